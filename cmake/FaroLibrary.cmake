@@ -1,0 +1,33 @@
+# libfaro.so and libfaro.a: the objects of every module added so far.
+
+get_property(modules GLOBAL PROPERTY FARO_LIBRARY_MODULES)
+set(objects)
+foreach(module IN LISTS modules)
+  list(APPEND objects $<TARGET_OBJECTS:${module}>)
+endforeach()
+if(NOT objects)
+  message(WARNING "no module has sources yet: libfaro is not built")
+  return()
+endif()
+
+add_library(faro SHARED ${objects})
+add_library(faro_static STATIC ${objects})
+add_library(faro::faro ALIAS faro)
+add_library(faro::faro_static ALIAS faro_static)
+
+# Until 1.0 each minor version may change the ABI.
+set_target_properties(faro PROPERTIES VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_target_properties(faro_static PROPERTIES OUTPUT_NAME faro)
+if(NOT FARO_SANITIZE)
+  target_link_options(faro PRIVATE -Wl,--no-undefined)
+endif()
+
+foreach(library faro faro_static)
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
+  target_compile_features(${library} INTERFACE cxx_std_20)
+  target_link_libraries(${library} PUBLIC Threads::Threads)
+  target_include_directories(${library} INTERFACE
+                             $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/native/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()

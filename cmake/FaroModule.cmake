@@ -1,0 +1,143 @@
+# faro_module: one folder of native/ as one CMake target.
+#
+#   faro_module(NAME ring
+#               SOURCES producer.cc consumer.cc     # none: a module of headers only
+#               DEPENDS base wire                   # modules below; theirs come along
+#               LINK fmt::fmt-header-only           # third-party, used in the module's headers
+#               PRIVATE_LINK xxhash::xxhash)        # third-party, used in its .cc files only
+#
+# It makes the static library faro_<NAME>. The folder below native/ is the include path: native/ring/producer.h is
+# `#include "ring/producer.h"`, native/transport/shm/shm_setup.h is `#include "transport/shm/shm_setup.h"`.
+#
+# How the layer rule is enforced. If the include path were native/, every module could include every other. So each
+# module has a folder of its own in the build tree that holds links to *its* headers and nothing else:
+#
+#   <build>/module_includes/ring/ring/producer.h                        -> native/ring/producer.h
+#   <build>/module_includes/transport/transport/transport.h             -> native/transport/transport.h
+#   <build>/module_includes/transport_shm/transport/shm/shm_setup.h     -> native/transport/shm/shm_setup.h
+#
+# and exports only that. The links are per header, not per folder, because a link to native/transport would show
+# transport/shm to everyone. The public headers, native/include, are visible to every module.
+#
+# A new header is picked up by the next build by itself; a new .cc is added to SOURCES.
+
+# Public headers and nothing else.
+add_library(faro_headers INTERFACE)
+target_include_directories(faro_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/native/include>)
+
+define_property(GLOBAL PROPERTY FARO_LIBRARY_MODULES BRIEF_DOCS "Targets whose objects make libfaro"
+                FULL_DOCS "Every module that was added before FaroLibrary.cmake was included.")
+
+# Adds native/<folder>. Skips a folder that is not there yet.
+function(faro_add_module_folder folder)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/native/${folder}/CMakeLists.txt)
+    add_subdirectory(${PROJECT_SOURCE_DIR}/native/${folder} ${PROJECT_BINARY_DIR}/native/${folder})
+  else()
+    message(STATUS "native/${folder}: not there yet, skipped")
+  endif()
+endfunction()
+
+# Makes <out_dir>/<folder>/x.h a link to each header (.h, and .def for lists) of the current source folder; removes the
+# links of headers that went.
+function(faro_link_headers out_dir folder)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*.def)
+  file(GLOB links LIST_DIRECTORIES false ${out_dir}/${folder}/*)
+  file(MAKE_DIRECTORY ${out_dir}/${folder})
+  foreach(header IN LISTS headers)
+    get_filename_component(file ${header} NAME)
+    list(REMOVE_ITEM links ${out_dir}/${folder}/${file})
+    if(NOT IS_SYMLINK ${out_dir}/${folder}/${file})
+      file(CREATE_LINK ${header} ${out_dir}/${folder}/${file} SYMBOLIC)
+    endif()
+  endforeach()
+  if(links)
+    file(REMOVE ${links})
+  endif()
+endfunction()
+
+function(faro_module)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS;LINK;PRIVATE_LINK")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME)
+    message(FATAL_ERROR "faro_module: NAME is needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/native ${CMAKE_CURRENT_SOURCE_DIR})
+
+  set(dependencies faro_headers ${arg_LINK})
+  foreach(dependency IN LISTS arg_DEPENDS)
+    if(NOT TARGET faro_${dependency})
+      message(FATAL_ERROR "native/${folder} depends on ${dependency}, which is not below it (list of modules in the "
+                          "top-level CMakeLists.txt)")
+    endif()
+    list(APPEND dependencies faro_${dependency})
+  endforeach()
+
+  set(target faro_${arg_NAME})
+  set(include_dir ${PROJECT_BINARY_DIR}/module_includes/${arg_NAME})
+  faro_link_headers(${include_dir} ${folder})
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    target_include_directories(${target} PUBLIC ${include_dir})
+    target_link_libraries(${target} PUBLIC ${dependencies} Threads::Threads PRIVATE faro_flags ${arg_PRIVATE_LINK})
+    set_property(GLOBAL APPEND PROPERTY FARO_LIBRARY_MODULES ${target})
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${include_dir})
+    target_link_libraries(${target} INTERFACE ${dependencies} Threads::Threads)
+  endif()
+
+  if(FARO_BUILD_TESTS AND FARO_CHECK_HEADERS)
+    file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+    list(TRANSFORM headers REPLACE "^.*/" "${folder}/")
+    faro_check_headers(${arg_NAME} "" "${target};${arg_PRIVATE_LINK}" ${headers})
+  endif()
+endfunction()
+
+# faro_program(NAME faro SOURCES main.cc ... DEPENDS bench api PRIVATE_LINK CLI11::CLI11): the same for the folder of a
+# program. The target is faro_<folder>, so native/command makes faro_command, which is build/<preset>/bin/faro.
+function(faro_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS;PRIVATE_LINK")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "faro_program: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/native ${CMAKE_CURRENT_SOURCE_DIR})
+  string(MAKE_C_IDENTIFIER faro_${folder} target)
+  set(include_dir ${PROJECT_BINARY_DIR}/module_includes/${folder})
+  faro_link_headers(${include_dir} ${folder})
+  list(TRANSFORM arg_DEPENDS PREPEND faro_)
+  add_executable(${target} ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_NAME})
+  target_include_directories(${target} PRIVATE ${include_dir})
+  target_link_libraries(${target} PRIVATE faro_flags faro_headers ${arg_DEPENDS} ${arg_PRIVATE_LINK})
+endfunction()
+
+# faro_check_headers(<name> <text after the include> <libraries> header...): compiles each header alone, twice included.
+function(faro_check_headers name epilogue libraries)
+  set(sources)
+  foreach(header IN LISTS ARGN)
+    set(source ${PROJECT_BINARY_DIR}/check_headers/${header}.cc)
+    file(CONFIGURE OUTPUT ${source} @ONLY
+         CONTENT "#include \"@header@\"\n#include \"@header@\"  // its guard works\n@epilogue@")
+    list(APPEND sources ${source})
+  endforeach()
+  if(NOT TARGET check_headers)
+    add_custom_target(check_headers ALL)
+  endif()
+  if(sources)
+    add_library(check_headers_${name} OBJECT ${sources})
+    target_compile_options(check_headers_${name} PRIVATE -O0)
+    target_link_libraries(check_headers_${name} PRIVATE faro_flags ${libraries})
+    add_dependencies(check_headers check_headers_${name})
+  endif()
+endfunction()
+
+# Public headers: also without anything that a user of the installed library would not have.
+if(FARO_BUILD_TESTS)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/native/include
+       ${PROJECT_SOURCE_DIR}/native/include/faro/*.h)
+  faro_check_headers(public [=[
+#if defined(FMT_VERSION) || defined(SPDLOG_VERSION) || defined(CLI11_VERSION) || defined(TOML_LIB_MAJOR) || \
+    defined(NLOHMANN_JSON_VERSION_MAJOR) || defined(XXH_VERSION_MAJOR) || defined(ATOMIC_QUEUE_ATOMIC_QUEUE_H_INCLUDED)
+#error "a public header includes a third-party one; users of the installed library do not have it"
+#endif
+]=] faro_headers ${headers})
+endif()

@@ -1,0 +1,74 @@
+# faro_test: one test program.
+#
+#   faro_test(NAME ring_test
+#             SOURCES ring_test.cc
+#             MODULES ring               # modules under test; what they depend on comes along
+#             TIMEOUT 60)                # seconds for each test case; this is the default
+#   and if needed
+#             LABELS slow                # beside the folder's name, which is always a label
+#             LINK nlohmann_json::nlohmann_json
+#             PROCESSORS 2               # it keeps more than one processor busy
+#             RUN_SERIAL                 # nothing else may run beside it
+#
+# Each test case is one ctest test, so that a hang costs one case and the report names it. A case that is skipped is
+# reported as skipped. Test programs can include what stands in tests/ ("support/...") and find the faro command at
+# FARO_COMMAND_PATH (a string; programs in tests/system only).
+
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# Skips a folder that is not there yet. The target tests_<folder> builds the programs of that folder.
+function(faro_add_test_folder folder)
+  add_custom_target(tests_${folder})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${folder}/CMakeLists.txt)
+    add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_BINARY_DIR}/tests/${folder})
+  endif()
+endfunction()
+
+# faro_test_library(NAME test_support SOURCES ... MODULES ...): what several test programs share; they name it in LINK.
+function(faro_test_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;MODULES;LINK")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "faro_test_library: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  add_library(${arg_NAME} STATIC ${arg_SOURCES})
+  list(TRANSFORM arg_MODULES PREPEND faro_)
+  target_include_directories(${arg_NAME} PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${arg_NAME} PUBLIC ${arg_MODULES} ${arg_LINK} GTest::gtest PRIVATE faro_flags)
+endfunction()
+
+function(faro_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL" "NAME;TIMEOUT;PROCESSORS" "SOURCES;MODULES;LABELS;LINK")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "faro_test: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set(timeout 60)
+  if(arg_TIMEOUT)
+    set(timeout ${arg_TIMEOUT})
+  endif()
+  set(processors 1)
+  if(arg_PROCESSORS)
+    set(processors ${arg_PROCESSORS})
+  endif()
+  set(labels ${folder} ${arg_LABELS})
+  list(REMOVE_DUPLICATES labels)
+
+  list(TRANSFORM arg_MODULES PREPEND faro_)
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${arg_NAME} PRIVATE faro_flags ${arg_MODULES} ${arg_LINK} GTest::gtest GTest::gtest_main)
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
+  add_dependencies(tests_${folder} ${arg_NAME})
+  if(folder STREQUAL "system" AND TARGET faro_command)
+    target_compile_definitions(${arg_NAME} PRIVATE FARO_COMMAND_PATH="$<TARGET_FILE:faro_command>")
+    add_dependencies(${arg_NAME} faro_command)
+  endif()
+
+  set(properties TIMEOUT ${timeout} PROCESSORS ${processors} LABELS "${labels}")
+  if(arg_RUN_SERIAL)
+    list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES ${properties})
+endfunction()

@@ -1,0 +1,43 @@
+# What faro is built with. All of it is used header-only, so nothing of it reaches the users of the installed library,
+# and public headers must not include any of it (check_headers refuses that).
+#
+#   fmt::fmt-header-only         <fmt/...>
+#   spdlog::spdlog_header_only   <spdlog/...>
+#   atomic_queue::atomic_queue   <atomic_queue/atomic_queue.h>
+#   tomlplusplus::tomlplusplus   <toml++/toml.h>
+#   xxhash::xxhash               <xxhash.h>, inlined
+#   CLI11::CLI11                 <CLI/CLI.hpp>            only with FARO_BUILD_COMMAND
+#   nlohmann_json::nlohmann_json <nlohmann/json.hpp>      only with FARO_BUILD_COMMAND or FARO_BUILD_TESTS
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+# Debian's target names the shared libfmt.
+set_target_properties(spdlog::spdlog_header_only PROPERTIES
+                      INTERFACE_LINK_LIBRARIES "Threads::Threads;fmt::fmt-header-only")
+
+# Packages without a CMake file, or with one that links a shared library.
+function(faro_header_only target header package)
+  if(TARGET ${target})
+    return()
+  endif()
+  string(MAKE_C_IDENTIFIER "FARO_${package}_INCLUDE_DIR" variable)
+  find_path(${variable} ${header})
+  mark_as_advanced(${variable})
+  if(NOT ${variable})
+    message(FATAL_ERROR "<${header}> not found: install ${package} (packages.txt lists all)")
+  endif()
+  add_library(${target} INTERFACE IMPORTED)
+  set_target_properties(${target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${${variable}}")
+endfunction()
+faro_header_only(atomic_queue::atomic_queue atomic_queue/atomic_queue.h libatomic-queue-dev)
+faro_header_only(tomlplusplus::tomlplusplus toml++/toml.h libtomlplusplus-dev)
+faro_header_only(xxhash::xxhash xxhash.h libxxhash-dev)
+set_target_properties(xxhash::xxhash PROPERTIES INTERFACE_COMPILE_DEFINITIONS XXH_INLINE_ALL)
+
+if(FARO_BUILD_COMMAND)
+  find_package(CLI11 REQUIRED)
+endif()
+if(FARO_BUILD_COMMAND OR FARO_BUILD_TESTS)
+  find_package(nlohmann_json REQUIRED)
+endif()
