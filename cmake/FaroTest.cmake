@@ -51,8 +51,6 @@ function(faro_test)
   if(arg_PROCESSORS)
     set(processors ${arg_PROCESSORS})
   endif()
-  set(labels ${folder} ${arg_LABELS})
-  list(REMOVE_DUPLICATES labels)
 
   list(TRANSFORM arg_MODULES PREPEND faro_)
   add_executable(${arg_NAME} ${arg_SOURCES})
@@ -65,10 +63,17 @@ function(faro_test)
     add_dependencies(${arg_NAME} faro_command)
   endif()
 
-  set(properties TIMEOUT ${timeout} PROCESSORS ${processors} LABELS "${labels}")
+  set(properties TIMEOUT ${timeout} PROCESSORS ${processors} LABELS ${folder})
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
   gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES ${properties})
+                       TEST_LIST ${arg_NAME}_cases PROPERTIES ${properties})
+  if(arg_LABELS)
+    # gtest_discover_tests() of CMake 3.25 cannot pass a list as one property: set it where ctest knows the cases.
+    set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_labels.cmake)
+    file(CONFIGURE OUTPUT ${labels_file} @ONLY
+         CONTENT "set_tests_properties(\${@arg_NAME@_cases} PROPERTIES LABELS \"@folder@;@arg_LABELS@\")\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+  endif()
 endfunction()
