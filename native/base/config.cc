@@ -1,0 +1,314 @@
+#include "faro/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "base/settings.h"
+#include "faro/hash.h"
+
+extern char** environ;
+
+namespace faro {
+namespace {
+
+// FARO_… variables that are no settings.
+constexpr std::string_view kOtherVariables[] = {"FARO_LOG_LEVEL", "FARO_CONFIG"};
+
+std::string environment_name(std::string_view name) {
+  std::string result = "FARO_";
+  for (char c : name) {
+    result += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return result;
+}
+
+std::string_view unit_name(Unit unit) {
+  switch (unit) {
+    case Unit::bytes:
+      return " bytes";
+    case Unit::milliseconds:
+      return " ms";
+    case Unit::microseconds:
+      return " us";
+    case Unit::number:
+      break;
+  }
+  return "";
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// Digits with an optional KiB, MiB or GiB; nullopt when malformed or beyond 64 bits.
+std::optional<uint64_t> parse_number(std::string_view text, Unit unit) {
+  text = trim(text);
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest == text.data()) return std::nullopt;
+  const std::string_view suffix = trim(std::string_view(rest, static_cast<size_t>(end - rest)));
+  if (suffix.empty()) return number;
+  if (unit != Unit::bytes) return std::nullopt;
+  int shift = 0;
+  if (suffix == "KiB") {
+    shift = 10;
+  } else if (suffix == "MiB") {
+    shift = 20;
+  } else if (suffix == "GiB") {
+    shift = 30;
+  } else {
+    return std::nullopt;
+  }
+  if (number > (UINT64_MAX >> shift)) return std::nullopt;
+  return number << shift;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin <= text.size() && !text.empty()) {
+    size_t comma = text.find(',', begin);
+    if (comma == std::string::npos) comma = text.size();
+    parts.emplace_back(trim(std::string_view(text).substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  return parts;
+}
+
+struct TableStorage {
+  std::vector<SettingInfo> rows;
+  std::vector<std::string> texts;  // owns what the string_views of rows point to
+};
+
+const TableStorage& storage() {
+  static const TableStorage table = [] {
+    TableStorage made;
+    made.texts.reserve(256);  // never grows: the views below stay valid
+    auto keep = [&made](std::string text) -> std::string_view {
+      return made.texts.emplace_back(std::move(text));
+    };
+#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
+  made.rows.push_back({name, keep(environment_name(name)), true,         \
+                       keep(std::to_string(static_cast<uint64_t>(value))), unit, least, most, digest, help});
+#define FARO_TEXT(field, name, value, digest, help) \
+  made.rows.push_back(                              \
+      {name, keep(environment_name(name)), false, value, Unit::number, 0, 0, digest, help});
+#include "base/settings.def"
+#undef FARO_NUMBER
+#undef FARO_TEXT
+    return made;
+  }();
+  return table;
+}
+
+std::optional<size_t> index_of(std::string_view name) {
+  const auto& rows = Config::table();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+Status invalid(std::string message) { return Status(Code::config_invalid, std::move(message)); }
+
+Status apply_toml(const toml::table& table, const std::string& prefix, const std::string& path,
+                  Config& config) {
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + std::string(key.str());
+    if (const auto* inner = node.as_table()) {
+      FARO_RETURN_IF_ERROR(apply_toml(*inner, name + ".", path, config));
+    } else if (const auto number = node.value_exact<int64_t>()) {
+      if (*number < 0) return invalid(fmt::format("{}: {} = {} must not be negative", path, name, *number));
+      FARO_RETURN_IF_ERROR(config.set(name, static_cast<uint64_t>(*number), path));
+    } else if (const auto text = node.value_exact<std::string>()) {
+      FARO_RETURN_IF_ERROR(config.set(name, std::string_view(*text), path));
+    } else {
+      return invalid(fmt::format("{}: {} must be a string or a whole number", path, name));
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+const std::vector<SettingInfo>& Config::table() { return storage().rows; }
+
+Config::Config() {
+  for (const SettingInfo& row : table()) {
+    Value value;
+    value.text = std::string(row.default_value);
+    if (row.numeric) value.number = *parse_number(value.text, row.unit);
+    value.source = "default";
+    values_.push_back(std::move(value));
+  }
+}
+
+Status Config::set(std::string_view name, std::string_view text, std::string_view source) {
+  const auto index = index_of(name);
+  if (!index) return invalid(fmt::format("unknown setting {}; `faro config` lists all", name));
+  const SettingInfo& row = table()[*index];
+  Value value;
+  value.text = std::string(trim(text));
+  value.source = std::string(source);
+  if (row.numeric) {
+    const auto number = parse_number(text, row.unit);
+    if (!number) {
+      return invalid(fmt::format("{} = '{}' is not a number{}", row.name, text,
+                                 row.unit == Unit::bytes ? " of bytes (digits, KiB, MiB or GiB)" : ""));
+    }
+    if (*number < row.least || *number > row.most) {
+      return invalid(fmt::format("{} = {} is outside {} … {}{}", row.name, *number, row.least, row.most,
+                                 unit_name(row.unit)));
+    }
+    value.number = *number;
+    value.text = std::to_string(*number);
+  }
+  values_[*index] = std::move(value);
+  return Status::Ok();
+}
+
+Status Config::set(std::string_view name, uint64_t number, std::string_view source) {
+  return set(name, std::string_view(std::to_string(number)), source);
+}
+
+Status Config::set(std::string_view name, int number) {
+  if (number < 0) return invalid(fmt::format("{} = {} must not be negative", name, number));
+  return set(name, static_cast<uint64_t>(number));
+}
+
+Status Config::load_environment() {
+  std::set<std::string, std::less<>> known(std::begin(kOtherVariables), std::end(kOtherVariables));
+  for (const SettingInfo& row : table()) {
+    known.emplace(row.environment);
+    if (const char* text = std::getenv(std::string(row.environment).c_str())) {
+      if (Status status = set(row.name, text, "environment"); !status.ok()) {
+        return invalid(fmt::format("{}: {}", row.environment, status.message()));
+      }
+    }
+  }
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    const std::string_view name = variable.substr(0, variable.find('='));
+    if (name.substr(0, 5) == "FARO_" && known.find(name) == known.end()) {
+      return invalid(fmt::format("environment variable {} is no setting; `faro config` lists all", name));
+    }
+  }
+  return Status::Ok();
+}
+
+Status Config::load_file(const std::string& path) {
+  const toml::parse_result parsed = toml::parse_file(path);
+  if (!parsed) {
+    return invalid(fmt::format("{}: line {}: {}", path, parsed.error().source().begin.line,
+                               parsed.error().description()));
+  }
+  Config changed = *this;
+  FARO_RETURN_IF_ERROR(apply_toml(parsed.table(), "", path, changed));
+  *this = std::move(changed);
+  return Status::Ok();
+}
+
+std::string Config::get(std::string_view name) const {
+  const auto index = index_of(name);
+  return index ? values_[*index].text : std::string();
+}
+
+uint64_t Config::get_number(std::string_view name) const {
+  const auto index = index_of(name);
+  return index ? values_[*index].number : 0;
+}
+
+std::string Config::source(std::string_view name) const {
+  const auto index = index_of(name);
+  return index ? values_[*index].source : std::string();
+}
+
+Status Config::validate() const { return base::Settings::resolve(*this).status(); }
+
+uint64_t Config::digest() const {
+  std::string text;
+  const auto& rows = table();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].cluster_wide) text += fmt::format("{}={}\n", rows[i].name, values_[i].text);
+  }
+  return hash_bytes(text.data(), text.size());
+}
+
+namespace base {
+namespace {
+
+Status check_cluster(const Config& config, Settings& settings) {
+  settings.node_addresses = split(settings.nodes);
+  const size_t node_count = settings.node_addresses.size();
+  if (node_count == 0) return invalid("cluster.nodes is empty; name at least one node");
+  if (settings.node >= node_count) {
+    return invalid(fmt::format("cluster.node = {} but cluster.nodes has {} entries (0 … {})", settings.node,
+                               node_count, node_count - 1));
+  }
+  std::set<std::string> seen;
+  for (size_t i = 0; i < node_count; ++i) {
+    const std::string& address = settings.node_addresses[i];
+    if (address.rfind(':') == std::string::npos) {
+      return invalid(fmt::format("cluster.nodes: '{}' (node {}) is not host:port", address, i));
+    }
+    const bool any_port = address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
+    if (!any_port && !seen.insert(address).second) {
+      return invalid(fmt::format("cluster.nodes: two nodes have the address {}", address));
+    }
+  }
+  const std::vector<std::string> workers = split(settings.workers);
+  if (workers.size() != 1 && workers.size() != node_count) {
+    return invalid(fmt::format("cluster.workers = {} has {} numbers for {} nodes", settings.workers,
+                               workers.size(), node_count));
+  }
+  for (size_t i = 0; i < node_count; ++i) {
+    const std::string& text = workers[workers.size() == 1 ? 0 : i];
+    const auto number = parse_number(text, Unit::number);
+    if (!number || *number < 1 || *number > 4096) {
+      return invalid(fmt::format("cluster.workers = {}: '{}' is outside 1 … 4096", config.get("cluster.workers"),
+                                 text));
+    }
+    settings.workers_per_node.push_back(static_cast<uint32_t>(*number));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<Settings> Settings::resolve(const Config& config) {
+  Settings settings;
+#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
+  settings.field = config.get_number(name);
+#define FARO_TEXT(field, name, value, digest, help) settings.field = config.get(name);
+#include "base/settings.def"
+#undef FARO_NUMBER
+#undef FARO_TEXT
+  FARO_RETURN_IF_ERROR(check_cluster(config, settings));
+  if ((settings.ring_bytes & (settings.ring_bytes - 1)) != 0) {
+    return invalid(fmt::format("ring.bytes = {} is not a power of two", settings.ring_bytes));
+  }
+  if (settings.threshold_bytes > settings.ring_bytes / 2) {
+    return invalid(fmt::format("transfer.threshold_bytes = {} is more than half of ring.bytes = {}",
+                               settings.threshold_bytes, settings.ring_bytes));
+  }
+  if (settings.transport != "auto" && settings.transport != "shm" && settings.transport != "tcp") {
+    return invalid(fmt::format("transport = {} is none of auto, shm, tcp", settings.transport));
+  }
+  settings.digest_value = config.digest();
+  return settings;
+}
+
+}  // namespace base
+}  // namespace faro

@@ -1,0 +1,64 @@
+#include "faro/status.h"
+
+namespace faro {
+
+std::string_view code_name(Code code) noexcept {
+  switch (code) {
+#define FARO_CODE(name, number, category, meaning) \
+  case Code::name:                                 \
+    return #name;
+#include "faro/codes.def"
+#undef FARO_CODE
+  }
+  return "unknown";
+}
+
+std::string_view code_meaning(Code code) noexcept {
+  switch (code) {
+#define FARO_CODE(name, number, category, meaning) \
+  case Code::name:                                 \
+    return meaning;
+#include "faro/codes.def"
+#undef FARO_CODE
+  }
+  return "a code of another version of Faro";
+}
+
+Category category_of(Code code) noexcept {
+  switch (code) {
+#define FARO_CODE(name, number, category, meaning) \
+  case Code::name:                                 \
+    return Category::category;
+#include "faro/codes.def"
+#undef FARO_CODE
+  }
+  return Category::process;
+}
+
+std::string_view category_name(Category category) noexcept {
+  switch (category) {
+    case Category::none:
+      return "none";
+    case Category::operation:
+      return "operation";
+    case Category::query:
+      return "query";
+    case Category::peer:
+      return "peer";
+    case Category::session:
+      return "session";
+    case Category::process:
+      return "process";
+  }
+  return "unknown";
+}
+
+std::string Status::to_string() const {
+  if (ok()) return "ok";
+  std::string text(code_name(error_->code));
+  text += ": ";
+  text += error_->message;
+  return text;
+}
+
+}  // namespace faro

@@ -1,0 +1,80 @@
+// Config: all settings of a session, by name, with where each value came from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "faro/status.h"
+
+namespace faro {
+
+/// Unit of a numeric setting.
+enum class Unit { number, bytes, milliseconds, microseconds };
+
+/// One row of the table of settings.
+struct SettingInfo {
+  std::string_view name;           ///< for example "ring.bytes"
+  std::string_view environment;    ///< for example "FARO_RING_BYTES"
+  bool numeric;                    ///< else text
+  std::string_view default_value;  ///< as text
+  Unit unit;
+  uint64_t least;
+  uint64_t most;
+  bool cluster_wide;  ///< all nodes must agree; compared in the handshake
+  std::string_view help;
+};
+
+/// The settings of one node. A value object: set what differs from the defaults, then open a
+/// session with it, which takes a copy and validates it as a whole (`resolve`).
+///
+/// Numbers are written as decimal digits with an optional KiB, MiB or GiB (bytes only).
+/// Later calls win over earlier ones: load the file first, then the environment, then `set`.
+///
+/// Threads: one at a time.
+/// Errors: config_invalid, naming key, value and limit. A failed call changes nothing.
+class Config {
+ public:
+  Config();
+
+  /// The table of all settings, in the order of settings.def.
+  static const std::vector<SettingInfo>& table();
+
+  /// Sets one setting from text. `source` says where it came from, for `faro config`.
+  Status set(std::string_view name, std::string_view value, std::string_view source = "set");
+  Status set(std::string_view name, uint64_t value, std::string_view source = "set");
+  Status set(std::string_view name, const char* value) { return set(name, std::string_view(value)); }
+  Status set(std::string_view name, int value);
+
+  /// Takes every FARO_… variable of the table from the environment. A FARO_… variable that is no
+  /// setting (and none of Faro's other variables) is an error: most likely it is misspelt.
+  Status load_environment();
+
+  /// Reads a TOML file; tables and dotted keys spell the names: [ring] bytes = "64 KiB".
+  Status load_file(const std::string& path);
+
+  /// The value as text, empty for an unknown name.
+  std::string get(std::string_view name) const;
+  /// The value of a numeric setting, 0 for an unknown name.
+  uint64_t get_number(std::string_view name) const;
+  /// Where a value came from: "default", "environment", a file's path, or what `set` was told.
+  std::string source(std::string_view name) const;
+
+  /// Checks values against each other (power of two, threshold against ring, node against nodes).
+  Status validate() const;
+
+  /// Digest over the cluster-wide settings; equal on all nodes of a cluster.
+  uint64_t digest() const;
+
+ private:
+  struct Value {
+    std::string text;
+    uint64_t number = 0;
+    std::string source;
+  };
+  std::vector<Value> values_;  // parallel to table()
+};
+
+}  // namespace faro

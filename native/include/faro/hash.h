@@ -1,0 +1,46 @@
+// Hash functions for partitioning. The same results on every platform, compiler and language, so
+// that nodes written in C++ and Java agree where a key belongs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace faro {
+
+/// A 64-bit finalizer (the mixing step published as "variant 13" of MurmurHash3's finalizer): every
+/// input bit reaches every output bit. The default: safe for any keys, also sequential or strided.
+/// About 1 ns a row.
+struct FinalizerHash {
+  static constexpr const char* kName = "finalizer";
+  constexpr uint64_t operator()(uint64_t key) const noexcept {
+    key ^= key >> 30;
+    key *= 0xbf58476d1ce4e5b9ULL;
+    key ^= key >> 27;
+    key *= 0x94d049bb133111ebULL;
+    key ^= key >> 31;
+    return key;
+  }
+};
+
+/// Fibonacci hashing (Knuth, The Art of Computer Programming, vol. 3, 6.4): one multiplication by
+/// 2^64 divided by the golden ratio. Cheap; good for dense integer keys because only its high bits
+/// are used by `partition`. Keys that differ only in a few high bits collide: use FinalizerHash.
+struct MultiplicativeHash {
+  static constexpr const char* kName = "multiplicative";
+  constexpr uint64_t operator()(uint64_t key) const noexcept {
+    return key * 0x9e3779b97f4a7c15ULL;
+  }
+};
+
+/// Maps a 64-bit hash to 0 … receiver_count-1 by its high 32 bits (multiply-shift; Lemire, "Fast
+/// random integer generation in an interval", 2019). No division; every platform agrees.
+/// receiver_count must be positive.
+constexpr uint32_t partition(uint64_t hash, uint32_t receiver_count) noexcept {
+  return static_cast<uint32_t>(((hash >> 32) * receiver_count) >> 32);
+}
+
+/// Hash of a byte string (XXH3, 64 bits, seed 0), for keys that are not integers.
+/// The result is already well mixed: hand it to `partition` as it is.
+uint64_t hash_bytes(const void* data, size_t bytes) noexcept;
+
+}  // namespace faro

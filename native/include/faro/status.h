@@ -1,0 +1,101 @@
+// Status and Result: how every call that can fail says so.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace faro {
+
+/// What went wrong. The numbers are shared with Java (see codes.def) and never change meaning.
+enum class Code : int32_t {
+#define FARO_CODE(name, number, category, meaning) name = number,
+#include "faro/codes.def"
+#undef FARO_CODE
+};
+
+/// The largest thing that is broken; tells the caller how to react (see codes.def).
+enum class Category : int32_t { none, operation, query, peer, session, process };
+
+/// The name of a code as written in codes.def; "unknown" for a number that is not listed.
+std::string_view code_name(Code code) noexcept;
+
+/// One sentence on what the code means.
+std::string_view code_meaning(Code code) noexcept;
+
+/// The category a code belongs to.
+Category category_of(Code code) noexcept;
+
+/// The name of a category.
+std::string_view category_name(Category category) noexcept;
+
+/// Success, or a code with one sentence that names key, value and limit, or peer and cause.
+///
+/// Cheap to return on success (a null pointer); an error owns its message. Copyable.
+/// Threads: a Status is a value; share copies.
+class [[nodiscard]] Status {
+ public:
+  Status() noexcept = default;
+  Status(Code code, std::string message)
+      : error_(code == Code::ok ? nullptr
+                                : std::make_shared<const Error>(Error{code, std::move(message)})) {}
+
+  static Status Ok() noexcept { return Status(); }
+
+  bool ok() const noexcept { return error_ == nullptr; }
+  explicit operator bool() const noexcept { return ok(); }
+  Code code() const noexcept { return error_ ? error_->code : Code::ok; }
+  Category category() const noexcept { return category_of(code()); }
+  /// The message without the code; empty on success.
+  std::string_view message() const noexcept {
+    return error_ ? std::string_view(error_->message) : std::string_view();
+  }
+  /// "peer_lost: node 2 (10.0.0.2:7000) …", or "ok".
+  std::string to_string() const;
+
+ private:
+  struct Error {
+    Code code;
+    std::string message;
+  };
+  std::shared_ptr<const Error> error_;
+};
+
+/// A value, or the Status that explains why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}                       // NOLINT: implicit by intent
+  Result(Status status) : state_(std::move(status)) {                 // NOLINT: implicit by intent
+    assert(!std::get<Status>(state_).ok() && "a Result without value needs an error");
+  }
+
+  bool ok() const noexcept { return std::holds_alternative<T>(state_); }
+  explicit operator bool() const noexcept { return ok(); }
+
+  /// The value. Only when ok().
+  T& value() & { return std::get<T>(state_); }
+  const T& value() const& { return std::get<T>(state_); }
+  T&& value() && { return std::get<T>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  T* operator->() { return &value(); }
+
+  /// The error, or ok.
+  Status status() const { return ok() ? Status() : std::get<Status>(state_); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+/// Returns from the calling function if `expression` (a Status) is an error.
+#define FARO_RETURN_IF_ERROR(expression)              \
+  do {                                                \
+    ::faro::Status faro_status_ = (expression);       \
+    if (!faro_status_.ok()) return faro_status_;      \
+  } while (false)
+
+}  // namespace faro

@@ -1,0 +1,132 @@
+// Consumer: the receiving end of a mirrored ring.
+//
+//           released            taken           written
+//              v                  v                v
+//   -----------[..held..|..held..][................]------------  positions, only grow
+//              frames given out    not yet looked at
+//
+// Frames are taken in order and released in any order; the read position passes the released prefix
+// only (design, hard case 1).
+//
+// Who writes what:
+//   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before it are
+//                   in the ring. Untrusted: checked to go forward and to stay within the ring.
+//   all else        the worker alone; what it tells the peer is up to the transport
+//
+// Everything in the ring may be changed by a hostile peer while it is read. Headers are copied once and
+// checked before use; payloads are only handed out together with the checked length.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/frame.h"
+
+namespace faro::ring {
+
+using wire::Position;
+
+/// A frame where it lies. The header is a private, checked copy.
+struct FrameView {
+  wire::FrameHeader header;
+  const std::byte* payload = nullptr;  // header.length - 16 bytes
+  uint32_t token = 0;                  // for release
+
+  uint32_t payload_bytes() const { return header.length - static_cast<uint32_t>(sizeof(wire::FrameHeader)); }
+};
+
+/// What `next` found.
+///   frame    the view is set; the frame stays in place until released
+///   nothing  all that has arrived was taken
+///   full     kTracked frames are unreleased: release some and look again
+///   invalid  the peer broke the rules: why_invalid() says how; nothing more comes
+enum class Next { frame, nothing, full, invalid };
+
+class Consumer {
+ public:
+  /// Frames that can be unreleased at a time. A ring of full frames holds five; small frames (flushes)
+  /// are more. A power of two.
+  static constexpr uint32_t kTracked = 64;
+
+  Consumer(const std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* written)
+      : base_(base), ring_bytes_(ring_bytes), written_(written) {}
+
+  /// Takes the next frame, skipping pads. Threads: the worker.
+  Next next(FrameView& view) noexcept;
+
+  /// Gives a frame back. Each token once. Threads: the worker.
+  void release(uint32_t token) noexcept {
+    ends_[token & (kTracked - 1)].released = true;
+    advance();
+  }
+
+  /// The read position: everything before it may be overwritten.
+  Position read() const noexcept { return read_; }
+  /// End of the frames taken.
+  Position taken() const noexcept { return taken_; }
+  /// Whether all that is known to be written has been read.
+  bool empty() const noexcept { return read_ == seen_; }
+  const char* why_invalid() const noexcept { return why_invalid_; }
+  uint32_t ring_bytes() const noexcept { return ring_bytes_; }
+
+ private:
+  struct Tracked {
+    Position end = 0;
+    bool released = false;
+  };
+
+  void advance() noexcept {
+    while (first_ != last_ && ends_[first_ & (kTracked - 1)].released) {
+      read_ = ends_[first_ & (kTracked - 1)].end;
+      ++first_;
+    }
+    if (first_ == last_) read_ = taken_;  // trailing pads
+  }
+
+  const std::byte* const base_;
+  const uint32_t ring_bytes_;
+  const std::atomic<Position>* const written_;
+
+  Position seen_ = 0;   // last accepted *written_
+  Position taken_ = 0;
+  Position read_ = 0;
+  uint32_t first_ = 0;  // oldest unreleased frame; a running number, also the token
+  uint32_t last_ = 0;   // one behind the newest
+  const char* why_invalid_ = nullptr;
+  std::array<Tracked, kTracked> ends_;
+};
+
+inline Next Consumer::next(FrameView& view) noexcept {
+  if (why_invalid_ != nullptr) return Next::invalid;
+  for (;;) {
+    if (taken_ == seen_) {
+      const Position written = written_->load(std::memory_order_seq_cst);
+      if (written < seen_ || written - read_ > ring_bytes_ || written % wire::kFrameAlignment != 0) {
+        why_invalid_ = "impossible written position";
+        return Next::invalid;
+      }
+      if (written == taken_) return Next::nothing;
+      seen_ = written;
+    }
+    if (last_ - first_ == kTracked) return Next::full;
+    const uint32_t offset = static_cast<uint32_t>(taken_ & (ring_bytes_ - 1));
+    view.header = wire::load_header(base_ + offset);
+    why_invalid_ = wire::why_invalid(view.header, seen_ - taken_, ring_bytes_ - offset,
+                                     wire::frame_limit(ring_bytes_));
+    if (why_invalid_ != nullptr) return Next::invalid;
+    taken_ += wire::padded(view.header.length);
+    if (view.header.kind == wire::FrameKind::pad) {
+      if (first_ == last_) read_ = taken_;
+      continue;
+    }
+    view.payload = base_ + offset + sizeof(wire::FrameHeader);
+    view.token = last_;
+    ends_[last_ & (kTracked - 1)] = {taken_, false};
+    ++last_;
+    return Next::frame;
+  }
+}
+
+}  // namespace faro::ring

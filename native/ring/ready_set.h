@@ -1,0 +1,96 @@
+// ReadySet: which incoming rings of a worker may have something to read, without touching each ring.
+//
+// Rings are numbered group * 64 + bit. A group is one 64-bit word that belongs to one link: so that a
+// hostile shm peer can only disturb its own. Groups of shm links lie in the link's segment (external,
+// always looked at); all others lie in one array here, with a summary word per 64 groups, so that
+// looking costs a few words at a hundred nodes.
+//
+// Writers: a bit is set by whoever moved its ring's written position, after that store (R1 of
+// ring/doorbell.h: the RMW is seq_cst). Taken (exchanged with 0) by the worker alone, with acquire: it
+// then sees the written position, or the bit is set again. Whoever leaves a ring non-empty marks it again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace faro::ring {
+
+class ReadySet {
+ public:
+  static constexpr uint32_t kRingsPerGroup = 64;
+
+  /// Room for so many groups, all allocated now.
+  explicit ReadySet(uint32_t group_limit)
+      : summaries_((group_limit + 63) / 64), words_(group_limit) {
+    external_.reserve(group_limit);
+  }
+
+  /// Takes the next free group; before the worker's first look at it. Threads: setup only.
+  uint32_t add_group() { return assert(group_count_ < words_.size()), group_count_++; }
+
+  /// The same with the word in memory of the caller, which outlives this object.
+  uint32_t add_external_group(std::atomic<uint64_t>* word) {
+    const uint32_t group = add_group();
+    external_.push_back({word, group});
+    return group;
+  }
+
+  /// Marks a ring of an internal group. Threads: any.
+  void mark(uint32_t ring) noexcept {
+    const uint32_t group = ring / kRingsPerGroup;
+    words_[group].fetch_or(uint64_t{1} << (ring % kRingsPerGroup), std::memory_order_seq_cst);
+    summaries_[group / 64].fetch_or(uint64_t{1} << (group % 64), std::memory_order_seq_cst);
+  }
+
+  /// Calls visit(ring) for each marked ring and unmarks it. Threads: the worker.
+  template <typename Visit>
+  void take(Visit&& visit) {
+    for (uint32_t s = 0; s < summaries_.size(); ++s) {
+      // A plain look first: an RMW on a line that others write costs far more than a load.
+      if (summaries_[s].load(std::memory_order_relaxed) == 0) continue;
+      for (uint64_t groups = summaries_[s].exchange(0, std::memory_order_seq_cst); groups != 0;
+           groups &= groups - 1) {
+        const uint32_t group = s * 64 + static_cast<uint32_t>(std::countr_zero(groups));
+        take_word(words_[group], group, visit);
+      }
+    }
+    for (const External& e : external_) take_word(*e.word, e.group, visit);
+  }
+
+  /// Whether anything is marked: S2 of ring/doorbell.h. Threads: the worker.
+  bool any() const noexcept {
+    for (const auto& summary : summaries_) {
+      if (summary.load(std::memory_order_seq_cst) != 0) return true;
+    }
+    for (const External& e : external_) {
+      if (e.word->load(std::memory_order_seq_cst) != 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  struct External {
+    std::atomic<uint64_t>* word;
+    uint32_t group;
+  };
+
+  template <typename Visit>
+  void take_word(std::atomic<uint64_t>& word, uint32_t group, Visit& visit) {
+    if (word.load(std::memory_order_relaxed) == 0) return;
+    for (uint64_t bits = word.exchange(0, std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
+      visit(group * kRingsPerGroup + static_cast<uint32_t>(std::countr_zero(bits)));
+    }
+  }
+
+  std::vector<std::atomic<uint64_t>> summaries_;
+  std::vector<std::atomic<uint64_t>> words_;
+  std::vector<External> external_;
+  uint32_t group_count_ = 0;
+};
+
+}  // namespace faro::ring

@@ -1,0 +1,101 @@
+// Membership: this node's part in a connected cluster. Owns the links, everything allocated ahead, and
+// the network thread. Knows nothing of queries: the layer above hands it opaque control messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "faro/status.h"
+#include "ring/doorbell.h"
+#include "ring/layout.h"
+#include "ring/ready_set.h"
+#include "transport/transport.h"
+
+namespace faro::session {
+
+class Network;  // control connections and waiting: sockets, or the simulation (session/network.h)
+
+/// What a membership tells the layer above.
+/// Threads: every call comes from the network thread (or from whoever calls do_work). Must not block.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// A control message of a peer, in the order it was sent, whole. Untrusted: check every byte.
+  virtual void on_message(uint32_t from_node, std::span<const std::byte> message) = 0;
+  /// A link is lost. Once per link. `cause` is a peer_lost (or protocol_error) status that names the
+  /// peer and the first cause. Called before any later message of that peer would be.
+  virtual void on_peer_lost(uint32_t node, const Status& cause) = 0;
+  /// A peer has closed its session in order (BYE). Queries that still need it are the observer's
+  /// business. Once per link; no on_peer_lost follows.
+  virtual void on_peer_left(uint32_t node) = 0;
+  /// Called at least once per heartbeat interval, for time limits.
+  virtual void on_tick(base::Nanoseconds now) = 0;
+};
+
+struct Node {
+  uint32_t number = 0;
+  std::string name;           // "node 2 (10.0.0.2:7000)", for messages
+  uint32_t worker_count = 0;
+  uint32_t first_worker = 0;  // global number of its worker 0
+  uint64_t incarnation = 0;   // drawn when its process joined; known after open
+};
+
+class Membership {
+ public:
+  /// Connects to all peers: retries until connect.timeout_ms, checks limits, allocates everything,
+  /// starts the network thread (unless the network is simulated).
+  ///
+  /// Blocks: until the whole cluster is connected, or the deadline. Owns: `network`; `observer` must
+  /// outlive the membership. Calls of `observer` can come before open returns.
+  /// Errors: config_invalid, resource_limit (need and limit, before anything is allocated),
+  /// address_in_use, transport_unavailable, configuration_mismatch (key and both values),
+  /// connect_failed (which nodes are missing, and the last cause for each).
+  static Result<std::unique_ptr<Membership>> open(const base::Settings& settings,
+                                                  std::unique_ptr<Network> network, Observer& observer);
+
+  virtual ~Membership() = default;
+
+  virtual const base::Settings& settings() const = 0;
+  virtual const base::Clock& clock() const = 0;
+  virtual uint32_t node() const = 0;
+  virtual const std::vector<Node>& nodes() const = 0;
+  virtual uint32_t worker_count() const = 0;  // of the whole cluster
+
+  /// The data link to a node; also to the own node, whose rings lie in private memory. Never null
+  /// after open; stays valid until destruction, also when the peer is lost.
+  virtual transport::DataLink& link(uint32_t node) = 0;
+  /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r from
+  /// there is marked as this + layout.index_at_receiver(r).
+  virtual uint32_t first_ready(uint32_t node, uint32_t local_worker) const = 0;
+  virtual ring::ReadySet& ready_set(uint32_t local_worker) = 0;
+  virtual ring::DoorbellLine& doorbell(uint32_t local_worker) = 0;
+
+  /// Rings from this node to `node`, and back.
+  virtual ring::Layout outgoing_layout(uint32_t node) const = 0;
+  virtual ring::Layout incoming_layout(uint32_t node) const = 0;
+
+  /// Queues a control message (at most kMessageLimit bytes) to a peer. Lost silently if the peer is
+  /// lost: on_peer_lost tells. To the own node: delivered by on_message as well.
+  /// Threads: any. Blocks: never. Order: per peer, that of the calls of one thread.
+  virtual void send(uint32_t node, std::span<const std::byte> message) = 0;
+  static constexpr size_t kMessageLimit = 4096;
+
+  /// Whether the link to a peer is up. Threads: any.
+  virtual bool connected(uint32_t node) const = 0;
+
+  /// Tells the peers BYE, waits for what is queued to leave, stops the network thread. Links stop;
+  /// their memory stays until destruction. Idempotent. Blocks: at most close.timeout_ms.
+  virtual void close() = 0;
+
+  /// One round of the network thread, for the simulation and for tests. Returns whether it did
+  /// anything. Must not be called while a network thread runs.
+  virtual bool do_work() = 0;
+};
+
+}  // namespace faro::session

@@ -1,0 +1,230 @@
+// The transport interface: how frames get from a worker of one node to a worker of another.
+//
+//   sender                                             receiver
+//   claim → (write the frame in place) → commit        next → (read the frame in place) → release
+//           post: start what is committed
+//
+// This is the endpoint interface of the data-shuffling-operator paper (§3): the mirrored ring of
+// ring/producer.h and ring/consumer.h is one way to implement it; SEND/RECEIVE or RDMA READ, where the
+// receiver chooses where bytes lie, fit it too: nothing above looks at positions or offsets.
+//
+// No call is made per row: one per frame (claim, commit, next, release) or per transfer (post).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "faro/status.h"
+#include "ring/consumer.h"
+#include "ring/doorbell.h"
+#include "ring/layout.h"
+#include "ring/producer.h"
+#include "ring/ready_set.h"
+#include "wire/frame.h"
+
+namespace faro::transport {
+
+using ring::Claim;
+using ring::FrameView;
+using ring::Next;
+
+/// What one ring's sending end has done; read by any thread for metrics, written by its worker
+/// (and for some transports its network thread) with relaxed order.
+struct OutgoingCounters {
+  std::atomic<uint64_t> frames{0};     // committed
+  std::atomic<uint64_t> bytes{0};      // committed, with headers and padding
+  std::atomic<uint64_t> transfers{0};  // started
+};
+
+/// The sending end of one ring.
+/// Threads: one worker at a time. Blocks: never.
+class Outgoing {
+ public:
+  virtual ~Outgoing() = default;
+
+  /// Contiguous space for a frame of at least `least_bytes` (header included, at most frame_limit()),
+  /// up to `most_bytes`; empty when there is no space now: the peer has to release first. The same
+  /// space is returned again until `commit`; there is nothing to abort.
+  virtual Claim claim(uint32_t least_bytes, uint32_t most_bytes) = 0;
+
+  /// The claimed space now holds a whole frame of `length` bytes (its header's length).
+  virtual void commit(uint32_t length) = 0;
+
+  /// Starts the transfer of everything committed. The bytes may still move later, when an earlier
+  /// transfer has completed; the transport sees to it, the caller never has to call again.
+  virtual void post() = 0;
+
+  /// Committed bytes of which no transfer was started.
+  virtual uint64_t pending_bytes() const = 0;
+
+  virtual uint32_t frame_limit() const = 0;
+  virtual const OutgoingCounters& counters() const = 0;
+};
+
+struct IncomingCounters {
+  std::atomic<uint64_t> frames{0};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint64_t> read_notifications{0};
+};
+
+/// The receiving end of one ring.
+/// Threads: one worker at a time. Blocks: never.
+class Incoming {
+ public:
+  virtual ~Incoming() = default;
+
+  /// Takes the next frame in order. Pads are skipped.
+  ///   frame    `view` is set; the frame stays in place until released
+  ///   nothing  all that has arrived was taken; the ready bit will be set when more arrives
+  ///   full     as many frames as are tracked at a time are unreleased: release some, look again
+  ///   invalid  the peer broke the rules; the link was told to fail (LinkEvents); nothing more comes
+  virtual Next next(FrameView& view) = 0;
+
+  /// Gives a frame's space back. In any order; space returns to the sender in order, after a quarter
+  /// of the ring, or at once when nothing else is left in it.
+  virtual void release(uint32_t token) = 0;
+
+  /// Tells the sender everything released so far, however little (before its worker sleeps).
+  virtual void flush_releases() = 0;
+
+  /// Bytes taken by frames not yet released.
+  virtual uint64_t unreleased_bytes() const = 0;
+
+  virtual const IncomingCounters& counters() const = 0;
+};
+
+/// What a kind of transport can do; read once when a link is opened.
+struct Capabilities {
+  std::string_view name;             // "shm", "tcp", …
+  bool same_host_only = false;       // needs shared memory
+  bool write_with_immediate = false; // verbs: notification in the write itself
+  bool registers_memory = false;     // verbs: memory must be registered (see MemoryRegistry)
+};
+
+/// The data side of one link to one peer. Rings are numbered as in ring::Layout, separately per
+/// direction.
+class DataLink {
+ public:
+  virtual ~DataLink() = default;
+  virtual const Capabilities& capabilities() const = 0;
+  virtual Outgoing& outgoing(uint32_t ring) = 0;
+  virtual Incoming& incoming(uint32_t ring) = 0;
+
+  /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
+  /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.
+  virtual void stop() noexcept = 0;
+};
+
+/// Memory that a transport may have to know before it can be used for transfers. Verbs registers it
+/// with its protection domain; the others accept everything. Exposed so that an engine can own the
+/// memory that rows are written to (see the data-shuffling-operator paper, §4.1).
+class MemoryRegistry {
+ public:
+  virtual ~MemoryRegistry() = default;
+  virtual Status register_memory(std::span<std::byte> memory) = 0;
+  virtual void deregister_memory(std::span<std::byte> memory) noexcept = 0;
+};
+
+/// Readiness of file descriptors, as the network thread (or a test that calls do_work) waits for it.
+/// Threads: the network thread, and the thread that opens the session before that one runs.
+class Reactor {
+ public:
+  /// Called with EPOLL… bits. May add, change and remove any descriptor, also its own.
+  using Handler = std::function<void(uint32_t events)>;
+
+  virtual ~Reactor() = default;
+  virtual Status add(int fd, uint32_t epoll_events, Handler handler) = 0;
+  virtual void change(int fd, uint32_t epoll_events) = 0;
+  /// After this the handler is not called again.
+  virtual void remove(int fd) noexcept = 0;
+  /// Runs `task` on the network thread soon. Threads: any. Blocks: never. Wakes the thread only if it
+  /// sleeps. `task` is dropped if the session has closed.
+  virtual void defer(std::function<void()> task) = 0;
+  virtual const base::Clock& clock() const = 0;
+};
+
+/// What a link tells those above. Threads: any. Called at most once per link.
+class LinkEvents {
+ public:
+  virtual ~LinkEvents() = default;
+  /// The link can carry nothing any more; `cause` names what happened, without the peer's name.
+  virtual void on_link_failed(const Status& cause) = 0;
+};
+
+/// One local worker, as far as transports need to know it.
+struct WorkerEnd {
+  ring::ReadySet* ready = nullptr;
+  ring::DoorbellLine* doorbell = nullptr;
+};
+
+/// A memfd with one DoorbellLine per local worker, shared with shm peers.
+struct DoorbellMemory {
+  int fd = -1;
+  uint32_t worker_count = 0;
+};
+
+/// Everything needed to set up one link. Outlives the link.
+struct LinkContext {
+  uint32_t local_node = 0;
+  uint32_t peer_node = 0;
+  std::string peer_name;     // "node 2 (10.0.0.2:7000)", for messages
+  bool initiator = false;    // this side opened the control connection
+  std::string peer_address;  // where the peer listens, as dialled for the control connection
+  ring::Layout outgoing;     // rings from local to peer
+  ring::Layout incoming;     // rings from peer to local
+  std::span<WorkerEnd> workers;       // local workers
+  DoorbellMemory doorbells;           // of this node
+  /// First ready ring number of this link's rings at each local worker is ready_group[w] * 64: groups
+  /// are added by the transport's setup (internal or external) and reported here.
+  std::span<uint32_t> ready_group;    // one per local worker
+  Reactor* reactor = nullptr;
+  LinkEvents* events = nullptr;
+  /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
+  std::function<void(std::span<const std::byte>)> send;
+};
+
+/// A connected, non-blocking, ordered byte stream that was dialled for this link's data (a TCP
+/// connection whose preamble the session has read). Owns the descriptor.
+struct DataStream {
+  int fd = -1;
+};
+
+/// The non-blocking state machine that makes a DataLink with the peer's counterpart.
+/// Threads: network thread (see Reactor). Destroying it unfinished releases everything.
+class LinkSetup {
+ public:
+  virtual ~LinkSetup() = default;
+  /// Starts; may call context.send. Errors end the link's setup and reach the peer.
+  virtual Status start() = 0;
+  /// A setup message of the peer. Untrusted: every byte is checked.
+  virtual Status on_message(std::span<const std::byte> message) = 0;
+  /// A data connection for this link arrived at the session's listener.
+  virtual Status on_stream(DataStream stream) = 0;
+  /// Set when something went wrong outside a call (a failed dial).
+  virtual Status status() const = 0;
+  /// This side has all it needs; the session then tells the peer, and waits for it to say the same.
+  virtual bool ready() const = 0;
+  /// The link; once, after ready().
+  virtual std::unique_ptr<DataLink> take() = 0;
+};
+
+/// One kind of transport, as a session uses it. Owned by the session.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual const Capabilities& capabilities() const = 0;
+  /// Ok, or why it cannot be used on this machine and what to do about it.
+  virtual Status available() const = 0;
+  /// Bytes this node takes (of memory, of /dev/shm) for a link of that shape, before it is opened.
+  virtual uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const = 0;
+  virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
+};
+
+}  // namespace faro::transport

@@ -1,0 +1,128 @@
+// Frames: what lies in a ring. wire/README.md has the page of every byte.
+//
+//    0        4      5      6      8            12           16
+//   +--------+------+------+------+------------+------------+------------------ - - -
+//   | length | kind | flags| slot | row_count  | reserved   | payload (length - 16 bytes)
+//   +--------+------+------+------+------------+------------+------------------ - - -
+//
+// All numbers are little-endian. A frame starts at a position that is a multiple of 64 and never
+// wraps around the end of its ring; the next one starts at the next multiple of 64 after its end.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace faro::wire {
+
+static_assert(std::endian::native == std::endian::little,
+              "the wire format is little-endian and read in place");
+
+/// A count of bytes ever written to or read from a ring; only grows. Never an offset.
+using Position = uint64_t;
+
+/// Frames start at multiples of this. One cache line, and the unit in which a WRITE WITH IMMEDIATE
+/// counts bytes.
+inline constexpr uint32_t kFrameAlignment = 64;
+
+enum class FrameKind : uint8_t {
+  // 0 is never valid, so that zeroed memory is not a frame.
+  pad = 1,       // fills the ring up to its end; only `length` matters
+  data = 2,      // whole rows of the shuffle in `slot`
+  open = 3,      // binds `slot` to a shuffle; payload OpenPayload
+  finish = 4,    // no more rows of `slot`'s shuffle in this ring; payload FinishPayload
+  fragment = 5,  // a part of one row too large for a frame; payload FragmentPayload, then bytes
+};
+
+struct FrameHeader {
+  uint32_t length;     // bytes of header and payload, without the padding behind it
+  FrameKind kind;      //
+  uint8_t flags;       // 0
+  uint16_t slot;       // meaningless in a pad
+  uint32_t row_count;  // rows in a data frame; 1 in the last fragment of a row; else 0
+  uint32_t reserved;   // 0
+};
+static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 4);
+static_assert(std::is_trivially_copyable_v<FrameHeader>);
+static_assert(offsetof(FrameHeader, kind) == 4 && offsetof(FrameHeader, slot) == 6);
+static_assert(offsetof(FrameHeader, row_count) == 8);
+
+/// Names a query over the life of a cluster; never recurs.
+struct QueryKey {
+  uint64_t counter;      // counted by the issuer, from 1
+  uint64_t incarnation;  // of the issuer: drawn anew each time its process joins
+  uint32_t issuer;       // node number
+  uint32_t reserved;     // 0
+};
+static_assert(sizeof(QueryKey) == 24);
+
+struct OpenPayload {
+  QueryKey query;
+  uint32_t stage;
+  uint32_t row_bytes;  // width of every row; 0: rows have a length each
+};
+static_assert(sizeof(OpenPayload) == 32);
+
+struct FinishPayload {
+  uint64_t row_count;  // of all rows that the sender put into this ring for this shuffle
+};
+static_assert(sizeof(FinishPayload) == 8);
+
+struct FragmentPayload {
+  uint64_t row_bytes;  // of the whole row; the same in each of its fragments
+  uint64_t offset;     // of this fragment in the row; fragments come in order, without gaps
+};
+static_assert(sizeof(FragmentPayload) == 16);
+
+/// In a data frame of a shuffle with row_bytes 0 each row is preceded by its length (uint32, then
+/// the bytes, no padding).
+using RowLength = uint32_t;
+
+/// What a frame with a payload of so many bytes occupies in a ring.
+constexpr uint64_t padded(uint64_t length) {
+  return (length + kFrameAlignment - 1) & ~uint64_t{kFrameAlignment - 1};
+}
+
+/// Largest frame in a ring of that size: a quarter (see design: contiguous frames).
+constexpr uint32_t frame_limit(uint64_t ring_bytes) { return static_cast<uint32_t>(ring_bytes / 4); }
+
+/// Copies a header out of memory that another process may be changing; only the copy is looked at.
+inline FrameHeader load_header(const std::byte* at) {
+  FrameHeader header;
+  std::memcpy(&header, at, sizeof header);
+#if defined(__GNUC__)
+  asm volatile("" ::: "memory");  // the copy is made once; the compiler must not read again
+#endif
+  return header;
+}
+
+/// Why a header cannot stand at the given place; nullptr if it can.
+/// `available`: bytes written from here on; `to_end`: bytes up to the end of the ring's buffer.
+inline const char* why_invalid(const FrameHeader& header, uint64_t available, uint64_t to_end,
+                               uint32_t limit) {
+  if (header.length < sizeof(FrameHeader)) return "frame shorter than its header";
+  const uint64_t occupied = padded(header.length);
+  if (occupied > available) return "frame reaches beyond the written position";
+  if (occupied > to_end) return "frame wraps around the end of the ring";
+  if (header.flags != 0 || header.reserved != 0) return "unknown flags in a frame";
+  const uint32_t payload = header.length - static_cast<uint32_t>(sizeof(FrameHeader));
+  switch (header.kind) {
+    case FrameKind::pad:
+      return occupied == to_end ? nullptr : "pad that does not end with the ring";
+    case FrameKind::data:
+      if (occupied > limit) return "frame larger than a quarter ring";
+      return payload > 0 && header.row_count > 0 ? nullptr : "data frame without rows";
+    case FrameKind::open:
+      return payload == sizeof(OpenPayload) ? nullptr : "OPEN of wrong length";
+    case FrameKind::finish:
+      return payload == sizeof(FinishPayload) ? nullptr : "FINISH of wrong length";
+    case FrameKind::fragment:
+      if (occupied > limit) return "frame larger than a quarter ring";
+      return payload > sizeof(FragmentPayload) ? nullptr : "fragment without bytes";
+  }
+  return "unknown kind of frame";
+}
+
+}  // namespace faro::wire
