@@ -11,6 +11,7 @@
 // No call is made per row: one per frame (claim, commit, next, release) or per transfer (post).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -170,6 +171,10 @@ struct DoorbellMemory {
   uint32_t worker_count = 0;
 };
 
+/// Ties a data connection to the control connection of its link: drawn at random for each link by the side that
+/// accepted the control connection. A dialled data connection starts with it (wire/README.md).
+using StreamToken = std::array<std::byte, 16>;
+
 /// Everything needed to set up one link. Outlives the link.
 struct LinkContext {
   uint32_t local_node = 0;
@@ -177,6 +182,7 @@ struct LinkContext {
   std::string peer_name;     // "node 2 (10.0.0.2:7000)", for messages
   bool initiator = false;    // this side opened the control connection
   std::string peer_address;  // where the peer listens, as dialled for the control connection
+  StreamToken stream_token;  // the same on both sides
   ring::Layout outgoing;     // rings from local to peer
   ring::Layout incoming;     // rings from peer to local
   std::span<WorkerEnd> workers;       // local workers

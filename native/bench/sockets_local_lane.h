@@ -1,0 +1,105 @@
+// How rows of the sockets baseline reach a worker of the same process: blocks of frames through a
+// bounded queue in shared memory of the process, and a bell that wakes a worker asleep in epoll.
+//
+// Who writes what: the sender fills a block while it owns it; pushing it (release) hands it to the
+// receiver, popping it (acquire) takes it over. Empty blocks come back the same way.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bench/unique_fd.h"
+
+namespace faro::bench {
+
+/// A bounded queue of pointers for one pushing and one popping thread.
+///
+/// Blocks: never.
+template <class T, uint32_t kCapacity>
+class SpscPointerQueue {
+  static_assert((kCapacity & (kCapacity - 1)) == 0);
+
+ public:
+  bool try_push(T* item) noexcept {
+    const uint32_t tail = tail_.load(std::memory_order_relaxed);  // own
+    // Pairs with the store in try_pop: the cell has been read.
+    if (tail - head_.load(std::memory_order_acquire) == kCapacity) return false;
+    cells_[tail % kCapacity] = item;
+    // Publishes the cell and the block. seq_cst (not just release): LocalBell::ring must not look
+    // for a sleeper before a sleeper could see this.
+    tail_.store(tail + 1, std::memory_order_seq_cst);
+    return true;
+  }
+  /// Null if empty.
+  T* try_pop() noexcept {
+    const uint32_t head = head_.load(std::memory_order_relaxed);  // own
+    // Pairs with the store in try_push; seq_cst for the look after LocalBell::arm.
+    if (head == tail_.load(std::memory_order_seq_cst)) return nullptr;
+    T* item = cells_[head % kCapacity];
+    head_.store(head + 1, std::memory_order_seq_cst);  // as tail_: the sender may sleep for space
+    return item;
+  }
+
+ private:
+  std::array<T*, kCapacity> cells_{};
+  alignas(64) std::atomic<uint32_t> head_{0};  // written by the popping thread
+  alignas(64) std::atomic<uint32_t> tail_{0};  // written by the pushing thread
+};
+
+/// Frames on their way to another worker.
+struct LocalBlock {
+  explicit LocalBlock(uint32_t capacity_bytes) : memory(new char[capacity_bytes]) {}
+  std::unique_ptr<char[]> memory;
+  uint32_t used_bytes = 0;
+};
+
+/// One sending to one receiving worker of the same process. Four blocks under way, so that a lane
+/// holds as much as the 64 KiB buffers of a socket.
+///
+/// Owns: the blocks, through the sender, which makes a new one only if none has come back.
+struct LocalLane {
+  SpscPointerQueue<LocalBlock, 4> full;
+  SpscPointerQueue<LocalBlock, 8> empty;  // what does not fit is handed to spare_ by the receiver
+
+  std::vector<std::unique_ptr<LocalBlock>> blocks;  // sender only
+};
+
+/// Wakes one worker. A needless ring is one load.
+///
+/// Threads: the worker arms; any thread rings.
+class alignas(64) LocalBell {
+ public:
+  LocalBell() : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+  /// To be watched for reading while asleep.
+  int fd() const noexcept { return event_.get(); }
+
+  /// From here on rings reach fd(). After arming, look once more before sleeping.
+  void arm() noexcept { armed_.store(true, std::memory_order_seq_cst); }
+  /// After waking, or instead of sleeping.
+  void disarm() noexcept {
+    armed_.store(false, std::memory_order_relaxed);
+    uint64_t rings;
+    [[maybe_unused]] const ssize_t got = read(event_.get(), &rings, sizeof(rings));
+  }
+  /// After what the worker should see has been stored with seq_cst.
+  void ring() noexcept {
+    if (armed_.load(std::memory_order_seq_cst) &&
+        armed_.exchange(false, std::memory_order_seq_cst)) {
+      const uint64_t one = 1;
+      [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof(one));
+    }
+  }
+
+ private:
+  UniqueFd event_;
+  std::atomic<bool> armed_{false};
+};
+
+}  // namespace faro::bench
