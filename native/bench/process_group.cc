@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,7 +167,8 @@ class Children {
   Status add(pid_t pid) {
     Child child;
     child.pid = pid;
-    child.fd = UniqueFd(pidfd_open(pid, 0));
+    // Not pidfd_open(): glibc 2.36 declares it without C linkage.
+    child.fd = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     const bool ok = child.fd.valid();
     children_.push_back(std::move(child));
     return ok ? Status::Ok() : system_error("pidfd_open");

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "bench/unique_fd.h"
 
@@ -52,7 +51,7 @@ class SpscPointerQueue {
   alignas(64) std::atomic<uint32_t> tail_{0};  // written by the pushing thread
 };
 
-/// Frames on their way to another worker.
+/// Frames on their way to another worker. Whoever holds the pointer owns the block.
 struct LocalBlock {
   explicit LocalBlock(uint32_t capacity_bytes) : memory(new char[capacity_bytes]) {}
   std::unique_ptr<char[]> memory;
@@ -62,12 +61,29 @@ struct LocalBlock {
 /// One sending to one receiving worker of the same process. Four blocks under way, so that a lane
 /// holds as much as the 64 KiB buffers of a socket.
 ///
-/// Owns: the blocks, through the sender, which makes a new one only if none has come back.
-struct LocalLane {
-  SpscPointerQueue<LocalBlock, 4> full;
-  SpscPointerQueue<LocalBlock, 8> empty;  // what does not fit is handed to spare_ by the receiver
+/// Owns: the blocks inside its queues.
+class LocalLane {
+ public:
+  LocalLane() = default;
+  ~LocalLane() {
+    while (LocalBlock* block = full.try_pop()) delete block;
+    while (LocalBlock* block = empty.try_pop()) delete block;
+  }
 
-  std::vector<std::unique_ptr<LocalBlock>> blocks;  // sender only
+  /// A block to fill: one that came back, or a new one. The sender.
+  std::unique_ptr<LocalBlock> take_empty(uint32_t capacity_bytes) {
+    LocalBlock* block = empty.try_pop();
+    if (block == nullptr) block = new LocalBlock(capacity_bytes);
+    block->used_bytes = 0;
+    return std::unique_ptr<LocalBlock>(block);
+  }
+  /// Gives a block back; the receiver. What finds no room is freed.
+  void give_back(std::unique_ptr<LocalBlock> block) noexcept {
+    if (empty.try_push(block.get())) block.release();
+  }
+
+  SpscPointerQueue<LocalBlock, 4> full;
+  SpscPointerQueue<LocalBlock, 8> empty;
 };
 
 /// Wakes one worker. A needless ring is one load.
@@ -77,17 +93,13 @@ class alignas(64) LocalBell {
  public:
   LocalBell() : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
-  /// To be watched for reading while asleep.
+  /// Watch it edge-triggered while asleep: then it need never be read.
   int fd() const noexcept { return event_.get(); }
 
   /// From here on rings reach fd(). After arming, look once more before sleeping.
   void arm() noexcept { armed_.store(true, std::memory_order_seq_cst); }
-  /// After waking, or instead of sleeping.
-  void disarm() noexcept {
-    armed_.store(false, std::memory_order_relaxed);
-    uint64_t rings;
-    [[maybe_unused]] const ssize_t got = read(event_.get(), &rings, sizeof(rings));
-  }
+  /// After waking, or instead of sleeping. Relaxed: a late ring costs one needless wake.
+  void disarm() noexcept { armed_.store(false, std::memory_order_relaxed); }
   /// After what the worker should see has been stored with seq_cst.
   void ring() noexcept {
     if (armed_.load(std::memory_order_seq_cst) &&
