@@ -10,11 +10,16 @@
 #   nlohmann_json::nlohmann_json <nlohmann/json.hpp>      only with FARO_BUILD_COMMAND or FARO_BUILD_TESTS
 
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
-# Debian's target names the shared libfmt.
-set_target_properties(spdlog::spdlog_header_only PROPERTIES
-                      INTERFACE_LINK_LIBRARIES "Threads::Threads;fmt::fmt-header-only")
+# A project that includes faro may have brought its own.
+if(NOT TARGET fmt::fmt-header-only)
+  find_package(fmt REQUIRED)
+endif()
+if(NOT TARGET spdlog::spdlog_header_only)
+  find_package(spdlog REQUIRED)
+  # Debian's target names the shared libfmt.
+  set_target_properties(spdlog::spdlog_header_only PROPERTIES
+                        INTERFACE_LINK_LIBRARIES "Threads::Threads;fmt::fmt-header-only")
+endif()
 
 # Packages without a CMake file, or with one that links a shared library.
 function(faro_header_only target header package)
