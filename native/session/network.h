@@ -5,6 +5,8 @@
 // A control connection carries whole messages in order, outside all rings and budgets.
 #pragma once
 
+#include <sys/random.h>
+
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -77,6 +79,14 @@ class Network {
   virtual void wake() = 0;
   /// Whether the membership is to run a thread of its own (sockets), or is driven by do_work (simulation).
   virtual bool wants_thread() const = 0;
+  /// The transport of every link, if this network brings its own (the simulation); null: the membership chooses per
+  /// link. Owned by the network.
+  virtual transport::Transport* own_transport() { return nullptr; }
+  /// Fills `bytes` with what nobody can guess: incarnations and stream tokens. The simulation draws from its seed.
+  /// Errors: false if the system has no randomness.
+  virtual bool draw_random(std::span<std::byte> bytes) {
+    return getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
+  }
 };
 
 }  // namespace faro::session
