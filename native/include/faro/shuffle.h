@@ -1,0 +1,334 @@
+// Shuffle: one shuffle operator of one running query, at one worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "faro/hash.h"
+#include "faro/outcome.h"
+#include "faro/query.h"
+#include "faro/status.h"
+
+namespace faro {
+
+class Batch;
+class Shuffle;
+template <typename Row>
+class RowSender;
+
+/// What to open. Every worker that takes part opens the same spec (any order, any time).
+struct ShuffleSpec {
+  QueryId query;
+  uint32_t stage = 0;               ///< number of the shuffle operator in its query's plan
+  uint32_t row_bytes = 0;           ///< width of every row; 0: rows have a length each
+  std::vector<uint32_t> senders;    ///< worker numbers; empty: all workers
+  std::vector<uint32_t> receivers;  ///< worker numbers; empty: all workers. Gather: one
+};
+
+namespace detail {
+
+class ShuffleCore;
+
+/// Where the next row for one receiver goes; at == end when there is no open frame. The worker's alone.
+struct OutboxCursor {
+  std::byte* at = nullptr;
+  std::byte* end = nullptr;
+};
+
+// The parts of ShuffleCore that the inlined paths of this header need.
+Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, uint32_t bytes, bool wait) noexcept;
+
+}  // namespace detail
+
+/// A row written in place, in the memory it is sent from (see Shuffle::claim).
+/// commit() sends it; destroying it without commit aborts: the row never existed.
+class RowClaim {
+ public:
+  RowClaim() = default;
+  RowClaim(RowClaim&& other) noexcept { *this = std::move(other); }
+  RowClaim& operator=(RowClaim&& other) noexcept {
+    abort();
+    core_ = std::exchange(other.core_, nullptr);
+    data_ = std::exchange(other.data_, {});
+    return *this;
+  }
+  ~RowClaim() { abort(); }
+
+  /// The claimed space; valid until commit or abort. No send of the same worker may come between.
+  std::span<std::byte> data() const noexcept { return data_; }
+  /// Sends the first `bytes` bytes (fixed width: all). Errors: invalid_argument if more than claimed.
+  Status commit(size_t bytes);
+  Status commit() { return commit(data_.size()); }
+  void abort() noexcept;
+
+ private:
+  friend class Shuffle;
+  detail::ShuffleCore* core_ = nullptr;
+  std::span<std::byte> data_;
+};
+
+/// Rows that were received, where they lie: in the ring, or in memory when they had been set aside.
+///
+/// Threads: those of its worker. Owns: the frame until release(), detach() or destruction. Held batches keep their
+/// sender's ring from moving on: release soon. A worker that holds some never waits: what would wait answers
+/// Outcome::holding.
+/// A peer on the same machine could change the bytes while they are read (see the page on trust): load a length once.
+class Batch {
+ public:
+  Batch() = default;
+  Batch(Batch&& other) noexcept { *this = std::move(other); }
+  Batch& operator=(Batch&& other) noexcept {
+    if (this != &other) {
+      release();
+      core_ = std::exchange(other.core_, nullptr);
+      frame_ = std::exchange(other.frame_, nullptr);
+      data_ = std::exchange(other.data_, nullptr);
+      bytes_ = std::exchange(other.bytes_, 0);
+      row_count_ = std::exchange(other.row_count_, 0);
+      row_bytes_ = other.row_bytes_;
+      sender_ = other.sender_;
+    }
+    return *this;
+  }
+  ~Batch() { release(); }
+
+  /// Number of the worker that sent the rows.
+  uint32_t sender() const noexcept { return sender_; }
+  uint32_t row_count() const noexcept { return row_count_; }
+  bool empty() const noexcept { return frame_ == nullptr; }
+
+  /// All rows as bytes; for rows with a length each, including the lengths (see VariableRows).
+  std::span<const std::byte> bytes() const noexcept { return {data_, bytes_}; }
+
+  /// The rows of a fixed-width shuffle; empty if Row has another width or needs an alignment above 16.
+  template <typename Row>
+  std::span<const Row> rows() const noexcept {
+    static_assert(std::is_trivially_copyable_v<Row> && alignof(Row) <= 16);
+    if (sizeof(Row) != row_bytes_) return {};
+    return {reinterpret_cast<const Row*>(data_), row_count_};
+  }
+
+  /// Iterates the rows of a shuffle with row_bytes 0; also fixed-width rows, as bytes.
+  class RowIterator {
+   public:
+    std::span<const std::byte> operator*() const noexcept { return row_; }
+    RowIterator& operator++() noexcept { return load(), *this; }
+    bool operator!=(const RowIterator& other) const noexcept { return left_ != other.left_; }
+
+   private:
+    friend class Batch;
+    void load() noexcept;
+    const std::byte* at_ = nullptr;
+    const std::byte* end_ = nullptr;
+    std::span<const std::byte> row_;
+    uint32_t left_ = 0;       // rows from this one on
+    uint32_t row_bytes_ = 0;  // 0: each row has a length
+  };
+  struct RowRange {
+    RowIterator first, last;
+    RowIterator begin() const noexcept { return first; }
+    RowIterator end() const noexcept { return last; }
+  };
+  RowRange each_row() const noexcept;
+
+  /// Gives the memory back. Idempotent; the batch is empty then.
+  void release() noexcept {
+    if (frame_ != nullptr) release_frame();
+  }
+
+  /// Copies the rows aside, so that the ring can move on while they are kept; for merging. The copy counts against the
+  /// overflow budget. Errors: overflow_exhausted; the batch then stays as it is.
+  Status detach();
+
+ private:
+  friend class Shuffle;
+  friend class detail::ShuffleCore;
+  void release_frame() noexcept;
+
+  detail::ShuffleCore* core_ = nullptr;
+  void* frame_ = nullptr;  // shuffle/inbox.h: FrameNode
+  const std::byte* data_ = nullptr;
+  uint32_t row_count_ = 0;
+  uint32_t row_bytes_ = 0;
+  uint32_t sender_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+/// One shuffle at one worker: the sending and the receiving side. Opened by Worker::open_shuffle.
+///
+/// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all workers as receivers,
+/// that is the worker number). Rows of one sender to one receiver arrive once, whole and in order.
+///
+/// try_… never waits; the others wait until done, the time limit, cancel, close or the loss of a peer. While a worker
+/// waits it moves on everything that others need of it, also rows of other shuffles and queries (design: "no deadlock").
+///
+/// Threads: those of its worker, one at a time (see Worker). Destruction closes: a receiver that has not seen the end of
+/// stream stops its senders; a sender that has not finished cancels the query, for its receivers would wait for ever.
+class Shuffle {
+ public:
+  Shuffle() = default;
+  Shuffle(Shuffle&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  Shuffle& operator=(Shuffle&& other) noexcept {
+    close();
+    core_ = std::exchange(other.core_, nullptr);
+    return *this;
+  }
+  ~Shuffle() { close(); }
+
+  bool is_open() const noexcept { return core_ != nullptr; }
+  uint32_t receiver_count() const noexcept;
+  uint32_t stage() const noexcept;
+  QueryId query() const noexcept;
+
+  /// Why the last operation answered `failed`; ok if none did.
+  Status status() const;
+
+  // --- sending
+
+  /// The inlined path for rows of one fixed width: a small value to keep in a local variable.
+  /// Errors: invalid_argument if the shuffle was opened with another row_bytes; wrong_state if this worker is no sender.
+  template <typename Row>
+  Result<RowSender<Row>> sender();
+
+  /// Copies one row (fixed width: exactly row_bytes) towards a receiver.
+  ///   done     copied; may lie in the open frame until threshold, flush or finish
+  ///   stopped  every receiver has stopped. (A row for one that has, while others have not, is dropped: done)
+  ///   failed   also for a receiver that does not exist, or a row above row.limit_bytes
+  /// While the worker holds batches and the ring is full, the row goes to the outgoing overflow: done.
+  Outcome try_send(uint32_t receiver, std::span<const std::byte> row);
+  Outcome send(uint32_t receiver, std::span<const std::byte> row, Timeout timeout = kNoTimeout);
+
+  /// The same row to several receivers, each named once; to all of them or (would_wait) to none.
+  Outcome try_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row);
+  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, Timeout timeout = kNoTimeout);
+  /// To all receivers.
+  Outcome try_broadcast(std::span<const std::byte> row);
+  Outcome broadcast(std::span<const std::byte> row, Timeout timeout = kNoTimeout);
+
+  /// Space to write one row of up to `bytes` bytes in place. One claim per worker at a time; anything else sent on the same
+  /// worker meanwhile answers `failed` with wrong_state.
+  Outcome try_claim(uint32_t receiver, size_t bytes, RowClaim& claim);
+  Outcome claim(uint32_t receiver, size_t bytes, RowClaim& claim, Timeout timeout = kNoTimeout);
+
+  /// Starts the transfer of everything sent so far, however little.
+  void flush();
+
+  /// No more rows: every receiver learns it after the last row. Everything is flushed. Repeatable.
+  Outcome try_finish();
+  Outcome finish(Timeout timeout = kNoTimeout);
+
+  // --- receiving
+
+  /// Takes the next rows of any sender. Releases what `batch` held.
+  ///   done           `batch` has rows
+  ///   end_of_stream  every sender has finished and all rows were handed out
+  Outcome try_poll(Batch& batch);
+  Outcome take(Batch& batch, Timeout timeout = kNoTimeout);
+
+  /// The same from one sender only (a worker number), for merging sorted streams; end_of_stream when that one has finished.
+  Outcome try_poll_from(uint32_t sender, Batch& batch);
+  Outcome take_from(uint32_t sender, Batch& batch, Timeout timeout = kNoTimeout);
+
+  /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and the query goes on.
+  /// Polling answers end_of_stream.
+  void stop();
+
+  // --- the query
+
+  /// Fails the query on every participant with query_cancelled and this reason.
+  void cancel(std::string_view reason);
+
+  /// Closes; see the class comment. Idempotent.
+  void close() noexcept;
+
+ private:
+  friend class Worker;
+  explicit Shuffle(detail::ShuffleCore* core) : core_(core) {}
+  detail::OutboxCursor* cursors() const noexcept;
+  Status check_sender(size_t row_bytes) const;
+
+  detail::ShuffleCore* core_ = nullptr;
+};
+
+/// Sends rows of one fixed width; the typed, inlined path. A value: copy it, keep it in a local variable (the compiler then
+/// keeps its members in registers). Valid as long as its shuffle is open. Threads: those of the worker.
+template <typename Row>
+class RowSender {
+  static_assert(std::is_trivially_copyable_v<Row>);
+
+ public:
+  /// As Shuffle::try_send.
+  Outcome try_send(uint32_t receiver, const Row& row) const noexcept { return put(receiver, row, false); }
+  /// As Shuffle::send without time limit.
+  Outcome send(uint32_t receiver, const Row& row) const noexcept { return put(receiver, row, true); }
+
+  /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count), for all i or as many as there is room for; returns how
+  /// many were taken; `outcome` says why it stopped. Receivers are computed in blocks that the compiler can vectorise.
+  template <typename Hash, typename Key>
+  size_t try_send_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome) const noexcept {
+    return put_all(rows, hash, key, outcome, false);
+  }
+  /// The same, waiting for room; returns fewer than all only if outcome is `stopped`, `holding` or `failed`.
+  template <typename Hash, typename Key>
+  size_t send_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome) const noexcept {
+    return put_all(rows, hash, key, outcome, true);
+  }
+
+  uint32_t receiver_count() const noexcept { return receiver_count_; }
+
+ private:
+  friend class Shuffle;
+
+  Outcome put(uint32_t receiver, const Row& row, bool wait) const noexcept {
+    if (receiver < receiver_count_) [[likely]] {
+      detail::OutboxCursor& cursor = cursors_[receiver];
+      std::byte* at = cursor.at;
+      if (static_cast<size_t>(cursor.end - at) >= sizeof(Row)) [[likely]] {
+        cursor.at = at + sizeof(Row);
+        std::memcpy(at, &row, sizeof(Row));
+        return Outcome::done;
+      }
+    }
+    return detail::send_slow(*core_, receiver, &row, sizeof(Row), wait);
+  }
+
+  template <typename Hash, typename Key>
+  size_t put_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome, bool wait) const noexcept {
+    constexpr size_t kBlock = 256;  // receivers of a block: 1 KiB of stack, in L1
+    uint32_t receivers[kBlock];
+    outcome = Outcome::done;
+    for (size_t begin = 0; begin < rows.size(); begin += kBlock) {
+      const size_t count = rows.size() - begin < kBlock ? rows.size() - begin : kBlock;
+      const Row* block = rows.data() + begin;
+      for (size_t i = 0; i < count; ++i) receivers[i] = partition(hash(key(block[i])), receiver_count_);
+      for (size_t i = 0; i < count; ++i) {
+        outcome = put(receivers[i], block[i], wait);
+        if (outcome != Outcome::done) [[unlikely]] return begin + i;
+      }
+    }
+    return rows.size();
+  }
+
+  detail::ShuffleCore* core_ = nullptr;
+  detail::OutboxCursor* cursors_ = nullptr;
+  uint32_t receiver_count_ = 0;
+};
+
+template <typename Row>
+Result<RowSender<Row>> Shuffle::sender() {
+  if (Status status = check_sender(sizeof(Row)); !status.ok()) return status;
+  RowSender<Row> made;
+  made.core_ = core_;
+  made.cursors_ = cursors();
+  made.receiver_count_ = receiver_count();
+  return made;
+}
+
+}  // namespace faro
