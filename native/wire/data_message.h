@@ -1,0 +1,49 @@
+// Data messages: what two nodes say to each other on the data connection of a link over TCP. wire/README.md has the
+// page of every byte; what is checked and when they are sent stands in transport/tcp/README.md.
+//
+//    0                  4        8                  16
+//   +--------------+---+--------+------------------+------------------ - - -
+//   | ring         | k | length | position         | length bytes of the ring
+//   +--------------+---+--------+------------------+------------------ - - -
+//     bits 0…30     31
+//
+//   k  message   ring                     length                    position
+//   0  WRITTEN   of the sending node's    bytes that follow; a      of the first byte that follows:
+//                outgoing rings           multiple of 64, not 0     all bytes before it have been sent
+//   1  READ      of the sending node's    0; nothing follows        everything before it may be
+//                incoming rings                                     written again; more than before
+//
+// All numbers are little-endian. A WRITTEN ends at the end of a frame; where its bytes reach the end of the ring's
+// buffer they go on at its start.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "wire/frame.h"
+
+namespace faro::wire {
+
+struct DataMessage {
+  uint32_t ring_and_kind;  // see the picture
+  uint32_t length;
+  Position position;
+};
+static_assert(sizeof(DataMessage) == 16 && alignof(DataMessage) == 8);
+static_assert(offsetof(DataMessage, length) == 4 && offsetof(DataMessage, position) == 8);
+static_assert(std::is_trivially_copyable_v<DataMessage>);
+
+/// Set in ring_and_kind: READ; clear: WRITTEN.
+inline constexpr uint32_t kReadMessage = uint32_t{1} << 31;
+
+constexpr DataMessage written_message(uint32_t ring, uint32_t length, Position position) {
+  return {ring, length, position};
+}
+constexpr DataMessage read_message(uint32_t ring, Position position) {
+  return {ring | kReadMessage, 0, position};
+}
+constexpr bool is_read(const DataMessage& message) { return (message.ring_and_kind & kReadMessage) != 0; }
+constexpr uint32_t ring_of(const DataMessage& message) { return message.ring_and_kind & ~kReadMessage; }
+
+}  // namespace faro::wire

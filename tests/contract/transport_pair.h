@@ -1,0 +1,74 @@
+// What the contract suite needs of a transport: both ends of one link, in this process.
+//
+// A transport joins the suite with one file, <name>_pair.cc, that calls add_transport from a static initialiser, and
+// its name in CMakeLists.txt. Most can use ConnectedPair (connected_pair.h), which needs only a factory for the
+// transport::Transport of each side.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "faro/status.h"
+#include "ring/doorbell.h"
+#include "ring/layout.h"
+#include "ring/ready_set.h"
+#include "transport/transport.h"
+
+namespace faro::test {
+
+/// Rings from side 0 to side 1, and back. The worker counts must fit each other.
+struct PairShape {
+  ring::Layout forth;
+  ring::Layout back;
+
+  /// Both directions alike: so many workers at each side.
+  static PairShape symmetric(uint32_t workers, uint32_t rings_per_lane, uint32_t ring_bytes) {
+    const ring::Layout layout{workers, workers, rings_per_lane, ring_bytes};
+    return {layout, layout};
+  }
+};
+
+/// Two connected ends, side 0 and side 1.
+/// Threads: each outgoing and incoming end is used by one thread at a time, as transport.h says; all else by the test.
+class TransportPair {
+ public:
+  virtual ~TransportPair() = default;
+
+  virtual transport::DataLink& link(int side) = 0;
+  virtual ring::ReadySet& ready_set(int side, uint32_t worker) = 0;
+  virtual ring::DoorbellLine& doorbell(int side, uint32_t worker) = 0;
+  /// The number of the first ring from the other side in that worker's ready set.
+  virtual uint32_t first_ready(int side, uint32_t worker) = 0;
+
+  /// One round of both network threads' work, on this thread, not waiting for anything that has not been started.
+  /// Returns whether there was any. Not while run_network_threads is in force.
+  virtual bool pump() = 0;
+  /// Starts a network thread for each side; they end with the pair.
+  virtual void run_network_threads() = 0;
+
+  /// Side `side` vanishes without a word, as when its process dies: its link must not be used any more.
+  virtual void drop(int side) = 0;
+
+  /// How often on_link_failed was called at that side, and the first cause.
+  virtual int failures(int side) = 0;
+  virtual Status failure(int side) = 0;
+};
+
+struct TransportUnderTest {
+  std::string name;
+  std::function<Result<std::unique_ptr<TransportPair>>(const PairShape&)> open;
+
+  // Capabilities. A reason instead of an empty text skips, and reports, the cases that need it.
+  std::string no_threads_because;      // cases with network threads and a thread per worker
+  std::string no_loss_because;         // the transport itself notices that its peer is gone
+};
+
+/// Adds a transport to the suite; before main.
+bool add_transport(TransportUnderTest transport);
+const std::vector<TransportUnderTest>& transports_under_test();
+
+}  // namespace faro::test
