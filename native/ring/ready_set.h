@@ -33,10 +33,12 @@ class ReadySet {
   /// Takes the next free group; before the worker's first look at it. Threads: setup only.
   uint32_t add_group() { return assert(group_count_ < words_.size()), group_count_++; }
 
-  /// The same with the word in memory of the caller, which outlives this object.
-  uint32_t add_external_group(std::atomic<uint64_t>* word) {
+  /// The same with the word in memory of the caller, which outlives every look. Others may write it: only
+  /// its first `ring_count` bits are ever visited.
+  uint32_t add_external_group(std::atomic<uint64_t>* word, uint32_t ring_count = kRingsPerGroup) {
+    assert(ring_count > 0 && ring_count <= kRingsPerGroup);
     const uint32_t group = add_group();
-    external_.push_back({word, group});
+    external_.push_back({word, group, ~uint64_t{0} >> (kRingsPerGroup - ring_count)});
     return group;
   }
 
@@ -56,10 +58,10 @@ class ReadySet {
       for (uint64_t groups = summaries_[s].exchange(0, std::memory_order_seq_cst); groups != 0;
            groups &= groups - 1) {
         const uint32_t group = s * 64 + static_cast<uint32_t>(std::countr_zero(groups));
-        take_word(words_[group], group, visit);
+        take_word(words_[group], group, ~uint64_t{0}, visit);
       }
     }
-    for (const External& e : external_) take_word(*e.word, e.group, visit);
+    for (const External& e : external_) take_word(*e.word, e.group, e.mask, visit);
   }
 
   /// Whether anything is marked: S2 of ring/doorbell.h. Threads: the worker.
@@ -68,7 +70,7 @@ class ReadySet {
       if (summary.load(std::memory_order_seq_cst) != 0) return true;
     }
     for (const External& e : external_) {
-      if (e.word->load(std::memory_order_seq_cst) != 0) return true;
+      if ((e.word->load(std::memory_order_seq_cst) & e.mask) != 0) return true;
     }
     return false;
   }
@@ -77,12 +79,13 @@ class ReadySet {
   struct External {
     std::atomic<uint64_t>* word;
     uint32_t group;
+    uint64_t mask;  // of the bits that stand for rings
   };
 
   template <typename Visit>
-  void take_word(std::atomic<uint64_t>& word, uint32_t group, Visit& visit) {
-    if (word.load(std::memory_order_relaxed) == 0) return;
-    for (uint64_t bits = word.exchange(0, std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
+  void take_word(std::atomic<uint64_t>& word, uint32_t group, uint64_t mask, Visit& visit) {
+    if ((word.load(std::memory_order_relaxed) & mask) == 0) return;
+    for (uint64_t bits = word.exchange(0, std::memory_order_seq_cst) & mask; bits != 0; bits &= bits - 1) {
       visit(group * kRingsPerGroup + static_cast<uint32_t>(std::countr_zero(bits)));
     }
   }

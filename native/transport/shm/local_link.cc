@@ -1,0 +1,32 @@
+#include "transport/shm/local_link.h"
+
+#include <cassert>
+#include <utility>
+
+#include "transport/shm/segment.h"
+#include "transport/shm/shm_datapath.h"
+
+namespace faro::transport {
+
+uint64_t local_link_bytes(const ring::Layout& rings) { return SegmentLayout(rings).bytes(); }
+
+Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
+                                                  std::span<WorkerEnd> workers,
+                                                  std::span<uint32_t> ready_group) {
+  assert(rings.sender_workers == rings.receiver_workers);
+  assert(workers.size() == rings.receiver_workers && ready_group.size() == workers.size());
+  Result<std::shared_ptr<Segment>> segment =
+      Segment::make_private(rings, "the rings between local workers");
+  if (!segment.ok()) return segment.status();
+
+  ShmLink::Parts parts;
+  parts.capabilities.name = "local";
+  parts.capabilities.same_host_only = true;
+  parts.outgoing = *segment;
+  parts.incoming = *segment;
+  for (const WorkerEnd& worker : workers) parts.peer_doorbells.push_back(worker.doorbell);
+  add_ready_words(**segment, workers, ready_group);
+  return std::unique_ptr<DataLink>(new ShmLink(std::move(parts)));
+}
+
+}  // namespace faro::transport

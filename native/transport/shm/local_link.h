@@ -1,0 +1,29 @@
+// The link of a node to itself: the rings between its own workers, a worker's rings to itself
+// included.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "faro/status.h"
+#include "ring/layout.h"
+#include "transport/transport.h"
+
+namespace faro::transport {
+
+/// Bytes of memory that make_local_link takes.
+uint64_t local_link_bytes(const ring::Layout& rings);
+
+/// Makes the local link: rings as between processes that share memory, in memory of this process
+/// alone, allocated now. ready_group[w] becomes the first ready group of its rings at worker w, as
+/// in LinkContext.
+///
+/// Threads: setup only, before the workers' first look. Blocks: while the kernel clears the memory.
+/// Owns: its memory. What `workers` points to outlives the link, and the link every look at the
+/// ready sets. Errors: resource_limit.
+Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
+                                                  std::span<WorkerEnd> workers,
+                                                  std::span<uint32_t> ready_group);
+
+}  // namespace faro::transport

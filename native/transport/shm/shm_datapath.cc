@@ -1,0 +1,106 @@
+#include "transport/shm/shm_datapath.h"
+
+#include <cassert>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace faro::transport {
+
+void ShmLinkState::fail(const char* direction, uint32_t ring, const char* why) {
+  if (failed.exchange(true, std::memory_order_relaxed) || events == nullptr) return;
+  events->on_link_failed(Status(
+      Code::protocol_error, fmt::format("shared memory, {} ring {}: {}", direction, ring, why)));
+}
+
+ShmOutgoing::ShmOutgoing(const Segment& segment, uint32_t ring, ring::DoorbellLine* doorbell,
+                         ShmLinkState& link)
+    : MirroredOutgoing(segment.ring(ring), segment.rings().ring_bytes,
+                       &segment.read(ring).position),
+      link_(link),
+      written_(segment.written(ring)),
+      ready_word_(segment.ready_word(segment.rings().receiver_of(ring),
+                                     segment.rings().index_at_receiver(ring) / 64)),
+      ready_bit_(uint64_t{1} << (segment.rings().index_at_receiver(ring) % 64)),
+      doorbell_(doorbell),
+      ring_(ring) {}
+
+Claim ShmOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
+  const Claim claimed = producer_.claim(least_bytes, most_bytes);
+  if (claimed.bytes == 0) return claim_starving(least_bytes, most_bytes);
+  if (starving_) {
+    starving_ = false;
+    written_.starving.store(0, std::memory_order_relaxed);  // late: a needless wake
+  }
+  return claimed;
+}
+
+Claim ShmOutgoing::claim_starving(uint32_t least_bytes, uint32_t most_bytes) {
+  if (producer_.broken()) {
+    on_broken();
+    return {};
+  }
+  if (starving_) return {};  // that claim was C3
+  starving_ = true;
+  written_.starving.store(1, std::memory_order_seq_cst);  // C2; partner R2 in tell_read
+  return claim(least_bytes, most_bytes);                  // C3; comes here at most once more
+}
+
+void ShmOutgoing::post() {
+  const wire::Position committed = producer_.committed();
+  if (committed == posted_ || link_.stopped()) return;
+  mark_posted(committed);
+  count(counters_.transfers);
+  written_.position.store(committed, std::memory_order_release);  // partner: Consumer::next
+  ready_word_.fetch_or(ready_bit_, std::memory_order_seq_cst);    // R1 of ring/doorbell.h
+  ring_doorbell(*doorbell_);
+}
+
+void ShmOutgoing::on_broken() { link_.fail("outgoing", ring_, "impossible read position"); }
+
+ShmIncoming::ShmIncoming(const Segment& segment, uint32_t ring, ring::DoorbellLine* doorbell,
+                         ShmLinkState& link)
+    : MirroredIncoming(segment.ring(ring), segment.rings().ring_bytes,
+                       &segment.written(ring).position),
+      link_(link),
+      written_(segment.written(ring)),
+      read_(segment.read(ring)),
+      doorbell_(doorbell),
+      ring_(ring) {}
+
+void ShmIncoming::tell_read(wire::Position read) {
+  if (link_.stopped()) return;
+  read_.position.store(read, std::memory_order_seq_cst);  // R1; partner: Producer::claim
+  if (written_.starving.load(std::memory_order_seq_cst) != 0) ring_doorbell(*doorbell_);  // R2
+}
+
+void ShmIncoming::on_invalid(const char* why) { link_.fail("incoming", ring_, why); }
+
+ShmLink::ShmLink(Parts parts) : state_(parts.events), parts_(std::move(parts)) {
+  const ring::Layout& out = parts_.outgoing->rings();
+  const ring::Layout& in = parts_.incoming->rings();
+  assert(parts_.peer_doorbells.size() == out.receiver_workers &&
+         in.sender_workers == out.receiver_workers);
+  for (uint32_t ring = 0; ring < out.ring_count(); ++ring) {
+    outgoing_.emplace_back(*parts_.outgoing, ring, parts_.peer_doorbells[out.receiver_of(ring)],
+                           state_);
+  }
+  for (uint32_t ring = 0; ring < in.ring_count(); ++ring) {
+    incoming_.emplace_back(*parts_.incoming, ring, parts_.peer_doorbells[in.sender_of(ring)],
+                           state_);
+  }
+}
+
+void add_ready_words(const Segment& incoming, std::span<WorkerEnd> workers,
+                     std::span<uint32_t> ready_group) {
+  const SegmentLayout& layout = incoming.layout();
+  for (uint32_t worker = 0; worker < layout.rings().receiver_workers; ++worker) {
+    for (uint32_t word = 0; word < layout.ready_words(); ++word) {
+      const uint32_t group = workers[worker].ready->add_external_group(
+          &incoming.ready_word(worker, word), layout.rings_in_ready_word(word));
+      if (word == 0) ready_group[worker] = group;
+    }
+  }
+}
+
+}  // namespace faro::transport
