@@ -1,0 +1,143 @@
+// Control messages: what a control connection carries, and how a link comes up on it.
+// wire/README.md has the order of the messages and a worked example.
+//
+// On a byte stream each message is preceded by its length:
+//
+//    0        4      5                     4 + length
+//   +--------+------+----------- - - - ---+
+//   | length | kind | fields of the kind  |      length counts kind and fields; 1 …
+//   kControlMessageLimit
+//   +--------+------+----------- - - - ---+
+//
+// Numbers are little-endian. A text is a uint16 length and its bytes. Everything decoded here came
+// from another process: each decoder checks that all fields are there, within their limits, and
+// nothing behind them, and answers protocol_error else.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "faro/status.h"
+#include "wire/preamble.h"
+
+namespace faro::wire {
+
+/// Changes with every change of what wire/README.md says. Nodes of different versions refuse each
+/// other.
+inline constexpr uint16_t kProtocolVersion = 1;
+
+/// A message as it is sent: kind and fields, without the length.
+using ControlMessage = std::vector<std::byte>;
+
+/// Largest control message. HELLO with the settings of a large cluster is the longest.
+inline constexpr size_t kControlMessageLimit = 64 * 1024;
+inline constexpr size_t kControlLengthBytes = 4;
+inline constexpr size_t kTokenBytes = sizeof(Preamble::token);
+/// Largest payload of SETUP and APPLICATION.
+inline constexpr size_t kControlPayloadLimit = 4096;
+
+enum class ControlKind : uint8_t {
+  // 0 is never valid. Numbers never change meaning.
+  hello = 1,        // who I am; first message of both sides
+  refuse = 2,       // this link will not be: code and reason; the sender closes
+  auth = 3,         // a round of the authentication method
+  link = 4,         // accepting side: chosen transport and token of the data connection
+  setup = 5,        // opaque, between the LinkSetups of the transport
+  ready = 6,        // this side of the link is set up
+  heartbeat = 7,    // I am alive
+  application = 8,  // opaque, for the layer above
+  fail = 9,         // this link has failed: code and first cause; the sender closes
+  bye = 10,         // I leave in order; nothing follows
+};
+
+/// The kind of a message; 0 cast to ControlKind when it is empty.
+inline ControlKind kind_of(std::span<const std::byte> message) {
+  return message.empty() ? ControlKind{0} : static_cast<ControlKind>(message[0]);
+}
+std::string_view name_of(ControlKind kind);
+
+/// What a HELLO says in every version of the protocol, so that versions can refuse each other by
+/// name.
+///
+///    0      1         4         8         10       12         20      24             32
+///   +------+---------+---------+---------+--------+----------+-------+--------------+- - -
+///   | kind | 0 0 0   | magic   | version | 0      | features | node  | cluster hash | …
+///   +------+---------+---------+---------+--------+----------+-------+--------------+- - -
+struct HelloHead {
+  uint16_t version = kProtocolVersion;
+  uint64_t features = 0;      // bits of optional abilities; none is defined yet
+  uint32_t node = 0;          // number of the sender
+  uint64_t cluster_hash = 0;  // hash_bytes of the cluster's id
+};
+
+struct Hello {
+  HelloHead head;
+  uint32_t expected_node = 0;  // the number that the sender believes the receiver to have
+  uint32_t node_count = 0;
+  uint64_t incarnation = 0;             // drawn at random when the sender joined
+  uint64_t settings_digest = 0;         // of the settings on which all nodes must agree
+  std::string cluster_id;               // at most kNameLimit bytes, as the next two
+  std::string address;                  // where the sender can be reached
+  std::string host_identity;            // equal: memory can be shared
+  std::vector<std::string> transports;  // at most kTransportLimit names, preferred first
+  std::string settings;  // "name=value\n…", for naming the difference; at most kSettingsLimit
+
+  static constexpr size_t kNameLimit = 255;
+  static constexpr size_t kTransportLimit = 16;
+  static constexpr size_t kSettingsLimit = 32 * 1024;
+};
+
+/// REFUSE and FAIL.
+struct Ending {
+  Code code = Code::internal_error;
+  bool retry = false;  // REFUSE: the same dialling may succeed later
+  std::string reason;  // at most kReasonLimit bytes
+
+  static constexpr size_t kReasonLimit = 1024;
+};
+
+enum class AuthMethod : uint8_t {
+  none = 0,
+};
+
+/// One message of an authentication; a method may need several in each direction.
+struct Auth {
+  AuthMethod method = AuthMethod::none;
+  bool last = true;                // the sender is content and sends no more
+  std::vector<std::byte> payload;  // at most kControlPayloadLimit bytes
+};
+
+struct LinkChoice {
+  std::string transport;                       // one that both sides offered
+  std::array<std::byte, kTokenBytes> token{};  // of the data connection's preamble
+};
+
+ControlMessage encode(const Hello& hello);
+ControlMessage encode_refuse(const Ending& ending);
+ControlMessage encode_fail(const Ending& ending);
+ControlMessage encode(const Auth& auth);
+ControlMessage encode(const LinkChoice& choice);
+/// READY, HEARTBEAT, BYE.
+ControlMessage encode_plain(ControlKind kind);
+/// SETUP, APPLICATION. `payload` at most kControlPayloadLimit bytes.
+ControlMessage encode_payload(ControlKind kind, std::span<const std::byte> payload);
+
+/// The part of a HELLO that is the same in every version; what follows is not looked at.
+Result<HelloHead> decode_hello_head(std::span<const std::byte> message);
+/// A HELLO of our version.
+Result<Hello> decode_hello(std::span<const std::byte> message);
+/// REFUSE or FAIL. The reason has been made printable. An unknown code reads as internal_error.
+Result<Ending> decode_ending(std::span<const std::byte> message);
+Result<Auth> decode_auth(std::span<const std::byte> message);
+Result<LinkChoice> decode_link_choice(std::span<const std::byte> message);
+/// The payload of a SETUP or APPLICATION, within `message`.
+Result<std::span<const std::byte>> decode_payload(std::span<const std::byte> message);
+/// Ok if a READY, HEARTBEAT or BYE is what it should be.
+Status check_plain(std::span<const std::byte> message);
+
+}  // namespace faro::wire
