@@ -141,7 +141,9 @@ class Reactor {
   using Handler = std::function<void(uint32_t events)>;
 
   virtual ~Reactor() = default;
+  /// The bits may include EPOLLET (edge-triggered).
   virtual Status add(int fd, uint32_t epoll_events, Handler handler) = 0;
+  /// Also with the same bits as before: an edge-triggered descriptor that is ready is then reported again.
   virtual void change(int fd, uint32_t epoll_events) = 0;
   /// After this the handler is not called again.
   virtual void remove(int fd) noexcept = 0;
@@ -155,7 +157,8 @@ class Reactor {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  /// The link can carry nothing any more; `cause` names what happened, without the peer's name.
+  /// The link can carry nothing any more; `cause` names what happened, without the peer's name. The caller is inside
+  /// the link: it must not be destroyed from here.
   virtual void on_link_failed(const Status& cause) = 0;
 };
 
@@ -217,7 +220,7 @@ class LinkSetup {
   virtual Status status() const = 0;
   /// This side has all it needs; the session then tells the peer, and waits for it to say the same.
   virtual bool ready() const = 0;
-  /// The link; once, after ready().
+  /// The link; once, after ready(). Null if the last step failed; status() then says why.
   virtual std::unique_ptr<DataLink> take() = 0;
 };
 

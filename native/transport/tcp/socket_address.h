@@ -1,0 +1,29 @@
+// host:port as text, resolved to what sockets take.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "faro/status.h"
+
+namespace faro::transport::tcp {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+};
+
+/// All addresses of "host:port" or "[ipv6]:port", in the order in which to try them; never empty on success.
+/// Threads: any. Blocks: never for numeric addresses; for a name as long as the system's resolver takes.
+/// Errors: connect_failed, with the text and the resolver's reason.
+Result<std::vector<SocketAddress>> resolve(const std::string& address);
+
+/// "10.0.0.2:7000" or "[::1]:7000".
+std::string to_string(const SocketAddress& address);
+
+}  // namespace faro::transport::tcp

@@ -1,0 +1,223 @@
+// Sending: from what is committed or released to the socket. tcp_receive.cc has the other direction, tcp_link.h the
+// picture and the arguments.
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "transport/tcp/tcp_link.h"
+
+namespace faro::transport::tcp {
+namespace {
+
+// A holder of the right hands over to the network thread after so many bytes: else one worker could be kept busy with
+// sending what all the others post. Large, for it costs a wake-up of that thread.
+constexpr size_t kSendTurnBytes = size_t{1} << 20;
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------- outgoing rings
+
+Claim TcpOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
+  Claim claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
+  if (claimed.bytes != 0) [[likely]] {
+    if (starved_.load(std::memory_order_relaxed) != 0) starved_.store(0, std::memory_order_relaxed);
+    return claimed;
+  }
+  // See starved_: say so, then look again.
+  starved_.store(1, std::memory_order_seq_cst);
+  claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
+  if (claimed.bytes != 0) starved_.store(0, std::memory_order_relaxed);
+  return claimed;
+}
+
+void TcpOutgoing::post() {
+  const wire::Position end = producer_.committed();
+  if (end == posted_) return;
+  mark_posted(end);
+  count(counters_.transfers);
+  link_.post(link_.writes_, ring_);
+}
+
+void TcpOutgoing::on_broken() {
+  link_.fail(Code::protocol_error, fmt::format("impossible read position for ring {}", ring_));
+}
+
+// ---------------------------------------------------------------------------------------------------- incoming rings
+
+void TcpIncoming::tell_read(wire::Position read) {
+  told_.store(read, std::memory_order_release);
+  link_.post(link_.reads_, ring_);
+}
+
+void TcpIncoming::on_invalid(const char* why) {
+  link_.fail(Code::protocol_error, fmt::format("{} in ring {}", why, ring_));
+}
+
+// ------------------------------------------------------------------------------------------------------------- batch
+
+void TcpLink::Batch::add_piece(const void* data, size_t bytes) {
+  if (piece_count != 0) {
+    iovec& last = pieces[piece_count - 1];
+    if (static_cast<const std::byte*>(last.iov_base) + last.iov_len == data) {  // READs that follow each other
+      last.iov_len += bytes;
+      return;
+    }
+  }
+  pieces[piece_count++] = {const_cast<void*>(data), bytes};
+}
+
+void TcpLink::Batch::add(const wire::DataMessage& message) {
+  messages[message_count] = message;
+  add_piece(&messages[message_count], sizeof message);
+  ++message_count;
+}
+
+void TcpLink::Batch::advance(size_t bytes) {
+  while (bytes != 0) {
+    iovec& piece = pieces[first_piece];
+    if (bytes < piece.iov_len) {
+      piece.iov_base = static_cast<std::byte*>(piece.iov_base) + bytes;
+      piece.iov_len -= bytes;
+      return;
+    }
+    bytes -= piece.iov_len;
+    ++first_piece;
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- sending
+
+void TcpLink::post(PendingRings& pending, uint32_t ring) {
+  pending.mark(ring);  // W1
+  send_pending();
+}
+
+// W2 to W4. Threads: any.
+void TcpLink::send_pending() {
+  do {
+    uint32_t right = kFree;
+    if (!right_.compare_exchange_strong(right, kHeld, std::memory_order_seq_cst)) return;
+    if (!send_while_held()) return;
+    right_.store(kFree, std::memory_order_seq_cst);
+  } while (anything_pending());
+}
+
+// Sends all that is pending. True: nothing is left and the right is still held. False: the right is somebody else's
+// now, or the link has stopped, and then nobody gets it any more.
+bool TcpLink::send_while_held() {
+  size_t turn = 0;
+  for (;;) {
+    if (stopped()) return false;
+    if (batch_.empty()) {
+      gather();
+      if (batch_.empty()) return true;
+    }
+    msghdr message{};
+    message.msg_iov = &batch_.pieces[batch_.first_piece];
+    message.msg_iovlen = batch_.piece_count - batch_.first_piece;
+    const ssize_t sent = sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) {
+      // A short write is tried again: only a send that is refused makes the kernel report when there is space.
+      batch_.advance(static_cast<size_t>(sent));
+      turn += static_cast<size_t>(sent);
+      if (turn < kSendTurnBytes) continue;
+      if (batch_.empty() && !anything_pending()) return true;
+      send_later();
+      return false;
+    }
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (give_to_network_thread()) return false;
+      continue;
+    }
+    fail(Code::peer_lost, fmt::format("data connection broken while sending: {}", std::strerror(errno)));
+    return false;
+  }
+}
+
+// True if the network thread will go on. False if the socket became writable meanwhile.
+bool TcpLink::give_to_network_thread() {
+  uint32_t right = kHeld;
+  if (right_.compare_exchange_strong(right, kBlocked, std::memory_order_seq_cst)) return true;
+  right_.store(kHeld, std::memory_order_relaxed);  // it was held_writable, which only the holder changes
+  return false;
+}
+
+// The turn is over but the socket is not full: no edge will come.
+void TcpLink::send_later() {
+  right_.store(kBlocked, std::memory_order_seq_cst);
+  context_.reactor->defer([weak = std::weak_ptr<TcpLink*>(self_)] {
+    if (const auto self = weak.lock()) (*self)->on_writable();
+  });
+}
+
+// Threads: network thread.
+void TcpLink::on_writable() {
+  uint32_t right = right_.load(std::memory_order_seq_cst);
+  for (;;) {
+    if (right == kBlocked) {
+      // Only this thread takes it out of `blocked`.
+      right_.store(kHeld, std::memory_order_seq_cst);
+      if (!send_while_held()) return;
+      right_.store(kFree, std::memory_order_seq_cst);
+      if (anything_pending()) send_pending();
+      return;
+    }
+    if (right != kHeld) return;
+    if (right_.compare_exchange_weak(right, kHeldWritable, std::memory_order_seq_cst)) return;
+  }
+}
+
+// Fills the batch with what is pending.
+void TcpLink::gather() {
+  batch_.clear();
+  reads_.take([this](uint32_t number) {
+    if (batch_.message_count == Batch::kReads) return false;
+    TcpIncoming& ring = incoming_[number];
+    const wire::Position read = ring.told_.load(std::memory_order_acquire);
+    // Equal: a mark that came after its position had gone with an earlier one.
+    if (read == ring.told_sent_.load(std::memory_order_relaxed)) return true;
+    ring.told_sent_.store(read, std::memory_order_relaxed);
+    batch_.add(wire::read_message(number, read));
+    return true;
+  });
+  writes_.take([this](uint32_t number) {
+    if (batch_.message_count == Batch::kMessages) return false;
+    TcpOutgoing& ring = outgoing_[number];
+    const wire::Position from = ring.sent_.load(std::memory_order_relaxed);
+    const wire::Position end = ring.producer_.committed();  // acquire: the frames' bytes
+    if (end == from) return true;
+    ring.sent_.store(end, std::memory_order_relaxed);
+    const uint32_t bytes = static_cast<uint32_t>(end - from);  // at most the ring
+    batch_.add(wire::written_message(number, bytes, from));
+    const uint32_t ring_bytes = ring.producer_.ring_bytes();
+    const uint32_t to_end = ring_bytes - static_cast<uint32_t>(from & (ring_bytes - 1));
+    batch_.add_piece(ring.producer_.at(from), bytes < to_end ? bytes : to_end);
+    if (bytes > to_end) batch_.add_piece(ring.producer_.at(0), bytes - to_end);
+    return true;
+  });
+}
+
+// -------------------------------------------------------------------------------------------------------------- ends
+
+void TcpLink::stop() noexcept { end(); }
+
+// After stop() a broken connection is no failure, and of two failures the first counts.
+void TcpLink::fail(Code code, std::string message) {
+  if (end()) context_.events->on_link_failed(Status(code, std::move(message)));
+}
+
+// True for the one who ended it.
+bool TcpLink::end() noexcept {
+  if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
+  // Whoever is inside a system call on it gets an error or an end; the network thread gets an event, finds the link
+  // stopped, and forgets the socket. What was sent before still arrives.
+  shutdown(fd_, SHUT_RDWR);
+  return true;
+}
+
+}  // namespace faro::transport::tcp

@@ -1,0 +1,218 @@
+// Receiving: from the socket straight into the incoming rings. Everything here runs on the network thread.
+//
+// A read asks for the rest of the payload that is under way, in place, and for some bytes of staging behind it, in which
+// the next messages' headers arrive with the same system call.
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "transport/tcp/tcp_link.h"
+
+namespace faro::transport::tcp {
+namespace {
+
+// Both directions, edge-triggered, registered once (tcp_link.h).
+constexpr uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+// Received from one socket before the others get their turn (design, hard case 13).
+constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
+
+}  // namespace
+
+TcpLink::TcpLink(LinkContext& context, int fd, RingRegion outgoing, RingRegion incoming)
+    : context_(context),
+      fd_(fd),
+      outgoing_region_(std::move(outgoing)),
+      incoming_region_(std::move(incoming)),
+      self_(std::make_shared<TcpLink*>(this)),
+      writes_(context.outgoing.ring_count()),
+      reads_(context.incoming.ring_count()),
+      to_ring_((context.workers.size() + 63) / 64) {
+  const ring::Layout& out = context.outgoing;
+  for (uint32_t r = 0; r < out.ring_count(); ++r) outgoing_.emplace_back(*this, r, outgoing_region_.base(r), out.ring_bytes);
+  const ring::Layout& in = context.incoming;
+  for (uint32_t r = 0; r < in.ring_count(); ++r) {
+    const uint32_t worker = in.receiver_of(r);
+    const uint32_t ready_ring =
+        context.ready_group[worker] * ring::ReadySet::kRingsPerGroup + in.index_at_receiver(r);
+    incoming_.emplace_back(*this, r, incoming_region_.base(r), in.ring_bytes, context.workers[worker], ready_ring);
+  }
+}
+
+Status TcpLink::start() {
+  FARO_RETURN_IF_ERROR(context_.reactor->add(fd_, kEvents, [this](uint32_t events) { on_events(events); }));
+  registered_ = true;
+  return {};
+}
+
+TcpLink::~TcpLink() {
+  stop();
+  if (registered_) context_.reactor->remove(fd_);
+  close(fd_);
+}
+
+void TcpLink::on_events(uint32_t events) {
+  if (stopped()) {
+    context_.reactor->remove(fd_);
+    registered_ = false;
+    return;
+  }
+  if ((events & EPOLLOUT) != 0) on_writable();
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    // A read that returns less than it asked for has emptied the socket, and more would make a new edge; except that
+    // an end that has already come makes none.
+    receive((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+    ring_doorbells();
+  }
+}
+
+void TcpLink::receive(bool until_end) {
+  size_t turn = 0;
+  while (!stopped()) {
+    std::array<iovec, 3> pieces;
+    size_t count = 0;
+    size_t asked = 0;
+    const auto ask = [&](std::byte* at, size_t bytes) {
+      pieces[count++] = {at, bytes};
+      asked += bytes;
+    };
+    if (fill_left_ != 0) {
+      const uint32_t ring_bytes = incoming_region_.layout().ring_bytes;
+      const uint32_t offset = static_cast<uint32_t>(fill_position_ & (ring_bytes - 1));
+      const size_t to_end = ring_bytes - offset;
+      ask(filling_->base_ + offset, fill_left_ < to_end ? fill_left_ : to_end);
+      if (fill_left_ > to_end) ask(filling_->base_, fill_left_ - to_end);
+    }
+    ask(staging_.data() + staged_, staging_.size() - staged_);
+
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t received = recvmsg(fd_, &message, MSG_DONTWAIT);
+    if (received > 0) {
+      const size_t bytes = static_cast<size_t>(received);
+      if (!take_received(bytes)) return;
+      turn += bytes;
+      if (bytes < asked && !until_end) return;
+      if (turn < kReceiveTurnBytes) continue;
+      context_.reactor->change(fd_, kEvents);  // makes a new edge if there is more
+      return;
+    }
+    if (received == 0) {
+      return fail(Code::peer_lost, fill_left_ != 0 || staged_ != 0
+                                       ? "data connection closed by the peer inside a message"
+                                       : "data connection closed by the peer");
+    }
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+    return fail(Code::peer_lost, fmt::format("data connection broken while receiving: {}", std::strerror(errno)));
+  }
+}
+
+// So many bytes have arrived where `receive` asked for them. False if the link has failed.
+bool TcpLink::take_received(size_t bytes) {
+  const size_t in_place = bytes < fill_left_ ? bytes : fill_left_;
+  fill_position_ += in_place;
+  fill_left_ -= in_place;
+  staged_ += bytes - in_place;
+  if (fill_left_ != 0) return true;
+  if (in_place != 0) publish(*filling_);
+  return staged_ < sizeof(wire::DataMessage) || take_messages();
+}
+
+// Takes the whole messages out of staging. False if the link has failed.
+bool TcpLink::take_messages() {
+  size_t taken = 0;
+  while (fill_left_ == 0 && staged_ - taken >= sizeof(wire::DataMessage)) {
+    wire::DataMessage message;
+    std::memcpy(&message, staging_.data() + taken, sizeof message);
+    taken += sizeof message;
+    const Status status = wire::is_read(message) ? accept_read(message) : accept_written(message);
+    if (!status.ok()) {
+      fail(status.code(), std::string(status.message()));
+      return false;
+    }
+    // What has already come of a payload.
+    const uint32_t ring_bytes = incoming_region_.layout().ring_bytes;
+    while (fill_left_ != 0 && taken != staged_) {
+      const size_t offset = fill_position_ & (ring_bytes - 1);
+      size_t bytes = staged_ - taken;
+      if (bytes > fill_left_) bytes = fill_left_;
+      if (bytes > ring_bytes - offset) bytes = ring_bytes - offset;
+      std::memcpy(filling_->base_ + offset, staging_.data() + taken, bytes);
+      taken += bytes;
+      fill_position_ += bytes;
+      fill_left_ -= bytes;
+      if (fill_left_ == 0) publish(*filling_);
+    }
+  }
+  staged_ -= taken;
+  std::memmove(staging_.data(), staging_.data() + taken, staged_);
+  return true;
+}
+
+Status TcpLink::accept_read(const wire::DataMessage& message) {
+  const uint32_t number = wire::ring_of(message);
+  if (number >= outgoing_.size()) {
+    return {Code::protocol_error, fmt::format("READ of ring {}; there are {}", number, outgoing_.size())};
+  }
+  TcpOutgoing& ring = outgoing_[number];
+  const wire::Position before = ring.peer_read_.load(std::memory_order_relaxed);  // this thread's own
+  const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
+  if (message.length != 0 || message.position <= before || message.position > sent ||
+      message.position % wire::kFrameAlignment != 0) {
+    return {Code::protocol_error, fmt::format("READ of ring {} at {} with length {}; it was at {} and {} was sent", number,
+                                              message.position, message.length, before, sent)};
+  }
+  ring.peer_read_.store(message.position, std::memory_order_seq_cst);
+  if (ring.starved_.load(std::memory_order_seq_cst) != 0) {
+    const uint32_t worker = context_.outgoing.sender_of(number);
+    to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
+  }
+  return {};
+}
+
+Status TcpLink::accept_written(const wire::DataMessage& message) {
+  const uint32_t number = wire::ring_of(message);
+  if (number >= incoming_.size()) {
+    return {Code::protocol_error, fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
+  }
+  TcpIncoming& ring = incoming_[number];
+  const wire::Position written = ring.written_.load(std::memory_order_relaxed);  // this thread's own
+  // Acquire: the worker has done with the bytes before it. An honest peer's credit is at most this.
+  const wire::Position told = ring.told_.load(std::memory_order_acquire);
+  const uint64_t free = incoming_region_.layout().ring_bytes - (written - told);
+  if (message.position != written || message.length == 0 || message.length > free ||
+      message.length % wire::kFrameAlignment != 0) {
+    return {Code::protocol_error, fmt::format("WRITTEN of ring {} at {} with length {}; expected at {} with at most {}",
+                                              number, message.position, message.length, written, free)};
+  }
+  filling_ = &ring;
+  fill_position_ = message.position;
+  fill_left_ = message.length;
+  return {};
+}
+
+// A payload is complete.
+void TcpLink::publish(TcpIncoming& ring) {
+  ring.written_.store(fill_position_, std::memory_order_seq_cst);
+  ring.worker_.ready->mark(ring.ready_ring_);
+  const uint32_t worker = context_.incoming.receiver_of(ring.ring_);
+  to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
+}
+
+// Once per turn, not per message: a worker that is woken in between would find one frame at a time.
+void TcpLink::ring_doorbells() {
+  for (size_t w = 0; w < to_ring_.size(); ++w) {
+    for (uint64_t bits = std::exchange(to_ring_[w], 0); bits != 0; bits &= bits - 1) {
+      ring::ring_doorbell(*context_.workers[w * 64 + static_cast<size_t>(std::countr_zero(bits))].doorbell);
+    }
+  }
+}
+
+}  // namespace faro::transport::tcp

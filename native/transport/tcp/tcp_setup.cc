@@ -1,0 +1,167 @@
+// Setting a link up: the initiator dials the peer's listener and says in the preamble which link it means; the other
+// side gets the connection from its session. No setup messages.
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_link.h"
+#include "transport/tcp/tcp_transport.h"
+#include "wire/preamble.h"
+
+namespace faro::transport::tcp {
+namespace {
+
+class TcpSetup final : public LinkSetup {
+ public:
+  explicit TcpSetup(LinkContext& context) : context_(context) {}
+  ~TcpSetup() override { close_socket(); }
+
+  Status start() override {
+    FARO_RETURN_IF_ERROR(allocate(context_.outgoing, outgoing_));
+    FARO_RETURN_IF_ERROR(allocate(context_.incoming, incoming_));
+    if (!context_.initiator) return {};
+    Result<std::vector<SocketAddress>> addresses = resolve(context_.peer_address);
+    if (!addresses.ok()) return addresses.status();
+    addresses_ = std::move(*addresses);
+    dial_next();
+    return status_;
+  }
+
+  Status on_message(std::span<const std::byte> message) override {
+    return {Code::protocol_error, fmt::format("setup message of {} bytes; tcp has none", message.size())};
+  }
+
+  Status on_stream(DataStream stream) override {
+    if (context_.initiator || fd_ >= 0) {
+      close(stream.fd);
+      return {Code::protocol_error, "a data connection that nobody waits for"};
+    }
+    fd_ = stream.fd;
+    connected_ = true;
+    return tune();
+  }
+
+  Status status() const override { return status_; }
+  bool ready() const override { return connected_ && status_.ok(); }
+
+  std::unique_ptr<DataLink> take() override {
+    for (size_t w = 0; w < context_.workers.size(); ++w) {
+      ring::ReadySet& ready = *context_.workers[w].ready;
+      context_.ready_group[w] = ready.add_group();
+      constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
+      for (uint32_t more = kPerGroup; more < context_.incoming.rings_of_receiver(); more += kPerGroup) ready.add_group();
+    }
+    auto link =
+        std::make_unique<TcpLink>(context_, std::exchange(fd_, -1), std::move(outgoing_), std::move(incoming_));
+    status_ = link->start();
+    if (!status_.ok()) return nullptr;
+    return link;
+  }
+
+ private:
+  static Status allocate(const ring::Layout& layout, RingRegion& region) {
+    region = RingRegion(layout);
+    if (region.ok()) return {};
+    return {Code::resource_limit,
+            fmt::format("{} bytes for the rings of a link: {}", layout.region_bytes(), std::strerror(errno))};
+  }
+
+  // Dials the next address of the peer that does not fail at once; status_ is set when there is none.
+  void dial_next() {
+    Status last(Code::connect_failed, fmt::format("no address of {}", context_.peer_address));
+    while (next_address_ < addresses_.size()) {
+      const SocketAddress& address = addresses_[next_address_++];
+      fd_ = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      if (fd_ >= 0 && (connect(fd_, address.get(), address.length) == 0 || errno == EINPROGRESS)) {
+        last = context_.reactor->add(fd_, EPOLLOUT, [this](uint32_t) { on_dialled(); });
+        if (last.ok()) {
+          registered_ = true;
+          return;
+        }
+      } else {
+        last = dial_error(errno);
+      }
+      close_socket();
+    }
+    status_ = last;
+  }
+
+  Status dial_error(int error) const {
+    const std::string text = to_string(addresses_[next_address_ - 1]);
+    return {Code::connect_failed, fmt::format("data connection to {}: {}", text, std::strerror(error))};
+  }
+
+  void on_dialled() {
+    context_.reactor->remove(fd_);
+    registered_ = false;
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+    if (error == 0) {
+      const wire::Preamble preamble = wire::data_preamble(context_.stream_token);
+      // A new connection's buffer takes so little at once.
+      if (send(fd_, &preamble, sizeof preamble, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof preamble)) {
+        status_ = tune();
+        connected_ = status_.ok();
+        return;
+      }
+      error = errno;
+    }
+    const Status failed = dial_error(error);
+    close_socket();
+    if (next_address_ < addresses_.size()) {
+      dial_next();
+    } else {
+      status_ = failed;
+    }
+  }
+
+  Status tune() {
+    const int on = 1;
+    // Transfers are gathered before they are sent; waiting for more would only delay them.
+    if (setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
+      return {Code::system_error, fmt::format("TCP_NODELAY: {}", std::strerror(errno))};
+    }
+    return {};
+  }
+
+  void close_socket() {
+    if (fd_ < 0) return;
+    if (registered_) context_.reactor->remove(fd_);
+    registered_ = false;
+    close(std::exchange(fd_, -1));
+  }
+
+  LinkContext& context_;
+  RingRegion outgoing_;
+  RingRegion incoming_;
+  std::vector<SocketAddress> addresses_;
+  size_t next_address_ = 0;
+  int fd_ = -1;
+  bool registered_ = false;
+  bool connected_ = false;
+  Status status_;
+};
+
+}  // namespace
+
+const Capabilities kTcpCapabilities = {.name = "tcp"};
+
+const Capabilities& TcpTransport::capabilities() const { return kTcpCapabilities; }
+
+Status TcpTransport::available() const { return {}; }
+
+uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const {
+  return outgoing.region_bytes() + incoming.region_bytes();
+}
+
+std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) { return std::make_unique<TcpSetup>(context); }
+
+}  // namespace faro::transport::tcp

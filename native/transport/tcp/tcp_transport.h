@@ -1,0 +1,23 @@
+// The transport over TCP: one connection per pair of nodes, for machines without anything better between them.
+// README.md in this folder says how it works.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "transport/transport.h"
+
+namespace faro::transport::tcp {
+
+/// Threads: network thread, and the thread that opens the session before that one runs.
+class TcpTransport final : public Transport {
+ public:
+  const Capabilities& capabilities() const override;
+  /// Always ok: a machine without TCP cannot even have a session.
+  Status available() const override;
+  uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
+  /// Each DataLink that comes of it must be destroyed on the network thread, or after that has ended.
+  std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
+};
+
+}  // namespace faro::transport::tcp
