@@ -6,7 +6,7 @@
 #include "transport/shm/segment.h"
 #include "transport/shm/shm_datapath.h"
 
-namespace faro::transport {
+namespace faro::transport::shm {
 
 uint64_t local_link_bytes(const ring::Layout& rings) { return SegmentLayout(rings).bytes(); }
 
@@ -29,4 +29,4 @@ Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
   return std::unique_ptr<DataLink>(new ShmLink(std::move(parts)));
 }
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

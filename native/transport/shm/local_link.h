@@ -10,7 +10,7 @@
 #include "ring/layout.h"
 #include "transport/transport.h"
 
-namespace faro::transport {
+namespace faro::transport::shm {
 
 /// Bytes of memory that make_local_link takes.
 uint64_t local_link_bytes(const ring::Layout& rings);
@@ -26,4 +26,4 @@ Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   std::span<WorkerEnd> workers,
                                                   std::span<uint32_t> ready_group);
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace faro::transport {
+namespace faro::transport::shm {
 namespace {
 
 SegmentHeader header_for(const SegmentLayout& layout) {
@@ -73,4 +73,4 @@ Result<std::shared_ptr<Segment>> Segment::map_peer(int fd, const ring::Layout& r
   return std::shared_ptr<Segment>(new Segment(std::move(*mapping), layout));
 }
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

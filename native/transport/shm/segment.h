@@ -32,7 +32,7 @@
 #include "transport/shm/shared_memory.h"
 #include "wire/frame.h"
 
-namespace faro::transport {
+namespace faro::transport::shm {
 
 struct SegmentHeader {
   uint64_t magic;    // kSegmentMagic
@@ -146,4 +146,4 @@ class Segment {
   SegmentLayout layout_;
 };
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

@@ -13,11 +13,14 @@
 
 #include <fmt/format.h>
 
-namespace faro::transport {
+namespace faro::transport::shm {
 namespace {
 
 // What everyone who maps the memory relies on: it neither shrinks nor grows, and stays that way.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// What MFD_NOEXEC_SEAL sets: the mode bits of the file cannot change.
+constexpr int kSealExec = 0x0020;
 
 // Since Linux 6.3; administrators can demand it (vm.memfd_noexec). Older kernels refuse it with
 // EINVAL.
@@ -117,7 +120,7 @@ Status check_sealed_memfd(int fd, uint64_t bytes, bool exactly, std::string_view
   if (seals < 0) return refuse("the descriptor is no memfd");
   if ((seals & kSeals) != kSeals)
     return refuse(fmt::format("the memfd lacks seals (has {:#x})", seals));
-  if ((seals & F_SEAL_WRITE) != 0) return refuse("the memfd cannot be written");
+  if ((seals & ~(kSeals | kSealExec)) != 0) return refuse("the memfd is sealed against writing");
   // A memfd of huge pages is not reserved: touching it can be SIGBUS.
   struct statfs file_system {};
   if (fstatfs(fd, &file_system) != 0 || file_system.f_type != TMPFS_MAGIC) {
@@ -137,4 +140,4 @@ Status check_sealed_memfd(int fd, uint64_t bytes, bool exactly, std::string_view
   return {};
 }
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

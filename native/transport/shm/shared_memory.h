@@ -16,7 +16,7 @@
 #include "base/unique_fd.h"
 #include "faro/status.h"
 
-namespace faro::transport {
+namespace faro::transport::shm {
 
 /// A page of memory at least; sizes of shared memory are multiples of it.
 inline constexpr uint64_t kPageBytes = 4096;
@@ -61,4 +61,4 @@ Result<base::UniqueFd> create_sealed_memfd(const char* name, uint64_t bytes, std
 /// (`exactly`: neither more). Errors: protocol_error, saying what is wrong with it.
 Status check_sealed_memfd(int fd, uint64_t bytes, bool exactly, std::string_view what);
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

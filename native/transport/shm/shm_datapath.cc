@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace faro::transport {
+namespace faro::transport::shm {
 
 void ShmLinkState::fail(const char* direction, uint32_t ring, const char* why) {
   if (failed.exchange(true, std::memory_order_relaxed) || events == nullptr) return;
@@ -103,4 +103,4 @@ void add_ready_words(const Segment& incoming, std::span<WorkerEnd> workers,
   }
 }
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

@@ -34,7 +34,7 @@
 #include "transport/shm/segment.h"
 #include "transport/transport.h"
 
-namespace faro::transport {
+namespace faro::transport::shm {
 
 /// What the rings of one link share.
 struct alignas(64) ShmLinkState {
@@ -131,4 +131,4 @@ class ShmLink final : public DataLink {
 void add_ready_words(const Segment& incoming, std::span<WorkerEnd> workers,
                      std::span<uint32_t> ready_group);
 
-}  // namespace faro::transport
+}  // namespace faro::transport::shm

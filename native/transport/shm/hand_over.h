@@ -1,0 +1,118 @@
+// Handing descriptors to a peer: over a unix socket in the abstract namespace, which vanishes with
+// its process.
+//
+//   owner                                     peer
+//   listens at a random name
+//   offer {name, token}  --- control connection --->
+//   <------------------- connects, sends the token ---
+//   ---- 8 bytes "faroshm1" and the descriptors ----->
+//   closes                                    closes
+//
+// Who may have them: a process of the same user (SO_PEERCRED) that knows the token, once.
+// Threads: network thread (see Reactor).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "faro/status.h"
+#include "transport/transport.h"
+
+namespace faro::transport::shm {
+
+using HandOverToken = std::array<std::byte, 16>;
+
+/// Fills with unguessable bytes.
+Status draw_random(void* bytes, size_t count);
+
+/// Whether unix sockets of the abstract namespace work here. Errors: transport_unavailable, with
+/// the cause.
+Status check_abstract_sockets();
+
+/// The giving end: one socket for all links that are being set up. Blocks: never.
+/// Owns: the listening socket and the connections of those who have not shown their token yet, at
+/// most kStrangerLimit; they last as long as this object, which is as long as links are being set
+/// up.
+class HandOverListener {
+ public:
+  /// What became of an offer: the peer has the descriptors, or why nobody will get them.
+  using Done = std::function<void(const Status&)>;
+  static constexpr size_t kStrangerLimit = 64;
+
+  static Result<std::shared_ptr<HandOverListener>> open(Reactor& reactor);
+  ~HandOverListener();
+  HandOverListener(const HandOverListener&) = delete;
+  HandOverListener& operator=(const HandOverListener&) = delete;
+
+  /// The name in the abstract namespace.
+  const std::string& name() const { return name_; }
+  /// Gives `fds`, which stay the caller's, to whoever shows the token, once. `done` may call
+  /// nothing of this object.
+  void offer(const HandOverToken& token, std::vector<int> fds, Done done);
+  void withdraw(const HandOverToken& token) noexcept { offers_.erase(token); }
+
+ private:
+  struct Offer {
+    std::vector<int> fds;
+    Done done;
+  };
+  using Strangers = std::list<base::UniqueFd>;
+
+  HandOverListener(Reactor& reactor, base::UniqueFd fd, std::string name)
+      : reactor_(reactor), fd_(std::move(fd)), name_(std::move(name)) {}
+  void on_connections();
+  void on_token(Strangers::iterator stranger);
+  void drop(Strangers::iterator stranger) noexcept;
+  void fail_all(const Status& cause);
+
+  Reactor& reactor_;
+  base::UniqueFd fd_;
+  Status broken_;  // why nothing can be accepted any more
+  const std::string name_;
+  Strangers strangers_;  // oldest first
+  std::map<HandOverToken, Offer> offers_;
+};
+
+/// The taking end of one hand-over. Blocks: never. Destroying it gives up.
+class HandOverReceiver {
+ public:
+  /// The descriptors, or why they did not come. May destroy nothing.
+  using Done = std::function<void(Result<std::vector<base::UniqueFd>>)>;
+
+  /// Takes `fd_count` descriptors until `deadline`. `done` is called once, perhaps at once.
+  HandOverReceiver(Reactor& reactor, std::string name, const HandOverToken& token, size_t fd_count,
+                   base::Nanoseconds deadline, Done done);
+  ~HandOverReceiver() { close_all(); }
+  HandOverReceiver(const HandOverReceiver&) = delete;
+  HandOverReceiver& operator=(const HandOverReceiver&) = delete;
+
+ private:
+  Status start();
+  Status connect_once(bool& connected);
+  Status arm_timer(bool retry);
+  void on_timer();
+  void on_descriptors();
+  Result<std::vector<base::UniqueFd>> receive();
+  void finish(Result<std::vector<base::UniqueFd>> result);
+  void close_all() noexcept;
+
+  Reactor& reactor_;
+  const std::string name_;
+  const HandOverToken token_;
+  const size_t fd_count_;
+  const base::Nanoseconds deadline_;
+  Done done_;  // empty once called
+  base::UniqueFd socket_;
+  base::UniqueFd timer_;
+};
+
+}  // namespace faro::transport::shm

@@ -1,0 +1,55 @@
+#include "transport/shm/shm_transport.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "transport/shm/hand_over.h"
+#include "transport/shm/segment.h"
+#include "transport/shm/shared_memory.h"
+#include "transport/shm/shm_setup.h"
+
+namespace faro::transport::shm {
+namespace {
+
+constexpr std::string_view kRemedy =
+    "allow memfd_create, fcntl(F_ADD_SEALS) and unix sockets (a seccomp profile or a sandbox may "
+    "forbid them), or set "
+    "transport=tcp";
+
+}  // namespace
+
+const Capabilities& ShmTransport::capabilities() const { return shm_capabilities(); }
+
+Status ShmTransport::available() const {
+  Result<base::UniqueFd> memory =
+      create_sealed_memfd("faro-probe", kPageBytes, "probing shared memory");
+  Status status = memory.ok()
+                      ? check_sealed_memfd(memory->get(), kPageBytes, true, "probing shared memory")
+                      : memory.status();
+  if (status.ok()) status = check_abstract_sockets();
+  if (status.ok()) return {};
+  return {Code::transport_unavailable, fmt::format("{}; {}", status.message(), kRemedy)};
+}
+
+uint64_t ShmTransport::memory_bytes(const ring::Layout& /*outgoing*/,
+                                    const ring::Layout& incoming) const {
+  return SegmentLayout(incoming).bytes();
+}
+
+std::unique_ptr<LinkSetup> ShmTransport::begin(LinkContext& context) {
+  std::shared_ptr<HandOverListener> listener = listener_.lock();
+  Status status;
+  if (listener == nullptr) {
+    Result<std::shared_ptr<HandOverListener>> opened = HandOverListener::open(*context.reactor);
+    if (opened.ok()) {
+      listener = *opened;
+      listener_ = listener;
+    } else {
+      status = opened.status();
+    }
+  }
+  return std::make_unique<ShmSetup>(context, std::move(listener), status);
+}
+
+}  // namespace faro::transport::shm

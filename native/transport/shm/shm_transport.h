@@ -1,0 +1,30 @@
+// The transport over shared memory, between nodes of one host and one user. README.md in this
+// folder says how it works.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "transport/transport.h"
+
+namespace faro::transport::shm {
+
+class HandOverListener;
+
+/// Threads: network thread, and the thread that opens the session before that one runs.
+class ShmTransport final : public Transport {
+ public:
+  const Capabilities& capabilities() const override;
+  /// Errors: transport_unavailable: what the kernel refuses here, and what to do.
+  Status available() const override;
+  /// Of the incoming direction only: the memory of outgoing rings is the peer's.
+  uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
+  /// While links are being set up there is a listening socket on the reactor.
+  std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
+
+ private:
+  // Shared by the links that are being set up, and gone with the last of them.
+  std::weak_ptr<HandOverListener> listener_;
+};
+
+}  // namespace faro::transport::shm
