@@ -53,8 +53,8 @@ class ReadySet {
   template <typename Visit>
   void take(Visit&& visit) {
     for (uint32_t s = 0; s < summaries_.size(); ++s) {
-      // A plain look first: an RMW on a line that others write costs far more than a load.
-      if (summaries_[s].load(std::memory_order_relaxed) == 0) continue;
+      // A look first (S2 of ring/doorbell.h): an RMW on a line that others write costs far more than a load.
+      if (summaries_[s].load(std::memory_order_seq_cst) == 0) continue;
       for (uint64_t groups = summaries_[s].exchange(0, std::memory_order_seq_cst); groups != 0;
            groups &= groups - 1) {
         const uint32_t group = s * 64 + static_cast<uint32_t>(std::countr_zero(groups));

@@ -86,6 +86,10 @@ class Membership {
   virtual void send(uint32_t node, std::span<const std::byte> message) = 0;
   static constexpr size_t kMessageLimit = 4096;
 
+  /// Fails the link to a peer that broke the rules above the transport (a frame for a slot that was never opened). The
+  /// peer is told; on_peer_lost follows. Threads: any. Blocks: never.
+  virtual void fail_link(uint32_t node, const Status& cause) = 0;
+
   /// Whether the link to a peer is up. Threads: any.
   virtual bool connected(uint32_t node) const = 0;
 

@@ -1,0 +1,138 @@
+// Inbox: the receiving side of one shuffle at one worker, and InLane: one incoming ring of that worker.
+//
+// Frames are sorted as soon as the worker looks at a ring: each becomes a FrameNode in the queue of its shuffle and sender
+// and stays where it lies until it is handed out and released, or, when the ring is needed for others, copied to overflow
+// (design, "What always holds" 2). The queue of a sender is in order whether its frames lie in the ring or in overflow.
+//
+//   InLane  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::Stream
+//
+// Threads: everything here belongs to the worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "shuffle/overflow.h"
+#include "shuffle/query.h"
+#include "transport/transport.h"
+#include "wire/frame.h"
+
+namespace faro::shuffle {
+
+class Inbox;
+struct InLane;
+
+/// A frame of a shuffle that has arrived and was not yet given back.
+struct FrameNode {
+  FrameNode* next = nullptr;       // in its stream's queue, or in the pool
+  FrameNode* lane_before = nullptr;  // in its lane's list, while in place and not handed out
+  FrameNode* lane_after = nullptr;
+  InLane* lane = nullptr;          // not null: the frame lies in this lane's ring
+  uint32_t token = 0;              // of the frame in the ring
+  wire::FrameKind kind = wire::FrameKind::data;
+  uint32_t sender = 0;             // worker number
+  uint32_t row_count = 0;
+  uint32_t row_bytes = 0;          // 0: rows have a length each
+  uint64_t payload_bytes = 0;
+  const std::byte* payload = nullptr;  // null: in a file
+  Stored stored;
+};
+
+/// FrameNodes, reused; grows with what is set aside (which the overflow budget bounds) and never shrinks.
+class FramePool {
+ public:
+  FrameNode* take();
+  void give(FrameNode* node) noexcept {
+    *node = FrameNode{};
+    node->next = free_;
+    free_ = node;
+  }
+
+ private:
+  static constexpr size_t kChunk = 256;
+  std::vector<std::unique_ptr<FrameNode[]>> chunks_;
+  FrameNode* free_ = nullptr;
+};
+
+/// What a slot of a ring stands for.
+struct Binding {
+  enum class State : uint8_t { unbound, bound, discard };
+  State state = State::unbound;
+  Inbox* inbox = nullptr;
+};
+
+/// One incoming ring.
+struct InLane {
+  transport::Incoming* ring = nullptr;
+  uint32_t sender = 0;  // worker number
+  uint32_t node = 0;    // of the sender
+  uint32_t ring_bytes = 0;
+  bool backlog = false;          // in the worker's list of rings to look at again
+  bool release_unsent = false;   // in the worker's list of rings with releases the sender may not know
+  bool broken = false;           // the peer broke the rules; nothing more comes
+  FrameNode* first = nullptr;    // in place and not handed out, oldest first
+  FrameNode* last = nullptr;
+  std::vector<Binding> slots;
+
+  void append(FrameNode* node) noexcept;
+  void unlink(FrameNode* node) noexcept;
+};
+
+/// Rows of one shuffle for one worker. Exists from the first OPEN or from the worker's own open, whichever is first, until
+/// the shuffle is closed here and every sender that opened has finished, or the query is over.
+class Inbox {
+ public:
+  /// From one sender.
+  struct Stream {
+    FrameNode* first = nullptr;
+    FrameNode* last = nullptr;
+    InLane* lane = nullptr;  // while bound: where its slot is
+    uint16_t slot = 0;
+    bool bound = false;
+    bool finish_seen = false;
+    bool finished = false;      // finish_seen and everything handed out; counted once
+    bool active = false;        // in the list of streams with frames
+    Stream* next_active = nullptr;
+    uint64_t rows_received = 0;
+    uint64_t rows_promised = 0;  // by FINISH
+    Stored assembly;             // a row that arrives in fragments
+    uint64_t assembled_bytes = 0;
+  };
+
+  Inbox(std::shared_ptr<Query> query, uint32_t stage, uint32_t worker_count)
+      : query_(std::move(query)), stage_(stage), streams_(worker_count) {}
+
+  const std::shared_ptr<Query>& query() const { return query_; }
+  uint32_t stage() const { return stage_; }
+  Stream& stream(uint32_t sender) { return streams_[sender]; }
+  std::vector<Stream>& streams() { return streams_; }
+
+  /// Adds a frame to its sender's queue.
+  void append(FrameNode* node) noexcept;
+  /// The next stream that has frames, taking turns; nullptr if none has.
+  Stream* active() noexcept { return first_active_; }
+  /// Takes the first frame of a stream out of its queue.
+  FrameNode* pop(Stream& stream) noexcept;
+
+  /// The worker's own open: who sends. Null before.
+  const std::vector<uint32_t>* senders = nullptr;
+  bool is_sender(uint32_t worker) const;
+  uint32_t row_bytes = 0;
+  bool open = false;        // a ShuffleCore uses it
+  bool discarding = false;  // whatever still comes is dropped
+  uint32_t bound_count = 0;     // streams whose slot is bound
+  uint32_t finished_count = 0;  // streams that are finished
+
+ private:
+  std::shared_ptr<Query> query_;
+  uint32_t stage_;
+  std::vector<Stream> streams_;  // by worker number
+  Stream* first_active_ = nullptr;
+  Stream* last_active_ = nullptr;
+
+  void activate(Stream& stream) noexcept;
+  void deactivate(Stream& stream) noexcept;
+};
+
+}  // namespace faro::shuffle

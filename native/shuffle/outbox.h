@@ -1,0 +1,81 @@
+// OutLane: one outgoing ring of a worker, shared by all its shuffles; Outbox: one shuffle's rows for one receiver.
+//
+// A ring has one open frame, that of the lane's owner. While a lane's queue (the outgoing overflow) is not empty,
+// everything for its ring joins the queue, in order (design, hard case 5).
+//
+// Threads: everything here belongs to the worker.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "faro/shuffle.h"
+#include "shuffle/overflow.h"
+#include "shuffle/query.h"
+#include "transport/transport.h"
+#include "wire/frame.h"
+
+namespace faro::detail {
+class ShuffleCore;
+}
+
+namespace faro::shuffle {
+
+struct OutLane;
+
+/// A frame, or a row too large for one, that waits for room in its ring.
+struct QueuedFrame {
+  std::unique_ptr<QueuedFrame> next;
+  wire::FrameKind kind = wire::FrameKind::data;  // fragment: a whole large row, to be cut
+  uint16_t slot = 0;
+  uint32_t row_count = 0;
+  detail::ShuffleCore* core = nullptr;  // counts its queued frames; stays until there are none
+  uint32_t receiver = 0;                // index at `core`
+  uint32_t payload_bytes = 0;           // of open, finish: in `small`; of data: in `stored`, behind room for the header
+  uint64_t row_bytes = 0;               // of a large row, in `stored`
+  uint64_t sent_bytes = 0;              // of a large row: cut and committed
+  std::array<std::byte, sizeof(wire::OpenPayload)> small{};
+  Stored stored;
+};
+
+/// One shuffle's way to one receiver.
+struct Outbox {
+  OutLane* lane = nullptr;
+  std::byte* frame = nullptr;   // start of the open frame; null: none
+  uint32_t frame_rows = 0;      // rows with a length each: rows in the open frame
+  bool in_overflow = false;     // the open frame lies in `stored`, not in the ring
+  bool opened = false;          // OPEN is committed or queued
+  bool finished = false;        // FINISH is committed or queued
+  bool stopped = false;         // the receiver needs no more
+  uint64_t rows_sent = 0;       // in frames committed or queued
+  Stored stored;
+};
+
+/// One outgoing ring.
+struct OutLane {
+  transport::Outgoing* ring = nullptr;
+  uint32_t receiver = 0;  // worker number
+  bool to_self = false;   // this worker is also the receiver: only it can make room
+  bool dirty = false;     // in the worker's list of lanes to flush
+  bool claimed = false;   // the open frame has an open RowClaim
+  detail::ShuffleCore* owner = nullptr;  // whose open frame lies in the ring (or heads for the queue)
+  uint32_t owner_receiver = 0;           // index of the Outbox at the owner
+  std::unique_ptr<QueuedFrame> queue;    // first of the outgoing overflow
+  QueuedFrame* queue_last = nullptr;
+
+  bool queue_empty() const { return queue == nullptr; }
+  void enqueue(std::unique_ptr<QueuedFrame> frame) {
+    QueuedFrame* added = frame.get();
+    (queue_last != nullptr ? queue_last->next : queue) = std::move(frame);
+    queue_last = added;
+  }
+  std::unique_ptr<QueuedFrame> dequeue() {
+    std::unique_ptr<QueuedFrame> head = std::move(queue);
+    queue = std::move(head->next);
+    if (queue == nullptr) queue_last = nullptr;
+    return head;
+  }
+};
+
+}  // namespace faro::shuffle

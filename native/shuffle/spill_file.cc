@@ -1,0 +1,169 @@
+#include "shuffle/spill_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace faro::shuffle {
+namespace {
+
+// Extents are mapped, so they start at page boundaries.
+constexpr uint64_t kBlock = 4096;
+
+constexpr uint64_t blocks(uint64_t bytes) { return (bytes + kBlock - 1) & ~(kBlock - 1); }
+
+class FileOnDisk final : public SpillFile {
+ public:
+  FileOnDisk(std::string folder, uint64_t limit_bytes) : folder_(std::move(folder)), limit_(limit_bytes) {}
+  ~FileOnDisk() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  Result<Extent> allocate(uint64_t bytes) override {
+    const uint64_t size = blocks(bytes);
+    std::lock_guard lock(mutex_);
+    FARO_RETURN_IF_ERROR(open_locked());
+    Extent extent{0, bytes};
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      if (it->second < size) continue;
+      extent.offset = it->first;
+      const uint64_t rest = it->second - size;
+      free_.erase(it);
+      if (rest > 0) free_.emplace(extent.offset + size, rest);
+      use(size);
+      return extent;
+    }
+    if (size > limit_ || end_ > limit_ - size) {
+      return Status(Code::overflow_exhausted,
+                    fmt::format("the overflow file is full: {} of overflow.file_bytes = {} in use, {} more needed", used_,
+                                limit_, size));
+    }
+    if (const int error = reserve(end_, size); error != 0) {
+      return Status(Code::overflow_exhausted,
+                    fmt::format("the overflow file in overflow.folder = {} cannot grow from {} by {} bytes: {}", folder_,
+                                end_, size, std::strerror(error)));
+    }
+    extent.offset = end_;
+    end_ += size;
+    use(size);
+    return extent;
+  }
+
+  void free(const Extent& extent) noexcept override {
+    const uint64_t size = blocks(extent.bytes);
+    std::lock_guard lock(mutex_);
+    used_ -= size;
+    auto next = free_.lower_bound(extent.offset);
+    uint64_t offset = extent.offset;
+    uint64_t bytes = size;
+    if (next != free_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        bytes += before->second;
+        free_.erase(before);
+      }
+    }
+    if (offset + bytes == end_) {  // the end of the file: give it back to the disk
+      end_ = offset;
+      [[maybe_unused]] const int ignored = ftruncate(fd_, static_cast<off_t>(end_));
+    } else {
+      free_.emplace(offset, bytes);
+    }
+  }
+
+  Status write(const Extent& extent, std::span<const std::byte> bytes) override {
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n =
+          pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(extent.offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return failure("write");
+      done += static_cast<size_t>(n);
+    }
+    return Status::Ok();
+  }
+
+  Status read(const Extent& extent, std::span<std::byte> bytes) override {
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(extent.offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return failure("read");
+      done += static_cast<size_t>(n);
+    }
+    return Status::Ok();
+  }
+
+  std::byte* map(const Extent& extent) override {
+    void* at = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(extent.offset));
+    return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+  }
+  void unmap(const Extent& extent, std::byte* memory) noexcept override { munmap(memory, extent.bytes); }
+
+  uint64_t used_bytes() const override {
+    std::lock_guard lock(mutex_);
+    return used_;
+  }
+  uint64_t peak_bytes() const override {
+    std::lock_guard lock(mutex_);
+    return peak_;
+  }
+
+ private:
+  Status open_locked() {
+    if (fd_ >= 0) return Status::Ok();
+    fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+    if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {  // a file system without O_TMPFILE
+      std::string name = folder_ + "/faro-overflow-XXXXXX";
+      fd_ = mkostemp(name.data(), O_CLOEXEC);
+      if (fd_ >= 0) unlink(name.c_str());
+    }
+    if (fd_ >= 0) return Status::Ok();
+    return Status(Code::overflow_exhausted, fmt::format("no overflow file can be made in overflow.folder = {}: {}",
+                                                        folder_, std::strerror(errno)));
+  }
+
+  int reserve(uint64_t offset, uint64_t bytes) const {
+    int error;
+    do {
+      error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    } while (error == EINTR);
+    return error;
+  }
+
+  Status failure(const char* what) const {
+    return Status(Code::overflow_exhausted, fmt::format("cannot {} the overflow file in overflow.folder = {}: {}", what,
+                                                        folder_, std::strerror(errno)));
+  }
+
+  void use(uint64_t bytes) {
+    used_ += bytes;
+    if (used_ > peak_) peak_ = used_;
+  }
+
+  const std::string folder_;
+  const uint64_t limit_;
+  mutable std::mutex mutex_;
+  int fd_ = -1;                         // set once, before the first extent
+  uint64_t end_ = 0;                    // size of the file
+  uint64_t used_ = 0;
+  uint64_t peak_ = 0;
+  std::map<uint64_t, uint64_t> free_;   // offset to bytes, never adjacent
+};
+
+}  // namespace
+
+std::unique_ptr<SpillFile> make_spill_file(std::string folder, uint64_t limit_bytes) {
+  return std::make_unique<FileOnDisk>(std::move(folder), limit_bytes);
+}
+
+}  // namespace faro::shuffle

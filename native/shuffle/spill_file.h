@@ -1,0 +1,44 @@
+// SpillFile: where rows go that memory has no room for. A file without a name, of extents.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "faro/status.h"
+
+namespace faro::shuffle {
+
+/// A part of a spill file.
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;  // what was asked for; occupies a multiple of kBlock
+};
+
+/// Space is reserved (posix_fallocate) before it is used, so that a full disk is an error here and not a signal or a lost
+/// row later. The file is made when first needed, has no name, and shrinks to nothing when unused.
+///
+/// Injected, so that the simulation can make disks full.
+class SpillFile {
+ public:
+  virtual ~SpillFile() = default;
+  /// Errors: overflow_exhausted, naming the limit or the file system's answer.
+  virtual Result<Extent> allocate(uint64_t bytes) = 0;
+  virtual void free(const Extent& extent) noexcept = 0;
+  virtual Status write(const Extent& extent, std::span<const std::byte> bytes) = 0;
+  virtual Status read(const Extent& extent, std::span<std::byte> bytes) = 0;
+  /// Maps an extent (its space is reserved) for writing and reading; nullptr if impossible.
+  virtual std::byte* map(const Extent& extent) = 0;
+  virtual void unmap(const Extent& extent, std::byte* memory) noexcept = 0;
+  virtual uint64_t used_bytes() const = 0;
+  virtual uint64_t peak_bytes() const = 0;
+};
+
+/// A file in `folder` of at most `limit_bytes`. Threads: any (a lock; this is never the row path).
+std::unique_ptr<SpillFile> make_spill_file(std::string folder, uint64_t limit_bytes);
+
+}  // namespace faro::shuffle
