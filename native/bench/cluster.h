@@ -1,0 +1,40 @@
+// Runs a Faro contestant on this host: forks the nodes, connects them, lets every worker do its job
+// in each round, and brings back figures, metrics and the time it took to connect.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/node_report.h"
+#include "bench/process_group.h"
+#include "bench/round_worker.h"
+#include "faro/config.h"
+#include "faro/status.h"
+
+namespace faro::bench {
+
+struct ClusterOptions {
+  ProcessGroupOptions group;  ///< processes, workers, rounds, time limit (shared_bytes is set here)
+  /// Settings of every node; cluster.node, cluster.nodes and cluster.workers are set here.
+  Config config;
+  /// All nodes listen on this numeric address, on ports that the system chooses.
+  std::string host = "127.0.0.1";
+  /// Before the first round all workers wait this long for nothing, to see what that costs.
+  uint64_t idle_ns = 0;
+};
+
+struct ClusterRun {
+  std::vector<RoundTotals> rounds;
+  std::vector<NodeReport> nodes;  ///< one per process (rounds are empty: see above)
+  double connect_seconds = 0;     ///< from the first node that begins to the last that is connected
+};
+
+/// Threads: as ProcessGroup::run, the caller must have no other threads.
+/// Blocks: until the processes have ended or the time limit has passed.
+/// Errors: of ProcessGroup::run, Listener::bind, Session::open and of the RoundWorkers, with the
+/// process in front.
+Result<ClusterRun> run_cluster(const ClusterOptions& options, const MakeRoundWorker& make_worker,
+                               const ProgressSink& progress);
+
+}  // namespace faro::bench

@@ -1,0 +1,165 @@
+#include "bench/variable_rows.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "faro/shuffle.h"
+
+namespace faro::bench {
+namespace {
+
+using Codec = RowCodec<VariableRowsJob::kRowBytes>;
+
+class VariableRowsWorker final : public RoundWorker {
+ public:
+  VariableRowsWorker(const VariableRowsJob& job, Worker& worker, std::atomic<uint64_t>& progress)
+      : job_(job), worker_(worker), progress_(progress) {}
+
+  Status run(const QueryId& query) override {
+    ShuffleSpec spec;
+    spec.query = query;
+    spec.stage = 1;
+    spec.row_bytes = 0;
+    Result<Shuffle> shuffle = worker_.open_shuffle(spec);
+    if (!shuffle) return shuffle.status();
+    shuffle_ = std::move(shuffle).value();
+    sink_.reset();
+    rest_.begin = worker_.number() * job_.rows_per_worker;
+    rest_.end = rest_.begin + job_.rows_per_worker;
+    finished_ = ended_ = failed_ = false;
+    while (!over()) {
+      if (!turn() && worker_.wait_until([this] { return turn(); }) != Outcome::done) {
+        return Status(Code::internal_error, "the worker could not wait");
+      }
+    }
+    const Status status = failed_ ? shuffle_.status() : Status::Ok();
+    shuffle_.close();
+    FARO_RETURN_IF_ERROR(status);
+    Status cause;
+    const Outcome outcome = worker_.end_query(query, &cause);
+    if (outcome == Outcome::done || !cause.ok()) return cause;
+    return Status(Code::internal_error,
+                  std::string("the end of the query answered ") + outcome_name(outcome));
+  }
+
+  WorkTotals totals() const override { return {sink_.count(), sink_.checksum()}; }
+
+ private:
+  static constexpr uint32_t kBlockRows = 256;
+
+  bool over() const { return failed_ || (finished_ && ended_); }
+
+  bool turn() {
+    bool moved = consume();
+    if (!moved) moved = produce();
+    progress_.store(sink_.count(), std::memory_order_relaxed);
+    return moved || over();
+  }
+
+  bool consume() {
+    bool moved = false;
+    while (!ended_) {
+      const Outcome outcome = shuffle_.try_poll(batch_);
+      if (outcome != Outcome::done) {
+        ended_ = outcome == Outcome::end_of_stream;
+        failed_ |= outcome == Outcome::failed;
+        return moved || ended_;
+      }
+      uint64_t count = 0;
+      uint64_t sum = 0;
+      uint64_t damage = 0;
+      for (const std::span<const std::byte> row : batch_.each_row()) {
+        if (row.size() != Codec::kBytes) {
+          damage = UINT64_MAX;
+          break;
+        }
+        sum += mix(Codec::read(row.data(), damage));
+        ++count;
+      }
+      sink_.consume_batch(count, sum);
+      sink_.add_damage(damage);
+      batch_.release();
+      moved = true;
+    }
+    return moved;
+  }
+
+  bool produce() {
+    if (finished_) return false;
+    const uint64_t stop = std::min<uint64_t>(rest_.end, rest_.begin + kBlockRows);
+    const uint32_t receiver_count = shuffle_.receiver_count();
+    uint64_t n = rest_.begin;
+    Outcome outcome = Outcome::done;
+    for (; n < stop; ++n) {
+      std::byte row[Codec::kBytes];
+      Codec::write(row, n);
+      outcome = shuffle_.try_send(destination_of<FinalizerHash>(n, receiver_count), row);
+      if (outcome != Outcome::done) break;
+    }
+    bool moved = n != rest_.begin;
+    rest_.begin = n;
+    if (n == rest_.end && outcome == Outcome::done) {
+      outcome = shuffle_.try_finish();
+      finished_ = outcome == Outcome::done;
+      moved |= finished_;
+    }
+    failed_ |= outcome == Outcome::failed;
+    return moved;
+  }
+
+  const VariableRowsJob job_;
+  Worker& worker_;
+  std::atomic<uint64_t>& progress_;
+  Shuffle shuffle_;
+  Batch batch_;
+  Sink sink_;
+  IntegerRange rest_;
+  bool finished_ = false;
+  bool ended_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+Result<std::vector<RunFigures>> run_variable_rows(const VariableRowsJob& job,
+                                                  const FaroOptions& faro,
+                                                  const RunOptions& options) {
+  ClusterOptions cluster;
+  TwoStageJob shape;  // for the shape of the process group only
+  shape.process_count = job.process_count;
+  shape.workers_per_process = job.workers_per_process;
+  cluster.group = group_options(shape, options);
+  cluster.config = faro.config;
+  cluster.host = faro.host;
+  Result<ClusterRun> run = run_cluster(
+      cluster,
+      [&job](Worker& worker, std::atomic<uint64_t>& progress) -> std::unique_ptr<RoundWorker> {
+        return std::make_unique<VariableRowsWorker>(job, worker, progress);
+      },
+      options.progress);
+  if (!run) return run.status();
+
+  uint64_t expected_checksum = 0;
+  for (uint64_t n = 0; n < job.row_count(); ++n) expected_checksum += mix(n);
+  std::vector<RunFigures> all;
+  const std::vector<RoundTotals>& rounds = run.value().rounds;
+  for (size_t i = options.warmup_rounds; i < rounds.size(); ++i) {
+    RunFigures figures;
+    figures.seconds = rounds[i].seconds;
+    figures.cpu_seconds = rounds[i].cpu_seconds;
+    figures.rows = job.row_count();
+    figures.hops = job.row_count();
+    figures.count = rounds[i].count;
+    figures.expected_count = job.row_count();
+    figures.checksum = rounds[i].checksum;
+    figures.expected_checksum = expected_checksum;
+    figures.verified =
+        figures.count == figures.expected_count && figures.checksum == expected_checksum;
+    all.push_back(figures);
+  }
+  return all;
+}
+
+}  // namespace faro::bench
