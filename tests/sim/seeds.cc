@@ -1,0 +1,34 @@
+#include "sim/seeds.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace faro::test {
+namespace {
+
+void run_one(uint64_t seed, const std::function<void(uint64_t)>& run) {
+  SCOPED_TRACE("seed " + std::to_string(seed) +
+               "; to repeat this run alone set SIM_SEED=" + std::to_string(seed));
+  run(seed);
+}
+
+}  // namespace
+
+void for_each_seed(uint64_t count, const std::function<void(uint64_t)>& run) {
+  if (const char* only = std::getenv("SIM_SEED")) {
+    run_one(std::strtoull(only, nullptr, 10), run);
+    return;
+  }
+  for (uint64_t seed = 1; seed <= count; ++seed) {
+    run_one(seed, run);
+    if (::testing::Test::HasFailure()) {
+      std::fprintf(stderr, "failed with seed %llu: repeat with SIM_SEED=%llu\n",
+                   static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
+      return;
+    }
+  }
+}
+
+}  // namespace faro::test

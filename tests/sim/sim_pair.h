@@ -1,0 +1,111 @@
+// SimPair: both ends of one simulated link, without a session.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ring/doorbell.h"
+#include "ring/layout.h"
+#include "ring/ready_set.h"
+#include "transport/sim/sim_transport.h"
+#include "transport/sim/sim_waiter.h"
+#include "transport/sim/sim_world.h"
+
+namespace faro::test {
+
+/// Threads: its world's.
+class SimPair {
+ public:
+  struct Side : transport::LinkEvents {
+    explicit Side(uint32_t worker_count) : doorbells(worker_count), ready_group(worker_count) {
+      for (uint32_t w = 0; w < worker_count; ++w) {
+        ready.push_back(std::make_unique<ring::ReadySet>(64));
+        ends.push_back({ready[w].get(), &doorbells[w]});
+      }
+    }
+    void on_link_failed(const Status& status) override {
+      ++failures;
+      cause = status;
+    }
+
+    std::vector<ring::DoorbellLine> doorbells;
+    std::vector<std::unique_ptr<ring::ReadySet>> ready;
+    std::vector<transport::WorkerEnd> ends;
+    std::vector<uint32_t> ready_group;
+    transport::LinkContext context;
+    std::unique_ptr<transport::DataLink> link;
+    int failures = 0;
+    Status cause;
+  };
+
+  /// `forth`: rings from side 0 to side 1. Reports what goes wrong to the test.
+  SimPair(sim::World& world, const ring::Layout& forth, const ring::Layout& back)
+      : fabric_(world), transport_(fabric_) {
+    sides_[0] = std::make_unique<Side>(forth.sender_workers);
+    sides_[1] = std::make_unique<Side>(forth.receiver_workers);
+    std::array<std::unique_ptr<transport::LinkSetup>, 2> setups;
+    std::array<std::vector<std::byte>, 2> sent;
+    for (uint32_t i = 0; i < 2; ++i) {
+      transport::LinkContext& context = sides_[i]->context;
+      context.local_node = i;
+      context.peer_node = 1 - i;
+      context.peer_name = "node " + std::to_string(1 - i);
+      context.initiator = i == 0;
+      context.outgoing = i == 0 ? forth : back;
+      context.incoming = i == 0 ? back : forth;
+      context.workers = sides_[i]->ends;
+      context.ready_group = sides_[i]->ready_group;
+      context.events = sides_[i].get();
+      context.send = [&sent, i](std::span<const std::byte> message) {
+        sent[i].assign(message.begin(), message.end());
+      };
+      setups[i] = transport_.begin(context);
+      EXPECT_TRUE(setups[i]->start().ok());
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      const Status status = setups[i]->on_message(sent[1 - i]);
+      EXPECT_TRUE(status.ok()) << status.to_string();
+      EXPECT_TRUE(setups[i]->ready());
+      sides_[i]->link = setups[i]->take();
+      sides_[i]->context.send = nullptr;
+    }
+  }
+
+  Side& side(uint32_t i) { return *sides_[i]; }
+  transport::DataLink& link(uint32_t i) { return *sides_[i]->link; }
+  /// Number of incoming ring `ring` of side `i` in its worker's ready set.
+  uint32_t ready_number(uint32_t i, uint32_t ring) {
+    const ring::Layout& layout = side(i).context.incoming;
+    return side(i).ready_group[layout.receiver_of(ring)] * ring::ReadySet::kRingsPerGroup +
+           layout.index_at_receiver(ring);
+  }
+
+ private:
+  sim::SimFabric fabric_;
+  sim::SimTransport transport_;
+  std::array<std::unique_ptr<Side>, 2> sides_;
+};
+
+/// Sends one data frame of `payload`, which fits. False if there is no space now.
+inline bool send_frame(transport::Outgoing& outgoing, std::span<const std::byte> payload) {
+  const auto length = static_cast<uint32_t>(sizeof(wire::FrameHeader) + payload.size());
+  const transport::Claim claim = outgoing.claim(length, length);
+  if (claim.bytes == 0) return false;
+  wire::FrameHeader header{};
+  header.length = length;
+  header.kind = wire::FrameKind::data;
+  header.row_count = 1;
+  std::memcpy(claim.data, &header, sizeof header);
+  std::memcpy(claim.data + sizeof header, payload.data(), payload.size());
+  outgoing.commit(length);
+  return true;
+}
+
+}  // namespace faro::test
