@@ -71,6 +71,9 @@ class Consumer {
   const char* why_invalid() const noexcept { return why_invalid_; }
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
 
+  /// As if so many bytes had been written and read; before the first `next`. *written is the test's.
+  void start_at_for_test(Position position) noexcept { seen_ = taken_ = read_ = position; }
+
  private:
   struct Tracked {
     Position end = 0;

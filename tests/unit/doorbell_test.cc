@@ -1,0 +1,64 @@
+#include "ring/doorbell.h"
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+
+namespace faro::ring {
+namespace {
+
+constexpr base::Nanoseconds kLong = 30'000'000'000;
+constexpr base::Nanoseconds kShort = 2'000'000;
+
+base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
+
+TEST(Doorbell, is_not_rung_for_someone_awake) {
+  DoorbellLine line{};
+  EXPECT_FALSE(ring_doorbell(line));
+  Doorbell bell(&line);
+  bell.arm();
+  bell.disarm();
+  EXPECT_FALSE(ring_doorbell(line));
+}
+
+TEST(Doorbell, is_rung_once_for_a_sleeper) {
+  DoorbellLine line{};
+  Doorbell bell(&line);
+  bell.arm();
+  EXPECT_TRUE(ring_doorbell(line));
+  EXPECT_FALSE(ring_doorbell(line)) << "the sleeper is already on its way";
+}
+
+TEST(Doorbell, rung_between_arm_and_sleep_ends_the_sleep_at_once) {
+  DoorbellLine line{};
+  Doorbell bell(&line);
+  bell.arm();
+  ring_doorbell(line);
+  const base::Nanoseconds before = now();
+  bell.sleep(kLong);
+  EXPECT_LT(now() - before, kLong);
+}
+
+TEST(Doorbell, lets_a_sleep_end_after_its_time_and_disarms) {
+  DoorbellLine line{};
+  Doorbell bell(&line);
+  bell.arm();
+  const base::Nanoseconds before = now();
+  bell.sleep(kShort);
+  EXPECT_GE(now() - before, kShort);
+  EXPECT_FALSE(ring_doorbell(line));
+}
+
+TEST(Doorbell, with_nonsense_written_into_its_line_costs_a_wake_and_no_more) {
+  DoorbellLine line{};
+  Doorbell bell(&line);
+  bell.arm();
+  line.sleeping.store(0xdeadbeef);
+  bell.sleep(kLong);  // not 1: returns at once
+  line.sleeping.store(7);
+  EXPECT_TRUE(ring_doorbell(line));
+  EXPECT_EQ(line.sleeping.load(), 0u);
+}
+
+}  // namespace
+}  // namespace faro::ring
