@@ -13,6 +13,9 @@ double milliseconds(Nanoseconds ns) { return static_cast<double>(ns) / 1e6; }
 
 }  // namespace
 
+// In texts time counts from the beginning of the world.
+double World::at_ms(Nanoseconds when) { return milliseconds(when - std::min(when, SimClock::kStart)); }
+
 struct World::Thread {
   std::string name;
   uint32_t weight = 1;
@@ -155,7 +158,7 @@ void World::violation(std::string text) { fail("violation: " + std::move(text));
 void World::fail(std::string text) {
   if (!failure_.ok()) return;
   failure_ = Status(Code::internal_error, fmt::format("simulation, seed {}, {:.3f} ms, step {}: {}",
-                                                      seed_, milliseconds(now()), steps_, text));
+                                                      seed_, at_ms(now()), steps_, text));
 }
 
 // Those whose reason to wait is over become runnable, after the time that waking up takes.
@@ -330,12 +333,12 @@ std::string World::describe(const Thread& thread) const {
     text += "finished";
   } else if (thread.waiting) {
     text +=
-        fmt::format("waits for {} since {:.3f} ms", thread.waits_for, milliseconds(thread.since));
+        fmt::format("waits for {} since {:.3f} ms", thread.waits_for, at_ms(thread.since));
     if (thread.deadline != base::kForever) {
-      text += fmt::format(" until {:.3f} ms", milliseconds(thread.deadline));
+      text += fmt::format(" until {:.3f} ms", at_ms(thread.deadline));
     }
   } else {
-    text += fmt::format("runs (from {:.3f} ms)", milliseconds(thread.runnable_at));
+    text += fmt::format("runs (from {:.3f} ms)", at_ms(thread.runnable_at));
   }
   if (!thread.note.empty()) text += fmt::format(" ({})", thread.note);
   return text + '\n';
@@ -344,14 +347,14 @@ std::string World::describe(const Thread& thread) const {
 std::string World::report() const {
   std::string text = failure_.ok()
                          ? fmt::format("simulation, seed {}, {:.3f} ms, step {}: no failure\n",
-                                       seed_, milliseconds(now()), steps_)
+                                       seed_, at_ms(now()), steps_)
                          : failure_.to_string() + '\n';
   text += fmt::format("last progress at {:.3f} ms; {} events under way; fibers:\n",
-                      milliseconds(last_progress_), events_.size());
+                      at_ms(last_progress_), events_.size());
   for (const auto& thread : threads_) text += describe(*thread);
   text += fmt::format("the last {} decisions:\n", trace_.size());
   for (const Decision& d : trace_) {
-    text += fmt::format("  {} {:.3f} ms ", d.step, milliseconds(d.now));
+    text += fmt::format("  {} {:.3f} ms ", d.step, at_ms(d.now));
     switch (d.kind) {
       case Kind::fiber:
         text += threads_[d.number]->name;

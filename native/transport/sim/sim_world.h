@@ -177,6 +177,7 @@ class World {
   uint32_t draw_weight();
   void suspend_until(Nanoseconds runnable_at);
   std::string describe(const Thread& thread) const;
+  static double at_ms(Nanoseconds when);
 
   const uint64_t seed_;
   const Knobs knobs_;
