@@ -1,0 +1,87 @@
+// SimNetwork: control connections and waiting of one simulated node.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+#include "faro/status.h"
+#include "session/network.h"
+#include "session/sim/sim_internet.h"
+#include "session/sim/sim_stream.h"
+#include "transport/sim/sim_transport.h"
+#include "transport/sim/sim_world.h"
+
+namespace faro::sim {
+
+/// What a node's membership is opened with in a simulation. While Membership::open (or close) runs
+/// in a fiber, run_once suspends that fiber; afterwards the node's network thread is an agent of
+/// the world that calls do_work, and run_once never waits.
+///
+/// Threads: its world's. Blocks: run_once in a fiber. Owns: its end of every connection, in the
+/// sense that they end with it.
+class SimNetwork final : public session::Network, private transport::Reactor {
+ public:
+  /// Listens on cluster.listen, or else on this node's entry of cluster.nodes. Nodes with equal
+  /// `host` could share memory. Errors: address_in_use, config_invalid.
+  static Result<std::unique_ptr<SimNetwork>> create(SimInternet& internet,
+                                                    const base::Settings& settings,
+                                                    std::string host);
+  ~SimNetwork() override;
+
+  /// From now on this agent is woken when there is something to do; it calls the membership's
+  /// do_work.
+  void set_agent(World::AgentId agent) { agent_ = agent; }
+  void clear_agent() { agent_.reset(); }
+
+  transport::Reactor& reactor() override { return *this; }
+  const std::string& local_address() const override { return local_address_; }
+  const std::string& host_identity() const override { return host_; }
+  void set_acceptor(Acceptor* acceptor) override;
+  void connect(
+      const std::string& address,
+      std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override;
+  bool run_once(base::Nanoseconds until) override;
+  void wake() override;
+  bool wants_thread() const override { return false; }
+  transport::Transport* own_transport() override { return &transport_; }
+  bool draw_random(std::span<std::byte> bytes) override;
+
+ private:
+  friend class SimStream;
+  using Task = std::function<void()>;
+  using Connected = std::function<void(Result<std::unique_ptr<session::ControlConnection>>)>;
+
+  SimNetwork(SimInternet& internet, std::string address, std::string host);
+
+  // Reactor: there are no descriptors in a simulation.
+  Status add(int fd, uint32_t epoll_events, Handler handler) override;
+  void change(int fd, uint32_t epoll_events) override;
+  void remove(int fd) noexcept override;
+  void defer(std::function<void()> task) override;
+  const base::Clock& clock() const override { return world_.clock(); }
+
+  void establish(const std::string& address, Connected done);
+  std::shared_ptr<SimStream> make_stream(std::string peer_address);
+  bool has_work() const;
+  bool handle_some();
+
+  SimInternet& internet_;
+  World& world_;
+  const std::string local_address_;
+  const std::string host_;
+  SimTransport transport_;
+  Random secrets_;
+  Acceptor* acceptor_ = nullptr;
+  std::optional<World::AgentId> agent_;
+  bool woken_ = false;
+  std::deque<Task> tasks_;  // of the network thread, in order
+  std::vector<std::weak_ptr<SimStream>> streams_;
+  std::shared_ptr<SimNetwork*> self_;  // what events under way hold weakly
+};
+
+}  // namespace faro::sim

@@ -1,0 +1,108 @@
+#include "session/sim/sim_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "session/sim/sim_network.h"
+
+namespace faro::sim {
+
+void SimStream::wake_network() {
+  if (network_ != nullptr) network_->wake();
+}
+
+void SimStream::set_handler(Handler* handler) {
+  handler_ = handler;
+  if (has_news()) wake_network();
+}
+
+void SimStream::send(std::span<const std::byte> message) {
+  if (detached_ || !failure_.ok()) return;
+  untaken_bytes_ += message.size();
+  if (untaken_bytes_ > kUntakenLimit) {
+    failure_ = Status(Code::peer_lost,
+                      fmt::format("the peer does not take control messages: {} bytes are queued",
+                                  untaken_bytes_));
+    send_end("the connection was reset");
+    wake_network();
+    return;
+  }
+  ++queued_count_;
+  last_departure_ =
+      std::max(last_departure_, world_.now() + world_.knobs().control.draw(world_.random()) / 4);
+  world_.schedule(
+      last_departure_, "control message leaves",
+      [self = shared_from_this(), copy = Message(message.begin(), message.end())]() mutable {
+        self->leave(std::move(copy));
+      });
+}
+
+void SimStream::leave(Message message) {
+  if (network_ == nullptr) return;  // died with its process
+  --queued_count_;
+  wake_network();  // somebody may wait for flushed()
+  last_arrival_ =
+      std::max(last_arrival_, world_.now() + world_.knobs().control.draw(world_.random()));
+  world_.schedule(last_arrival_, "control message arrives",
+                  [peer = peer_, message = std::move(message)]() mutable {
+                    if (const auto stream = peer.lock()) stream->arrive(std::move(message));
+                  });
+}
+
+void SimStream::arrive(Message message) {
+  if (detached_ || network_ == nullptr || !failure_.ok()) return;
+  arrived_.push_back(std::move(message));
+  wake_network();
+}
+
+void SimStream::arrive_end(const char* cause) {
+  if (detached_ || network_ == nullptr || !failure_.ok()) return;
+  failure_ = Status(Code::peer_lost, cause);
+  wake_network();
+}
+
+// Behind everything that leaves.
+void SimStream::send_end(const char* cause) {
+  last_departure_ = std::max(last_departure_, world_.now());
+  world_.schedule(last_departure_, "control connection ends", [self = shared_from_this(), cause] {
+    World& world = self->world_;
+    self->last_arrival_ =
+        std::max(self->last_arrival_, world.now() + world.knobs().control.draw(world.random()));
+    world.schedule(self->last_arrival_, "end of control connection arrives",
+                   [peer = self->peer_, cause] {
+                     if (const auto stream = peer.lock()) stream->arrive_end(cause);
+                   });
+  });
+}
+
+void SimStream::detach() {
+  if (detached_) return;
+  detached_ = true;
+  handler_ = nullptr;
+  arrived_.clear();
+  send_end("the peer closed the connection");
+}
+
+void SimStream::cut() {
+  network_ = nullptr;
+  last_departure_ = world_.now();  // nothing that is queued leaves any more
+  if (!detached_) send_end("the connection was reset");
+}
+
+void SimStream::deliver(uint64_t most) {
+  const std::shared_ptr<SimStream> self = shared_from_this();  // the handler may destroy the handle
+  for (; most > 0 && has_news() && !arrived_.empty(); --most) {
+    const Message message = std::move(arrived_.front());
+    arrived_.pop_front();
+    if (const auto peer = peer_.lock()) peer->untaken_bytes_ -= message.size();
+    handler_->on_message(message);
+  }
+  if (has_news() && arrived_.empty()) {
+    told_ = true;
+    handler_->on_closed(failure_);
+  }
+}
+
+}  // namespace faro::sim
