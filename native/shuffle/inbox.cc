@@ -33,7 +33,8 @@ void InLane::unlink(FrameNode* node) noexcept {
 }
 
 bool Inbox::is_sender(uint32_t worker) const {
-  return senders == nullptr || std::find(senders->begin(), senders->end(), worker) != senders->end();
+  return senders == nullptr ||
+         std::find(senders->begin(), senders->end(), worker) != senders->end();
 }
 
 void Inbox::activate(Stream& stream) noexcept {
@@ -65,7 +66,8 @@ FrameNode* Inbox::pop(Stream& stream) noexcept {
   stream.first = node->next;
   if (stream.first == nullptr) stream.last = nullptr;
   node->next = nullptr;
-  // To the end of the list, or out of it: streams take turns. Popping the first in the list (the usual case) is O(1).
+  // To the end of the list, or out of it: streams take turns. Popping the first in the list (the
+  // usual case) is O(1).
   deactivate(stream);
   if (stream.first != nullptr) activate(stream);
   return node;

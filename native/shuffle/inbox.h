@@ -1,8 +1,10 @@
-// Inbox: the receiving side of one shuffle at one worker, and InLane: one incoming ring of that worker.
+// Inbox: the receiving side of one shuffle at one worker, and InLane: one incoming ring of that
+// worker.
 //
-// Frames are sorted as soon as the worker looks at a ring: each becomes a FrameNode in the queue of its shuffle and sender
-// and stays where it lies until it is handed out and released, or, when the ring is needed for others, copied to overflow
-// (design, "What always holds" 2). The queue of a sender is in order whether its frames lie in the ring or in overflow.
+// Frames are sorted as soon as the worker looks at a ring: each becomes a FrameNode in the queue of
+// its shuffle and sender and stays where it lies until it is handed out and released, or, when the
+// ring is needed for others, copied to overflow (design, "What always holds" 2). The queue of a
+// sender is in order whether its frames lie in the ring or in overflow.
 //
 //   InLane  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::Stream
 //
@@ -25,21 +27,23 @@ struct InLane;
 
 /// A frame of a shuffle that has arrived and was not yet given back.
 struct FrameNode {
-  FrameNode* next = nullptr;       // in its stream's queue, or in the pool
+  FrameNode* next = nullptr;         // in its stream's queue, or in the pool
   FrameNode* lane_before = nullptr;  // in its lane's list, while in place and not handed out
   FrameNode* lane_after = nullptr;
-  InLane* lane = nullptr;          // not null: the frame lies in this lane's ring
-  uint32_t token = 0;              // of the frame in the ring
+  InLane* lane = nullptr;  // not null: the frame lies in this lane's ring
+  Inbox* inbox = nullptr;  // while it is in a queue
+  uint32_t token = 0;      // of the frame in the ring
   wire::FrameKind kind = wire::FrameKind::data;
-  uint32_t sender = 0;             // worker number
+  uint32_t sender = 0;  // worker number
   uint32_t row_count = 0;
-  uint32_t row_bytes = 0;          // 0: rows have a length each
+  uint32_t row_bytes = 0;  // 0: rows have a length each
   uint64_t payload_bytes = 0;
   const std::byte* payload = nullptr;  // null: in a file
   Stored stored;
 };
 
-/// FrameNodes, reused; grows with what is set aside (which the overflow budget bounds) and never shrinks.
+/// FrameNodes, reused; grows with what is set aside (which the overflow budget bounds) and never
+/// shrinks.
 class FramePool {
  public:
   FrameNode* take();
@@ -66,12 +70,19 @@ struct Binding {
 struct InLane {
   transport::Incoming* ring = nullptr;
   uint32_t sender = 0;  // worker number
-  uint32_t node = 0;    // of the sender
+  uint32_t sender_node = 0;
   uint32_t ring_bytes = 0;
-  bool backlog = false;          // in the worker's list of rings to look at again
-  bool release_unsent = false;   // in the worker's list of rings with releases the sender may not know
-  bool broken = false;           // the peer broke the rules; nothing more comes
-  FrameNode* first = nullptr;    // in place and not handed out, oldest first
+  bool backlog = false;  // in the worker's list of rings to look at again
+  bool release_unsent =
+      false;            // in the worker's list of rings with releases the sender may not know
+  bool broken = false;  // the peer broke the rules; nothing more comes
+
+  /// Its sender may be waiting for what lies here unpolled. A ring at most half full has room for
+  /// any frame, pad included.
+  bool blocks_sender() const noexcept {
+    return first != nullptr && (backlog || ring->unreleased_bytes() > ring_bytes / 2);
+  }
+  FrameNode* first = nullptr;  // in place and not handed out, oldest first
   FrameNode* last = nullptr;
   std::vector<Binding> slots;
 
@@ -79,8 +90,9 @@ struct InLane {
   void unlink(FrameNode* node) noexcept;
 };
 
-/// Rows of one shuffle for one worker. Exists from the first OPEN or from the worker's own open, whichever is first, until
-/// the shuffle is closed here and every sender that opened has finished, or the query is over.
+/// Rows of one shuffle for one worker. Exists from the first OPEN or from the worker's own open,
+/// whichever is first, until the shuffle is closed here and every sender that opened has finished,
+/// or the query is over.
 class Inbox {
  public:
   /// From one sender.
@@ -91,8 +103,8 @@ class Inbox {
     uint16_t slot = 0;
     bool bound = false;
     bool finish_seen = false;
-    bool finished = false;      // finish_seen and everything handed out; counted once
-    bool active = false;        // in the list of streams with frames
+    bool finished = false;  // finish_seen and everything handed out; counted once
+    bool active = false;    // in the list of streams with frames
     Stream* next_active = nullptr;
     uint64_t rows_received = 0;
     uint64_t rows_promised = 0;  // by FINISH
@@ -119,8 +131,8 @@ class Inbox {
   const std::vector<uint32_t>* senders = nullptr;
   bool is_sender(uint32_t worker) const;
   uint32_t row_bytes = 0;
-  bool open = false;        // a ShuffleCore uses it
-  bool discarding = false;  // whatever still comes is dropped
+  bool open = false;            // a ShuffleCore uses it
+  bool discarding = false;      // whatever still comes is dropped
   uint32_t bound_count = 0;     // streams whose slot is bound
   uint32_t finished_count = 0;  // streams that are finished
 

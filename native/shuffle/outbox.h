@@ -1,7 +1,8 @@
-// OutLane: one outgoing ring of a worker, shared by all its shuffles; Outbox: one shuffle's rows for one receiver.
+// OutLane: one outgoing ring of a worker, shared by all its shuffles; Outbox: one shuffle's rows
+// for one receiver.
 //
-// A ring has one open frame, that of the lane's owner. While a lane's queue (the outgoing overflow) is not empty,
-// everything for its ring joins the queue, in order (design, hard case 5).
+// A ring has one open frame, that of the lane's owner. While a lane's queue (the outgoing overflow)
+// is not empty, everything for its ring joins the queue, in order (design, hard case 5).
 //
 // Threads: everything here belongs to the worker.
 #pragma once
@@ -32,9 +33,10 @@ struct QueuedFrame {
   uint32_t row_count = 0;
   detail::ShuffleCore* core = nullptr;  // counts its queued frames; stays until there are none
   uint32_t receiver = 0;                // index at `core`
-  uint32_t payload_bytes = 0;           // of open, finish: in `small`; of data: in `stored`, behind room for the header
-  uint64_t row_bytes = 0;               // of a large row, in `stored`
-  uint64_t sent_bytes = 0;              // of a large row: cut and committed
+  uint32_t payload_bytes =
+      0;  // of open, finish: in `small`; of data: in `stored`, behind room for the header
+  uint64_t row_bytes = 0;   // of a large row, in `stored`
+  uint64_t sent_bytes = 0;  // of a large row: cut and committed
   std::array<std::byte, sizeof(wire::OpenPayload)> small{};
   Stored stored;
 };
@@ -42,13 +44,13 @@ struct QueuedFrame {
 /// One shuffle's way to one receiver.
 struct Outbox {
   OutLane* lane = nullptr;
-  std::byte* frame = nullptr;   // start of the open frame; null: none
-  uint32_t frame_rows = 0;      // rows with a length each: rows in the open frame
-  bool in_overflow = false;     // the open frame lies in `stored`, not in the ring
-  bool opened = false;          // OPEN is committed or queued
-  bool finished = false;        // FINISH is committed or queued
-  bool stopped = false;         // the receiver needs no more
-  uint64_t rows_sent = 0;       // in frames committed or queued
+  std::byte* frame = nullptr;  // start of the open frame; null: none
+  uint32_t frame_rows = 0;     // rows with a length each: rows in the open frame
+  bool in_overflow = false;    // the open frame lies in `stored`, not in the ring
+  bool opened = false;         // OPEN is committed or queued
+  bool finished = false;       // FINISH is committed or queued
+  bool stopped = false;        // the receiver needs no more
+  uint64_t rows_sent = 0;      // in frames committed or queued
   Stored stored;
 };
 
@@ -59,9 +61,10 @@ struct OutLane {
   bool to_self = false;   // this worker is also the receiver: only it can make room
   bool dirty = false;     // in the worker's list of lanes to flush
   bool claimed = false;   // the open frame has an open RowClaim
-  detail::ShuffleCore* owner = nullptr;  // whose open frame lies in the ring (or heads for the queue)
-  uint32_t owner_receiver = 0;           // index of the Outbox at the owner
-  std::unique_ptr<QueuedFrame> queue;    // first of the outgoing overflow
+  detail::ShuffleCore* owner =
+      nullptr;                         // whose open frame lies in the ring (or heads for the queue)
+  uint32_t owner_receiver = 0;         // index of the Outbox at the owner
+  std::unique_ptr<QueuedFrame> queue;  // first of the outgoing overflow
   QueuedFrame* queue_last = nullptr;
 
   bool queue_empty() const { return queue == nullptr; }

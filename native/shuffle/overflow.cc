@@ -25,7 +25,8 @@ bool Overflow::take_memory(uint64_t bytes) noexcept {
     if (bytes > limit_ || used > limit_ - bytes) return false;
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   uint64_t peak = peak_.load(std::memory_order_relaxed);
-  while (peak < used + bytes && !peak_.compare_exchange_weak(peak, used + bytes, std::memory_order_relaxed)) {
+  while (peak < used + bytes &&
+         !peak_.compare_exchange_weak(peak, used + bytes, std::memory_order_relaxed)) {
   }
   return true;
 }
@@ -40,9 +41,11 @@ Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, bool may_map, St
     out = Stored{Stored::Place::memory, memory, {}, bytes, &usage};
   } else {
     if (!may_map) {
-      return Status(Code::overflow_exhausted,
-                    fmt::format("overflow memory is full: {} of overflow.memory_bytes = {} in use, {} more needed",
-                                memory_bytes(), limit_, bytes));
+      return Status(
+          Code::overflow_exhausted,
+          fmt::format(
+              "overflow memory is full: {} of overflow.memory_bytes = {} in use, {} more needed",
+              memory_bytes(), limit_, bytes));
     }
     Result<Extent> extent = file_->allocate(bytes);
     if (!extent.ok()) return extent.status();
@@ -65,8 +68,8 @@ Status Overflow::store(OverflowUsage& usage, std::span<const std::byte> bytes, S
   Result<Extent> extent = file_->allocate(bytes.size());
   if (!extent.ok()) {
     return Status(Code::overflow_exhausted,
-                  fmt::format("{}; memory too: {} of overflow.memory_bytes = {} in use", extent.status().message(),
-                              memory_bytes(), limit_));
+                  fmt::format("{}; memory too: {} of overflow.memory_bytes = {} in use",
+                              extent.status().message(), memory_bytes(), limit_));
   }
   if (Status status = file_->write(*extent, bytes); !status.ok()) {
     file_->free(*extent);

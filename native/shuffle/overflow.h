@@ -1,4 +1,5 @@
-// Overflow: where rows are set aside, first in memory, then in a file. One per node, shared by its workers.
+// Overflow: where rows are set aside, first in memory, then in a file. One per node, shared by its
+// workers.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,8 @@ struct OverflowUsage {
   std::atomic<uint64_t> bytes{0};
 };
 
-/// Bytes set aside. Whoever holds it gives it back with Overflow::free; moving leaves an empty one behind.
+/// Bytes set aside. Whoever holds it gives it back with Overflow::free; moving leaves an empty one
+/// behind.
 struct Stored {
   enum class Place : uint8_t { none, memory, file, mapped };
 
@@ -28,24 +30,27 @@ struct Stored {
   OverflowUsage* usage = nullptr;
 };
 
-/// Threads: any; one thread at a time per Stored. Blocks: file I/O when memory is full; never on the row path.
+/// Threads: any; one thread at a time per Stored. Blocks: file I/O when memory is full; never on
+/// the row path.
 class Overflow {
  public:
-  Overflow(uint64_t memory_bytes, std::unique_ptr<SpillFile> file) : limit_(memory_bytes), file_(std::move(file)) {}
+  Overflow(uint64_t memory_bytes, std::unique_ptr<SpillFile> file)
+      : limit_(memory_bytes), file_(std::move(file)) {}
 
-  /// Room for `bytes` in memory that can be written at once; also used for outgoing frames and assembled rows.
-  /// Beyond the memory budget it is a mapped part of the file if `may_map`, else an error.
-  /// Errors: overflow_exhausted, naming both limits.
+  /// Room for `bytes` in memory that can be written at once; also used for outgoing frames and
+  /// assembled rows. Beyond the memory budget it is a mapped part of the file if `may_map`, else an
+  /// error. Errors: overflow_exhausted, naming both limits.
   Status allocate(OverflowUsage& usage, uint64_t bytes, bool may_map, Stored& out);
 
   /// Copies bytes aside: memory, else file. Errors: overflow_exhausted.
   Status store(OverflowUsage& usage, std::span<const std::byte> bytes, Stored& out);
 
-  /// Moves what is in memory to the file, so that memory is free for others. Errors: overflow_exhausted (unchanged then).
+  /// Moves what is in memory to the file, so that memory is free for others. Errors:
+  /// overflow_exhausted (unchanged then).
   Status spill(Stored& stored);
 
-  /// Makes `stored.memory` readable; for a file that is a copy beyond the budget, at most one frame or row that is handed
-  /// out next. Errors: overflow_exhausted if the file cannot be read.
+  /// Makes `stored.memory` readable; for a file that is a copy beyond the budget, at most one frame
+  /// or row that is handed out next. Errors: overflow_exhausted if the file cannot be read.
   Status load(Stored& stored);
 
   void free(Stored& stored) noexcept;

@@ -9,8 +9,8 @@
 namespace faro::shuffle {
 namespace {
 
-wire::QueryMessage message_of(wire::QueryMessageKind kind, const QueryId& id, uint32_t first, int32_t second,
-                              std::string_view text = {}) {
+wire::QueryMessage message_of(wire::QueryMessageKind kind, const QueryId& id, uint32_t first,
+                              int32_t second, std::string_view text = {}) {
   wire::QueryMessage message;
   message.kind = kind;
   message.query = to_key(id);
@@ -72,8 +72,8 @@ void QueryTable::set_participants(Query& query, const std::vector<uint32_t>& wor
     query.nodes_[n] = true;
     if (n == own) query.workers_pending_[worker - shape_.first_worker[own]] = true;
   }
-  query.workers_pending_count_ =
-      static_cast<uint32_t>(std::count(query.workers_pending_.begin(), query.workers_pending_.end(), true));
+  query.workers_pending_count_ = static_cast<uint32_t>(
+      std::count(query.workers_pending_.begin(), query.workers_pending_.end(), true));
   query.nodes_pending_ = query.nodes_;
 }
 
@@ -103,18 +103,22 @@ Status QueryTable::declare(const QueryId& id, const std::vector<uint32_t>& worke
   for (uint32_t worker : workers) {
     if (worker >= worker_count) {
       return Status(Code::invalid_argument,
-                    fmt::format("query {}: worker {} does not exist (0 … {})", id.to_string(), worker, worker_count - 1));
+                    fmt::format("query {}: worker {} does not exist (0 … {})", id.to_string(),
+                                worker, worker_count - 1));
     }
   }
   const std::shared_ptr<Query> query = find_locked(id);
-  if (query == nullptr) return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
+  if (query == nullptr)
+    return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
   if (query->declared_ || query->used_) {
-    return Status(Code::wrong_state, fmt::format("query {} is in use already; declare it before", id.to_string()));
+    return Status(Code::wrong_state,
+                  fmt::format("query {} is in use already; declare it before", id.to_string()));
   }
   query->declared_ = true;
   // What peers have already said of it counts: ENDED of nodes that were faster.
   std::vector<bool> ended_early(node_count());
-  for (uint32_t n = 0; n < node_count(); ++n) ended_early[n] = query->nodes_[n] && !query->nodes_pending_[n];
+  for (uint32_t n = 0; n < node_count(); ++n)
+    ended_early[n] = query->nodes_[n] && !query->nodes_pending_[n];
   set_participants(*query, workers);
   for (uint32_t n = 0; n < node_count(); ++n) {
     if (ended_early[n]) query->nodes_pending_[n] = false;
@@ -131,7 +135,8 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
     query = find_locked(id);
     if (query == nullptr) {
       if (queries_.size() >= kQueryLimit) {
-        return Status(Code::limit_exceeded, fmt::format("{} queries are running, the limit", kQueryLimit));
+        return Status(Code::limit_exceeded,
+                      fmt::format("{} queries are running, the limit", kQueryLimit));
       }
       return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
     }
@@ -180,7 +185,8 @@ void QueryTable::cancel(const QueryId& id, const Status& cause) {
   if (const std::shared_ptr<Query> query = find(id)) fail(*query, cause);
 }
 
-void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver, std::span<const uint32_t> senders) {
+void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver,
+                      std::span<const uint32_t> senders) {
   std::vector<bool> nodes(node_count());
   for (uint32_t sender : senders) nodes[node_of_worker(sender)] = true;
   Outbound out;
@@ -191,29 +197,33 @@ void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver, std::span
       if (n == shape_.node) {
         query.stops_.push_back({stage, receiver});
       } else {
-        out.emplace_back(n, message_of(wire::QueryMessageKind::stop, query.id, stage, static_cast<int32_t>(receiver)));
+        out.emplace_back(n, message_of(wire::QueryMessageKind::stop, query.id, stage,
+                                       static_cast<int32_t>(receiver)));
       }
     }
   }
   flush(out, true);
 }
 
-bool QueryTable::stopped(Query& query, uint32_t stage, uint32_t receiver) {
+std::vector<uint32_t> QueryTable::stops(Query& query, uint32_t stage) {
+  std::vector<uint32_t> receivers;
   std::lock_guard lock(mutex_);
   for (const Query::Stop& s : query.stops_) {
-    if (s.stage == stage && s.receiver == receiver) return true;
+    if (s.stage == stage) receivers.push_back(s.receiver);
   }
-  return false;
+  return receivers;
 }
 
-void QueryTable::add_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender, base::Nanoseconds now) {
+void QueryTable::add_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender,
+                              base::Nanoseconds now) {
   std::lock_guard lock(mutex_);
   query.unopened_.push_back({worker, stage, sender, now});
 }
 
 void QueryTable::remove_unopened(Query& query, uint32_t worker, uint32_t stage) {
   std::lock_guard lock(mutex_);
-  std::erase_if(query.unopened_, [&](const Query::Unopened& u) { return u.worker == worker && u.stage == stage; });
+  std::erase_if(query.unopened_,
+                [&](const Query::Unopened& u) { return u.worker == worker && u.stage == stage; });
 }
 
 void QueryTable::end(Query& query, uint32_t worker) {
@@ -225,22 +235,28 @@ void QueryTable::end(Query& query, uint32_t worker) {
       query.workers_pending_[local] = false;
       --query.workers_pending_count_;
     }
-    if (query.workers_pending_count_ > 0 || query.ended_sent_ || query.outcome_known()) return;
+    if (query.outcome_known()) {
+      forget_if_over_locked(query);
+      return;
+    }
+    if (query.workers_pending_count_ > 0 || query.ended_sent_) return;
     query.ended_sent_ = true;
     if (!query.nodes_[shape_.node]) return;  // only waits for the outcome
     const Status result = query.failed() ? query.cause_ : Status::Ok();
     if (query.id.issuer == shape_.node) {
       node_ended_locked(query, shape_.node, result, out);
     } else {
-      out.emplace_back(query.id.issuer, message_of(wire::QueryMessageKind::ended, query.id, shape_.node,
-                                                   static_cast<int32_t>(result.code()), result.message()));
+      out.emplace_back(query.id.issuer,
+                       message_of(wire::QueryMessageKind::ended, query.id, shape_.node,
+                                  static_cast<int32_t>(result.code()), result.message()));
     }
   }
   flush(out, true);
 }
 
 // Issuer: a participant has ended.
-void QueryTable::node_ended_locked(Query& query, uint32_t node, const Status& result, Outbound& out) {
+void QueryTable::node_ended_locked(Query& query, uint32_t node, const Status& result,
+                                   Outbound& out) {
   if (!result.ok()) fail_locked(query, result, true, out);
   if (query.outcome_known() || !query.nodes_pending_[node]) return;
   query.nodes_pending_[node] = false;
@@ -259,24 +275,32 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
     query.nodes_pending_[n] = query.nodes_[n] && n != shape_.node && lost_[n].ok();
     if (!query.nodes_pending_[n]) continue;
     wire::QueryMessage message =
-        message_of(wire::QueryMessageKind::outcome, query.id, shape_.node, static_cast<int32_t>(query.cause_.code()),
-                   query.cause_.message());
+        message_of(wire::QueryMessageKind::outcome, query.id, shape_.node,
+                   static_cast<int32_t>(query.cause_.code()), query.cause_.message());
     message.low_water = ended_[shape_.node].low_water;
     out.emplace_back(n, std::move(message));
   }
   node_confirmed_locked(query, shape_.node);
 }
 
-// Issuer: forgets the query when every live participant knows its outcome.
+// Issuer: a participant knows the outcome, or is lost.
 void QueryTable::node_confirmed_locked(Query& query, uint32_t node) {
   query.nodes_pending_[node] = false;
-  if (std::find(query.nodes_pending_.begin(), query.nodes_pending_.end(), true) != query.nodes_pending_.end()) return;
-  forget_locked(query.id);
+  forget_if_over_locked(query);
 }
 
-void QueryTable::forget_locked(const QueryId& id) {
+// A query is remembered until its outcome is known, every local worker that takes part has asked
+// for it, and, at the issuer, every live participant has confirmed.
+void QueryTable::forget_if_over_locked(Query& query) {
+  if (!query.outcome_known() || (query.used_ && query.workers_pending_count_ > 0)) return;
+  if (query.id.issuer == shape_.node &&
+      std::find(query.nodes_pending_.begin(), query.nodes_pending_.end(), true) !=
+          query.nodes_pending_.end()) {
+    return;
+  }
+  const QueryId id = query.id;
   ended_[id.issuer].add(id.counter);
-  queries_.erase(id);
+  queries_.erase(id);  // may destroy `query`
 }
 
 void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
@@ -297,16 +321,18 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         }
         query->outcome_known_.store(true, std::memory_order_release);
         alert = true;
-        forget_locked(id);
+        forget_if_over_locked(*query);
       }
       if (id.issuer < node_count() && id.incarnation == shape_.incarnations[id.issuer]) {
         ended_[id.issuer].raise(std::min(message.low_water, id.counter));
       }
       out.emplace_back(from_node, message_of(Kind::confirm, id, shape_.node, 0));
     } else if (query == nullptr) {
-      // Ended here already. A participant that asks again is answered, so that it does not wait for ever.
+      // Ended here already. A participant that asks again is answered, so that it does not wait for
+      // ever.
       if (message.kind == Kind::ended && id.issuer == shape_.node) {
-        out.emplace_back(from_node, message_of(Kind::outcome, id, shape_.node, static_cast<int32_t>(Code::query_ended),
+        out.emplace_back(from_node, message_of(Kind::outcome, id, shape_.node,
+                                               static_cast<int32_t>(Code::query_ended),
                                                fmt::format("query {} has ended", id.to_string())));
       }
     } else {
@@ -319,11 +345,14 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         }
         case Kind::stop: {
           const auto receiver = static_cast<uint32_t>(message.second);
-          // Each receiver of each stage stops once; a peer that repeats itself does not fill memory.
-          const bool known = std::any_of(query->stops_.begin(), query->stops_.end(), [&](const Query::Stop& s) {
-            return s.stage == message.first && s.receiver == receiver;
-          });
-          if (!known && query->stops_.size() < kQueryLimit) query->stops_.push_back({message.first, receiver});
+          // Each receiver of each stage stops once; a peer that repeats itself does not fill
+          // memory.
+          const bool known =
+              std::any_of(query->stops_.begin(), query->stops_.end(), [&](const Query::Stop& s) {
+                return s.stage == message.first && s.receiver == receiver;
+              });
+          if (!known && query->stops_.size() < kQueryLimit)
+            query->stops_.push_back({message.first, receiver});
           alert = true;
           break;
         }
@@ -333,7 +362,8 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
           alert = query->outcome_known() || query->failed();
           break;
         case Kind::confirm:
-          if (id.issuer == shape_.node && query->outcome_known()) node_confirmed_locked(*query, from_node);
+          if (id.issuer == shape_.node && query->outcome_known())
+            node_confirmed_locked(*query, from_node);
           break;
         case Kind::outcome:
           break;
@@ -357,11 +387,12 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
         if (query->id.issuer == shape_.node) node_confirmed_locked(*query, node);
         continue;
       }
-      // A query that only a peer's message made known here, and that nobody here uses, needs nobody.
+      // A query that only a peer's message made known here, and that nobody here uses, needs
+      // nobody.
       fail_locked(*query, cause, true, out);
       if (query->id.issuer == node) {  // nobody else will answer
         query->outcome_known_.store(true, std::memory_order_release);
-        forget_locked(query->id);
+        forget_if_over_locked(*query);
       } else if (query->id.issuer == shape_.node) {
         decide_if_all_ended_locked(*query, out);
       }
@@ -378,12 +409,14 @@ void QueryTable::on_tick(base::Nanoseconds now) {
     for (const auto& [id, query] : queries_) {
       for (const Query::Unopened& u : query->unopened_) {
         if (now - u.since < unopened_timeout_ns_ || now < u.since) continue;
-        alert |= fail_locked(*query,
-                             Status(Code::query_unopened,
-                                    fmt::format("worker {} sent rows of stage {} to worker {}, which did not open it within "
-                                                "query.unopened_timeout_ms = {}",
-                                                u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000)),
-                             true, out);
+        alert |= fail_locked(
+            *query,
+            Status(Code::query_unopened,
+                   fmt::format(
+                       "worker {} sent rows of stage {} to worker {}, which did not open it within "
+                       "query.unopened_timeout_ms = {}",
+                       u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000)),
+            true, out);
         break;
       }
     }

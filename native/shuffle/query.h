@@ -1,14 +1,16 @@
 // Query and QueryTable: which queries live on this node, how they fail and how they end.
 //
-// A query's life on a node: known from its first use here (a shuffle opened, rows or a message of it arrived), failed at
-// any time by anyone, ended by the issuer's OUTCOME.
+// A query's life on a node: known from its first use here (a shuffle opened, rows or a message of
+// it arrived), failed at any time by anyone, ended by the issuer's OUTCOME.
 //
 //   participant                              issuer
 //   all its workers have ended  --ENDED-->   all participants have ended, or are lost
 //   remembers it as ended      <--OUTCOME--  decides: done, or the first failure
-//                               --CONFIRM--> forgets it when all have confirmed; moves the low-water mark
+//                               --CONFIRM--> forgets it when all have confirmed; moves the
+//                               low-water mark
 //
-// A query needs a peer until the outcome is known: until then its loss fails the query (design, hard case 10).
+// A query needs a peer until the outcome is known: until then its loss fails the query (design,
+// hard case 10).
 #pragma once
 
 #include <atomic>
@@ -45,7 +47,8 @@ class Query {
   /// Threads: any. Acquire: cause() is set when this is true.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   bool outcome_known() const noexcept { return outcome_known_.load(std::memory_order_acquire); }
-  /// The first failure here, or that the issuer told; ok if there was none. Threads: any, after failed() or outcome_known().
+  /// The first failure here, or that the issuer told; ok if there was none. Threads: any, after
+  /// failed() or outcome_known().
   const Status& cause() const noexcept { return cause_; }
 
  private:
@@ -72,7 +75,8 @@ class Query {
   std::vector<Stop> stops_;
   std::vector<Unopened> unopened_;
   // The issuer's:
-  std::vector<bool> nodes_pending_;    // ENDED still to come; after the outcome: CONFIRM still to come
+  std::vector<bool>
+      nodes_pending_;  // ENDED still to come; after the outcome: CONFIRM still to come
 };
 
 /// What the table needs of the node.
@@ -90,10 +94,10 @@ class QueryTable {
  public:
   struct Shape {
     uint32_t node = 0;
-    std::vector<uint64_t> incarnations;    // per node
+    std::vector<uint64_t> incarnations;  // per node
     std::vector<std::string> node_names;
-    std::vector<uint32_t> first_worker;    // per node
-    std::vector<uint32_t> worker_count;    // per node
+    std::vector<uint32_t> first_worker;  // per node
+    std::vector<uint32_t> worker_count;  // per node
   };
 
   QueryTable(Shape shape, QueryEnvironment& environment, base::Nanoseconds unopened_timeout_ns)
@@ -117,11 +121,12 @@ class QueryTable {
 
   /// A local receiver needs no more: tells the nodes of the senders.
   void stop(Query& query, uint32_t stage, uint32_t receiver, std::span<const uint32_t> senders);
-  /// Whether that receiver has stopped.
-  bool stopped(Query& query, uint32_t stage, uint32_t receiver);
+  /// The receivers of a stage that have stopped.
+  std::vector<uint32_t> stops(Query& query, uint32_t stage);
 
   /// Rows came for a shuffle that is not open at a local worker; and: it is now.
-  void add_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender, base::Nanoseconds now);
+  void add_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender,
+                    base::Nanoseconds now);
   void remove_unopened(Query& query, uint32_t worker, uint32_t stage);
 
   /// A local worker's part is over. Repeatable.
@@ -147,7 +152,9 @@ class QueryTable {
   struct Ended {
     uint64_t low_water = 0;
     std::set<uint64_t> above;
-    bool contains(uint64_t counter) const { return counter <= low_water || above.count(counter) != 0; }
+    bool contains(uint64_t counter) const {
+      return counter <= low_water || above.count(counter) != 0;
+    }
     void add(uint64_t counter);
     void raise(uint64_t counter);
   };
@@ -159,7 +166,7 @@ class QueryTable {
   void node_ended_locked(Query& query, uint32_t node, const Status& result, Outbound& out);
   void node_confirmed_locked(Query& query, uint32_t node);
   void decide_if_all_ended_locked(Query& query, Outbound& out);
-  void forget_locked(const QueryId& id);
+  void forget_if_over_locked(Query& query);
   void flush(Outbound& out, bool alert);
 
   uint32_t node_of_worker(uint32_t worker) const;
@@ -172,8 +179,8 @@ class QueryTable {
   mutable std::mutex mutex_;
   uint64_t counter_ = 0;
   std::unordered_map<QueryId, std::shared_ptr<Query>> queries_;
-  std::map<uint32_t, Ended> ended_;   // per issuer
-  std::vector<Status> lost_;          // per node: why it is gone
+  std::map<uint32_t, Ended> ended_;  // per issuer
+  std::vector<Status> lost_;         // per node: why it is gone
   Status closed_;
   std::atomic<uint64_t> failed_count_{0};
 };

@@ -18,7 +18,8 @@ constexpr uint64_t blocks(uint64_t bytes) { return (bytes + kBlock - 1) & ~(kBlo
 
 class FileOnDisk final : public SpillFile {
  public:
-  FileOnDisk(std::string folder, uint64_t limit_bytes) : folder_(std::move(folder)), limit_(limit_bytes) {}
+  FileOnDisk(std::string folder, uint64_t limit_bytes)
+      : folder_(std::move(folder)), limit_(limit_bytes) {}
   ~FileOnDisk() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -38,14 +39,18 @@ class FileOnDisk final : public SpillFile {
       return extent;
     }
     if (size > limit_ || end_ > limit_ - size) {
-      return Status(Code::overflow_exhausted,
-                    fmt::format("the overflow file is full: {} of overflow.file_bytes = {} in use, {} more needed", used_,
-                                limit_, size));
+      return Status(
+          Code::overflow_exhausted,
+          fmt::format(
+              "the overflow file is full: {} of overflow.file_bytes = {} in use, {} more needed",
+              used_, limit_, size));
     }
     if (const int error = reserve(end_, size); error != 0) {
-      return Status(Code::overflow_exhausted,
-                    fmt::format("the overflow file in overflow.folder = {} cannot grow from {} by {} bytes: {}", folder_,
-                                end_, size, std::strerror(error)));
+      return Status(
+          Code::overflow_exhausted,
+          fmt::format(
+              "the overflow file in overflow.folder = {} cannot grow from {} by {} bytes: {}",
+              folder_, end_, size, std::strerror(error)));
     }
     extent.offset = end_;
     end_ += size;
@@ -83,8 +88,8 @@ class FileOnDisk final : public SpillFile {
   Status write(const Extent& extent, std::span<const std::byte> bytes) override {
     size_t done = 0;
     while (done < bytes.size()) {
-      const ssize_t n =
-          pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(extent.offset + done));
+      const ssize_t n = pwrite(fd_, bytes.data() + done, bytes.size() - done,
+                               static_cast<off_t>(extent.offset + done));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return failure("write");
       done += static_cast<size_t>(n);
@@ -95,7 +100,8 @@ class FileOnDisk final : public SpillFile {
   Status read(const Extent& extent, std::span<std::byte> bytes) override {
     size_t done = 0;
     while (done < bytes.size()) {
-      const ssize_t n = pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(extent.offset + done));
+      const ssize_t n = pread(fd_, bytes.data() + done, bytes.size() - done,
+                              static_cast<off_t>(extent.offset + done));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return failure("read");
       done += static_cast<size_t>(n);
@@ -104,10 +110,13 @@ class FileOnDisk final : public SpillFile {
   }
 
   std::byte* map(const Extent& extent) override {
-    void* at = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(extent.offset));
+    void* at = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
+                    static_cast<off_t>(extent.offset));
     return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
   }
-  void unmap(const Extent& extent, std::byte* memory) noexcept override { munmap(memory, extent.bytes); }
+  void unmap(const Extent& extent, std::byte* memory) noexcept override {
+    munmap(memory, extent.bytes);
+  }
 
   uint64_t used_bytes() const override {
     std::lock_guard lock(mutex_);
@@ -122,14 +131,16 @@ class FileOnDisk final : public SpillFile {
   Status open_locked() {
     if (fd_ >= 0) return Status::Ok();
     fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-    if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {  // a file system without O_TMPFILE
+    if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR ||
+                    errno == EINVAL)) {  // a file system without O_TMPFILE
       std::string name = folder_ + "/faro-overflow-XXXXXX";
       fd_ = mkostemp(name.data(), O_CLOEXEC);
       if (fd_ >= 0) unlink(name.c_str());
     }
     if (fd_ >= 0) return Status::Ok();
-    return Status(Code::overflow_exhausted, fmt::format("no overflow file can be made in overflow.folder = {}: {}",
-                                                        folder_, std::strerror(errno)));
+    return Status(Code::overflow_exhausted,
+                  fmt::format("no overflow file can be made in overflow.folder = {}: {}", folder_,
+                              std::strerror(errno)));
   }
 
   int reserve(uint64_t offset, uint64_t bytes) const {
@@ -141,8 +152,9 @@ class FileOnDisk final : public SpillFile {
   }
 
   Status failure(const char* what) const {
-    return Status(Code::overflow_exhausted, fmt::format("cannot {} the overflow file in overflow.folder = {}: {}", what,
-                                                        folder_, std::strerror(errno)));
+    return Status(Code::overflow_exhausted,
+                  fmt::format("cannot {} the overflow file in overflow.folder = {}: {}", what,
+                              folder_, std::strerror(errno)));
   }
 
   void use(uint64_t bytes) {
@@ -153,11 +165,11 @@ class FileOnDisk final : public SpillFile {
   const std::string folder_;
   const uint64_t limit_;
   mutable std::mutex mutex_;
-  int fd_ = -1;                         // set once, before the first extent
-  uint64_t end_ = 0;                    // size of the file
+  int fd_ = -1;       // set once, before the first extent
+  uint64_t end_ = 0;  // size of the file
   uint64_t used_ = 0;
   uint64_t peak_ = 0;
-  std::map<uint64_t, uint64_t> free_;   // offset to bytes, never adjacent
+  std::map<uint64_t, uint64_t> free_;  // offset to bytes, never adjacent
 };
 
 }  // namespace

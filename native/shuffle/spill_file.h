@@ -19,8 +19,9 @@ struct Extent {
   uint64_t bytes = 0;  // what was asked for; occupies a multiple of kBlock
 };
 
-/// Space is reserved (posix_fallocate) before it is used, so that a full disk is an error here and not a signal or a lost
-/// row later. The file is made when first needed, has no name, and shrinks to nothing when unused.
+/// Space is reserved (posix_fallocate) before it is used, so that a full disk is an error here and
+/// not a signal or a lost row later. The file is made when first needed, has no name, and shrinks
+/// to nothing when unused.
 ///
 /// Injected, so that the simulation can make disks full.
 class SpillFile {

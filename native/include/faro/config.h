@@ -45,7 +45,9 @@ class Config {
   /// Sets one setting from text. `source` says where it came from, for `faro config`.
   Status set(std::string_view name, std::string_view value, std::string_view source = "set");
   Status set(std::string_view name, uint64_t value, std::string_view source = "set");
-  Status set(std::string_view name, const char* value) { return set(name, std::string_view(value)); }
+  Status set(std::string_view name, const char* value) {
+    return set(name, std::string_view(value));
+  }
   Status set(std::string_view name, int value);
 
   /// Takes every FARO_… variable of the table from the environment. A FARO_… variable that is no

@@ -27,9 +27,7 @@ struct FinalizerHash {
 /// are used by `partition`. Keys that differ only in a few high bits collide: use FinalizerHash.
 struct MultiplicativeHash {
   static constexpr const char* kName = "multiplicative";
-  constexpr uint64_t operator()(uint64_t key) const noexcept {
-    return key * 0x9e3779b97f4a7c15ULL;
-  }
+  constexpr uint64_t operator()(uint64_t key) const noexcept { return key * 0x9e3779b97f4a7c15ULL; }
 };
 
 /// Maps a 64-bit hash to 0 … receiver_count-1 by its high 32 bits (multiply-shift; Lemire, "Fast

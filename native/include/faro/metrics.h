@@ -1,4 +1,5 @@
-// Counters, always on. Snapshots are not atomic over counters: each value is exact, together they are of about one moment.
+// Counters, always on. Snapshots are not atomic over counters: each value is exact, together they
+// are of about one moment.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +8,17 @@
 
 namespace faro {
 
-/// One lane: from one worker to another, its rings added up. A local worker is at one end or at both.
+/// One lane: from one worker to another, its rings added up. A local worker is at one end or at
+/// both.
 struct LaneMetrics {
   uint32_t sender = 0;
   uint32_t receiver = 0;
-  uint64_t frames_sent = 0;        ///< 0 if the sender is on another node
-  uint64_t bytes_sent = 0;         ///< with headers and padding
-  uint64_t transfers = 0;          ///< started by the sender
-  uint64_t frames_received = 0;    ///< 0 if the receiver is on another node
+  uint64_t frames_sent = 0;      ///< 0 if the sender is on another node
+  uint64_t bytes_sent = 0;       ///< with headers and padding
+  uint64_t transfers = 0;        ///< started by the sender
+  uint64_t frames_received = 0;  ///< 0 if the receiver is on another node
   uint64_t bytes_received = 0;
-  uint64_t read_notifications = 0; ///< by the receiver
+  uint64_t read_notifications = 0;  ///< by the receiver
 };
 
 struct LinkMetrics {
@@ -29,13 +31,13 @@ struct LinkMetrics {
 
 struct WorkerMetrics {
   uint32_t worker = 0;
-  uint64_t rows_sent = 0;            ///< in closed frames
-  uint64_t rows_received = 0;        ///< handed out
-  uint64_t rows_dropped = 0;         ///< for receivers that had stopped
-  uint64_t waits = 0;                ///< operations that could not be done at once
-  uint64_t sleeps = 0;               ///< on the doorbell
-  uint64_t blocked_ns = 0;           ///< in waits
-  uint64_t frames_set_aside = 0;     ///< incoming, moved to overflow
+  uint64_t rows_sent = 0;         ///< in closed frames
+  uint64_t rows_received = 0;     ///< handed out
+  uint64_t rows_dropped = 0;      ///< for receivers that had stopped
+  uint64_t waits = 0;             ///< operations that could not be done at once
+  uint64_t sleeps = 0;            ///< on the doorbell
+  uint64_t blocked_ns = 0;        ///< in waits
+  uint64_t frames_set_aside = 0;  ///< incoming, moved to overflow
   uint64_t bytes_set_aside = 0;
   uint64_t frames_out_overflow = 0;  ///< outgoing, sent by way of overflow
   uint64_t bytes_out_overflow = 0;
@@ -46,7 +48,7 @@ struct SessionMetrics {
   std::vector<WorkerMetrics> workers;  ///< of this node
   std::vector<LinkMetrics> links;
   std::vector<LaneMetrics> lanes;
-  uint64_t overflow_memory_bytes = 0;       ///< in use now
+  uint64_t overflow_memory_bytes = 0;  ///< in use now
   uint64_t overflow_memory_peak_bytes = 0;
   uint64_t overflow_file_bytes = 0;
   uint64_t overflow_file_peak_bytes = 0;

@@ -8,8 +8,9 @@
 
 namespace faro {
 
-/// Given out by Session::begin_query on one node (the issuer) and carried by the engine to the others together
-/// with the plan. A plain value of 24 bytes that may be copied as memory. Never recurs.
+/// Given out by Session::begin_query on one node (the issuer) and carried by the engine to the
+/// others together with the plan. A plain value of 24 bytes that may be copied as memory. Never
+/// recurs.
 struct QueryId {
   uint64_t counter = 0;      ///< counted by the issuer, from 1; 0 is no query
   uint64_t incarnation = 0;  ///< of the issuer, drawn when its process joined

@@ -24,23 +24,26 @@ class WorkerCore;
 
 /// A worker of this node: one thread that runs query plans.
 ///
-/// Threads: one at a time. The first thread that uses it owns it until hand_over(); another thread's calls answer
-/// wrong_state. Several queries may run on one worker at the same time: their shuffles share its rings, each wait moves on
-/// all of them, and rows of one are set aside (overflow) only while another's wait needs the room.
-/// A reference stays valid as long as its Session.
+/// Threads: one at a time. The first thread that uses it owns it until hand_over(); another
+/// thread's calls answer wrong_state. Several queries may run on one worker at the same time: their
+/// shuffles share its rings, each wait moves on all of them, and rows of one are set aside
+/// (overflow) only while another's wait needs the room. A reference stays valid as long as its
+/// Session.
 class Worker {
  public:
   /// Number of this worker over the whole cluster, 0 … Session::worker_count()-1.
   uint32_t number() const noexcept;
 
   /// Opens a shuffle. Blocks: never (senders may start before their receivers have opened).
-  /// Errors: invalid_argument (unknown worker, the same worker twice, stage open already), limit_exceeded
-  /// (shuffle.limit), query_ended, the query's failure, session_closed, wrong_state (wrong thread).
+  /// Errors: invalid_argument (unknown worker, the same worker twice, stage open already),
+  /// limit_exceeded (shuffle.limit), query_ended, the query's failure, session_closed, wrong_state
+  /// (wrong thread).
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
 
-  /// Waits until `condition` holds (a barrier or latch of the engine's own), moving on everything others need meanwhile.
-  /// Whoever makes it true calls wake(). `condition` is called on this thread, repeatedly, and must not wait.
-  /// Answers done, deadline, holding or failed (session closed).
+  /// Waits until `condition` holds (a barrier or latch of the engine's own), moving on everything
+  /// others need meanwhile. Whoever makes it true calls wake(). `condition` is called on this
+  /// thread, repeatedly, and must not wait. Answers done, deadline, holding or failed (session
+  /// closed).
   Outcome wait_until(const std::function<bool()>& condition, Timeout timeout = kNoTimeout);
 
   /// One round of wait_until without waiting.
@@ -49,13 +52,14 @@ class Worker {
   /// Makes a sleeping wait of this worker look again. Threads: any. Blocks: never.
   void wake() noexcept;
 
-  /// This worker's part in a query is over: its shuffles of that query must be closed. Waits for the outcome, which the
-  /// issuer decides when every participating worker has ended: done, or failed with the first cause in `cause`.
+  /// This worker's part in a query is over: its shuffles of that query must be closed. Waits for
+  /// the outcome, which the issuer decides when every participating worker has ended: done, or
+  /// failed with the first cause in `cause`.
   Outcome end_query(const QueryId& query, Status* cause = nullptr, Timeout timeout = kNoTimeout);
   Outcome try_end_query(const QueryId& query, Status* cause = nullptr);
 
-  /// Lets go of the calling thread's ownership; the next thread that uses the worker takes it. Also its shuffles, batches
-  /// and claims go along.
+  /// Lets go of the calling thread's ownership; the next thread that uses the worker takes it. Also
+  /// its shuffles, batches and claims go along.
   void hand_over() noexcept;
 
   WorkerMetrics metrics() const;
@@ -66,8 +70,8 @@ class Worker {
   detail::WorkerCore* core_;
 };
 
-/// A bound, listening address made before the session, so that ports chosen by the system can be told to the other nodes.
-/// May be inherited over fork.
+/// A bound, listening address made before the session, so that ports chosen by the system can be
+/// told to the other nodes. May be inherited over fork.
 class Listener {
  public:
   /// Errors: address_in_use, config_invalid (no such address).
@@ -87,16 +91,19 @@ class Listener {
   std::string address_;
 };
 
-/// A node's membership in a connected cluster; owns everything that is allocated ahead and is used by every query.
+/// A node's membership in a connected cluster; owns everything that is allocated ahead and is used
+/// by every query.
 ///
-/// Threads: any, except where said. Closing and destruction must not come from a worker that is inside a call.
+/// Threads: any, except where said. Closing and destruction must not come from a worker that is
+/// inside a call.
 class Session {
  public:
   /// Connects to every node of cluster.nodes and allocates everything.
   ///
   /// Blocks: until the cluster is connected, at most connect.timeout_ms.
-  /// Errors: config_invalid, resource_limit (what is needed, what the limit is), address_in_use, transport_unavailable,
-  /// configuration_mismatch (the key and both values), connect_failed (which nodes are missing, and why).
+  /// Errors: config_invalid, resource_limit (what is needed, what the limit is), address_in_use,
+  /// transport_unavailable, configuration_mismatch (the key and both values), connect_failed (which
+  /// nodes are missing, and why).
   static Result<std::unique_ptr<Session>> open(const Config& config);
   static Result<std::unique_ptr<Session>> open(const Config& config, Listener listener);
 
@@ -119,8 +126,9 @@ class Session {
   /// A new query of which this node is the issuer.
   QueryId begin_query();
 
-  /// Says which workers take part in a query, if not all of the cluster. On every node that takes part, before any of its
-  /// workers uses the query. Errors: invalid_argument, wrong_state (in use already), query_ended.
+  /// Says which workers take part in a query, if not all of the cluster. On every node that takes
+  /// part, before any of its workers uses the query. Errors: invalid_argument, wrong_state (in use
+  /// already), query_ended.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
   /// Fails a query on every participant with query_cancelled and this reason.
@@ -128,9 +136,9 @@ class Session {
 
   SessionMetrics metrics() const;
 
-  /// Ends every wait and every query with session_closed, tells the peers, stops the network thread. Idempotent.
-  /// Blocks: at most close.timeout_ms. Errors: deadline_exceeded if calls were still inside or frames still held: their
-  /// memory then stays mapped until they are done.
+  /// Ends every wait and every query with session_closed, tells the peers, stops the network
+  /// thread. Idempotent. Blocks: at most close.timeout_ms. Errors: deadline_exceeded if calls were
+  /// still inside or frames still held: their memory then stays mapped until they are done.
   Status close();
 
  private:

@@ -35,15 +35,18 @@ struct ShuffleSpec {
 namespace detail {
 
 class ShuffleCore;
+class WorkerCore;
 
-/// Where the next row for one receiver goes; at == end when there is no open frame. The worker's alone.
+/// Where the next row for one receiver goes; at == end when there is no open frame. The worker's
+/// alone.
 struct OutboxCursor {
   std::byte* at = nullptr;
   std::byte* end = nullptr;
 };
 
 // The parts of ShuffleCore that the inlined paths of this header need.
-Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, uint32_t bytes, bool wait) noexcept;
+Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, uint32_t bytes,
+                  bool wait) noexcept;
 
 }  // namespace detail
 
@@ -63,7 +66,8 @@ class RowClaim {
 
   /// The claimed space; valid until commit or abort. No send of the same worker may come between.
   std::span<std::byte> data() const noexcept { return data_; }
-  /// Sends the first `bytes` bytes (fixed width: all). Errors: invalid_argument if more than claimed.
+  /// Sends the first `bytes` bytes (fixed width: all). Errors: invalid_argument if more than
+  /// claimed.
   Status commit(size_t bytes);
   Status commit() { return commit(data_.size()); }
   void abort() noexcept;
@@ -76,10 +80,10 @@ class RowClaim {
 
 /// Rows that were received, where they lie: in the ring, or in memory when they had been set aside.
 ///
-/// Threads: those of its worker. Owns: the frame until release(), detach() or destruction. Held batches keep their
-/// sender's ring from moving on: release soon. A worker that holds some never waits: what would wait answers
-/// Outcome::holding.
-/// A peer on the same machine could change the bytes while they are read (see the page on trust): load a length once.
+/// Threads: those of its worker. Owns: the frame until release(), detach() or destruction. Held
+/// batches keep their sender's ring from moving on: release soon. A worker that holds some never
+/// waits: what would wait answers Outcome::holding. A peer on the same machine could change the
+/// bytes while they are read (see the page on trust): load a length once.
 class Batch {
  public:
   Batch() = default;
@@ -107,7 +111,8 @@ class Batch {
   /// All rows as bytes; for rows with a length each, including the lengths (see VariableRows).
   std::span<const std::byte> bytes() const noexcept { return {data_, bytes_}; }
 
-  /// The rows of a fixed-width shuffle; empty if Row has another width or needs an alignment above 16.
+  /// The rows of a fixed-width shuffle; empty if Row has another width or needs an alignment
+  /// above 16.
   template <typename Row>
   std::span<const Row> rows() const noexcept {
     static_assert(std::is_trivially_copyable_v<Row> && alignof(Row) <= 16);
@@ -143,8 +148,8 @@ class Batch {
     if (frame_ != nullptr) release_frame();
   }
 
-  /// Copies the rows aside, so that the ring can move on while they are kept; for merging. The copy counts against the
-  /// overflow budget. Errors: overflow_exhausted; the batch then stays as it is.
+  /// Copies the rows aside, so that the ring can move on while they are kept; for merging. The copy
+  /// counts against the overflow budget. Errors: overflow_exhausted; the batch then stays as it is.
   Status detach();
 
  private:
@@ -163,14 +168,17 @@ class Batch {
 
 /// One shuffle at one worker: the sending and the receiving side. Opened by Worker::open_shuffle.
 ///
-/// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all workers as receivers,
-/// that is the worker number). Rows of one sender to one receiver arrive once, whole and in order.
+/// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
+/// workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
+/// once, whole and in order.
 ///
-/// try_… never waits; the others wait until done, the time limit, cancel, close or the loss of a peer. While a worker
-/// waits it moves on everything that others need of it, also rows of other shuffles and queries (design: "no deadlock").
+/// try_… never waits; the others wait until done, the time limit, cancel, close or the loss of a
+/// peer. While a worker waits it moves on everything that others need of it, also rows of other
+/// shuffles and queries (design: "no deadlock").
 ///
-/// Threads: those of its worker, one at a time (see Worker). Destruction closes: a receiver that has not seen the end of
-/// stream stops its senders; a sender that has not finished cancels the query, for its receivers would wait for ever.
+/// Threads: those of its worker, one at a time (see Worker). Destruction closes: a receiver that
+/// has not seen the end of stream stops its senders; a sender that has not finished cancels the
+/// query, for its receivers would wait for ever.
 class Shuffle {
  public:
   Shuffle() = default;
@@ -193,27 +201,31 @@ class Shuffle {
   // --- sending
 
   /// The inlined path for rows of one fixed width: a small value to keep in a local variable.
-  /// Errors: invalid_argument if the shuffle was opened with another row_bytes; wrong_state if this worker is no sender.
+  /// Errors: invalid_argument if the shuffle was opened with another row_bytes; wrong_state if this
+  /// worker is no sender.
   template <typename Row>
   Result<RowSender<Row>> sender();
 
   /// Copies one row (fixed width: exactly row_bytes) towards a receiver.
   ///   done     copied; may lie in the open frame until threshold, flush or finish
-  ///   stopped  every receiver has stopped. (A row for one that has, while others have not, is dropped: done)
-  ///   failed   also for a receiver that does not exist, or a row above row.limit_bytes
-  /// While the worker holds batches and the ring is full, the row goes to the outgoing overflow: done.
+  ///   stopped  every receiver has stopped. (A row for one that has, while others have not, is
+  ///   dropped: done) failed   also for a receiver that does not exist, or a row above
+  ///   row.limit_bytes
+  /// While the worker holds batches and the ring is full, the row goes to the outgoing overflow:
+  /// done.
   Outcome try_send(uint32_t receiver, std::span<const std::byte> row);
   Outcome send(uint32_t receiver, std::span<const std::byte> row, Timeout timeout = kNoTimeout);
 
   /// The same row to several receivers, each named once; to all of them or (would_wait) to none.
   Outcome try_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row);
-  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, Timeout timeout = kNoTimeout);
+  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
+                    Timeout timeout = kNoTimeout);
   /// To all receivers.
   Outcome try_broadcast(std::span<const std::byte> row);
   Outcome broadcast(std::span<const std::byte> row, Timeout timeout = kNoTimeout);
 
-  /// Space to write one row of up to `bytes` bytes in place. One claim per worker at a time; anything else sent on the same
-  /// worker meanwhile answers `failed` with wrong_state.
+  /// Space to write one row of up to `bytes` bytes in place. One claim per worker at a time;
+  /// anything else sent on the same worker meanwhile answers `failed` with wrong_state.
   Outcome try_claim(uint32_t receiver, size_t bytes, RowClaim& claim);
   Outcome claim(uint32_t receiver, size_t bytes, RowClaim& claim, Timeout timeout = kNoTimeout);
 
@@ -232,12 +244,13 @@ class Shuffle {
   Outcome try_poll(Batch& batch);
   Outcome take(Batch& batch, Timeout timeout = kNoTimeout);
 
-  /// The same from one sender only (a worker number), for merging sorted streams; end_of_stream when that one has finished.
+  /// The same from one sender only (a worker number), for merging sorted streams; end_of_stream
+  /// when that one has finished.
   Outcome try_poll_from(uint32_t sender, Batch& batch);
   Outcome take_from(uint32_t sender, Batch& batch, Timeout timeout = kNoTimeout);
 
-  /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and the query goes on.
-  /// Polling answers end_of_stream.
+  /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and
+  /// the query goes on. Polling answers end_of_stream.
   void stop();
 
   // --- the query
@@ -249,7 +262,7 @@ class Shuffle {
   void close() noexcept;
 
  private:
-  friend class Worker;
+  friend class detail::WorkerCore;
   explicit Shuffle(detail::ShuffleCore* core) : core_(core) {}
   detail::OutboxCursor* cursors() const noexcept;
   Status check_sender(size_t row_bytes) const;
@@ -257,25 +270,33 @@ class Shuffle {
   detail::ShuffleCore* core_ = nullptr;
 };
 
-/// Sends rows of one fixed width; the typed, inlined path. A value: copy it, keep it in a local variable (the compiler then
-/// keeps its members in registers). Valid as long as its shuffle is open. Threads: those of the worker.
+/// Sends rows of one fixed width; the typed, inlined path. A value: copy it, keep it in a local
+/// variable (the compiler then keeps its members in registers). Valid as long as its shuffle is
+/// open. Threads: those of the worker.
 template <typename Row>
 class RowSender {
   static_assert(std::is_trivially_copyable_v<Row>);
 
  public:
   /// As Shuffle::try_send.
-  Outcome try_send(uint32_t receiver, const Row& row) const noexcept { return put(receiver, row, false); }
+  Outcome try_send(uint32_t receiver, const Row& row) const noexcept {
+    return put(receiver, row, false);
+  }
   /// As Shuffle::send without time limit.
-  Outcome send(uint32_t receiver, const Row& row) const noexcept { return put(receiver, row, true); }
+  Outcome send(uint32_t receiver, const Row& row) const noexcept {
+    return put(receiver, row, true);
+  }
 
-  /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count), for all i or as many as there is room for; returns how
-  /// many were taken; `outcome` says why it stopped. Receivers are computed in blocks that the compiler can vectorise.
+  /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count), for all i or as many as there
+  /// is room for; returns how many were taken; `outcome` says why it stopped. Receivers are
+  /// computed in blocks that the compiler can vectorise.
   template <typename Hash, typename Key>
-  size_t try_send_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome) const noexcept {
+  size_t try_send_all(std::span<const Row> rows, Hash hash, Key key,
+                      Outcome& outcome) const noexcept {
     return put_all(rows, hash, key, outcome, false);
   }
-  /// The same, waiting for room; returns fewer than all only if outcome is `stopped`, `holding` or `failed`.
+  /// The same, waiting for room; returns fewer than all only if outcome is `stopped`, `holding` or
+  /// `failed`.
   template <typename Hash, typename Key>
   size_t send_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome) const noexcept {
     return put_all(rows, hash, key, outcome, true);
@@ -300,17 +321,20 @@ class RowSender {
   }
 
   template <typename Hash, typename Key>
-  size_t put_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome, bool wait) const noexcept {
+  size_t put_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome,
+                 bool wait) const noexcept {
     constexpr size_t kBlock = 256;  // receivers of a block: 1 KiB of stack, in L1
     uint32_t receivers[kBlock];
     outcome = Outcome::done;
     for (size_t begin = 0; begin < rows.size(); begin += kBlock) {
       const size_t count = rows.size() - begin < kBlock ? rows.size() - begin : kBlock;
       const Row* block = rows.data() + begin;
-      for (size_t i = 0; i < count; ++i) receivers[i] = partition(hash(key(block[i])), receiver_count_);
+      for (size_t i = 0; i < count; ++i)
+        receivers[i] = partition(hash(key(block[i])), receiver_count_);
       for (size_t i = 0; i < count; ++i) {
         outcome = put(receivers[i], block[i], wait);
-        if (outcome != Outcome::done) [[unlikely]] return begin + i;
+        if (outcome != Outcome::done) [[unlikely]]
+          return begin + i;
       }
     }
     return rows.size();

@@ -69,8 +69,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}                       // NOLINT: implicit by intent
-  Result(Status status) : state_(std::move(status)) {                 // NOLINT: implicit by intent
+  Result(T value) : state_(std::move(value)) {}        // NOLINT: implicit by intent
+  Result(Status status) : state_(std::move(status)) {  // NOLINT: implicit by intent
     assert(!std::get<Status>(state_).ok() && "a Result without value needs an error");
   }
 
@@ -92,10 +92,10 @@ class [[nodiscard]] Result {
 };
 
 /// Returns from the calling function if `expression` (a Status) is an error.
-#define FARO_RETURN_IF_ERROR(expression)              \
-  do {                                                \
-    ::faro::Status faro_status_ = (expression);       \
-    if (!faro_status_.ok()) return faro_status_;      \
+#define FARO_RETURN_IF_ERROR(expression)         \
+  do {                                           \
+    ::faro::Status faro_status_ = (expression);  \
+    if (!faro_status_.ok()) return faro_status_; \
   } while (false)
 
 }  // namespace faro

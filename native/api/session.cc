@@ -1,0 +1,129 @@
+// The public faro::Session, Worker and Listener over NodeCore.
+#include "faro/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "api/session_access.h"
+#include "base/settings.h"
+#include "ring/futex_waiter.h"
+#include "session/listener.h"
+#include "session/socket_network.h"
+#include "shuffle/node_core.h"
+
+namespace faro {
+namespace {
+
+Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
+                                         Result<std::unique_ptr<session::SocketNetwork>> network) {
+  if (!network.ok()) return network.status();
+  detail::NodeEnvironment environment;
+  environment.network = std::move(*network);
+  environment.make_waiter = [](uint32_t) { return std::make_unique<ring::FutexWaiter>(); };
+  return SessionAccess::open(settings, std::move(environment));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> SessionAccess::open(const base::Settings& settings,
+                                                     detail::NodeEnvironment environment) {
+  Result<std::shared_ptr<detail::NodeCore>> core =
+      detail::NodeCore::open(settings, std::move(environment));
+  if (!core.ok()) return core.status();
+  return std::unique_ptr<Session>(new Session(std::move(*core)));
+}
+
+// --- Listener
+
+Result<Listener> Listener::bind(const std::string& address) {
+  Result<session::Listener> bound = session::Listener::bind(address);
+  if (!bound.ok()) return bound.status();
+  std::string name = bound->address();
+  return Listener(std::move(*bound).take().release(), std::move(name));
+}
+Listener::Listener(Listener&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+Listener& Listener::operator=(Listener&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+    address_ = std::move(other.address_);
+  }
+  return *this;
+}
+Listener::~Listener() {
+  if (fd_ >= 0) ::close(fd_);
+}
+int Listener::release_fd() noexcept { return std::exchange(fd_, -1); }
+
+// --- Session
+
+Session::Session(std::shared_ptr<detail::NodeCore> core) : core_(std::move(core)) {
+  for (uint32_t w = 0; w < core_->local_worker_count(); ++w) {
+    workers_.push_back(std::unique_ptr<Worker>(new Worker(&core_->worker(w))));
+  }
+}
+Session::~Session() { (void)close(); }
+
+Result<std::unique_ptr<Session>> Session::open(const Config& config) {
+  Result<base::Settings> settings = base::Settings::resolve(config);
+  if (!settings.ok()) return settings.status();
+  return open_on(*settings, session::SocketNetwork::create(*settings));
+}
+
+Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener) {
+  Result<base::Settings> settings = base::Settings::resolve(config);
+  if (!settings.ok()) return settings.status();
+  const std::string address = listener.address();
+  return open_on(*settings, session::SocketNetwork::create(
+                                *settings, session::Listener::adopt(
+                                               base::UniqueFd(listener.release_fd()), address)));
+}
+
+uint32_t Session::node() const noexcept { return core_->membership().node(); }
+uint32_t Session::node_count() const noexcept {
+  return static_cast<uint32_t>(core_->membership().nodes().size());
+}
+uint32_t Session::worker_count() const noexcept { return core_->worker_count(); }
+uint32_t Session::first_worker(uint32_t node) const noexcept {
+  return node < node_count() ? core_->membership().nodes()[node].first_worker : worker_count();
+}
+uint32_t Session::local_worker_count() const noexcept { return core_->local_worker_count(); }
+Worker& Session::worker(uint32_t local_index) noexcept { return *workers_.at(local_index); }
+
+QueryId Session::begin_query() { return core_->queries().begin(); }
+Status Session::declare_query(const QueryId& query, const std::vector<uint32_t>& workers) {
+  return core_->queries().declare(query, workers);
+}
+void Session::cancel_query(const QueryId& query, std::string_view reason) {
+  core_->queries().cancel(
+      query,
+      Status(Code::query_cancelled,
+             fmt::format("cancelled on {}: {}", core_->membership().nodes()[node()].name, reason)));
+}
+SessionMetrics Session::metrics() const { return core_->metrics(); }
+Status Session::close() { return core_->close(); }
+
+// --- Worker
+
+uint32_t Worker::number() const noexcept { return core_->number(); }
+Result<Shuffle> Worker::open_shuffle(const ShuffleSpec& spec) { return core_->open_shuffle(spec); }
+Outcome Worker::wait_until(const std::function<bool()>& condition, Timeout timeout) {
+  return core_->wait_until(condition, timeout);
+}
+Outcome Worker::try_until(const std::function<bool()>& condition) {
+  return core_->try_until(condition);
+}
+void Worker::wake() noexcept { core_->wake(); }
+Outcome Worker::end_query(const QueryId& query, Status* cause, Timeout timeout) {
+  return core_->end_query(query, cause, timeout);
+}
+Outcome Worker::try_end_query(const QueryId& query, Status* cause) {
+  return core_->try_end_query(query, cause);
+}
+void Worker::hand_over() noexcept { core_->hand_over(); }
+WorkerMetrics Worker::metrics() const { return core_->node().worker_metrics(core_->local_index()); }
+
+}  // namespace faro

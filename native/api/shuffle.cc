@@ -1,0 +1,174 @@
+// The public faro::Shuffle, Batch and RowClaim over ShuffleCore.
+#include "faro/shuffle.h"
+
+#include <fmt/format.h>
+
+#include "shuffle/node_core.h"
+#include "shuffle/shuffle_core.h"
+
+namespace faro {
+
+namespace detail {
+
+Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, uint32_t bytes,
+                  bool wait) noexcept {
+  return core.send(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
+}
+
+}  // namespace detail
+
+// --- RowClaim
+
+Status RowClaim::commit(size_t bytes) {
+  if (core_ == nullptr) return Status(Code::wrong_state, "the claim is empty");
+  Status status = core_->commit_claim(data_, bytes);
+  if (status.code() != Code::invalid_argument) {
+    core_ = nullptr;
+    data_ = {};
+  }
+  return status;
+}
+
+void RowClaim::abort() noexcept {
+  if (core_ != nullptr) core_->abort_claim();
+  core_ = nullptr;
+  data_ = {};
+}
+
+// --- Batch
+
+void Batch::release_frame() noexcept { core_->release(*this); }
+
+Status Batch::detach() { return frame_ == nullptr ? Status::Ok() : core_->detach(*this); }
+
+void Batch::RowIterator::load() noexcept {
+  // `left_` counts the current row too; the last ++ brings it to 0. Lengths are loaded once and
+  // checked: a peer on the same machine could change them meanwhile.
+  if (left_ > 0) --left_;
+  if (left_ == 0) return;
+  size_t length = row_bytes_;
+  if (row_bytes_ == 0) {
+    uint32_t stored;
+    if (static_cast<size_t>(end_ - at_) < sizeof stored) {
+      left_ = 0;
+      return;
+    }
+    std::memcpy(&stored, at_, sizeof stored);
+    at_ += sizeof stored;
+    length = stored;
+  }
+  if (static_cast<size_t>(end_ - at_) < length) {
+    left_ = 0;
+    return;
+  }
+  row_ = {at_, length};
+  at_ += length;
+}
+
+Batch::RowRange Batch::each_row() const noexcept {
+  RowRange range;
+  range.first.at_ = data_;
+  range.first.end_ = data_ + bytes_;
+  range.first.row_bytes_ = row_bytes_;
+  range.first.left_ = row_count_ + 1;  // load() below takes one
+  range.first.load();
+  return range;
+}
+
+// --- Shuffle
+
+uint32_t Shuffle::receiver_count() const noexcept {
+  return core_ == nullptr ? 0 : core_->receiver_count();
+}
+uint32_t Shuffle::stage() const noexcept { return core_ == nullptr ? 0 : core_->spec().stage; }
+QueryId Shuffle::query() const noexcept {
+  return core_ == nullptr ? QueryId{} : core_->spec().query;
+}
+Status Shuffle::status() const {
+  return core_ == nullptr ? Status(Code::closed, "the shuffle is not open") : core_->status();
+}
+detail::OutboxCursor* Shuffle::cursors() const noexcept { return core_->cursors().data(); }
+
+Status Shuffle::check_sender(size_t row_bytes) const {
+  if (core_ == nullptr) return Status(Code::closed, "the shuffle is not open");
+  if (!core_->is_sender()) {
+    return Status(Code::wrong_state,
+                  fmt::format("stage {}: this worker is no sender", core_->spec().stage));
+  }
+  if (core_->spec().row_bytes != row_bytes) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {}: rows of {} bytes, but row_bytes = {}", core_->spec().stage,
+                              row_bytes, core_->spec().row_bytes));
+  }
+  return Status::Ok();
+}
+
+Outcome Shuffle::try_send(uint32_t receiver, std::span<const std::byte> row) {
+  return core_ == nullptr ? Outcome::failed : core_->send(receiver, row, false, kNoTimeout);
+}
+Outcome Shuffle::send(uint32_t receiver, std::span<const std::byte> row, Timeout timeout) {
+  return core_ == nullptr ? Outcome::failed : core_->send(receiver, row, true, timeout);
+}
+Outcome Shuffle::try_multicast(std::span<const uint32_t> receivers,
+                               std::span<const std::byte> row) {
+  return core_ == nullptr ? Outcome::failed : core_->multicast(receivers, row, false, kNoTimeout);
+}
+Outcome Shuffle::multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
+                           Timeout timeout) {
+  return core_ == nullptr ? Outcome::failed : core_->multicast(receivers, row, true, timeout);
+}
+Outcome Shuffle::try_broadcast(std::span<const std::byte> row) {
+  return core_ == nullptr ? Outcome::failed : core_->broadcast(row, false, kNoTimeout);
+}
+Outcome Shuffle::broadcast(std::span<const std::byte> row, Timeout timeout) {
+  return core_ == nullptr ? Outcome::failed : core_->broadcast(row, true, timeout);
+}
+
+Outcome Shuffle::try_claim(uint32_t receiver, size_t bytes, RowClaim& claim) {
+  claim.abort();
+  if (core_ == nullptr) return Outcome::failed;
+  const Outcome outcome = core_->claim(receiver, bytes, claim.data_, false, kNoTimeout);
+  if (outcome == Outcome::done) claim.core_ = core_;
+  return outcome;
+}
+Outcome Shuffle::claim(uint32_t receiver, size_t bytes, RowClaim& claim, Timeout timeout) {
+  claim.abort();
+  if (core_ == nullptr) return Outcome::failed;
+  const Outcome outcome = core_->claim(receiver, bytes, claim.data_, true, timeout);
+  if (outcome == Outcome::done) claim.core_ = core_;
+  return outcome;
+}
+
+void Shuffle::flush() {
+  if (core_ != nullptr) core_->flush();
+}
+Outcome Shuffle::try_finish() {
+  return core_ == nullptr ? Outcome::failed : core_->finish(false, kNoTimeout);
+}
+Outcome Shuffle::finish(Timeout timeout) {
+  return core_ == nullptr ? Outcome::failed : core_->finish(true, timeout);
+}
+
+Outcome Shuffle::try_poll(Batch& batch) {
+  return core_ == nullptr ? Outcome::failed : core_->poll(batch, nullptr, false, kNoTimeout);
+}
+Outcome Shuffle::take(Batch& batch, Timeout timeout) {
+  return core_ == nullptr ? Outcome::failed : core_->poll(batch, nullptr, true, timeout);
+}
+Outcome Shuffle::try_poll_from(uint32_t sender, Batch& batch) {
+  return core_ == nullptr ? Outcome::failed : core_->poll(batch, &sender, false, kNoTimeout);
+}
+Outcome Shuffle::take_from(uint32_t sender, Batch& batch, Timeout timeout) {
+  return core_ == nullptr ? Outcome::failed : core_->poll(batch, &sender, true, timeout);
+}
+void Shuffle::stop() {
+  if (core_ != nullptr) core_->stop();
+}
+void Shuffle::cancel(std::string_view reason) {
+  if (core_ != nullptr) core_->cancel(reason);
+}
+void Shuffle::close() noexcept {
+  if (core_ != nullptr) std::exchange(core_, nullptr)->close();
+}
+
+}  // namespace faro

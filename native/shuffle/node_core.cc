@@ -1,0 +1,219 @@
+#include "shuffle/node_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/log.h"
+
+namespace faro::detail {
+
+NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file)
+    : settings_(settings), overflow_(settings.overflow_memory_bytes, std::move(spill_file)) {}
+
+NodeCore::~NodeCore() {
+  if (membership_ != nullptr) membership_->close();
+}
+
+Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
+                                                 NodeEnvironment environment) {
+  if (environment.spill_file == nullptr) {
+    environment.spill_file =
+        shuffle::make_spill_file(settings.overflow_folder, settings.overflow_file_bytes);
+  }
+  std::shared_ptr<NodeCore> core(new NodeCore(settings, std::move(environment.spill_file)));
+  Result<std::unique_ptr<session::Membership>> membership =
+      session::Membership::open(settings, std::move(environment.network), *core);
+  if (!membership.ok()) return membership.status();
+  core->membership_ = std::move(*membership);
+  core->start(environment);
+  return core;
+}
+
+void NodeCore::start(const NodeEnvironment& environment) {
+  shuffle::QueryTable::Shape shape;
+  shape.node = membership_->node();
+  for (const session::Node& node : membership_->nodes()) {
+    shape.incarnations.push_back(node.incarnation);
+    shape.node_names.push_back(node.name);
+    shape.first_worker.push_back(node.first_worker);
+    shape.worker_count.push_back(node.worker_count);
+  }
+  const uint32_t local_workers = shape.worker_count[shape.node];
+  queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
+                                                   settings_.unopened_timeout_ms * 1'000'000);
+  for (uint32_t w = 0; w < local_workers; ++w) {
+    workers_.push_back(std::make_unique<WorkerCore>(*this, w, environment.make_waiter(w)));
+  }
+  std::lock_guard lock(early_mutex_);
+  for (const Event& event : early_) event();
+  early_.clear();
+  started_.store(true, std::memory_order_release);
+}
+
+// Peers can be faster than this node's own open: their messages wait.
+bool NodeCore::postpone(Event event) {
+  if (started_.load(std::memory_order_acquire)) return false;
+  std::lock_guard lock(early_mutex_);
+  if (started_.load(std::memory_order_relaxed)) return false;
+  early_.push_back(std::move(event));
+  return true;
+}
+
+void NodeCore::on_message(uint32_t from_node, std::span<const std::byte> bytes) {
+  const std::optional<wire::QueryMessage> message = wire::decode_query_message(bytes);
+  if (postpone([this, from_node, copy = std::vector<std::byte>(bytes.begin(), bytes.end())] {
+        if (const auto early = wire::decode_query_message(copy))
+          queries_->on_message(from_node, *early);
+      })) {
+    return;
+  }
+  if (message) {
+    queries_->on_message(from_node, *message);
+  } else {
+    membership_->fail_link(
+        from_node, Status(Code::protocol_error,
+                          fmt::format("a malformed query message of {} bytes", bytes.size())));
+  }
+}
+
+void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
+  if (postpone([this, node, cause] { queries_->on_peer_lost(node, cause); })) return;
+  queries_->on_peer_lost(node, cause);
+}
+
+void NodeCore::on_peer_left(uint32_t node) {
+  auto leave = [this, node] {
+    queries_->on_peer_lost(
+        node, Status(Code::peer_lost,
+                     fmt::format("{} closed its session", membership_->nodes()[node].name)));
+  };
+  if (!postpone(leave)) leave();
+}
+
+void NodeCore::on_tick(base::Nanoseconds now) {
+  if (started_.load(std::memory_order_acquire)) queries_->on_tick(now);
+}
+
+void NodeCore::send(uint32_t node, const wire::QueryMessage& message) {
+  membership_->send(node, wire::encode(message));
+}
+
+void NodeCore::alert_workers() {
+  for (const auto& worker : workers_) worker->alert();
+}
+
+Status NodeCore::closed_status() const {
+  return Status(Code::session_closed, fmt::format("the session of {} was closed",
+                                                  membership_->nodes()[membership_->node()].name));
+}
+
+Status NodeCore::close() {
+  if (closed_.exchange(true, std::memory_order_acq_rel)) return Status::Ok();
+  queries_->close(
+      Status(Code::peer_lost,
+             fmt::format("{} closed its session", membership_->nodes()[membership_->node()].name)));
+  alert_workers();
+  membership_->close();
+  // Waits end by themselves now; held batches are the engine's. Memory stays until both are gone.
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(settings_.close_timeout_ms);
+  for (;;) {
+    const auto busy =
+        std::find_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->busy(); });
+    if (busy == workers_.end()) return Status::Ok();
+    if (std::chrono::steady_clock::now() >= deadline) {
+      Status status(Code::deadline_exceeded,
+                    fmt::format("worker {} is still inside a call or holds batches after "
+                                "close.timeout_ms = {}; its memory "
+                                "stays mapped until it is done",
+                                (*busy)->number(), settings_.close_timeout_ms));
+      base::log(LogLevel::warning, "{}", status.message());
+      return status;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// --- metrics
+
+WorkerMetrics NodeCore::worker_metrics(uint32_t local_index) const {
+  WorkerCore& worker = *workers_[local_index];
+  const WorkerCounters& c = worker.counters();
+  auto read = [](const std::atomic<uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  WorkerMetrics m;
+  m.worker = worker.number();
+  m.rows_sent = read(c.rows_sent);
+  m.rows_received = read(c.rows_received);
+  m.rows_dropped = read(c.rows_dropped);
+  m.waits = read(c.waits);
+  m.sleeps = read(c.sleeps);
+  m.blocked_ns = read(c.blocked_ns);
+  m.frames_set_aside = read(c.frames_set_aside);
+  m.bytes_set_aside = read(c.bytes_set_aside);
+  m.frames_out_overflow = read(c.frames_out_overflow);
+  m.bytes_out_overflow = read(c.bytes_out_overflow);
+  m.open_shuffles = read(c.open_shuffles);
+  return m;
+}
+
+SessionMetrics NodeCore::metrics() const {
+  auto read = [](const std::atomic<uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  SessionMetrics metrics;
+  for (uint32_t w = 0; w < workers_.size(); ++w) metrics.workers.push_back(worker_metrics(w));
+  const session::Node& self = membership_->nodes()[membership_->node()];
+  for (const session::Node& peer : membership_->nodes()) {
+    transport::DataLink& data = membership_->link(peer.number);
+    const ring::Layout out = membership_->outgoing_layout(peer.number);
+    const ring::Layout in = membership_->incoming_layout(peer.number);
+    LinkMetrics link;
+    link.node = peer.number;
+    link.transport = peer.number == self.number ? "local" : std::string(data.capabilities().name);
+    link.connected = membership_->connected(peer.number);
+    for (uint32_t local = 0; local < self.worker_count; ++local) {
+      for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
+        LaneMetrics to;
+        LaneMetrics from;
+        to.sender = from.receiver = self.first_worker + local;
+        to.receiver = from.sender = peer.first_worker + remote;
+        for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
+          const transport::OutgoingCounters& sent =
+              data.outgoing(out.ring(local, remote, k)).counters();
+          to.frames_sent += read(sent.frames);
+          to.bytes_sent += read(sent.bytes);
+          to.transfers += read(sent.transfers);
+          const transport::IncomingCounters& received =
+              data.incoming(in.ring(remote, local, k)).counters();
+          from.frames_received += read(received.frames);
+          from.bytes_received += read(received.bytes);
+          from.read_notifications += read(received.read_notifications);
+        }
+        link.frames_sent += to.frames_sent;
+        link.bytes_sent += to.bytes_sent;
+        link.transfers += to.transfers;
+        link.frames_received += from.frames_received;
+        link.bytes_received += from.bytes_received;
+        link.read_notifications += from.read_notifications;
+        metrics.lanes.push_back(to);
+        metrics.lanes.push_back(from);
+      }
+    }
+    metrics.links.push_back(std::move(link));
+  }
+  metrics.overflow_memory_bytes = overflow_.memory_bytes();
+  metrics.overflow_memory_peak_bytes = overflow_.memory_peak_bytes();
+  metrics.overflow_file_bytes = overflow_.file().used_bytes();
+  metrics.overflow_file_peak_bytes = overflow_.file().peak_bytes();
+  metrics.queries_running = queries_->running_count();
+  metrics.queries_failed = queries_->failed_count();
+  return metrics;
+}
+
+}  // namespace faro::detail

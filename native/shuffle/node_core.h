@@ -1,0 +1,84 @@
+// NodeCore: one node's session behind the public API: membership, queries, overflow and workers,
+// tied together.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/settings.h"
+#include "faro/metrics.h"
+#include "faro/session.h"
+#include "faro/waiter.h"
+#include "session/membership.h"
+#include "session/network.h"
+#include "shuffle/overflow.h"
+#include "shuffle/query.h"
+#include "shuffle/worker_core.h"
+
+namespace faro::detail {
+
+/// Everything about a node that is passed in, so that the simulation can.
+struct NodeEnvironment {
+  std::unique_ptr<session::Network> network;
+  std::function<std::unique_ptr<Waiter>(uint32_t local_worker)> make_waiter;
+  std::unique_ptr<shuffle::SpillFile> spill_file;  // null: a file as the settings say
+};
+
+class NodeCore final : public session::Observer,
+                       public shuffle::QueryEnvironment,
+                       public std::enable_shared_from_this<NodeCore> {
+ public:
+  /// Errors and blocking: as session::Membership::open.
+  static Result<std::shared_ptr<NodeCore>> open(const base::Settings& settings,
+                                                NodeEnvironment environment);
+  ~NodeCore() override;
+
+  session::Membership& membership() noexcept { return *membership_; }
+  const base::Settings& settings() const noexcept { return settings_; }
+  shuffle::QueryTable& queries() noexcept { return *queries_; }
+  shuffle::Overflow& overflow() noexcept { return overflow_; }
+  WorkerCore& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
+  uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
+  uint32_t worker_count() const noexcept { return membership_->worker_count(); }
+
+  bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  Status closed_status() const;
+  Status close();
+
+  SessionMetrics metrics() const;
+  WorkerMetrics worker_metrics(uint32_t local_index) const;
+
+  // session::Observer
+  void on_message(uint32_t from_node, std::span<const std::byte> message) override;
+  void on_peer_lost(uint32_t node, const Status& cause) override;
+  void on_peer_left(uint32_t node) override;
+  void on_tick(base::Nanoseconds now) override;
+
+  // shuffle::QueryEnvironment
+  void send(uint32_t node, const wire::QueryMessage& message) override;
+  void alert_workers() override;
+
+ private:
+  /// What came before the node was complete, in order.
+  using Event = std::function<void()>;
+
+  NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
+  void start(const NodeEnvironment& environment);
+  bool postpone(Event event);
+
+  const base::Settings settings_;
+  shuffle::Overflow overflow_;
+  std::unique_ptr<session::Membership> membership_;
+  std::unique_ptr<shuffle::QueryTable> queries_;
+  std::vector<std::unique_ptr<WorkerCore>> workers_;
+  std::atomic<bool> closed_{false};
+
+  std::atomic<bool> started_{false};
+  std::mutex early_mutex_;
+  std::vector<Event> early_;
+};
+
+}  // namespace faro::detail

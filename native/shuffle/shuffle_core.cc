@@ -1,0 +1,114 @@
+#include "shuffle/shuffle_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "shuffle/node_core.h"
+#include "transport/mirrored_ring.h"
+
+namespace faro::detail {
+
+using shuffle::Stored;
+using transport::count;
+using wire::FrameHeader;
+using wire::FrameKind;
+
+ShuffleCore::ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query,
+                         ShuffleSpec spec)
+    : worker_(worker),
+      keep_alive_(worker.node().shared_from_this()),
+      query_(std::move(query)),
+      spec_(std::move(spec)) {}
+
+ShuffleCore::~ShuffleCore() {
+  for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
+  worker_.node().overflow().free(claim_.stored);
+}
+
+void ShuffleCore::make_sender(uint16_t slot) {
+  is_sender_ = true;
+  slot_ = slot;
+  cursors_.resize(spec_.receivers.size());
+  outboxes_.resize(spec_.receivers.size());
+  for (size_t r = 0; r < outboxes_.size(); ++r)
+    outboxes_[r].lane = &worker_.lane_to(spec_.receivers[r], spec_.stage);
+}
+
+void ShuffleCore::make_receiver(Inbox* inbox) {
+  inbox_ = inbox;
+  inbox_->senders = &spec_.senders;
+}
+
+Outcome ShuffleCore::fail(const Status& status) {
+  status_ = status;
+  return Outcome::failed;
+}
+Outcome ShuffleCore::fail(Code code, std::string message) {
+  return fail(Status(code, std::move(message)));
+}
+
+Outcome ShuffleCore::check() {
+  if (Status status = worker_.enter(); !status.ok()) return fail(status);
+  if (query_->failed()) {
+    query_failed();
+    return fail(query_->cause());
+  }
+  return Outcome::done;
+}
+
+Outcome ShuffleCore::check_send() {
+  if (const Outcome outcome = check(); outcome != Outcome::done) return outcome;
+  if (!is_sender_)
+    return fail(Code::wrong_state,
+                fmt::format("worker {} is no sender of stage {}", worker_.number(), spec_.stage));
+  if (finish_called_)
+    return fail(Code::wrong_state, fmt::format("stage {}: send after finish", spec_.stage));
+  return Outcome::done;
+}
+
+void ShuffleCore::query_failed() {
+  if (failed_handled_) return;
+  failed_handled_ = true;
+  for (uint32_t r = 0; r < outboxes_.size(); ++r) {
+    Outbox& box = outboxes_[r];
+    if (!(claim_.open && !claim_.large && claim_.receiver == r)) abandon_frame(r);
+    worker_.drop_queued(*box.lane, *this, false);
+  }
+  if (inbox_ != nullptr) worker_.discard(*inbox_);
+}
+
+void ShuffleCore::cancel(std::string_view reason) {
+  worker_.node().queries().fail(
+      *query_, Status(Code::query_cancelled,
+                      fmt::format("cancelled by worker {}: {}", worker_.number(), reason)));
+}
+
+void ShuffleCore::close() noexcept {
+  if (closed_) return;
+  // Also from a thread that does not own the worker: whoever destroys a shuffle after its worker's
+  // thread has ended. That nobody is inside a call is the caller's promise.
+  worker_.adopt();
+  abort_claim();
+  const bool live = !query_->failed() && !worker_.node().closed();
+  if (live && is_sender_ && finished_count_ < receiver_count()) {
+    worker_.node().queries().fail(
+        *query_, Status(Code::query_cancelled,
+                        fmt::format("worker {} closed its sender of stage {} without finish",
+                                    worker_.number(), spec_.stage)));
+  }
+  if (live && inbox_ != nullptr && !stopped_ && inbox_->finished_count < spec_.senders.size() &&
+      !query_->failed()) {
+    worker_.node().queries().stop(*query_, spec_.stage, worker_.number(), spec_.senders);
+  }
+  if (query_->failed()) query_failed();
+  for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
+  closed_ = true;
+  std::shared_ptr<NodeCore> last;
+  if (held_ == 0) last = std::move(keep_alive_);
+  worker_.closed(*this);  // may destroy this object, `last` then the node
+}
+
+}  // namespace faro::detail

@@ -1,0 +1,127 @@
+// ShuffleCore: what is behind faro::Shuffle.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "faro/shuffle.h"
+#include "shuffle/worker_core.h"
+
+namespace faro::detail {
+
+class ShuffleCore {
+ public:
+  ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query, ShuffleSpec spec);
+  ~ShuffleCore();
+
+  /// Becomes a sender with this slot in all its rings.
+  void make_sender(uint16_t slot);
+  /// Becomes a receiver; the inbox may have rows already.
+  void make_receiver(Inbox* inbox);
+
+  // Sending. All answer as faro::Shuffle documents.
+  Outcome send(uint32_t receiver, std::span<const std::byte> row, bool wait,
+               Timeout timeout) noexcept;
+  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, bool wait,
+                    Timeout timeout);
+  Outcome broadcast(std::span<const std::byte> row, bool wait, Timeout timeout);
+  Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
+                Timeout timeout);
+  Status commit_claim(std::span<std::byte> data, size_t bytes);
+  void abort_claim() noexcept;
+  void flush();
+  Outcome finish(bool wait, Timeout timeout);
+
+  // Receiving.
+  Outcome poll(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);
+  void stop();
+  void release(Batch& batch) noexcept;
+  Status detach(Batch& batch);
+
+  void cancel(std::string_view reason);
+  void close() noexcept;
+
+  // For WorkerCore.
+  /// Writes the header of the open frame and commits or queues it.
+  void close_frame(uint32_t receiver);
+  void query_failed();
+  void receivers_stopped(const std::vector<uint32_t>& workers);
+  void queued(int change) noexcept { queued_ += change; }
+  void dropped(uint32_t receiver, uint64_t rows) noexcept;
+  /// The handle is closed and nothing refers to this any more.
+  bool disposable() const noexcept { return closed_ && queued_ == 0 && held_ == 0; }
+  bool has_queued() const noexcept { return queued_ != 0; }
+  bool handle_closed() const noexcept { return closed_; }
+
+  const ShuffleSpec& spec() const noexcept { return spec_; }
+  const std::shared_ptr<shuffle::Query>& query() const noexcept { return query_; }
+  Inbox* inbox() const noexcept { return inbox_; }
+  std::vector<OutboxCursor>& cursors() noexcept { return cursors_; }
+  bool is_sender() const noexcept { return is_sender_; }
+  bool is_receiver() const noexcept { return inbox_ != nullptr; }
+  uint16_t slot() const noexcept { return slot_; }
+  const Status& status() const noexcept { return status_; }
+  uint32_t receiver_count() const noexcept { return static_cast<uint32_t>(spec_.receivers.size()); }
+
+ private:
+  struct OpenClaim {
+    bool open = false;
+    uint32_t receiver = 0;
+    bool large = false;              // lies in `stored`, travels as fragments
+    std::byte* frame_end = nullptr;  // of the open frame, hidden from the inlined path meanwhile
+    shuffle::Stored stored;
+  };
+
+  Outcome fail(Code code, std::string message);
+  Outcome fail(const Status& status);
+  Outcome check();
+  Outcome check_send();
+  Outcome attempt_send(uint32_t receiver, std::span<const std::byte> row);
+  Outcome attempt_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row);
+  Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data);
+  Outcome attempt_finish();
+  Outcome attempt_poll(Batch& batch, const uint32_t* only_sender);
+
+  /// Makes room for `bytes` more in the open frame of a receiver, which may be a new one.
+  Outcome make_room(uint32_t receiver, uint32_t bytes);
+  Outcome open_in_overflow(uint32_t receiver);
+  /// Sends OPEN or FINISH by the ring, or by the queue.
+  Outcome send_control(uint32_t receiver, wire::FrameKind kind);
+  Outcome send_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
+  Outcome prepare_large(uint32_t receiver);
+  void enqueue_large(uint32_t receiver, shuffle::Stored stored, uint64_t row_bytes);
+  void write_row(uint32_t receiver, std::span<const std::byte> row) noexcept;
+  void abandon_frame(uint32_t receiver) noexcept;
+  bool has_room(uint32_t receiver, uint32_t bytes) const noexcept;
+  /// Bytes that a row takes in a frame.
+  uint64_t framed_bytes(uint64_t row_bytes) const noexcept {
+    return spec_.row_bytes == 0 ? row_bytes + sizeof(wire::RowLength) : row_bytes;
+  }
+  uint32_t frame_payload_limit() const noexcept;
+
+  WorkerCore& worker_;
+  std::shared_ptr<NodeCore> keep_alive_;  // while the handle or a batch exists
+  std::shared_ptr<shuffle::Query> query_;
+  ShuffleSpec spec_;
+  Status status_;
+
+  bool is_sender_ = false;
+  uint16_t slot_ = 0;
+  std::vector<OutboxCursor> cursors_;
+  std::vector<Outbox> outboxes_;
+  uint32_t stopped_count_ = 0;
+  uint32_t finished_count_ = 0;
+  bool finish_called_ = false;
+  bool failed_handled_ = false;
+  bool closed_ = false;
+  int queued_ = 0;
+  OpenClaim claim_;
+
+  Inbox* inbox_ = nullptr;
+  uint32_t held_ = 0;  // batches
+  bool stopped_ = false;
+};
+
+}  // namespace faro::detail

@@ -1,0 +1,86 @@
+// ShuffleCore, the receiving half: polling and batches.
+#include <fmt/format.h>
+
+#include "shuffle/node_core.h"
+#include "shuffle/shuffle_core.h"
+#include "transport/mirrored_ring.h"
+
+namespace faro::detail {
+
+using transport::count;
+
+Outcome ShuffleCore::poll(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout) {
+  batch.release();
+  auto attempt = [&] { return attempt_poll(batch, only_sender); };
+  return wait ? worker_.wait(attempt, timeout) : worker_.run(attempt);
+}
+
+Outcome ShuffleCore::attempt_poll(Batch& batch, const uint32_t* only_sender) {
+  if (const Outcome outcome = check(); outcome != Outcome::done) return outcome;
+  if (inbox_ == nullptr || stopped_) return Outcome::end_of_stream;
+  Inbox::Stream* only = nullptr;
+  if (only_sender != nullptr) {
+    if (*only_sender >= worker_.node().worker_count() || !inbox_->is_sender(*only_sender)) {
+      return fail(Code::invalid_argument,
+                  fmt::format("stage {}: worker {} is no sender", spec_.stage, *only_sender));
+    }
+    only = &inbox_->stream(*only_sender);
+  }
+  if (worker_.has_queued())
+    worker_.pump_all();  // hard case 5: what can be sent goes before more is taken in
+  FrameNode* node = worker_.next_frame(*inbox_, only);
+  if (node == nullptr && worker_.gather()) node = worker_.next_frame(*inbox_, only);
+  if (node == nullptr) {
+    if (query_->failed()) {
+      query_failed();
+      return fail(query_->cause());
+    }
+    const bool end =
+        only != nullptr ? only->finished : inbox_->finished_count == spec_.senders.size();
+    return end ? Outcome::end_of_stream : Outcome::would_wait;
+  }
+  worker_.handed_out(node);
+  ++held_;
+  batch.core_ = this;
+  batch.frame_ = node;
+  batch.data_ = node->payload;
+  batch.bytes_ = node->payload_bytes;
+  batch.row_count_ = node->row_count;
+  batch.row_bytes_ = node->row_bytes;
+  batch.sender_ = node->sender;
+  count(worker_.counters().rows_received, node->row_count);
+  return Outcome::done;
+}
+
+void ShuffleCore::release(Batch& batch) noexcept {
+  auto* const node = static_cast<FrameNode*>(batch.frame_);
+  batch.frame_ = nullptr;
+  batch.core_ = nullptr;
+  batch.data_ = nullptr;
+  batch.bytes_ = 0;
+  batch.row_count_ = 0;
+  worker_.release(node, true);
+  --held_;
+  if (closed_ && held_ == 0) {
+    const std::shared_ptr<NodeCore> last = std::move(keep_alive_);
+    worker_.sweep();  // may destroy this object, `last` then the node
+  }
+}
+
+Status ShuffleCore::detach(Batch& batch) {
+  if (Status status = worker_.enter(); !status.ok()) return status;
+  auto* const node = static_cast<FrameNode*>(batch.frame_);
+  FARO_RETURN_IF_ERROR(worker_.detach(*query_, node));
+  batch.data_ = node->payload;
+  return Status::Ok();
+}
+
+void ShuffleCore::stop() {
+  if (check() != Outcome::done || inbox_ == nullptr || stopped_) return;
+  stopped_ = true;
+  if (inbox_->finished_count == spec_.senders.size()) return;
+  worker_.discard(*inbox_);
+  worker_.node().queries().stop(*query_, spec_.stage, worker_.number(), spec_.senders);
+}
+
+}  // namespace faro::detail

@@ -1,0 +1,425 @@
+#include "shuffle/worker_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/log.h"
+#include "shuffle/node_core.h"
+#include "shuffle/shuffle_core.h"
+#include "transport/mirrored_ring.h"
+
+namespace faro::detail {
+namespace {
+
+using transport::count;
+
+// One address per thread: its identity as an owner.
+const void* this_thread() noexcept {
+  thread_local const char token = 0;
+  return &token;
+}
+
+}  // namespace
+
+WorkerCore::WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Waiter> waiter)
+    : node_(node),
+      number_(node.membership().nodes()[node.membership().node()].first_worker + local_index),
+      local_index_(local_index),
+      ready_(node.membership().ready_set(local_index)),
+      doorbell_(&node.membership().doorbell(local_index)),
+      waiter_(std::move(waiter)),
+      slots_(node.settings().shuffle_limit) {
+  session::Membership& membership = node.membership();
+  const auto rings_per_lane = static_cast<uint32_t>(node.settings().rings_per_lane);
+  out_lanes_.resize(size_t{membership.worker_count()} * rings_per_lane);
+  for (const session::Node& peer : membership.nodes()) {
+    transport::DataLink& link = membership.link(peer.number);
+    const ring::Layout out = membership.outgoing_layout(peer.number);
+    for (uint32_t receiver = 0; receiver < peer.worker_count; ++receiver) {
+      for (uint32_t k = 0; k < rings_per_lane; ++k) {
+        const uint32_t worker = peer.first_worker + receiver;
+        OutLane& lane = out_lanes_[size_t{worker} * rings_per_lane + k];
+        lane.ring = &link.outgoing(out.ring(local_index, receiver, k));
+        lane.receiver = worker;
+        lane.to_self = worker == number_;
+      }
+    }
+  }
+  in_lanes_.reserve(out_lanes_.size());  // pointers to its elements are kept
+  for (const session::Node& peer : membership.nodes()) {
+    transport::DataLink& link = membership.link(peer.number);
+    const ring::Layout in = membership.incoming_layout(peer.number);
+    const uint32_t first_ready = membership.first_ready(peer.number, local_index);
+    for (uint32_t sender = 0; sender < peer.worker_count; ++sender) {
+      for (uint32_t k = 0; k < rings_per_lane; ++k) {
+        const uint32_t ring = in.ring(sender, local_index, k);
+        InLane lane;
+        lane.ring = &link.incoming(ring);
+        lane.sender = peer.first_worker + sender;
+        lane.sender_node = peer.number;
+        lane.ring_bytes = in.ring_bytes;
+        lane.slots.resize(slots_.size());
+        in_lanes_.push_back(std::move(lane));
+        const uint32_t number = first_ready + in.index_at_receiver(ring);
+        if (number >= in_lane_by_ready_.size()) in_lane_by_ready_.resize(number + 1);
+        in_lane_by_ready_[number] = &in_lanes_.back();
+      }
+    }
+  }
+  dirty_.reserve(out_lanes_.size());
+  backlog_.reserve(in_lanes_.size() * 2);
+  release_unsent_.reserve(in_lanes_.size());
+}
+
+WorkerCore::~WorkerCore() {
+  for (OutLane& lane : out_lanes_) {
+    while (!lane.queue_empty()) node_.overflow().free(lane.dequeue()->stored);
+  }
+  for (const auto& inbox : inboxes_) discard(*inbox);
+  shuffles_.clear();
+}
+
+base::Nanoseconds WorkerCore::now() const noexcept { return node_.membership().clock().now_ns(); }
+
+// --- ownership and alerts
+
+Status WorkerCore::enter() {
+  const void* const me = this_thread();
+  if (owner_.load(std::memory_order_relaxed) != me) {
+    const void* nobody = nullptr;
+    // Acquire: sees everything the thread did that handed the worker over (its release in
+    // hand_over).
+    if (!owner_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
+      return Status(
+          Code::wrong_state,
+          fmt::format("worker {} belongs to another thread; that one has to hand_over() first",
+                      number_));
+    }
+  }
+  if (node_.closed()) return node_.closed_status();
+  if (alerts_.load(std::memory_order_acquire) != alerts_seen_) handle_alerts();
+  return Status::Ok();
+}
+
+void WorkerCore::adopt() noexcept { owner_.store(this_thread(), std::memory_order_relaxed); }
+
+void WorkerCore::alert() noexcept {
+  alerts_.fetch_add(1, std::memory_order_seq_cst);  // R1 of ring/doorbell.h
+  ring::ring_doorbell(doorbell_.line());
+}
+
+void WorkerCore::wake() noexcept {
+  wakes_.fetch_add(1, std::memory_order_seq_cst);  // R1 of ring/doorbell.h
+  ring::ring_doorbell(doorbell_.line());
+}
+
+void WorkerCore::handle_alerts() {
+  alerts_seen_ = alerts_.load(std::memory_order_acquire);
+  for (const auto& core : shuffles_) {
+    if (core->query()->failed()) {
+      core->query_failed();
+    } else if (core->is_sender()) {
+      core->receivers_stopped(node_.queries().stops(*core->query(), core->spec().stage));
+    }
+  }
+  for (const auto& inbox : inboxes_) {
+    if (!inbox->open && !inbox->discarding && inbox->query()->failed()) discard(*inbox);
+  }
+  sweep();
+}
+
+// --- waiting
+
+bool WorkerCore::before_would_wait() {
+  bool changed = gather();
+  if (queued_lanes_ > 0) pump_all();
+  if (++stalls_ >= 2) {
+    flush();
+    tell_releases();
+  }
+  const base::Nanoseconds time = now();
+  if (stalled_since_ == 0) {
+    stalled_since_ = time;
+    patience_ = node_.settings().drain_patience_us * 1000;
+  } else if (time - stalled_since_ >= patience_) {
+    if (move_aside_where_needed()) changed = true;
+    stalled_since_ = time;
+    patience_ *= 2;
+  }
+  return changed;
+}
+
+base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {
+  const base::Nanoseconds begin = now();
+  count(counters_.waits);
+  waiting_.store(true, std::memory_order_relaxed);
+  deadline_ = timeout == kNoTimeout
+                  ? base::kForever
+                  : base::deadline_after(
+                        begin, static_cast<uint64_t>(std::max<int64_t>(0, timeout.count())));
+  yields_left_ = static_cast<uint32_t>(node_.settings().wait_yields);
+  return begin;
+}
+
+WorkerCore::WaitStep WorkerCore::next_wait_step() {
+  if (yields_left_ > 0) {
+    // Expiry is looked at below only: yields are few.
+    --yields_left_;
+    waiter_->yield();
+    return WaitStep::yield;
+  }
+  if (now() >= deadline_) return WaitStep::expired;
+  doorbell_.arm();
+  wakes_seen_ = wakes_.load(std::memory_order_seq_cst);
+  return WaitStep::sleep;
+}
+
+void WorkerCore::sleep() {
+  // Everything was looked at since `arm`, except what the attempt does not look at.
+  if (ready_.any() || alerts_.load(std::memory_order_seq_cst) != alerts_seen_ ||
+      wakes_.load(std::memory_order_seq_cst) != wakes_seen_) {
+    doorbell_.disarm();
+    return;
+  }
+  const base::Nanoseconds time = now();
+  base::Nanoseconds at_most = node_.settings().wait_sleep_ms * 1'000'000;
+  if (deadline_ != base::kForever)
+    at_most = std::min(at_most, deadline_ > time ? deadline_ - time : 0);
+  // Frames that nobody polls must be moved aside in time.
+  for (const InLane& lane : in_lanes_) {
+    if (!lane.blocks_sender()) continue;
+    const base::Nanoseconds due = stalled_since_ + patience_;
+    at_most = std::min(at_most, due > time ? due - time : 1);
+    break;
+  }
+  count(counters_.sleeps);
+  waiter_->sleep(doorbell_, at_most);
+}
+
+void WorkerCore::end_wait(base::Nanoseconds begin) {
+  doorbell_.disarm();
+  count(counters_.blocked_ns, now() - begin);
+  waiting_.store(false, std::memory_order_release);
+}
+
+Outcome WorkerCore::try_until(const std::function<bool()>& condition) {
+  if (!enter().ok()) return Outcome::failed;
+  return run([&] { return condition() ? Outcome::done : Outcome::would_wait; });
+}
+
+Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout timeout) {
+  return wait(
+      [&] {
+        if (!enter().ok()) return Outcome::failed;
+        return condition() ? Outcome::done : Outcome::would_wait;
+      },
+      timeout);
+}
+
+Outcome WorkerCore::try_end_query(const QueryId& id, Status* cause) {
+  return end_query(id, cause, Timeout(-1));
+}
+
+Outcome WorkerCore::end_query(const QueryId& id, Status* cause, Timeout timeout) {
+  auto answer = [&](Status status) {
+    if (cause != nullptr) *cause = std::move(status);
+    return Outcome::failed;
+  };
+  if (Status status = enter(); !status.ok()) return answer(status);
+  for (const auto& core : shuffles_) {
+    if (!core->handle_closed() && core->query()->id == id) {
+      return answer(
+          Status(Code::wrong_state,
+                 fmt::format("query {} cannot end at worker {}: its shuffle of stage {} is open",
+                             id.to_string(), number_, core->spec().stage)));
+    }
+  }
+  // Ended before, by a try_ that had to wait? The node may have forgotten the query since.
+  const auto known =
+      std::find_if(ending_.begin(), ending_.end(), [&](const auto& q) { return q->id == id; });
+  bool told = known != ending_.end();
+  std::shared_ptr<shuffle::Query> query;
+  if (told) {
+    query = *known;
+  } else {
+    Result<std::shared_ptr<shuffle::Query>> used = node_.queries().use(id);
+    if (!used.ok()) return answer(used.status());
+    query = *used;
+  }
+  auto attempt = [&] {
+    if (Status status = enter(); !status.ok()) return answer(status);
+    if (!told) {
+      // What this worker still has to send of the query goes first: the others wait for it.
+      pump_all();
+      flush();
+      const bool sending = std::any_of(shuffles_.begin(), shuffles_.end(), [&](const auto& core) {
+        return core->query() == query && core->has_queued();
+      });
+      if (sending && !query->failed()) return Outcome::would_wait;
+      ending_.push_back(query);
+      node_.queries().end(*query, number_);
+      told = true;
+    }
+    if (!query->outcome_known()) return Outcome::would_wait;
+    std::erase(ending_, query);
+    sweep();
+    if (query->cause().ok()) return Outcome::done;
+    return answer(query->cause());
+  };
+  if (timeout < Timeout::zero()) return run(attempt);
+  return wait(attempt, timeout);
+}
+
+// --- overflow
+
+Outcome WorkerCore::overflow_exhausted(const std::shared_ptr<shuffle::Query>& query, uint64_t bytes,
+                                       const Status& cause) {
+  std::shared_ptr<shuffle::Query> victim = node_.queries().biggest_overflow_user();
+  const uint64_t own = query->usage.bytes.load(std::memory_order_relaxed) + bytes;
+  if (victim == nullptr || victim->usage.bytes.load(std::memory_order_relaxed) < own)
+    victim = query;
+  node_.queries().fail(
+      *victim, Status(Code::overflow_exhausted,
+                      fmt::format("{}; this query uses most of it on {}: {} bytes", cause.message(),
+                                  node_.membership().nodes()[node_.membership().node()].name,
+                                  victim->usage.bytes.load(std::memory_order_relaxed))));
+  // The caller may be in the middle of a list that handling the alert would change: it is handled
+  // at the next enter.
+  return victim == query ? Outcome::failed : Outcome::would_wait;
+}
+
+// --- shuffles
+
+Result<uint16_t> WorkerCore::take_slot() {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i]) {
+      slots_[i] = true;
+      return static_cast<uint16_t>(i);
+    }
+  }
+  return Status(Code::limit_exceeded, fmt::format("worker {} has shuffle.limit = {} shuffles open",
+                                                  number_, slots_.size()));
+}
+
+Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
+  FARO_RETURN_IF_ERROR(enter());
+  ShuffleSpec spec = wanted;
+  const uint32_t worker_count = node_.worker_count();
+  for (std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
+    if (workers->empty()) {
+      workers->resize(worker_count);
+      std::iota(workers->begin(), workers->end(), 0u);
+    }
+    std::vector<bool> seen(worker_count);
+    for (uint32_t worker : *workers) {
+      if (worker >= worker_count || seen[worker]) {
+        return Status(Code::invalid_argument,
+                      fmt::format("stage {}: worker {} {}", spec.stage, worker,
+                                  worker >= worker_count
+                                      ? fmt::format("does not exist (0 … {})", worker_count - 1)
+                                      : "is named twice"));
+      }
+      seen[worker] = true;
+    }
+  }
+  if (spec.row_bytes > node_.settings().row_limit_bytes) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {}: row_bytes = {} is above row.limit_bytes = {}", spec.stage,
+                              spec.row_bytes, node_.settings().row_limit_bytes));
+  }
+  Result<std::shared_ptr<shuffle::Query>> used = node_.queries().use(spec.query);
+  if (!used.ok()) return used.status();
+  const std::shared_ptr<shuffle::Query> query = *used;
+  if (query->failed()) return query->cause();
+  sweep();
+  for (const auto& core : shuffles_) {
+    if (core->query() == query && core->spec().stage == spec.stage) {
+      return Status(Code::invalid_argument,
+                    fmt::format("stage {} of query {} was opened at worker {} already", spec.stage,
+                                spec.query.to_string(), number_));
+    }
+  }
+  auto is_in = [this](const std::vector<uint32_t>& workers) {
+    return std::find(workers.begin(), workers.end(), number_) != workers.end();
+  };
+  Inbox* inbox = nullptr;
+  const bool sends = is_in(spec.senders);
+  if (is_in(spec.receivers)) {
+    inbox = find_inbox(spec.query, spec.stage);
+    if (inbox != nullptr && inbox->discarding) {
+      return Status(Code::invalid_argument,
+                    fmt::format("stage {} of query {} was opened and closed at worker {} already",
+                                spec.stage, spec.query.to_string(), number_));
+    }
+  }
+  if (shuffles_.size() >= slots_.size()) {
+    return Status(
+        Code::limit_exceeded,
+        fmt::format("worker {} has shuffle.limit = {} shuffles open", number_, slots_.size()));
+  }
+  auto core = std::make_unique<ShuffleCore>(*this, query, std::move(spec));
+  ShuffleCore* const made = core.get();
+  if (sends) {
+    Result<uint16_t> slot = take_slot();
+    if (!slot.ok()) return slot.status();
+    made->make_sender(*slot);
+    made->receivers_stopped(node_.queries().stops(*query, made->spec().stage));
+  }
+  if (is_in(made->spec().receivers)) {
+    if (inbox == nullptr) {
+      inbox = add_inbox(query, made->spec().stage);
+      inbox->row_bytes = made->spec().row_bytes;
+    } else {
+      node_.queries().remove_unopened(*query, number_, made->spec().stage);
+      for (uint32_t sender = 0; sender < worker_count; ++sender) {
+        const Inbox::Stream& stream = inbox->stream(sender);
+        if (!stream.bound && !stream.finish_seen) continue;
+        const auto& senders = made->spec().senders;
+        if (inbox->row_bytes == made->spec().row_bytes &&
+            std::find(senders.begin(), senders.end(), sender) != senders.end())
+          continue;
+        Status status(
+            Code::invalid_argument,
+            fmt::format(
+                "stage {}: worker {} sends rows with row_bytes = {}, worker {} opened it with {}{}",
+                made->spec().stage, sender, inbox->row_bytes, number_, made->spec().row_bytes,
+                inbox->row_bytes == made->spec().row_bytes ? " and without that sender" : ""));
+        node_.queries().fail(*query, status);
+        return status;
+      }
+    }
+    inbox->open = true;
+    made->make_receiver(inbox);
+  }
+  shuffles_.push_back(std::move(core));
+  count(counters_.open_shuffles);
+  return Shuffle(made);
+}
+
+void WorkerCore::closed(ShuffleCore& core) noexcept {
+  counters_.open_shuffles.store(counters_.open_shuffles.load(std::memory_order_relaxed) - 1,
+                                std::memory_order_relaxed);
+  if (Inbox* const inbox = core.inbox()) {
+    inbox->open = false;
+    inbox->senders = nullptr;
+    if (!inbox->discarding) discard(*inbox);
+  }
+  sweep();
+}
+
+void WorkerCore::sweep() noexcept {
+  std::erase_if(shuffles_, [this](const std::unique_ptr<ShuffleCore>& core) {
+    if (!core->disposable()) return false;
+    if (core->is_sender()) slots_[core->slot()] = false;
+    return true;
+  });
+  // A discarding inbox is kept while its query lives: it tells late senders that the stage was
+  // closed here.
+  std::erase_if(inboxes_, [](const std::unique_ptr<Inbox>& inbox) {
+    return inbox->discarding && !inbox->open && inbox->query()->outcome_known();
+  });
+}
+
+}  // namespace faro::detail

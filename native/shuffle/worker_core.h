@@ -1,0 +1,245 @@
+// WorkerCore: everything that belongs to one worker of this node: its rings in both directions, the
+// frames it has not handed out, its shuffles, and how it waits.
+//
+// Every operation is an attempt that answers done or would_wait; `run` and `wait` are what all
+// attempts go through. An attempt that would wait (design, hard case 2) has, the second time in a
+// row, flushed what it sends and told all read positions; after a patience it moves frames aside
+// that nobody polls (hard case 3); then it is tried once more.
+//
+// Threads: the worker's thread, except where said. Ownership is checked (enter) on everything that
+// is not inlined.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "faro/metrics.h"
+#include "faro/outcome.h"
+#include "faro/session.h"
+#include "faro/waiter.h"
+#include "ring/doorbell.h"
+#include "ring/ready_set.h"
+#include "shuffle/inbox.h"
+#include "shuffle/outbox.h"
+#include "shuffle/query.h"
+
+namespace faro::detail {
+
+class NodeCore;
+class ShuffleCore;
+
+using shuffle::Binding;
+using shuffle::FrameNode;
+using shuffle::Inbox;
+using shuffle::InLane;
+using shuffle::Outbox;
+using shuffle::OutLane;
+using shuffle::QueuedFrame;
+
+/// Counters of one worker; written by it, read by anyone.
+struct WorkerCounters {
+  std::atomic<uint64_t> rows_sent{0}, rows_received{0}, rows_dropped{0};
+  std::atomic<uint64_t> waits{0}, sleeps{0}, blocked_ns{0};
+  std::atomic<uint64_t> frames_set_aside{0}, bytes_set_aside{0};
+  std::atomic<uint64_t> frames_out_overflow{0}, bytes_out_overflow{0};
+  std::atomic<uint64_t> open_shuffles{0};
+};
+
+class WorkerCore {
+ public:
+  WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Waiter> waiter);
+  ~WorkerCore();
+  WorkerCore(const WorkerCore&) = delete;
+  WorkerCore& operator=(const WorkerCore&) = delete;
+
+  NodeCore& node() noexcept { return node_; }
+  uint32_t number() const noexcept { return number_; }
+  uint32_t local_index() const noexcept { return local_index_; }
+  WorkerCounters& counters() noexcept { return counters_; }
+
+  // --- ownership and alerts
+
+  /// Called first by every operation. Checks that the calling thread owns the worker (or takes it)
+  /// and handles alerts (failed queries, stops). Errors: wrong_state, session_closed.
+  Status enter();
+  /// Takes ownership whoever has it; for closing.
+  void adopt() noexcept;
+  void hand_over() noexcept { owner_.store(nullptr, std::memory_order_release); }
+  /// Threads: any. Makes the worker handle alerts at its next operation, and wakes it.
+  void alert() noexcept;
+  /// Threads: any. Makes a wait of the worker look again.
+  void wake() noexcept;
+
+  // --- operations
+
+  /// Tries once; what would wait is answered after what hard case 2 demands.
+  template <typename Attempt>
+  Outcome run(Attempt&& attempt) {
+    Outcome outcome = attempt();
+    if (outcome != Outcome::would_wait) return progressed(), outcome;
+    if (!before_would_wait()) return held() > 0 ? Outcome::holding : Outcome::would_wait;
+    outcome = attempt();
+    if (outcome != Outcome::would_wait) return progressed(), outcome;
+    return held() > 0 ? Outcome::holding : Outcome::would_wait;
+  }
+
+  /// Tries until the attempt answers something else than would_wait, or the time limit passes.
+  template <typename Attempt>
+  Outcome wait(Attempt&& attempt, Timeout timeout) {
+    Outcome outcome = run(attempt);
+    if (outcome != Outcome::would_wait) return outcome;
+    const base::Nanoseconds begin = begin_wait(timeout);
+    while (outcome == Outcome::would_wait) {
+      const WaitStep step = next_wait_step();
+      if (step == WaitStep::expired) {
+        outcome = Outcome::deadline;
+        break;
+      }
+      outcome = run(attempt);
+      if (outcome == Outcome::would_wait && step == WaitStep::sleep) sleep();
+    }
+    end_wait(begin);
+    return outcome;
+  }
+
+  Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
+  Outcome try_until(const std::function<bool()>& condition);
+  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout);
+  Outcome try_end_query(const QueryId& id, Status* cause);
+  Outcome end_query(const QueryId& id, Status* cause, Timeout timeout);
+
+  // --- for ShuffleCore: receiving
+
+  /// Looks at all rings that may have something and sorts what arrived. Returns whether anything
+  /// did.
+  bool gather();
+  /// The next frame of a stream (nullptr: of any) that can be handed out; nullptr if there is none
+  /// now. `failed` is set if the query failed on the way.
+  FrameNode* next_frame(Inbox& inbox, Inbox::Stream* only);
+  /// Counts streams that are finished now.
+  void settle(Inbox& inbox, Inbox::Stream& stream);
+  /// Gives a frame that was handed out, or is dropped, back.
+  void release(FrameNode* node, bool handed_out) noexcept;
+  /// Copies a handed-out frame to overflow and releases its place.
+  Status detach(shuffle::Query& query, FrameNode* node);
+  void handed_out(FrameNode* node) noexcept {
+    if (node->lane != nullptr) set_held(held() + 1);
+  }
+  /// Batches in place that the engine holds.
+  uint32_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
+  /// A call of the worker waits, or the engine holds batches in place. Threads: any.
+  bool busy() const noexcept {
+    return held_.load(std::memory_order_relaxed) > 0 || waiting_.load(std::memory_order_acquire);
+  }
+  /// Drops everything of an inbox and whatever still comes for it.
+  void discard(Inbox& inbox) noexcept;
+
+  // --- for ShuffleCore: sending
+
+  OutLane& lane_to(uint32_t receiver_worker, uint32_t stage) noexcept;
+  /// Starts the transfer of a lane's frames if its threshold is reached.
+  void frame_committed(OutLane& lane);
+  void mark_dirty(OutLane& lane);
+  /// Moves a lane's queue on as far as there is room. Returns whether it is empty.
+  bool pump(OutLane& lane);
+  /// Makes room in a ring that this worker itself has to read.
+  bool make_room_in_own_ring(OutLane& lane);
+  void enqueue(OutLane& lane, std::unique_ptr<QueuedFrame> frame);
+  /// Drops what `core` has in a lane's queue. `data_only`: OPEN and FINISH stay.
+  void drop_queued(OutLane& lane, const ShuffleCore& core, bool data_only);
+  bool has_queued() const noexcept { return queued_lanes_ > 0; }
+  void pump_all();
+  /// Closes open frames and starts all transfers.
+  void flush();
+
+  /// Overflow is full: fails the query that uses most. Answers failed if that is `query`, else
+  /// would_wait.
+  Outcome overflow_exhausted(const std::shared_ptr<shuffle::Query>& query, uint64_t bytes,
+                             const Status& cause);
+
+  /// A worker has one open claim at a time.
+  bool claim_open = false;
+
+  Result<uint16_t> take_slot();
+  void closed(ShuffleCore& core) noexcept;  // its handle is gone
+  void
+  sweep() noexcept;  // destroys closed ShuffleCores and inboxes that nothing refers to any more
+
+  base::Nanoseconds now() const noexcept;
+
+ private:
+  enum class WaitStep { yield, sleep, expired };
+
+  void progressed() noexcept {
+    stalls_ = 0;
+    stalled_since_ = 0;
+  }
+  void set_held(uint32_t held) noexcept { held_.store(held, std::memory_order_relaxed); }
+  bool before_would_wait();
+  base::Nanoseconds begin_wait(Timeout timeout);
+  WaitStep next_wait_step();
+  void sleep();
+  void end_wait(base::Nanoseconds begin);
+
+  void handle_alerts();
+  bool visit(InLane& lane);
+  void sort(InLane& lane, const transport::FrameView& view);
+  void on_open(InLane& lane, const transport::FrameView& view);
+  void on_finish(InLane& lane, const transport::FrameView& view);
+  void on_rows(InLane& lane, const transport::FrameView& view);
+  void fail_link(InLane& lane, std::string why);
+  void unbind(Inbox::Stream& stream, Binding::State state) noexcept;
+  FrameNode* assemble(Inbox& inbox, Inbox::Stream& stream);
+  bool move_aside(InLane& lane);
+  bool move_aside_where_needed();
+  Inbox* find_inbox(const QueryId& query, uint32_t stage) noexcept;
+  Inbox* add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage);
+  void release_in_ring(InLane& lane, uint32_t token) noexcept;
+  void tell_releases();
+
+  NodeCore& node_;
+  const uint32_t number_;
+  const uint32_t local_index_;
+  ring::ReadySet& ready_;
+  ring::Doorbell doorbell_;
+  std::unique_ptr<Waiter> waiter_;
+  WorkerCounters counters_;
+
+  // Shared with other threads.
+  std::atomic<const void*> owner_{nullptr};
+  alignas(64) std::atomic<uint64_t> alerts_{0};
+  std::atomic<uint64_t> wakes_{0};
+
+  // The worker's own.
+  alignas(64) uint64_t alerts_seen_ = 0;
+  std::vector<InLane> in_lanes_;
+  std::vector<InLane*> in_lane_by_ready_;  // by ready number; null: none
+  std::vector<InLane*> backlog_;           // may have more than was taken
+  std::vector<InLane*> release_unsent_;
+  std::vector<OutLane> out_lanes_;  // receiver * rings_per_lane + k
+  std::vector<OutLane*> dirty_;
+  uint32_t queued_lanes_ = 0;  // lanes whose queue is not empty
+  shuffle::FramePool pool_;
+  std::vector<std::unique_ptr<Inbox>> inboxes_;
+  std::vector<std::unique_ptr<ShuffleCore>> shuffles_;
+  std::vector<bool> slots_;  // in use
+  std::vector<std::shared_ptr<shuffle::Query>>
+      ending_;                     // this worker's part is over, the outcome was not taken yet
+  std::atomic<uint32_t> held_{0};  // written by the worker, read by close
+  std::atomic<bool> waiting_{false};
+
+  // Waiting.
+  uint32_t stalls_ = 0;                  // attempts in a row that would have waited
+  base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
+  base::Nanoseconds patience_ = 0;
+  base::Nanoseconds deadline_ = 0;
+  uint32_t yields_left_ = 0;
+  uint64_t wakes_seen_ = 0;
+};
+
+}  // namespace faro::detail

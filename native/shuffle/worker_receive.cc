@@ -1,0 +1,413 @@
+// WorkerCore, the receiving half: looking at rings, sorting frames, moving them aside.
+#include "shuffle/worker_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "shuffle/node_core.h"
+#include "transport/mirrored_ring.h"
+
+namespace faro::detail {
+
+using transport::count;
+
+Inbox* WorkerCore::find_inbox(const QueryId& query, uint32_t stage) noexcept {
+  for (const auto& inbox : inboxes_) {
+    if (inbox->stage() == stage && inbox->query()->id == query) return inbox.get();
+  }
+  return nullptr;
+}
+
+Inbox* WorkerCore::add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage) {
+  inboxes_.push_back(std::make_unique<Inbox>(std::move(query), stage, node_.worker_count()));
+  return inboxes_.back().get();
+}
+
+bool WorkerCore::gather() {
+  bool any = false;
+  const size_t backlog = backlog_.size();  // those added while visiting are for the next time
+  ready_.take([&](uint32_t number) {
+    // A hostile shm peer can set any bit of its link's words.
+    if (number < in_lane_by_ready_.size() && in_lane_by_ready_[number] != nullptr) {
+      any |= visit(*in_lane_by_ready_[number]);
+    }
+  });
+  for (size_t i = 0; i < backlog; ++i) {
+    backlog_[i]->backlog = false;
+    any |= visit(*backlog_[i]);
+  }
+  backlog_.erase(backlog_.begin(), backlog_.begin() + static_cast<ptrdiff_t>(backlog));
+  return any;
+}
+
+bool WorkerCore::visit(InLane& lane) {
+  bool any = false;
+  transport::FrameView view;
+  while (!lane.broken) {
+    switch (lane.ring->next(view)) {
+      case transport::Next::frame:
+        any = true;
+        sort(lane, view);
+        break;
+      case transport::Next::nothing:
+        return any;
+      case transport::Next::full:
+        if (!lane.backlog) {
+          lane.backlog = true;
+          backlog_.push_back(&lane);
+        }
+        return any;
+      case transport::Next::invalid:
+        lane.broken = true;
+        return any;
+    }
+  }
+  return any;
+}
+
+void WorkerCore::fail_link(InLane& lane, std::string why) {
+  lane.broken = true;
+  node_.membership().fail_link(
+      lane.sender_node,
+      Status(Code::protocol_error, fmt::format("worker {}: {}", lane.sender, std::move(why))));
+}
+
+void WorkerCore::sort(InLane& lane, const transport::FrameView& view) {
+  if (view.header.slot >= lane.slots.size()) {
+    fail_link(lane, fmt::format("frame for slot {}, but slots end at {} (shuffle.limit)",
+                                view.header.slot, lane.slots.size() - 1));
+    return;
+  }
+  switch (view.header.kind) {
+    case wire::FrameKind::open:
+      on_open(lane, view);
+      release_in_ring(lane, view.token);
+      break;
+    case wire::FrameKind::finish:
+      on_finish(lane, view);
+      release_in_ring(lane, view.token);
+      break;
+    default:
+      on_rows(lane, view);
+  }
+}
+
+void WorkerCore::unbind(Inbox::Stream& stream, Binding::State state) noexcept {
+  if (!stream.bound) return;
+  stream.lane->slots[stream.slot] = Binding{state, nullptr};
+  stream.bound = false;
+}
+
+void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
+  wire::OpenPayload open;
+  std::memcpy(&open, view.payload, sizeof open);
+  const uint16_t slot = view.header.slot;
+  Binding& binding = lane.slots[slot];
+  // A used slot is bound anew: its last query failed before it could finish.
+  if (binding.state == Binding::State::bound)
+    unbind(binding.inbox->stream(lane.sender), Binding::State::discard);
+  binding = Binding{Binding::State::discard, nullptr};
+
+  const QueryId id = shuffle::to_id(open.query);
+  std::shared_ptr<shuffle::Query> query = node_.queries().find(id);
+  if (query == nullptr || query->failed() || query->outcome_known()) return;
+  Inbox* inbox = find_inbox(id, open.stage);
+  if (inbox != nullptr && inbox->discarding) return;
+  if (inbox == nullptr) {
+    const auto waiting = std::count_if(inboxes_.begin(), inboxes_.end(),
+                                       [](const auto& i) { return !i->open && !i->discarding; });
+    if (static_cast<size_t>(waiting) >= slots_.size()) {
+      node_.queries().fail(
+          *query,
+          Status(Code::limit_exceeded,
+                 fmt::format(
+                     "worker {} was sent rows for more than shuffle.limit = {} shuffles that it "
+                     "has not opened",
+                     number_, slots_.size())));
+      return;
+    }
+    inbox = add_inbox(query, open.stage);
+    inbox->row_bytes = open.row_bytes;
+    node_.queries().add_unopened(*query, number_, open.stage, lane.sender, now());
+  }
+  Inbox::Stream& stream = inbox->stream(lane.sender);
+  if (!inbox->is_sender(lane.sender)) {
+    node_.queries().fail(
+        *query,
+        Status(
+            Code::invalid_argument,
+            fmt::format("worker {} sends in stage {}, but worker {} opened it without that sender",
+                        lane.sender, open.stage, number_)));
+  } else if (open.row_bytes != inbox->row_bytes) {
+    node_.queries().fail(
+        *query,
+        Status(
+            Code::invalid_argument,
+            fmt::format("stage {}: worker {} sends rows with row_bytes = {}, worker {} expects {}",
+                        open.stage, lane.sender, open.row_bytes, number_, inbox->row_bytes)));
+  } else if (stream.bound || stream.finish_seen) {
+    fail_link(lane, fmt::format("stage {} of query {} opened twice", open.stage, id.to_string()));
+  } else {
+    stream.bound = true;
+    stream.lane = &lane;
+    stream.slot = slot;
+    binding = Binding{Binding::State::bound, inbox};
+  }
+}
+
+void WorkerCore::on_finish(InLane& lane, const transport::FrameView& view) {
+  Binding& binding = lane.slots[view.header.slot];
+  if (binding.state == Binding::State::unbound) {
+    fail_link(lane, fmt::format("FINISH for slot {}, which is not open", view.header.slot));
+    return;
+  }
+  Inbox* const inbox = binding.inbox;
+  binding = Binding{};
+  if (inbox == nullptr) return;  // discarded
+  wire::FinishPayload finish;
+  std::memcpy(&finish, view.payload, sizeof finish);
+  Inbox::Stream& stream = inbox->stream(lane.sender);
+  stream.bound = false;
+  stream.finish_seen = true;
+  stream.rows_promised = finish.row_count;
+  if (stream.rows_promised != stream.rows_received) {
+    node_.queries().fail(
+        *inbox->query(),
+        Status(Code::protocol_error,
+               fmt::format("stage {}: worker {} sent {} rows to worker {}, but {} arrived",
+                           inbox->stage(), lane.sender, stream.rows_promised, number_,
+                           stream.rows_received)));
+    return;
+  }
+  settle(*inbox, stream);
+}
+
+void WorkerCore::on_rows(InLane& lane, const transport::FrameView& view) {
+  const Binding binding = lane.slots[view.header.slot];
+  if (binding.state == Binding::State::unbound) {
+    fail_link(lane, fmt::format("rows for slot {}, which is not open", view.header.slot));
+    return;
+  }
+  if (binding.state == Binding::State::discard) {
+    release_in_ring(lane, view.token);
+    return;
+  }
+  Inbox& inbox = *binding.inbox;
+  const uint64_t rows = view.header.row_count;
+  const bool whole = view.header.kind == wire::FrameKind::data;
+  const bool fits = !whole                 ? rows <= 1
+                    : inbox.row_bytes != 0 ? rows * inbox.row_bytes == view.payload_bytes()
+                                           : rows * sizeof(wire::RowLength) <= view.payload_bytes();
+  if (!fits) {
+    fail_link(lane, fmt::format("{} rows of {} bytes in a frame of {}", rows, inbox.row_bytes,
+                                view.payload_bytes()));
+    return;
+  }
+  FrameNode* const node = pool_.take();
+  node->lane = &lane;
+  node->inbox = &inbox;
+  node->token = view.token;
+  node->kind = view.header.kind;
+  node->sender = lane.sender;
+  node->row_count = view.header.row_count;
+  node->row_bytes = inbox.row_bytes;
+  node->payload_bytes = view.payload_bytes();
+  node->payload = view.payload;
+  inbox.stream(lane.sender).rows_received += rows;
+  lane.append(node);
+  inbox.append(node);
+}
+
+void WorkerCore::settle(Inbox& inbox, Inbox::Stream& stream) {
+  if (!stream.finish_seen || stream.finished || stream.first != nullptr) return;
+  stream.finished = true;
+  ++inbox.finished_count;
+  if (stream.assembly.place != shuffle::Stored::Place::none) {
+    node_.queries().fail(
+        *inbox.query(),
+        Status(Code::protocol_error,
+               fmt::format("stage {}: a sender finished in the middle of a row", inbox.stage())));
+  }
+}
+
+FrameNode* WorkerCore::next_frame(Inbox& inbox, Inbox::Stream* only) {
+  for (;;) {
+    Inbox::Stream* const stream = only == nullptr          ? inbox.active()
+                                  : only->first != nullptr ? only
+                                                           : nullptr;
+    if (stream == nullptr || inbox.query()->failed()) return nullptr;
+    FrameNode* node = stream->first;
+    if (node->kind == wire::FrameKind::fragment) {
+      node = assemble(inbox, *stream);
+      if (node == nullptr) {
+        if (stream->first == nullptr)
+          continue;      // the rest of the row has not come: other senders' turn
+        return nullptr;  // no room to assemble it now
+      }
+    } else {
+      if (node->payload == nullptr) {
+        if (Status status = node_.overflow().load(node->stored); !status.ok()) {
+          node_.queries().fail(*inbox.query(), status);
+          return nullptr;
+        }
+        node->payload = node->stored.memory;
+      }
+      inbox.pop(*stream);
+      if (node->lane != nullptr) node->lane->unlink(node);
+    }
+    settle(inbox, *stream);
+    return node;
+  }
+}
+
+// Appends the fragments at the head of a stream to the row they belong to; the finished row as a
+// node of its own.
+FrameNode* WorkerCore::assemble(Inbox& inbox, Inbox::Stream& stream) {
+  while (stream.first != nullptr && stream.first->kind == wire::FrameKind::fragment) {
+    FrameNode* const node = stream.first;
+    if (node->payload == nullptr) {
+      if (Status status = node_.overflow().load(node->stored); !status.ok()) {
+        node_.queries().fail(*inbox.query(), status);
+        return nullptr;
+      }
+      node->payload = node->stored.memory;
+    }
+    wire::FragmentPayload fragment;
+    std::memcpy(&fragment, node->payload, sizeof fragment);
+    const uint64_t bytes = node->payload_bytes - sizeof fragment;
+    const bool first = stream.assembly.place == shuffle::Stored::Place::none;
+    const uint64_t row_bytes = first ? fragment.row_bytes : stream.assembly.bytes;
+    const bool last = stream.assembled_bytes + bytes == row_bytes;
+    if (fragment.row_bytes != row_bytes || fragment.offset != stream.assembled_bytes ||
+        bytes > row_bytes - stream.assembled_bytes ||
+        row_bytes > node_.settings().row_limit_bytes ||
+        (inbox.row_bytes != 0 && row_bytes != inbox.row_bytes) || last != (node->row_count == 1)) {
+      node_.queries().fail(
+          *inbox.query(),
+          Status(Code::protocol_error,
+                 fmt::format("stage {}: worker {} sent a fragment that does not continue its row",
+                             inbox.stage(), node->sender)));
+      return nullptr;
+    }
+    if (first) {
+      if (Status status =
+              node_.overflow().allocate(inbox.query()->usage, row_bytes, true, stream.assembly);
+          !status.ok()) {
+        (void)overflow_exhausted(inbox.query(), row_bytes, status);
+        return nullptr;
+      }
+    }
+    std::memcpy(stream.assembly.memory + stream.assembled_bytes, node->payload + sizeof fragment,
+                bytes);
+    stream.assembled_bytes += bytes;
+    inbox.pop(stream);
+    if (node->lane != nullptr) node->lane->unlink(node);
+    const uint32_t sender = node->sender;
+    release(node, false);
+    if (last) {
+      FrameNode* const row = pool_.take();
+      row->sender = sender;
+      row->row_count = 1;
+      row->row_bytes = static_cast<uint32_t>(row_bytes);
+      row->payload_bytes = row_bytes;
+      row->stored = std::exchange(stream.assembly, {});
+      row->payload = row->stored.memory;
+      stream.assembled_bytes = 0;
+      return row;
+    }
+    progressed();  // the row is larger than what lies in the ring: each part is progress
+  }
+  return nullptr;
+}
+
+void WorkerCore::release_in_ring(InLane& lane, uint32_t token) noexcept {
+  lane.ring->release(token);
+  if (!lane.release_unsent) {
+    lane.release_unsent = true;
+    release_unsent_.push_back(&lane);
+  }
+}
+
+void WorkerCore::tell_releases() {
+  for (InLane* lane : release_unsent_) {
+    lane->release_unsent = false;
+    lane->ring->flush_releases();
+  }
+  release_unsent_.clear();
+}
+
+void WorkerCore::release(FrameNode* node, bool was_handed_out) noexcept {
+  if (node->lane != nullptr) {
+    if (was_handed_out) set_held(held() - 1);
+    release_in_ring(*node->lane, node->token);
+  } else {
+    node_.overflow().free(node->stored);
+  }
+  pool_.give(node);
+}
+
+Status WorkerCore::detach(shuffle::Query& query, FrameNode* node) {
+  if (node->lane == nullptr) return Status::Ok();
+  shuffle::Stored stored;
+  FARO_RETURN_IF_ERROR(node_.overflow().allocate(query.usage, node->payload_bytes, true, stored));
+  std::memcpy(stored.memory, node->payload, node->payload_bytes);
+  release_in_ring(*node->lane, node->token);
+  set_held(held() - 1);
+  node->lane = nullptr;
+  node->stored = stored;
+  node->payload = stored.memory;
+  return Status::Ok();
+}
+
+void WorkerCore::discard(Inbox& inbox) noexcept {
+  inbox.discarding = true;
+  for (Inbox::Stream& stream : inbox.streams()) {
+    while (stream.first != nullptr) {
+      FrameNode* const node = inbox.pop(stream);
+      if (node->lane != nullptr) node->lane->unlink(node);
+      release(node, false);
+    }
+    node_.overflow().free(stream.assembly);
+    stream.assembled_bytes = 0;
+    unbind(stream, Binding::State::discard);
+  }
+}
+
+// Copies what lies in a ring to overflow; what is handed out stays.
+bool WorkerCore::move_aside(InLane& lane) {
+  bool moved = false;
+  while (lane.first != nullptr) {
+    FrameNode* const node = lane.first;
+    Inbox* const inbox = node->inbox;
+    shuffle::Stored stored;
+    const Status status =
+        node_.overflow().store(inbox->query()->usage, {node->payload, node->payload_bytes}, stored);
+    if (!status.ok()) {
+      (void)overflow_exhausted(inbox->query(), node->payload_bytes, status);
+      return moved;
+    }
+    count(counters_.frames_set_aside);
+    count(counters_.bytes_set_aside, node->payload_bytes);
+    lane.unlink(node);
+    release_in_ring(lane, node->token);
+    node->lane = nullptr;
+    node->stored = stored;
+    node->payload = stored.memory;  // null if it went to the file
+    moved = true;
+  }
+  if (moved) lane.ring->flush_releases();
+  return moved;
+}
+
+bool WorkerCore::move_aside_where_needed() {
+  bool moved = false;
+  for (InLane& lane : in_lanes_) {
+    if (lane.blocks_sender()) moved |= move_aside(lane);
+  }
+  return moved;
+}
+
+}  // namespace faro::detail
