@@ -1,0 +1,163 @@
+#include "contract/connected_pair.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "wire/preamble.h"
+
+namespace faro::test {
+namespace {
+
+constexpr base::Nanoseconds kConnectLimit = 20'000'000'000;
+
+Status system_error(const char* call) { return {Code::system_error, fmt::format("{}: {}", call, std::strerror(errno))}; }
+
+}  // namespace
+
+void ConnectedPair::Side::on_link_failed(const Status& cause) {
+  const std::lock_guard lock(mutex);
+  if (failures.fetch_add(1) == 0) failure = cause;
+}
+
+Result<std::unique_ptr<TransportPair>> ConnectedPair::open(const PairShape& shape, Parts parts) {
+  std::unique_ptr<ConnectedPair> pair(new ConnectedPair);
+  pair->pump_ = std::move(parts.pump);
+  FARO_RETURN_IF_ERROR(pair->listen());
+  for (int side = 0; side < 2; ++side) {
+    pair->sides_[side].transport = parts.transports[side];
+    FARO_RETURN_IF_ERROR(pair->prepare(side, shape));
+  }
+  FARO_RETURN_IF_ERROR(pair->connect());
+  return std::unique_ptr<TransportPair>(std::move(pair));
+}
+
+ConnectedPair::~ConnectedPair() { stop_network_threads(); }
+
+// Where side 1 takes data connections.
+Status ConnectedPair::listen() {
+  listener_ = base::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (!listener_.valid() || bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      ::listen(listener_.get(), 1) != 0 ||
+      getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return system_error("listen");
+  }
+  address_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+  return {};
+}
+
+// A data connection, if one has come with a whole preamble: checks that as a session would.
+Status ConnectedPair::accept_stream() {
+  if (!stream_.valid()) stream_.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!stream_.valid()) return errno == EAGAIN ? Status() : system_error("accept");
+  std::array<std::byte, sizeof(wire::Preamble)> bytes;
+  const ssize_t got = recv(stream_.get(), bytes.data(), bytes.size(), MSG_PEEK);
+  if (got == 0) return {Code::protocol_error, "closed before the preamble"};
+  if (got < 0 && errno != EAGAIN) return system_error("preamble");
+  if (got < static_cast<ssize_t>(bytes.size())) return {};
+  (void)!recv(stream_.get(), bytes.data(), bytes.size(), 0);
+  const wire::Preamble preamble = wire::load_preamble(bytes);
+  if (const char* why = wire::why_invalid(preamble); why != nullptr) return {Code::protocol_error, why};
+  if (preamble.token != sides_[1].context.stream_token) return {Code::protocol_error, "another link's token"};
+  return sides_[1].setup->on_stream({stream_.release()});
+}
+
+Status ConnectedPair::prepare(int number, const PairShape& shape) {
+  Side& side = sides_[number];
+  const ring::Layout& outgoing = number == 0 ? shape.forth : shape.back;
+  const ring::Layout& incoming = number == 0 ? shape.back : shape.forth;
+  const uint32_t worker_count = outgoing.sender_workers;
+  Result<transport::shm::NodeDoorbells> doorbells = transport::shm::NodeDoorbells::make(worker_count);
+  if (!doorbells.ok()) return doorbells.status();
+  side.doorbells = std::move(*doorbells);
+  const uint32_t groups = (incoming.rings_of_receiver() + 63) / 64;
+  for (uint32_t w = 0; w < worker_count; ++w) {
+    side.ready_sets.push_back(std::make_unique<ring::ReadySet>(groups));
+    side.workers.push_back({side.ready_sets.back().get(), &side.doorbells.line(w)});
+  }
+  side.ready_groups.resize(worker_count);
+
+  transport::LinkContext& context = side.context;
+  context.local_node = static_cast<uint32_t>(number);
+  context.peer_node = static_cast<uint32_t>(1 - number);
+  context.peer_name = fmt::format("node {}", 1 - number);
+  context.initiator = number == 0;
+  context.peer_address = address_;
+  for (size_t i = 0; i < context.stream_token.size(); ++i) context.stream_token[i] = static_cast<std::byte>(i * 7 + 1);
+  context.outgoing = outgoing;
+  context.incoming = incoming;
+  context.workers = side.workers;
+  context.doorbells = side.doorbells.memory();
+  context.ready_group = side.ready_groups;
+  context.reactor = &side.reactor;
+  context.events = &side;
+  context.send = [&side](std::span<const std::byte> message) {
+    side.messages.emplace_back(message.begin(), message.end());
+  };
+  side.setup = side.transport->begin(context);
+  return {};
+}
+
+Status ConnectedPair::connect() {
+  for (Side& side : sides_) FARO_RETURN_IF_ERROR(side.setup->start());
+  const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kConnectLimit;
+  while (!sides_[0].setup->ready() || !sides_[1].setup->ready()) {
+    if (base::SystemClock::instance().now_ns() > deadline) return {Code::deadline_exceeded, "the pair is not connected"};
+    FARO_RETURN_IF_ERROR(accept_stream());
+    for (int from = 0; from < 2; ++from) {
+      while (!sides_[from].messages.empty()) {
+        const std::vector<std::byte> message = std::move(sides_[from].messages.front());
+        sides_[from].messages.pop_front();
+        FARO_RETURN_IF_ERROR(sides_[1 - from].setup->on_message(message));
+      }
+    }
+    pump();
+    for (Side& side : sides_) FARO_RETURN_IF_ERROR(side.setup->status());
+  }
+  for (Side& side : sides_) {
+    side.link = side.setup->take();
+    if (side.link == nullptr) return side.setup->status();
+    side.setup.reset();
+  }
+  return {};
+}
+
+bool ConnectedPair::pump() {
+  bool worked = false;
+  for (Side& side : sides_) worked |= side.reactor.run_once(0);
+  if (pump_) worked |= pump_();
+  return worked;
+}
+
+void ConnectedPair::run_network_threads() {
+  for (Side& side : sides_) {
+    side.thread = std::thread([this, &side] {
+      while (!stopping_.load()) side.reactor.run_once(1000);
+    });
+  }
+}
+
+void ConnectedPair::stop_network_threads() {
+  stopping_.store(true);
+  for (Side& side : sides_) {
+    if (!side.thread.joinable()) continue;
+    side.reactor.defer({});
+    side.thread.join();
+  }
+}
+
+void ConnectedPair::drop(int side) { sides_[side].link.reset(); }
+
+Status ConnectedPair::failure(int side) {
+  const std::lock_guard lock(sides_[side].mutex);
+  return sides_[side].failure;
+}
+
+}  // namespace faro::test

@@ -1,0 +1,79 @@
+// ConnectedPair: both ends of a link, set up through the transport interface as a session would do it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "contract/transport_pair.h"
+#include "support/test_reactor.h"
+#include "transport/shm/node_doorbells.h"
+
+namespace faro::test {
+
+class ConnectedPair final : public TransportPair {
+ public:
+  /// How the two sides get their transports (which may be one and the same).
+  struct Parts {
+    std::shared_ptr<transport::Transport> transports[2];
+    std::function<bool()> pump;  // progress other than by descriptors; may be empty
+  };
+
+  /// Errors: the first one of either side's setup; deadline_exceeded.
+  static Result<std::unique_ptr<TransportPair>> open(const PairShape& shape, Parts parts);
+  ~ConnectedPair() override;
+
+  transport::DataLink& link(int side) override { return *sides_[side].link; }
+  ring::ReadySet& ready_set(int side, uint32_t worker) override { return *sides_[side].ready_sets[worker]; }
+  ring::DoorbellLine& doorbell(int side, uint32_t worker) override { return sides_[side].doorbells.line(worker); }
+  uint32_t first_ready(int side, uint32_t worker) override {
+    return sides_[side].ready_groups[worker] * ring::ReadySet::kRingsPerGroup;
+  }
+  bool pump() override;
+  void run_network_threads() override;
+  void drop(int side) override;
+  int failures(int side) override { return sides_[side].failures.load(); }
+  Status failure(int side) override;
+
+ private:
+  struct Side final : transport::LinkEvents {
+    void on_link_failed(const Status& cause) override;
+
+    TestReactor reactor;
+    std::shared_ptr<transport::Transport> transport;
+    std::vector<std::unique_ptr<ring::ReadySet>> ready_sets;
+    transport::shm::NodeDoorbells doorbells;
+    std::vector<transport::WorkerEnd> workers;
+    std::vector<uint32_t> ready_groups;
+    std::deque<std::vector<std::byte>> messages;  // setup messages to the other side
+    transport::LinkContext context;
+    std::unique_ptr<transport::LinkSetup> setup;
+    std::unique_ptr<transport::DataLink> link;
+    std::thread thread;
+    std::atomic<int> failures{0};
+    std::mutex mutex;
+    Status failure;
+  };
+
+  ConnectedPair() = default;
+  Status listen();
+  Status accept_stream();
+  Status prepare(int side, const PairShape& shape);
+  Status connect();
+  void stop_network_threads();
+
+  base::UniqueFd listener_;
+  base::UniqueFd stream_;  // accepted, its preamble not read yet
+  std::string address_;
+  std::function<bool()> pump_;
+  Side sides_[2];
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace faro::test

@@ -1,0 +1,21 @@
+// Shared memory in the contract suite.
+#include "contract/connected_pair.h"
+#include "contract/transport_pair.h"
+#include "transport/shm/shm_transport.h"
+
+namespace faro::test {
+namespace {
+
+[[maybe_unused]] const bool added = add_transport({
+    .name = "shm",
+    .open =
+        [](const PairShape& shape) {
+          const auto transport = std::make_shared<transport::shm::ShmTransport>();
+          return ConnectedPair::open(shape, {.transports = {transport, transport}, .pump = {}});
+        },
+    .no_threads_because = {},
+    .no_loss_because = "a process that vanishes is noticed by the control connection, not by shared memory",
+});
+
+}  // namespace
+}  // namespace faro::test

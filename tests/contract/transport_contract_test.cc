@@ -1,0 +1,636 @@
+// What every transport promises (transport/transport.h), the same cases over each of them.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "contract/frames.h"
+#include "contract/transport_pair.h"
+#include "ring/doorbell.h"
+
+namespace faro::test {
+
+static std::vector<TransportUnderTest>& registry() {
+  static std::vector<TransportUnderTest> transports;
+  return transports;
+}
+bool add_transport(TransportUnderTest transport) {
+  registry().push_back(std::move(transport));
+  return true;
+}
+const std::vector<TransportUnderTest>& transports_under_test() { return registry(); }
+
+namespace {
+
+using ring::Next;
+using transport::FrameView;
+using transport::Incoming;
+using transport::Outgoing;
+
+// Nothing here takes as long unless it hangs.
+constexpr base::Nanoseconds kLimit = 30'000'000'000;
+
+#if defined(FARO_SANITIZE_THREAD) || defined(FARO_SANITIZE_ADDRESS)
+constexpr uint64_t kManyFrames = 20'000;
+#else
+constexpr uint64_t kManyFrames = 100'000;
+#endif
+
+class TransportContract : public testing::TestWithParam<TransportUnderTest> {
+ protected:
+  void open(const PairShape& shape) {
+    shape_ = shape;
+    Result<std::unique_ptr<TransportPair>> opened = GetParam().open(shape);
+    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    pair_ = std::move(*opened);
+  }
+  void TearDown() override {
+    if (pair_ == nullptr || failure_expected_) return;
+    for (int side = 0; side < 2; ++side) {
+      EXPECT_EQ(pair_->failures(side), 0) << "side " << side << ": " << pair_->failure(side).to_string();
+    }
+  }
+
+  Outgoing& outgoing(uint32_t ring = 0) { return pair_->link(0).outgoing(ring); }
+  Incoming& incoming(uint32_t ring = 0) { return pair_->link(1).incoming(ring); }
+
+  /// Lets network work go on until `done`; false if that does not come about.
+  template <typename Done>
+  bool pump_until(Done&& done) {
+    const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kLimit;
+    while (!done()) {
+      if (!pair_->pump()) {
+        if (base::SystemClock::instance().now_ns() > deadline) return false;
+        std::this_thread::yield();
+      }
+    }
+    return true;
+  }
+
+  /// The next frame of a ring, once it is there.
+  Next receive(Incoming& from, FrameView& view) {
+    Next next = Next::nothing;
+    pump_until([&] { return (next = from.next(view)) != Next::nothing; });
+    return next;
+  }
+
+  /// Lets network work go on until nothing more happens for a while.
+  void settle() {
+    for (int idle = 0; idle < 50;) {
+      if (pair_->pump()) {
+        idle = 0;
+      } else {
+        ++idle;
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  /// Fills ring 0 with frames of `sequence`; returns their number.
+  uint64_t fill(FrameSequence& sequence) {
+    const uint64_t before = sequence.count();
+    while (sequence.try_send(outgoing())) {
+    }
+    outgoing().post();
+    return sequence.count() - before;
+  }
+
+  /// Receives so many frames of ring 0 and checks them; their tokens.
+  std::vector<uint32_t> take(FrameSequence& sequence, uint64_t count) {
+    std::vector<uint32_t> tokens;
+    for (uint64_t i = 0; i < count; ++i) {
+      FrameView view;
+      const Next next = receive(incoming(), view);
+      EXPECT_EQ(next, Next::frame) << "frame " << i << " of " << count;
+      if (next != Next::frame) break;
+      EXPECT_EQ(sequence.check(view), "");
+      tokens.push_back(view.token);
+    }
+    return tokens;
+  }
+
+  PairShape shape_;
+  std::unique_ptr<TransportPair> pair_;
+  bool failure_expected_ = false;
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, TransportContract, testing::ValuesIn(transports_under_test()),
+                         [](const auto& instance) { return instance.param.name; });
+
+constexpr uint32_t kRing = 4096;
+const PairShape kOneRing = PairShape::symmetric(1, 1, kRing);
+
+TEST_P(TransportContract, a_new_link_has_nothing_to_read_and_a_whole_ring_to_write) {
+  open(kOneRing);
+  FrameView view;
+  EXPECT_EQ(incoming().next(view), Next::nothing);
+  EXPECT_EQ(incoming().unreleased_bytes(), 0u);
+  EXPECT_EQ(outgoing().pending_bytes(), 0u);
+  EXPECT_EQ(outgoing().frame_limit(), kRing / 4);
+  EXPECT_GE(outgoing().claim(kRing / 4, kRing / 4).bytes, kRing / 4);
+  EXPECT_EQ(pair_->link(0).capabilities().name, GetParam().name);
+}
+
+TEST_P(TransportContract, a_frame_arrives_only_when_it_is_posted) {
+  open(kOneRing);
+  FrameSequence sent(1, kRing / 4);
+  FrameSequence received(1, kRing / 4);
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  EXPECT_GT(outgoing().pending_bytes(), 0u);
+  settle();
+  FrameView view;
+  EXPECT_EQ(incoming().next(view), Next::nothing);
+  outgoing().post();
+  EXPECT_EQ(outgoing().pending_bytes(), 0u);
+  for (const uint32_t token : take(received, 1)) incoming().release(token);
+}
+
+TEST_P(TransportContract, frames_of_every_size_arrive_whole_and_in_order) {
+  open(kOneRing);
+  FrameSequence sent(2, kRing / 4);
+  FrameSequence received(2, kRing / 4);
+  for (uint32_t length = FrameSequence::kLeast; length <= kRing / 4; ++length) {
+    sent.set_length(length);
+    received.set_length(length);
+    // The claim may have to wait for the read position of an earlier frame.
+    ASSERT_TRUE(pump_until([&] { return sent.try_send(outgoing()); })) << "length " << length;
+    outgoing().post();
+    for (const uint32_t token : take(received, 1)) incoming().release(token);
+    ASSERT_EQ(received.count(), sent.count()) << "length " << length;
+  }
+}
+
+TEST_P(TransportContract, frames_wrap_around_the_end_of_the_ring_with_pads) {
+  open(kOneRing);
+  FrameSequence sent(3, kRing / 4);
+  FrameSequence received(3, kRing / 4);
+  // 960 bytes do not divide 4096: each round ends at another offset.
+  sent.set_length(960 - 7);
+  received.set_length(960 - 7);
+  for (int round = 0; round < 200; ++round) {
+    uint64_t count = 0;
+    ASSERT_TRUE(pump_until([&] { return (count += fill(sent)) > 0; })) << "round " << round;
+    for (const uint32_t token : take(received, count)) incoming().release(token);
+    ASSERT_EQ(received.count(), sent.count());
+  }
+}
+
+TEST_P(TransportContract, a_full_ring_takes_no_frame_until_the_receiver_releases) {
+  open(kOneRing);
+  FrameSequence sent(4, kRing / 4);
+  FrameSequence received(4, kRing / 4);
+  sent.set_length(kRing / 4);
+  received.set_length(kRing / 4);
+  ASSERT_EQ(fill(sent), 4u);
+  EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u);
+  const std::vector<uint32_t> tokens = take(received, 4);
+  EXPECT_EQ(incoming().unreleased_bytes(), kRing);
+  settle();
+  EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u) << "taken, but not released";
+  for (const uint32_t token : tokens) incoming().release(token);
+  EXPECT_TRUE(pump_until([&] { return outgoing().claim(kRing / 4, kRing / 4).bytes != 0; }));
+}
+
+TEST_P(TransportContract, space_comes_back_in_order_whatever_the_order_of_release) {
+  open(kOneRing);
+  FrameSequence sent(5, kRing / 4);
+  FrameSequence received(5, kRing / 4);
+  sent.set_length(kRing / 4);
+  received.set_length(kRing / 4);
+  ASSERT_EQ(fill(sent), 4u);
+  const std::vector<uint32_t> tokens = take(received, 4);
+  ASSERT_EQ(tokens.size(), 4u);
+  for (const int last : {3, 1, 2}) {
+    incoming().release(tokens[static_cast<size_t>(last)]);
+    incoming().flush_releases();
+    settle();
+    EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u) << "the first frame is still held";
+  }
+  incoming().release(tokens[0]);
+  ASSERT_TRUE(pump_until([&] { return outgoing().claim(kRing / 4, kRing / 4).bytes != 0; }));
+  EXPECT_EQ(fill(sent), 4u);
+  for (const uint32_t token : take(received, 4)) incoming().release(token);
+}
+
+TEST_P(TransportContract, flushing_tells_of_every_release_however_small) {
+  open(kOneRing);
+  FrameSequence sent(6, 64);
+  FrameSequence received(6, 64);
+  sent.set_length(64);
+  received.set_length(64);
+  ASSERT_EQ(fill(sent), kRing / 64);
+  const std::vector<uint32_t> tokens = take(received, kRing / 64);
+  ASSERT_EQ(tokens.size(), kRing / 64);
+  incoming().release(tokens[0]);
+  incoming().flush_releases();
+  ASSERT_TRUE(pump_until([&] { return outgoing().claim(64, 64).bytes != 0; }));
+  EXPECT_EQ(fill(sent), 1u);
+  for (uint32_t i = 1; i < tokens.size(); ++i) incoming().release(tokens[i]);
+  for (const uint32_t token : take(received, 1)) incoming().release(token);
+}
+
+TEST_P(TransportContract, read_positions_are_told_a_quarter_ring_at_a_time) {
+  open(kOneRing);
+  FrameSequence sent(7, 64);
+  FrameSequence received(7, 64);
+  sent.set_length(64);
+  received.set_length(64);
+  ASSERT_EQ(fill(sent), kRing / 64);
+  for (const uint32_t token : take(received, kRing / 64)) incoming().release(token);
+  EXPECT_EQ(incoming().counters().read_notifications.load(), 4u);
+}
+
+TEST_P(TransportContract, a_ring_without_frames_left_tells_its_read_position_at_once) {
+  open(kOneRing);
+  FrameSequence sent(8, 64);
+  FrameSequence received(8, 64);
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  for (const uint32_t token : take(received, 1)) incoming().release(token);
+  EXPECT_EQ(incoming().counters().read_notifications.load(), 1u);
+  incoming().flush_releases();
+  EXPECT_EQ(incoming().counters().read_notifications.load(), 1u) << "nothing new to tell";
+}
+
+TEST_P(TransportContract, more_unreleased_frames_than_are_tracked_wait_in_the_ring) {
+  open(PairShape::symmetric(1, 1, 16384));
+  FrameSequence sent(9, 64);
+  FrameSequence received(9, 64);
+  sent.set_length(64);
+  received.set_length(64);
+  const uint64_t count = fill(sent);
+  ASSERT_EQ(count, 256u);
+  const std::vector<uint32_t> tokens = take(received, ring::Consumer::kTracked);
+  FrameView view;
+  EXPECT_EQ(incoming().next(view), Next::full);
+  for (const uint32_t token : tokens) incoming().release(token);
+  for (uint64_t left = count - tokens.size(); left > 0; --left) {
+    for (const uint32_t token : take(received, 1)) incoming().release(token);
+  }
+  EXPECT_EQ(incoming().next(view), Next::nothing);
+}
+
+TEST_P(TransportContract, many_rings_in_both_directions_do_not_mix) {
+  // More rings per worker than a ready word has bits; workers differ.
+  const ring::Layout forth{3, 2, 30, kRing};
+  const ring::Layout back{2, 3, 30, kRing};
+  open({forth, back});
+  struct Lane {
+    Outgoing* out;
+    Incoming* in;
+    FrameSequence sent;
+    FrameSequence received;
+  };
+  std::vector<Lane> lanes;
+  for (int from = 0; from < 2; ++from) {
+    for (uint32_t r = 0; r < forth.ring_count(); ++r) {
+      const uint64_t seed = static_cast<uint64_t>(from) * 1000 + r;
+      lanes.push_back({&pair_->link(from).outgoing(r), &pair_->link(1 - from).incoming(r), FrameSequence(seed, kRing / 4),
+                       FrameSequence(seed, kRing / 4)});
+    }
+  }
+  constexpr uint64_t kFramesPerRing = 50;
+  uint64_t chance = 1;
+  const auto all_received = [&] {
+    bool all = true;
+    for (Lane& lane : lanes) {
+      chance = mix(chance);
+      if (lane.sent.count() < kFramesPerRing && chance % 3 != 0) lane.sent.try_send(*lane.out);
+      if (chance % 5 != 0) lane.out->post();
+      FrameView view;
+      if (lane.in->next(view) == Next::frame) {
+        EXPECT_EQ(lane.received.check(view), "");
+        lane.in->release(view.token);
+      }
+      all &= lane.received.count() == kFramesPerRing;
+    }
+    return all;
+  };
+  EXPECT_TRUE(pump_until(all_received));
+}
+
+TEST_P(TransportContract, a_transfer_marks_its_ring_and_only_that_in_its_receivers_ready_set) {
+  const ring::Layout forth{2, 3, 2, kRing};
+  const ring::Layout back{3, 2, 2, kRing};
+  open({forth, back});
+  for (uint32_t r = 0; r < forth.ring_count(); ++r) {
+    FrameSequence sent(r, 64);
+    ASSERT_TRUE(sent.try_send(outgoing(r)));
+    outgoing(r).post();
+    const uint32_t worker = forth.receiver_of(r);
+    ASSERT_TRUE(pump_until([&] { return pair_->ready_set(1, worker).any(); })) << "ring " << r;
+    std::vector<uint32_t> marked;
+    for (uint32_t w = 0; w < forth.receiver_workers; ++w) {
+      pair_->ready_set(1, w).take([&](uint32_t number) {
+        EXPECT_EQ(w, worker);
+        marked.push_back(number - pair_->first_ready(1, w));
+      });
+    }
+    EXPECT_EQ(marked, std::vector<uint32_t>{forth.index_at_receiver(r)}) << "ring " << r;
+  }
+}
+
+TEST_P(TransportContract, a_sleeping_receiver_is_woken_by_frames) {
+  open(kOneRing);
+  ring::Doorbell doorbell(&pair_->doorbell(1, 0));
+  doorbell.arm();
+  settle();
+  EXPECT_EQ(doorbell.line().sleeping.load(), 1u) << "woken by nothing";
+  FrameSequence sent(10, 64);
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  EXPECT_TRUE(pump_until([&] { return doorbell.line().sleeping.load() == 0; }));
+  EXPECT_TRUE(pair_->ready_set(1, 0).any()) << "woken before it could see why";
+}
+
+TEST_P(TransportContract, a_sender_that_sleeps_for_space_is_woken_by_read_positions) {
+  open(kOneRing);
+  FrameSequence sent(11, kRing / 4);
+  FrameSequence received(11, kRing / 4);
+  sent.set_length(kRing / 4);
+  received.set_length(kRing / 4);
+  ASSERT_EQ(fill(sent), 4u);
+  const std::vector<uint32_t> tokens = take(received, 4);
+  ring::Doorbell doorbell(&pair_->doorbell(0, 0));
+  doorbell.arm();
+  EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u);  // looks once more
+  for (const uint32_t token : tokens) incoming().release(token);
+  incoming().flush_releases();
+  EXPECT_TRUE(pump_until([&] { return doorbell.line().sleeping.load() == 0; }));
+  EXPECT_NE(outgoing().claim(64, 64).bytes, 0u) << "woken before it could see why";
+}
+
+TEST_P(TransportContract, counters_count_what_happened) {
+  open(kOneRing);
+  FrameSequence sent(12, 64);
+  FrameSequence received(12, 64);
+  sent.set_length(100);
+  received.set_length(100);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  outgoing().post();  // nothing to start
+  for (const uint32_t token : take(received, 3)) incoming().release(token);
+  EXPECT_EQ(outgoing().counters().frames.load(), 3u);
+  EXPECT_EQ(outgoing().counters().bytes.load(), 3u * 128);
+  EXPECT_EQ(outgoing().counters().transfers.load(), 1u);
+  EXPECT_EQ(incoming().counters().frames.load(), 3u);
+  EXPECT_EQ(incoming().counters().bytes.load(), 3u * 128);
+}
+
+TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_one_thread) {
+  open(PairShape::symmetric(1, 2, 8192));
+  const uint32_t ring_count = shape_.forth.ring_count();
+  std::vector<FrameSequence> sent;
+  std::vector<FrameSequence> received;
+  std::vector<std::deque<uint32_t>> held(ring_count);
+  for (uint32_t r = 0; r < ring_count; ++r) {
+    sent.emplace_back(r, 2048);
+    received.emplace_back(r, 2048);
+  }
+  const uint64_t per_ring = kManyFrames / ring_count;
+  uint64_t chance = 13;
+  const auto one_round = [&] {
+    bool all = true;
+    for (uint32_t r = 0; r < ring_count; ++r) {
+      chance = mix(chance);
+      for (uint64_t n = chance % 9; n > 0 && sent[r].count() < per_ring; --n) {
+        if (!sent[r].try_send(outgoing(r))) break;
+      }
+      if (chance & 0x100 || sent[r].count() == per_ring) outgoing(r).post();
+      FrameView view;
+      for (uint64_t n = (chance >> 16) % 9; n > 0; --n) {
+        if (incoming(r).next(view) != Next::frame) break;
+        const std::string wrong = received[r].check(view);
+        EXPECT_EQ(wrong, "");
+        if (!wrong.empty()) return true;
+        held[r].push_back(view.token);
+      }
+      // Some newest first, the rest oldest first.
+      while (held[r].size() > (chance >> 24) % 4) {
+        if ((chance >> 32) % 2 == 0) {
+          incoming(r).release(held[r].back());
+          held[r].pop_back();
+        } else {
+          incoming(r).release(held[r].front());
+          held[r].pop_front();
+        }
+        chance = mix(chance);
+      }
+      all &= received[r].count() == per_ring;
+    }
+    return all;
+  };
+  EXPECT_TRUE(pump_until(one_round));
+  for (uint32_t r = 0; r < ring_count; ++r) EXPECT_EQ(received[r].count(), per_ring);
+}
+
+// A worker of the case with threads: sends and receives on all its rings and sleeps when it can do neither.
+class BusyWorker {
+ public:
+  BusyWorker(TransportPair& pair, const PairShape& shape, int side, uint32_t worker, uint64_t frames_per_ring)
+      : pair_(pair), side_(side), worker_(worker), frames_per_ring_(frames_per_ring) {
+    const ring::Layout& out = side == 0 ? shape.forth : shape.back;
+    const ring::Layout& in = side == 0 ? shape.back : shape.forth;
+    for (uint32_t r = 0; r < out.ring_count(); ++r) {
+      if (out.sender_of(r) == worker) sending_.push_back({&pair.link(side).outgoing(r), sequence(side, r, out)});
+    }
+    receiving_.resize(in.rings_of_receiver());
+    for (uint32_t r = 0; r < in.ring_count(); ++r) {
+      if (in.receiver_of(r) != worker) continue;
+      receiving_[in.index_at_receiver(r)] = {&pair.link(side).incoming(r), sequence(1 - side, r, in)};
+    }
+  }
+
+  /// Empty, or what went wrong.
+  std::string run() {
+    ring::Doorbell doorbell(&pair_.doorbell(side_, worker_));
+    while (error_.empty() && !done()) {
+      if (work()) continue;
+      for (Receiving& each : receiving_) each.end->flush_releases();
+      doorbell.arm();
+      if (work()) {
+        doorbell.disarm();
+        continue;
+      }
+      if (done()) break;
+      const base::Nanoseconds before = base::SystemClock::instance().now_ns();
+      doorbell.sleep(kLimit);
+      if (base::SystemClock::instance().now_ns() - before >= kLimit) return "slept for ever: a wake-up was lost";
+    }
+    for (Receiving& each : receiving_) each.end->flush_releases();
+    return error_;
+  }
+
+ private:
+  struct Sending {
+    Outgoing* end = nullptr;
+    FrameSequence sequence{0, 64};
+  };
+  struct Receiving {
+    Incoming* end = nullptr;
+    FrameSequence sequence{0, 64};
+  };
+
+  static FrameSequence sequence(int from_side, uint32_t ring, const ring::Layout& layout) {
+    return FrameSequence(static_cast<uint64_t>(from_side) * 1000 + ring, layout.ring_bytes / 4);
+  }
+  bool done() const {
+    for (const Sending& each : sending_) {
+      if (each.sequence.count() < frames_per_ring_) return false;
+    }
+    for (const Receiving& each : receiving_) {
+      if (each.sequence.count() < frames_per_ring_) return false;
+    }
+    return true;
+  }
+  bool work() {
+    bool worked = false;
+    for (Sending& each : sending_) {
+      while (each.sequence.count() < frames_per_ring_ && each.sequence.try_send(*each.end)) worked = true;
+      each.end->post();
+    }
+    pair_.ready_set(side_, worker_).take([&](uint32_t number) {
+      Receiving& ring = receiving_[number - pair_.first_ready(side_, worker_)];
+      FrameView view;
+      Next next;
+      while ((next = ring.end->next(view)) == Next::frame) {
+        if (error_.empty()) error_ = ring.sequence.check(view);
+        ring.end->release(view.token);
+        worked = true;
+      }
+      if (next == Next::invalid && error_.empty()) error_ = "an invalid frame";
+    });
+    return worked;
+  }
+
+  TransportPair& pair_;
+  const int side_;
+  const uint32_t worker_;
+  const uint64_t frames_per_ring_;
+  std::vector<Sending> sending_;
+  std::vector<Receiving> receiving_;
+  std::string error_;
+};
+
+TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_a_thread_per_worker) {
+  if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
+  const PairShape shape = PairShape::symmetric(3, 2, 8192);
+  open(shape);
+  pair_->run_network_threads();
+  const uint64_t per_ring = kManyFrames / 2 / shape.forth.ring_count();
+  std::vector<std::string> errors(6);
+  std::vector<std::thread> threads;
+  for (int side = 0; side < 2; ++side) {
+    for (uint32_t w = 0; w < 3; ++w) {
+      threads.emplace_back([&, side, w] {
+        errors[static_cast<size_t>(side) * 3 + w] = BusyWorker(*pair_, shape, side, w, per_ring).run();
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+TEST_P(TransportContract, a_large_ring_carries_more_than_a_socket_takes_at_once) {
+  constexpr uint32_t kLarge = 16 << 20;
+  open(PairShape::symmetric(1, 1, kLarge));
+  FrameSequence sent(14, kLarge / 4);
+  FrameSequence received(14, kLarge / 4);
+  sent.set_length(kLarge / 4 - 100);
+  received.set_length(kLarge / 4 - 100);
+  for (int round = 0; round < 3; ++round) {
+    uint64_t count = 0;
+    ASSERT_TRUE(pump_until([&] { return (count += fill(sent)) > 0; }));
+    for (const uint32_t token : take(received, count)) incoming().release(token);
+  }
+  EXPECT_EQ(received.count(), sent.count());
+}
+
+TEST_P(TransportContract, after_stop_every_call_is_harmless) {
+  open(kOneRing);
+  FrameSequence sent(15, 512);
+  FrameSequence received(15, 512);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  const std::vector<uint32_t> tokens = take(received, 2);
+  for (int twice = 0; twice < 2; ++twice) {
+    pair_->link(0).stop();
+    pair_->link(1).stop();
+  }
+  while (sent.try_send(outgoing())) outgoing().post();
+  for (const uint32_t token : tokens) incoming().release(token);
+  FrameView view;
+  while (incoming().next(view) == Next::frame) incoming().release(view.token);
+  incoming().flush_releases();
+  settle();
+  EXPECT_EQ(pair_->failures(0), 0);
+  EXPECT_EQ(pair_->failures(1), 0);
+}
+
+TEST_P(TransportContract, after_stop_nothing_more_arrives) {
+  open(kOneRing);
+  FrameSequence sent(16, 512);
+  pair_->link(0).stop();
+  pair_->link(1).stop();
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  settle();
+  FrameView view;
+  EXPECT_EQ(incoming().next(view), Next::nothing);
+}
+
+TEST_P(TransportContract, a_peer_that_vanishes_fails_the_link_once) {
+  if (!GetParam().no_loss_because.empty()) GTEST_SKIP() << GetParam().no_loss_because;
+  open(kOneRing);
+  failure_expected_ = true;
+  FrameSequence sent(17, 512);
+  FrameSequence received(17, 512);
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  take(received, 1);  // held for ever
+  pair_->drop(1);
+  ASSERT_TRUE(pump_until([&] { return pair_->failures(0) > 0; }));
+  EXPECT_EQ(pair_->failure(0).code(), Code::peer_lost) << pair_->failure(0).to_string();
+  while (sent.try_send(outgoing())) outgoing().post();
+  settle();
+  pair_->link(0).stop();
+  EXPECT_EQ(pair_->failures(0), 1);
+}
+
+struct BadFrame {
+  const char* what;
+  wire::FrameHeader header;  // in a claimed space of 256 bytes, of which 256 are committed
+};
+constexpr BadFrame kBadFrames[] = {
+    {"no frame at all", {}},
+    {"shorter than its header", {.length = 15, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
+    {"beyond what was written", {.length = 257, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
+    {"2^31 bytes", {.length = 1u << 31, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
+    {"2^32 - 1 bytes", {.length = ~0u, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
+    {"an unknown kind", {.length = 256, .kind = static_cast<wire::FrameKind>(99), .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
+    {"unknown flags", {.length = 256, .kind = wire::FrameKind::data, .flags = 1, .slot = 0, .row_count = 1, .reserved = 0}},
+    {"a pad in the middle", {.length = 256, .kind = wire::FrameKind::pad, .flags = 0, .slot = 0, .row_count = 0, .reserved = 0}},
+};
+
+TEST_P(TransportContract, a_peer_that_writes_nonsense_fails_the_link_once_with_protocol_error) {
+  failure_expected_ = true;
+  for (const BadFrame& bad : kBadFrames) {
+    SCOPED_TRACE(bad.what);
+    open(kOneRing);
+    const transport::Claim claim = outgoing().claim(256, 256);
+    ASSERT_GE(claim.bytes, 256u);
+    std::memcpy(claim.data, &bad.header, sizeof bad.header);
+    outgoing().commit(256);
+    outgoing().post();
+    FrameView view;
+    EXPECT_EQ(receive(incoming(), view), Next::invalid);
+    EXPECT_EQ(incoming().next(view), Next::invalid) << "and stays so";
+    EXPECT_EQ(pair_->failures(1), 1);
+    EXPECT_EQ(pair_->failure(1).code(), Code::protocol_error) << pair_->failure(1).to_string();
+  }
+}
+
+}  // namespace
+}  // namespace faro::test
