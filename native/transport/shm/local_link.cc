@@ -12,7 +12,8 @@ uint64_t local_link_bytes(const ring::Layout& rings) { return SegmentLayout(ring
 
 Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   std::span<WorkerEnd> workers,
-                                                  std::span<uint32_t> ready_group) {
+                                                  std::span<uint32_t> ready_group,
+                                                  LinkEvents* events) {
   assert(rings.sender_workers == rings.receiver_workers);
   assert(workers.size() == rings.receiver_workers && ready_group.size() == workers.size());
   Result<std::shared_ptr<Segment>> segment =
@@ -24,6 +25,7 @@ Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
   parts.capabilities.same_host_only = true;
   parts.outgoing = *segment;
   parts.incoming = *segment;
+  parts.events = events;
   for (const WorkerEnd& worker : workers) parts.peer_doorbells.push_back(worker.doorbell);
   add_ready_words(**segment, workers, ready_group);
   return std::unique_ptr<DataLink>(new ShmLink(std::move(parts)));
