@@ -9,6 +9,8 @@
 
 #include "faro/status.h"
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// Unit of a numeric setting.
@@ -80,3 +82,5 @@ class Config {
 };
 
 }  // namespace faro
+
+#pragma GCC visibility pop

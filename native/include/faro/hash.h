@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// A 64-bit finalizer (the mixing step published as "variant 13" of MurmurHash3's finalizer): every
@@ -42,3 +44,5 @@ constexpr uint32_t partition(uint64_t hash, uint32_t receiver_count) noexcept {
 uint64_t hash_bytes(const void* data, size_t bytes) noexcept;
 
 }  // namespace faro
+
+#pragma GCC visibility pop

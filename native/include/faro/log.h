@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// Levels by volume: error (a handful in a life), warning (one line per lost peer or failed query),
@@ -23,3 +25,5 @@ void set_log_sink(LogSink sink);
 void set_log_level(LogLevel level) noexcept;
 
 }  // namespace faro
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// One lane: from one worker to another, its rings added up. A local worker is at one end or at
@@ -57,3 +59,5 @@ struct SessionMetrics {
 };
 
 }  // namespace faro
+
+#pragma GCC visibility pop

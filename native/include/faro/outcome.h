@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// Everything but `failed` is a normal result: never logged, never thrown.
@@ -44,3 +46,5 @@ constexpr const char* outcome_name(Outcome outcome) noexcept {
 }
 
 }  // namespace faro
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// Given out by Session::begin_query on one node (the issuer) and carried by the engine to the
@@ -31,3 +33,5 @@ struct std::hash<faro::QueryId> {
     return static_cast<size_t>((id.counter * 0x9e3779b97f4a7c15ULL) ^ id.incarnation ^ id.issuer);
   }
 };
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 #include "faro/shuffle.h"
 #include "faro/status.h"
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 namespace detail {
@@ -149,3 +151,5 @@ class Session {
 };
 
 }  // namespace faro
+
+#pragma GCC visibility pop

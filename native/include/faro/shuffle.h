@@ -16,6 +16,8 @@
 #include "faro/query.h"
 #include "faro/status.h"
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 class Batch;
@@ -356,3 +358,5 @@ Result<RowSender<Row>> Shuffle::sender() {
 }
 
 }  // namespace faro
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// What went wrong. The numbers are shared with Java (see codes.def) and never change meaning.
@@ -99,3 +101,5 @@ class [[nodiscard]] Result {
   } while (false)
 
 }  // namespace faro
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 namespace ring {
@@ -32,3 +34,5 @@ class Waiter {
 };
 
 }  // namespace faro
+
+#pragma GCC visibility pop
