@@ -209,7 +209,11 @@ class Rounds {
       together_.arrive_and_wait();
       if (!ok()) return;
       const Status status = work->run(query_);
-      if (!status.ok()) fail(status);
+      if (!status.ok()) {
+        fail(status);
+        // The siblings are inside the query, and would wait for this worker's rows.
+        session_.cancel_query(query_, status.message());
+      }
       add(work->totals());
       together_.arrive_and_wait();
       if (!ok()) return;

@@ -1,0 +1,136 @@
+#include "command/config_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "command/build_json.h"
+#include "command/exit_code.h"
+#include "command/setting_flags.h"
+#include "command/text.h"
+
+namespace faro::command {
+namespace {
+
+constexpr size_t kHelpColumns = 96;
+
+struct Flags {
+  SettingFlags settings;
+  bool json = false;
+};
+
+std::string_view unit_text(const SettingInfo& info) {
+  if (!info.numeric) return "text";
+  switch (info.unit) {
+    case Unit::bytes:
+      return "bytes";
+    case Unit::milliseconds:
+      return "ms";
+    case Unit::microseconds:
+      return "µs";
+    case Unit::number:
+      break;
+  }
+  return "number";
+}
+
+std::string limit_text(uint64_t limit, Unit unit) {
+  if (limit == UINT64_MAX) return "∞";
+  return unit == Unit::bytes ? exact_bytes_text(limit) : std::to_string(limit);
+}
+
+std::string value_text(const SettingInfo& info, std::string_view text) {
+  if (!info.numeric) return text.empty() ? "(empty)" : std::string(text);
+  const std::string suffix = info.unit == Unit::milliseconds   ? " ms"
+                             : info.unit == Unit::microseconds ? " µs"
+                                                               : "";
+  if (info.unit != Unit::bytes) return std::string(text) + suffix;
+  return exact_bytes_text(std::stoull(std::string(text)));
+}
+
+std::string range_text(const SettingInfo& info) {
+  if (!info.numeric) return "";
+  return fmt::format("{} … {}", limit_text(info.least, info.unit),
+                     limit_text(info.most, info.unit));
+}
+
+void print_table(const Config& config) {
+  Table table({Table::Align::left, Table::Align::left, Table::Align::left, Table::Align::left,
+               Table::Align::left});
+  table.add({"setting", "value", "default", "range", "from"});
+  for (const SettingInfo& info : Config::table()) {
+    const std::string value = value_text(info, config.get(info.name));
+    const std::string default_value = value_text(info, info.default_value);
+    const std::string source = config.source(info.name);
+    table.add({std::string(info.name), value, value == default_value ? "=" : default_value,
+               range_text(info), source});
+    for (const std::string& line : wrapped(info.help, kHelpColumns)) {
+      table.add_line("    " + line +
+                     (info.cluster_wide && line == wrapped(info.help, kHelpColumns).back()
+                          ? "  [cluster]"
+                          : ""));
+    }
+  }
+  fmt::print(
+      "{}\n[cluster]: all nodes must agree on the value; the handshake compares it.\n"
+      "Sizes are digits with KiB, MiB or GiB. A setting comes from the file (--file, FARO_CONFIG), "
+      "the\n"
+      "environment (ring.bytes is FARO_RING_BYTES) or --set; the later one wins.\n",
+      table.text());
+}
+
+void print_json(const Config& config) {
+  Json settings = Json::array();
+  for (const SettingInfo& info : Config::table()) {
+    Json one;
+    one["name"] = info.name;
+    one["environment"] = info.environment;
+    const auto value = [&info](const std::string& text) -> Json {
+      if (!info.numeric) return text;
+      return std::stoull(text);
+    };
+    one["value"] = value(config.get(info.name));
+    one["default"] = value(std::string(info.default_value));
+    one["unit"] = unit_text(info);
+    if (info.numeric) {
+      one["least"] = info.least;
+      one["most"] = info.most;
+    }
+    one["from"] = config.source(info.name);
+    one["cluster_wide"] = info.cluster_wide;
+    one["help"] = info.help;
+    settings.push_back(std::move(one));
+  }
+  fmt::print("{}\n", Json{{"settings", std::move(settings)}}.dump(2));
+}
+
+int run(const Flags& flags) {
+  Result<Config> config = flags.settings.load();
+  Status status = config.status();
+  if (status.ok()) status = validate_settings(config.value());
+  if (!status.ok()) {
+    fmt::print(stderr, "faro config: {}\n", status.message());
+    return exit_code_of(status.code());
+  }
+  if (flags.json) {
+    print_json(config.value());
+  } else {
+    print_table(config.value());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_config_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "config", "All settings: value, default, range, and where a value is from");
+  auto flags = std::make_shared<Flags>();
+  flags->settings.add_to(*command);
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->footer(kExitCodeHelp);
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace faro::command

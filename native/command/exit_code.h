@@ -1,0 +1,38 @@
+// What the faro command's exit codes mean.
+#pragma once
+
+#include "faro/status.h"
+
+namespace faro::command {
+
+enum ExitCode : int {
+  kExitOk = 0,       ///< done; for checks: everything fits, or works
+  kExitFailed = 1,   ///< a wrong result, a failure while running, or a check that says no
+  kExitUsage = 2,    ///< unknown or conflicting flags or settings
+  kExitMachine = 3,  ///< this machine cannot: a limit, a missing transport, a port in use
+};
+
+/// The text of `--help` about them.
+inline constexpr char kExitCodeHelp[] =
+    "Exit codes: 0 done (checks: fits, works), 1 wrong result, failure or a check that says no,\n"
+    "2 unknown or conflicting flags or settings, 3 this machine cannot (limits, ports, "
+    "transports).";
+
+/// The exit code for an error.
+constexpr ExitCode exit_code_of(Code code) noexcept {
+  switch (code) {
+    case Code::ok:
+      return kExitOk;
+    case Code::invalid_argument:
+    case Code::config_invalid:
+      return kExitUsage;
+    case Code::resource_limit:
+    case Code::address_in_use:
+    case Code::transport_unavailable:
+      return kExitMachine;
+    default:
+      return kExitFailed;
+  }
+}
+
+}  // namespace faro::command

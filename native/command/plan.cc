@@ -1,0 +1,151 @@
+#include "command/plan.h"
+
+#include <algorithm>
+
+#include "faro/shuffle.h"
+#include "ring/doorbell.h"
+#include "ring/layout.h"
+#include "ring/ready_set.h"
+#include "shuffle/inbox.h"
+#include "shuffle/outbox.h"
+#include "transport/shm/shm_datapath.h"
+#include "transport/shm/shm_transport.h"
+#include "transport/tcp/tcp_link.h"
+#include "transport/tcp/tcp_transport.h"
+
+namespace faro::command {
+namespace {
+
+// Of a node: two listening sockets, epoll, eventfd, the doorbells' memfd, the overflow file, and
+// those that are open for a moment while segments are handed over.
+constexpr uint64_t kDescriptorsPerNode = 12;
+// Control connection and data connection (shm: the connection that hands the segments over).
+constexpr uint64_t kDescriptorsPerLink = 2;
+
+uint64_t pure_ring_bytes(const ring::Layout& layout) {
+  return uint64_t{layout.ring_count()} * layout.ring_bytes;
+}
+
+NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t node) {
+  const base::Settings& settings = input.settings;
+  const transport::shm::ShmTransport shm;
+  const transport::tcp::TcpTransport tcp;
+  const auto layout = [&settings](uint32_t from, uint32_t to) {
+    ring::Layout made;
+    made.sender_workers = settings.workers_per_node[from];
+    made.receiver_workers = settings.workers_per_node[to];
+    made.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
+    made.ring_bytes = static_cast<uint32_t>(settings.ring_bytes);
+    return made;
+  };
+
+  NodePlan plan;
+  const uint64_t workers = settings.workers_per_node[node];
+  uint64_t all_workers = 0;
+  uint64_t ready_groups = 0;  // per worker
+  for (uint32_t peer = 0; peer < settings.node_count(); ++peer) {
+    all_workers += settings.workers_per_node[peer];
+    const ring::Layout outgoing = layout(node, peer);
+    const ring::Layout incoming = layout(peer, node);
+    plan.state_bytes += outgoing.ring_count() * sizes.outgoing_lane_ring +
+                        incoming.ring_count() * sizes.incoming_lane_ring;
+    const uint64_t shm_state = outgoing.ring_count() * sizes.shm_outgoing_ring +
+                               incoming.ring_count() * sizes.shm_incoming_ring;
+    if (peer == node) {
+      plan.local_ring_bytes = pure_ring_bytes(outgoing);
+      plan.local_bytes = shm.memory_bytes(outgoing, incoming);
+      plan.state_bytes += shm_state;
+      continue;
+    }
+    plan.outgoing_ring_bytes += pure_ring_bytes(outgoing);
+    plan.incoming_ring_bytes += pure_ring_bytes(incoming);
+    const bool same_host = node / input.nodes_per_host == peer / input.nodes_per_host;
+    if (settings.transport == "shm" || (settings.transport == "auto" && same_host)) {
+      ++plan.shm_links;
+      plan.shm_bytes += shm.memory_bytes(outgoing, incoming);
+      plan.state_bytes += shm_state;
+    } else {
+      ++plan.tcp_links;
+      plan.tcp_bytes += tcp.memory_bytes(outgoing, incoming);
+      plan.state_bytes += outgoing.ring_count() * sizes.tcp_outgoing_ring +
+                          incoming.ring_count() * sizes.tcp_incoming_ring;
+      ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
+                      ring::ReadySet::kRingsPerGroup;
+    }
+  }
+  const uint64_t summaries = (ready_groups + 63) / 64;
+  plan.ready_bytes = workers * (ready_groups + summaries) * sizeof(uint64_t);
+  plan.doorbell_bytes = workers * sizeof(ring::DoorbellLine);
+  plan.shuffle_bytes =
+      settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
+  plan.overflow_memory_bytes = settings.overflow_memory_bytes;
+  plan.overflow_file_bytes = settings.overflow_file_bytes;
+  plan.descriptors =
+      kDescriptorsPerNode + kDescriptorsPerLink * (uint64_t{plan.shm_links} + plan.tcp_links);
+  return plan;
+}
+
+/// a + b, or "without end": budgets may be 2^64-1.
+uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+}  // namespace
+
+StateSizes state_sizes_of_this_build() {
+  StateSizes sizes;
+  sizes.tcp_outgoing_ring = sizeof(transport::tcp::TcpOutgoing);
+  sizes.tcp_incoming_ring = sizeof(transport::tcp::TcpIncoming);
+  sizes.shm_outgoing_ring = sizeof(transport::shm::ShmOutgoing);
+  sizes.shm_incoming_ring = sizeof(transport::shm::ShmIncoming);
+  // A pointer to it stands in the table by ready number as well.
+  sizes.outgoing_lane_ring = sizeof(shuffle::OutLane);
+  sizes.incoming_lane_ring = sizeof(shuffle::InLane) + sizeof(void*);
+  sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::Outbox);
+  sizes.per_sender = sizeof(shuffle::Inbox::Stream);
+  return sizes;
+}
+
+uint32_t ClusterPlan::largest() const noexcept {
+  const auto most = std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+    return a.open_bytes() < b.open_bytes();
+  });
+  return static_cast<uint32_t>(most - nodes.begin());
+}
+
+NodePlan ClusterPlan::sum(uint32_t first, uint32_t count) const noexcept {
+  NodePlan total;
+  for (size_t i = first; i < nodes.size() && i < size_t{first} + count; ++i) {
+    const NodePlan& node = nodes[i];
+    total.outgoing_ring_bytes += node.outgoing_ring_bytes;
+    total.incoming_ring_bytes += node.incoming_ring_bytes;
+    total.local_ring_bytes += node.local_ring_bytes;
+    total.shm_bytes += node.shm_bytes;
+    total.tcp_bytes += node.tcp_bytes;
+    total.local_bytes += node.local_bytes;
+    total.ready_bytes += node.ready_bytes;
+    total.doorbell_bytes += node.doorbell_bytes;
+    total.state_bytes += node.state_bytes;
+    total.shuffle_bytes += node.shuffle_bytes;
+    total.overflow_memory_bytes =
+        saturated(total.overflow_memory_bytes, node.overflow_memory_bytes);
+    total.overflow_file_bytes = saturated(total.overflow_file_bytes, node.overflow_file_bytes);
+    total.shm_links += node.shm_links;
+    total.tcp_links += node.tcp_links;
+    total.descriptors += node.descriptors;
+  }
+  return total;
+}
+
+uint64_t ClusterPlan::link_count() const noexcept {
+  const uint64_t count = nodes.size();
+  return count * (count - 1) / 2;
+}
+
+ClusterPlan make_plan(const PlanInput& input, const StateSizes& sizes) {
+  ClusterPlan plan;
+  for (uint32_t node = 0; node < input.settings.node_count(); ++node) {
+    plan.nodes.push_back(plan_node(input, sizes, node));
+  }
+  return plan;
+}
+
+}  // namespace faro::command

@@ -1,0 +1,373 @@
+#include "command/plan_command.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "command/build_json.h"
+#include "command/exit_code.h"
+#include "command/machine.h"
+#include "command/plan.h"
+#include "command/session_probe.h"
+#include "command/setting_flags.h"
+#include "command/text.h"
+#include "session/limits.h"
+
+namespace faro::command {
+namespace {
+
+constexpr uint32_t kNodeLimit = 4096;
+constexpr size_t kTouchBytes = size_t{64} << 20;
+
+struct Flags {
+  SettingFlags settings;
+  uint32_t nodes = 0;
+  std::string workers;
+  uint32_t per_host = 1;
+  std::string ring;
+  std::string transport;
+  bool json = false;
+};
+
+/// One requirement against one limit.
+struct Verdict {
+  enum class Kind : uint8_t { fits, does_not_fit, note };
+  std::string id;
+  std::string what;
+  uint64_t need = 0;
+  std::optional<uint64_t> have;  ///< nullopt: no limit
+  bool is_bytes = true;
+  Kind kind = Kind::fits;
+  std::string remark;
+};
+
+/// How long connecting may take, and what that was computed from.
+struct ConnectEstimate {
+  double seconds = 0;
+  double per_link_seconds = 0;  ///< measured here with two nodes in this process
+  double bytes_per_second = 0;  ///< fresh memory touched by one thread, measured here
+  std::string why_not;          ///< empty if it could be estimated
+};
+
+Result<PlanInput> read_input(const Flags& flags) {
+  Result<Config> loaded = flags.settings.load();
+  if (!loaded) return loaded.status();
+  Config& config = loaded.value();
+  if (!flags.ring.empty()) {
+    FARO_RETURN_IF_ERROR(set_from_flag(config, "--ring", "ring.bytes", flags.ring));
+    // A plan of rings alone should not fail over a threshold that nobody asked for.
+    if (config.source("transfer.threshold_bytes") == "default" &&
+        config.get_number("transfer.threshold_bytes") > config.get_number("ring.bytes") / 2) {
+      FARO_RETURN_IF_ERROR(
+          config.set("transfer.threshold_bytes", config.get_number("ring.bytes") / 2));
+    }
+  }
+  if (!flags.workers.empty()) {
+    FARO_RETURN_IF_ERROR(set_from_flag(config, "--workers", "cluster.workers", flags.workers));
+  }
+  if (!flags.transport.empty()) {
+    FARO_RETURN_IF_ERROR(set_from_flag(config, "--transport", "transport", flags.transport));
+  }
+  if (flags.nodes > 0) {
+    const std::vector<std::string> nodes(flags.nodes, "node:0");
+    FARO_RETURN_IF_ERROR(
+        config.set("cluster.nodes", fmt::format("{}", fmt::join(nodes, ",")), "--nodes"));
+  } else if (config.get("cluster.nodes").empty()) {
+    return Status(Code::invalid_argument, "--nodes is missing: how many nodes has the cluster?");
+  }
+  Result<base::Settings> settings = base::Settings::resolve(config);
+  if (!settings) return settings.status();
+  PlanInput input;
+  input.settings = std::move(settings).value();
+  input.nodes_per_host = input.settings.transport == "shm"
+                             ? input.settings.node_count()
+                             : std::min(flags.per_host, input.settings.node_count());
+  return input;
+}
+
+std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
+  // The worst machine: it has the largest node.
+  const uint32_t first = plan.largest() / input.nodes_per_host * input.nodes_per_host;
+  const NodePlan machine = plan.sum(first, input.nodes_per_host);
+  const NodePlan& node = plan.nodes[plan.largest()];
+  const session::MachineLimits limits = session::machine_limits();
+  const ProcessLimits process = read_process_limits();
+  const auto known = [](uint64_t limit) -> std::optional<uint64_t> {
+    if (limit == UINT64_MAX) return std::nullopt;
+    return limit;
+  };
+  std::vector<Verdict> verdicts;
+  const auto require = [&verdicts](std::string id, std::string what, uint64_t need,
+                                   std::optional<uint64_t> have, bool is_bytes,
+                                   std::string remedy) {
+    Verdict one{std::move(id), std::move(what), need, have, is_bytes, Verdict::Kind::fits, ""};
+    if (have && need > *have) {
+      one.kind = Verdict::Kind::does_not_fit;
+      one.remark = std::move(remedy);
+    }
+    verdicts.push_back(std::move(one));
+  };
+  const auto note = [&verdicts](std::string id, std::string what, uint64_t need,
+                                std::optional<uint64_t> have, std::string remark) {
+    verdicts.push_back(
+        {std::move(id), std::move(what), need, have, true, Verdict::Kind::note, std::move(remark)});
+  };
+
+  const std::string smaller = "smaller ring.bytes, fewer rings per lane or fewer workers need less";
+  require("memory", "available memory", machine.open_bytes(), known(limits.available_bytes), true,
+          smaller);
+  require("cgroup", "memory control group", machine.open_bytes(), known(limits.cgroup_bytes), true,
+          smaller);
+  require("memory_limit", "memory.limit_bytes (a node)",
+          node.shm_bytes + node.tcp_bytes + node.local_bytes,
+          input.settings.memory_limit_bytes == 0
+              ? std::nullopt
+              : std::optional<uint64_t>(input.settings.memory_limit_bytes),
+          true, "raise the setting, or " + smaller);
+  require("most_memory", "memory with all of overflow.memory", machine.most_bytes(),
+          known(std::min(limits.available_bytes, limits.cgroup_bytes)), true,
+          "lower overflow.memory_bytes or shuffle.limit");
+  const FolderState folder = look_at_folder(input.settings.overflow_folder);
+  require("overflow_folder", fmt::format("space in {}", input.settings.overflow_folder),
+          machine.overflow_file_bytes, folder.writable ? folder.free_bytes : 0, true,
+          folder.writable ? "another overflow.folder, or a lower overflow.file_bytes"
+                          : fmt::format("it cannot be written: {}", folder.why_not));
+  require("open_files", "open files (a node)", node.descriptors, known(limits.descriptors), false,
+          "raise RLIMIT_NOFILE (ulimit -n)");
+  note("memlock", "memlock (a node)", node.outgoing_ring_bytes + node.incoming_ring_bytes,
+       process.memlock_bytes, "only RDMA pins memory; shm and tcp do not");
+  note("dev_shm", "/dev/shm", machine.shm_bytes, process.shm_folder_bytes,
+       "segments are memfds: they count as memory, and not against /dev/shm");
+  return verdicts;
+}
+
+/// Bytes per second at which a thread gets fresh, zeroed memory. 0 if there is none.
+double touch_rate() {
+  const uint64_t start_ns = base::SystemClock::instance().now_ns();
+  void* memory = mmap(nullptr, kTouchBytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  const uint64_t end_ns = base::SystemClock::instance().now_ns();
+  if (memory == MAP_FAILED) return 0;
+  munmap(memory, kTouchBytes);
+  return static_cast<double>(kTouchBytes) / (static_cast<double>(end_ns - start_ns) * 1e-9);
+}
+
+ConnectEstimate estimate_connect(const PlanInput& input, const ClusterPlan& plan) {
+  ConnectEstimate estimate;
+  estimate.bytes_per_second = touch_rate();
+  Config config;
+  const NodePlan& node = plan.nodes[plan.largest()];
+  const char* transport = node.tcp_links > 0 ? "tcp" : "shm";
+  if (const Status status = config.set("transport", transport); !status.ok()) {
+    estimate.why_not = std::string(status.message());
+    return estimate;
+  }
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Result<SessionProbe> probe = probe_session(config, "127.0.0.1");
+    if (!probe) {
+      estimate.why_not = probe.status().to_string();
+      return estimate;
+    }
+    const double seconds = probe.value().connect_seconds;
+    estimate.per_link_seconds =
+        attempt == 0 ? seconds : std::min(estimate.per_link_seconds, seconds);
+  }
+  // Machines work at the same time, the nodes of one share its processors.
+  const double processors = std::max(1u, read_machine().processors);
+  const double share = std::max(1.0, input.nodes_per_host / processors);
+  const double links = std::max<uint32_t>(1, node.shm_links + node.tcp_links);
+  estimate.seconds = share * links * estimate.per_link_seconds;
+  if (estimate.bytes_per_second > 0) {
+    estimate.seconds += share * static_cast<double>(node.open_bytes()) / estimate.bytes_per_second;
+  }
+  return estimate;
+}
+
+bool fits(const std::vector<Verdict>& verdicts) {
+  return std::none_of(verdicts.begin(), verdicts.end(),
+                      [](const Verdict& one) { return one.kind == Verdict::Kind::does_not_fit; });
+}
+
+std::string workers_text(const base::Settings& settings) {
+  const auto& workers = settings.workers_per_node;
+  const bool same = std::all_of(workers.begin(), workers.end(),
+                                [&](uint32_t count) { return count == workers.front(); });
+  return same ? counted(workers.front(), "worker")
+              : fmt::format("{} workers", fmt::join(workers, "+"));
+}
+
+void print_plan(const PlanInput& input, const ClusterPlan& plan,
+                const std::vector<Verdict>& verdicts, const ConnectEstimate& estimate) {
+  const base::Settings& settings = input.settings;
+  const NodePlan& node = plan.nodes[plan.largest()];
+  const NodePlan all = plan.sum(0, settings.node_count());
+  fmt::print("{} × {}, {} per machine; a lane of {} × {}\n\n",
+             counted(settings.node_count(), "node"), workers_text(settings),
+             counted(input.nodes_per_host, "node"), settings.rings_per_lane,
+             exact_bytes_text(settings.ring_bytes));
+
+  using Align = Table::Align;
+  Table memory({Align::left, Align::right, Align::right, Align::left});
+  memory.add({"memory", "per node", "cluster", ""});
+  const auto line = [&](const char* what, uint64_t NodePlan::*member, const char* remark) {
+    memory.add(
+        {std::string("  ") + what, bytes_text(node.*member), bytes_text(all.*member), remark});
+  };
+  line("outgoing rings", &NodePlan::outgoing_ring_bytes, "(m-1)·n²·B, to workers of other nodes");
+  line("incoming rings", &NodePlan::incoming_ring_bytes,
+       "as much; over shm they are the senders' outgoing ones");
+  line("local rings", &NodePlan::local_ring_bytes, "n²·B, between workers of a node");
+  memory.add_line("allocated at open, all of it");
+  if (node.shm_links > 0)
+    line("shm segments", &NodePlan::shm_bytes, "incoming rings, positions, ready words");
+  if (node.tcp_links > 0) line("tcp rings", &NodePlan::tcp_bytes, "outgoing and incoming");
+  line("local rings", &NodePlan::local_bytes, "");
+  line("state of rings and lanes", &NodePlan::state_bytes, "positions, counters, tables");
+  memory.add({"  ready words, doorbells", bytes_text(node.ready_bytes + node.doorbell_bytes),
+              bytes_text(all.ready_bytes + all.doorbell_bytes),
+              "8 bytes per 64 rings, 64 bytes per worker"});
+  memory.add({"  total", bytes_text(node.open_bytes()), bytes_text(all.open_bytes()), ""});
+  memory.add_line("at most, while queries run");
+  memory.add({"  open shuffles", bytes_text(node.shuffle_bytes), bytes_text(all.shuffle_bytes),
+              fmt::format("shuffle.limit = {} at every worker", settings.shuffle_limit)});
+  line("overflow in memory", &NodePlan::overflow_memory_bytes, "overflow.memory_bytes");
+  line("overflow file", &NodePlan::overflow_file_bytes, "overflow.file_bytes, on disk");
+  fmt::print("{}\n", memory.text());
+
+  Table links({Align::left, Align::right, Align::right, Align::left});
+  links.add({"connections", "per node", "cluster", ""});
+  links.add({"  links over shm", grouped(node.shm_links), grouped(all.shm_links / 2), ""});
+  links.add({"  links over tcp", grouped(node.tcp_links), grouped(all.tcp_links / 2), ""});
+  links.add({"  file descriptors", grouped(node.descriptors), "",
+             "about; a control and a data connection per link"});
+  fmt::print("{}\n", links.text());
+
+  if (estimate.why_not.empty()) {
+    fmt::print(
+        "time to connect: about {}\n"
+        "  estimated: links × {} (two nodes connected in this process just now, shared by {} per\n"
+        "  machine) + memory at {}B/s (fresh pages, measured just now)\n\n",
+        seconds_text(estimate.seconds), seconds_text(estimate.per_link_seconds),
+        counted(input.nodes_per_host, "node"), scaled(estimate.bytes_per_second));
+  } else {
+    fmt::print("time to connect: not known, two nodes could not be connected here ({})\n\n",
+               estimate.why_not);
+  }
+
+  Table table({Align::left, Align::right, Align::right, Align::left, Align::left});
+  table.add({fmt::format("on this machine, with {}", counted(input.nodes_per_host, "node")), "need",
+             "have", "", ""});
+  for (const Verdict& one : verdicts) {
+    const auto number = [&one](uint64_t value) {
+      return one.is_bytes ? bytes_text(value) : grouped(value);
+    };
+    const char* verdict = one.kind == Verdict::Kind::fits           ? "fits"
+                          : one.kind == Verdict::Kind::does_not_fit ? "DOES NOT FIT"
+                                                                    : "-";
+    table.add({"  " + one.what, number(one.need), one.have ? number(*one.have) : "no limit",
+               verdict, one.remark});
+  }
+  fmt::print("{}\n{}\n", table.text(),
+             fits(verdicts) ? "It fits on this machine." : "It does not fit on this machine.");
+}
+
+Json node_json(const NodePlan& node) {
+  return {{"outgoing_ring_bytes", node.outgoing_ring_bytes},
+          {"incoming_ring_bytes", node.incoming_ring_bytes},
+          {"local_ring_bytes", node.local_ring_bytes},
+          {"shm_bytes", node.shm_bytes},
+          {"tcp_bytes", node.tcp_bytes},
+          {"local_bytes", node.local_bytes},
+          {"ready_bytes", node.ready_bytes},
+          {"doorbell_bytes", node.doorbell_bytes},
+          {"state_bytes", node.state_bytes},
+          {"open_bytes", node.open_bytes()},
+          {"shuffle_bytes", node.shuffle_bytes},
+          {"overflow_memory_bytes", node.overflow_memory_bytes},
+          {"overflow_file_bytes", node.overflow_file_bytes},
+          {"most_bytes", node.most_bytes()},
+          {"descriptors", node.descriptors}};
+}
+
+void print_json(const PlanInput& input, const ClusterPlan& plan,
+                const std::vector<Verdict>& verdicts, const ConnectEstimate& estimate) {
+  Json json;
+  json["nodes"] = input.settings.node_count();
+  json["workers_per_node"] = input.settings.workers_per_node;
+  json["nodes_per_machine"] = input.nodes_per_host;
+  json["ring_bytes"] = input.settings.ring_bytes;
+  json["rings_per_lane"] = input.settings.rings_per_lane;
+  const NodePlan& node = plan.nodes[plan.largest()];
+  json["node"] = node_json(node);
+  json["node"]["shm_links"] = node.shm_links;
+  json["node"]["tcp_links"] = node.tcp_links;
+  json["cluster"] = node_json(plan.sum(0, input.settings.node_count()));
+  json["cluster"]["links"] = plan.link_count();
+  if (estimate.why_not.empty()) {
+    json["connect"] = {{"seconds", estimate.seconds},
+                       {"per_link_seconds", estimate.per_link_seconds},
+                       {"bytes_per_second", estimate.bytes_per_second}};
+  } else {
+    json["connect"] = {{"error", estimate.why_not}};
+  }
+  json["limits"] = Json::array();
+  for (const Verdict& one : verdicts) {
+    Json limit{{"id", one.id}, {"what", one.what}, {"need", one.need}};
+    limit["have"] = one.have ? Json(*one.have) : Json(nullptr);
+    limit["verdict"] = one.kind == Verdict::Kind::fits           ? "fits"
+                       : one.kind == Verdict::Kind::does_not_fit ? "does_not_fit"
+                                                                 : "note";
+    limit["remark"] = one.remark;
+    json["limits"].push_back(std::move(limit));
+  }
+  json["fits"] = fits(verdicts);
+  fmt::print("{}\n", json.dump(2));
+}
+
+int run(const Flags& flags) {
+  const Result<PlanInput> input = read_input(flags);
+  if (!input) {
+    fmt::print(stderr, "faro plan: {}\n", input.status().message());
+    return exit_code_of(input.status().code());
+  }
+  const ClusterPlan plan = make_plan(input.value(), state_sizes_of_this_build());
+  const std::vector<Verdict> verdicts = judge(input.value(), plan);
+  const ConnectEstimate estimate = estimate_connect(input.value(), plan);
+  (flags.json ? print_json : print_plan)(input.value(), plan, verdicts, estimate);
+  return fits(verdicts) ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "What a cluster of m nodes and n workers takes, against this machine's limits");
+  auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("--nodes", flags->nodes,
+                   "Nodes of the cluster (default: those of cluster.nodes)")
+      ->check(CLI::Range(1u, kNodeLimit));
+  command->add_option("--workers", flags->workers,
+                      "Workers per node: one number, or one per node separated by commas (default: "
+                      "cluster.workers)");
+  command
+      ->add_option("--nodes-per-host", flags->per_host,
+                   "Nodes on one machine; between them auto chooses shm (default 1)")
+      ->check(CLI::Range(1u, kNodeLimit));
+  command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
+      ->type_name("SIZE");
+  command->add_option("--transport", flags->transport, "auto, shm or tcp");
+  flags->settings.add_to(*command);
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->footer(kExitCodeHelp);
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace faro::command

@@ -1,0 +1,55 @@
+// Numbers as people read them, and aligned tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace faro::command {
+
+/// "28.0 MiB", "64 KiB", "512 bytes".
+std::string bytes_text(uint64_t bytes);
+/// A byte count as a setting is written: "64 KiB" if that is exact, else digits.
+std::string exact_bytes_text(uint64_t bytes);
+/// "20,000,000".
+std::string grouped(uint64_t number);
+/// "357 M", "1.25 G", "940 k": three digits and a unit of 1000.
+std::string scaled(double number);
+/// "0.0560 s", "12.3 ms", "850 µs".
+std::string seconds_text(double seconds);
+/// "1 worker", "2 workers".
+std::string counted(uint64_t number, std::string_view noun);
+
+/// Columns of a terminal that UTF-8 text takes (of letters as wide as ASCII ones).
+size_t columns_of(std::string_view text) noexcept;
+
+/// Text broken at spaces into lines of at most so many columns.
+std::vector<std::string> wrapped(std::string_view text, size_t columns);
+
+/// Rows of cells, aligned by column. Threads: a value.
+class Table {
+ public:
+  enum class Align : uint8_t { left, right };
+
+  explicit Table(std::vector<Align> columns) : columns_(std::move(columns)) {}
+
+  /// A row; missing cells are empty.
+  void add(std::vector<std::string> cells);
+  /// A line of its own that does not widen any column.
+  void add_line(std::string line);
+
+  /// All rows, each with its line end; no blanks at line ends.
+  std::string text() const;
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    bool is_line = false;
+  };
+  std::vector<Align> columns_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace faro::command
