@@ -75,6 +75,9 @@ class Network {
                        std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) = 0;
   /// Waits for events at most until `until` and handles them; returns whether there were any.
   virtual bool run_once(base::Nanoseconds until) = 0;
+  /// Whether connections that were destroyed still have bytes under way (a REFUSE, a FAIL). They are given a moment;
+  /// destroying the network cuts them off.
+  virtual bool lingering() const { return false; }
   /// Makes run_once return soon. Threads: any.
   virtual void wake() = 0;
   /// Whether the membership is to run a thread of its own (sockets), or is driven by do_work (simulation).

@@ -1,0 +1,438 @@
+#include "session/cluster_membership.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <csignal>
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+
+namespace faro::session {
+namespace {
+
+constexpr uint64_t kNanosecondsPerMs = 1'000'000;
+
+// Accepted connections that have not finished the handshake.
+constexpr base::Nanoseconds kStrangerTime = 5'000'000'000;
+constexpr size_t kStrangerLimit = 256;
+
+// How the network thread is called in tools; at most 15 characters.
+constexpr const char* kThreadName = "faro-net";
+
+}  // namespace
+
+Result<std::unique_ptr<Membership>> Membership::open(const base::Settings& settings,
+                                                     std::unique_ptr<Network> network,
+                                                     Observer& observer) {
+  auto membership = std::make_unique<ClusterMembership>(settings, std::move(network), observer);
+  FARO_RETURN_IF_ERROR(membership->open());
+  return std::unique_ptr<Membership>(std::move(membership));
+}
+
+ClusterMembership::ClusterMembership(const base::Settings& settings,
+                                     std::unique_ptr<Network> network, Observer& observer)
+    : settings_(settings),
+      self_(static_cast<uint32_t>(settings.node)),
+      observer_(observer),
+      network_(std::move(network)),
+      liveness_(settings.liveness_timeout_ms * kNanosecondsPerMs,
+                network_->reactor().clock().now_ns()) {}
+
+ClusterMembership::~ClusterMembership() {
+  close();
+  // Handlers of the network point here: they go before it.
+  strangers_.clear();
+  dialling_.clear();
+  retired_.clear();
+}
+
+// ----------------------------------------------------------------------------------------------
+// the public calls
+
+transport::DataLink& ClusterMembership::link(uint32_t node) {
+  return node == self_ ? *local_link_ : *links_[node]->data();
+}
+
+uint32_t ClusterMembership::first_ready(uint32_t node, uint32_t local_worker) const {
+  const uint32_t group =
+      node == self_ ? local_ready_groups_[local_worker] : links_[node]->ready_group(local_worker);
+  return group * ring::ReadySet::kRingsPerGroup;
+}
+
+ring::Layout ClusterMembership::layout(uint32_t from, uint32_t to) const {
+  ring::Layout rings;
+  rings.sender_workers = settings_.workers_per_node[from];
+  rings.receiver_workers = settings_.workers_per_node[to];
+  rings.rings_per_lane = static_cast<uint32_t>(settings_.rings_per_lane);
+  rings.ring_bytes = static_cast<uint32_t>(settings_.ring_bytes);
+  return rings;
+}
+
+void ClusterMembership::send(uint32_t node, std::span<const std::byte> message) {
+  assert(node < nodes_.size() && message.size() <= kMessageLimit);
+  network_->reactor().defer(
+      [this, node, bytes = std::vector<std::byte>(message.begin(), message.end())] {
+        if (node == self_) {
+          if (phase_ == Phase::open || phase_ == Phase::opening) observer_.on_message(self_, bytes);
+        } else {
+          links_[node]->send_application(bytes);
+        }
+      });
+}
+
+void ClusterMembership::fail_link(uint32_t node, const Status& cause) {
+  network_->reactor().defer([this, node, cause] {
+    if (phase_ == Phase::open && node != self_) links_[node]->fail(cause);
+  });
+}
+
+bool ClusterMembership::connected(uint32_t node) const {
+  return node == self_ || links_[node]->connected();
+}
+
+void ClusterMembership::close() {
+  if (network_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
+    // From a callback: waiting for this thread would be for ever. The destructor waits.
+    network_->reactor().defer([this] { begin_closing(); });
+    return;
+  }
+  std::lock_guard lock(close_mutex_);
+  if (closed_) return;
+  if (thread_.joinable()) {
+    network_->reactor().defer([this] { begin_closing(); });
+    thread_.join();
+  } else {
+    begin_closing();
+    while (phase_ != Phase::closed) round(closing_deadline_);
+  }
+  closed_ = true;
+}
+
+// ----------------------------------------------------------------------------------------------------------
+// rounds
+
+void ClusterMembership::run() noexcept {
+  // Signals are the engine's business, and a JVM's.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  pthread_setname_np(pthread_self(), kThreadName);
+  network_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  while (phase_ != Phase::closed) {
+    try {
+      round(base::kForever);
+    } catch (const std::exception& error) {
+      // Out of memory, or an observer that throws. Peers must go on hearing from this node, or be
+      // told.
+      base::log(LogLevel::error, "{}: the network thread met an exception: {}", identity_.name,
+                error.what());
+    }
+  }
+}
+
+bool ClusterMembership::round(base::Nanoseconds until) {
+  const bool worked = network_->run_once(std::min(until, next_deadline()));
+  look_at_times();
+  retired_.clear();
+  return worked;
+}
+
+base::Nanoseconds ClusterMembership::next_deadline() const {
+  base::Nanoseconds next = liveness_.next_beat();
+  if (phase_ == Phase::closing) next = std::min(next, closing_deadline_);
+  if (!strangers_.empty()) next = std::min(next, strangers_.front().deadline);
+  for_each_link([&](const Link& link) {
+    if (link.attached() && !link.leaving())
+      next = std::min(next, liveness_.expiry(link.liveness()));
+    if (link.suspended_until()) next = std::min(next, *link.suspended_until());
+    if (phase_ == Phase::opening && link.state() == LinkState::apart && dials(link)) {
+      next = std::min(next, dialling_[link.node()].next);
+    }
+  });
+  return next;
+}
+
+// All connections have been read when this is called.
+void ClusterMembership::look_at_times() {
+  const base::Nanoseconds now = clock().now_ns();
+  liveness_.begin_pass(now);
+  for_each_link([&](Link& link) { check_liveness(link, now); });
+  check_strangers(now);
+  if (liveness_.beat() && (phase_ == Phase::opening || phase_ == Phase::open))
+    observer_.on_tick(now);
+  if (phase_ == Phase::opening) advance_opening(now);
+  if (phase_ == Phase::closing && (all_gone() || now >= closing_deadline_)) finish_closing();
+}
+
+void ClusterMembership::check_liveness(Link& link, base::Nanoseconds now) {
+  link.judge_suspended(now);
+  if (!link.attached() || link.leaving()) return;
+  if (liveness_.silent(link.liveness(), now)) {
+    return link.fail(Status(
+        Code::peer_lost, fmt::format("{} heard nothing from {} for liveness.timeout_ms = {}",
+                                     identity_.name, link.name(), settings_.liveness_timeout_ms)));
+  }
+  if (liveness_.beat()) link.heartbeat();
+}
+
+void ClusterMembership::check_strangers(base::Nanoseconds now) {
+  while (!strangers_.empty() && now >= strangers_.front().deadline) {
+    Handshake& late = *strangers_.front().handshake;
+    const Status cause(Code::deadline_exceeded, fmt::format("no complete handshake within {} s",
+                                                            kStrangerTime / 1'000'000'000));
+    refuse_stranger(late.peer_address(), cause);
+    late.refuse({cause, true, false});
+    retire(late);
+  }
+}
+
+void ClusterMembership::begin_closing() {
+  if (phase_ == Phase::closing || phase_ == Phase::closed) return;
+  phase_ = Phase::closing;
+  closing_deadline_ =
+      base::deadline_after(clock().now_ns(), settings_.close_timeout_ms * kNanosecondsPerMs);
+  const Refusal closing{
+      Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)), true,
+      false};
+  for (Stranger& stranger : strangers_) stranger.handshake->refuse(closing);
+  for (Dialling& dialling : dialling_) {
+    if (dialling.handshake != nullptr) dialling.handshake->refuse(closing);
+  }
+  for_each_link([](Link& link) { link.leave(); });
+}
+
+bool ClusterMembership::all_gone() const {
+  bool gone = true;
+  for_each_link([&](const Link& link) { gone = gone && !link.attached(); });
+  return gone;
+}
+
+void ClusterMembership::finish_closing() {
+  phase_ = Phase::closed;
+  for_each_link([](Link& link) { link.end(); });
+  if (local_link_ != nullptr) local_link_->stop();
+  network_->set_acceptor(nullptr);
+}
+
+// -------------------------------------------------------------------------------------------------------
+// strangers
+
+void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connection) {
+  if (strangers_.size() >= kStrangerLimit) {
+    Handshake& oldest = *strangers_.front().handshake;
+    const Status cause(Code::limit_exceeded,
+                       "too many connections have not finished the handshake");
+    refuse_stranger(oldest.peer_address(), cause);
+    oldest.refuse({cause, true, false});
+    retire(oldest);
+  }
+  Stranger& stranger = strangers_.emplace_back();
+  stranger.deadline = clock().now_ns() + kStrangerTime;
+  stranger.handshake = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
+                                                   std::move(connection), std::nullopt);
+  stranger.handshake->start();
+}
+
+void ClusterMembership::on_data_stream(const StreamToken& token, transport::DataStream stream) {
+  for (const auto& link : links_) {
+    if (link != nullptr && link->takes(token)) return link->on_stream(stream);
+  }
+  ::close(stream.fd);
+  refuse_stranger("somebody",
+                  Status(Code::protocol_error, "a data connection that belongs to no link"));
+}
+
+std::optional<Refusal> ClusterMembership::judge(const wire::Hello& hello, const std::string& from) {
+  const auto refuse = [](std::string text, bool retry) {
+    return Refusal{Status(Code::configuration_mismatch, std::move(text)), retry, false};
+  };
+  if (phase_ == Phase::closing || phase_ == Phase::closed) {
+    return Refusal{
+        Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)),
+        true, false};
+  }
+  const uint32_t number = hello.head.node;
+  const Link& link = *links_[number];
+  if (dials(link)) {
+    return refuse(fmt::format("{} at {} dials {}: a node dials those with lower numbers only",
+                              number, from, identity_.name),
+                  false);
+  }
+  switch (link.state()) {
+    case LinkState::apart:
+      return std::nullopt;
+    case LinkState::admitted:
+      // It gave its first connection up before we noticed.
+      if (link.peer().incarnation == hello.incarnation) return std::nullopt;
+      break;
+    case LinkState::setting_up:
+    case LinkState::up:
+      break;
+    case LinkState::left:
+    case LinkState::lost:
+      return refuse(
+          fmt::format("{} was part of this session and is gone; a session takes no node back",
+                      link.name()),
+          false);
+  }
+  // While the cluster forms it may be a node that was restarted, whose old connection is not
+  // noticed as closed yet: it may try again.
+  return refuse(
+      fmt::format("node number {} is taken: {} has joined with it from {}, now {} wants it too",
+                  number, link.name(), link.peer_address(), from),
+      phase_ == Phase::opening);
+}
+
+void ClusterMembership::on_admitted(Handshake& handshake,
+                                    std::unique_ptr<ControlConnection> connection,
+                                    const wire::Hello& peer) {
+  const auto dialled = dialled_node(handshake);
+  Link& link = *links_[dialled ? *dialled : peer.head.node];
+  if (!dialled) {
+    // Somebody else may have taken the number since HELLO.
+    if (const auto refusal = judge(peer, connection->peer_address())) {
+      connection->send(wire::encode_refuse(
+          {refusal->status.code(), refusal->retry, std::string(refusal->status.message())}));
+      refuse_stranger(connection->peer_address(), refusal->status);
+      retire(handshake);
+      return;
+    }
+  }
+  describe_peer(link, peer);
+  link.admit(std::move(connection), peer, dialled.has_value(),
+             dialled ? settings_.node_addresses[link.node()] : peer.address, clock().now_ns());
+  if (dialled) {
+    Dialling& dialling = dialling_[*dialled];
+    dialling.under_way = false;
+    dialling.pause = dialling.next = 0;
+    dialling.number_taken = 0;
+  }
+  retire(handshake);
+}
+
+void ClusterMembership::on_refused(Handshake& handshake, const Refusal& refusal) {
+  const auto dialled = dialled_node(handshake);
+  if (dialled) {
+    Dialling& dialling = dialling_[*dialled];
+    // "Taken" is final once it has had the time to be an old connection of our own address.
+    constexpr int kNumberTakenLimit = 6;
+    const bool taken = refusal.retry && refusal.status.code() == Code::configuration_mismatch;
+    dialling.number_taken = taken ? dialling.number_taken + 1 : 0;
+    if (!refusal.retry || dialling.number_taken >= kNumberTakenLimit) {
+      fail_open(refusal.status);
+    } else {
+      retry_later(*dialled, refusal.status);
+    }
+  } else {
+    refuse_stranger(handshake.peer_address(), refusal.status);
+    if (refusal.ends_open) fail_open(refusal.status);
+  }
+  retire(handshake);
+}
+
+std::optional<uint32_t> ClusterMembership::dialled_node(const Handshake& handshake) const {
+  for (uint32_t node = 0; node < dialling_.size(); ++node) {
+    if (dialling_[node].handshake.get() == &handshake) return node;
+  }
+  return std::nullopt;
+}
+
+// It may be on the stack: it goes at the end of the round.
+void ClusterMembership::retire(Handshake& handshake) {
+  if (const auto node = dialled_node(handshake)) {
+    retired_.push_back(std::move(dialling_[*node].handshake));
+    return;
+  }
+  const auto found = std::find_if(strangers_.begin(), strangers_.end(), [&](const Stranger& each) {
+    return each.handshake.get() == &handshake;
+  });
+  if (found == strangers_.end()) return;
+  retired_.push_back(std::move(found->handshake));
+  strangers_.erase(found);
+}
+
+void ClusterMembership::refuse_stranger(const std::string& from, const Status& cause) {
+  if (phase_ == Phase::opening)
+    last_stranger_ = Status(cause.code(), fmt::format("{}: {}", from, cause.message()));
+  uint64_t suppressed = 0;
+  if (!limiter_.allows(std::string(cause.message()), clock().now_ns(), suppressed)) return;
+  base::log(LogLevel::warning, "{}: refused a connection from {}: {}{}", identity_.name, from,
+            cause.to_string(),
+            suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));
+}
+
+// -----------------------------------------------------------------------------------------------------------
+// links
+
+void ClusterMembership::on_detached(Link& link, const Status& cause, bool final) {
+  if (phase_ != Phase::opening) return;
+  if (final) {
+    // A limit of the other process is none of ours; disagreement concerns both.
+    const Code code = cause.category() == Category::session ? cause.code() : Code::connect_failed;
+    return fail_open(Status(code, fmt::format("{}: {}", link.name(), cause.message())));
+  }
+  retry_later(link.node(), cause);
+}
+
+void ClusterMembership::on_up(Link&) {}
+
+void ClusterMembership::on_lost(Link& link, const Status& cause) {
+  if (phase_ == Phase::opening) {
+    const bool ours =
+        cause.category() == Category::process || cause.category() == Category::session;
+    return fail_open(Status(ours ? cause.code() : Code::connect_failed,
+                            fmt::format("{} was lost while the cluster was connecting: {}",
+                                        link.name(), cause.message())));
+  }
+  if (phase_ != Phase::open) return;
+  const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
+  const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
+  base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
+  observer_.on_peer_lost(link.node(), lost);
+}
+
+void ClusterMembership::on_left(Link& link) {
+  if (phase_ == Phase::opening) {
+    return fail_open(
+        Status(Code::connect_failed,
+               fmt::format("{} closed its session while the cluster was connecting", link.name())));
+  }
+  if (phase_ != Phase::open) return;
+  base::log(LogLevel::debug, "{}: {} has closed its session", identity_.name, link.name());
+  observer_.on_peer_left(link.node());
+}
+
+void ClusterMembership::on_application(Link& link, std::span<const std::byte> payload) {
+  observer_.on_message(link.node(), payload);
+}
+
+void ClusterMembership::on_link_failed(const Status& cause) {
+  // Of the local link: somebody in this process has overwritten its rings.
+  network_->reactor().defer([this, cause] {
+    if (phase_ != Phase::open) return;
+    const Status lost(Code::internal_error, fmt::format("{}: its own rings are broken: {}",
+                                                        identity_.name, cause.message()));
+    base::log(LogLevel::error, "{}", lost.message());
+    local_link_->stop();
+    observer_.on_peer_lost(self_, lost);
+  });
+}
+
+void ClusterMembership::describe_peer(Link& link, const wire::Hello& peer) {
+  Node& node = nodes_[link.node()];
+  node.incarnation = peer.incarnation;
+  const std::string& configured = settings_.node_addresses[link.node()];
+  const bool any_port =
+      configured.size() > 2 && configured.compare(configured.size() - 2, 2, ":0") == 0;
+  if (any_port && !peer.address.empty()) {
+    node.name = fmt::format("node {} ({})", node.number, peer.address);
+    link.rename(node.name);
+  }
+}
+
+}  // namespace faro::session

@@ -1,0 +1,194 @@
+// ClusterMembership: the Membership of a static cluster. All nodes are known, all links come up at
+// once or open fails.
+//
+// Everything here happens in rounds: wait for events, let them reach the links, then look at times.
+// The thread that opens the membership runs the rounds until all links are up, then the network
+// thread does (or, in the simulation, whoever calls do_work).
+//
+//   1. every link is dialled (the node with the higher number dials the lower one, with retries)
+//   and admitted:
+//      handshake.h. Nothing is allocated; whatever breaks is tried again until connect.timeout_ms.
+//   2. when all links of this node are admitted, its need is known: checked against the limits,
+//   then allocated.
+//   3. every link is set up by its transport: link.h. From here on a loss ends open, on every node.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "session/handshake.h"
+#include "session/link.h"
+#include "session/liveness.h"
+#include "session/log_limiter.h"
+#include "session/membership.h"
+#include "session/network.h"
+#include "transport/shm/node_doorbells.h"
+
+namespace faro::session {
+
+/// Threads: as membership.h says; everything private is the network thread's, or before that the
+/// opening thread's.
+class ClusterMembership final : public Membership,
+                                private Network::Acceptor,
+                                private Handshake::Owner,
+                                private Link::Owner,
+                                private transport::LinkEvents {
+ public:
+  ClusterMembership(const base::Settings& settings, std::unique_ptr<Network> network,
+                    Observer& observer);
+  ~ClusterMembership() override;
+
+  /// What Membership::open does, once.
+  Status open();
+
+  const base::Settings& settings() const override { return settings_; }
+  const base::Clock& clock() const override { return network_->reactor().clock(); }
+  uint32_t node() const override { return self_; }
+  const std::vector<Node>& nodes() const override { return nodes_; }
+  uint32_t worker_count() const override { return worker_count_; }
+  transport::DataLink& link(uint32_t node) override;
+  uint32_t first_ready(uint32_t node, uint32_t local_worker) const override;
+  ring::ReadySet& ready_set(uint32_t local_worker) override { return *ready_sets_[local_worker]; }
+  ring::DoorbellLine& doorbell(uint32_t local_worker) override {
+    return doorbells_.line(local_worker);
+  }
+  ring::Layout outgoing_layout(uint32_t node) const override { return layout(self_, node); }
+  ring::Layout incoming_layout(uint32_t node) const override { return layout(node, self_); }
+  void send(uint32_t node, std::span<const std::byte> message) override;
+  void fail_link(uint32_t node, const Status& cause) override;
+  bool connected(uint32_t node) const override;
+  void close() override;
+  bool do_work() override { return round(clock().now_ns()); }
+
+ private:
+  // What belongs to a link while it is apart and has to be dialled.
+  struct Dialling {
+    bool under_way = false;
+    uint64_t attempt = 0;  // tells the answer to an attempt that was given up
+    std::unique_ptr<Handshake> handshake;
+    base::Nanoseconds next = 0;   // when to dial, or to give the attempt up
+    base::Nanoseconds pause = 0;  // before the next attempt
+    int number_taken = 0;         // refusals in a row
+    Status last;                  // why the link is apart
+  };
+  struct Stranger {
+    std::unique_ptr<Handshake> handshake;
+    base::Nanoseconds deadline = 0;
+  };
+  enum class Phase { opening, open, closing, closed };
+
+  // Opening: cluster_opening.cc.
+  Status prepare();
+  void make_nodes();
+  void make_identity();
+  Status make_transports();
+  Status check_dialled_addresses() const;
+  void make_links();
+  void advance_opening(base::Nanoseconds now);
+  bool dials(const Link& link) const { return link.node() < self_; }
+  void dial(Link& link, base::Nanoseconds now);
+  void on_dialled(uint32_t node, uint64_t attempt,
+                  Result<std::unique_ptr<ControlConnection>> connection);
+  void retry_later(uint32_t node, const Status& cause);
+  bool all_links(bool (*holds)(LinkState)) const;
+  void fail_open(const Status& status);
+  Status missing() const;
+  void end_opening(const Status& status);
+
+  // What the links need: cluster_resources.cc.
+  Status check_least_need() const;
+  uint64_t fixed_memory_bytes() const;
+  Status check_need(uint64_t memory_bytes) const;
+  Result<transport::Transport*> choose_transport(const Link& link) const;
+  const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
+  transport::Transport* find_transport(std::string_view name) const;
+  Status allocate();
+  void set_up_links();
+  void log_opened(base::Nanoseconds since) const;
+
+  // Rounds.
+  bool round(base::Nanoseconds until);
+  base::Nanoseconds next_deadline() const;
+  void look_at_times();
+  void check_liveness(Link& link, base::Nanoseconds now);
+  void check_strangers(base::Nanoseconds now);
+  void run() noexcept;
+  void begin_closing();
+  void finish_closing();
+  bool all_gone() const;
+
+  // Network::Acceptor
+  void on_connection(std::unique_ptr<ControlConnection> connection) override;
+  void on_data_stream(const StreamToken& token, transport::DataStream stream) override;
+  // Handshake::Owner
+  std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) override;
+  void on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
+                   const wire::Hello& peer) override;
+  void on_refused(Handshake& handshake, const Refusal& refusal) override;
+  // Link::Owner
+  void on_detached(Link& link, const Status& cause, bool final) override;
+  void on_up(Link& link) override;
+  void on_lost(Link& link, const Status& cause) override;
+  void on_left(Link& link) override;
+  void on_application(Link& link, std::span<const std::byte> payload) override;
+  // LinkEvents of the local link
+  void on_link_failed(const Status& cause) override;
+
+  std::optional<uint32_t> dialled_node(const Handshake& handshake) const;
+  void retire(Handshake& handshake);
+  void refuse_stranger(const std::string& from, const Status& cause);
+  void describe_peer(Link& link, const wire::Hello& peer);
+  ring::Layout layout(uint32_t from, uint32_t to) const;
+  template <typename Visit>
+  void for_each_link(Visit&& visit) const {
+    for (const auto& link : links_) {
+      if (link != nullptr) visit(*link);
+    }
+  }
+
+  // Constant after open.
+  const base::Settings settings_;
+  const uint32_t self_;
+  Observer& observer_;
+  uint32_t worker_count_ = 0;
+  std::vector<Node> nodes_;
+  LocalIdentity identity_;
+
+  // Destroyed last to first: links use all that stands before them.
+  const std::unique_ptr<Network> network_;
+  std::vector<std::unique_ptr<transport::Transport>> transports_;  // preferred first
+  transport::shm::NodeDoorbells doorbells_;
+  std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;
+  std::vector<transport::WorkerEnd> workers_;
+  std::vector<uint32_t> local_ready_groups_;
+  std::unique_ptr<transport::DataLink> local_link_;
+  std::vector<std::unique_ptr<Link>> links_;  // by node; null for this one
+
+  // Network thread.
+  std::vector<Dialling> dialling_;                   // by node
+  std::list<Stranger> strangers_;                    // accepted, and not yet known
+  std::vector<std::unique_ptr<Handshake>> retired_;  // destroyed at the end of the round
+  Liveness liveness_;
+  LogLimiter limiter_;
+  Phase phase_ = Phase::opening;
+  bool allocated_ = false;
+  Status fatal_;          // why open has failed
+  Status last_stranger_;  // who was refused last while opening: often the missing node
+  uint64_t memory_bytes_ = 0;
+  base::Nanoseconds closing_deadline_ = base::kForever;
+
+  // Shared.
+  std::mutex close_mutex_;
+  bool closed_ = false;  // guarded by close_mutex_
+  std::thread thread_;   // opening thread, then guarded by close_mutex_
+  std::atomic<std::thread::id>
+      network_thread_{};  // relaxed: only ever compared with the caller's own id
+};
+
+}  // namespace faro::session

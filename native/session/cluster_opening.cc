@@ -1,0 +1,278 @@
+// How a cluster comes together: who dials whom, when to try again, and when to give up.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "faro/hash.h"
+#include "session/cluster_membership.h"
+#include "transport/shm/shm_transport.h"
+#include "transport/tcp/tcp_transport.h"
+
+namespace faro::session {
+namespace {
+
+constexpr uint64_t kNanosecondsPerMs = 1'000'000;
+
+// Nodes start at about the same time, so the first retries come quickly; a node that is missing for
+// long is not worth more than a few attempts a second.
+constexpr base::Nanoseconds kFirstPause = 1 * kNanosecondsPerMs;
+constexpr base::Nanoseconds kLongestPause = 250 * kNanosecondsPerMs;
+// An attempt that hangs (a peer that listens but does not answer yet, a network that swallows it).
+constexpr base::Nanoseconds kAttemptTime = 10'000 * kNanosecondsPerMs;
+// Time for the reason to reach the peers when open fails.
+constexpr base::Nanoseconds kFarewell = 300 * kNanosecondsPerMs;
+
+bool has_port_zero(const std::string& address) {
+  return address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
+}
+
+// All settings on which nodes must agree, in the order of settings.def.
+std::string cluster_wide_text(const base::Settings& settings) {
+  std::string text;
+#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
+  if (digest) text += fmt::format("{}={}\n", name, settings.field);
+#define FARO_TEXT(field, name, value, digest, help) \
+  if (digest) text += fmt::format("{}={}\n", name, settings.field);
+#include "base/settings.def"
+#undef FARO_NUMBER
+#undef FARO_TEXT
+  return text;
+}
+
+bool is_up(LinkState state) { return state == LinkState::up; }
+
+}  // namespace
+
+Status ClusterMembership::open() {
+  const base::Nanoseconds since = clock().now_ns();
+  const base::Nanoseconds deadline =
+      base::deadline_after(since, settings_.connect_timeout_ms * kNanosecondsPerMs);
+  FARO_RETURN_IF_ERROR(prepare());
+  network_->set_acceptor(this);
+  look_at_times();
+  while (fatal_.ok() && !(allocated_ && all_links(is_up))) {
+    if (clock().now_ns() >= deadline) {
+      const Status late = missing();
+      end_opening(late);
+      return late;
+    }
+    round(deadline);
+  }
+  if (!fatal_.ok()) {
+    end_opening(fatal_);
+    return fatal_;
+  }
+  phase_ = Phase::open;
+  last_stranger_ = Status::Ok();
+  log_opened(since);
+  if (network_->wants_thread()) thread_ = std::thread([this] { run(); });
+  return Status::Ok();
+}
+
+Status ClusterMembership::prepare() {
+  make_nodes();
+  FARO_RETURN_IF_ERROR(make_transports());
+  FARO_RETURN_IF_ERROR(check_dialled_addresses());
+  FARO_RETURN_IF_ERROR(check_least_need());
+  uint64_t incarnation = 0;
+  if (!network_->draw_random(std::as_writable_bytes(std::span(&incarnation, 1)))) {
+    return Status(Code::system_error, "the system has no random numbers (getrandom)");
+  }
+  nodes_[self_].incarnation = incarnation;
+  make_identity();
+  make_links();
+  return Status::Ok();
+}
+
+void ClusterMembership::make_nodes() {
+  for (uint32_t number = 0; number < settings_.node_count(); ++number) {
+    Node node;
+    node.number = number;
+    node.name =
+        fmt::format("node {} ({})", number,
+                    number == self_ ? network_->local_address() : settings_.node_addresses[number]);
+    node.worker_count = settings_.workers_per_node[number];
+    node.first_worker = worker_count_;
+    worker_count_ += node.worker_count;
+    nodes_.push_back(std::move(node));
+  }
+}
+
+void ClusterMembership::make_identity() {
+  identity_.name = nodes_[self_].name;
+  wire::Hello& hello = identity_.hello;
+  hello.head.node = self_;
+  hello.head.cluster_hash = hash_bytes(settings_.cluster_id.data(), settings_.cluster_id.size());
+  hello.node_count = settings_.node_count();
+  hello.incarnation = nodes_[self_].incarnation;
+  hello.settings_digest = settings_.digest_value;
+  hello.cluster_id = settings_.cluster_id;
+  hello.address = network_->local_address();
+  hello.host_identity = network_->host_identity();
+  if (const transport::Transport* own = network_->own_transport()) {
+    hello.transports.emplace_back(own->capabilities().name);
+  }
+  for (const auto& transport : transports_)
+    hello.transports.emplace_back(transport->capabilities().name);
+  hello.settings = cluster_wide_text(settings_);
+}
+
+// Preferred first. A forced transport that does not work here is an error; otherwise it is just not
+// offered.
+Status ClusterMembership::make_transports() {
+  if (network_->own_transport() != nullptr) return Status::Ok();
+  std::vector<std::unique_ptr<transport::Transport>> all;
+  all.push_back(std::make_unique<transport::shm::ShmTransport>());
+  all.push_back(std::make_unique<transport::tcp::TcpTransport>());
+  for (auto& transport : all) {
+    const std::string name(transport->capabilities().name);
+    const bool forced = settings_.transport == name;
+    if (!forced && settings_.transport != "auto") continue;
+    const Status available = transport->available();
+    if (available.ok()) {
+      transports_.push_back(std::move(transport));
+    } else if (forced) {
+      return Status(Code::transport_unavailable,
+                    fmt::format("transport = {}: {}", name, available.message()));
+    } else {
+      base::log(LogLevel::debug, "{} is not offered: {}", name, available.message());
+    }
+  }
+  return Status::Ok();
+}
+
+Status ClusterMembership::check_dialled_addresses() const {
+  for (uint32_t node = 0; node < self_; ++node) {
+    if (!has_port_zero(settings_.node_addresses[node])) continue;
+    return Status(Code::config_invalid, fmt::format("cluster.nodes: node {} has the address {}, "
+                                                    "but node {} has to dial it and needs its port",
+                                                    node, settings_.node_addresses[node], self_));
+  }
+  return Status::Ok();
+}
+
+void ClusterMembership::make_links() {
+  workers_.resize(settings_.workers_per_node[self_]);
+  local_ready_groups_.resize(workers_.size());
+  dialling_.resize(nodes_.size());
+  links_.resize(nodes_.size());
+  for (uint32_t number = 0; number < nodes_.size(); ++number) {
+    if (number == self_) continue;
+    transport::LinkContext context;
+    context.local_node = self_;
+    context.peer_node = number;
+    context.peer_name = nodes_[number].name;
+    context.outgoing = outgoing_layout(number);
+    context.incoming = incoming_layout(number);
+    context.workers = workers_;  // filled in by allocate
+    context.reactor = &network_->reactor();
+    links_[number] = std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context));
+    dialling_[number].last =
+        number < self_ ? Status(Code::connect_failed, "it was not reached")
+                       : Status(Code::connect_failed,
+                                "it has not connected (a node dials those with lower numbers)");
+  }
+}
+
+bool ClusterMembership::all_links(bool (*holds)(LinkState)) const {
+  bool all = true;
+  for_each_link([&](const Link& link) { all = all && holds(link.state()); });
+  return all;
+}
+
+void ClusterMembership::advance_opening(base::Nanoseconds now) {
+  if (!fatal_.ok()) return;
+  for_each_link([&](Link& link) {
+    if (!dials(link) || link.state() != LinkState::apart || now < dialling_[link.node()].next)
+      return;
+    Dialling& dialling = dialling_[link.node()];
+    if (dialling.under_way) {
+      // Its time is over: the late answer, if any, will be of another attempt.
+      if (dialling.handshake != nullptr) retire(*dialling.handshake);
+      return retry_later(link.node(), Status(Code::connect_failed, "it does not answer"));
+    }
+    dial(link, now);
+  });
+  set_up_links();
+}
+
+void ClusterMembership::dial(Link& link, base::Nanoseconds now) {
+  const uint32_t node = link.node();
+  Dialling& dialling = dialling_[node];
+  dialling.under_way = true;
+  dialling.next = now + kAttemptTime;
+  network_->connect(settings_.node_addresses[node],
+                    [this, node, attempt = dialling.attempt](
+                        Result<std::unique_ptr<ControlConnection>> connection) {
+                      on_dialled(node, attempt, std::move(connection));
+                    });
+}
+
+void ClusterMembership::on_dialled(uint32_t node, uint64_t attempt,
+                                   Result<std::unique_ptr<ControlConnection>> connection) {
+  if (phase_ != Phase::opening) return;
+  Dialling& dialling = dialling_[node];
+  if (!dialling.under_way || dialling.attempt != attempt) return;
+  if (!connection.ok()) return retry_later(node, connection.status());
+  dialling.handshake = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
+                                                   std::move(connection.value()), node);
+  dialling.handshake->start();
+}
+
+void ClusterMembership::retry_later(uint32_t node, const Status& cause) {
+  Dialling& dialling = dialling_[node];
+  dialling.last = cause;
+  dialling.under_way = false;
+  ++dialling.attempt;
+  dialling.pause = dialling.pause == 0 ? kFirstPause : std::min(2 * dialling.pause, kLongestPause);
+  dialling.next = clock().now_ns() + dialling.pause;
+}
+
+void ClusterMembership::fail_open(const Status& status) {
+  if (phase_ == Phase::opening && fatal_.ok()) fatal_ = status;
+}
+
+Status ClusterMembership::missing() const {
+  std::string text;
+  uint32_t up = 0;
+  for_each_link([&](const Link& link) {
+    if (link.state() == LinkState::up) {
+      ++up;
+      return;
+    }
+    if (!text.empty()) text += "; ";
+    switch (link.state()) {
+      case LinkState::apart:
+        text += fmt::format("{}: {}", link.name(), dialling_[link.node()].last.message());
+        break;
+      case LinkState::admitted:
+        text += fmt::format("{}: connected, waits for others", link.name());
+        break;
+      default:
+        text += fmt::format("{}: its {} link was not ready", link.name(), link.transport_name());
+    }
+  });
+  if (!last_stranger_.ok()) text += fmt::format("; refused last: {}", last_stranger_.message());
+  return Status(Code::connect_failed,
+                fmt::format("{} of {} peers linked within connect.timeout_ms = {}: {}", up,
+                            nodes_.size() - 1, settings_.connect_timeout_ms, text));
+}
+
+// Everybody who knows us is told why; the network is given a moment to say so.
+void ClusterMembership::end_opening(const Status& status) {
+  // Out of time is no fault that starting again would repeat: others may go on waiting for our
+  // successor.
+  const bool retry = status.code() == Code::connect_failed;
+  for (Stranger& stranger : strangers_) stranger.handshake->refuse({status, retry, false});
+  for (Dialling& dialling : dialling_) {
+    if (dialling.handshake != nullptr) dialling.handshake->refuse({status, retry, false});
+  }
+  for_each_link([&](Link& link) { link.refuse(status, retry); });
+  phase_ = Phase::closing;
+  const base::Nanoseconds until = clock().now_ns() + kFarewell;
+  while (network_->lingering() && clock().now_ns() < until) network_->run_once(until);
+}
+
+}  // namespace faro::session

@@ -1,0 +1,179 @@
+// What the links of a cluster take: which transport each gets, what that needs, and allocating it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/log.h"
+#include "session/cluster_membership.h"
+#include "session/limits.h"
+#include "transport/shm/local_link.h"
+
+namespace faro::session {
+namespace {
+
+// Descriptors of a link: control and data connection, and what a setup needs for a moment (two
+// memfds of each side, the sockets that pass them). The rest: epoll, eventfd, listener, doorbells,
+// and a few to spare.
+constexpr uint32_t kDescriptorsPerLink = 8;
+constexpr uint32_t kDescriptorsPerSession = 16;
+
+uint32_t groups_of(const ring::Layout& rings) {
+  constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
+  return (rings.rings_of_receiver() + kPerGroup - 1) / kPerGroup;
+}
+
+}  // namespace
+
+uint64_t ClusterMembership::fixed_memory_bytes() const {
+  return transport::shm::local_link_bytes(layout(self_, self_)) +
+         uint64_t{sizeof(ring::DoorbellLine)} * settings_.workers_per_node[self_];
+}
+
+Status ClusterMembership::check_need(uint64_t memory_bytes) const {
+  Need need;
+  need.memory_bytes = memory_bytes;
+  need.descriptors =
+      kDescriptorsPerSession + kDescriptorsPerLink * static_cast<uint32_t>(nodes_.size() - 1);
+  // The simulation does not depend on the machine it runs on.
+  return check_limits(need, settings_.memory_limit_bytes,
+                      network_->wants_thread() ? machine_limits() : MachineLimits{});
+}
+
+// Before anyone is dialled it is not known which transport a link will get: what it takes at least
+// is checked then, and the exact need when all peers are known.
+Status ClusterMembership::check_least_need() const {
+  uint64_t bytes = fixed_memory_bytes();
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (node == self_) continue;
+    uint64_t least = UINT64_MAX;
+    const auto consider = [&](const transport::Transport& transport) {
+      least = std::min(least, transport.memory_bytes(outgoing_layout(node), incoming_layout(node)));
+    };
+    if (const transport::Transport* own = network_->own_transport()) consider(*own);
+    for (const auto& transport : transports_) consider(*transport);
+    bytes += least;
+  }
+  return check_need(bytes);
+}
+
+transport::Transport* ClusterMembership::find_transport(std::string_view name) const {
+  if (transport::Transport* own = network_->own_transport()) {
+    return own->capabilities().name == name ? own : nullptr;
+  }
+  for (const auto& transport : transports_) {
+    if (transport->capabilities().name == name) return transport.get();
+  }
+  return nullptr;
+}
+
+const char* ClusterMembership::why_not(const transport::Transport& transport,
+                                       const wire::Hello& peer) const {
+  const transport::Capabilities& capabilities = transport.capabilities();
+  if (std::find(peer.transports.begin(), peer.transports.end(), capabilities.name) ==
+      peer.transports.end()) {
+    return "the other node does not offer it";
+  }
+  if (capabilities.same_host_only && peer.host_identity != network_->host_identity()) {
+    return "the nodes do not share a host, a network namespace and a user";
+  }
+  return nullptr;
+}
+
+Result<transport::Transport*> ClusterMembership::choose_transport(const Link& link) const {
+  std::string reasons;
+  for (const std::string& name : identity_.hello.transports) {
+    transport::Transport* transport = find_transport(name);
+    const char* why = why_not(*transport, link.peer());
+    if (why == nullptr) return transport;
+    if (!reasons.empty()) reasons += "; ";
+    reasons += fmt::format("{}: {}", name, why);
+  }
+  return Status(Code::transport_unavailable,
+                fmt::format("transport = {}: none works between {} and {}: {}", settings_.transport,
+                            identity_.name, link.name(), reasons));
+}
+
+Status ClusterMembership::allocate() {
+  memory_bytes_ = fixed_memory_bytes();
+  for (const auto& link : links_) {
+    if (link == nullptr) continue;
+    const auto transport = choose_transport(*link);
+    if (!transport.ok()) return transport.status();
+    memory_bytes_ += transport.value()->memory_bytes(link->outgoing(), link->incoming());
+  }
+  FARO_RETURN_IF_ERROR(check_need(memory_bytes_));
+
+  auto doorbells = transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size()));
+  if (!doorbells.ok()) return doorbells.status();
+  doorbells_ = std::move(doorbells.value());
+  uint32_t groups = 0;
+  for (uint32_t node = 0; node < nodes_.size(); ++node) groups += groups_of(incoming_layout(node));
+  for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+    ready_sets_.push_back(std::make_unique<ring::ReadySet>(groups));
+    workers_[worker] = {ready_sets_.back().get(), &doorbells_.line(worker)};
+  }
+  for_each_link([&](Link& link) { link.set_doorbells(doorbells_.memory()); });
+  auto local =
+      transport::shm::make_local_link(layout(self_, self_), workers_, local_ready_groups_, this);
+  if (!local.ok()) return local.status();
+  local_link_ = std::move(local.value());
+  return Status::Ok();
+}
+
+// Once every peer is known, and again for links that come later because their connection broke in
+// between.
+void ClusterMembership::set_up_links() {
+  if (!all_links([](LinkState state) { return state != LinkState::apart; })) return;
+  if (!allocated_) {
+    const Status status = allocate();
+    if (!status.ok()) return fail_open(status);
+    allocated_ = true;
+  }
+  for (const auto& link : links_) {
+    if (link == nullptr || !fatal_.ok()) continue;
+    if (link->state() == LinkState::setting_up) link->advance();
+    if (link->state() != LinkState::admitted) continue;
+    if (link->initiator()) {
+      if (!link->choice()) continue;
+      transport::Transport* transport = find_transport(link->choice()->transport);
+      const char* why =
+          transport == nullptr ? "this node does not offer it" : why_not(*transport, link->peer());
+      if (why != nullptr) {
+        fail_open(Status(Code::transport_unavailable,
+                         fmt::format("{} chose transport {}: {}", link->name(),
+                                     link->choice()->transport, why)));
+        continue;
+      }
+      link->begin(*transport);
+    } else {
+      const auto transport = choose_transport(*link);
+      transport::StreamToken token;
+      if (!transport.ok()) {
+        fail_open(transport.status());
+      } else if (!network_->draw_random(token)) {
+        fail_open(Status(Code::system_error, "the system has no random numbers (getrandom)"));
+      } else {
+        link->choose(*transport.value(), token);
+      }
+    }
+  }
+}
+
+void ClusterMembership::log_opened(base::Nanoseconds since) const {
+  if (!base::log_enabled(LogLevel::info)) return;
+  std::map<std::string_view, int> kinds;
+  for_each_link([&](const Link& link) { ++kinds[link.transport_name()]; });
+  std::string links;
+  for (const auto& [kind, count] : kinds)
+    links += fmt::format("{}{} by {}", links.empty() ? "" : ", ", count, kind);
+  base::log(
+      LogLevel::info,
+      "{} of {} with {} workers: {} links ({}), {} bytes of rings ({}), connected in {:.1f} ms",
+      identity_.name, nodes_.size(), workers_.size(), nodes_.size() - 1,
+      links.empty() ? "none" : links, memory_bytes_, in_mebibytes(memory_bytes_),
+      static_cast<double>(clock().now_ns() - since) / 1e6);
+}
+
+}  // namespace faro::session

@@ -1,0 +1,95 @@
+// MpscCommandQueue: how other threads reach the network thread.
+//
+// Commands lie in a bounded lock-free queue. When that is full (a thread sends control messages
+// faster than the network thread takes them) they go to a list under a mutex, so that `push` never
+// waits for the consumer and loses nothing.
+//
+// Order: the commands of one thread are taken in the order in which it pushed them. While
+// `overflowed_` is set every push goes to the list; `take` empties the ring, appends the list and
+// clears the flag under the mutex. A thread whose command is in the list therefore cannot put a
+// later one into the ring before the list was taken.
+//
+// Sleeping (the same protocol as ring/doorbell.h, with pushed_ as the state):
+//   consumer: S1 the reactor sets sleeping := 1 (seq_cst RMW)   S2 empty(): loads pushed_ (seq_cst)
+//   S3 sleeps producer: R1 pushed_ += 1 (seq_cst RMW)   R2 the reactor loads sleeping (seq_cst) R3
+//   if 1: wakes
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <atomic_queue/atomic_queue.h>
+
+namespace faro::session {
+
+/// Threads: any number push, one takes. Blocks: push only for another push, and only when
+/// overflowed.
+class MpscCommandQueue {
+ public:
+  using Command = std::function<void()>;
+
+  MpscCommandQueue() : ring_(kCapacity) {}
+  MpscCommandQueue(const MpscCommandQueue&) = delete;
+  MpscCommandQueue& operator=(const MpscCommandQueue&) = delete;
+  ~MpscCommandQueue() {
+    std::vector<std::unique_ptr<Command>> dropped;
+    while (!empty()) take(dropped);
+  }
+
+  void push(Command command) {
+    auto owned = std::make_unique<Command>(std::move(command));
+    // Acquire: partner is the release in take; only the hint is needed, the mutex orders the list.
+    if (overflowed_.load(std::memory_order_acquire) || !ring_.try_push(owned.get())) {
+      std::lock_guard lock(mutex_);
+      overflow_.push_back(std::move(owned));
+      overflowed_.store(true, std::memory_order_release);
+    } else {
+      (void)owned.release();
+    }
+    pushed_.fetch_add(1, std::memory_order_seq_cst);  // R1
+  }
+
+  /// Appends what has been pushed to `commands`. Threads: the consumer.
+  void take(std::vector<std::unique_ptr<Command>>& commands) {
+    const size_t before = commands.size();
+    if (overflowed_.load(std::memory_order_acquire)) {
+      std::lock_guard lock(mutex_);
+      take_ring(commands, kCapacity);
+      for (auto& command : overflow_) commands.push_back(std::move(command));
+      overflow_.clear();
+      overflowed_.store(false, std::memory_order_release);
+    } else {
+      take_ring(commands, kCapacity);  // bounded: producers may be adding all the time
+    }
+    taken_ += commands.size() - before;
+  }
+
+  /// S2. A command that was taken before its producer counted it makes this true too early; that
+  /// producer then sees `sleeping` and wakes. Threads: the consumer.
+  bool empty() const {
+    return static_cast<int64_t>(pushed_.load(std::memory_order_seq_cst) - taken_) <= 0;
+  }
+
+ private:
+  // A burst of cancels to a hundred peers fits many times.
+  static constexpr unsigned kCapacity = 4096;
+
+  void take_ring(std::vector<std::unique_ptr<Command>>& commands, unsigned most) {
+    Command* command = nullptr;
+    while (most-- > 0 && ring_.try_pop(command)) commands.emplace_back(command);
+  }
+
+  atomic_queue::AtomicQueueB<Command*> ring_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Command>> overflow_;  // guarded by mutex_
+  std::atomic<bool> overflowed_{false};
+  alignas(64) std::atomic<uint64_t> pushed_{0};
+  uint64_t taken_ = 0;  // the consumer's
+};
+
+}  // namespace faro::session

@@ -1,0 +1,46 @@
+// Dial: one attempt to reach an address: all that a name resolves to, one after the other.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "faro/status.h"
+#include "session/epoll_reactor.h"
+#include "transport/tcp/socket_address.h"
+
+namespace faro::session {
+
+/// Threads: network thread. Blocks: never, but for the resolver if the address is a name
+/// (session/network.h: names are dialled while the session opens, in the thread that opens it).
+class Dial {
+ public:
+  /// Called once, from the reactor or from start(). Errors: connect_failed, naming the address and
+  /// the cause.
+  using Done = std::function<void(Result<base::UniqueFd>)>;
+
+  Dial(EpollReactor& reactor, std::string address, Done done)
+      : reactor_(reactor), address_(std::move(address)), done_(std::move(done)) {}
+  ~Dial();
+  Dial(const Dial&) = delete;
+  Dial& operator=(const Dial&) = delete;
+
+  /// May call `done` at once. `done` may destroy the dial.
+  void start();
+
+ private:
+  void try_next();
+  void on_connected();
+
+  EpollReactor& reactor_;
+  const std::string address_;
+  Done done_;
+  std::vector<transport::tcp::SocketAddress> candidates_;
+  size_t next_ = 0;
+  base::UniqueFd socket_;
+  Status last_;
+};
+
+}  // namespace faro::session

@@ -1,0 +1,73 @@
+// Door: accepts connections, reads their preambles and tells control connections from data
+// connections. Everyone on the network can knock here: number and time of those who have not said
+// who they are are bounded, and nobody can keep the others out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <string>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "faro/status.h"
+#include "session/epoll_reactor.h"
+#include "session/listener.h"
+#include "session/log_limiter.h"
+#include "wire/preamble.h"
+
+namespace faro::session {
+
+/// Threads: network thread. Blocks: never.
+class Door {
+ public:
+  class Host {
+   public:
+    virtual ~Host() = default;
+    virtual void on_control(base::UniqueFd socket, const std::string& peer_address) = 0;
+    virtual void on_data(const std::array<std::byte, 16>& token, base::UniqueFd socket) = 0;
+  };
+
+  /// Time for a preamble: it is sent together with the connection, so that this is generous.
+  static constexpr base::Nanoseconds kPreambleTime = 5'000'000'000;
+  /// Connections without a complete preamble; beyond it the oldest goes.
+  static constexpr size_t kWaitingLimit = 128;
+
+  Door(EpollReactor& reactor, Listener listener)
+      : reactor_(reactor), listener_(std::move(listener)) {}
+  ~Door() { shut(); }
+
+  /// Starts accepting. Errors: system_error.
+  Status open(Host* host);
+  /// Stops for good: the port is free again.
+  void shut() noexcept;
+
+  const std::string& address() const { return listener_.address(); }
+  /// When check_deadlines has something to do.
+  base::Nanoseconds next_deadline() const;
+  void check_deadlines(base::Nanoseconds now);
+
+ private:
+  struct Waiting {
+    base::UniqueFd socket;
+    std::string peer_address;
+    base::Nanoseconds deadline = 0;
+    std::array<std::byte, sizeof(wire::Preamble)> bytes{};
+    size_t have = 0;
+  };
+  using Place = std::list<Waiting>::iterator;
+
+  void accept_some();
+  void read_some(Place place);
+  void drop(Place place, const std::string& cause);
+  void warn(const std::string& peer_address, const std::string& cause);
+
+  EpollReactor& reactor_;
+  Listener listener_;
+  Host* host_ = nullptr;
+  std::list<Waiting> waiting_;          // oldest first
+  base::Nanoseconds paused_until_ = 0;  // out of descriptors; 0: not paused
+  LogLimiter limiter_;
+};
+
+}  // namespace faro::session

@@ -1,0 +1,236 @@
+#include "session/handshake.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace faro::session {
+namespace {
+
+using wire::ControlKind;
+
+// A difference is named completely up to here; the user mends one at a time anyway.
+constexpr size_t kDifferencesNamed = 4;
+constexpr size_t kValueShown = 80;
+
+std::map<std::string_view, std::string_view> parse_settings(std::string_view text) {
+  std::map<std::string_view, std::string_view> values;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const size_t equals = line.find('=');
+    if (equals != std::string_view::npos) values[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return values;
+}
+
+// A value as shown: the peer's is untrusted.
+std::string shown(const std::map<std::string_view, std::string_view>& values,
+                  std::string_view name) {
+  const auto found = values.find(name);
+  if (found == values.end()) return "unknown";
+  std::string text(found->second.substr(0, kValueShown));
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text.empty() ? "''" : text;
+}
+
+std::string differences(const LocalIdentity& ours, const wire::Hello& theirs,
+                        const std::string& their_name) {
+  const auto our_values = parse_settings(ours.hello.settings);
+  const auto their_values = parse_settings(theirs.settings);
+  std::string text;
+  size_t found = 0;
+  for (const auto& [name, value] : our_values) {
+    const auto other = their_values.find(name);
+    if (other != their_values.end() && other->second == value) continue;
+    if (++found > kDifferencesNamed) break;
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} is {} on {} and {} on {}", name, shown(our_values, name), ours.name,
+                        shown(their_values, name), their_name);
+  }
+  if (found == 0) text = fmt::format("{} and {} have different settings", ours.name, their_name);
+  return text + " (all nodes must agree)";
+}
+
+Refusal mismatch(std::string text, bool ends_open = true) {
+  return {Status(Code::configuration_mismatch, std::move(text)), false, ends_open};
+}
+
+}  // namespace
+
+std::optional<Refusal> compare_heads(const LocalIdentity& ours, const wire::HelloHead& theirs,
+                                     const std::string& from) {
+  const wire::HelloHead& head = ours.hello.head;
+  const bool same_cluster = theirs.cluster_hash == head.cluster_hash;
+  if (theirs.version != head.version) {
+    // A node of our own cluster, or a stranger that happens to speak an older or newer Faro?
+    return mismatch(
+        fmt::format(
+            "{} speaks protocol version {} (features {:#x}), node {} ({}) speaks version {} "
+            "(features {:#x})",
+            ours.name, head.version, head.features, theirs.node, from, theirs.version,
+            theirs.features),
+        same_cluster);
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> compare(const LocalIdentity& ours, const wire::Hello& theirs,
+                               const std::string& from, std::optional<uint32_t> dialled) {
+  const wire::Hello& hello = ours.hello;
+  // Where it says it listens tells more than the port it happened to dial from.
+  const std::string their_name =
+      fmt::format("node {} ({})", theirs.head.node, theirs.address.empty() ? from : theirs.address);
+  if (theirs.cluster_id != hello.cluster_id) {
+    // Somebody else's node: not our cluster's trouble, unless we dialled it.
+    return mismatch(fmt::format("cluster.id is {} on {} and {} on {}", hello.cluster_id, ours.name,
+                                theirs.cluster_id, their_name),
+                    dialled.has_value());
+  }
+  if (theirs.incarnation == hello.incarnation) {
+    return mismatch(
+        fmt::format("{} reaches itself at {}: two entries of cluster.nodes name the same process",
+                    ours.name, from));
+  }
+  if (dialled && theirs.head.node != *dialled) {
+    return mismatch(fmt::format("{} is node {}, but cluster.nodes of {} says node {} is there",
+                                from, theirs.head.node, ours.name, *dialled));
+  }
+  if (!dialled && theirs.expected_node != hello.head.node) {
+    return mismatch(fmt::format("{} is node {}, but cluster.nodes of {} says node {} is there",
+                                hello.address, hello.head.node, their_name, theirs.expected_node));
+  }
+  if (theirs.node_count != hello.node_count) {
+    return mismatch(
+        fmt::format("cluster.nodes has {} entries on {} and {} on {} (all nodes must agree)",
+                    hello.node_count, ours.name, theirs.node_count, their_name));
+  }
+  if (theirs.head.node == hello.head.node || theirs.head.node >= hello.node_count) {
+    return mismatch(fmt::format("{} and the process at {} both say that they are node {}",
+                                ours.name, from, theirs.head.node));
+  }
+  if (theirs.settings_digest != hello.settings_digest || theirs.settings != hello.settings) {
+    return mismatch(differences(ours, theirs, their_name));
+  }
+  return std::nullopt;
+}
+
+Handshake::Handshake(Owner& owner, const LocalIdentity& ours,
+                     std::unique_ptr<ControlConnection> connection, std::optional<uint32_t> dialled)
+    : owner_(owner),
+      ours_(ours),
+      connection_(std::move(connection)),
+      peer_address_(connection_->peer_address()),
+      dialled_(dialled),
+      authentication_(std::make_unique<NoAuthentication>()) {}
+
+void Handshake::start() {
+  if (dialled_) send_hello();
+  connection_->set_handler(this);
+}
+
+void Handshake::send_hello() {
+  wire::Hello hello = ours_.hello;
+  hello.expected_node = dialled_ ? *dialled_ : peer_.head.node;
+  connection_->send(wire::encode(hello));
+}
+
+void Handshake::refuse(const Refusal& refusal) {
+  if (state_ == State::done) return;
+  state_ = State::done;
+  connection_->send(wire::encode_refuse(
+      {refusal.status.code(), refusal.retry, std::string(refusal.status.message())}));
+  connection_.reset();
+}
+
+void Handshake::end(const Refusal& refusal) {
+  refuse(refusal);
+  owner_.on_refused(*this, refusal);
+}
+
+void Handshake::on_closed(const Status& cause) {
+  state_ = State::done;
+  owner_.on_refused(*this,
+                    {Status(Code::connect_failed, std::string(cause.message())), true, false});
+}
+
+void Handshake::on_message(std::span<const std::byte> message) {
+  const ControlKind kind = wire::kind_of(message);
+  if (kind == ControlKind::refuse) {
+    const auto refused = wire::decode_ending(message);
+    state_ = State::done;
+    if (!refused.ok()) return owner_.on_refused(*this, {refused.status(), true, false});
+    // The reason names both sides; what it is about is ours as much as theirs.
+    return owner_.on_refused(*this, {Status(refused.value().code, refused.value().reason),
+                                     refused.value().retry, !refused.value().retry});
+  }
+  if (state_ == State::expects_hello && kind == ControlKind::hello) return on_hello(message);
+  if (state_ == State::expects_auth && kind == ControlKind::auth) return on_auth(message);
+  end({Status(Code::protocol_error,
+              fmt::format("{} sent {} in the handshake where it is not allowed", peer_address_,
+                          wire::name_of(kind))),
+       true, false});
+}
+
+void Handshake::on_hello(std::span<const std::byte> message) {
+  const auto head = wire::decode_hello_head(message);
+  if (!head.ok()) return end({head.status(), true, false});
+  if (const auto refusal = compare_heads(ours_, head.value(), peer_address_)) return end(*refusal);
+  auto hello = wire::decode_hello(message);
+  if (!hello.ok()) return end({hello.status(), true, false});
+  peer_ = std::move(hello.value());
+  if (const auto refusal = compare(ours_, peer_, peer_address_, dialled_)) return end(*refusal);
+  state_ = State::expects_auth;
+  if (dialled_) {
+    send_auth({});
+    return;
+  }
+  if (const auto refusal = owner_.judge(peer_, peer_address_)) return end(*refusal);
+  send_hello();
+}
+
+bool Handshake::send_auth(std::span<const std::byte> received) {
+  wire::Auth answer;
+  answer.method = authentication_->method();
+  const Status status = authentication_->advance(received, answer.payload);
+  if (!status.ok()) {
+    end({status, false, false});
+    return false;
+  }
+  answer.last = said_last_ = authentication_->content();
+  connection_->send(wire::encode(answer));
+  return true;
+}
+
+void Handshake::on_auth(std::span<const std::byte> message) {
+  const auto auth = wire::decode_auth(message);
+  if (!auth.ok()) return end({auth.status(), true, false});
+  if (auth.value().method != authentication_->method()) {
+    return end(mismatch(fmt::format("{} wants authentication method {}, {} wants {}", peer_address_,
+                                    static_cast<int>(auth.value().method), ours_.name,
+                                    static_cast<int>(authentication_->method())),
+                        false));
+  }
+  if (peer_content_)
+    return end({Status(Code::protocol_error, "AUTH after the last one"), true, false});
+  peer_content_ = auth.value().last;
+  if (!said_last_) {
+    if (!send_auth(auth.value().payload)) return;
+  } else {
+    // Our part is said: the peer's last word is only checked.
+    std::vector<std::byte> nothing;
+    const Status status = authentication_->advance(auth.value().payload, nothing);
+    if (!status.ok()) return end({status, false, false});
+  }
+  if (!peer_content_ || !said_last_) return;
+  state_ = State::done;
+  owner_.on_admitted(*this, std::move(connection_), peer_);
+}
+
+}  // namespace faro::session

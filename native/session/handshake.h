@@ -1,0 +1,101 @@
+// Handshake: the first rounds on a control connection, until both sides know who the other is and
+// agree to be linked.
+//
+//   dialling side                               accepting side
+//      HELLO  ------------------------------------->   checks it, or REFUSE
+//             <-------------------------------------  HELLO
+//      checks it, or REFUSE
+//      AUTH   <------------------------------------>  AUTH      as many as the method needs,
+//      dialling side first
+//
+// Nothing secret (tokens, keys, segments) is sent before both sides are content with AUTH. What
+// follows, LINK to READY, is link.h's. Does not know sockets or time: whoever owns it bounds its
+// time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "faro/status.h"
+#include "session/authentication.h"
+#include "session/network.h"
+#include "wire/control.h"
+
+namespace faro::session {
+
+/// What this node says about itself; expected_node is filled in per connection.
+struct LocalIdentity {
+  wire::Hello hello;
+  std::string name;  // "node 0 (10.0.0.1:7000)"
+};
+
+/// Why two nodes must not be linked. The text names both sides and both values, so that it reads
+/// well on either.
+struct Refusal {
+  Status status;
+  bool retry = false;     // the same dialling may succeed later
+  bool ends_open = true;  // on the refusing side too: its cluster cannot become complete like this
+};
+
+/// Compares what holds in every version. `from`: the other side's address, for messages.
+std::optional<Refusal> compare_heads(const LocalIdentity& ours, const wire::HelloHead& theirs,
+                                     const std::string& from);
+/// Compares the rest of a HELLO of our version. `dialled`: the number of the node that was dialled,
+/// if we did.
+std::optional<Refusal> compare(const LocalIdentity& ours, const wire::Hello& theirs,
+                               const std::string& from, std::optional<uint32_t> dialled);
+
+/// Threads: network thread. Blocks: never. Owns: the connection, until it is admitted.
+class Handshake final : private ControlConnection::Handler {
+ public:
+  /// Told at most once, either of them. Both may destroy the handshake.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    /// Accepting side: may the sender of this HELLO (which agrees with ours) join now?
+    virtual std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) = 0;
+    /// Both sides agree. The owner sets the connection's handler before it returns.
+    virtual void on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
+                             const wire::Hello& peer) = 0;
+    /// `refusal.status` says why, on either side. The other side has been told if it was ours to
+    /// tell.
+    virtual void on_refused(Handshake& handshake, const Refusal& refusal) = 0;
+  };
+
+  /// `dialled`: the number of the node dialled; none on the accepting side.
+  Handshake(Owner& owner, const LocalIdentity& ours, std::unique_ptr<ControlConnection> connection,
+            std::optional<uint32_t> dialled);
+  ~Handshake() override = default;
+
+  /// Starts; may call the owner.
+  void start();
+  /// Tells the peer that nothing will come of it, without calling the owner.
+  void refuse(const Refusal& refusal);
+  const std::string& peer_address() const { return peer_address_; }
+
+ private:
+  enum class State { expects_hello, expects_auth, done };
+
+  void on_message(std::span<const std::byte> message) override;
+  void on_closed(const Status& cause) override;
+  void on_hello(std::span<const std::byte> message);
+  void on_auth(std::span<const std::byte> message);
+  void send_hello();
+  bool send_auth(std::span<const std::byte> received);
+  void end(const Refusal& refusal);
+
+  Owner& owner_;
+  const LocalIdentity& ours_;
+  std::unique_ptr<ControlConnection> connection_;
+  const std::string peer_address_;
+  const std::optional<uint32_t> dialled_;
+  State state_ = State::expects_hello;
+  wire::Hello peer_;
+  std::unique_ptr<Authentication> authentication_;
+  bool said_last_ = false;     // our AUTH was the last we send
+  bool peer_content_ = false;  // the peer's was
+};
+
+}  // namespace faro::session

@@ -1,0 +1,149 @@
+#include "session/socket_network.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "session/host_identity.h"
+#include "wire/preamble.h"
+
+namespace faro::session {
+namespace {
+
+// Streams whose handle is gone and whose peer has not closed; beyond it the oldest is cut off.
+constexpr size_t kLingeringLimit = 256;
+
+std::string advertised(const base::Settings& settings, const Listener& listener) {
+  const std::string& entry = settings.node_addresses[settings.node];
+  const size_t colon = entry.rfind(':');
+  if (entry.substr(colon + 1) != "0") return entry;
+  const std::string& bound = listener.address();
+  return entry.substr(0, colon) + bound.substr(bound.rfind(':'));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings) {
+  auto listener = Listener::bind(settings.listen.empty() ? settings.node_addresses[settings.node]
+                                                         : settings.listen);
+  if (!listener.ok()) return listener.status();
+  return create(settings, std::move(listener.value()));
+}
+
+Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
+                                                             Listener listener) {
+  auto reactor = EpollReactor::create(base::SystemClock::instance());
+  if (!reactor.ok()) return reactor.status();
+  std::string address = advertised(settings, listener);
+  return std::unique_ptr<SocketNetwork>(
+      new SocketNetwork(std::move(reactor.value()), std::move(listener), std::move(address)));
+}
+
+SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener,
+                             std::string local_address)
+    : reactor_(std::move(reactor)),
+      local_address_(std::move(local_address)),
+      host_identity_(session::host_identity()),
+      door_(*reactor_, std::move(listener)) {}
+
+SocketNetwork::~SocketNetwork() {
+  // Streams remove themselves from the reactor; handles that still exist must be gone by now.
+  for (const Lingering& each : lingering_) each.stream->close();
+}
+
+void SocketNetwork::set_acceptor(Acceptor* acceptor) {
+  acceptor_ = acceptor;
+  if (acceptor == nullptr) return door_.shut();
+  const Status opened = door_.open(this);
+  if (!opened.ok())
+    base::log(LogLevel::error, "{}: cannot accept: {}", local_address_, opened.message());
+}
+
+void SocketNetwork::connect(const std::string& address,
+                            std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) {
+  const auto place = dials_.emplace(dials_.end());
+  auto finished = [this, place, address, done = std::move(done)](Result<base::UniqueFd> socket) {
+    const std::unique_ptr<Dial> dial = std::move(*place);  // until this call has returned
+    dials_.erase(place);
+    if (!socket.ok()) return done(socket.status());
+    auto stream = make_stream(std::move(socket.value()), address);
+    if (!stream.ok()) return done(stream.status());
+    const wire::Preamble preamble = wire::control_preamble();
+    stream.value()->send_raw(std::as_bytes(std::span(&preamble, 1)));
+    done(std::unique_ptr<ControlConnection>(std::make_unique<SocketConnection>(stream.value())));
+  };
+  *place = std::make_unique<Dial>(*reactor_, address, std::move(finished));
+  // Not from here: the caller is not prepared for an answer before this returns. A place that
+  // exists when the command runs is this one: nothing else erases it.
+  reactor_->defer([place] { (*place)->start(); });
+}
+
+bool SocketNetwork::run_once(base::Nanoseconds until) {
+  settle();
+  const bool unsettled = !unsettled_.empty();
+  until = unsettled ? 0 : std::min(until, door_.next_deadline());
+  if (!lingering_.empty()) until = std::min(until, lingering_.front().until);
+  const bool worked = reactor_->run_once(until);
+  settle();
+  const base::Nanoseconds now = reactor_->clock().now_ns();
+  door_.check_deadlines(now);
+  drop_lingering(now);
+  return worked || unsettled;
+}
+
+void SocketNetwork::mark_unsettled(std::shared_ptr<ControlStream> stream) {
+  unsettled_.push_back(std::move(stream));
+}
+
+void SocketNetwork::settle() {
+  std::vector<std::shared_ptr<ControlStream>> streams;
+  streams.swap(unsettled_);
+  for (const auto& stream : streams) stream->settle();
+}
+
+void SocketNetwork::keep_lingering(std::shared_ptr<ControlStream> stream) {
+  if (lingering_.size() >= kLingeringLimit) {
+    lingering_.front().stream->close();
+    lingering_.pop_front();
+  }
+  lingering_.push_back({std::move(stream), reactor_->clock().now_ns() + ControlStream::kLinger});
+}
+
+void SocketNetwork::drop_lingering(base::Nanoseconds now) {
+  lingering_.remove_if([](const Lingering& each) { return each.stream->ended(); });
+  while (!lingering_.empty() && now >= lingering_.front().until) {
+    lingering_.front().stream->close();
+    lingering_.pop_front();
+  }
+}
+
+Result<std::shared_ptr<ControlStream>> SocketNetwork::make_stream(base::UniqueFd socket,
+                                                                  std::string peer_address) {
+  // Control messages are small and somebody waits for them.
+  const int one = 1;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  auto stream = std::make_shared<ControlStream>(static_cast<ControlStream::Owner&>(*this),
+                                                std::move(socket), std::move(peer_address));
+  FARO_RETURN_IF_ERROR(stream->start());
+  return stream;
+}
+
+void SocketNetwork::on_control(base::UniqueFd socket, const std::string& peer_address) {
+  auto stream = make_stream(std::move(socket), peer_address);
+  if (!stream.ok() || acceptor_ == nullptr) return;
+  acceptor_->on_connection(std::make_unique<SocketConnection>(stream.value()));
+}
+
+void SocketNetwork::on_data(const std::array<std::byte, 16>& token, base::UniqueFd socket) {
+  if (acceptor_ == nullptr) return;
+  transport::DataStream data;
+  data.fd = socket.release();
+  acceptor_->on_data_stream(token, data);
+}
+
+}  // namespace faro::session

@@ -1,0 +1,75 @@
+// SocketNetwork: control connections over TCP, waiting with epoll. One per membership.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+#include "faro/status.h"
+#include "session/control_stream.h"
+#include "session/dial.h"
+#include "session/door.h"
+#include "session/epoll_reactor.h"
+#include "session/listener.h"
+#include "session/network.h"
+
+namespace faro::session {
+
+/// Threads: as session/network.h says. Blocks: run_once only; connect for the resolver if an
+/// address is a name. Owns: the listening socket and every connection in it.
+class SocketNetwork : public Network, private ControlStream::Owner, private Door::Host {
+ public:
+  /// Listens on cluster.listen, or else on this node's entry of cluster.nodes.
+  /// Errors: address_in_use, config_invalid, system_error.
+  static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings);
+  /// The same on a socket that listens already; cluster.listen is not looked at.
+  static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
+                                                       Listener listener);
+  ~SocketNetwork() override;
+
+  transport::Reactor& reactor() override { return *reactor_; }
+  /// This node's entry of cluster.nodes; if that has port 0, its host and the port that the system
+  /// chose.
+  const std::string& local_address() const override { return local_address_; }
+  const std::string& host_identity() const override { return host_identity_; }
+  void set_acceptor(Acceptor* acceptor) override;
+  void connect(const std::string& address,
+               std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) override;
+  bool run_once(base::Nanoseconds until) override;
+  bool lingering() const override { return !lingering_.empty(); }
+  void wake() override { reactor_->wake(); }
+  bool wants_thread() const override { return true; }
+
+ private:
+  struct Lingering {
+    std::shared_ptr<ControlStream> stream;
+    base::Nanoseconds until = 0;
+  };
+
+  SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener,
+                std::string local_address);
+
+  EpollReactor& epoll() override { return *reactor_; }
+  void mark_unsettled(std::shared_ptr<ControlStream> stream) override;
+  void keep_lingering(std::shared_ptr<ControlStream> stream) override;
+  void on_control(base::UniqueFd socket, const std::string& peer_address) override;
+  void on_data(const std::array<std::byte, 16>& token, base::UniqueFd socket) override;
+
+  Result<std::shared_ptr<ControlStream>> make_stream(base::UniqueFd socket,
+                                                     std::string peer_address);
+  void settle();
+  void drop_lingering(base::Nanoseconds now);
+
+  const std::unique_ptr<EpollReactor> reactor_;  // outlives all that is registered with it
+  const std::string local_address_;
+  const std::string host_identity_;
+  Door door_;
+  Acceptor* acceptor_ = nullptr;
+  std::list<std::unique_ptr<Dial>> dials_;
+  std::vector<std::shared_ptr<ControlStream>> unsettled_;
+  std::list<Lingering> lingering_;  // oldest first
+};
+
+}  // namespace faro::session
