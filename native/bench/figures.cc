@@ -49,8 +49,8 @@ std::vector<RunFigures> timed_figures(const TwoStageJob& job, const RunOptions& 
 }
 
 RunFigures median_of(const std::vector<RunFigures>& runs) {
-  const auto wrong = std::find_if(runs.begin(), runs.end(),
-                                  [](const RunFigures& run) { return !run.verified; });
+  const auto wrong =
+      std::find_if(runs.begin(), runs.end(), [](const RunFigures& run) { return !run.verified; });
   RunFigures result = wrong != runs.end() ? *wrong : runs.front();
   std::vector<double> seconds;
   std::vector<double> cpu_seconds;

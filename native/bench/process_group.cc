@@ -424,6 +424,7 @@ Result<std::vector<RoundTotals>> ProcessGroup::run(const std::function<Status(Gr
     FARO_RETURN_IF_ERROR(children.add(pid));
   }
 
+  uint64_t next_progress_ns = start_ns + options.progress_interval_ns;
   while (!children.all_ended()) {
     const uint64_t now = now_ns();
     if (now >= deadline_ns) {
@@ -433,7 +434,11 @@ Result<std::vector<RoundTotals>> ProcessGroup::run(const std::function<Status(Gr
                         " still ran, in round " +
                         std::to_string(memory_->header->round.load(std::memory_order_relaxed)));
     }
-    children.wait(std::min(options.progress_interval_ns, deadline_ns - now));
+    if (now >= next_progress_ns) {
+      tell_progress(*memory_, start_ns, progress);
+      next_progress_ns = now + options.progress_interval_ns;
+    }
+    children.wait(std::min(next_progress_ns, deadline_ns) - now);
     if (children.any_failed()) {
       const uint64_t grace_end_ns = now_ns() + kCauseGraceNs;
       for (uint64_t at = now_ns(); at < grace_end_ns && !children.all_ended(); at = now_ns()) {
@@ -441,7 +446,6 @@ Result<std::vector<RoundTotals>> ProcessGroup::run(const std::function<Status(Gr
       }
       return children.first_cause();
     }
-    tell_progress(*memory_, start_ns, progress);
   }
 
   std::vector<RoundTotals> rounds;

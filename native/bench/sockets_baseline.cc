@@ -1,5 +1,7 @@
 #include "bench/sockets_baseline.h"
 
+#include <sched.h>
+
 #include "bench/process_group.h"
 #include "bench/sockets_mesh.h"
 #include "bench/sockets_worker.h"
@@ -7,17 +9,30 @@
 namespace faro::bench {
 namespace {
 
+uint32_t kernel_buffer_bytes(const SocketsOptions& options) {
+  if (options.kernel_buffer_bytes != SocketsOptions::kAutomatic) {
+    return options.kernel_buffer_bytes;
+  }
+  cpu_set_t processors;
+  const bool one_processor =
+      sched_getaffinity(0, sizeof(processors), &processors) == 0 && CPU_COUNT(&processors) == 1;
+  return one_processor ? 128 * 1024 : 0;
+}
+
 /// One worker's thread from connecting to the last round.
 template <class Hash, uint32_t kRowBytes, SocketsForm kForm>
 Status run_worker(const TwoStageJob& job, const SocketsOptions& options, GroupMember& member,
                   SocketsProcess& process, uint32_t local, const Listener& listener,
                   const std::vector<SocketAddress>& addresses) {
   const uint32_t self = member.global_worker(local);
-  Result<std::vector<MeshSocket>> sockets =
-      connect_mesh(job, self, listener, addresses, options.kernel_buffer_bytes);
+  MeshOptions mesh;
+  mesh.kernel_buffer_bytes = kernel_buffer_bytes(options);
+  // Full buffers should go at once. Single rows should not: with Nagle, also the default of the
+  // paper's Java sockets, that form costs half.
+  mesh.no_delay = kForm == SocketsForm::tuned;
+  Result<std::vector<MeshSocket>> sockets = connect_mesh(job, self, listener, addresses, mesh);
   if (!sockets) return sockets.status();
-  SocketsWorker<Hash, kRowBytes, kForm> worker(job, options, self, process,
-                                               member.progress(local));
+  SocketsWorker<Hash, kRowBytes, kForm> worker(job, options, self, process, member.progress(local));
   FARO_RETURN_IF_ERROR(worker.open(std::move(sockets).value()));
   for (uint32_t round = 0; round < member.options().round_count; ++round) {
     member.start_round(local, round);
@@ -37,8 +52,7 @@ Result<SocketsForm> parse_form(std::string_view name) {
   for (SocketsForm form : {SocketsForm::paper, SocketsForm::tuned}) {
     if (name == form_name(form)) return form;
   }
-  return Status(Code::invalid_argument,
-                "form = " + std::string(name) + ": must be paper or tuned");
+  return Status(Code::invalid_argument, "form = " + std::string(name) + ": must be paper or tuned");
 }
 
 Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,

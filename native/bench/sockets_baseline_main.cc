@@ -1,7 +1,8 @@
 // faro_sockets_baseline: runs the sockets baseline alone, for trying and tuning it. `faro bench`
 // runs it beside the other contestants.
 //
-// Workload: the two-stage integer shuffle of two_stage_job.h; one line per timed round, then medians.
+// Workload: the two-stage integer shuffle of two_stage_job.h; one line per timed round, then
+// medians.
 #include <getopt.h>
 
 #include <cstdio>

@@ -44,14 +44,14 @@ bool wait_for(int fd, short events) {
   return poll(&polled, 1, kConnectTimeoutMs) == 1;
 }
 
-Status configure(int fd, uint32_t kernel_buffer_bytes) {
-  const int on = 1;
-  if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+Status configure(int fd, const MeshOptions& options) {
+  const int no_delay = options.no_delay ? 1 : 0;
+  if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof(no_delay)) != 0 ||
       fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
     return Status(Code::system_error, "configuring a socket: " + error_text());
   }
-  if (kernel_buffer_bytes > 0) {
-    const int bytes = static_cast<int>(kernel_buffer_bytes);
+  if (options.kernel_buffer_bytes > 0) {
+    const int bytes = static_cast<int>(options.kernel_buffer_bytes);
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) != 0) {
       return Status(Code::system_error, "SO_SNDBUF: " + error_text());
     }
@@ -134,7 +134,7 @@ Result<Listener> listen_at(const SocketAddress& address, uint32_t backlog) {
 Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t worker,
                                              const Listener& listener,
                                              const std::vector<SocketAddress>& addresses,
-                                             uint32_t kernel_buffer_bytes) {
+                                             const MeshOptions& options) {
   std::vector<MeshSocket> sockets;
   uint32_t callers = 0;
   for (uint32_t peer = 0; peer < job.worker_count(); ++peer) {
@@ -158,7 +158,7 @@ Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t wo
     sockets.push_back(std::move(made).value());
   }
   for (const MeshSocket& made : sockets) {
-    FARO_RETURN_IF_ERROR(configure(made.fd.get(), kernel_buffer_bytes));
+    FARO_RETURN_IF_ERROR(configure(made.fd.get(), options));
   }
   return sockets;
 }

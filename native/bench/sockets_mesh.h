@@ -1,4 +1,5 @@
-// Connects the sockets baseline: one TCP connection for each pair of workers of different processes.
+// Connects the sockets baseline: one TCP connection for each pair of workers of different
+// processes.
 #pragma once
 
 #include <sys/socket.h>
@@ -37,15 +38,23 @@ struct MeshSocket {
   uint32_t peer = 0;  ///< number of the worker at the other end
 };
 
-/// Connects `worker` with every worker of other processes: it calls those with smaller numbers and is
-/// called by the others. The sockets are non-blocking, without Nagle's delay, in no given order.
-/// All listeners must exist before the first call (their backlog takes the early callers).
+/// How the sockets are set up.
+struct MeshOptions {
+  /// SO_SNDBUF; 0 leaves the kernel's own choice.
+  uint32_t kernel_buffer_bytes = 0;
+  /// TCP_NODELAY: every write is a packet. Without it (Nagle) the kernel joins small writes.
+  bool no_delay = true;
+};
+
+/// Connects `worker` with every worker of other processes: it calls those with smaller numbers and
+/// is called by the others. The sockets are non-blocking, in no given order. All listeners must
+/// exist before the first call (their backlog takes the early callers).
 ///
 /// Blocks: until all are connected or 10 s have passed.
 /// Errors: connect_failed (names the worker), protocol_error (a stranger called), system_error.
 Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t worker,
                                              const Listener& listener,
                                              const std::vector<SocketAddress>& addresses,
-                                             uint32_t kernel_buffer_bytes);
+                                             const MeshOptions& options);
 
 }  // namespace faro::bench

@@ -107,9 +107,9 @@ class SocketsWorker {
   struct Socket {
     UniqueFd fd;
     uint32_t peer = 0;
-    bool readable = true;   // may hold bytes: not yet known to be empty
-    bool writable = true;   // may take bytes: not yet known to be full
-    bool suspended = false; // its first row found no room
+    bool readable = true;    // may hold bytes: not yet known to be empty
+    bool writable = true;    // may take bytes: not yet known to be full
+    bool suspended = false;  // its first row found no room
     std::unique_ptr<char[]> memory;
     size_t capacity = 0;
     size_t begin = 0;  // the first byte that is not handled yet
@@ -253,7 +253,7 @@ inline bool SocketsWorker<Hash, kRowBytes, kForm>::try_route(const Router& route
   const uint32_t worker = destination_of<Hash>(n, router.worker_count);
   // A conditional move: as a branch it would be mispredicted for every row of one's own.
   const uint32_t index = kStage == 1 && worker == router.self ? router.worker_count : worker;
-  return try_append<kStage == 1 ? kRow1 : kRow2>(router.outputs[index], n);
+  return try_append < kStage == 1 ? kRow1 : kRow2 > (router.outputs[index], n);
 }
 
 template <class Hash, uint32_t kRowBytes, SocketsForm kForm>
@@ -424,8 +424,8 @@ bool SocketsWorker<Hash, kRowBytes, kForm>::handle_local(LocalSource& source) {
     LocalBlock& block = *source.waiting.front();
     const char* const memory = block.memory.get();
     const size_t before = source.begin;
-    source.begin = static_cast<size_t>(
-        handle_frames(memory + before, memory + block.used_bytes) - memory);
+    source.begin =
+        static_cast<size_t>(handle_frames(memory + before, memory + block.used_bytes) - memory);
     moved = moved || source.begin != before;
     if (source.begin < block.used_bytes) return moved;
     source.lane->give_back(std::move(source.waiting.front()));

@@ -3,9 +3,9 @@
 //
 //   generate n  -> shuffle 1 by hash(n) -> n := n*3/2 -> shuffle 2 by hash(n) -> sink
 //
-// Workers are numbered 0 … N-1 over all processes; worker g belongs to process g / workers_per_process.
-// The integers 0 … rows-1 are dealt out in order: process p generates rows_per_process of them, split
-// evenly between its workers.
+// Workers are numbered 0 … N-1 over all processes; worker g belongs to process g /
+// workers_per_process. The integers 0 … rows-1 are dealt out in order: process p generates
+// rows_per_process of them, split evenly between its workers.
 #pragma once
 
 #include <algorithm>
@@ -79,8 +79,8 @@ struct ExpectedTotals {
 /// Threads: any.
 ExpectedTotals expected_totals(const TwoStageJob& job);
 
-/// Between the stages: sends most rows to another worker than before. Injective, so that a lost and a
-/// doubled row cannot hide each other.
+/// Between the stages: sends most rows to another worker than before. Injective, so that a lost and
+/// a doubled row cannot hide each other.
 constexpr uint64_t transform(uint64_t n) noexcept { return n * 3 / 2; }
 
 /// One row's part of the checksum. Not linear in n: two wrong rows do not cancel out.
@@ -157,7 +157,8 @@ class Sink {
     ++count_;
     sum_ += mix(n);
   }
-  /// Consumes a batch whose rows the caller has added up itself: their number and the sum of mix(n).
+  /// Consumes a batch whose rows the caller has added up itself: their number and the sum of
+  /// mix(n).
   void consume_batch(uint64_t count, uint64_t sum_of_mix) noexcept {
     count_ += count;
     sum_ += sum_of_mix;
@@ -178,7 +179,8 @@ class Sink {
 /// Calls `function.template operator()<Hash, kRowBytes>()` with the types of a valid job, so that a
 /// carrier's inner loop is compiled for its hash and width:
 ///
-///   return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() { return run<Hash, kRowBytes>(); });
+///   return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() { return run<Hash,
+///   kRowBytes>(); });
 template <class Function>
 decltype(auto) with_job_types(const TwoStageJob& job, Function&& function) {
   auto with_width = [&]<class Hash>() -> decltype(auto) {
