@@ -1,5 +1,6 @@
-// The local link in the contract suite: the workers of side 0, then those of side 1, are the workers of one node. Both ends
-// use one mapping, so that the thread sanitizer sees what the shared-memory data path does.
+// The local link in the contract suite: the workers of side 0, then those of side 1, are the
+// workers of one node. Both ends use one mapping, so that the thread sanitizer sees what the
+// shared-memory data path does.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -21,11 +22,16 @@ class LocalPair final : public TransportPair {
   }
 
   transport::DataLink& link(int side) override { return sides_[side]; }
-  ring::ReadySet& ready_set(int side, uint32_t worker) override { return *ready_sets_[number(side, worker)]; }
-  ring::DoorbellLine& doorbell(int side, uint32_t worker) override { return doorbells_.line(number(side, worker)); }
+  ring::ReadySet& ready_set(int side, uint32_t worker) override {
+    return *ready_sets_[number(side, worker)];
+  }
+  ring::DoorbellLine& doorbell(int side, uint32_t worker) override {
+    return doorbells_.line(number(side, worker));
+  }
   uint32_t first_ready(int side, uint32_t worker) override {
     const uint32_t first_sender = number(1 - side, 0);
-    return ready_groups_[number(side, worker)] * ring::ReadySet::kRingsPerGroup + first_sender * rings_.rings_per_lane;
+    return ready_groups_[number(side, worker)] * ring::ReadySet::kRingsPerGroup +
+           first_sender * rings_.rings_per_lane;
   }
   bool pump() override { return false; }
   void run_network_threads() override {}
@@ -39,7 +45,9 @@ class LocalPair final : public TransportPair {
  private:
   /// What one side sees: only the rings from and to the other.
   struct Side final : transport::DataLink {
-    const transport::Capabilities& capabilities() const override { return pair->link_->capabilities(); }
+    const transport::Capabilities& capabilities() const override {
+      return pair->link_->capabilities();
+    }
     transport::Outgoing& outgoing(uint32_t ring) override {
       return pair->link_->outgoing(pair->local_ring(side, out, ring));
     }
@@ -70,7 +78,8 @@ class LocalPair final : public TransportPair {
   explicit LocalPair(const PairShape& shape) : events_(*this) {
     first_side_workers_ = shape.forth.sender_workers;
     rings_ = shape.forth;
-    rings_.sender_workers = rings_.receiver_workers = first_side_workers_ + shape.forth.receiver_workers;
+    rings_.sender_workers = rings_.receiver_workers =
+        first_side_workers_ + shape.forth.receiver_workers;
     for (int side = 0; side < 2; ++side) {
       sides_[side].pair = this;
       sides_[side].side = side;
@@ -79,12 +88,14 @@ class LocalPair final : public TransportPair {
     }
   }
   Status connect() {
-    Result<transport::shm::NodeDoorbells> doorbells = transport::shm::NodeDoorbells::make(rings_.sender_workers);
+    Result<transport::shm::NodeDoorbells> doorbells =
+        transport::shm::NodeDoorbells::make(rings_.sender_workers);
     if (!doorbells.ok()) return doorbells.status();
     doorbells_ = std::move(*doorbells);
     std::vector<transport::WorkerEnd> workers;
     for (uint32_t w = 0; w < rings_.sender_workers; ++w) {
-      ready_sets_.push_back(std::make_unique<ring::ReadySet>((rings_.rings_of_receiver() + 63) / 64));
+      ready_sets_.push_back(
+          std::make_unique<ring::ReadySet>((rings_.rings_of_receiver() + 63) / 64));
       workers.push_back({ready_sets_.back().get(), &doorbells_.line(w)});
     }
     ready_groups_.resize(workers.size());
@@ -94,9 +105,12 @@ class LocalPair final : public TransportPair {
     link_ = std::move(*link);
     return {};
   }
-  uint32_t number(int side, uint32_t worker) const { return side == 0 ? worker : first_side_workers_ + worker; }
+  uint32_t number(int side, uint32_t worker) const {
+    return side == 0 ? worker : first_side_workers_ + worker;
+  }
   uint32_t local_ring(int from_side, const ring::Layout& layout, uint32_t ring) const {
-    return rings_.ring(number(from_side, layout.sender_of(ring)), number(1 - from_side, layout.receiver_of(ring)),
+    return rings_.ring(number(from_side, layout.sender_of(ring)),
+                       number(1 - from_side, layout.receiver_of(ring)),
                        ring % layout.rings_per_lane);
   }
 

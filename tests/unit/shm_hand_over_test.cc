@@ -1,0 +1,332 @@
+// Handing over descriptors: to whom, and what becomes of those who do not play by the rules.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/test_reactor.h"
+#include "transport/shm/hand_over.h"
+#include "transport/shm/node_doorbells.h"
+#include "transport/shm/shm_setup.h"
+#include "transport/shm/shm_transport.h"
+
+namespace faro::transport::shm {
+namespace {
+
+constexpr base::Nanoseconds kLimit = 20'000'000'000;
+constexpr HandOverToken kToken = {std::byte{1}, std::byte{2}};
+constexpr HandOverToken kOtherToken = {std::byte{3}};
+
+base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
+
+/// An abstract socket, connected to `name` or listening there.
+base::UniqueFd abstract_socket(const std::string& name, bool listening) {
+  base::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  const int result = listening ? bind(fd.get(), generic, bytes) : connect(fd.get(), generic, bytes);
+  if (result != 0 || (listening && listen(fd.get(), 8) != 0)) fd.reset();
+  return fd;
+}
+
+size_t open_descriptors() {
+  size_t count = 0;
+  for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0;
+  return count;
+}
+
+bool listed_in_proc(const std::string& name) {
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    if (line.find("@" + name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+class ShmHandOver : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<std::shared_ptr<HandOverListener>> opened = HandOverListener::open(reactor_);
+    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    listener_ = *opened;
+  }
+  void offer() {
+    listener_->offer(kToken, {1, 2}, [this](const Status& status) { given_ = status; });
+  }
+  void fetch(const HandOverToken& token, const std::string& name,
+             base::Nanoseconds limit = kLimit) {
+    receiver_.emplace(reactor_, name, token, 2, now() + limit,
+                      [this](Result<std::vector<base::UniqueFd>> fds) {
+                        EXPECT_FALSE(taken_.has_value()) << "called once";
+                        taken_ = fds.status();
+                        if (fds.ok()) fds_ = std::move(*fds);
+                      });
+  }
+  /// Lets the reactor work until something was taken, or an error.
+  void run() {
+    const base::Nanoseconds deadline = now() + 2 * kLimit;
+    while (!taken_.has_value() && now() < deadline) reactor_.run_once(100);
+    ASSERT_TRUE(taken_.has_value()) << "hangs";
+  }
+  void settle() {
+    while (reactor_.run_once(20)) continue;
+  }
+
+  test::TestReactor reactor_;
+  std::shared_ptr<HandOverListener> listener_;
+  std::optional<HandOverReceiver> receiver_;
+  std::optional<Status> given_;
+  std::optional<Status> taken_;
+  std::vector<base::UniqueFd> fds_;
+};
+
+TEST_F(ShmHandOver, gives_the_descriptors_to_who_shows_the_token) {
+  offer();
+  fetch(kToken, listener_->name());
+  run();
+  EXPECT_TRUE(taken_->ok()) << taken_->to_string();
+  ASSERT_TRUE(given_.has_value());
+  EXPECT_TRUE(given_->ok()) << given_->to_string();
+  ASSERT_EQ(fds_.size(), 2u);
+  for (const base::UniqueFd& fd : fds_) EXPECT_EQ(fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
+}
+
+TEST_F(ShmHandOver, gives_nothing_for_another_token) {
+  offer();
+  fetch(kOtherToken, listener_->name());
+  run();
+  EXPECT_EQ(taken_->code(), Code::protocol_error) << taken_->to_string();
+  EXPECT_FALSE(given_.has_value());
+}
+
+TEST_F(ShmHandOver, gives_nothing_twice) {
+  offer();
+  fetch(kToken, listener_->name());
+  run();
+  ASSERT_TRUE(taken_->ok());
+  receiver_.reset();
+  taken_.reset();
+  fetch(kToken, listener_->name());
+  run();
+  EXPECT_EQ(taken_->code(), Code::protocol_error) << taken_->to_string();
+}
+
+TEST_F(ShmHandOver, gives_nothing_after_the_offer_was_withdrawn) {
+  offer();
+  listener_->withdraw(kToken);
+  fetch(kToken, listener_->name());
+  run();
+  EXPECT_EQ(taken_->code(), Code::protocol_error);
+}
+
+TEST_F(ShmHandOver, is_not_kept_from_its_peer_by_strangers_who_say_nothing_or_nonsense) {
+  offer();
+  const size_t before = open_descriptors();
+  std::vector<base::UniqueFd> strangers;
+  for (size_t i = 0; i < 2 * HandOverListener::kStrangerLimit; ++i) {
+    strangers.push_back(abstract_socket(listener_->name(), false));
+    ASSERT_TRUE(strangers.back().valid());
+    if (i % 3 == 0) {
+      ASSERT_EQ(send(strangers.back().get(), "nonsense", 8, MSG_NOSIGNAL), 8);
+    }
+    if (i % 5 == 0) strangers.back().reset();
+    settle();
+  }
+  EXPECT_LE(open_descriptors(), before + strangers.size() + HandOverListener::kStrangerLimit);
+  fetch(kToken, listener_->name());
+  run();
+  EXPECT_TRUE(taken_->ok()) << taken_->to_string();
+}
+
+TEST_F(ShmHandOver, from_a_socket_that_is_gone_is_an_error_at_once) {
+  const std::string name = listener_->name();
+  EXPECT_TRUE(listed_in_proc(name));
+  listener_.reset();
+  EXPECT_FALSE(listed_in_proc(name));
+  fetch(kToken, name);
+  ASSERT_TRUE(taken_.has_value());
+  EXPECT_EQ(taken_->code(), Code::system_error) << taken_->to_string();
+}
+
+TEST_F(ShmHandOver, from_a_peer_that_never_answers_ends_at_the_deadline) {
+  const std::string name = "faro-test-" + std::to_string(getpid());
+  const base::UniqueFd silent = abstract_socket(name, true);
+  ASSERT_TRUE(silent.valid());
+  fetch(kToken, name, 50'000'000);
+  run();
+  EXPECT_EQ(taken_->code(), Code::deadline_exceeded) << taken_->to_string();
+}
+
+TEST_F(ShmHandOver, from_a_peer_whose_backlog_stays_full_ends_at_the_deadline) {
+  const std::string name = "faro-test-" + std::to_string(getpid());
+  const base::UniqueFd silent = abstract_socket(name, true);
+  ASSERT_TRUE(silent.valid());
+  std::vector<base::UniqueFd> waiting;
+  for (;;) {
+    waiting.push_back(abstract_socket(name, false));
+    if (!waiting.back().valid()) break;
+  }
+  fetch(kToken, name, 50'000'000);
+  EXPECT_FALSE(taken_.has_value()) << "it tries again";
+  run();
+  EXPECT_EQ(taken_->code(), Code::deadline_exceeded) << taken_->to_string();
+}
+
+TEST_F(ShmHandOver,
+       that_brings_another_number_of_descriptors_or_greeting_is_refused_and_leaks_none) {
+  struct Answer {
+    size_t bytes;
+    size_t fds;
+  };
+  for (const Answer answer :
+       {Answer{8, 0}, Answer{8, 1}, Answer{8, 3}, Answer{8, 8}, Answer{8, 20}, Answer{3, 2}}) {
+    SCOPED_TRACE(answer.fds);
+    const size_t before = open_descriptors();
+    const std::string name = "faro-test-" + std::to_string(getpid());
+    {
+      const base::UniqueFd listener = abstract_socket(name, true);
+      ASSERT_TRUE(listener.valid());
+      taken_.reset();
+      fetch(kToken, name);
+      const base::UniqueFd peer(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      ASSERT_TRUE(peer.valid());
+      std::string greeting = "faroshm1";
+      iovec bytes{greeting.data(), answer.bytes};
+      std::vector<char> control(CMSG_SPACE(answer.fds * sizeof(int)));
+      msghdr message{};
+      message.msg_iov = &bytes;
+      message.msg_iovlen = 1;
+      if (answer.fds > 0) {
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+        cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(answer.fds * sizeof(int));
+        const std::vector<int> fds(answer.fds, 1);
+        std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+      }
+      ASSERT_EQ(sendmsg(peer.get(), &message, 0), static_cast<ssize_t>(answer.bytes));
+      run();
+      EXPECT_EQ(taken_->code(), Code::protocol_error) << taken_->to_string();
+      receiver_.reset();
+    }
+    EXPECT_EQ(open_descriptors(), before);
+  }
+}
+
+// --- the setup around it
+
+class ShmSetupTest : public testing::Test, public LinkEvents {
+ protected:
+  void SetUp() override {
+    doorbells_ = NodeDoorbells::make(1).value();
+    workers_[0] = {&ready_, &doorbells_.line(0)};
+    context_.outgoing = context_.incoming = {1, 1, 2, 4096};
+    context_.workers = workers_;
+    context_.doorbells = doorbells_.memory();
+    context_.ready_group = groups_;
+    context_.reactor = &reactor_;
+    context_.events = this;
+    context_.send = [this](std::span<const std::byte> message) {
+      sent_.emplace_back(message.begin(), message.end());
+    };
+  }
+  void on_link_failed(const Status&) override {}
+
+  test::TestReactor reactor_;
+  NodeDoorbells doorbells_;
+  ring::ReadySet ready_{1};
+  WorkerEnd workers_[1];
+  uint32_t groups_[1] = {};
+  LinkContext context_;
+  std::vector<std::vector<std::byte>> sent_;
+  ShmTransport transport_;
+};
+
+TEST_F(ShmSetupTest, that_is_given_up_leaves_nothing) {
+  const size_t before = open_descriptors();
+  std::unique_ptr<LinkSetup> setup = transport_.begin(context_);
+  ASSERT_TRUE(setup->start().ok());
+  ASSERT_EQ(sent_.size(), 1u);
+  OfferMessage offer;
+  ASSERT_EQ(sent_[0].size(), sizeof offer);
+  std::memcpy(&offer, sent_[0].data(), sizeof offer);
+  const std::string name(offer.name, offer.name_bytes);
+  EXPECT_TRUE(listed_in_proc(name));
+  setup.reset();
+  EXPECT_FALSE(listed_in_proc(name));
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(ShmSetupTest, refuses_every_offer_that_is_none) {
+  std::unique_ptr<LinkSetup> setup = transport_.begin(context_);
+  ASSERT_TRUE(setup->start().ok());
+  const std::vector<std::byte> good = sent_[0];
+  const auto changed = [&](size_t at, std::byte value) {
+    std::vector<std::byte> bad = good;
+    bad[at] = value;
+    return bad;
+  };
+  for (size_t bytes = 0; bytes < good.size(); ++bytes) {
+    EXPECT_EQ(setup->on_message(std::span(good).first(bytes)).code(), Code::protocol_error);
+  }
+  EXPECT_EQ(setup->on_message(std::vector<std::byte>(4096)).code(), Code::protocol_error);
+  EXPECT_EQ(setup->on_message(changed(0, std::byte{0})).code(), Code::protocol_error) << "magic";
+  EXPECT_EQ(setup->on_message(changed(8, std::byte{99})).code(), Code::protocol_error) << "version";
+  EXPECT_EQ(setup->on_message(changed(12, std::byte{0})).code(), Code::protocol_error) << "no name";
+  EXPECT_EQ(setup->on_message(changed(12, std::byte{41})).code(), Code::protocol_error)
+      << "name too long";
+  EXPECT_EQ(setup->on_message(changed(15, std::byte{255})).code(), Code::protocol_error)
+      << "name far too long";
+  EXPECT_FALSE(setup->ready());
+  EXPECT_TRUE(setup->on_message(good).ok()) << "its own offer is one";
+  EXPECT_EQ(setup->on_message(good).code(), Code::protocol_error) << "a second one";
+}
+
+TEST_F(ShmSetupTest, refuses_a_data_connection_and_closes_it) {
+  std::unique_ptr<LinkSetup> setup = transport_.begin(context_);
+  const int stream = dup(1);
+  EXPECT_EQ(setup->on_stream({stream}).code(), Code::protocol_error);
+  EXPECT_LT(fcntl(stream, F_GETFD), 0);
+}
+
+TEST_F(ShmSetupTest, is_ready_with_itself_only_when_fetched_and_handed_over) {
+  std::unique_ptr<LinkSetup> setup = transport_.begin(context_);
+  ASSERT_TRUE(setup->start().ok());
+  EXPECT_FALSE(setup->ready());
+  ASSERT_TRUE(setup->on_message(sent_[0]).ok());
+  EXPECT_FALSE(setup->ready());
+  const base::Nanoseconds deadline = now() + kLimit;
+  while (!setup->ready() && setup->status().ok() && now() < deadline) reactor_.run_once(100);
+  ASSERT_TRUE(setup->status().ok()) << setup->status().to_string();
+  ASSERT_TRUE(setup->ready());
+  EXPECT_NE(setup->take(), nullptr);
+}
+
+TEST_F(ShmSetupTest, fails_with_the_cause_if_the_peers_rings_have_another_shape) {
+  std::unique_ptr<LinkSetup> ours = transport_.begin(context_);
+  ASSERT_TRUE(ours->start().ok());
+  LinkContext other = context_;
+  other.incoming.ring_bytes = 8192;
+  std::unique_ptr<LinkSetup> theirs = transport_.begin(other);
+  ASSERT_TRUE(theirs->start().ok());
+  ASSERT_TRUE(ours->on_message(sent_[1]).ok());
+  const base::Nanoseconds deadline = now() + kLimit;
+  while (ours->status().ok() && now() < deadline) reactor_.run_once(100);
+  EXPECT_EQ(ours->status().code(), Code::protocol_error) << ours->status().to_string();
+  EXPECT_FALSE(ours->ready());
+}
+
+}  // namespace
+}  // namespace faro::transport::shm
