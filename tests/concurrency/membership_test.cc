@@ -1,0 +1,133 @@
+// Clusters whose nodes are threads of this process: every node with its own network thread, over
+// real sockets.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "support/cluster.h"
+
+namespace faro {
+namespace {
+
+using test::bytes_of;
+using test::ClusterPlan;
+using test::RecordingObserver;
+using test::ThreadCluster;
+
+class MembershipOver : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Transports, MembershipOver, testing::Values("auto", "shm", "tcp"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST_P(MembershipOver, opens_clusters_of_two_to_eight_nodes) {
+  for (uint32_t count = 1; count <= 8; ++count) {
+    ClusterPlan plan(count);
+    plan.set("transport", GetParam());
+    plan.set("cluster.workers", "2");
+    ThreadCluster cluster(plan);
+    ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+    std::set<uint64_t> incarnations;
+    for (uint32_t node = 0; node < count; ++node) {
+      EXPECT_EQ(cluster[node].worker_count(), 2 * count);
+      incarnations.insert(cluster[node].nodes()[node].incarnation);
+      for (uint32_t peer = 0; peer < count; ++peer) {
+        EXPECT_TRUE(cluster[node].connected(peer));
+        EXPECT_EQ(cluster[node].nodes()[peer].incarnation, cluster[peer].nodes()[peer].incarnation);
+      }
+    }
+    EXPECT_EQ(incarnations.size(), count);
+  }
+}
+
+// A frame from every worker to every worker, by way of the ready sets, checked for its origin.
+TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
+  constexpr uint32_t kNodes = 3;
+  ClusterPlan plan(kNodes);
+  plan.set("transport", GetParam());
+  plan.set("cluster.workers", "1,3,2");
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+
+  for (uint32_t from = 0; from < kNodes; ++from) {
+    for (uint32_t to = 0; to < kNodes; ++to) {
+      const ring::Layout layout = cluster[from].outgoing_layout(to);
+      for (uint32_t ring = 0; ring < layout.ring_count(); ++ring) {
+        transport::Outgoing& outgoing = cluster[from].link(to).outgoing(ring);
+        const uint64_t mark = from * 1000 + ring;
+        const auto claim = outgoing.claim(sizeof(wire::FrameHeader) + sizeof mark, 64);
+        ASSERT_GT(claim.bytes, 0u);
+        wire::FrameHeader header{};
+        header.length = sizeof header + sizeof mark;
+        header.kind = wire::FrameKind::data;
+        header.row_count = 1;
+        std::memcpy(claim.data, &header, sizeof header);
+        std::memcpy(claim.data + sizeof header, &mark, sizeof mark);
+        outgoing.commit(header.length);
+        outgoing.post();
+      }
+    }
+  }
+
+  for (uint32_t to = 0; to < kNodes; ++to) {
+    for (uint32_t worker = 0; worker < cluster[to].nodes()[to].worker_count; ++worker) {
+      uint32_t expected = 0;
+      for (uint32_t from = 0; from < kNodes; ++from)
+        expected += cluster[to].incoming_layout(from).rings_of_receiver();
+      std::set<uint64_t> seen;
+      ring::Doorbell doorbell(&cluster[to].doorbell(worker));
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (seen.size() < expected) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "rows are missing";
+        doorbell.arm();
+        std::vector<uint32_t> ready;
+        cluster[to].ready_set(worker).take([&](uint32_t number) { ready.push_back(number); });
+        if (ready.empty()) {
+          doorbell.sleep(1'000'000'000);
+          continue;
+        }
+        doorbell.disarm();
+        for (uint32_t from = 0; from < kNodes; ++from) {
+          const ring::Layout layout = cluster[to].incoming_layout(from);
+          const uint32_t first = cluster[to].first_ready(from, worker);
+          for (uint32_t ring = 0; ring < layout.ring_count(); ++ring) {
+            if (layout.receiver_of(ring) != worker) continue;
+            if (std::find(ready.begin(), ready.end(), first + layout.index_at_receiver(ring)) ==
+                ready.end())
+              continue;
+            transport::FrameView view;
+            while (cluster[to].link(from).incoming(ring).next(view) == transport::Next::frame) {
+              uint64_t mark = 0;
+              ASSERT_EQ(view.payload_bytes(), sizeof mark);
+              std::memcpy(&mark, view.payload, sizeof mark);
+              EXPECT_EQ(mark, from * 1000 + ring);
+              EXPECT_TRUE(seen.insert(mark).second) << "a frame came twice";
+              cluster[to].link(from).incoming(ring).release(view.token);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Membership, delivers_control_messages_in_order_and_to_itself) {
+  ClusterPlan plan(3);
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  constexpr int kMessages = 10'000;  // more than the command queue holds
+  for (int i = 0; i < kMessages; ++i) {
+    for (uint32_t to = 0; to < 3; ++to) cluster[0].send(to, bytes_of(std::to_string(i)));
+  }
+  for (uint32_t to = 0; to < 3; ++to) {
+    RecordingObserver& observer = cluster.observer(to);
+    ASSERT_TRUE(observer.wait([&] { return observer.messages().size() == kMessages; }));
+    const auto messages = observer.messages();
+    for (int i = 0; i < kMessages; ++i) {
+      ASSERT_EQ(messages[static_cast<size_t>(i)].from, 0u);
+      ASSERT_EQ(messages[static_cast<size_t>(i)].text, std::to_string(i));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace faro
