@@ -1,0 +1,207 @@
+// Clusters for tests of the session layer: nodes of one process, each with a network and an observer of its own.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/settings.h"
+#include "session/listener.h"
+#include "session/membership.h"
+#include "session/socket_network.h"
+
+namespace faro::test {
+
+inline std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// Keeps what a membership tells. Threads: any.
+class RecordingObserver final : public session::Observer {
+ public:
+  struct Message {
+    uint32_t from;
+    std::string text;
+  };
+  struct Loss {
+    uint32_t node;
+    Status cause;
+  };
+
+  void on_message(uint32_t from, std::span<const std::byte> message) override {
+    record([&] {
+      messages_.push_back({from, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
+    });
+  }
+  void on_peer_lost(uint32_t node, const Status& cause) override {
+    record([&] { losses_.push_back({node, cause}); });
+  }
+  void on_peer_left(uint32_t node) override {
+    record([&] { left_.push_back(node); });
+  }
+  void on_tick(base::Nanoseconds) override {
+    record([&] { ++ticks_; });
+  }
+
+  std::vector<Message> messages() const { return copy(messages_); }
+  std::vector<Loss> losses() const { return copy(losses_); }
+  std::vector<uint32_t> left() const { return copy(left_); }
+  int ticks() const { return copy(ticks_); }
+
+  /// Waits until `holds` is true, looked at after each event. False if it is not within the limit.
+  bool wait(const std::function<bool()>& holds, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      const uint64_t seen = events_;
+      lock.unlock();
+      if (holds()) return true;
+      lock.lock();
+      if (!changed_.wait_until(lock, deadline, [&] { return events_ != seen; })) {
+        lock.unlock();
+        return holds();
+      }
+    }
+  }
+
+ private:
+  template <typename Change>
+  void record(Change&& change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    ++events_;
+    changed_.notify_all();
+  }
+  template <typename T>
+  T copy(const T& value) const {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t events_ = 0;
+  std::vector<Message> messages_;
+  std::vector<Loss> losses_;
+  std::vector<uint32_t> left_;
+  int ticks_ = 0;
+};
+
+/// Listeners of all nodes, with ports that the system chose, and the settings that go with them.
+class ClusterPlan {
+ public:
+  explicit ClusterPlan(uint32_t node_count, const std::string& host = "127.0.0.1") {
+    for (uint32_t node = 0; node < node_count; ++node) {
+      auto listener = session::Listener::bind(host + ":0");
+      EXPECT_TRUE(listener.ok()) << listener.status().to_string();
+      if (!addresses_.empty()) addresses_ += ",";
+      addresses_ += listener.value().address();
+      listeners_.push_back(std::make_unique<session::Listener>(std::move(listener.value())));
+    }
+  }
+
+  void set(std::string_view name, std::string_view value) { common_.push_back({std::string(name), std::string(value)}); }
+  void set_nodes(std::string addresses) { addresses_ = std::move(addresses); }
+  const std::string& addresses() const { return addresses_; }
+  const std::string& address(uint32_t node) const { return listeners_[node]->address(); }
+  uint32_t node_count() const { return static_cast<uint32_t>(listeners_.size()); }
+
+  /// `more`: settings of this node only.
+  Result<base::Settings> settings(uint32_t node,
+                                  const std::vector<std::pair<std::string, std::string>>& more = {}) const {
+    Config config;
+    FARO_RETURN_IF_ERROR(config.set("cluster.nodes", addresses_));
+    FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{node}));
+    FARO_RETURN_IF_ERROR(config.set("ring.bytes", "4 KiB"));
+    FARO_RETURN_IF_ERROR(config.set("transfer.threshold_bytes", "1 KiB"));
+    for (const auto& [name, value] : common_) FARO_RETURN_IF_ERROR(config.set(name, value));
+    for (const auto& [name, value] : more) FARO_RETURN_IF_ERROR(config.set(name, value));
+    return base::Settings::resolve(config);
+  }
+  /// The listener of a node; once.
+  session::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
+
+  /// Opens one node; blocks as Membership::open does.
+  Result<std::unique_ptr<session::Membership>> open(
+      uint32_t node, session::Observer& observer,
+      const std::vector<std::pair<std::string, std::string>>& more = {}) {
+    auto resolved = settings(node, more);
+    if (!resolved.ok()) return resolved.status();
+    auto network = session::SocketNetwork::create(resolved.value(), take_listener(node));
+    if (!network.ok()) return network.status();
+    return session::Membership::open(resolved.value(), std::move(network.value()), observer);
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> common_;
+  std::string addresses_;
+  std::vector<std::unique_ptr<session::Listener>> listeners_;
+};
+
+/// All nodes of a plan, opened by a thread each.
+class ThreadCluster {
+ public:
+  using More = std::function<std::vector<std::pair<std::string, std::string>>(uint32_t)>;
+
+  explicit ThreadCluster(ClusterPlan& plan, const More& more = {}) {
+    const uint32_t count = plan.node_count();
+    for (uint32_t node = 0; node < count; ++node) observers_.push_back(std::make_unique<RecordingObserver>());
+    members_.resize(count);
+    statuses_.resize(count);
+    std::vector<std::thread> threads;
+    for (uint32_t node = 0; node < count; ++node) {
+      threads.emplace_back([&, node] {
+        auto opened = plan.open(node, *observers_[node],
+                                more ? more(node) : std::vector<std::pair<std::string, std::string>>{});
+        statuses_[node] = opened.status();
+        if (opened.ok()) members_[node] = std::move(opened.value());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  ~ThreadCluster() { close(); }
+
+  /// All at the same time: an orderly close waits for the others.
+  void close() {
+    std::vector<std::thread> threads;
+    for (auto& member : members_) {
+      if (member != nullptr) threads.emplace_back([&member] { member.reset(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  bool all_open() const {
+    for (const auto& member : members_) {
+      if (member == nullptr) return false;
+    }
+    return true;
+  }
+  std::string problems() const {
+    std::string text;
+    for (const Status& status : statuses_) text += status.to_string() + "\n";
+    return text;
+  }
+  session::Membership& operator[](uint32_t node) { return *members_[node]; }
+  std::unique_ptr<session::Membership>& member(uint32_t node) { return members_[node]; }
+  RecordingObserver& observer(uint32_t node) { return *observers_[node]; }
+  const Status& status(uint32_t node) const { return statuses_[node]; }
+  uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
+
+ private:
+  std::vector<std::unique_ptr<RecordingObserver>> observers_;
+  std::vector<std::unique_ptr<session::Membership>> members_;
+  std::vector<Status> statuses_;
+};
+
+}  // namespace faro::test
