@@ -84,7 +84,10 @@ class [[nodiscard]] Result {
   const T& value() const& { return std::get<T>(state_); }
   T&& value() && { return std::get<T>(std::move(state_)); }
   T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
 
   /// The error, or ok.
   Status status() const { return ok() ? Status() : std::get<Status>(state_); }
