@@ -108,13 +108,24 @@ void ClusterMembership::close() {
     thread_.join();
   } else {
     begin_closing();
-    while (phase_ != Phase::closed) round(closing_deadline_);
+    while (phase_ != Phase::closed) {
+      const base::Nanoseconds before = clock().now_ns();
+      const bool worked = round(closing_deadline_);
+      // A simulated network that nobody drives any more: no time passes, so nothing can arrive.
+      if (!worked && !network_->wants_thread() && clock().now_ns() == before) finish_closing();
+    }
   }
   closed_ = true;
 }
 
 // ----------------------------------------------------------------------------------------------------------
 // rounds
+
+bool ClusterMembership::do_work() {
+  // A simulated network never waits outside of open and close; it is told when it has to be called
+  // again.
+  return round(network_->wants_thread() ? clock().now_ns() : base::kForever);
+}
 
 void ClusterMembership::run() noexcept {
   // Signals are the engine's business, and a JVM's.
@@ -143,6 +154,7 @@ bool ClusterMembership::round(base::Nanoseconds until) {
 }
 
 base::Nanoseconds ClusterMembership::next_deadline() const {
+  if (more_to_begin_ || (phase_ == Phase::closing && all_gone())) return 0;
   base::Nanoseconds next = liveness_.next_beat();
   if (phase_ == Phase::closing) next = std::min(next, closing_deadline_);
   if (!strangers_.empty()) next = std::min(next, strangers_.front().deadline);
@@ -172,7 +184,9 @@ void ClusterMembership::look_at_times() {
 void ClusterMembership::check_liveness(Link& link, base::Nanoseconds now) {
   link.judge_suspended(now);
   if (!link.attached() || link.leaving()) return;
-  if (liveness_.silent(link.liveness(), now)) {
+  // While the cluster forms, a peer may be clearing gigabytes of rings; connect.timeout_ms bounds
+  // that.
+  if (phase_ == Phase::open && liveness_.silent(link.liveness(), now)) {
     return link.fail(Status(
         Code::peer_lost, fmt::format("{} heard nothing from {} for liveness.timeout_ms = {}",
                                      identity_.name, link.name(), settings_.liveness_timeout_ms)));
@@ -360,7 +374,7 @@ void ClusterMembership::refuse_stranger(const std::string& from, const Status& c
   if (phase_ == Phase::opening)
     last_stranger_ = Status(cause.code(), fmt::format("{}: {}", from, cause.message()));
   uint64_t suppressed = 0;
-  if (!limiter_.allows(std::string(cause.message()), clock().now_ns(), suppressed)) return;
+  if (!limiter_.allows(std::string(code_name(cause.code())), clock().now_ns(), suppressed)) return;
   base::log(LogLevel::warning, "{}: refused a connection from {}: {}{}", identity_.name, from,
             cause.to_string(),
             suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));
@@ -371,6 +385,8 @@ void ClusterMembership::refuse_stranger(const std::string& from, const Status& c
 
 void ClusterMembership::on_detached(Link& link, const Status& cause, bool final) {
   if (phase_ != Phase::opening) return;
+  Dialling& dialling = dialling_[link.node()];
+  if (cause.code() != Code::peer_lost && dialling.ending.ok()) dialling.ending = cause;
   if (final) {
     // A limit of the other process is none of ours; disagreement concerns both.
     const Code code = cause.category() == Category::session ? cause.code() : Code::connect_failed;

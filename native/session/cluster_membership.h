@@ -64,7 +64,7 @@ class ClusterMembership final : public Membership,
   void fail_link(uint32_t node, const Status& cause) override;
   bool connected(uint32_t node) const override;
   void close() override;
-  bool do_work() override { return round(clock().now_ns()); }
+  bool do_work() override;
 
  private:
   // What belongs to a link while it is apart and has to be dialled.
@@ -76,6 +76,7 @@ class ClusterMembership final : public Membership,
     base::Nanoseconds pause = 0;  // before the next attempt
     int number_taken = 0;         // refusals in a row
     Status last;                  // why the link is apart
+    Status ending;  // what the peer said when it gave up; the first time, which tells most
   };
   struct Stranger {
     std::unique_ptr<Handshake> handshake;
@@ -110,6 +111,7 @@ class ClusterMembership final : public Membership,
   transport::Transport* find_transport(std::string_view name) const;
   Status allocate();
   void set_up_links();
+  void set_up(Link& link);
   void log_opened(base::Nanoseconds since) const;
 
   // Rounds.
@@ -178,8 +180,9 @@ class ClusterMembership final : public Membership,
   LogLimiter limiter_;
   Phase phase_ = Phase::opening;
   bool allocated_ = false;
-  Status fatal_;          // why open has failed
-  Status last_stranger_;  // who was refused last while opening: often the missing node
+  bool more_to_begin_ = false;  // links that could be set up now
+  Status fatal_;                // why open has failed
+  Status last_stranger_;        // who was refused last while opening: often the missing node
   uint64_t memory_bytes_ = 0;
   base::Nanoseconds closing_deadline_ = base::kForever;
 

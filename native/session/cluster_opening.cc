@@ -244,9 +244,14 @@ Status ClusterMembership::missing() const {
     }
     if (!text.empty()) text += "; ";
     switch (link.state()) {
-      case LinkState::apart:
-        text += fmt::format("{}: {}", link.name(), dialling_[link.node()].last.message());
+      case LinkState::apart: {
+        const Dialling& dialling = dialling_[link.node()];
+        text += fmt::format("{}: {}", link.name(), dialling.last.message());
+        if (!dialling.ending.ok() && dialling.ending.message() != dialling.last.message()) {
+          text += fmt::format(" (before that: {})", dialling.ending.message());
+        }
         break;
+      }
       case LinkState::admitted:
         text += fmt::format("{}: connected, waits for others", link.name());
         break;

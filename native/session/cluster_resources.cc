@@ -122,43 +122,47 @@ Status ClusterMembership::allocate() {
   return Status::Ok();
 }
 
-// Once every peer is known, and again for links that come later because their connection broke in
-// between.
+// Once every peer is known; and again for links that come later because their connection broke in
+// between. One link a round: allocating may take long, and heartbeats have to go out in between.
 void ClusterMembership::set_up_links() {
-  if (!all_links([](LinkState state) { return state != LinkState::apart; })) return;
+  more_to_begin_ = false;
   if (!allocated_) {
+    if (!all_links([](LinkState state) { return state != LinkState::apart; })) return;
     const Status status = allocate();
     if (!status.ok()) return fail_open(status);
     allocated_ = true;
   }
+  bool begun = false;
   for (const auto& link : links_) {
     if (link == nullptr || !fatal_.ok()) continue;
-    if (link->state() == LinkState::setting_up) link->advance();
-    if (link->state() != LinkState::admitted) continue;
-    if (link->initiator()) {
-      if (!link->choice()) continue;
-      transport::Transport* transport = find_transport(link->choice()->transport);
-      const char* why =
-          transport == nullptr ? "this node does not offer it" : why_not(*transport, link->peer());
-      if (why != nullptr) {
-        fail_open(Status(Code::transport_unavailable,
-                         fmt::format("{} chose transport {}: {}", link->name(),
-                                     link->choice()->transport, why)));
-        continue;
-      }
-      link->begin(*transport);
+    link->advance();
+    if (link->state() != LinkState::admitted || (link->initiator() && !link->choice())) continue;
+    if (begun) {
+      more_to_begin_ = true;
     } else {
-      const auto transport = choose_transport(*link);
-      transport::StreamToken token;
-      if (!transport.ok()) {
-        fail_open(transport.status());
-      } else if (!network_->draw_random(token)) {
-        fail_open(Status(Code::system_error, "the system has no random numbers (getrandom)"));
-      } else {
-        link->choose(*transport.value(), token);
-      }
+      set_up(*link);
+      begun = true;
     }
   }
+}
+
+void ClusterMembership::set_up(Link& link) {
+  if (link.initiator()) {
+    transport::Transport* transport = find_transport(link.choice()->transport);
+    const char* why =
+        transport == nullptr ? "this node does not offer it" : why_not(*transport, link.peer());
+    if (why == nullptr) return link.begin(*transport);
+    return fail_open(Status(
+        Code::transport_unavailable,
+        fmt::format("{} chose transport {}: {}", link.name(), link.choice()->transport, why)));
+  }
+  const auto transport = choose_transport(link);
+  if (!transport.ok()) return fail_open(transport.status());
+  transport::StreamToken token;
+  if (!network_->draw_random(token)) {
+    return fail_open(Status(Code::system_error, "the system has no random numbers (getrandom)"));
+  }
+  link.choose(*transport.value(), token);
 }
 
 void ClusterMembership::log_opened(base::Nanoseconds since) const {

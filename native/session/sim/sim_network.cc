@@ -161,20 +161,30 @@ bool SimNetwork::handle_some() {
   return worked;
 }
 
+bool SimNetwork::lingering() const {
+  return std::any_of(streams_.begin(), streams_.end(), [](const auto& weak) {
+    const auto stream = weak.lock();
+    return stream != nullptr && stream->lingering();
+  });
+}
+
 bool SimNetwork::run_once(base::Nanoseconds until) {
-  bool worked = handle_some();
-  if (!worked && !woken_) {
-    if (world_.in_fiber()) {
-      world_.wait_until([this] { return woken_ || has_work(); }, until, "its control connections");
-      woken_ = false;
-      return handle_some();
+  // The membership is being opened or closed by a fiber, whose round this is.
+  if (world_.in_agent_or_event() && waiting_) return false;
+  if (!handle_some() && !woken_) {
+    if (world_.in_agent_or_event()) {
+      if (agent_ && until > world_.now()) world_.agent_due(*agent_, until);
+      return false;
     }
-    if (agent_) world_.agent_due(*agent_, until);
-    return false;
+    waiting_ = true;
+    world_.wait_until([this] { return woken_ || has_work(); }, until, "its control connections");
+    waiting_ = false;
+    woken_ = false;
+    return handle_some();
   }
   woken_ = false;
   if (has_work()) wake();
-  return worked;
+  return true;
 }
 
 }  // namespace faro::sim

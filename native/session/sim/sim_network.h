@@ -19,7 +19,7 @@
 namespace faro::sim {
 
 /// What a node's membership is opened with in a simulation. While Membership::open (or close) runs
-/// in a fiber, run_once suspends that fiber; afterwards the node's network thread is an agent of
+/// in a fiber, run_once suspends that fiber; otherwise the node's network thread is an agent of
 /// the world that calls do_work, and run_once never waits.
 ///
 /// Threads: its world's. Blocks: run_once in a fiber. Owns: its end of every connection, in the
@@ -46,6 +46,7 @@ class SimNetwork final : public session::Network, private transport::Reactor {
       const std::string& address,
       std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override;
   bool run_once(base::Nanoseconds until) override;
+  bool lingering() const override;
   void wake() override;
   bool wants_thread() const override { return false; }
   transport::Transport* own_transport() override { return &transport_; }
@@ -79,6 +80,7 @@ class SimNetwork final : public session::Network, private transport::Reactor {
   Acceptor* acceptor_ = nullptr;
   std::optional<World::AgentId> agent_;
   bool woken_ = false;
+  bool waiting_ = false;    // a fiber is suspended in run_once
   std::deque<Task> tasks_;  // of the network thread, in order
   std::vector<std::weak_ptr<SimStream>> streams_;
   std::shared_ptr<SimNetwork*> self_;  // what events under way hold weakly

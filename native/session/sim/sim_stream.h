@@ -40,6 +40,8 @@ class SimStream : public std::enable_shared_from_this<SimStream> {
   void set_handler(Handler* handler);
   void send(std::span<const std::byte> message);
   bool flushed() const { return queued_count_ == 0; }
+  /// The handle is gone and not everything has left.
+  bool lingering() const { return detached_ && !flushed(); }
   const std::string& peer_address() const { return peer_address_; }
   /// The handle is gone.
   void detach();
