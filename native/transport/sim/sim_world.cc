@@ -14,7 +14,9 @@ double milliseconds(Nanoseconds ns) { return static_cast<double>(ns) / 1e6; }
 }  // namespace
 
 // In texts time counts from the beginning of the world.
-double World::at_ms(Nanoseconds when) { return milliseconds(when - std::min(when, SimClock::kStart)); }
+double World::at_ms(Nanoseconds when) {
+  return milliseconds(when - std::min(when, SimClock::kStart));
+}
 
 struct World::Thread {
   std::string name;
@@ -119,34 +121,48 @@ void World::maybe_yield() noexcept {
 void World::wait_for_zero(const std::atomic<uint32_t>& word, Nanoseconds deadline,
                           const char* what) noexcept {
   if (current_ == nullptr) {
-    violation(fmt::format("someone waits for {} outside a fiber", what));
+    // Relaxed: one thread runs everything.
+    drive_until([&word] { return word.load(std::memory_order_relaxed) == 0; }, deadline, what);
     return;
   }
-  Thread& self = *current_;
-  self.waiting = true;
-  self.word = &word;
-  self.deadline = deadline;
-  self.waits_for = what;
-  self.since = now();
-  suspend_until(base::kForever);
-  self.word = nullptr;
+  current_->word = &word;
+  suspend_waiting(deadline, what);
+  current_->word = nullptr;
 }
 
 bool World::wait_until(const std::function<bool()>& ready, Nanoseconds deadline, const char* what) {
   if (ready()) return true;
   if (current_ == nullptr) {
-    violation(fmt::format("someone waits for {} outside a fiber", what));
-    return false;
+    drive_until(ready, deadline, what);
+    return ready();
   }
-  Thread& self = *current_;
-  self.waiting = true;
-  self.ready = &ready;
-  self.deadline = deadline;
-  self.waits_for = what;
-  self.since = now();
-  suspend_until(base::kForever);
-  self.ready = nullptr;
+  current_->ready = &ready;
+  suspend_waiting(deadline, what);
+  current_->ready = nullptr;
   return ready();
+}
+
+void World::suspend_waiting(Nanoseconds deadline, const char* what) {
+  current_->waiting = true;
+  current_->deadline = deadline;
+  current_->waits_for = what;
+  current_->since = now();
+  suspend_until(base::kForever);
+}
+
+void World::drive_until(const std::function<bool()>& ready, Nanoseconds deadline,
+                        const char* what) {
+  if (stepping_) {
+    violation(fmt::format("an agent or an event waits for {}", what));
+    return;
+  }
+  while (!ready() && now() < deadline) {
+    if (step()) continue;
+    if (deadline == base::kForever) fail(fmt::format("deadlock: nothing can ever bring {}", what));
+    // Also in a failed world deadlines pass: destructors rely on them.
+    if (!failure_.ok() || next_moment() > deadline) clock_.now_ = std::max(now(), deadline);
+    return;
+  }
 }
 
 void World::note(std::string text) {
@@ -332,8 +348,7 @@ std::string World::describe(const Thread& thread) const {
   if (thread.fiber->finished()) {
     text += "finished";
   } else if (thread.waiting) {
-    text +=
-        fmt::format("waits for {} since {:.3f} ms", thread.waits_for, at_ms(thread.since));
+    text += fmt::format("waits for {} since {:.3f} ms", thread.waits_for, at_ms(thread.since));
     if (thread.deadline != base::kForever) {
       text += fmt::format(" until {:.3f} ms", at_ms(thread.deadline));
     }

@@ -68,25 +68,28 @@ class World {
   /// in the order in which they were scheduled.
   void schedule(Nanoseconds when, const char* what, std::function<void()> event);
 
-  // --- what the code of a fiber calls; outside a fiber see each
+  // --- what the code of a fiber calls. Outside fibers, where a test stands, waiting drives the
+  // world step by step. In an agent or event, which must not wait, it is a violation, and returns
+  // at once.
 
   /// Whether a fiber is running.
   bool in_fiber() const noexcept { return current_ != nullptr; }
+  /// Whether an agent or event is running.
+  bool in_agent_or_event() const noexcept { return stepping_ && current_ == nullptr; }
 
-  /// Lets others run. Outside a fiber: one step, which is how a test without fibers drives its
-  /// world; in an agent or event: a violation.
+  /// Lets others run.
   void yield() noexcept;
 
   /// A place where the seed may decide that others run first; nothing outside a fiber. Test
   /// programs put it between their operations, the simulated transport into its own.
   void maybe_yield() noexcept;
 
-  /// Suspends until `word` is 0, or the deadline. Outside a fiber: a violation, and returns.
+  /// Suspends until `word` is 0, or the deadline. `what` is a literal, for reports.
   void wait_for_zero(const std::atomic<uint32_t>& word, Nanoseconds deadline,
                      const char* what) noexcept;
 
   /// Suspends until `ready` or the deadline; returns ready(). `ready` is called often and must not
-  /// change anything. Outside a fiber: a violation, and returns ready().
+  /// change anything.
   bool wait_until(const std::function<bool()>& ready, Nanoseconds deadline, const char* what);
 
   /// What the running fiber is doing in the program's words ("polls stage 2"), for reports; nothing
@@ -176,6 +179,8 @@ class World {
   void fail(std::string text);
   uint32_t draw_weight();
   void suspend_until(Nanoseconds runnable_at);
+  void suspend_waiting(Nanoseconds deadline, const char* what);
+  void drive_until(const std::function<bool()>& ready, Nanoseconds deadline, const char* what);
   std::string describe(const Thread& thread) const;
   static double at_ms(Nanoseconds when);
 

@@ -1,0 +1,102 @@
+#include "sim/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+namespace faro::test {
+
+SimCluster::SimCluster(uint64_t seed, ClusterShape shape)
+    : world_(seed, shape.knobs), internet_(world_), waiter_(world_) {
+  const size_t count = shape.workers_per_node.size();
+  std::string addresses;
+  std::string workers;
+  for (size_t node = 0; node < count; ++node) {
+    const char* comma = node == 0 ? "" : ",";
+    addresses += comma + ("node" + std::to_string(node) + ":7000");
+    workers += comma + std::to_string(shape.workers_per_node[node]);
+  }
+  for (uint32_t node = 0; node < count; ++node) {
+    Config config;
+    const auto set = [&config](const char* name, const std::string& value) {
+      const Status status = config.set(name, std::string_view(value));
+      EXPECT_TRUE(status.ok()) << status.to_string();
+    };
+    set("cluster.nodes", addresses);
+    set("cluster.workers", workers);
+    set("cluster.node", std::to_string(node));
+    if (shape.configure) shape.configure(config, node);
+    Result<base::Settings> settings = base::Settings::resolve(config);
+    EXPECT_TRUE(settings.ok()) << settings.status().to_string();
+    nodes_.push_back(std::make_unique<Node>());
+    if (settings.ok()) nodes_.back()->settings = std::move(*settings);
+  }
+}
+
+SimCluster::~SimCluster() {
+  if (!world_.failed()) (void)close();
+  for (auto& node : nodes_) {
+    if (node->membership != nullptr) world_.remove_agent(node->agent);
+  }
+}
+
+void SimCluster::open_node(uint32_t number, session::Observer& observer) {
+  Node& node = *nodes_[number];
+  Result<std::unique_ptr<sim::SimNetwork>> network = make_network(number);
+  if (!network.ok()) {
+    node.opened = network.status();
+    return;
+  }
+  sim::SimNetwork* const own = network->get();
+  Result<std::unique_ptr<session::Membership>> membership =
+      session::Membership::open(node.settings, std::move(*network), observer);
+  node.opened = membership.status();
+  if (!membership.ok()) return;
+  node.membership = std::move(*membership);
+  node.network = own;
+  node.agent = world_.add_agent("network thread of node " + std::to_string(number),
+                                [&node] { return node.membership->do_work(); });
+  own->set_agent(node.agent);
+}
+
+Status SimCluster::open(const std::function<session::Observer&(uint32_t)>& observer) {
+  std::vector<uint32_t> all;
+  for (uint32_t node = 0; node < node_count(); ++node) all.push_back(node);
+  return open_only(all, observer);
+}
+
+Status SimCluster::open_only(const std::vector<uint32_t>& nodes,
+                             const std::function<session::Observer&(uint32_t)>& observer) {
+  for (const uint32_t node : nodes) {
+    world_.spawn("open of node " + std::to_string(node), [this, node, &observer] {
+      open_node(node, observer ? observer(node) : nodes_[node]->observer);
+    });
+  }
+  FARO_RETURN_IF_ERROR(world_.run());
+  for (const uint32_t node : nodes) FARO_RETURN_IF_ERROR(nodes_[node]->opened);
+  return Status::Ok();
+}
+
+void SimCluster::spawn(uint32_t node, uint32_t local_worker, std::function<void()> program) {
+  world_.spawn("node " + std::to_string(node) + " worker " + std::to_string(local_worker),
+               std::move(program));
+}
+
+Status SimCluster::close() {
+  for (uint32_t number = 0; number < node_count(); ++number) {
+    Node& node = *nodes_[number];
+    if (node.membership == nullptr) continue;
+    world_.spawn("close of node " + std::to_string(number), [&node] { node.membership->close(); });
+  }
+  FARO_RETURN_IF_ERROR(world_.run());
+  for (auto& node : nodes_) {
+    if (node->membership == nullptr) continue;
+    world_.remove_agent(node->agent);
+    node->network->clear_agent();
+    node->membership.reset();
+  }
+  return Status::Ok();
+}
+
+}  // namespace faro::test

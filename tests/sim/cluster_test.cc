@@ -1,0 +1,264 @@
+// The session layer over a simulated network: clusters that come up, talk, carry rows and close.
+#include "sim/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "sim/seeds.h"
+#include "sim/sim_pair.h"
+
+namespace faro::test {
+namespace {
+
+ClusterShape random_shape(sim::Random& random) {
+  ClusterShape shape;
+  shape.workers_per_node.resize(random.between(2, 6));
+  for (uint32_t& workers : shape.workers_per_node)
+    workers = static_cast<uint32_t>(random.between(1, 4));
+  const uint64_t ring_bytes = uint64_t{4096} << random.below(4);
+  shape.configure = [ring_bytes](Config& config, uint32_t) {
+    EXPECT_TRUE(config.set("ring.bytes", ring_bytes).ok());
+    EXPECT_TRUE(config.set("transfer.threshold_bytes", ring_bytes / 4).ok());
+  };
+  return shape;
+}
+
+uint64_t open_and_close(uint64_t seed) {
+  sim::Random random(seed);
+  SimCluster cluster(seed, random_shape(random));
+  const Status opened = cluster.open();
+  EXPECT_TRUE(opened.ok()) << opened.to_string() << '\n' << cluster.world().report();
+  if (!opened.ok()) return 0;
+  for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+    for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
+      EXPECT_TRUE(cluster.membership(node).connected(peer)) << node << " to " << peer;
+      EXPECT_EQ(cluster.membership(node).nodes()[peer].worker_count,
+                cluster.settings(0).workers_per_node[peer]);
+    }
+  }
+  const Status closed = cluster.close();
+  EXPECT_TRUE(closed.ok()) << closed.to_string() << '\n' << cluster.world().report();
+  for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+    EXPECT_TRUE(cluster.observer(node).lost.empty())
+        << "node " << node << " lost node " << cluster.observer(node).lost[0] << ": "
+        << cluster.observer(node).causes[0].to_string();
+  }
+  return cluster.world().trace_hash();
+}
+
+TEST(SimCluster, opens_and_closes_in_order_whatever_the_timing) {
+  for_each_seed(100, [](uint64_t seed) { open_and_close(seed); });
+}
+
+TEST(SimCluster, the_same_seed_gives_exactly_the_same_run) {
+  for_each_seed(10, [](uint64_t seed) { EXPECT_EQ(open_and_close(seed), open_and_close(seed)); });
+}
+
+TEST(SimCluster, a_cluster_of_16_nodes_with_8_workers_each_opens) {
+  ClusterShape shape;
+  shape.workers_per_node.assign(16, 8);
+  shape.configure = [](Config& config, uint32_t) {
+    EXPECT_TRUE(config.set("ring.bytes", 4096).ok());
+    EXPECT_TRUE(config.set("transfer.threshold_bytes", 1024).ok());
+  };
+  SimCluster cluster(1, shape);
+  const Status opened = cluster.open();
+  EXPECT_TRUE(opened.ok()) << opened.to_string() << '\n' << cluster.world().report();
+}
+
+TEST(SimCluster, a_node_that_never_starts_ends_open_at_its_deadline) {
+  ClusterShape shape;
+  shape.workers_per_node = {1, 1, 1};
+  shape.configure = [](Config& config, uint32_t) {
+    EXPECT_TRUE(config.set("connect.timeout_ms", 2000).ok());
+  };
+  SimCluster cluster(1, shape);
+  const base::Nanoseconds before = cluster.world().now();
+  const Status opened = cluster.open_only({0, 2});
+  EXPECT_EQ(opened.code(), Code::connect_failed) << opened.to_string();
+  EXPECT_NE(opened.to_string().find("node 1"), std::string::npos) << opened.to_string();
+  EXPECT_FALSE(cluster.world().failed()) << cluster.world().report();
+  EXPECT_GE(cluster.world().now() - before, 2'000'000'000u);
+  EXPECT_LT(cluster.world().now() - before, 4'000'000'000u);
+}
+
+TEST(SimCluster, an_idle_cluster_stays_connected_by_heartbeats) {
+  SimCluster cluster(1, {});
+  ASSERT_TRUE(cluster.open().ok()) << cluster.world().report();
+  cluster.spawn(0, 0, [&] {
+    for (int seconds = 0; seconds < 100; ++seconds) {
+      cluster.world().wait_until([] { return false; }, cluster.world().now() + 1'000'000'000,
+                                 "time");
+      cluster.world().note_progress();
+    }
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+  for (uint32_t node = 0; node < 2; ++node) {
+    EXPECT_TRUE(cluster.observer(node).lost.empty());
+    EXPECT_GE(cluster.observer(node).ticks, 30u);
+  }
+}
+
+TEST(SimCluster, control_messages_arrive_once_and_in_order_also_at_the_own_node) {
+  for_each_seed(30, [](uint64_t seed) {
+    sim::Random random(seed);
+    SimCluster cluster(seed, random_shape(random));
+    ASSERT_TRUE(cluster.open().ok()) << cluster.world().report();
+    constexpr uint32_t kCount = 10;
+    const size_t expected = size_t{kCount} * cluster.node_count();
+    for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+      cluster.spawn(node, 0, [&, node] {
+        for (uint32_t i = 0; i < kCount; ++i) {
+          for (uint32_t to = 0; to < cluster.node_count(); ++to) {
+            cluster.membership(node).send(to, std::as_bytes(std::span(&i, 1)));
+            cluster.world().maybe_yield();
+          }
+        }
+        cluster.world().wait_until(
+            [&] { return cluster.observer(node).messages.size() == expected; }, base::kForever,
+            "all messages");
+      });
+    }
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+      std::vector<uint32_t> next(cluster.node_count(), 0);
+      for (const auto& message : cluster.observer(node).messages) {
+        uint32_t value;
+        ASSERT_EQ(message.bytes.size(), sizeof value);
+        std::memcpy(&value, message.bytes.data(), sizeof value);
+        EXPECT_EQ(value, next[message.from]++) << "from " << message.from;
+      }
+    }
+  });
+}
+
+// A worker that sends `count` numbered frames into every ring of its own, and reads as many from
+// every ring. Everything goes through the links as the shuffle layer will use them.
+class RingProgram {
+ public:
+  RingProgram(SimCluster& cluster, uint32_t node, uint32_t worker, uint32_t count)
+      : cluster_(cluster),
+        membership_(cluster.membership(node)),
+        node_(node),
+        worker_(worker),
+        count_(count) {
+    for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
+      const ring::Layout out = membership_.outgoing_layout(peer);
+      for (uint32_t r = 0; r < out.ring_count(); ++r) {
+        if (out.sender_of(r) == worker) outgoing_.push_back({peer, r});
+      }
+      const ring::Layout in = membership_.incoming_layout(peer);
+      for (uint32_t r = 0; r < in.ring_count(); ++r) {
+        if (in.receiver_of(r) != worker) continue;
+        incoming_.push_back(
+            {peer, r, 0, membership_.first_ready(peer, worker) + in.index_at_receiver(r)});
+      }
+    }
+  }
+
+  void run() {
+    ring::Doorbell doorbell(&membership_.doorbell(worker_));
+    while (!done()) {
+      if (work()) continue;
+      flush();
+      doorbell.arm();
+      cluster_.world().maybe_yield();
+      if (work()) {
+        doorbell.disarm();
+        continue;
+      }
+      cluster_.waiter().sleep(doorbell, base::kForever);
+    }
+    flush();
+  }
+
+ private:
+  struct End {
+    uint32_t peer;
+    uint32_t ring;
+    uint32_t next = 0;
+    uint32_t ready = 0;
+  };
+
+  bool done() const {
+    const auto all = [this](const std::vector<End>& ends) {
+      return std::all_of(ends.begin(), ends.end(),
+                         [this](const End& e) { return e.next == count_; });
+    };
+    return all(outgoing_) && all(incoming_);
+  }
+
+  bool work() {
+    bool any = false;
+    for (End& e : outgoing_) {
+      const uint32_t value[4] = {node_, e.ring, e.next, ~e.next};
+      if (e.next < count_ &&
+          send_frame(membership_.link(e.peer).outgoing(e.ring), std::as_bytes(std::span(value)))) {
+        ++e.next;
+        any = true;
+      }
+    }
+    membership_.ready_set(worker_).take([&](uint32_t ready) {
+      for (End& e : incoming_) {
+        if (e.ready == ready) any |= receive(e);
+      }
+    });
+    return any;
+  }
+
+  bool receive(End& e) {
+    transport::Incoming& incoming = membership_.link(e.peer).incoming(e.ring);
+    transport::FrameView view;
+    bool any = false;
+    while (incoming.next(view) == transport::Next::frame) {
+      const uint32_t expected[4] = {e.peer, e.ring, e.next, ~e.next};
+      if (view.payload_bytes() != sizeof expected ||
+          std::memcmp(view.payload, expected, sizeof expected) != 0) {
+        cluster_.world().violation("another frame than the next one");
+      }
+      ++e.next;
+      incoming.release(view.token);
+      any = true;
+    }
+    return any;
+  }
+
+  void flush() {
+    for (End& e : outgoing_) membership_.link(e.peer).outgoing(e.ring).post();
+    for (End& e : incoming_) membership_.link(e.peer).incoming(e.ring).flush_releases();
+  }
+
+  SimCluster& cluster_;
+  session::Membership& membership_;
+  const uint32_t node_;
+  const uint32_t worker_;
+  const uint32_t count_;
+  std::vector<End> outgoing_;
+  std::vector<End> incoming_;
+};
+
+TEST(SimCluster, every_worker_sends_to_every_other_through_every_ring) {
+  for_each_seed(30, [](uint64_t seed) {
+    sim::Random random(seed);
+    SimCluster cluster(seed, random_shape(random));
+    const Status opened = cluster.open();
+    ASSERT_TRUE(opened.ok()) << opened.to_string() << '\n' << cluster.world().report();
+    const auto count = static_cast<uint32_t>(random.between(1, 200));
+    std::vector<std::unique_ptr<RingProgram>> programs;
+    for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+      for (uint32_t w = 0; w < cluster.settings(0).workers_per_node[node]; ++w) {
+        programs.push_back(std::make_unique<RingProgram>(cluster, node, w, count));
+        cluster.spawn(node, w, [program = programs.back().get()] { program->run(); });
+      }
+    }
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    ASSERT_TRUE(cluster.close().ok()) << cluster.world().report();
+  });
+}
+
+}  // namespace
+}  // namespace faro::test
