@@ -3,7 +3,7 @@
 #   faro_module(NAME ring
 #               SOURCES producer.cc consumer.cc     # none: a module of headers only
 #               DEPENDS base wire                   # modules below; theirs come along
-#               LINK fmt::fmt-header-only           # third-party, used in the module's headers
+#               LINK faro::fmt           # third-party, used in the module's headers
 #               PRIVATE_LINK xxhash::xxhash)        # third-party, used in its .cc files only
 #
 # It makes the static library faro_<NAME>. The folder below native/ is the include path: native/ring/producer.h is

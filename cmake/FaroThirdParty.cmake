@@ -1,7 +1,7 @@
 # What faro is built with. All of it is used header-only, so nothing of it reaches the users of the installed library,
 # and public headers must not include any of it (check_headers refuses that).
 #
-#   fmt::fmt-header-only         <fmt/...>
+#   faro::fmt                    <fmt/...>, compiled once, in native/base/fmt_library.cc
 #   spdlog::spdlog_header_only   <spdlog/...>
 #   atomic_queue::atomic_queue   <atomic_queue/atomic_queue.h>
 #   tomlplusplus::tomlplusplus   <toml++/toml.h>
@@ -11,14 +11,11 @@
 
 find_package(Threads REQUIRED)
 # A project that includes faro may have brought its own.
-if(NOT TARGET fmt::fmt-header-only)
-  find_package(fmt REQUIRED)
-endif()
 if(NOT TARGET spdlog::spdlog_header_only)
   find_package(spdlog REQUIRED)
   # Debian's target names the shared libfmt.
   set_target_properties(spdlog::spdlog_header_only PROPERTIES
-                        INTERFACE_LINK_LIBRARIES "Threads::Threads;fmt::fmt-header-only")
+                        INTERFACE_LINK_LIBRARIES "Threads::Threads;faro::fmt")
 endif()
 
 # Packages without a CMake file, or with one that links a shared library.
@@ -35,6 +32,7 @@ function(faro_header_only target header package)
   add_library(${target} INTERFACE IMPORTED)
   set_target_properties(${target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${${variable}}")
 endfunction()
+faro_header_only(faro::fmt fmt/format.h libfmt-dev)
 faro_header_only(atomic_queue::atomic_queue atomic_queue/atomic_queue.h libatomic-queue-dev)
 faro_header_only(tomlplusplus::tomlplusplus toml++/toml.h libtomlplusplus-dev)
 faro_header_only(xxhash::xxhash xxhash.h libxxhash-dev)
