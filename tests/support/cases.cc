@@ -1,0 +1,483 @@
+// The cases: what must not deadlock, and what must leave nothing behind.
+#include "support/cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "support/random_plan.h"
+
+namespace faro::test {
+namespace {
+
+StagePlan fixed_rows(uint32_t stage, uint32_t row_bytes = 24) {
+  StagePlan plan;
+  plan.stage = stage;
+  plan.row_bytes = row_bytes;
+  return plan;
+}
+
+uint64_t rows_for(const Program& program, uint32_t row_bytes) {
+  return std::max<uint64_t>(1, program.scale.worker_bytes / std::max(row_bytes, 16u));
+}
+
+Status close_and_end(Program& program, const QueryId& id, std::initializer_list<Stage*> stages) {
+  for (Stage* stage : stages) stage->shuffle().close();
+  return program.end(id);
+}
+
+// Everyone sends everything before polling anything.
+Status send_everything_first(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  Stage stage(program, fixed_rows(0, 100));
+  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(stage.send_rows(rows_for(program, 100)));
+  FARO_RETURN_IF_ERROR(stage.finish());
+  FARO_RETURN_IF_ERROR(stage.take_to_end());
+  return close_and_end(program, *id, {&stage});
+}
+
+// Everyone holds a polled batch while sending: those sends must neither wait nor be refused.
+Status hold_while_sending(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  Stage stage(program, fixed_rows(1, 56));
+  FARO_RETURN_IF_ERROR(stage.open(*id));
+  const uint64_t rows = rows_for(program, 56);
+  const uint64_t part = std::max<uint64_t>(1, rows / 4);
+  bool end = false;
+  for (uint64_t sent = 0; sent < rows; sent += part) {
+    FARO_RETURN_IF_ERROR(stage.send_rows(1));
+    stage.shuffle().flush();
+    Batch held;
+    const Outcome outcome = stage.shuffle().take(held, std::chrono::milliseconds(2));
+    if (outcome == Outcome::end_of_stream) end = true;
+    if (outcome == Outcome::failed) return stage.error(outcome, "take");
+    if (outcome == Outcome::done) program.board.holds.fetch_add(1, std::memory_order_relaxed);
+    for (uint64_t i = 0; i + 1 < part; ++i) {
+      const Outcome sending = stage.send_next();
+      if (sending != Outcome::done) return stage.error(sending, "send while holding");
+    }
+    if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(stage.check(held));
+  }
+  FARO_RETURN_IF_ERROR(stage.finish());
+  if (!end) FARO_RETURN_IF_ERROR(stage.take_to_end());
+  return close_and_end(program, *id, {&stage});
+}
+
+// A hash join: the build side is taken to its end while the probe side is already flowing.
+Status hash_join(Program& program) {
+  Result<QueryId> id = program.query(0, program.count - 1);
+  if (!id.ok()) return id.status();
+  Stage build(program, fixed_rows(0, 40));
+  Stage probe(program, fixed_rows(1, 24));
+  FARO_RETURN_IF_ERROR(probe.open(*id));
+  FARO_RETURN_IF_ERROR(build.open(*id));
+  const uint64_t builds = rows_for(program, 80);
+  const uint64_t probes = rows_for(program, 24);
+  // Scans of both sides run side by side; the probe side is ahead.
+  for (uint64_t i = 0; i < std::max(builds, probes); ++i) {
+    if (i < probes) FARO_RETURN_IF_ERROR(probe.send_rows(1));
+    if (i < builds) FARO_RETURN_IF_ERROR(build.send_rows(1));
+  }
+  FARO_RETURN_IF_ERROR(build.finish());
+  FARO_RETURN_IF_ERROR(build.take_to_end());
+  FARO_RETURN_IF_ERROR(probe.finish());
+  FARO_RETURN_IF_ERROR(probe.take_to_end());
+  return close_and_end(program, *id, {&build, &probe});
+}
+
+// Two queries on one worker: one sends everything before polling, the other goes row by row.
+Status two_queries(Program& program) {
+  Result<QueryId> a_id = program.query(0, 0);
+  if (!a_id.ok()) return a_id.status();
+  Result<QueryId> b_id = program.query(1, program.count / 2);
+  if (!b_id.ok()) return b_id.status();
+  StagePlan a_plan = fixed_rows(0, 100);
+  StagePlan b_plan = fixed_rows(0, 0);  // the same stage number: the same rings
+  b_plan.query = 1;
+  b_plan.least_bytes = 0;
+  b_plan.most_bytes = 300;
+  Stage a(program, a_plan);
+  Stage b(program, b_plan);
+  FARO_RETURN_IF_ERROR(a.open(*a_id));
+  FARO_RETURN_IF_ERROR(b.open(*b_id));
+  const uint64_t rows = rows_for(program, 200);
+  for (uint64_t i = 0; i < rows; ++i) {
+    FARO_RETURN_IF_ERROR(a.send_rows(1));
+    FARO_RETURN_IF_ERROR(b.send_rows(1));
+    Batch batch;
+    const Outcome outcome = b.shuffle().try_poll(batch);
+    if (outcome == Outcome::failed) return b.error(outcome, "try_poll");
+    if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(b.check(batch));
+  }
+  FARO_RETURN_IF_ERROR(b.finish());
+  FARO_RETURN_IF_ERROR(b.take_to_end());
+  FARO_RETURN_IF_ERROR(close_and_end(program, *b_id, {&b}));
+  FARO_RETURN_IF_ERROR(a.finish());
+  FARO_RETURN_IF_ERROR(a.take_to_end());
+  return close_and_end(program, *a_id, {&a});
+}
+
+// Five stages, all rows to one key; each stage is taken to its end and sent on.
+Status five_stages_one_key(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  std::deque<Stage> stages;
+  for (uint32_t s = 0; s < 5; ++s) {
+    StagePlan plan = fixed_rows(s, 24);
+    plan.spread = Spread::one_key;
+    stages.emplace_back(program, plan);
+    FARO_RETURN_IF_ERROR(stages.back().open(*id));
+  }
+  FARO_RETURN_IF_ERROR(stages[0].send_rows(rows_for(program, 24)));
+  for (uint32_t s = 0; s < 5; ++s) {
+    FARO_RETURN_IF_ERROR(stages[s].finish());
+    for (bool end = false; !end;) {
+      const uint64_t before = program.board.rows_checked.load(std::memory_order_relaxed);
+      FARO_RETURN_IF_ERROR(stages[s].take_one(end));
+      // What came goes on, a batch for a batch; how many rows does not matter to the check.
+      if (!end && s + 1 < 5) {
+        const uint64_t rows = program.board.rows_checked.load(std::memory_order_relaxed) - before;
+        FARO_RETURN_IF_ERROR(stages[s + 1].send_rows(std::min<uint64_t>(rows, 200)));
+      }
+    }
+  }
+  for (Stage& stage : stages) stage.shuffle().close();
+  return program.end(*id);
+}
+
+// An engine barrier between build and probe.
+Status engine_barrier(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  Stage build(program, fixed_rows(0, 48));
+  Stage probe(program, fixed_rows(2, 24));  // with two rings per lane: the same ring
+  FARO_RETURN_IF_ERROR(build.open(*id));
+  FARO_RETURN_IF_ERROR(probe.open(*id));
+  FARO_RETURN_IF_ERROR(build.send_rows(rows_for(program, 48)));
+  FARO_RETURN_IF_ERROR(build.finish());
+  FARO_RETURN_IF_ERROR(build.take_to_end());
+  // Some are ahead: their probe rows flow while others still wait.
+  if (program.me % 2 == 1) FARO_RETURN_IF_ERROR(probe.send_rows(rows_for(program, 48)));
+  FARO_RETURN_IF_ERROR(program.barrier(0));
+  FARO_RETURN_IF_ERROR(probe.send_rows(rows_for(program, 48)));
+  FARO_RETURN_IF_ERROR(probe.finish());
+  FARO_RETURN_IF_ERROR(program.barrier(1));
+  FARO_RETURN_IF_ERROR(probe.take_to_end());
+  return close_and_end(program, *id, {&build, &probe});
+}
+
+// A broadcast with one slow receiver.
+Status broadcast_slow_receiver(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  StagePlan plan = fixed_rows(3, 0);
+  plan.spread = Spread::broadcast;
+  plan.least_bytes = 1;
+  plan.most_bytes = 200;
+  plan.senders = {0, program.count / 2};
+  if (plan.senders[0] == plan.senders[1]) plan.senders.pop_back();
+  Stage stage(program, plan);
+  FARO_RETURN_IF_ERROR(stage.open(*id));
+  if (stage.sends()) {
+    FARO_RETURN_IF_ERROR(stage.send_rows(rows_for(program, 100)));
+    FARO_RETURN_IF_ERROR(stage.finish());
+  }
+  for (bool end = false; !end;) {
+    if (program.me == program.count - 1) program.host.work(100'000);
+    FARO_RETURN_IF_ERROR(stage.take_one(end));
+  }
+  return close_and_end(program, *id, {&stage});
+}
+
+// A scan into slow operators. Workers with even numbers scan, the others are slow; with one worker
+// it does both, as an engine does that never waits.
+Status slow_operator(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  StagePlan plan = fixed_rows(0, 100);
+  for (uint32_t w = 0; w < program.count; ++w) {
+    if (w % 2 == 0) plan.senders.push_back(w);
+    if (w % 2 == 1 || program.count == 1) plan.receivers.push_back(w);
+  }
+  Stage stage(program, plan);
+  FARO_RETURN_IF_ERROR(stage.open(*id));
+  const uint64_t rows = 2 * rows_for(program, 100);
+  bool end = !stage.receives();
+  bool finished = !stage.sends();
+  while (!end || !finished) {
+    if (stage.sends() && stage.rows_made() < rows) {
+      if (!stage.receives()) {
+        FARO_RETURN_IF_ERROR(stage.send_rows(rows));
+        continue;
+      }
+      const Outcome outcome = stage.send_next(false);
+      if (outcome == Outcome::done) continue;
+      if (outcome != Outcome::would_wait) return stage.error(outcome, "try_send");
+    } else if (!finished) {
+      const Outcome outcome = stage.try_finish();
+      if (outcome == Outcome::failed) return stage.error(outcome, "try_finish");
+      finished = outcome == Outcome::done;
+    }
+    if (end) continue;
+    if (stage.receives() && (stage.rows_made() >= rows || !stage.sends())) {
+      program.host.work(200'000);
+      if (!finished) continue;
+      FARO_RETURN_IF_ERROR(stage.take_one(end));
+      continue;
+    }
+    Batch batch;
+    const Outcome outcome = stage.shuffle().try_poll(batch);
+    if (outcome == Outcome::failed) return stage.error(outcome, "try_poll");
+    if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(stage.check(batch));
+  }
+  return close_and_end(program, *id, {&stage});
+}
+
+Status no_file_was_used(const SessionMetrics& metrics) {
+  if (metrics.overflow_file_peak_bytes == 0) return Status::Ok();
+  return Status(Code::internal_error, fmt::format("the overflow file was used: {} bytes",
+                                                  metrics.overflow_file_peak_bytes));
+}
+
+// No rows at all, and stages that only some take part in.
+Status empty_shuffles(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  Stage all(program, fixed_rows(0, 8));
+  StagePlan gather = fixed_rows(1, 0);
+  gather.receivers = {program.count - 1};
+  Stage to_one(program, gather);
+  StagePlan single = fixed_rows(2, 24);
+  single.senders = {0};
+  single.receivers = {program.count - 1};
+  Stage one_to_one(program, single);
+  for (Stage* stage : {&to_one, &one_to_one, &all}) FARO_RETURN_IF_ERROR(stage->open(*id));
+  for (Stage* stage : {&all, &one_to_one, &to_one}) {
+    if (stage->sends()) FARO_RETURN_IF_ERROR(stage->finish());
+    FARO_RETURN_IF_ERROR(stage->take_to_end());
+  }
+  return close_and_end(program, *id, {&all, &to_one, &one_to_one});
+}
+
+// Rows up to several rings: fragments. By copies and by claims.
+Status large_rows(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  StagePlan plan = fixed_rows(0, 0);
+  plan.least_bytes = 0;
+  plan.most_bytes = static_cast<uint32_t>(3 * program.scale.ring_bytes);
+  Stage stage(program, plan);
+  StagePlan wide = fixed_rows(1, static_cast<uint32_t>(program.scale.ring_bytes + 13));
+  Stage wide_stage(program, wide);
+  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(wide_stage.open(*id));
+  const uint64_t rows = rows_for(program, plan.most_bytes) + 2;
+  for (uint64_t i = 0; i < rows; ++i) {
+    const Outcome outcome =
+        program.own.one_in(2) ? stage.claim_next(true) : stage.send_next();
+    if (outcome != Outcome::done) return stage.error(outcome, "send or claim");
+    if (i % 2 == 0) FARO_RETURN_IF_ERROR(wide_stage.send_rows(1));
+    if (program.own.one_in(3)) stage.shuffle().flush();
+  }
+  FARO_RETURN_IF_ERROR(wide_stage.finish());
+  FARO_RETURN_IF_ERROR(stage.finish());
+  FARO_RETURN_IF_ERROR(stage.take_to_end());
+  FARO_RETURN_IF_ERROR(wide_stage.take_to_end());
+  return close_and_end(program, *id, {&stage, &wide_stage});
+}
+
+// One query is cancelled at some point; the other on the same rings goes on, and so does the next.
+Status cancel_beside_another(Program& program) {
+  const uint32_t canceller = static_cast<uint32_t>(program.common.below(program.count));
+  Result<QueryId> good_id = program.query(0);
+  if (!good_id.ok()) return good_id.status();
+  Result<QueryId> bad_id = program.query(1, canceller);
+  if (!bad_id.ok()) return bad_id.status();
+  StagePlan good_plan = fixed_rows(0, 32);
+  StagePlan bad_plan = fixed_rows(0, 0);
+  bad_plan.query = 1;
+  bad_plan.most_bytes = 2000;
+  Stage good(program, good_plan);
+  Stage bad(program, bad_plan);
+  FARO_RETURN_IF_ERROR(good.open(*good_id));
+  const uint64_t rows = rows_for(program, 64);
+  const uint64_t cancel_at = program.own.below(rows + rows / 4);
+  Status bad_status = bad.open(*bad_id);
+  for (uint64_t i = 0; i < rows; ++i) {
+    FARO_RETURN_IF_ERROR(good.send_rows(1));
+    if (bad_status.ok() && i % 8 == 0) bad_status = bad.send_rows(1);
+    if (i == cancel_at && program.me == canceller) {
+      program.board.cancels.fetch_add(1, std::memory_order_relaxed);
+      if (bad_status.ok()) bad.shuffle().cancel("it was enough");
+    }
+  }
+  if (program.me == canceller && cancel_at >= rows) {
+    program.board.cancels.fetch_add(1, std::memory_order_relaxed);
+    program.session.cancel_query(*bad_id, "at the end");
+  }
+  // Before or after others know of it: both must work.
+  if (bad_status.ok() && program.own.one_in(2)) bad_status = bad.finish();
+  if (bad_status.ok()) {
+    for (bool end = false; bad_status.ok() && !end;) bad_status = bad.take_one(end);
+    // The canceller never finished before: the end of stream cannot have come.
+  }
+  bad.shuffle().close();
+  Status cause;
+  program.doing(Step::ends, 1);
+  const Outcome ended = program.worker.end_query(*bad_id, &cause);
+  if (ended != Outcome::failed || cause.category() != Category::query) {
+    return Status(Code::internal_error,
+                  fmt::format("worker {}: end of the cancelled query answered {}: {}", program.me,
+                              outcome_name(ended), cause.to_string()));
+  }
+  FARO_RETURN_IF_ERROR(good.finish());
+  FARO_RETURN_IF_ERROR(good.take_to_end());
+  FARO_RETURN_IF_ERROR(close_and_end(program, *good_id, {&good}));
+
+  Result<QueryId> next_id = program.query(2, program.count - 1);
+  if (!next_id.ok()) return next_id.status();
+  StagePlan next_plan = fixed_rows(0, 24);
+  next_plan.query = 2;
+  Stage next(program, next_plan);
+  FARO_RETURN_IF_ERROR(next.open(*next_id));
+  FARO_RETURN_IF_ERROR(next.send_rows(rows / 2));
+  FARO_RETURN_IF_ERROR(next.finish());
+  FARO_RETURN_IF_ERROR(next.take_to_end());
+  return close_and_end(program, *next_id, {&next});
+}
+
+// Receivers that need no more: LIMIT. The query goes on and ends well.
+Status early_stop(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  Stage limited(program, fixed_rows(0, 64));
+  Stage other(program, fixed_rows(2, 24));
+  FARO_RETURN_IF_ERROR(limited.open(*id));
+  FARO_RETURN_IF_ERROR(other.open(*id));
+  const uint64_t rows = rows_for(program, 64);
+  // Odd workers stop after a while; if all are odd enough, senders are told `stopped`.
+  const bool stops = program.count < 3 || program.me % 2 == 1;
+  bool end = false;
+  bool told = false;
+  for (uint64_t i = 0; i < rows; ++i) {
+    if (!told) {
+      const Outcome outcome = limited.send_next();
+      told = outcome == Outcome::stopped;
+      if (outcome != Outcome::done && !told) return limited.error(outcome, "send");
+    }
+    FARO_RETURN_IF_ERROR(other.send_rows(1));
+    if (stops && i == rows / 4) limited.stop();
+    if (!end && i % 16 == 0) {
+      Batch batch;
+      const Outcome outcome = limited.shuffle().try_poll(batch);
+      if (outcome == Outcome::failed) return limited.error(outcome, "try_poll");
+      if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(limited.check(batch));
+      end = outcome == Outcome::end_of_stream;
+      if (limited.stopped() && !end) {
+        return Status(Code::internal_error, fmt::format("try_poll after stop answered {}",
+                                                        outcome_name(outcome)));
+      }
+    }
+  }
+  FARO_RETURN_IF_ERROR(limited.finish());
+  FARO_RETURN_IF_ERROR(other.finish());
+  if (!end) FARO_RETURN_IF_ERROR(limited.take_to_end());
+  // Closing before the end is a stop as well.
+  if (program.me % 4 == 2) {
+    other.stop();
+  } else {
+    FARO_RETURN_IF_ERROR(other.take_to_end());
+  }
+  return close_and_end(program, *id, {&limited, &other});
+}
+
+// Merging: one sender after the other, or all at once with detached batches.
+Status merge_by_sender(Program& program) {
+  Result<QueryId> id = program.query(0);
+  if (!id.ok()) return id.status();
+  Stage stage(program, fixed_rows(0, 72));
+  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(stage.send_rows(rows_for(program, 72)));
+  FARO_RETURN_IF_ERROR(stage.finish());
+  if (program.me % 2 == 0) {
+    for (uint32_t sender = program.count; sender-- > 0;) {
+      for (;;) {
+        Batch batch;
+        program.doing(Step::polls, 0, 0, sender);
+        const Outcome outcome = stage.shuffle().take_from(sender, batch);
+        program.host.between();
+        if (outcome == Outcome::end_of_stream) break;
+        if (outcome != Outcome::done) return stage.error(outcome, "take_from");
+        if (batch.sender() != sender) return Status(Code::internal_error, "of another sender");
+        FARO_RETURN_IF_ERROR(stage.check(batch));
+      }
+    }
+  } else {
+    std::vector<Batch> heads(program.count);
+    std::vector<bool> over(program.count);
+    for (uint32_t left = program.count; left > 0;) {
+      for (uint32_t sender = 0; sender < program.count; ++sender) {
+        if (over[sender] || !heads[sender].empty()) continue;
+        program.doing(Step::polls, 0, 0, sender);
+        const Outcome outcome = stage.shuffle().take_from(sender, heads[sender]);
+        program.host.between();
+        if (outcome == Outcome::end_of_stream) {
+          over[sender] = true;
+          --left;
+          continue;
+        }
+        if (outcome != Outcome::done) return stage.error(outcome, "take_from");
+        FARO_RETURN_IF_ERROR(heads[sender].detach());
+        program.board.detaches.fetch_add(1, std::memory_order_relaxed);
+      }
+      // Any of the heads goes.
+      const auto first = static_cast<uint32_t>(program.own.below(program.count));
+      for (uint32_t i = 0; i < program.count; ++i) {
+        Batch& head = heads[(first + i) % program.count];
+        if (head.empty()) continue;
+        FARO_RETURN_IF_ERROR(stage.check(head));
+        head.release();
+        break;
+      }
+    }
+  }
+  FARO_RETURN_IF_ERROR(stage.check_end());
+  return close_and_end(program, *id, {&stage});
+}
+
+}  // namespace
+
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> cases = {
+      {"send_everything_first", {}, send_everything_first, {}},
+      {"hold_while_sending", {}, hold_while_sending, {}},
+      {"hash_join", {}, hash_join, {}},
+      {"hash_join_one_ring", {{"ring.per_lane", "1"}}, hash_join, {}},
+      {"two_queries", {}, two_queries, {}},
+      {"five_stages_one_key", {}, five_stages_one_key, {}},
+      {"engine_barrier", {}, engine_barrier, {}},
+      {"broadcast_slow_receiver", {}, broadcast_slow_receiver, {}},
+      {"slow_operator", {}, slow_operator, no_file_was_used},
+      {"empty_shuffles", {}, empty_shuffles, {}},
+      {"large_rows", {}, large_rows, {}},
+      {"cancel_beside_another", {}, cancel_beside_another, {}},
+      {"early_stop", {}, early_stop, {}},
+      {"merge_by_sender", {}, merge_by_sender, {}},
+      {"random_plan", {}, random_plan, {}},
+      {"random_plan_cancelled", {}, random_plan_cancelled, {}},
+  };
+  return cases;
+}
+
+const Case& find_case(std::string_view name) {
+  for (const Case& c : all_cases()) {
+    if (c.name == name) return c;
+  }
+  std::abort();
+}
+
+}  // namespace faro::test

@@ -1,0 +1,236 @@
+// Cases: worker programs over the public API that check themselves, wherever they run: as threads of
+// one process, as processes, in the simulation.
+//
+// Every row's destinations, length and bytes are a function of (seed, query, stage, sender, number of
+// the row at its sender), so a receiver knows exactly what it has to see next from each sender: rows
+// once, whole and in order. Senders write how many rows they made to the board before they finish;
+// a receiver compares at the end of stream.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "faro/session.h"
+#include "support/case_random.h"
+
+namespace faro::test {
+
+/// What the workers of a run share beside their shuffles; plain memory that may be shared by
+/// processes. All zero at first.
+struct Board {
+  static constexpr uint32_t kWorkers = 32;
+  static constexpr uint32_t kQueries = 4;
+  static constexpr uint32_t kStages = 6;  // of a query
+  static constexpr uint32_t kBarriers = 8;
+  static constexpr size_t kText = 400;
+
+  struct QueryCell {
+    std::atomic<uint32_t> ready;  // release: `id` is set
+    QueryId id;
+  };
+  /// What a worker is doing, for whoever looks into a run that hangs.
+  struct Doing {
+    std::atomic<uint32_t> step, stage, query, peer;
+    std::atomic<uint64_t> operations;
+  };
+
+  std::array<QueryCell, kQueries> queries;
+  std::array<std::atomic<uint32_t>, kBarriers> arrived;
+  /// Rows made by a sender of a stage, plus 1, once it is about to finish. Release.
+  std::atomic<uint64_t> rows_made[kQueries][kStages][kWorkers];
+  std::array<Doing, kWorkers> doing;
+
+  // Coverage of a run.
+  std::atomic<uint64_t> rows_checked, stops, cancels, detaches, claims, holds, large_rows;
+
+  std::atomic<uint32_t> failed;  // 1: being written, 2: `failure` is set
+  char failure[kText];
+
+  /// The first failure of a run is kept.
+  void fail(std::string_view text) noexcept;
+  std::string first_failure() const;
+  /// One line per worker.
+  std::string state(uint32_t worker_count) const;
+};
+
+/// What a worker is doing; the words are in cases.cc.
+enum class Step : uint32_t { idle, opens, sends, broadcasts, takes, polls, finishes, waits, ends, returned };
+
+/// Where a case runs. Threads: any worker's.
+class Host {
+ public:
+  virtual ~Host() = default;
+  /// Between two operations: where the simulation may let others run.
+  virtual void between() {}
+  /// A row or a batch went through.
+  virtual void progress() {}
+  /// Wakes every worker of the run that can be reached from here.
+  virtual void wake_all() {}
+  /// Takes time without calling Faro: a slow operator.
+  virtual void work(uint64_t nanoseconds) = 0;
+};
+
+/// How much a run does. Set per host: the simulation runs a thousand of them.
+struct CaseScale {
+  uint64_t worker_bytes = 64 << 10;  // that a worker sends in a stage, about
+  uint64_t ring_bytes = 4096;
+};
+
+class Program;
+
+struct Case {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> settings;  // beside those of the host
+  std::function<Status(Program&)> run;
+  /// What has to hold for a node's counters afterwards; empty: nothing.
+  std::function<Status(const SessionMetrics&)> check;
+};
+
+/// All cases. Names are unique.
+const std::vector<Case>& all_cases();
+const Case& find_case(std::string_view name);
+
+/// Runs one worker's program of a case; writes a failure to the board as well.
+Status run_case(const Case& what, Program& program);
+
+/// A worker's view of a run. Threads: the worker's.
+class Program {
+ public:
+  Program(Session& session_of, Worker& worker_of, Board& shared, Host& where, uint64_t run_seed,
+          const CaseScale& how_much)
+      : session(session_of),
+        worker(worker_of),
+        board(shared),
+        host(where),
+        seed(run_seed),
+        scale(how_much),
+        me(worker_of.number()),
+        count(session_of.worker_count()),
+        own(mix(run_seed, me, 1)),
+        common(mix(run_seed, 2)) {}
+
+  Session& session;
+  Worker& worker;
+  Board& board;
+  Host& host;
+  const uint64_t seed;
+  const CaseScale scale;
+  const uint32_t me;
+  const uint32_t count;
+  Chance own;     // this worker's
+  Chance common;  // the same numbers at every worker, as long as all draw alike
+
+  /// The run's i-th query; `issuer` begins it.
+  Result<QueryId> query(uint32_t index, uint32_t issuer = 0);
+  /// This worker's part is over. `expect_done`: any other outcome is an error.
+  Status end(const QueryId& id, bool expect_done = true);
+  /// Waits until all workers of the run are here, as an engine would: by wait_until and wake.
+  Status barrier(uint32_t index);
+  /// Somebody else failed: give up.
+  bool others_failed() const { return board.failed.load(std::memory_order_relaxed) != 0; }
+  Status wait_a_little(uint64_t nanoseconds = 50'000);
+
+  void doing(Step step, uint32_t query_index = 0, uint32_t stage = 0, uint32_t peer = 0) {
+    Board::Doing& d = board.doing[me];
+    d.step.store(static_cast<uint32_t>(step), std::memory_order_relaxed);
+    d.query.store(query_index, std::memory_order_relaxed);
+    d.stage.store(stage, std::memory_order_relaxed);
+    d.peer.store(peer, std::memory_order_relaxed);
+    d.operations.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+/// How rows of a stage are spread.
+enum class Spread : uint32_t {
+  by_key,     // one receiver: partition(FinalizerHash(key))
+  one_key,    // the same with one key for all rows
+  multicast,  // some receivers, at least one
+  broadcast,  // all
+};
+
+/// A stage as all workers know it.
+struct StagePlan {
+  uint32_t query = 0;  // index
+  uint32_t stage = 0;
+  Spread spread = Spread::by_key;
+  uint32_t row_bytes = 0;     // 0: rows have a length each, of least … most bytes
+  uint32_t least_bytes = 24;
+  uint32_t most_bytes = 24;
+  std::vector<uint32_t> senders;    // as in ShuffleSpec: empty is all
+  std::vector<uint32_t> receivers;
+};
+
+/// One stage at one worker: makes rows, sends them, and checks what arrives.
+class Stage {
+ public:
+  Stage(Program& program, StagePlan plan);
+
+  Status open(const QueryId& id);
+  Shuffle& shuffle() { return shuffle_; }
+  const StagePlan& plan() const { return plan_; }
+  bool sends() const { return sends_; }
+  bool receives() const { return receives_; }
+  uint64_t rows_made() const { return made_; }
+
+  /// Sends the next row; `wait`: by the waiting form. An outcome `done` or `stopped` counts it.
+  Outcome send_next(bool wait = true);
+  /// The same as send_next for stages of Spread::by_key with rows of 24 bytes, by send_all.
+  Outcome send_many(uint64_t rows);
+  /// The next row by claim; `play`: commits less than claimed, or aborts once before.
+  Outcome claim_next(bool play);
+  /// Sends `rows` rows, waiting; anything but done and stopped is an error.
+  Status send_rows(uint64_t rows);
+  Status finish();
+  Outcome try_finish();
+
+  /// Checks the rows of a batch.
+  Status check(const Batch& batch);
+  /// Takes one batch, checks and releases it. `end` is set at the end of stream.
+  Status take_one(bool& end);
+  /// Takes to the end and compares counts.
+  Status take_to_end();
+  /// At the end of stream: every sender's rows have all come.
+  Status check_end();
+  /// No more rows are wanted; nothing is compared at the end.
+  void stop();
+  bool stopped() const { return stopped_; }
+
+  Status error(Outcome outcome, const char* what) const;
+
+ private:
+  struct Source {
+    uint64_t next = 0;  // number of the sender's next row that is for this worker
+  };
+  uint64_t key(uint32_t sender, uint64_t row) const;
+  uint64_t length(uint32_t sender, uint64_t row) const;
+  void fill(uint32_t sender, uint64_t row, std::span<std::byte> bytes) const;
+  void destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& receivers) const;
+  bool is_for_me(uint32_t sender, uint64_t row) const;
+  void skip_to_mine(uint32_t sender);
+  void publish();
+
+  Program& program_;
+  const StagePlan plan_;
+  std::vector<uint32_t> senders_;    // worker numbers
+  std::vector<uint32_t> receivers_;  // worker numbers
+  bool sends_ = false;
+  bool receives_ = false;
+  uint32_t my_receiver_ = 0;  // index in receivers_
+  bool stopped_ = false;
+  uint64_t made_ = 0;
+  std::vector<Source> sources_;  // by worker number
+  std::vector<std::byte> row_;
+  std::vector<std::byte> expected_;
+  std::vector<uint32_t> to_;
+  Shuffle shuffle_;
+};
+
+}  // namespace faro::test
