@@ -21,6 +21,7 @@ void for_each_seed(uint64_t count, const std::function<void(uint64_t)>& run) {
     run_one(std::strtoull(only, nullptr, 10), run);
     return;
   }
+  if (const char* other = std::getenv("SIM_SEED_COUNT")) count = std::strtoull(other, nullptr, 10);
   for (uint64_t seed = 1; seed <= count; ++seed) {
     run_one(seed, run);
     if (::testing::Test::HasFailure()) {

@@ -7,7 +7,8 @@
 namespace faro::test {
 
 /// Calls run(1), run(2), … run(count) and stops after the first that made the test fail, whose seed
-/// is printed. The environment's SIM_SEED=n runs n alone: it fails in exactly the same way.
+/// is printed. The environment's SIM_SEED=n runs n alone: it fails in exactly the same way;
+/// SIM_SEED_COUNT=n replaces `count`, for long runs.
 void for_each_seed(uint64_t count, const std::function<void(uint64_t seed)>& run);
 
 }  // namespace faro::test
