@@ -225,13 +225,14 @@ TEST_F(TcpLinkTest, read_positions_that_wait_for_the_socket_are_told_as_one) {
   constexpr uint32_t kLarge = 32 << 20;
   connect({1, 1, 2, kLarge});
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(0, kLarge / 4));  // the socket is full now
+  ASSERT_TRUE(post(1, 64));                                      // what they go along with
   for (uint32_t i = 0; i < 10; ++i) {
     send_frame(1, i * 64, 64);
     link_->incoming(1).release(receive_frame(1).token);
   }
   EXPECT_EQ(link_->incoming(1).counters().read_notifications.load(), 10u);
   std::vector<wire::Position> told;
-  for (uint64_t written = 0; written < kLarge || told.empty();) {
+  for (uint64_t written = 0; written < kLarge + 64;) {
     const DataMessage message = receive_message();
     if (wire::is_read(message)) {
       told.push_back(message.position);
@@ -241,6 +242,42 @@ TEST_F(TcpLinkTest, read_positions_that_wait_for_the_socket_are_told_as_one) {
     }
   }
   EXPECT_EQ(told, std::vector<wire::Position>{640});
+}
+
+TEST_F(TcpLinkTest, a_read_position_waits_for_a_post_while_the_peer_has_half_a_ring_left) {
+  for (uint32_t i = 0; i < 2; ++i) {
+    send_frame(0, i * 1024, 1024);
+    link_->incoming(0).release(receive_frame(0).token);
+    link_->incoming(0).flush_releases();
+  }
+  EXPECT_TRUE(nothing_to_receive());
+  ASSERT_TRUE(post(0, 64));
+  const DataMessage read = receive_message();
+  EXPECT_TRUE(wire::is_read(read));
+  EXPECT_EQ(read.position, 2048u);
+  EXPECT_FALSE(wire::is_read(receive_message()));
+}
+
+TEST_F(TcpLinkTest, a_read_position_is_told_at_once_when_more_than_half_a_ring_was_released) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    send_frame(0, i * 1024, 1024);
+    EXPECT_TRUE(nothing_to_receive());
+    link_->incoming(0).release(receive_frame(0).token);
+  }
+  EXPECT_EQ(receive_message().position, 3072u);
+}
+
+TEST_F(TcpLinkTest, a_sleeping_worker_tells_its_read_position_when_the_peer_may_be_waiting_for_it) {
+  for (uint32_t i = 0; i < 3; ++i) send_frame(0, i * 1024, 1024);
+  const transport::FrameView first = receive_frame(0);
+  receive_frame(0);
+  receive_frame(0);
+  link_->incoming(0).release(first.token);  // the others are held
+  EXPECT_TRUE(nothing_to_receive());
+  link_->incoming(0).flush_releases();
+  EXPECT_EQ(receive_message().position, 1024u);
+  link_->incoming(0).flush_releases();
+  EXPECT_TRUE(nothing_to_receive());
 }
 
 // -------------------------------------------------------------------------------------------------- what is received
@@ -353,6 +390,7 @@ TEST_F(TcpLinkTest, a_peer_may_use_exactly_the_credit_it_was_told_of) {
     const transport::FrameView view = receive_frame(0);
     if (i == 0) link_->incoming(0).release(view.token);
   }
+  link_->incoming(0).flush_releases();
   EXPECT_EQ(receive_message().position, 1024u);
   send_frame(0, 4096, 1024);  // what was released
   receive_frame(0);

@@ -39,7 +39,7 @@ void TcpOutgoing::post() {
   if (end == posted_) return;
   mark_posted(end);
   count(counters_.transfers);
-  link_.post(link_.writes_, ring_);
+  link_.send_written(ring_);
 }
 
 void TcpOutgoing::on_broken() {
@@ -48,9 +48,26 @@ void TcpOutgoing::on_broken() {
 
 // ---------------------------------------------------------------------------------------------------- incoming rings
 
+// A read position by itself costs two system calls and a wake-up at the peer, as much as a transfer: it waits for
+// something that goes to the same peer anyway, as long as the peer cannot be waiting for it. A sender that finds no
+// space (at most half a ring is ever needed, ring/producer.h) has used more than half the ring since the last position
+// that it knows. So it is urgent
+//   - when more than half a ring was released since then. A worker that goes on polling comes to this, or
+//   - before the worker sleeps (flush_releases): when more than half a ring has arrived since then. What has not arrived
+//     yet wakes the worker, which flushes again before it sleeps.
+
 void TcpIncoming::tell_read(wire::Position read) {
   told_.store(read, std::memory_order_release);
-  link_.post(link_.reads_, ring_);
+  link_.reads_.mark(ring_);
+  if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2) link_.send_reads();
+}
+
+void TcpIncoming::flush_releases() {
+  MirroredIncoming::flush_releases();
+  const wire::Position sent = told_sent_.load(std::memory_order_relaxed);
+  if (told_.load(std::memory_order_relaxed) == sent) return;
+  const wire::Position arrived = written_.load(std::memory_order_seq_cst);
+  if (arrived - sent > consumer_.ring_bytes() / 2) link_.send_reads();
 }
 
 void TcpIncoming::on_invalid(const char* why) {
@@ -91,8 +108,14 @@ void TcpLink::Batch::advance(size_t bytes) {
 
 // ----------------------------------------------------------------------------------------------------------- sending
 
-void TcpLink::post(PendingRings& pending, uint32_t ring) {
-  pending.mark(ring);  // W1
+void TcpLink::send_written(uint32_t ring) {
+  writes_.mark(ring);  // W1
+  send_pending();
+}
+
+// What is marked in reads_ cannot wait for a WRITTEN.
+void TcpLink::send_reads() {
+  reads_urgent_.store(true, std::memory_order_seq_cst);  // W1
   send_pending();
 }
 
@@ -113,8 +136,9 @@ bool TcpLink::send_while_held() {
   for (;;) {
     if (stopped()) return false;
     if (batch_.empty()) {
+      if (!anything_pending()) return true;
       gather();
-      if (batch_.empty()) return true;
+      if (batch_.empty()) continue;
     }
     msghdr message{};
     message.msg_iov = &batch_.pieces[batch_.first_piece];
@@ -175,8 +199,12 @@ void TcpLink::on_writable() {
 // Fills the batch with what is pending.
 void TcpLink::gather() {
   batch_.clear();
+  reads_urgent_.store(false, std::memory_order_seq_cst);  // before the look: what comes later sets it again
   reads_.take([this](uint32_t number) {
-    if (batch_.message_count == Batch::kReads) return false;
+    if (batch_.message_count == Batch::kReads) {
+      reads_urgent_.store(true, std::memory_order_relaxed);
+      return false;
+    }
     TcpIncoming& ring = incoming_[number];
     const wire::Position read = ring.told_.load(std::memory_order_acquire);
     // Equal: a mark that came after its position had gone with an earlier one.

@@ -14,8 +14,8 @@
 //                                              held: its holder must try again instead of blocking
 //
 // No post is lost:
-//   who has something   W1 marks it in writes_ or reads_     W2 tries free → held
-//   the holder          W3 stores free                       W4 looks whether anything is marked; if so, from W2
+//   who has something   W1 marks it (writes_, or reads_ and reads_urgent_)     W2 tries free → held
+//   the holder          W3 stores free                  W4 looks whether anything is marked; if so, from W2
 // All are seq_cst. If W2 finds `held`, it comes before W3 in the single total order, so W1 < W2 < W3 < W4 and the holder
 // sees the mark. If W2 finds `blocked`, the network thread becomes the holder later, and the same holds.
 //
@@ -89,6 +89,8 @@ class TcpIncoming final : public MirroredIncoming {
         worker_(worker),
         ready_ring_(ready_ring) {}
 
+  void flush_releases() override;
+
  private:
   friend class TcpLink;
   void tell_read(wire::Position read) override;
@@ -103,7 +105,8 @@ class TcpIncoming final : public MirroredIncoming {
   // How far the peer may be told that we have read. Written by the worker, release: its reads of the frames are done
   // (partner: the network thread's acquire before it writes to that space again); read by the right's holder.
   std::atomic<wire::Position> told_{0};
-  // The last read position sent; the right's holder writes it, the worker reads it, relaxed: only a hint there.
+  // The last read position sent, or about to be; the right's holder writes it. The worker reads it, relaxed: if it
+  // sees an old one, it sends once more than needed.
   alignas(64) std::atomic<wire::Position> told_sent_{0};
 
   // The network thread's; seq_cst, partner: Consumer's look (ring/consumer.h).
@@ -157,13 +160,14 @@ class TcpLink final : public DataLink {
   };
 
   // Sending (tcp_datapath.cc).
-  void post(PendingRings& pending, uint32_t ring);
+  void send_written(uint32_t ring);
+  void send_reads();
   void send_pending();
   bool send_while_held();
   bool give_to_network_thread();
   void on_writable();
   void send_later();
-  bool anything_pending() const { return writes_.any() || reads_.any(); }
+  bool anything_pending() const { return writes_.any() || reads_urgent_.load(std::memory_order_seq_cst); }
   void gather();
 
   // Receiving (tcp_receive.cc). Network thread.
@@ -194,7 +198,8 @@ class TcpLink final : public DataLink {
   // Shared.
   std::atomic<bool> stopped_{false};
   PendingRings writes_;  // outgoing rings with something to post
-  PendingRings reads_;   // incoming rings with a read position to tell
+  PendingRings reads_;   // incoming rings with a read position to tell, at once or along with a WRITTEN
+  std::atomic<bool> reads_urgent_{false};  // at once
   alignas(64) std::atomic<uint32_t> right_{kFree};
 
   // The right's holder's.
