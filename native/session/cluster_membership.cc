@@ -265,6 +265,7 @@ std::optional<Refusal> ClusterMembership::judge(const wire::Hello& hello, const 
   const auto refuse = [](std::string text, bool retry) {
     return Refusal{Status(Code::configuration_mismatch, std::move(text)), retry, false};
   };
+  if (!fatal_.ok()) return Refusal{fatal_, !spreads_, false};
   if (phase_ == Phase::closing || phase_ == Phase::closed) {
     return Refusal{
         Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)),
@@ -337,7 +338,11 @@ void ClusterMembership::on_refused(Handshake& handshake, const Refusal& refusal)
     constexpr int kNumberTakenLimit = 6;
     const bool taken = refusal.retry && refusal.status.code() == Code::configuration_mismatch;
     dialling.number_taken = taken ? dialling.number_taken + 1 : 0;
-    if (!refusal.retry || dialling.number_taken >= kNumberTakenLimit) {
+    if (dialling.number_taken >= kNumberTakenLimit) {
+      // We are one too many; the others can go on with the node that was first.
+      if (fatal_.ok()) spreads_ = false;
+      fail_open(refusal.status);
+    } else if (!refusal.retry) {
       fail_open(refusal.status);
     } else {
       retry_later(*dialled, refusal.status);

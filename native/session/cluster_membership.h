@@ -182,6 +182,7 @@ class ClusterMembership final : public Membership,
   bool allocated_ = false;
   bool more_to_begin_ = false;  // links that could be set up now
   Status fatal_;                // why open has failed
+  bool spreads_ = true;         // fatal_ concerns the whole cluster, not this node only
   Status last_stranger_;        // who was refused last while opening: often the missing node
   uint64_t memory_bytes_ = 0;
   base::Nanoseconds closing_deadline_ = base::kForever;

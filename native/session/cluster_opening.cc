@@ -265,11 +265,16 @@ Status ClusterMembership::missing() const {
                             nodes_.size() - 1, settings_.connect_timeout_ms, text));
 }
 
-// Everybody who knows us is told why; the network is given a moment to say so.
+// Everybody who knows us is told why, and so are those who come within the moment that the network
+// is given to say so.
 void ClusterMembership::end_opening(const Status& status) {
   // Out of time is no fault that starting again would repeat: others may go on waiting for our
   // successor.
-  const bool retry = status.code() == Code::connect_failed;
+  const bool retry = status.code() == Code::connect_failed || !spreads_;
+  bool some_may_come = false;
+  for_each_link([&](const Link& link) {
+    some_may_come = some_may_come || (!retry && !dials(link) && link.state() == LinkState::apart);
+  });
   for (Stranger& stranger : strangers_) stranger.handshake->refuse({status, retry, false});
   for (Dialling& dialling : dialling_) {
     if (dialling.handshake != nullptr) dialling.handshake->refuse({status, retry, false});
@@ -277,7 +282,10 @@ void ClusterMembership::end_opening(const Status& status) {
   for_each_link([&](Link& link) { link.refuse(status, retry); });
   phase_ = Phase::closing;
   const base::Nanoseconds until = clock().now_ns() + kFarewell;
-  while (network_->lingering() && clock().now_ns() < until) network_->run_once(until);
+  while ((network_->lingering() || some_may_come) && clock().now_ns() < until) {
+    network_->run_once(until);
+    retired_.clear();
+  }
 }
 
 }  // namespace faro::session

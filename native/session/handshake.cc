@@ -166,9 +166,12 @@ void Handshake::on_message(std::span<const std::byte> message) {
     const auto refused = wire::decode_ending(message);
     state_ = State::done;
     if (!refused.ok()) return owner_.on_refused(*this, {refused.status(), true, false});
-    // The reason names both sides; what it is about is ours as much as theirs.
+    // The reason names both sides; what it is about is ours as much as theirs. But someone who
+    // dialled us and gives up (what we would have found different, we have told it already) may
+    // have trouble of its own.
+    const bool ends_open = dialled_.has_value() && !refused.value().retry;
     return owner_.on_refused(*this, {Status(refused.value().code, refused.value().reason),
-                                     refused.value().retry, !refused.value().retry});
+                                     refused.value().retry, ends_open});
   }
   if (state_ == State::expects_hello && kind == ControlKind::hello) return on_hello(message);
   if (state_ == State::expects_auth && kind == ControlKind::auth) return on_auth(message);

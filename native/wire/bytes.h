@@ -23,10 +23,14 @@ class ByteWriter {
   template <std::unsigned_integral T>
   void number(T value) {
     static_assert(std::endian::native == std::endian::little);
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    out_.insert(out_.end(), bytes, bytes + sizeof value);
+    bytes(std::as_bytes(std::span(&value, 1)));
   }
-  void bytes(std::span<const std::byte> data) { out_.insert(out_.end(), data.begin(), data.end()); }
+  void bytes(std::span<const std::byte> data) {
+    if (data.empty()) return;
+    const size_t at = out_.size();
+    out_.resize(at + data.size());
+    std::memcpy(out_.data() + at, data.data(), data.size());
+  }
   /// A uint16 length and the characters; what is beyond 65535 is cut.
   void text(std::string_view value) {
     if (value.size() > UINT16_MAX) value = value.substr(0, UINT16_MAX);

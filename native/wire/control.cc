@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kHelloHeadBytes = 32;
 
-ControlMessage begin(ControlKind kind) { return {static_cast<std::byte>(kind)}; }
+ControlMessage begin(ControlKind kind) { return ControlMessage(1, static_cast<std::byte>(kind)); }
 
 Status malformed(ControlKind kind) {
   return Status(Code::protocol_error, fmt::format("malformed {}", name_of(kind)));

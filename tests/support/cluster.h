@@ -98,6 +98,29 @@ class RecordingObserver final : public session::Observer {
   int ticks_ = 0;
 };
 
+/// A network that claims to be on another host, so that no memory can be shared.
+class ForeignNetwork final : public session::Network {
+ public:
+  ForeignNetwork(std::unique_ptr<session::Network> inner, std::string host)
+      : inner_(std::move(inner)), host_(std::move(host)) {}
+  transport::Reactor& reactor() override { return inner_->reactor(); }
+  const std::string& local_address() const override { return inner_->local_address(); }
+  const std::string& host_identity() const override { return host_; }
+  void set_acceptor(Acceptor* acceptor) override { inner_->set_acceptor(acceptor); }
+  void connect(const std::string& address,
+               std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override {
+    inner_->connect(address, std::move(done));
+  }
+  bool run_once(base::Nanoseconds until) override { return inner_->run_once(until); }
+  bool lingering() const override { return inner_->lingering(); }
+  void wake() override { inner_->wake(); }
+  bool wants_thread() const override { return inner_->wants_thread(); }
+
+ private:
+  const std::unique_ptr<session::Network> inner_;
+  const std::string host_;
+};
+
 /// Listeners of all nodes, with ports that the system chose, and the settings that go with them.
 class ClusterPlan {
  public:
@@ -107,6 +130,7 @@ class ClusterPlan {
       EXPECT_TRUE(listener.ok()) << listener.status().to_string();
       if (!addresses_.empty()) addresses_ += ",";
       addresses_ += listener.value().address();
+      each_address_.push_back(listener.value().address());
       listeners_.push_back(std::make_unique<session::Listener>(std::move(listener.value())));
     }
   }
@@ -114,7 +138,7 @@ class ClusterPlan {
   void set(std::string_view name, std::string_view value) { common_.push_back({std::string(name), std::string(value)}); }
   void set_nodes(std::string addresses) { addresses_ = std::move(addresses); }
   const std::string& addresses() const { return addresses_; }
-  const std::string& address(uint32_t node) const { return listeners_[node]->address(); }
+  const std::string& address(uint32_t node) const { return each_address_[node]; }
   uint32_t node_count() const { return static_cast<uint32_t>(listeners_.size()); }
 
   /// `more`: settings of this node only.
@@ -132,6 +156,10 @@ class ClusterPlan {
   /// The listener of a node; once.
   session::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
 
+  /// Changes what a node's network looks like to its membership; before open.
+  using Wrap = std::function<std::unique_ptr<session::Network>(uint32_t, std::unique_ptr<session::Network>)>;
+  void wrap_networks(Wrap wrap) { wrap_ = std::move(wrap); }
+
   /// Opens one node; blocks as Membership::open does.
   Result<std::unique_ptr<session::Membership>> open(
       uint32_t node, session::Observer& observer,
@@ -140,12 +168,16 @@ class ClusterPlan {
     if (!resolved.ok()) return resolved.status();
     auto network = session::SocketNetwork::create(resolved.value(), take_listener(node));
     if (!network.ok()) return network.status();
-    return session::Membership::open(resolved.value(), std::move(network.value()), observer);
+    std::unique_ptr<session::Network> used = std::move(network.value());
+    if (wrap_) used = wrap_(node, std::move(used));
+    return session::Membership::open(resolved.value(), std::move(used), observer);
   }
 
  private:
   std::vector<std::pair<std::string, std::string>> common_;
+  Wrap wrap_;
   std::string addresses_;
+  std::vector<std::string> each_address_;
   std::vector<std::unique_ptr<session::Listener>> listeners_;
 };
 

@@ -1,0 +1,529 @@
+// What goes wrong while a cluster opens, runs and closes, with all nodes in this process: every wait ends, and every
+// error says which node, key and values.
+#include <gtest/gtest.h>
+
+#include <dirent.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+
+#include "faro/hash.h"
+#include "faro/log.h"
+#include "support/cluster.h"
+#include "support/raw_peer.h"
+#include "wire/control.h"
+
+namespace faro {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using test::bytes_of;
+using test::ClusterPlan;
+using test::RawPeer;
+using test::RecordingObserver;
+using test::ThreadCluster;
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+void expect_contains(std::string_view text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
+}
+
+/// Log lines of the test's life, instead of stderr.
+class LogLines {
+ public:
+  LogLines() {
+    set_log_sink([this](LogLevel, std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      lines_.emplace_back(line);
+    });
+  }
+  ~LogLines() { set_log_sink({}); }
+  size_t count(std::string_view part) const {
+    const std::lock_guard lock(mutex_);
+    size_t found = 0;
+    for (const std::string& line : lines_) found += line.find(part) != std::string::npos;
+    return found;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+// A node that could join: what its HELLO would say.
+wire::Hello hello_of(const base::Settings& settings, uint32_t node, uint32_t expected) {
+  wire::Hello hello;
+  hello.head.node = node;
+  hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
+  hello.expected_node = expected;
+  hello.node_count = settings.node_count();
+  hello.incarnation = 0x1234;
+  hello.settings_digest = settings.digest_value;
+  hello.cluster_id = settings.cluster_id;
+  hello.address = "127.0.0.1:9";
+  hello.host_identity = "elsewhere";
+  hello.transports = {"tcp"};
+  return hello;
+}
+
+class OpeningTrouble : public testing::Test {
+ protected:
+  LogLines log_;
+};
+
+TEST_F(OpeningTrouble, a_different_setting_ends_open_at_once_on_both_nodes_and_names_key_and_values) {
+  ClusterPlan plan(2);
+  const auto start = steady_clock::now();
+  ThreadCluster cluster(plan, [](uint32_t node) {
+    return node == 1 ? Pairs{{"ring.bytes", "8192"}} : Pairs{};
+  });
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20)) << "it waited for the deadline";
+  for (uint32_t node = 0; node < 2; ++node) {
+    const Status& status = cluster.status(node);
+    EXPECT_EQ(status.code(), Code::configuration_mismatch) << status.to_string();
+    expect_contains(status.message(), "ring.bytes is ");
+    expect_contains(status.message(), "8192 on node 1 (" + plan.address(1) + ")");
+    expect_contains(status.message(), "4096 on node 0 (" + plan.address(0) + ")");
+  }
+}
+
+TEST_F(OpeningTrouble, a_different_setting_on_one_of_many_nodes_reaches_all) {
+  ClusterPlan plan(5);
+  plan.set("connect.timeout_ms", "5000");
+  ThreadCluster cluster(plan, [](uint32_t node) {
+    return node == 3 ? Pairs{{"liveness.timeout_ms", "1234"}} : Pairs{};
+  });
+  int named = 0;
+  for (uint32_t node = 0; node < 5; ++node) {
+    EXPECT_FALSE(cluster.status(node).ok());
+    named += cluster.status(node).message().find("liveness.timeout_ms is ") != std::string_view::npos;
+  }
+  EXPECT_GE(named, 2) << cluster.problems();
+}
+
+TEST_F(OpeningTrouble, another_cluster_is_refused_and_ours_opens) {
+  ClusterPlan ours(2);
+  ours.set("cluster.id", "ours");
+  ClusterPlan theirs(2);
+  theirs.set("cluster.id", "theirs");
+  theirs.set("connect.timeout_ms", "5000");
+  theirs.set_nodes(ours.address(0) + "," + theirs.address(1));
+  RecordingObserver stranger;
+  Status refused;
+  std::thread intruder([&] { refused = theirs.open(1, stranger).status(); });
+  RecordingObserver first;
+  Result<std::unique_ptr<session::Membership>> zero = Status(Code::internal_error, "not opened");
+  std::thread opening([&] { zero = ours.open(0, first); });
+  intruder.join();  // node 0 is alone until its answer has come
+  RecordingObserver second;
+  auto one = ours.open(1, second);
+  opening.join();
+  ASSERT_TRUE(zero.ok()) << zero.status().to_string();
+  ASSERT_TRUE(one.ok()) << one.status().to_string();
+  EXPECT_EQ(refused.code(), Code::configuration_mismatch);
+  expect_contains(refused.message(), "cluster.id is ours on node 0");
+  expect_contains(refused.message(), "theirs on node 1");
+  EXPECT_EQ(log_.count("cluster.id is ours"), 1u);
+}
+
+TEST_F(OpeningTrouble, of_two_nodes_with_the_same_number_the_second_is_refused_and_the_first_opens) {
+  ClusterPlan plan(3);
+  ClusterPlan twin(3);
+  twin.set_nodes(plan.addresses());
+  RecordingObserver observers[4];
+  using Opened = Result<std::unique_ptr<session::Membership>>;
+  std::future<Opened> zero = std::async(std::launch::async, [&] { return plan.open(0, observers[0]); });
+  std::promise<void> refused;
+  std::atomic<bool> told{false};
+  const auto contend = [&](ClusterPlan& with, RecordingObserver& observer) {
+    Opened opened = with.open(2, observer);
+    if (!told.exchange(true)) refused.set_value();  // the winner cannot be open yet: node 1 is missing
+    return opened;
+  };
+  std::future<Opened> two = std::async(std::launch::async, [&] { return contend(plan, observers[2]); });
+  std::future<Opened> other = std::async(std::launch::async, [&] { return contend(twin, observers[3]); });
+  refused.get_future().wait();
+  Opened one = plan.open(1, observers[1]);
+  Opened first = two.get();
+  Opened second = other.get();
+  Opened node_zero = zero.get();
+  EXPECT_TRUE(node_zero.ok()) << node_zero.status().to_string();
+  EXPECT_TRUE(one.ok()) << one.status().to_string();
+  ASSERT_NE(first.ok(), second.ok());
+  const Status loser = first.ok() ? second.status() : first.status();
+  EXPECT_EQ(loser.code(), Code::configuration_mismatch) << loser.to_string();
+  expect_contains(loser.message(), "node number 2 is taken");
+}
+
+TEST_F(OpeningTrouble, a_node_at_the_address_of_another_number_ends_open_on_both) {
+  ClusterPlan plan(3);
+  ClusterPlan swapped(3);
+  // Node 2 believes that node 0 listens where node 1 does.
+  swapped.set_nodes(plan.address(1) + "," + plan.address(0) + "," + plan.address(2));
+  RecordingObserver observers[2];
+  Status one;
+  std::thread first([&] { one = plan.open(1, observers[0]).status(); });
+  const Status two = swapped.open(2, observers[1]).status();
+  first.join();
+  EXPECT_EQ(one.code(), Code::configuration_mismatch) << one.to_string();
+  EXPECT_EQ(two.code(), Code::configuration_mismatch) << two.to_string();
+  expect_contains(two.message(), plan.address(1) + " is node 1");
+  expect_contains(one.message(), "is node 1");
+}
+
+TEST_F(OpeningTrouble, a_node_that_reaches_itself_says_so) {
+  ClusterPlan plan(2);
+  const std::string own = plan.address(1);
+  plan.set_nodes("localhost" + own.substr(own.rfind(':')) + "," + own);
+  RecordingObserver observer;
+  const Status status = plan.open(1, observer).status();
+  EXPECT_EQ(status.code(), Code::configuration_mismatch);
+  expect_contains(status.message(), "reaches itself");
+}
+
+TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
+  ClusterPlan plan(2);
+  RecordingObserver observer;
+  Status status;
+  std::thread opening([&] { status = plan.open(0, observer).status(); });
+  wire::Hello hello = hello_of(plan.settings(1).value(), 1, 0);
+  hello.head.version = 77;
+  auto message = wire::encode(hello);
+  message.resize(40);  // what follows the head may be anything in another version
+  RawPeer old(plan.address(0));
+  ASSERT_TRUE(old.connected());
+  old.send_preamble();
+  old.send_message(message);
+  const auto answer = old.receive();
+  ASSERT_TRUE(answer.has_value());
+  const auto ending = wire::decode_ending(*answer);
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
+  expect_contains(ending.value().reason, "speaks protocol version 1");
+  expect_contains(ending.value().reason, "speaks version 77");
+  opening.join();
+  EXPECT_EQ(status.code(), Code::configuration_mismatch);  // it is of our cluster: open cannot succeed
+  expect_contains(status.message(), "speaks version 77");
+}
+
+TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_opening) {
+  ClusterPlan plan(3);
+  std::vector<std::unique_ptr<RawPeer>> strangers;
+  for (uint32_t node = 0; node < 3; ++node) {
+    for (int i = 0; i < 60; ++i) {
+      auto stranger = std::make_unique<RawPeer>(plan.address(node));
+      ASSERT_TRUE(stranger->connected());
+      switch (i % 6) {
+        case 0:
+          stranger->send_text("GET / HTTP/1.1\r\nHost: example\r\n\r\n");
+          break;
+        case 1:
+          stranger->send_text("FARO");
+          break;
+        case 2:
+          stranger->send_preamble();
+          break;
+        case 3:
+          stranger->send_preamble();
+          stranger->send_text(std::string(300, '\xff'));
+          break;
+        case 4: {
+          stranger->send_preamble();
+          auto half = wire::encode(hello_of(plan.settings(2).value(), 2, node));
+          half.resize(half.size() / 2);
+          stranger->send_message(half);
+          break;
+        }
+        default:
+          break;  // says nothing
+      }
+      strangers.push_back(std::move(stranger));
+    }
+  }
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  cluster[2].send(0, bytes_of("hello"));
+  EXPECT_TRUE(cluster.observer(0).wait([&] { return cluster.observer(0).messages().size() == 1; }));
+  EXPECT_GT(log_.count("does not begin") + log_.count("not a Faro connection"), 0u);
+  // Those who said something wrong are out; one line per cause, not per stranger.
+  EXPECT_TRUE(strangers[0]->closed_within(10'000));
+  EXPECT_TRUE(strangers[3]->closed_within(10'000));
+  EXPECT_LE(log_.count("dropped a connection"), 3u * 4u);
+}
+
+TEST_F(OpeningTrouble, a_taken_port_is_named) {
+  auto taken = session::Listener::bind("127.0.0.1:0");
+  ASSERT_TRUE(taken.ok());
+  Config config;
+  ASSERT_TRUE(config.set("cluster.nodes", taken.value().address()).ok());
+  const auto network = session::SocketNetwork::create(base::Settings::resolve(config).value());
+  ASSERT_FALSE(network.ok());
+  EXPECT_EQ(network.status().code(), Code::address_in_use);
+  expect_contains(network.status().message(), taken.value().address());
+}
+
+TEST_F(OpeningTrouble, a_memory_limit_that_is_too_small_is_an_error_before_anyone_is_dialled) {
+  ClusterPlan plan(2);
+  RecordingObserver observer;
+  const Status status = plan.open(1, observer, {{"memory.limit_bytes", "10000"}}).status();
+  EXPECT_EQ(status.code(), Code::resource_limit);
+  expect_contains(status.message(), "memory.limit_bytes is 10000 bytes");
+  expect_contains(status.message(), "need ");
+}
+
+std::unique_ptr<session::Network> foreign(uint32_t node, std::unique_ptr<session::Network> network) {
+  return std::make_unique<test::ForeignNetwork>(std::move(network), "host " + std::to_string(node));
+}
+
+TEST_F(OpeningTrouble, nodes_of_different_hosts_are_linked_by_tcp) {
+  ClusterPlan plan(2);
+  plan.wrap_networks(foreign);
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  EXPECT_EQ(cluster[0].link(1).capabilities().name, "tcp");
+  EXPECT_EQ(cluster[1].link(0).capabilities().name, "tcp");
+}
+
+TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
+  ClusterPlan plan(2);
+  plan.set("transport", "shm");
+  plan.wrap_networks(foreign);
+  ThreadCluster cluster(plan);
+  for (uint32_t node = 0; node < 2; ++node) {
+    EXPECT_FALSE(cluster.status(node).ok());
+    expect_contains(cluster.status(node).message(), "transport = shm");
+    expect_contains(cluster.status(node).message(), "do not share a host");
+  }
+}
+
+// Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes; which of them
+// it will be is known when the peers are.
+TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {
+  ClusterPlan plan(2);
+  plan.set("ring.bytes", "64 KiB");
+  plan.wrap_networks(foreign);
+  const auto start = steady_clock::now();
+  ThreadCluster cluster(plan, [](uint32_t node) {
+    return node == 0 ? Pairs{{"memory.limit_bytes", "350000"}} : Pairs{};
+  });
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20)) << "it waited for the deadline";
+  EXPECT_EQ(cluster.status(0).code(), Code::resource_limit) << cluster.problems();
+  expect_contains(cluster.status(0).message(), "memory.limit_bytes is 350000 bytes");
+  // The other is told whose limit it is.
+  EXPECT_EQ(cluster.status(1).code(), Code::connect_failed) << cluster.problems();
+  expect_contains(cluster.status(1).message(), "node 0 (" + plan.address(0) + ")");
+  expect_contains(cluster.status(1).message(), "memory.limit_bytes is 350000 bytes");
+}
+
+TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) {
+  ClusterPlan plan(4);
+  plan.set("connect.timeout_ms", "400");
+  { [[maybe_unused]] const session::Listener closed = plan.take_listener(0); }  // nobody listens there
+  RecordingObserver observer;
+  const auto start = steady_clock::now();
+  const Status status = plan.open(2, observer).status();
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(status.code(), Code::connect_failed);
+  expect_contains(status.message(), "0 of 3 peers linked within connect.timeout_ms = 400");
+  expect_contains(status.message(), "node 0 (" + plan.address(0) + "): connect to");
+  expect_contains(status.message(), "Connection refused");
+  expect_contains(status.message(), "node 3 (" + plan.address(3) + "): it has not connected");
+}
+
+TEST_F(OpeningTrouble, a_slow_starter_is_waited_for) {
+  ClusterPlan plan(3);
+  RecordingObserver observers[3];
+  Result<std::unique_ptr<session::Membership>> members[3] = {Status(Code::internal_error, ""),
+                                                             Status(Code::internal_error, ""),
+                                                             Status(Code::internal_error, "")};
+  const std::string late_address = plan.address(0);
+  { [[maybe_unused]] const session::Listener closed = plan.take_listener(0); }
+  std::thread one([&] { members[1] = plan.open(1, observers[1]); });
+  std::thread two([&] { members[2] = plan.open(2, observers[2]); });
+  // The late one begins when the others have been refused there for a while: a tick tells.
+  ASSERT_TRUE(observers[1].wait([&] { return observers[1].ticks() >= 0; }));
+  auto settings = plan.settings(0);
+  ASSERT_TRUE(settings.ok());
+  auto network = session::SocketNetwork::create(settings.value());
+  ASSERT_TRUE(network.ok()) << network.status().to_string();
+  members[0] = session::Membership::open(settings.value(), std::move(network.value()), observers[0]);
+  one.join();
+  two.join();
+  for (auto& member : members) ASSERT_TRUE(member.ok()) << member.status().to_string();
+  std::vector<std::thread> closing;
+  for (auto& member : members) closing.emplace_back([&member] { member.value()->close(); });
+  for (auto& thread : closing) thread.join();
+}
+
+TEST_F(OpeningTrouble, nodes_that_are_not_dialled_may_have_port_zero) {
+  ClusterPlan plan(2);
+  plan.set_nodes(plan.address(0) + ",127.0.0.1:0");
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  expect_contains(cluster[0].nodes()[1].name, plan.address(1));
+  ClusterPlan unreachable(2);
+  unreachable.set_nodes("127.0.0.1:0," + unreachable.address(1));
+  RecordingObserver observer;
+  const Status status = unreachable.open(1, observer).status();
+  EXPECT_EQ(status.code(), Code::config_invalid);
+  expect_contains(status.message(), "cluster.nodes: node 0");
+}
+
+TEST_F(OpeningTrouble, ipv6_works_where_the_machine_has_it) {
+  if (!session::Listener::bind("[::1]:0").ok()) GTEST_SKIP() << "no IPv6 loopback here";
+  ClusterPlan plan(3, "[::1]");
+  for (const char* transport : {"shm", "tcp"}) {
+    ClusterPlan each(3, "[::1]");
+    each.set("transport", transport);
+    ThreadCluster cluster(each);
+    ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  }
+}
+
+class RunningTrouble : public OpeningTrouble {};
+
+TEST_F(RunningTrouble, a_late_stranger_is_refused_politely) {
+  ClusterPlan plan(2);
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  RawPeer late(plan.address(0));
+  wire::Hello hello = hello_of(cluster[0].settings(), 1, 0);
+  hello.cluster_id = "somebody else";
+  late.send_preamble();
+  late.send_message(wire::encode(hello));
+  const auto answer = late.receive();
+  ASSERT_TRUE(answer.has_value());
+  const auto ending = wire::decode_ending(*answer);
+  ASSERT_TRUE(ending.ok());
+  EXPECT_FALSE(ending.value().retry);
+  expect_contains(ending.value().reason, "cluster.id is faro on node 0");
+  EXPECT_TRUE(late.closed_within(10'000));
+  EXPECT_TRUE(cluster[0].connected(1));
+}
+
+TEST_F(RunningTrouble, a_node_that_comes_back_with_a_number_in_use_is_refused) {
+  ClusterPlan plan(2);
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  ClusterPlan again(2);
+  again.set_nodes(plan.addresses());
+  again.set("connect.timeout_ms", "5000");
+  RecordingObserver observer;
+  const Status status = again.open(1, observer).status();
+  EXPECT_EQ(status.code(), Code::configuration_mismatch) << status.to_string();
+  expect_contains(status.message(), "node number 1 is taken");
+  EXPECT_TRUE(cluster[0].connected(1));
+  EXPECT_TRUE(cluster.observer(0).losses().empty());
+}
+
+TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause) {
+  ClusterPlan plan(3);
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  cluster[0].fail_link(1, Status(Code::protocol_error, "frame for a slot that was never opened"));
+  for (uint32_t node = 0; node < 2; ++node) {
+    RecordingObserver& observer = cluster.observer(node);
+    ASSERT_TRUE(observer.wait([&] { return observer.losses().size() == 1; }));
+    const auto losses = observer.losses();
+    EXPECT_EQ(losses[0].node, 1 - node);
+    EXPECT_EQ(losses[0].cause.code(), Code::protocol_error);
+    expect_contains(losses[0].cause.message(), cluster[node].nodes()[1 - node].name);
+    expect_contains(losses[0].cause.message(), "a slot that was never opened");
+    EXPECT_FALSE(cluster[node].connected(1 - node));
+    EXPECT_TRUE(cluster[node].connected(2));
+    // The memory is still there.
+    EXPECT_EQ(cluster[node].link(1 - node).outgoing(0).pending_bytes(), 0u);
+  }
+  cluster[2].send(0, bytes_of("still"));
+  EXPECT_TRUE(cluster.observer(0).wait([&] { return cluster.observer(0).messages().size() == 1; }));
+  EXPECT_TRUE(cluster.observer(2).losses().empty());
+}
+
+class Closing : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Transports, Closing, testing::Values("shm", "tcp"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST_P(Closing, in_any_order_tells_the_others_that_a_node_has_left) {
+  for (const std::vector<uint32_t>& order : {std::vector<uint32_t>{0, 1, 2}, {2, 1, 0}, {1, 0, 2}}) {
+    ClusterPlan plan(3);
+    plan.set("transport", GetParam());
+    ThreadCluster cluster(plan);
+    ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+    for (size_t i = 0; i < order.size(); ++i) {
+      cluster[order[i]].close();
+      for (size_t k = i + 1; k < order.size(); ++k) {
+        RecordingObserver& observer = cluster.observer(order[k]);
+        ASSERT_TRUE(observer.wait([&] { return observer.left().size() == i + 1; }));
+        EXPECT_EQ(observer.left().back(), order[i]);
+        EXPECT_FALSE(cluster[order[k]].connected(order[i]));
+      }
+    }
+    for (uint32_t node = 0; node < 3; ++node) EXPECT_TRUE(cluster.observer(node).losses().empty());
+  }
+}
+
+TEST_P(Closing, delivers_what_was_sent_before) {
+  ClusterPlan plan(2);
+  plan.set("transport", GetParam());
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  for (int i = 0; i < 500; ++i) cluster[0].send(1, bytes_of(std::string(1000, 'x')));
+  cluster[0].close();
+  RecordingObserver& observer = cluster.observer(1);
+  ASSERT_TRUE(observer.wait([&] { return observer.left().size() == 1; }));
+  EXPECT_EQ(observer.messages().size(), 500u);
+}
+
+TEST_P(Closing, twice_and_from_several_threads_is_harmless) {
+  ClusterPlan plan(2);
+  plan.set("transport", GetParam());
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] { cluster[static_cast<uint32_t>(i % 2)].close(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  cluster[0].close();
+  cluster[1].close();
+  cluster[0].send(1, bytes_of("into the void"));
+  EXPECT_FALSE(cluster[0].connected(1));
+}
+
+size_t entries_of(const char* folder) {
+  DIR* const open = opendir(folder);
+  size_t count = 0;
+  while (readdir(open) != nullptr) ++count;
+  closedir(open);
+  return count;
+}
+
+TEST_P(Closing, two_hundred_sessions_leave_no_descriptor_and_no_thread) {
+#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_THREAD)
+  constexpr int kRounds = 30;
+#else
+  constexpr int kRounds = 200;
+#endif
+  size_t descriptors = 0;
+  size_t threads = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    {
+      ClusterPlan plan(2);
+      plan.set("transport", GetParam());
+      ThreadCluster cluster(plan);
+      ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+    }
+    if (round == 5) {  // what is made once and kept is there
+      descriptors = entries_of("/proc/self/fd");
+      threads = entries_of("/proc/self/task");
+    }
+  }
+  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
+  EXPECT_EQ(entries_of("/proc/self/task"), threads);
+}
+
+}  // namespace
+}  // namespace faro
