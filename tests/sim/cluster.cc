@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "api/session_access.h"
+
 namespace faro::test {
 
 SimCluster::SimCluster(uint64_t seed, ClusterShape shape)
@@ -36,28 +38,57 @@ SimCluster::SimCluster(uint64_t seed, ClusterShape shape)
 
 SimCluster::~SimCluster() {
   if (!world_.failed()) (void)close();
+  // What is destroyed now drives the failed world itself: nobody else may work on it.
   for (auto& node : nodes_) {
-    if (node->membership != nullptr) world_.remove_agent(node->agent);
+    if (node->network != nullptr) world_.remove_agent(node->agent);
   }
+}
+
+void SimCluster::start_agent(uint32_t number, sim::SimNetwork* network,
+                             session::Membership* membership) {
+  nodes_[number]->network = network;
+  nodes_[number]->agent = world_.add_agent("network thread of node " + std::to_string(number),
+                                           [membership] { return membership->do_work(); });
+  network->set_agent(nodes_[number]->agent);
 }
 
 void SimCluster::open_node(uint32_t number, session::Observer& observer) {
   Node& node = *nodes_[number];
-  Result<std::unique_ptr<sim::SimNetwork>> network = make_network(number);
-  if (!network.ok()) {
-    node.opened = network.status();
-    return;
-  }
+  auto network = sim::SimNetwork::create(internet_, node.settings, "host");
+  node.opened = network.status();
+  if (!network.ok()) return;
   sim::SimNetwork* const own = network->get();
-  Result<std::unique_ptr<session::Membership>> membership =
-      session::Membership::open(node.settings, std::move(*network), observer);
+  auto membership = session::Membership::open(node.settings, std::move(*network), observer);
   node.opened = membership.status();
   if (!membership.ok()) return;
   node.membership = std::move(*membership);
-  node.network = own;
-  node.agent = world_.add_agent("network thread of node " + std::to_string(number),
-                                [&node] { return node.membership->do_work(); });
-  own->set_agent(node.agent);
+  start_agent(number, own, node.membership.get());
+}
+
+void SimCluster::open_session(uint32_t number) {
+  Node& node = *nodes_[number];
+  auto network = sim::SimNetwork::create(internet_, node.settings, "host");
+  node.opened = network.status();
+  if (!network.ok()) return;
+  sim::SimNetwork* const own = network->get();
+  detail::NodeEnvironment environment;
+  environment.network = std::move(*network);
+  environment.make_waiter = [this](uint32_t) { return std::make_unique<sim::SimWaiter>(world_); };
+  auto session = SessionAccess::open(node.settings, std::move(environment));
+  node.opened = session.status();
+  if (!session.ok()) return;
+  node.session = std::move(*session);
+  start_agent(number, own, &SessionAccess::core(*node.session).membership());
+}
+
+Status SimCluster::open_each(const std::vector<uint32_t>& nodes,
+                             const std::function<void(uint32_t)>& open_one) {
+  for (const uint32_t node : nodes) {
+    world_.spawn("open of node " + std::to_string(node), [&open_one, node] { open_one(node); });
+  }
+  FARO_RETURN_IF_ERROR(world_.run());
+  for (const uint32_t node : nodes) FARO_RETURN_IF_ERROR(nodes_[node]->opened);
+  return Status::Ok();
 }
 
 Status SimCluster::open(const std::function<session::Observer&(uint32_t)>& observer) {
@@ -68,14 +99,15 @@ Status SimCluster::open(const std::function<session::Observer&(uint32_t)>& obser
 
 Status SimCluster::open_only(const std::vector<uint32_t>& nodes,
                              const std::function<session::Observer&(uint32_t)>& observer) {
-  for (const uint32_t node : nodes) {
-    world_.spawn("open of node " + std::to_string(node), [this, node, &observer] {
-      open_node(node, observer ? observer(node) : nodes_[node]->observer);
-    });
-  }
-  FARO_RETURN_IF_ERROR(world_.run());
-  for (const uint32_t node : nodes) FARO_RETURN_IF_ERROR(nodes_[node]->opened);
-  return Status::Ok();
+  return open_each(nodes, [this, &observer](uint32_t node) {
+    open_node(node, observer ? observer(node) : nodes_[node]->observer);
+  });
+}
+
+Status SimCluster::open_sessions() {
+  std::vector<uint32_t> all;
+  for (uint32_t node = 0; node < node_count(); ++node) all.push_back(node);
+  return open_each(all, [this](uint32_t node) { open_session(node); });
 }
 
 void SimCluster::spawn(uint32_t node, uint32_t local_worker, std::function<void()> program) {
@@ -86,14 +118,22 @@ void SimCluster::spawn(uint32_t node, uint32_t local_worker, std::function<void(
 Status SimCluster::close() {
   for (uint32_t number = 0; number < node_count(); ++number) {
     Node& node = *nodes_[number];
-    if (node.membership == nullptr) continue;
-    world_.spawn("close of node " + std::to_string(number), [&node] { node.membership->close(); });
+    if (node.network == nullptr) continue;
+    world_.spawn("close of node " + std::to_string(number), [&node] {
+      if (node.membership != nullptr) node.membership->close();
+      if (node.session != nullptr) {
+        const Status closed = node.session->close();
+        EXPECT_TRUE(closed.ok()) << closed.to_string();
+      }
+    });
   }
   FARO_RETURN_IF_ERROR(world_.run());
   for (auto& node : nodes_) {
-    if (node->membership == nullptr) continue;
+    if (node->network == nullptr) continue;
     world_.remove_agent(node->agent);
     node->network->clear_agent();
+    node->network = nullptr;
+    node->session.reset();
     node->membership.reset();
   }
   return Status::Ok();

@@ -1,4 +1,4 @@
-// SimCluster: a whole cluster in one thread, over the real session layer.
+// SimCluster: a whole cluster in one thread, over the real session layer, or over the public API.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "base/settings.h"
 #include "faro/config.h"
+#include "faro/session.h"
 #include "faro/status.h"
 #include "session/membership.h"
 #include "session/sim/sim_internet.h"
@@ -63,6 +64,10 @@ class SimCluster {
   Status open_only(const std::vector<uint32_t>& nodes,
                    const std::function<session::Observer&(uint32_t node)>& observer = {});
 
+  /// The same with whole sessions instead of bare memberships: faro::Session on every node, whose
+  /// workers wait by the world's waiter.
+  Status open_sessions();
+
   /// A worker's program: a fiber. Runs during run().
   void spawn(uint32_t node, uint32_t local_worker, std::function<void()> program);
   /// Runs until every program has ended. Errors: the world's; show world().report().
@@ -75,11 +80,10 @@ class SimCluster {
   sim::SimWaiter& waiter() { return waiter_; }
   uint32_t node_count() const { return static_cast<uint32_t>(nodes_.size()); }
   const base::Settings& settings(uint32_t node) const { return nodes_[node]->settings; }
-  /// A network for a node that somebody else opens; its set_agent tells who does its work.
-  Result<std::unique_ptr<sim::SimNetwork>> make_network(uint32_t node) {
-    return sim::SimNetwork::create(internet_, nodes_[node]->settings, "host");
-  }
+  /// After open.
   session::Membership& membership(uint32_t node) { return *nodes_[node]->membership; }
+  /// After open_sessions.
+  Session& session(uint32_t node) { return *nodes_[node]->session; }
   RememberingObserver& observer(uint32_t node) { return nodes_[node]->observer; }
 
  private:
@@ -87,12 +91,17 @@ class SimCluster {
     base::Settings settings;
     RememberingObserver observer;
     std::unique_ptr<session::Membership> membership;
-    sim::SimNetwork* network = nullptr;  // owned by the membership
+    std::unique_ptr<Session> session;
+    sim::SimNetwork* network = nullptr;  // owned by the membership, null while that is closed
     sim::World::AgentId agent = 0;
     Status opened;
   };
 
   void open_node(uint32_t number, session::Observer& observer);
+  void open_session(uint32_t number);
+  Status open_each(const std::vector<uint32_t>& nodes,
+                   const std::function<void(uint32_t)>& open_one);
+  void start_agent(uint32_t number, sim::SimNetwork* network, session::Membership* membership);
 
   sim::World world_;
   sim::SimInternet internet_;
