@@ -26,7 +26,11 @@ template <class Hash, uint32_t kRowBytes>
 class TwoStageWorker final : public RoundWorker {
  public:
   TwoStageWorker(const TwoStageJob& job, Worker& worker, std::atomic<uint64_t>& progress)
-      : job_(job), worker_(worker), progress_(progress), forwarded_(kBlockRows) {}
+      : job_(job),
+        worker_(worker),
+        progress_(progress),
+        generated_(kBlockRows),
+        forwarded_(kBlockRows) {}
 
   Status run(const QueryId& query) override {
     FARO_RETURN_IF_ERROR(open(query));
@@ -79,6 +83,7 @@ class TwoStageWorker final : public RoundWorker {
     sink_.reset();
     rest_ = job_.range_of(worker_.number());
     forward_begin_ = forward_end_ = 0;
+    generated_begin_ = generated_end_ = 0;
     finished1_ = finished2_ = ended1_ = ended2_ = over_ = false;
     status_ = Status::Ok();
     return Status::Ok();
@@ -150,25 +155,28 @@ class TwoStageWorker final : public RoundWorker {
 
   /// A block of rows of the child to stage 1.
   bool generate() {
-    const uint64_t stop = std::min<uint64_t>(rest_.end, rest_.begin + kBlockRows);
-    const RowSender<Row> sender = sender1_;
-    const uint32_t worker_count = sender.receiver_count();
-    uint64_t n = rest_.begin;
-    Outcome outcome = Outcome::done;
-    for (; n < stop; ++n) {
-      outcome = sender.try_send(destination_of<Hash>(n, worker_count), Row(n));
-      if (outcome != Outcome::done) [[unlikely]]
-        break;
+    if (generated_begin_ == generated_end_) {
+      const uint64_t count = std::min<uint64_t>(kBlockRows, rest_.end - rest_.begin);
+      if (count == 0) return false;
+      for (uint64_t i = 0; i < count; ++i) generated_[i] = Row(rest_.begin + i);
+      rest_.begin += count;
+      generated_begin_ = 0;
+      generated_end_ = count;
     }
-    const bool moved = n != rest_.begin;
-    rest_.begin = n;
+    Outcome outcome;
+    const size_t taken =
+        sender1_.try_send_all(std::span<const Row>(generated_.data() + generated_begin_,
+                                                   generated_end_ - generated_begin_),
+                              Hash{}, key_of, outcome);
+    generated_begin_ += taken;
     if (outcome == Outcome::failed) fail(stage1_);
-    return moved;
+    return taken > 0;
   }
 
   bool finish() {
     bool moved = false;
-    if (!finished1_ && rest_.begin == rest_.end) moved |= finish(stage1_, finished1_);
+    if (!finished1_ && rest_.begin == rest_.end && generated_begin_ == generated_end_)
+      moved |= finish(stage1_, finished1_);
     if (!finished2_ && ended1_ && forward_begin_ == forward_end_) {
       moved |= finish(stage2_, finished2_);
     }
@@ -203,6 +211,9 @@ class TwoStageWorker final : public RoundWorker {
   Batch batch_;
   Sink sink_;
   IntegerRange rest_;           // still to be generated
+  std::vector<Row> generated_;  // not yet sent: [generated_begin_, generated_end_)
+  size_t generated_begin_ = 0;
+  size_t generated_end_ = 0;
   std::vector<Row> forwarded_;  // transformed, not yet sent: [forward_begin_, forward_end_)
   size_t forward_begin_ = 0;
   size_t forward_end_ = 0;

@@ -15,6 +15,11 @@ namespace {
 
 using transport::count;
 
+// Without progress for so long, a worker that only ever polls flushes. Longer than a turn of an
+// engine's loop over several shuffles takes, or every turn would cut its frames short; shorter than
+// any wake-up across processors (70-140 us).
+constexpr base::Nanoseconds kFlushPatience = 30'000;
+
 // One address per thread: its identity as an owner.
 const void* this_thread() noexcept {
   thread_local const char token = 0;
@@ -135,20 +140,25 @@ void WorkerCore::handle_alerts() {
 bool WorkerCore::before_would_wait() {
   bool changed = gather();
   if (queued_lanes_ > 0) pump_all();
-  if (++stalls_ >= 2) {
-    flush();
-    tell_releases();
-  }
   const base::Nanoseconds time = now();
   if (stalled_since_ == 0) {
     stalled_since_ = time;
     patience_ = node_.settings().drain_patience_us * 1000;
-  } else if (time - stalled_since_ >= patience_) {
-    if (move_aside_where_needed()) changed = true;
-    stalled_since_ = time;
+    aside_after_ = time + patience_;
+    return changed;
+  }
+  if (time - stalled_since_ >= kFlushPatience) flush_all();
+  if (time >= aside_after_) {
+    changed |= move_aside_where_needed();
     patience_ *= 2;
+    aside_after_ = time + patience_;
   }
   return changed;
+}
+
+void WorkerCore::flush_all() {
+  flush();
+  tell_releases();
 }
 
 base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {
@@ -164,6 +174,7 @@ base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {
 }
 
 WorkerCore::WaitStep WorkerCore::next_wait_step() {
+  flush_all();  // others may be waiting for just that
   if (yields_left_ > 0) {
     // Expiry is looked at below only: yields are few.
     --yields_left_;
@@ -190,7 +201,7 @@ void WorkerCore::sleep() {
   // Frames that nobody polls must be moved aside in time.
   for (const InLane& lane : in_lanes_) {
     if (!lane.blocks_sender()) continue;
-    const base::Nanoseconds due = stalled_since_ + patience_;
+    const base::Nanoseconds due = aside_after_;
     at_most = std::min(at_most, due > time ? due - time : 1);
     break;
   }

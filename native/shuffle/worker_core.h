@@ -2,9 +2,10 @@
 // frames it has not handed out, its shuffles, and how it waits.
 //
 // Every operation is an attempt that answers done or would_wait; `run` and `wait` are what all
-// attempts go through. An attempt that would wait (design, hard case 2) has, the second time in a
-// row, flushed what it sends and told all read positions; after a patience it moves frames aside
-// that nobody polls (hard case 3); then it is tried once more.
+// attempts go through. An attempt that would wait has looked at all rings. What the worker has
+// pending is flushed, and all read positions are told, after a short while without progress and
+// always before it yields or sleeps (design, hard case 2); after a longer patience frames that
+// nobody polls are moved aside (hard case 3).
 //
 // Threads: the worker's thread, except where said. Ownership is checked (enter) on everything that
 // is not inlined.
@@ -176,11 +177,11 @@ class WorkerCore {
   enum class WaitStep { yield, sleep, expired };
 
   void progressed() noexcept {
-    stalls_ = 0;
     stalled_since_ = 0;
   }
   void set_held(uint32_t held) noexcept { held_.store(held, std::memory_order_relaxed); }
   bool before_would_wait();
+  void flush_all();
   base::Nanoseconds begin_wait(Timeout timeout);
   WaitStep next_wait_step();
   void sleep();
@@ -234,8 +235,8 @@ class WorkerCore {
   std::atomic<bool> waiting_{false};
 
   // Waiting.
-  uint32_t stalls_ = 0;                  // attempts in a row that would have waited
   base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
+  base::Nanoseconds aside_after_ = 0;    // when unpolled frames are moved aside next
   base::Nanoseconds patience_ = 0;
   base::Nanoseconds deadline_ = 0;
   uint32_t yields_left_ = 0;

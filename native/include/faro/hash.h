@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #pragma GCC visibility push(default)
 
@@ -37,6 +38,21 @@ struct MultiplicativeHash {
 /// receiver_count must be positive.
 constexpr uint32_t partition(uint64_t hash, uint32_t receiver_count) noexcept {
   return static_cast<uint32_t>(((hash >> 32) * receiver_count) >> 32);
+}
+
+/// receivers[i] = partition(hash(keys[i]), receiver_count) for all keys, with the vector
+/// instructions of the processor at hand (AVX-512, AVX2, or what the compiler's target has). The
+/// results do not depend on it. `receivers` has room for keys.size(). Threads: any. Blocks: never.
+void partition_all(FinalizerHash hash, std::span<const uint64_t> keys, uint32_t receiver_count,
+                   uint32_t* receivers) noexcept;
+void partition_all(MultiplicativeHash hash, std::span<const uint64_t> keys, uint32_t receiver_count,
+                   uint32_t* receivers) noexcept;
+
+/// The same for a hash function of the user's own.
+template <typename Hash>
+void partition_all(Hash hash, std::span<const uint64_t> keys, uint32_t receiver_count,
+                   uint32_t* receivers) noexcept {
+  for (size_t i = 0; i < keys.size(); ++i) receivers[i] = partition(hash(keys[i]), receiver_count);
 }
 
 /// Hash of a byte string (XXH3, 64 bits, seed 0), for keys that are not integers.

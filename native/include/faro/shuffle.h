@@ -325,14 +325,15 @@ class RowSender {
   template <typename Hash, typename Key>
   size_t put_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome,
                  bool wait) const noexcept {
-    constexpr size_t kBlock = 256;  // receivers of a block: 1 KiB of stack, in L1
+    constexpr size_t kBlock = 256;  // keys and receivers of a block: 3 KiB of stack, in L1
+    uint64_t keys[kBlock];
     uint32_t receivers[kBlock];
     outcome = Outcome::done;
     for (size_t begin = 0; begin < rows.size(); begin += kBlock) {
       const size_t count = rows.size() - begin < kBlock ? rows.size() - begin : kBlock;
       const Row* block = rows.data() + begin;
-      for (size_t i = 0; i < count; ++i)
-        receivers[i] = partition(hash(key(block[i])), receiver_count_);
+      for (size_t i = 0; i < count; ++i) keys[i] = key(block[i]);
+      partition_all(hash, std::span<const uint64_t>(keys, count), receiver_count_, receivers);
       for (size_t i = 0; i < count; ++i) {
         outcome = put(receivers[i], block[i], wait);
         if (outcome != Outcome::done) [[unlikely]]
