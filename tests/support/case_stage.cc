@@ -135,11 +135,11 @@ void Stage::skip_to_mine(uint32_t sender) {
 // --- sending
 
 Outcome Stage::send_next(bool wait) {
-  program_.doing(plan_.spread == Spread::broadcast ? Step::broadcasts : Step::sends, plan_.query,
-                 plan_.stage);
   row_.resize(length(program_.me, made_));
   fill(program_.me, made_, row_);
   destinations(program_.me, made_, to_);
+  program_.doing(plan_.spread == Spread::broadcast ? Step::broadcasts : Step::sends, plan_.query,
+                 plan_.stage, receivers_[to_[0]]);
   Outcome outcome;
   if (plan_.spread == Spread::broadcast) {
     outcome = wait ? shuffle_.broadcast(row_) : shuffle_.try_broadcast(row_);
