@@ -1,18 +1,12 @@
 #include "command/build_json.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <ctime>
 
 #include "build_info/build_info.h"
 
 namespace faro::command {
-
-std::string version_text() {
-  return fmt::format("faro {} ({}), {}, {}", build_info::kVersion, build_info::kCommit,
-                     build_info::kCompiler, build_info::kBuildType);
-}
 
 Json origin_json(const Machine& machine) {
   Json json;
@@ -23,7 +17,12 @@ Json origin_json(const Machine& machine) {
   json["machine"] = {{"processors", machine.processors},
                      {"model", machine.processor_model},
                      {"kernel", machine.kernel}};
-  json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  json["date"] = date;
   return json;
 }
 

@@ -1,7 +1,9 @@
 // `faro config`: all settings, and where each value comes from.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace faro::command {
 

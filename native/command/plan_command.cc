@@ -1,6 +1,8 @@
 #include "command/plan_command.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 
 #include <algorithm>

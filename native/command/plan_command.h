@@ -1,7 +1,9 @@
 // `faro plan`: what a cluster takes, against what this machine has.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace faro::command {
 

@@ -1,13 +1,15 @@
 // The flags by which every sub-command takes settings, and how they become a Config.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
 #include "faro/config.h"
 #include "faro/status.h"
+
+namespace CLI {
+class App;
+}
 
 namespace faro::command {
 

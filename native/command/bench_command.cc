@@ -1,0 +1,63 @@
+#include "command/bench_command.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "command/bench_parts.h"
+#include "command/exit_code.h"
+#include "command/setting_flags.h"
+#include "command/text.h"
+
+namespace faro::command {
+namespace {
+
+struct Flags {
+  SettingFlags settings;
+  bool full = false;
+  bool json = false;
+};
+
+int run(const Flags& flags) {
+  const Result<Config> config = flags.settings.load();
+  Status status = config.status();
+  if (status.ok()) status = validate_settings(config.value());
+  if (!status.ok()) return bench_error(status);
+  return flags.full ? run_full_bench(config.value(), flags.json)
+                    : run_standard_bench(config.value(), flags.json);
+}
+
+}  // namespace
+
+int bench_error(const Status& status) {
+  fmt::print(stderr, "faro bench: {}\n", status.message());
+  return exit_code_of(status.code());
+}
+
+std::function<void(const bench::ContestProgress&)> contest_progress(
+    ProgressLine& line, const std::vector<bench::Contestant>& contestants, uint32_t laps) {
+  return [&line, contestants, laps](const bench::ContestProgress& progress) {
+    line.update(progress.fraction,
+                fmt::format("lap {} of {}, {}", progress.lap + 1, laps,
+                            carrier_name(contestants[progress.contestant].carrier)));
+  };
+}
+
+void add_bench_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "bench", "The two-stage shuffle against a sockets baseline: one table, under two minutes");
+  command->require_subcommand(0, 1);
+  auto flags = std::make_shared<Flags>();
+  command->add_flag("--full", flags->full,
+                    "Measure every figure that has a goal, and print goal and figure");
+  flags->settings.add_to(*command);
+  command->add_flag("--json", flags->json, "Print JSON, with all counters");
+  command->footer(kExitCodeHelp);
+  add_two_stage_command(*command, exit_code);
+  command->callback([command, flags, &exit_code] {
+    if (command->get_subcommands().empty()) exit_code = run(*flags);
+  });
+}
+
+}  // namespace faro::command

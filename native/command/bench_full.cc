@@ -1,0 +1,273 @@
+// Workloads of `faro bench --full`, one line each:
+//   pinned      4 × 1, 5 M integers, all on one processor: shm, tcp, sockets; shm with the cheap
+//   hash unpinned    4 × 2 and 8 × 1, 5 M integers: shm and sockets variable    rows of 100 bytes
+//   with a length each, 2 × 1 on one processor: written and read idle        8 × 1, every worker
+//   waits 10 s for nothing; then a small job to see that all is well connect     8 × 2, from the
+//   first node that begins to the last that is connected
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "bench/cpu_pin.h"
+#include "bench/two_stage.h"
+#include "bench/variable_rows.h"
+#include "command/bench_parts.h"
+#include "command/bench_report.h"
+#include "command/exit_code.h"
+#include "command/machine.h"
+#include "command/text.h"
+#include "command/version.h"
+
+namespace faro::command {
+namespace {
+
+using bench::Carrier;
+using bench::Contestant;
+using bench::ContestResult;
+using bench::HashKind;
+using bench::RunFigures;
+using bench::TwoStageJob;
+
+constexpr uint32_t kLaps = 7;
+constexpr uint64_t kIdleNs = 10'000'000'000;
+constexpr uint64_t kSmallRows = 20'000;
+
+/// A figure that has a goal.
+struct Figure {
+  std::string id;
+  std::string what;
+  std::string unit;  ///< behind both numbers: " ×", " ns"
+  double goal = 0;
+  bool at_least = true;  ///< else: at most
+  double measured = 0;
+  int decimals = 2;
+
+  bool reached() const { return at_least ? measured >= goal : measured <= goal; }
+};
+
+/// All that is measured, one part after the other.
+class FullBench {
+ public:
+  explicit FullBench(const Config& config) : config_(config) {}
+
+  Status run() {
+    FARO_RETURN_IF_ERROR(run_pinned());
+    FARO_RETURN_IF_ERROR(run_unpinned(4, 2));
+    FARO_RETURN_IF_ERROR(run_unpinned(8, 1));
+    FARO_RETURN_IF_ERROR(run_variable());
+    FARO_RETURN_IF_ERROR(run_idle());
+    FARO_RETURN_IF_ERROR(run_connect());
+    line_.clear();
+    return Status::Ok();
+  }
+
+  const std::vector<ContestReport>& contests() const { return contests_; }
+  const std::vector<Figure>& figures() const { return figures_; }
+  bool verified() const { return others_verified_ && all_verified(contests_); }
+
+ private:
+  static TwoStageJob job_of(uint32_t processes, uint32_t workers) {
+    TwoStageJob job;
+    job.process_count = processes;
+    job.workers_per_process = workers;
+    return job;
+  }
+
+  Status run_contest_of(const std::vector<Contestant>& contestants, const std::string& title,
+                        std::optional<uint32_t> cpu) {
+    bench::ContestOptions options;
+    options.laps = kLaps;
+    options.config = config_;
+    options.progress = contest_progress(line_, contestants, kLaps);
+    line_.begin(title);
+    Result<std::vector<ContestResult>> results = run_contest(contestants, options);
+    if (!results) return results.status();
+    contests_.push_back({title, std::move(results).value(), cpu, kLaps});
+    return Status::Ok();
+  }
+
+  Status run_pinned() {
+    const uint32_t cpu = bench::CpuPin::first_allowed();
+    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
+    if (!pin) return pin.status();
+    TwoStageJob job = job_of(4, 1);
+    TwoStageJob cheap = job;
+    cheap.hash = HashKind::multiplicative;
+    const std::string title = fmt::format("{} on processor {}", shape_text(job), cpu);
+    FARO_RETURN_IF_ERROR(run_contest_of(
+        {{Carrier::faro_shm, job}, {Carrier::faro_tcp, job}, {Carrier::sockets, job}}, title, cpu));
+    const std::vector<ContestResult>& results = contests_.back().results;
+    const RunFigures shm = results[0].median;
+    const RunFigures tcp = results[1].median;
+    const RunFigures sockets = results[2].median;
+    FARO_RETURN_IF_ERROR(run_contest_of({{Carrier::faro_shm, cheap}, {Carrier::sockets, cheap}},
+                                        title + ", cheap hash", cpu));
+    const RunFigures shm_cheap = contests_.back().results[0].median;
+
+    const std::string where = "4 × 1 on one processor: ";
+    add({"shm_wall", where + "shm against sockets, wall", " ×", 6, true,
+         times_faster(shm, sockets)});
+    add({"shm_cpu", where + "shm against sockets, CPU", " ×", 6, true,
+         times_less_cpu(shm, sockets)});
+    add({"shm_hop", where + "shm, CPU per hop, finalizer hash", " ns", 2.2, false,
+         shm.cpu_ns_per_hop()});
+    add({"shm_hop_cheap", where + "shm, CPU per hop, cheap hash", " ns", 1.6, false,
+         shm_cheap.cpu_ns_per_hop()});
+    add({"tcp_wall", where + "tcp against sockets, wall", " ×", 3, true,
+         times_faster(tcp, sockets)});
+    add({"tcp_cpu", where + "tcp against sockets, CPU", " ×", 3, true,
+         times_less_cpu(tcp, sockets)});
+    return Status::Ok();
+  }
+
+  Status run_unpinned(uint32_t processes, uint32_t workers) {
+    const TwoStageJob job = job_of(processes, workers);
+    FARO_RETURN_IF_ERROR(run_contest_of(
+        {{Carrier::faro_shm, job}, {Carrier::faro_tcp, job}, {Carrier::sockets, job}},
+        shape_text(job), std::nullopt));
+    const std::vector<ContestResult>& results = contests_.back().results;
+    add({fmt::format("shm_wall_{}x{}", processes, workers),
+         fmt::format("{} × {}: shm against sockets, wall", processes, workers), " ×", 4, true,
+         times_faster(results[0].median, results[2].median)});
+    return Status::Ok();
+  }
+
+  Status run_variable() {
+    const Result<bench::CpuPin> pin = bench::CpuPin::pin(bench::CpuPin::first_allowed());
+    if (!pin) return pin.status();
+    const bench::VariableRowsJob job;
+    bench::FaroOptions faro;
+    faro.config = config_;
+    FARO_RETURN_IF_ERROR(faro.config.set("transport", "shm"));
+    bench::RunOptions options;
+    options.timed_rounds = kLaps;
+    options.progress = [this](const bench::Progress& progress) {
+      line_.update(static_cast<double>(progress.round) / progress.round_count, "");
+    };
+    line_.begin("rows of 100 bytes on one processor");
+    const Result<std::vector<RunFigures>> runs = run_variable_rows(job, faro, options);
+    if (!runs) return runs.status();
+    const RunFigures median = median_of(runs.value());
+    note_verified(median.verified);
+    add({"variable_rows",
+         fmt::format("rows of {} bytes with a length each, written and read on one processor",
+                     job.kRowBytes),
+         " GB/s", 8, true, static_cast<double>(job.byte_count()) / median.cpu_seconds * 1e-9});
+    return Status::Ok();
+  }
+
+  Status run_idle() {
+    TwoStageJob job = job_of(8, 1);
+    job.rows_per_process = kSmallRows;
+    bench::FaroOptions faro;
+    faro.config = config_;
+    faro.idle_ns = kIdleNs;
+    bench::RunOptions options;
+    options.warmup_rounds = 0;
+    options.progress = [this](const bench::Progress& progress) {
+      line_.update(progress.seconds / (static_cast<double>(kIdleNs) * 1e-9), "");
+    };
+    line_.begin("8 idle processes, 10 s");
+    const Result<bench::FaroRun> run = run_faro(job, faro, options);
+    if (!run) return run.status();
+    note_verified(median_of(run.value().rounds).verified);
+    uint64_t most_ns = 0;
+    for (const bench::NodeReport& node : run.value().nodes)
+      most_ns = std::max(most_ns, node.idle_cpu_ns);
+    add({"idle", "idle session of 8 processes: CPU of the busiest in 10 s", " ms", 1, false,
+         static_cast<double>(most_ns) * 1e-6});
+    return Status::Ok();
+  }
+
+  Status run_connect() {
+    TwoStageJob job = job_of(8, 2);
+    job.rows_per_process = kSmallRows;
+    bench::ContestOptions options;
+    options.laps = kLaps;
+    options.warmup_rounds = 0;
+    options.config = config_;
+    const std::vector<Contestant> contestants = {{Carrier::faro_shm, job},
+                                                 {Carrier::faro_tcp, job}};
+    options.progress = contest_progress(line_, contestants, kLaps);
+    line_.begin("connecting 8 × 2");
+    Result<std::vector<ContestResult>> results = run_contest(contestants, options);
+    if (!results) return results.status();
+    for (ContestResult& result : results.value()) {
+      note_verified(result.median.verified);
+      std::vector<double>& seconds = result.connect_seconds;
+      std::sort(seconds.begin(), seconds.end());
+      const std::string name(carrier_name(result.contestant.carrier));
+      add({"connect_" + name, "connect 8 processes × 2 workers, " + name, " ms", 100, false,
+           seconds[seconds.size() / 2] * 1e3, 1});
+    }
+    return Status::Ok();
+  }
+
+  void add(Figure figure) { figures_.push_back(std::move(figure)); }
+  void note_verified(bool verified) { others_verified_ = others_verified_ && verified; }
+
+  const Config config_;
+  ProgressLine line_;
+  std::vector<ContestReport> contests_;
+  std::vector<Figure> figures_;
+  bool others_verified_ = true;
+};
+
+std::string figure_table(const std::vector<Figure>& figures) {
+  using Align = Table::Align;
+  Table table({Align::left, Align::right, Align::right, Align::left});
+  table.add({"figure", "goal", "measured", "reached"});
+  for (const Figure& figure : figures) {
+    table.add({figure.what,
+               fmt::format("{} {}{}", figure.at_least ? "≥" : "≤", figure.goal, figure.unit),
+               fmt::format("{:.{}f}{}", figure.measured, figure.decimals, figure.unit),
+               figure.reached() ? "yes" : "no"});
+  }
+  return table.text();
+}
+
+void print_json(const FullBench& bench, const Machine& machine) {
+  Json all = origin_json(machine);
+  all["figures"] = Json::array();
+  for (const Figure& figure : bench.figures()) {
+    all["figures"].push_back({{"id", figure.id},
+                              {"what", figure.what},
+                              {"goal", figure.goal},
+                              {"goal_is", figure.at_least ? "at least" : "at most"},
+                              {"measured", figure.measured},
+                              {"unit", figure.unit},
+                              {"reached", figure.reached()}});
+  }
+  all["verified"] = bench.verified();
+  all["contests"] = Json::array();
+  for (const ContestReport& report : bench.contests()) {
+    all["contests"].push_back(contest_json(report));
+  }
+  fmt::print("{}\n", all.dump(2));
+}
+
+}  // namespace
+
+int run_full_bench(const Config& config, bool json) {
+  FullBench bench(config);
+  if (const Status status = bench.run(); !status.ok()) return bench_error(status);
+  const Machine machine = read_machine();
+  if (json) {
+    print_json(bench, machine);
+  } else {
+    fmt::print(
+        "Two-stage shuffle of 5,000,000 integers per process; medians of {} interleaved runs.\n\n"
+        "{}\n{}\n{}\n{}\n{}\n",
+        kLaps, contest_table(bench.contests()), figure_table(bench.figures()),
+        bench.verified() ? "All results verified: count and checksum of all rows."
+                         : "NOT all results are as expected.",
+        machine_text(machine), version_text());
+  }
+  return bench.verified() ? kExitOk : kExitFailed;
+}
+
+}  // namespace faro::command

@@ -1,0 +1,40 @@
+// The parts of `faro bench`, each in a file of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "bench/contest.h"
+#include "command/progress_line.h"
+#include "faro/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace faro::command {
+
+/// `faro bench`: the table a newcomer gets. Returns the exit code.
+int run_standard_bench(const Config& config, bool json);
+
+/// `faro bench --full`: every figure that has a goal. Returns the exit code.
+int run_full_bench(const Config& config, bool json);
+
+/// `faro bench two-stage`.
+void add_two_stage_command(CLI::App& bench, int& exit_code);
+
+/// "faro bench: …" on stderr; the exit code that belongs to the error.
+int bench_error(const Status& status);
+
+/// Shows a contest's progress: "lap 3 of 7: shm".
+std::function<void(const bench::ContestProgress&)> contest_progress(
+    ProgressLine& line, const std::vector<bench::Contestant>& contestants, uint32_t laps);
+
+/// What `rows` rows of the paper's form of the baseline are worth: it makes a system call for each.
+inline constexpr char kPaperNote[] =
+    "* the sockets middleware as the paper describes it: a system call per row. Run with fewer "
+    "rows,\n"
+    "  seconds scaled to those of the others.\n";
+
+}  // namespace faro::command

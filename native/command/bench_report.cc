@@ -1,0 +1,169 @@
+#include "command/bench_report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace faro::command {
+
+using bench::ContestResult;
+using bench::RunFigures;
+
+std::string shape_text(const bench::TwoStageJob& job) {
+  return fmt::format("{} × {}", counted(job.process_count, "process"),
+                     counted(job.workers_per_process, "worker"));
+}
+
+const ContestResult* baseline_of(const std::vector<ContestResult>& results) {
+  const auto found = std::find_if(results.begin(), results.end(), [](const ContestResult& one) {
+    return one.contestant.carrier == bench::Carrier::sockets;
+  });
+  return found == results.end() ? nullptr : &*found;
+}
+
+double times_faster(const RunFigures& run, const RunFigures& baseline) {
+  const double ns = run.wall_ns_per_hop();
+  return ns > 0 ? baseline.wall_ns_per_hop() / ns : 0;
+}
+
+double times_less_cpu(const RunFigures& run, const RunFigures& baseline) {
+  const double ns = run.cpu_ns_per_hop();
+  return ns > 0 ? baseline.cpu_ns_per_hop() / ns : 0;
+}
+
+bool all_verified(const std::vector<ContestReport>& reports) {
+  for (const ContestReport& report : reports) {
+    for (const ContestResult& result : report.results) {
+      if (!result.median.verified) return false;
+    }
+  }
+  return true;
+}
+
+std::string verdict_text(const RunFigures& run) {
+  if (run.verified) return "verified";
+  if (run.count != run.expected_count) {
+    return fmt::format("WRONG: {} rows arrived instead of {}", grouped(run.count),
+                       grouped(run.expected_count));
+  }
+  return fmt::format("WRONG: checksum {:016x} instead of {:016x}", run.checksum,
+                     run.expected_checksum);
+}
+
+std::string contest_table(const std::vector<ContestReport>& reports) {
+  using Align = Table::Align;
+  Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
+  table.add({"", "seconds", "rows/s", "CPU ns/hop", "vs sockets", "result"});
+  for (const ContestReport& report : reports) {
+    table.add({report.title});
+    const ContestResult* baseline = baseline_of(report.results);
+    uint64_t most_rows = 0;
+    for (const ContestResult& one : report.results) {
+      most_rows = std::max(most_rows, one.contestant.job.row_count());
+    }
+    for (const ContestResult& one : report.results) {
+      const RunFigures& run = one.median;
+      const bool scaled_up = run.rows > 0 && run.rows < most_rows;
+      const double scale =
+          scaled_up ? static_cast<double>(most_rows) / static_cast<double>(run.rows) : 1;
+      table.add(
+          {fmt::format("  {}{}", carrier_name(one.contestant.carrier), scaled_up ? " *" : ""),
+           fmt::format("{:.4f}", run.seconds * scale), scaled(run.rows_per_second()),
+           fmt::format("{:.2f}", run.cpu_ns_per_hop()),
+           baseline == nullptr ? "-" : fmt::format("{:.2f} ×", times_faster(run, baseline->median)),
+           verdict_text(run)});
+    }
+  }
+  return table.text();
+}
+
+Json metrics_json(const SessionMetrics& metrics) {
+  Json json;
+  json["overflow_memory_peak_bytes"] = metrics.overflow_memory_peak_bytes;
+  json["overflow_file_peak_bytes"] = metrics.overflow_file_peak_bytes;
+  json["queries_failed"] = metrics.queries_failed;
+  json["workers"] = Json::array();
+  for (const WorkerMetrics& worker : metrics.workers) {
+    json["workers"].push_back({{"worker", worker.worker},
+                               {"rows_sent", worker.rows_sent},
+                               {"rows_received", worker.rows_received},
+                               {"rows_dropped", worker.rows_dropped},
+                               {"waits", worker.waits},
+                               {"sleeps", worker.sleeps},
+                               {"blocked_ns", worker.blocked_ns},
+                               {"frames_set_aside", worker.frames_set_aside},
+                               {"bytes_set_aside", worker.bytes_set_aside},
+                               {"frames_out_overflow", worker.frames_out_overflow},
+                               {"bytes_out_overflow", worker.bytes_out_overflow}});
+  }
+  json["links"] = Json::array();
+  for (const LinkMetrics& link : metrics.links) {
+    json["links"].push_back({{"node", link.node},
+                             {"transport", link.transport},
+                             {"frames_sent", link.frames_sent},
+                             {"bytes_sent", link.bytes_sent},
+                             {"transfers", link.transfers},
+                             {"frames_received", link.frames_received},
+                             {"bytes_received", link.bytes_received},
+                             {"read_notifications", link.read_notifications}});
+  }
+  json["lanes"] = Json::array();
+  for (const LaneMetrics& lane : metrics.lanes) {
+    json["lanes"].push_back({{"sender", lane.sender},
+                             {"receiver", lane.receiver},
+                             {"frames_sent", lane.frames_sent},
+                             {"bytes_sent", lane.bytes_sent},
+                             {"transfers", lane.transfers},
+                             {"frames_received", lane.frames_received},
+                             {"bytes_received", lane.bytes_received},
+                             {"read_notifications", lane.read_notifications}});
+  }
+  return json;
+}
+
+Json contest_json(const ContestReport& report) {
+  Json json;
+  json["title"] = report.title;
+  json["laps"] = report.laps;
+  json["pinned_cpu"] = report.pinned_cpu ? Json(*report.pinned_cpu) : Json(nullptr);
+  json["results"] = Json::array();
+  const ContestResult* baseline = baseline_of(report.results);
+  for (const ContestResult& one : report.results) {
+    const bench::TwoStageJob& job = one.contestant.job;
+    const RunFigures& run = one.median;
+    Json result;
+    result["transport"] = carrier_name(one.contestant.carrier);
+    result["processes"] = job.process_count;
+    result["workers"] = job.workers_per_process;
+    result["rows_per_process"] = job.rows_per_process;
+    result["row_bytes"] = job.row_bytes;
+    result["hash"] = hash_name(job.hash);
+    result["seconds"] = run.seconds;
+    result["rows_per_second"] = run.rows_per_second();
+    result["wall_ns_per_hop"] = run.wall_ns_per_hop();
+    result["cpu_ns_per_hop"] = run.cpu_ns_per_hop();
+    result["times_faster_than_sockets"] =
+        baseline == nullptr ? Json(nullptr) : Json(times_faster(run, baseline->median));
+    result["verified"] = run.verified;
+    result["count"] = run.count;
+    result["expected_count"] = run.expected_count;
+    result["checksum"] = fmt::format("{:016x}", run.checksum);
+    result["expected_checksum"] = fmt::format("{:016x}", run.expected_checksum);
+    result["runs"] = Json::array();
+    for (const RunFigures& each : one.runs) {
+      result["runs"].push_back({{"seconds", each.seconds}, {"cpu_seconds", each.cpu_seconds}});
+    }
+    if (is_faro(one.contestant.carrier)) {
+      result["connect_seconds"] = one.connect_seconds;
+      result["nodes"] = Json::array();
+      for (const bench::NodeReport& node : one.nodes) {
+        result["nodes"].push_back(metrics_json(node.metrics));
+      }
+    }
+    json["results"].push_back(std::move(result));
+  }
+  return json;
+}
+
+}  // namespace faro::command

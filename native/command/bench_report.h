@@ -1,0 +1,47 @@
+// How results of the benchmark are shown: a table for people, JSON for keeping.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/contest.h"
+#include "command/build_json.h"
+#include "command/text.h"
+
+namespace faro::command {
+
+/// One contest and what belongs to it.
+struct ContestReport {
+  std::string title;  ///< "4 processes × 1 worker"
+  std::vector<bench::ContestResult> results;
+  std::optional<uint32_t> pinned_cpu;
+  uint32_t laps = 0;
+};
+
+/// "4 processes × 1 worker".
+std::string shape_text(const bench::TwoStageJob& job);
+
+/// The tuned sockets baseline among them; null if it did not take part.
+const bench::ContestResult* baseline_of(const std::vector<bench::ContestResult>& results);
+
+/// How many times faster than the baseline, per row (rows counts may differ); by wall time.
+double times_faster(const bench::RunFigures& run, const bench::RunFigures& baseline);
+/// The same by CPU time.
+double times_less_cpu(const bench::RunFigures& run, const bench::RunFigures& baseline);
+
+/// All results are verified.
+bool all_verified(const std::vector<ContestReport>& reports);
+
+/// One table over all contests. Seconds of a contestant that ran with fewer rows than the others of
+/// its contest are scaled to theirs and marked with a *.
+std::string contest_table(const std::vector<ContestReport>& reports);
+
+/// "verified", or what is wrong.
+std::string verdict_text(const bench::RunFigures& run);
+
+Json contest_json(const ContestReport& report);
+Json metrics_json(const SessionMetrics& metrics);
+
+}  // namespace faro::command

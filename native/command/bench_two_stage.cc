@@ -1,0 +1,292 @@
+// `faro bench two-stage`: the two-stage shuffle of integers with everything as a flag, on one host
+// (it starts the processes itself) or on several (each is started with --node and --nodes).
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/cluster_node.h"
+#include "bench/cpu_pin.h"
+#include "bench/two_stage.h"
+#include "command/bench_parts.h"
+#include "command/bench_report.h"
+#include "command/exit_code.h"
+#include "command/machine.h"
+#include "command/setting_flags.h"
+#include "command/text.h"
+
+namespace faro::command {
+namespace {
+
+using bench::Carrier;
+using bench::Contestant;
+using bench::ContestResult;
+using bench::NodeReport;
+using bench::RunFigures;
+using bench::TwoStageJob;
+
+struct Flags {
+  SettingFlags settings;
+  TwoStageJob job;
+  std::string hash = "finalizer";
+  std::vector<std::string> transports;
+  std::string threshold;
+  std::string ring;
+  uint32_t repetitions = 7;
+  std::string host = "127.0.0.1";
+  std::optional<uint32_t> pin;
+  std::optional<uint32_t> node;
+  std::vector<std::string> nodes;
+  bool json = false;
+
+  CLI::Option* processes_option = nullptr;
+};
+
+/// The flags, checked and put together.
+struct Run {
+  Config config;
+  std::vector<Contestant> contestants;
+  std::optional<uint32_t> cpu;
+};
+
+Status flag_error(const std::string& flag, std::string_view message) {
+  return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
+}
+
+Result<Run> read_flags(const Flags& flags) {
+  Run run;
+  Result<Config> config = flags.settings.load();
+  if (!config) return config.status();
+  run.config = std::move(config).value();
+  if (!flags.ring.empty()) {
+    FARO_RETURN_IF_ERROR(set_from_flag(run.config, "--ring", "ring.bytes", flags.ring));
+  }
+  if (!flags.threshold.empty()) {
+    FARO_RETURN_IF_ERROR(
+        set_from_flag(run.config, "--threshold", "transfer.threshold_bytes", flags.threshold));
+  } else if (run.config.source("transfer.threshold_bytes") == "default") {
+    // Smaller rings alone are no conflict: the default threshold follows them.
+    const uint64_t half = run.config.get_number("ring.bytes") / 2;
+    if (run.config.get_number("transfer.threshold_bytes") > half) {
+      FARO_RETURN_IF_ERROR(run.config.set("transfer.threshold_bytes", half, "half of ring.bytes"));
+    }
+  }
+  FARO_RETURN_IF_ERROR(validate_settings(run.config));
+
+  TwoStageJob job = flags.job;
+  const Result<bench::HashKind> hash = bench::parse_hash(flags.hash);
+  if (!hash) return flag_error("--hash", hash.status().message());
+  job.hash = hash.value();
+
+  const bool several_hosts = flags.node || !flags.nodes.empty();
+  std::vector<std::string> names = flags.transports;
+  if (names.empty()) {
+    names = several_hosts ? std::vector<std::string>{"auto"}
+                          : std::vector<std::string>{"shm", "tcp", "sockets"};
+  }
+  if (several_hosts) {
+    if (flags.nodes.empty()) return flag_error("--nodes", "missing: the addresses of all nodes");
+    if (!flags.node) return flag_error("--node", "missing: which of --nodes is this one?");
+    if (*flags.node >= flags.nodes.size()) {
+      return flag_error("--node", fmt::format("{} but --nodes names {}: 0 … {}", *flags.node,
+                                              flags.nodes.size(), flags.nodes.size() - 1));
+    }
+    if (flags.processes_option->count() > 0) {
+      return flag_error("--processes", "with --nodes there is one process per node");
+    }
+    job.process_count = static_cast<uint32_t>(flags.nodes.size());
+  }
+  FARO_RETURN_IF_ERROR(job.validate());
+  for (const std::string& name : names) {
+    const Result<Carrier> carrier = bench::parse_carrier(name);
+    if (!carrier) return flag_error("--transport", carrier.status().message());
+    if (several_hosts && !is_faro(carrier.value())) {
+      return flag_error("--transport", "the sockets baselines run on one host only");
+    }
+    run.contestants.push_back({carrier.value(), job});
+  }
+  run.cpu = flags.pin;
+  return run;
+}
+
+/// Figures of a round over all nodes.
+RunFigures figures_of_nodes(const TwoStageJob& job, const std::vector<NodeReport>& nodes,
+                            size_t round) {
+  bench::RoundTotals totals;
+  for (const NodeReport& node : nodes) {
+    const bench::NodeRound& one = node.rounds[round];
+    totals.seconds = std::max(totals.seconds, static_cast<double>(one.elapsed_ns) * 1e-9);
+    totals.cpu_seconds += static_cast<double>(one.cpu_ns) * 1e-9;
+    totals.count += one.count;
+    totals.checksum += one.checksum;
+  }
+  return figures_of(job, totals);
+}
+
+/// This node's part on several hosts. On node 0 the results, elsewhere none.
+Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& run,
+                                                ProgressLine& line) {
+  std::vector<ContestResult> results;
+  for (const Contestant& contestant : run.contestants) {
+    const TwoStageJob& job = contestant.job;
+    bench::ClusterNodeOptions options;
+    options.node = *flags.node;
+    options.nodes = flags.nodes;
+    options.workers_per_node = job.workers_per_process;
+    options.round_count = 1 + flags.repetitions;
+    options.config = run.config;
+    FARO_RETURN_IF_ERROR(
+        options.config.set("transport", carrier_name(contestant.carrier), "bench"));
+    options.job_words = {job.process_count,
+                         job.workers_per_process,
+                         job.rows_per_process,
+                         job.row_bytes,
+                         static_cast<uint64_t>(job.hash),
+                         static_cast<uint64_t>(contestant.carrier),
+                         flags.repetitions};
+    const std::string name(carrier_name(contestant.carrier));
+    line.begin(fmt::format("{}, waiting for all nodes", name));
+    options.on_round = [&line, &options, &name](uint32_t round) {
+      line.update(static_cast<double>(round) / options.round_count,
+                  round == 0
+                      ? fmt::format("{}, warm-up", name)
+                      : fmt::format("{}, run {} of {}", name, round, options.round_count - 1));
+    };
+    Result<std::vector<NodeReport>> nodes = run_cluster_node(options, two_stage_worker(job));
+    if (!nodes) return nodes.status();
+    if (options.node != 0) continue;
+    ContestResult result;
+    result.contestant = contestant;
+    result.nodes = std::move(nodes).value();
+    for (size_t round = 1; round < options.round_count; ++round) {
+      result.runs.push_back(figures_of_nodes(job, result.nodes, round));
+    }
+    result.median = median_of(result.runs);
+    uint64_t connect_ns = 0;
+    for (const NodeReport& node : result.nodes) connect_ns = std::max(connect_ns, node.connect_ns);
+    result.connect_seconds.push_back(static_cast<double>(connect_ns) * 1e-9);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+Result<std::vector<ContestResult>> run_here(const Flags& flags, const Run& run,
+                                            ProgressLine& line) {
+  bench::ContestOptions options;
+  options.laps = flags.repetitions;
+  options.config = run.config;
+  options.host = flags.host;
+  options.progress = contest_progress(line, run.contestants, flags.repetitions);
+  line.begin(shape_text(run.contestants.front().job));
+  return run_contest(run.contestants, options);
+}
+
+int run(const Flags& flags) {
+  const Result<Run> read = read_flags(flags);
+  if (!read) return bench_error(read.status());
+  std::optional<bench::CpuPin> pin;
+  if (read.value().cpu) {
+    Result<bench::CpuPin> pinned = bench::CpuPin::pin(*read.value().cpu);
+    if (!pinned) return bench_error(flag_error("--pin", pinned.status().message()));
+    pin.emplace(std::move(pinned).value());
+  }
+
+  ContestReport report;
+  {
+    ProgressLine line;
+    Result<std::vector<ContestResult>> results = flags.nodes.empty()
+                                                     ? run_here(flags, read.value(), line)
+                                                     : run_on_hosts(flags, read.value(), line);
+    line.clear();
+    if (!results) return bench_error(results.status());
+    report.results = std::move(results).value();
+  }
+  if (report.results.empty()) {
+    fmt::print("node {}: done; node 0 has the results\n", *flags.node);
+    return kExitOk;
+  }
+  const TwoStageJob& job = read.value().contestants.front().job;
+  report.title = shape_text(job);
+  report.laps = flags.repetitions;
+  report.pinned_cpu = read.value().cpu;
+  if (flags.json) {
+    Json all = origin_json(read_machine());
+    all["settings"] = Json::object();
+    for (const SettingInfo& info : Config::table()) {
+      if (read.value().config.source(info.name) != "default") {
+        all["settings"][std::string(info.name)] = read.value().config.get(info.name);
+      }
+    }
+    all["contests"] = {contest_json(report)};
+    fmt::print("{}\n", all.dump(2));
+  } else {
+    fmt::print(
+        "Two-stage shuffle of {} rows of {} bytes per process, hash {}{}; medians of {}.\n\n{}",
+        grouped(job.rows_per_process), job.row_bytes, hash_name(job.hash),
+        report.pinned_cpu ? fmt::format(", all on processor {}", *report.pinned_cpu) : "",
+        counted(flags.repetitions, "run"), contest_table({report}));
+  }
+  return all_verified({report}) ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void add_two_stage_command(CLI::App& bench, int& exit_code) {
+  CLI::App* command = bench.add_subcommand(
+      "two-stage", "The two-stage shuffle of integers, with everything as a flag");
+  auto flags = std::make_shared<Flags>();
+  TwoStageJob& job = flags->job;
+  command->option_defaults()->always_capture_default();
+  flags->processes_option =
+      command->add_option("--processes", job.process_count, "Processes, each a node")
+          ->check(CLI::PositiveNumber);
+  command->add_option("--workers", job.workers_per_process, "Workers per process")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--rows", job.rows_per_process, "Rows that each process generates")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--row-bytes", job.row_bytes, "Bytes per row: 8, 16 or 100")
+      ->check(CLI::IsMember({8, 16, 100}));
+  command->add_option("--hash", flags->hash, "finalizer or multiplicative");
+  command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
+      ->check(CLI::Range(1u, 1000u));
+  command->add_option("--host", flags->host, "Numeric address of this host to listen on");
+  command->option_defaults()->always_capture_default(false);
+  command
+      ->add_option("--transport", flags->transports,
+                   "One or several of auto, shm, tcp, sockets, sockets-paper, separated by commas "
+                   "(default: shm,tcp,sockets; on several hosts: auto)")
+      ->delimiter(',')
+      ->type_name("NAME,…");
+  command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
+      ->type_name("SIZE");
+  command
+      ->add_option("--threshold", flags->threshold,
+                   "Bytes before a transfer starts, as transfer.threshold_bytes: 16KiB")
+      ->type_name("SIZE");
+  command->add_option("--pin", flags->pin, "Keep all processes on this processor")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("CPU");
+  command
+      ->add_option("--node", flags->node,
+                   "On several hosts: the number of this node; 0 prints the table")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--nodes", flags->nodes,
+                   "On several hosts: all nodes, host:port,host:port,…; start each with the same "
+                   "flags and its own --node. Node 0 also listens on the port after its own, for "
+                   "starts and results")
+      ->delimiter(',')
+      ->type_name("HOST:PORT,…");
+  flags->settings.add_to(*command);
+  command->add_flag("--json", flags->json, "Print JSON, with all counters");
+  command->footer(kExitCodeHelp);
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace faro::command

@@ -1,0 +1,39 @@
+// What `faro doctor` tries, one function per thing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "faro/config.h"
+
+namespace faro::command {
+
+enum class Health : uint8_t { ok, warning, failed, absent };
+
+/// One thing that was tried, or looked at.
+struct Check {
+  std::string name;  ///< "memfd", "open files"
+  Health health = Health::ok;
+  std::string found;   ///< what is there, or the reason why it does not work
+  std::string remedy;  ///< what to do; empty if nothing
+};
+
+/// A transport: what it needs, each tried alone, and at last two connected nodes.
+struct TransportReport {
+  std::string name;
+  bool works = false;
+  std::string summary;  ///< one line: how fast it connected, or the first reason why not
+  std::vector<Check> checks;
+};
+
+/// `config`: settings to open sessions with. Threads: the caller must expect helper threads to be
+/// made and joined. Blocks: some seconds at most.
+TransportReport check_shm(const Config& config);
+TransportReport check_tcp(const Config& config);
+TransportReport check_verbs();
+
+/// Limits, folders and settings of this machine.
+std::vector<Check> check_machine(const Config& config);
+
+}  // namespace faro::command

@@ -1,0 +1,130 @@
+#include "command/doctor_command.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command/build_json.h"
+#include "command/doctor_checks.h"
+#include "command/exit_code.h"
+#include "command/setting_flags.h"
+#include "command/text.h"
+
+namespace faro::command {
+namespace {
+
+struct Flags {
+  SettingFlags settings;
+  bool json = false;
+};
+
+const char* health_name(Health health) {
+  switch (health) {
+    case Health::ok:
+      return "ok";
+    case Health::warning:
+      return "warning";
+    case Health::failed:
+      return "failed";
+    case Health::absent:
+      return "absent";
+  }
+  return "unknown";
+}
+
+/// What stands in front of a line.
+const char* mark(Health health) {
+  switch (health) {
+    case Health::ok:
+      return "ok";
+    case Health::warning:
+      return "!";
+    case Health::failed:
+      return "NO";
+    case Health::absent:
+      return "-";
+  }
+  return "";
+}
+
+void add_checks(Table& table, const std::vector<Check>& checks) {
+  for (const Check& check : checks) {
+    table.add({"", mark(check.health), check.name, check.found});
+    if (!check.remedy.empty()) table.add({"", "", "", "→ " + check.remedy});
+  }
+}
+
+void print_report(const std::vector<TransportReport>& transports,
+                  const std::vector<Check>& machine) {
+  using Align = Table::Align;
+  Table table({Align::left, Align::left, Align::left, Align::left});
+  for (const TransportReport& transport : transports) {
+    table.add_line(
+        fmt::format("{}: {}", transport.name, transport.works ? "works" : "not available"));
+    add_checks(table, transport.checks);
+    table.add_line("");
+  }
+  table.add_line("this machine");
+  add_checks(table, machine);
+  fmt::print("{}", table.text());
+}
+
+Json checks_json(const std::vector<Check>& checks) {
+  Json json = Json::array();
+  for (const Check& check : checks) {
+    json.push_back({{"name", check.name},
+                    {"health", health_name(check.health)},
+                    {"found", check.found},
+                    {"remedy", check.remedy}});
+  }
+  return json;
+}
+
+void print_json(const std::vector<TransportReport>& transports, const std::vector<Check>& machine) {
+  Json json;
+  json["transports"] = Json::array();
+  for (const TransportReport& transport : transports) {
+    json["transports"].push_back({{"name", transport.name},
+                                  {"works", transport.works},
+                                  {"summary", transport.summary},
+                                  {"checks", checks_json(transport.checks)}});
+  }
+  json["machine"] = checks_json(machine);
+  fmt::print("{}\n", json.dump(2));
+}
+
+int run(const Flags& flags) {
+  const Result<Config> config = flags.settings.load();
+  Status status = config.status();
+  if (status.ok()) status = validate_settings(config.value());
+  if (!status.ok()) {
+    fmt::print(stderr, "faro doctor: {}\n", status.message());
+    return exit_code_of(status.code());
+  }
+  const std::vector<TransportReport> transports = {check_shm(config.value()),
+                                                   check_tcp(config.value()), check_verbs()};
+  const std::vector<Check> machine = check_machine(config.value());
+  (flags.json ? print_json : print_report)(transports, machine);
+  const bool any = std::any_of(transports.begin(), transports.end(),
+                               [](const TransportReport& transport) { return transport.works; });
+  return any ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Which transports work here, and what to do about those that do not");
+  auto flags = std::make_shared<Flags>();
+  flags->settings.add_to(*command);
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->footer(kExitCodeHelp);
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace faro::command

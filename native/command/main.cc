@@ -1,0 +1,50 @@
+// The faro command. Each sub-command has a file of its own.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+
+#include "command/bench_command.h"
+#include "command/version.h"
+#include "command/config_command.h"
+#include "command/doctor_command.h"
+#include "command/exit_code.h"
+#include "command/plan_command.h"
+
+namespace {
+
+using namespace faro::command;
+
+int run(int argc, char** argv) {
+  CLI::App app{"Faro: the shuffle of a distributed query engine"};
+  app.name("faro");
+  app.set_version_flag("--version", version_text(), "Print version, commit and compiler");
+  app.set_help_all_flag("--help-all", "Print the help of every sub-command");
+  app.get_formatter()->column_width(28);
+  app.require_subcommand(1);
+  app.footer(kExitCodeHelp);
+  int exit_code = kExitOk;
+  add_bench_command(app, exit_code);
+  add_plan_command(app, exit_code);
+  add_doctor_command(app, exit_code);
+  add_config_command(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version come here too, with a code of 0.
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "faro: {}\n", error.what());
+    return kExitFailed;
+  }
+}

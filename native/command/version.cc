@@ -1,0 +1,14 @@
+#include "command/version.h"
+
+#include <fmt/format.h>
+
+#include "build_info/build_info.h"
+
+namespace faro::command {
+
+std::string version_text() {
+  return fmt::format("faro {} ({}), {}, {}", build_info::kVersion, build_info::kCommit,
+                     build_info::kCompiler, build_info::kBuildType);
+}
+
+}  // namespace faro::command

@@ -1,0 +1,398 @@
+// The faro command, as a user runs it: helps, exit codes, errors that name the flag, and that what
+// it prints is true.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "faro/config.h"
+#include "system/command_runner.h"
+
+namespace faro::test {
+namespace {
+
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+constexpr int kOk = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The JSON on stdout; fails the test if there is none, or anything beside it.
+json parse(const CommandResult& result) {
+  json parsed = json::parse(result.output, nullptr, false);
+  EXPECT_FALSE(parsed.is_discarded()) << result.output << result.errors;
+  return parsed;
+}
+
+// --- help, version, usage ------------------------------------------------------------------------
+
+struct HelpCase {
+  Arguments command;
+  Arguments flags;  // that the help names
+};
+
+TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
+  const std::vector<HelpCase> cases = {
+      {{}, {"bench", "plan", "doctor", "config", "--version"}},
+      {{"bench"}, {"--full", "--json", "--set", "two-stage"}},
+      {{"bench", "two-stage"},
+       {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
+        "--hash", "--repetitions", "--json", "--pin", "--node", "--nodes", "--set"}},
+      {{"plan"}, {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
+      {{"doctor"}, {"--json", "--set"}},
+      {{"config"}, {"--file", "--set", "--json"}}};
+  for (const HelpCase& one : cases) {
+    Arguments arguments = one.command;
+    arguments.emplace_back("--help");
+    const CommandResult result = run_faro(arguments);
+    EXPECT_EQ(result.exit_code, kOk) << result.errors;
+    EXPECT_EQ(result.errors, "");
+    EXPECT_TRUE(contains(result.output, "Exit codes:"));
+    for (const std::string& flag : one.flags) {
+      EXPECT_TRUE(contains(result.output, flag)) << flag << " in\n" << result.output;
+    }
+  }
+}
+
+TEST(FaroCommand, tells_its_version_commit_and_compiler) {
+  const CommandResult result = run_faro({"--version"});
+  EXPECT_EQ(result.exit_code, kOk);
+  EXPECT_EQ(result.output.rfind("faro ", 0), 0u) << result.output;
+}
+
+struct BadCase {
+  Arguments arguments;
+  std::string named;  // what the error must name
+};
+
+class BadUsage : public testing::TestWithParam<BadCase> {};
+
+TEST_P(BadUsage, is_refused_with_the_name_of_what_is_wrong) {
+  const CommandResult result = run_faro(GetParam().arguments);
+  EXPECT_EQ(result.exit_code, kUsage) << result.output << result.errors;
+  EXPECT_EQ(result.output, "");
+  EXPECT_TRUE(contains(result.errors, GetParam().named)) << result.errors;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadUsage,
+    testing::Values(
+        BadCase{{}, "subcommand"}, BadCase{{"shuffle"}, "shuffle"},
+        BadCase{{"bench", "--no-such-flag"}, "--no-such-flag"},
+        BadCase{{"bench", "two-stage", "--processes", "0"}, "--processes"},
+        BadCase{{"bench", "two-stage", "--processes", "many"}, "--processes"},
+        BadCase{{"bench", "two-stage", "--row-bytes", "12"}, "--row-bytes"},
+        BadCase{{"bench", "two-stage", "--hash", "md5"}, "--hash"},
+        BadCase{{"bench", "two-stage", "--transport", "pigeon"}, "--transport"},
+        BadCase{{"bench", "two-stage", "--ring", "12345"}, "ring.bytes"},
+        BadCase{{"bench", "two-stage", "--ring", "fast"}, "--ring"},
+        BadCase{{"bench", "two-stage", "--threshold", "1MiB"}, "transfer.threshold_bytes"},
+        BadCase{{"bench", "two-stage", "--pin", "100000", "--rows", "1"}, "--pin"},
+        BadCase{{"bench", "two-stage", "--node", "0"}, "--nodes"},
+        BadCase{{"bench", "two-stage", "--nodes", "a:1,b:1"}, "--node"},
+        BadCase{{"bench", "two-stage", "--nodes", "a:1,b:1", "--node", "2"}, "--node"},
+        BadCase{{"bench", "two-stage", "--nodes", "a:1,b:1", "--node", "0", "--processes", "2"},
+                "--processes"},
+        BadCase{
+            {"bench", "two-stage", "--nodes", "a:1,b:1", "--node", "0", "--transport", "sockets"},
+            "--transport"},
+        BadCase{{"bench", "--set", "ring.bites=5"}, "ring.bites"}, BadCase{{"plan"}, "--nodes"},
+        BadCase{{"plan", "--nodes", "0"}, "--nodes"},
+        BadCase{{"plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
+        BadCase{{"doctor", "--set", "novalue"}, "--set"},
+        BadCase{{"config", "--set", "ring.bytes=5"}, "ring.bytes"},
+        BadCase{{"config", "--set", "ring.bytes=8KiB"}, "transfer.threshold_bytes"},
+        BadCase{{"config", "--file", "/no/such/file"}, "/no/such/file"}));
+
+// --- bench ---------------------------------------------------------------------------------------
+
+struct BenchCase {
+  std::string transport;
+  Arguments flags;
+};
+
+class TinyBench : public testing::TestWithParam<BenchCase> {};
+
+TEST_P(TinyBench, is_verified) {
+  Arguments arguments = {
+      "bench",       "two-stage", "--rows", "3000",        "--repetitions",     "2",
+      "--processes", "2",         "--json", "--transport", GetParam().transport};
+  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  const CommandResult result = run_faro(arguments);
+  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
+  const json parsed = parse(result);
+  const json& one = parsed["contests"][0]["results"][0];
+  EXPECT_EQ(one["transport"], GetParam().transport);
+  EXPECT_EQ(one["verified"], true);
+  EXPECT_EQ(one["count"], 6000);
+  EXPECT_EQ(one["checksum"], one["expected_checksum"]);
+  EXPECT_EQ(one["runs"].size(), 2u);
+  EXPECT_GT(one["seconds"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TinyBench,
+    testing::Values(BenchCase{"auto", {}}, BenchCase{"shm", {}}, BenchCase{"tcp", {}},
+                    BenchCase{"sockets", {}}, BenchCase{"sockets-paper", {}},
+                    BenchCase{"shm", {"--workers", "2", "--row-bytes", "100"}},
+                    BenchCase{"tcp", {"--workers", "2", "--row-bytes", "16"}},
+                    BenchCase{"shm", {"--hash", "multiplicative", "--ring", "4KiB"}},
+                    BenchCase{"tcp", {"--ring", "4KiB", "--threshold", "512"}},
+                    BenchCase{"tcp", {"--host", "::1"}}));
+
+TEST(FaroBench, prints_one_table_with_the_ratio_to_the_baseline) {
+  const CommandResult result =
+      run_faro({"bench", "two-stage", "--rows", "2000", "--repetitions", "1", "--processes", "2"});
+  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
+  for (const char* part : {"seconds", "rows/s", "CPU ns/hop", "vs sockets",
+                           "2 processes × 1 worker", "shm", "tcp", "1.00 ×", "verified"}) {
+    EXPECT_TRUE(contains(result.output, part)) << part << " in\n" << result.output;
+  }
+  EXPECT_FALSE(contains(result.errors, "\r")) << "a progress bar although this is no terminal";
+}
+
+TEST(FaroBench, counts_every_row_in_its_metrics) {
+  const CommandResult result = run_faro({"bench", "two-stage", "--rows", "4000", "--repetitions",
+                                         "1", "--processes", "2", "--transport", "shm", "--json"});
+  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
+  const json parsed = parse(result);
+  uint64_t sent = 0;
+  uint64_t received = 0;
+  for (const json& node : parsed["contests"][0]["results"][0]["nodes"]) {
+    for (const json& worker : node["workers"]) {
+      sent += worker["rows_sent"].get<uint64_t>();
+      received += worker["rows_received"].get<uint64_t>();
+    }
+  }
+  // Two processes, two hops, a warm-up and a timed round.
+  EXPECT_EQ(sent, 2u * 4000 * 2 * 2);
+  EXPECT_EQ(received, sent);
+}
+
+/// Two ports in a row that were free a moment ago.
+uint16_t two_free_ports() {
+  for (;;) {
+    const int first = socket(AF_INET, SOCK_STREAM, 0);
+    const int second = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    bind(first, reinterpret_cast<sockaddr*>(&address), bytes);
+    getsockname(first, reinterpret_cast<sockaddr*>(&address), &bytes);
+    const uint16_t port = ntohs(address.sin_port);
+    address.sin_port = htons(static_cast<uint16_t>(port + 1));
+    const bool both =
+        port < 65535 && bind(second, reinterpret_cast<sockaddr*>(&address), bytes) == 0;
+    close(first);
+    close(second);
+    if (both) return port;
+  }
+}
+
+class BenchOnHosts : public testing::Test {
+ protected:
+  BenchOnHosts() {
+    nodes_ = "127.0.0.1:" + std::to_string(two_free_ports()) +
+             ",127.0.0.1:" + std::to_string(two_free_ports());
+  }
+  Arguments node(const std::string& number, const std::string& rows) const {
+    return {"bench",         "two-stage", "--nodes",   nodes_, "--node",      number,
+            "--rows",        rows,        "--workers", "2",    "--transport", "tcp",
+            "--repetitions", "2",         "--json"};
+  }
+  std::string nodes_;
+};
+
+TEST_F(BenchOnHosts, node_0_prints_the_results_of_all) {
+  RunningCommand other(node("1", "5000"));
+  RunningCommand first(node("0", "5000"));
+  const CommandResult results = first.finish();
+  const CommandResult others = other.finish();
+  ASSERT_EQ(results.exit_code, kOk) << results.output << results.errors;
+  EXPECT_EQ(others.exit_code, kOk) << others.output << others.errors;
+  const json parsed = parse(results);
+  const json& one = parsed["contests"][0]["results"][0];
+  EXPECT_EQ(one["verified"], true);
+  EXPECT_EQ(one["count"], 10000);
+  EXPECT_EQ(one["nodes"].size(), 2u);
+}
+
+TEST_F(BenchOnHosts, other_flags_on_another_node_are_refused_on_both) {
+  RunningCommand other(node("1", "5000"));
+  RunningCommand first(node("0", "6000"));
+  const CommandResult results = first.finish();
+  const CommandResult others = other.finish();
+  EXPECT_EQ(results.exit_code, kUsage) << results.output << results.errors;
+  EXPECT_EQ(others.exit_code, kUsage) << others.output << others.errors;
+  EXPECT_TRUE(contains(results.errors, "node 1")) << results.errors;
+  EXPECT_TRUE(contains(others.errors, "node 0")) << others.errors;
+}
+
+// --- plan ----------------------------------------------------------------------------------------
+
+TEST(FaroPlan, agrees_with_the_numbers_of_the_design) {
+  // Lanes of 64 KiB: 8 nodes × 8 workers take 28 MiB each way, 100 × 16 take 1.6 GB each way.
+  const json small = parse(run_faro({"plan", "--nodes", "8", "--workers", "8", "--json"}));
+  EXPECT_EQ(small["node"]["outgoing_ring_bytes"], 28u << 20);
+  EXPECT_EQ(small["node"]["incoming_ring_bytes"], 28u << 20);
+  EXPECT_EQ(small["node"]["local_ring_bytes"], 4u << 20);
+  EXPECT_EQ(small["node"]["tcp_links"], 7);
+  EXPECT_EQ(small["cluster"]["links"], 28);
+  const json large = parse(run_faro({"plan", "--nodes", "100", "--workers", "16", "--json"}));
+  EXPECT_EQ(large["node"]["outgoing_ring_bytes"], uint64_t{99} * 16 * 16 * (64 << 10));
+  EXPECT_EQ(large["node"]["incoming_ring_bytes"], uint64_t{1660944384});
+  EXPECT_EQ(large["cluster"]["outgoing_ring_bytes"], uint64_t{166094438400});
+}
+
+TEST(FaroPlan, counts_rings_once_over_shm_and_twice_over_tcp) {
+  const json tcp = parse(run_faro({"plan", "--nodes", "8", "--workers", "2", "--json"}));
+  const json shm = parse(
+      run_faro({"plan", "--nodes", "8", "--workers", "2", "--nodes-per-host", "8", "--json"}));
+  const uint64_t one_way = 7 * 4 * (64 << 10);
+  EXPECT_EQ(tcp["node"]["shm_links"], 0);
+  EXPECT_EQ(shm["node"]["shm_links"], 7);
+  // A little more than the rings: they are staggered, and their positions lie beside them.
+  EXPECT_GE(tcp["node"]["tcp_bytes"], 2 * one_way);
+  EXPECT_LE(tcp["node"]["tcp_bytes"], 2 * one_way * 102 / 100);
+  EXPECT_GE(shm["node"]["shm_bytes"], one_way);
+  EXPECT_LE(shm["node"]["shm_bytes"], one_way * 102 / 100);
+}
+
+TEST(FaroPlan, says_no_where_something_does_not_fit) {
+  const CommandResult result = run_faro(
+      {"plan", "--nodes", "2", "--workers", "2", "--set", "memory.limit_bytes=64KiB", "--json"});
+  EXPECT_EQ(result.exit_code, kFailed);
+  const json parsed = parse(result);
+  EXPECT_EQ(parsed["fits"], false);
+  int refused = 0;
+  for (const json& limit : parsed["limits"]) {
+    if (limit["verdict"] != "does_not_fit") continue;
+    ++refused;
+    if (limit["id"] != "memory_limit") continue;
+    EXPECT_EQ(limit["have"], 64 << 10);
+    EXPECT_GT(limit["need"], limit["have"]);
+    EXPECT_NE(limit["remark"], "");
+  }
+  EXPECT_GE(refused, 1);
+}
+
+TEST(FaroPlan, takes_workers_per_node_and_any_setting) {
+  const json parsed = parse(run_faro({"plan", "--nodes", "3", "--workers", "1,2,4", "--ring",
+                                      "4KiB", "--set", "ring.per_lane=1", "--json"}));
+  // The largest node has 4 workers: lanes to 1 + 2 workers.
+  EXPECT_EQ(parsed["node"]["outgoing_ring_bytes"], 4 * 3 * 4096);
+  EXPECT_EQ(parsed["cluster"]["outgoing_ring_bytes"], 2 * (1 * 2 + 1 * 4 + 2 * 4) * 4096);
+}
+
+TEST(FaroPlan, says_how_it_estimated_the_time_to_connect) {
+  const CommandResult result = run_faro({"plan", "--nodes", "4", "--workers", "1"});
+  EXPECT_TRUE(contains(result.output, "time to connect: about")) << result.output;
+  EXPECT_TRUE(contains(result.output, "estimated:")) << result.output;
+}
+
+// --- doctor --------------------------------------------------------------------------------------
+
+TEST(FaroDoctor, has_really_tried_the_transports) {
+  const CommandResult result = run_faro({"doctor", "--json"});
+  EXPECT_EQ(result.exit_code, kOk) << result.output << result.errors;
+  const json parsed = parse(result);
+  ASSERT_EQ(parsed["transports"].size(), 3u);
+  for (const json& transport : parsed["transports"]) {
+    if (transport["name"] == "verbs") {
+      EXPECT_EQ(transport["works"], false);
+      continue;
+    }
+    EXPECT_EQ(transport["works"], true) << transport.dump(2);
+    EXPECT_TRUE(contains(transport["checks"].back()["found"], "rows shuffled"))
+        << transport.dump(2);
+  }
+  for (const json& check : parsed["machine"]) EXPECT_NE(check["found"], "") << check.dump();
+}
+
+TEST(FaroDoctor, names_reason_and_remedy_of_what_does_not_work) {
+  const CommandResult result =
+      run_faro({"doctor", "--json", "--set", "overflow.folder=/no/such/folder"});
+  const json parsed = parse(result);
+  bool found = false;
+  for (const json& check : parsed["machine"]) {
+    if (check["name"] != "overflow folder") continue;
+    found = true;
+    EXPECT_EQ(check["health"], "failed");
+    EXPECT_TRUE(contains(check["found"], "/no/such/folder"));
+    EXPECT_TRUE(contains(check["remedy"], "overflow.folder"));
+  }
+  EXPECT_TRUE(found);
+}
+
+// --- config --------------------------------------------------------------------------------------
+
+const json* setting_of(const json& parsed, const std::string& name) {
+  for (const json& setting : parsed["settings"]) {
+    if (setting["name"] == name) return &setting;
+  }
+  return nullptr;
+}
+
+TEST(FaroConfig, lists_every_setting_with_default_unit_and_help) {
+  const json parsed = parse(run_faro({"config", "--json"}));
+  ASSERT_EQ(parsed["settings"].size(), Config::table().size());
+  for (const SettingInfo& info : Config::table()) {
+    const json* setting = setting_of(parsed, std::string(info.name));
+    ASSERT_NE(setting, nullptr) << info.name;
+    EXPECT_EQ((*setting)["help"], std::string(info.help));
+    EXPECT_EQ((*setting)["from"], "default");
+    EXPECT_EQ((*setting)["value"], (*setting)["default"]);
+  }
+  EXPECT_EQ((*setting_of(parsed, "ring.bytes"))["unit"], "bytes");
+  const CommandResult table = run_faro({"config"});
+  EXPECT_EQ(table.exit_code, kOk);
+  for (const SettingInfo& info : Config::table()) {
+    EXPECT_TRUE(contains(table.output, std::string(info.name))) << info.name;
+  }
+}
+
+class FaroConfigFile : public testing::Test {
+ protected:
+  FaroConfigFile() {
+    path_ = testing::TempDir() + "faro-command-test-" + std::to_string(getpid()) + ".toml";
+    std::ofstream(path_) << "[ring]\nbytes = \"64 KiB\"\nper_lane = 3\n[wait]\nyields = 7\n";
+  }
+  ~FaroConfigFile() override { std::remove(path_.c_str()); }
+  std::string path_;
+};
+
+TEST_F(FaroConfigFile, gives_way_to_the_environment_and_that_to_flags) {
+  const json parsed = parse(run_faro({"config", "--json", "--set", "ring.per_lane=4"},
+                                     {"FARO_CONFIG=" + path_, "FARO_WAIT_YIELDS=8"}));
+  const json& ring = *setting_of(parsed, "ring.bytes");
+  EXPECT_EQ(ring["value"], 64 << 10);
+  EXPECT_EQ(ring["from"], path_);
+  EXPECT_EQ(ring["default"], 32 << 10);
+  const json& yields = *setting_of(parsed, "wait.yields");
+  EXPECT_EQ(yields["value"], 8);
+  EXPECT_EQ(yields["from"], "environment");
+  const json& lane = *setting_of(parsed, "ring.per_lane");
+  EXPECT_EQ(lane["value"], 4);
+  EXPECT_EQ(lane["from"], "--set");
+}
+
+TEST(FaroConfig, refuses_a_misspelt_variable) {
+  const CommandResult result = run_faro({"config"}, {"FARO_RING_BITES=1"});
+  EXPECT_EQ(result.exit_code, kUsage);
+  EXPECT_TRUE(contains(result.errors, "FARO_RING_BITES")) << result.errors;
+}
+
+}  // namespace
+}  // namespace faro::test
