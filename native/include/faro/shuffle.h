@@ -328,6 +328,7 @@ class RowSender {
     constexpr size_t kBlock = 256;  // keys and receivers of a block: 3 KiB of stack, in L1
     uint64_t keys[kBlock];
     uint32_t receivers[kBlock];
+    detail::OutboxCursor* const cursors = cursors_;
     outcome = Outcome::done;
     for (size_t begin = 0; begin < rows.size(); begin += kBlock) {
       const size_t count = rows.size() - begin < kBlock ? rows.size() - begin : kBlock;
@@ -335,9 +336,15 @@ class RowSender {
       for (size_t i = 0; i < count; ++i) keys[i] = key(block[i]);
       partition_all(hash, std::span<const uint64_t>(keys, count), receiver_count_, receivers);
       for (size_t i = 0; i < count; ++i) {
-        outcome = put(receivers[i], block[i], wait);
-        if (outcome != Outcome::done) [[unlikely]]
-          return begin + i;
+        detail::OutboxCursor& cursor = cursors[receivers[i]];
+        std::byte* at = cursor.at;
+        if (static_cast<size_t>(cursor.end - at) >= sizeof(Row)) [[likely]] {
+          cursor.at = at + sizeof(Row);
+          std::memcpy(at, &block[i], sizeof(Row));
+          continue;
+        }
+        outcome = detail::send_slow(*core_, receivers[i], &block[i], sizeof(Row), wait);
+        if (outcome != Outcome::done) return begin + i;
       }
     }
     return rows.size();
