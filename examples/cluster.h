@@ -1,0 +1,67 @@
+// What the examples share: a small cluster in one process, and errors that end the program with their message.
+// An engine has one session per process and opens it with the addresses of all nodes in cluster.nodes.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "faro/session.h"
+
+inline void check(const faro::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.to_string().c_str());
+  std::exit(1);
+}
+template <typename T>
+T check(faro::Result<T> result) {
+  check(result.status());
+  return std::move(result).value();
+}
+inline faro::Outcome check(faro::Outcome outcome, const faro::Shuffle& shuffle) {
+  if (outcome == faro::Outcome::failed) check(shuffle.status());
+  return outcome;
+}
+inline void check(faro::Outcome outcome) {
+  if (outcome != faro::Outcome::done) check(faro::Status(faro::Code::internal_error, faro::outcome_name(outcome)));
+}
+
+class Cluster {
+ public:
+  Cluster(uint32_t node_count, uint32_t workers) : sessions_(node_count) {
+    std::vector<faro::Listener> listeners;  // bound first: so all addresses are known before anyone connects
+    std::string nodes;
+    for (uint32_t n = 0; n < node_count; ++n) {
+      listeners.push_back(check(faro::Listener::bind("127.0.0.1:0")));
+      nodes += (n == 0 ? "" : ",") + listeners.back().address();
+    }
+    on_threads(node_count, [&](uint32_t n) {
+      faro::Config config;
+      check(config.set("cluster.nodes", nodes.c_str()));
+      check(config.set("cluster.node", static_cast<uint64_t>(n)));
+      check(config.set("cluster.workers", static_cast<uint64_t>(workers)));
+      sessions_[n] = check(faro::Session::open(config, std::move(listeners[n])));
+    });
+  }
+  faro::Session& session(uint32_t node) { return *sessions_[node]; }
+
+  template <typename Program>
+  void on_every_worker(Program program) {
+    const uint32_t per_node = sessions_[0]->local_worker_count();
+    on_threads(sessions_[0]->worker_count(),
+               [&](uint32_t w) { program(sessions_[w / per_node]->worker(w % per_node)); });
+  }
+
+ private:
+  template <typename Body>
+  static void on_threads(uint32_t count, Body body) {
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < count; ++i) threads.emplace_back(body, i);
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::vector<std::unique_ptr<faro::Session>> sessions_;
+};

@@ -1,0 +1,55 @@
+// Counts the words of a text file (by default of this program's license): words are rows with a length each, and go to
+// the worker that their hash belongs to.
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "cluster.h"
+
+using Counts = std::map<std::string, uint64_t>;
+
+static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* path, uint32_t workers) {
+  faro::ShuffleSpec spec;
+  spec.query = query;  // row_bytes 0: rows have a length each
+  faro::Shuffle words = check(worker.open_shuffle(spec));
+  std::ifstream file(path);
+  std::string word;
+  for (uint64_t i = 0; file >> word; ++i) {
+    if (i % workers != worker.number()) continue;  // every worker reads its part
+    const auto bytes = std::as_bytes(std::span(word.data(), word.size()));
+    check(words.send(faro::partition(faro::hash_bytes(word.data(), word.size()), workers), bytes), words);
+  }
+  check(words.finish(), words);
+  Counts counts;
+  faro::Batch batch;
+  while (check(words.take(batch), words) == faro::Outcome::done) {
+    for (const std::span<const std::byte> row : batch.each_row()) {
+      ++counts[std::string(reinterpret_cast<const char*>(row.data()), row.size())];
+    }
+  }
+  words.close();
+  check(worker.end_query(query));
+  return counts;
+}
+
+int main(int argument_count, char** arguments) {
+  const char* path = argument_count > 1 ? arguments[1] : FARO_EXAMPLE_TEXT;
+  Cluster cluster(2, 2);
+  const faro::QueryId query = cluster.session(0).begin_query();
+  std::mutex mutex;
+  Counts all;
+  cluster.on_every_worker([&](faro::Worker& worker) {
+    Counts part = run(worker, query, path, cluster.session(0).worker_count());
+    std::lock_guard lock(mutex);
+    all.merge(part);  // no word is at two workers
+    if (!part.empty()) std::exit(1);
+  });
+  Counts expected;
+  std::ifstream file(path);
+  for (std::string word; file >> word;) ++expected[word];
+  for (const auto& [word, count] : all) {
+    if (count >= 50) std::printf("%6llu %s\n", static_cast<unsigned long long>(count), word.c_str());
+  }
+  return !all.empty() && all == expected ? 0 : 1;
+}

@@ -1,0 +1,152 @@
+// ShuffleOperator: the polling process of the paper (§2.1) as a ready operator.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "faro/session.h"
+
+#pragma GCC visibility push(default)
+
+namespace faro {
+
+/// Stands between a child operator and its parent in a plan that every worker runs: rows of the
+/// child go to the worker that their key belongs to, and rows for this worker come out, wherever
+/// they were produced.
+///
+///   child.next() ──▶ hash ──▶ send ─ ─ other workers           other workers ─ ─▶ poll ──▶ next()
+///                      └────────────▶ a row for this worker ─────────────────────────────▶ next()
+///
+/// As in the paper, `next` first looks at what has arrived, then takes rows of the child, returning
+/// the first that belongs here and sending the others; it waits only when the child has no rows
+/// left, or when there is no room to send and nothing has arrived. When there is no room, rows that
+/// have arrived are handed out first: so a slow parent slows its senders down, and nothing piles
+/// up.
+///
+/// Row: of one fixed width. Child: `bool next(Row&)`, false at its end. Key: `uint64_t(const
+/// Row&)`. Threads: those of the worker that opened the shuffle. Owns: the shuffle; refers to the
+/// child. The shuffle must have this worker among its senders and receivers.
+template <typename Row, typename Child, typename Key, typename Hash = FinalizerHash>
+requires requires(Child& child, Row& row, Key key) {
+  { child.next(row) } -> std::convertible_to<bool>;
+  { key(row) } -> std::convertible_to<uint64_t>;
+}
+class ShuffleOperator {
+ public:
+  /// `self`: the number of this worker among the shuffle's receivers.
+  /// Errors: as Shuffle::sender.
+  static Result<ShuffleOperator> make(Worker& worker, Shuffle shuffle, uint32_t self, Child& child,
+                                      Key key, Hash hash = {}) {
+    Result<RowSender<Row>> sender = shuffle.sender<Row>();
+    if (!sender.ok()) return sender.status();
+    return ShuffleOperator(worker, std::move(shuffle), *sender, self, child, std::move(key), hash);
+  }
+
+  /// The next row of this worker.
+  ///   done           `row` is set
+  ///   end_of_stream  there are no more, here or anywhere
+  ///   failed         see status()
+  Outcome next(Row& row) {
+    if (next_in_batch_ == batch_rows_.size()) {
+      Outcome outcome = step();
+      if (outcome == Outcome::would_wait) {
+        // The condition is a step: whatever it could do ends the wait.
+        const Outcome waited =
+            worker_->wait_until([&] { return (outcome = step()) != Outcome::would_wait; });
+        if (waited != Outcome::done) return waited;
+      }
+      if (outcome != Outcome::done) return outcome;
+      if (own_row_) {
+        row = *std::exchange(own_row_, std::nullopt);
+        return Outcome::done;
+      }
+    }
+    row = batch_rows_[next_in_batch_++];
+    return Outcome::done;
+  }
+
+  Shuffle& shuffle() noexcept { return shuffle_; }
+  Status status() const { return shuffle_.status(); }
+
+ private:
+  ShuffleOperator(Worker& worker, Shuffle shuffle, RowSender<Row> sender, uint32_t self,
+                  Child& child, Key key, Hash hash)
+      : worker_(&worker),
+        shuffle_(std::move(shuffle)),
+        sender_(sender),
+        self_(self),
+        child_(&child),
+        key_(std::move(key)),
+        hash_(hash) {}
+
+  // One round of the polling process. done: a batch or `own_row_` is there. would_wait: nothing
+  // could be done.
+  Outcome step() {
+    for (;;) {
+      batch_rows_ = {};
+      next_in_batch_ = 0;
+      Outcome outcome = shuffle_.try_poll(batch_);
+      if (outcome == Outcome::done) {
+        batch_rows_ = batch_.template rows<Row>();
+        return outcome;
+      }
+      if (outcome != Outcome::would_wait && outcome != Outcome::end_of_stream) return outcome;
+      if (finished_) return outcome;
+      if (!child_ended_) outcome = take_child_rows();
+      if (child_ended_ && (outcome = shuffle_.try_finish()) == Outcome::done) {
+        finished_ = true;
+        continue;
+      }
+      if (outcome != Outcome::stopped) return outcome;  // done, would_wait, failed
+    }
+  }
+
+  // done: `own_row_` is set. would_wait: no room to send. stopped: sent what could be sent for one
+  // round; look at what has arrived.
+  Outcome take_child_rows() {
+    for (uint32_t taken = 0; taken < kRowsBetweenPolls; ++taken) {
+      if (!pending_) {
+        Row row;
+        if (!child_->next(row)) {
+          child_ended_ = true;
+          return Outcome::stopped;
+        }
+        pending_ = row;
+      }
+      const uint32_t receiver = partition(hash_(key_(*pending_)), sender_.receiver_count());
+      if (receiver == self_) {
+        own_row_ = std::exchange(pending_, std::nullopt);
+        return Outcome::done;
+      }
+      const Outcome outcome = sender_.try_send(receiver, *pending_);
+      if (outcome != Outcome::done && outcome != Outcome::stopped) return outcome;
+      pending_.reset();
+    }
+    return Outcome::stopped;
+  }
+
+  /// Rows of the child between two looks at what has arrived.
+  static constexpr uint32_t kRowsBetweenPolls = 256;
+
+  Worker* worker_;
+  Shuffle shuffle_;
+  RowSender<Row> sender_;
+  uint32_t self_;
+  Child* child_;
+  Key key_;
+  Hash hash_;
+  Batch batch_;
+  std::span<const Row> batch_rows_;
+  size_t next_in_batch_ = 0;
+  std::optional<Row> own_row_;  // of the child, for this worker
+  std::optional<Row> pending_;  // of the child, not sent yet
+  bool child_ended_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace faro
+
+#pragma GCC visibility pop
