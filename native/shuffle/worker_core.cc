@@ -188,6 +188,8 @@ WorkerCore::WaitStep WorkerCore::next_wait_step() {
 }
 
 void WorkerCore::sleep() {
+  // The look since `arm` may have queued, committed or released something.
+  flush_all();
   // Everything was looked at since `arm`, except what the attempt does not look at.
   if (ready_.any() || alerts_.load(std::memory_order_seq_cst) != alerts_seen_ ||
       wakes_.load(std::memory_order_seq_cst) != wakes_seen_) {

@@ -201,6 +201,7 @@ class WorkerCore {
   Inbox* find_inbox(const QueryId& query, uint32_t stage) noexcept;
   Inbox* add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage);
   void release_in_ring(InLane& lane, uint32_t token) noexcept;
+  void note_unsent_release(InLane& lane) noexcept;
   void tell_releases();
 
   NodeCore& node_;

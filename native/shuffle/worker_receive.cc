@@ -50,6 +50,8 @@ bool WorkerCore::visit(InLane& lane) {
     switch (lane.ring->next(view)) {
       case transport::Next::frame:
         any = true;
+        // What arrives can make a release urgent that was not before: its sender has less room now.
+        note_unsent_release(lane);
         sort(lane, view);
         break;
       case transport::Next::nothing:
@@ -323,12 +325,15 @@ FrameNode* WorkerCore::assemble(Inbox& inbox, Inbox::Stream& stream) {
   return nullptr;
 }
 
+void WorkerCore::note_unsent_release(InLane& lane) noexcept {
+  if (lane.release_unsent) return;
+  lane.release_unsent = true;
+  release_unsent_.push_back(&lane);
+}
+
 void WorkerCore::release_in_ring(InLane& lane, uint32_t token) noexcept {
   lane.ring->release(token);
-  if (!lane.release_unsent) {
-    lane.release_unsent = true;
-    release_unsent_.push_back(&lane);
-  }
+  note_unsent_release(lane);
 }
 
 void WorkerCore::tell_releases() {

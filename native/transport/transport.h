@@ -92,7 +92,9 @@ class Incoming {
   /// of the ring, or at once when nothing else is left in it.
   virtual void release(uint32_t token) = 0;
 
-  /// Tells the sender everything released so far, however little (before its worker sleeps).
+  /// Tells the sender everything released so far, however little, unless the sender cannot be waiting
+  /// for it. Whether it can changes with what arrives: to be called before the worker sleeps for each
+  /// ring from which it took or released anything since.
   virtual void flush_releases() = 0;
 
   /// Bytes taken by frames not yet released.

@@ -15,6 +15,9 @@
 namespace faro::test {
 namespace {
 
+// Below the test's own limit, so that a hang says where.
+constexpr std::chrono::seconds kLimit{40};
+
 class ThreadHost final : public Host {
  public:
   explicit ThreadHost(SessionCluster& cluster) : cluster_(cluster) {}
@@ -62,9 +65,12 @@ TEST_P(CasesThreads, every_row_arrives_once_whole_and_in_order) {
   ThreadHost host(cluster);
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     auto board = std::make_unique<Board>();
-    Watchdog watchdog(std::chrono::seconds(50), [&] {
-      return fmt::format("{} on {}, seed {}: {}\n{}", what.name, shape.name, seed,
-                         board->first_failure(), board->state(cluster.worker_count()));
+    Watchdog watchdog(kLimit, [&] {
+      std::string text = fmt::format("{} on {}, seed {}: {}\n{}", what.name, shape.name, seed,
+                                     board->first_failure(), board->state(cluster.worker_count()));
+      for (uint32_t n = 0; n < cluster.size(); ++n)
+        text += fmt::format("node {}\n{}", n, describe(cluster[n].metrics()));
+      return text;
     });
     cluster.run_workers([&](uint32_t w) {
       const uint32_t node = cluster.node_of(w);

@@ -43,6 +43,25 @@ std::string Board::state(uint32_t worker_count) const {
   return text;
 }
 
+std::string describe(const SessionMetrics& metrics) {
+  std::string text = fmt::format(
+      "  overflow memory {} (peak {}), file {} (peak {}), queries running {}, failed {}\n",
+      metrics.overflow_memory_bytes, metrics.overflow_memory_peak_bytes, metrics.overflow_file_bytes,
+      metrics.overflow_file_peak_bytes, metrics.queries_running, metrics.queries_failed);
+  for (const WorkerMetrics& w : metrics.workers) {
+    text += fmt::format("  worker {}: rows out {} in {} dropped {}, waits {} sleeps {}, aside {}, out aside {}\n",
+                        w.worker, w.rows_sent, w.rows_received, w.rows_dropped, w.waits, w.sleeps,
+                        w.frames_set_aside, w.frames_out_overflow);
+  }
+  for (const LaneMetrics& lane : metrics.lanes) {
+    if (lane.frames_sent + lane.frames_received == 0) continue;
+    text += fmt::format("    lane {} to {}: out {} frames {} bytes {} transfers, in {} frames {} bytes {} reads told\n",
+                        lane.sender, lane.receiver, lane.frames_sent, lane.bytes_sent, lane.transfers,
+                        lane.frames_received, lane.bytes_received, lane.read_notifications);
+  }
+  return text;
+}
+
 Result<QueryId> Program::query(uint32_t index, uint32_t issuer) {
   Board::QueryCell& cell = board.queries[index];
   if (me == issuer) {

@@ -61,6 +61,9 @@ struct Board {
   std::string state(uint32_t worker_count) const;
 };
 
+/// A node's counters for whoever looks into a run that hangs: its workers, and lanes in use.
+std::string describe(const SessionMetrics& metrics);
+
 /// What a worker is doing; the words are in cases.cc.
 enum class Step : uint32_t { idle, opens, sends, broadcasts, takes, polls, finishes, waits, ends, returned };
 
