@@ -1,0 +1,236 @@
+// Clusters of real processes: connecting, dying, being stopped, closing.
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "faro/log.h"
+#include "support/child.h"
+#include "support/cluster.h"
+
+namespace faro {
+namespace {
+
+using test::bytes_of;
+using test::Child;
+using test::ClusterPlan;
+using test::RecordingObserver;
+
+// A node in a process of its own. It says "open" or "failed <status>", then obeys the test:
+//   send <node>     sends a control message            losses   waits for the first loss, says "<node> <cause>"
+//   messages <n>    waits for so many, says "got"      count    says the number of losses
+//   left <n>        waits until so many have left      beat     waits for a tick after now
+//   close           closes, says "closed"
+int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
+  set_log_level(LogLevel::off);
+  RecordingObserver observer;
+  auto opened = plan.open(node, observer);
+  if (!opened.ok()) {
+    test.say("failed " + opened.status().to_string());
+    return 1;
+  }
+  session::Membership& membership = *opened.value();
+  test.say("open");
+  for (;;) {
+    const std::string line = test.hear();
+    const std::string word = line.substr(0, line.find(' '));
+    const auto number = static_cast<uint32_t>(std::atoi(line.substr(line.find(' ') + 1).c_str()));
+    if (word == "send") {
+      membership.send(number, bytes_of("message"));
+      test.say("sent");
+    } else if (word == "messages") {
+      test.say(observer.wait([&] { return observer.messages().size() >= number; }) ? "got" : "nothing");
+    } else if (word == "left") {
+      test.say(observer.wait([&] { return observer.left().size() >= number; }) ? "left" : "nothing");
+    } else if (word == "losses") {
+      if (observer.wait([&] { return !observer.losses().empty(); })) {
+        const auto loss = observer.losses().front();
+        test.say(std::to_string(loss.node) + " " + loss.cause.to_string());
+      } else {
+        test.say("nothing");
+      }
+    } else if (word == "count") {
+      test.say(std::to_string(observer.losses().size()));
+    } else if (word == "beat") {
+      const int before = observer.ticks();
+      test.say(observer.wait([&] { return observer.ticks() > before; }) ? "beat" : "nothing");
+    } else if (word == "close") {
+      membership.close();
+      test.say("closed");
+    } else {
+      return 0;  // the test has ended
+    }
+  }
+}
+
+class Processes {
+ public:
+  explicit Processes(ClusterPlan& plan) : plan_(plan) {
+    for (uint32_t node = 0; node < plan.node_count(); ++node) start(node);
+  }
+  void start(uint32_t node) {
+    children_.push_back(
+        std::make_unique<Child>([&](const Child::Side& side) { return node_process(side, plan_, node); }));
+  }
+  Child& operator[](uint32_t node) { return *children_[node]; }
+  /// The first line of each node.
+  std::vector<std::string> outcomes() {
+    // The listeners that this process still has would accept dials on behalf of dead nodes.
+    for (uint32_t node = 0; node < plan_.node_count(); ++node) {
+      [[maybe_unused]] const session::Listener closed = plan_.take_listener(node);
+    }
+    std::vector<std::string> lines;
+    for (auto& child : children_) lines.push_back(child->hear().value_or("ended"));
+    return lines;
+  }
+  std::string ask(uint32_t node, const std::string& line) {
+    children_[node]->say(line);
+    return children_[node]->hear().value_or("ended");
+  }
+
+ private:
+  ClusterPlan& plan_;
+  std::vector<std::unique_ptr<Child>> children_;
+};
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
+}
+
+class ProcessesOver : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Transports, ProcessesOver, testing::Values("auto", "shm", "tcp"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST_P(ProcessesOver, two_to_eight_open_talk_and_close) {
+  for (const uint32_t count : {2u, 3u, 5u, 8u}) {
+    ClusterPlan plan(count);
+    plan.set("transport", GetParam());
+    plan.set("cluster.workers", "2");
+    Processes nodes(plan);
+    for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
+    for (uint32_t from = 0; from < count; ++from) {
+      for (uint32_t to = 0; to < count; ++to) nodes.ask(from, "send " + std::to_string(to));
+    }
+    for (uint32_t node = 0; node < count; ++node) {
+      EXPECT_EQ(nodes.ask(node, "messages " + std::to_string(count)), "got");
+    }
+    for (uint32_t node = 0; node < count; ++node) {
+      EXPECT_EQ(nodes.ask(node, "close"), "closed");
+      if (node + 1 == count) break;
+      EXPECT_EQ(nodes.ask(count - 1, "left " + std::to_string(node + 1)), "left");
+    }
+    for (uint32_t node = 0; node < count; ++node) EXPECT_EQ(nodes.ask(node, "count"), "0");
+  }
+}
+
+TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
+  ClusterPlan plan(4);
+  plan.set("transport", GetParam());
+  Processes nodes(plan);
+  for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
+  nodes[2].signal(SIGKILL);
+  nodes[2].wait_for_end();
+  for (const uint32_t node : {0u, 1u, 3u}) {
+    const std::string loss = nodes.ask(node, "losses");
+    EXPECT_EQ(loss.rfind("2 peer_lost: node 2 (" + plan.address(2) + ") is lost", 0), 0u) << loss;
+    expect_contains(loss, "died");
+  }
+  nodes.ask(0, "send 3");
+  EXPECT_EQ(nodes.ask(3, "messages 1"), "got");
+  for (const uint32_t node : {0u, 1u, 3u}) {
+    EXPECT_EQ(nodes.ask(node, "count"), "1");
+    EXPECT_EQ(nodes.ask(node, "close"), "closed");
+  }
+}
+
+TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) {
+  ClusterPlan plan(4);
+  plan.set("connect.timeout_ms", "1500");
+  Processes nodes(plan);
+  // Stopped before or while it connects, then killed: whatever it had begun ends without a word.
+  nodes[1].signal(SIGSTOP);
+  nodes[1].signal(SIGKILL);
+  nodes[1].wait_for_end();
+  const auto outcomes = nodes.outcomes();
+  if (outcomes[1] == "open") GTEST_SKIP() << "it was open before the signal came";
+  for (const uint32_t node : {0u, 2u, 3u}) {
+    if (outcomes[node] == "open") continue;  // it was linked to all already, and will be told of the losses
+    EXPECT_EQ(outcomes[node].rfind("failed connect_failed", 0), 0u) << outcomes[node];
+  }
+  int named = 0;
+  for (const std::string& outcome : outcomes) named += outcome.find("node 1 (") != std::string::npos;
+  EXPECT_GE(named, 1);
+}
+
+TEST(Processes, a_node_stopped_for_less_than_the_limit_is_not_lost) {
+  ClusterPlan plan(3);
+  plan.set("liveness.timeout_ms", "4000");
+  Processes nodes(plan);
+  for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
+  nodes[1].signal(SIGSTOP);
+  nodes.ask(0, "beat");  // at least one interval (1 s), at most two
+  nodes[1].signal(SIGCONT);
+  for (uint32_t node = 0; node < 3; ++node) EXPECT_EQ(nodes.ask(node, "beat"), "beat");
+  for (uint32_t node = 0; node < 3; ++node) EXPECT_EQ(nodes.ask(node, "count"), "0");
+}
+
+TEST(Processes, a_node_stopped_for_longer_is_lost_and_told_so_and_accuses_nobody) {
+  ClusterPlan plan(3);
+  plan.set("liveness.timeout_ms", "400");
+  Processes nodes(plan);
+  for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
+  nodes[1].signal(SIGSTOP);
+  for (const uint32_t node : {0u, 2u}) {
+    const std::string loss = nodes.ask(node, "losses");
+    expect_contains(loss, "1 peer_lost: node 1 (" + plan.address(1) + ") is lost");
+    expect_contains(loss, "heard nothing from node 1");
+    expect_contains(loss, "liveness.timeout_ms = 400");
+  }
+  nodes[1].signal(SIGCONT);
+  // It learns that the others have given it up; it does not say that they were silent.
+  const std::string loss = nodes.ask(1, "losses");
+  expect_contains(loss, "it gave up");
+  expect_contains(loss, "heard nothing from node 1");
+  for (const uint32_t node : {0u, 2u}) EXPECT_EQ(nodes.ask(node, "count"), "1");
+  nodes.ask(0, "send 2");
+  EXPECT_EQ(nodes.ask(2, "messages 1"), "got");
+}
+
+// All stopped together (a laptop's lid, a paused virtual machine): nobody may be accused afterwards.
+TEST(Processes, stopped_together_for_longer_than_the_limit_lose_nobody) {
+  ClusterPlan plan(3);
+  plan.set("liveness.timeout_ms", "400");
+  Processes nodes(plan);
+  for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
+  for (uint32_t node = 0; node < 3; ++node) nodes[node].signal(SIGSTOP);
+  // The stop has to outlast the limit; nothing but time tells.
+  usleep(1'000'000);
+  for (uint32_t node = 0; node < 3; ++node) nodes[node].signal(SIGCONT);
+  for (int beats = 0; beats < 5; ++beats) {
+    for (uint32_t node = 0; node < 3; ++node) EXPECT_EQ(nodes.ask(node, "beat"), "beat");
+  }
+  for (uint32_t node = 0; node < 3; ++node) EXPECT_EQ(nodes.ask(node, "count"), "0");
+}
+
+TEST(Processes, too_few_descriptors_are_an_error_before_connecting) {
+  ClusterPlan plan(40);
+  Child child([&](const Child::Side& side) {
+    set_log_level(LogLevel::off);
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 200;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    RecordingObserver observer;
+    side.say(plan.open(39, observer).status().to_string());
+    return 0;
+  });
+  const std::string outcome = child.hear().value_or("ended");
+  expect_contains(outcome, "resource_limit");
+  expect_contains(outcome, "RLIMIT_NOFILE");
+}
+
+}  // namespace
+}  // namespace faro
