@@ -53,6 +53,8 @@ class Outgoing {
   /// Contiguous space for a frame of at least `least_bytes` (header included, at most frame_limit()),
   /// up to `most_bytes`; empty when there is no space now: the peer has to release first. The same
   /// space is returned again until `commit`; there is nothing to abort.
+  /// An empty claim also asks for a wake-up: the worker's doorbell is rung when there may be space. A
+  /// transport need not ring it for space otherwise.
   virtual Claim claim(uint32_t least_bytes, uint32_t most_bytes) = 0;
 
   /// The claimed space now holds a whole frame of `length` bytes (its header's length).
@@ -223,6 +225,7 @@ class LinkSetup {
   /// This side has all it needs; the session then tells the peer, and waits for it to say the same.
   virtual bool ready() const = 0;
   /// The link; once, after ready(). Null if the last step failed; status() then says why.
+  /// Ready groups are added here and not before, so that a setup that is given up leaves none.
   virtual std::unique_ptr<DataLink> take() = 0;
 };
 
