@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "transport/tcp/send_pieces.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
@@ -143,7 +144,7 @@ bool TcpLink::send_while_held() {
     msghdr message{};
     message.msg_iov = &batch_.pieces[batch_.first_piece];
     message.msg_iovlen = batch_.piece_count - batch_.first_piece;
-    const ssize_t sent = sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = send_pieces(fd_, message, &way_);
     if (sent >= 0) {
       // A short write is tried again: only a send that is refused makes the kernel report when there is space.
       batch_.advance(static_cast<size_t>(sent));
@@ -242,6 +243,7 @@ void TcpLink::fail(Code code, std::string message) {
 // True for the one who ended it.
 bool TcpLink::end() noexcept {
   if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
+  receiver_->remove(fd_);
   // Whoever is inside a system call on it gets an error or an end; the network thread gets an event, finds the link
   // stopped, and forgets the socket. What was sent before still arrives.
   shutdown(fd_, SHUT_RDWR);

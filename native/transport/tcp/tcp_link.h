@@ -3,7 +3,8 @@
 //   worker: commit → post ──► writes_ ─┐                      ┌─► READ:    peer_read, wake the sending worker
 //   worker: release → tell ─► reads_  ─┤─ sendmsg ─► socket ──┤
 //                                      │                      └─► WRITTEN: bytes into the ring, written,
-//               whoever holds the right to write            network thread  ready bit, wake the receiver
+//               whoever holds the right to write        whoever holds the   ready bit, wake the receiver
+//                                                       right to read (tcp_receiver.h)
 //
 // The right to write (design, hard case 6) is one word:
 //
@@ -19,7 +20,7 @@
 // All are seq_cst. If W2 finds `held`, it comes before W3 in the single total order, so W1 < W2 < W3 < W4 and the holder
 // sees the mark. If W2 finds `blocked`, the network thread becomes the holder later, and the same holds.
 //
-// No writability is lost: the socket is registered edge-triggered once, for both directions, so that a full socket
+// No writability is lost: the socket is registered with the reactor edge-triggered once, so that a full socket
 // costs no system call beyond the one that found it full. The kernel reports an edge after a send that it refused. If
 // that edge comes before the holder has stored `blocked`, the network thread finds `held` and leaves held_writable
 // there, on which the holder's CAS held → blocked fails, and it sends again.
@@ -40,6 +41,7 @@
 #include "transport/mirrored_ring.h"
 #include "transport/tcp/pending_rings.h"
 #include "transport/tcp/ring_region.h"
+#include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
 #include "wire/data_message.h"
 
@@ -66,15 +68,15 @@ class TcpOutgoing final : public MirroredOutgoing {
   const uint32_t ring_;
 
   // 1 since a claim found no space; then a read position wakes the worker. Written by the worker: with seq_cst before
-  // it looks at peer_read_ again. Read by the network thread with seq_cst after it stored peer_read_: if that finds 0,
+  // it looks at peer_read_ again. Read by the reading right's holder with seq_cst after it stored peer_read_: if that finds 0,
   // the worker's second look finds the new position. (Without it every READ would wake a worker that waits for rows.)
   std::atomic<uint32_t> starved_{0};
 
-  // The right's holder writes it before it sends, relaxed; the network thread compares READs with it. The peer can
+  // The right's holder writes it before it sends, relaxed; the reading right's holder compares READs with it. The peer can
   // only have read what was sent, so an honest READ comes after the store, through the socket.
   alignas(64) std::atomic<wire::Position> sent_{0};
 
-  // The network thread's; seq_cst, partner: Producer's look (ring/producer.h).
+  // The reading right's holder's; seq_cst, partner: Producer's look (ring/producer.h).
   alignas(64) std::atomic<wire::Position> peer_read_{0};
 };
 
@@ -103,13 +105,13 @@ class TcpIncoming final : public MirroredIncoming {
   const uint32_t ready_ring_;  // its number in the worker's ready set
 
   // How far the peer may be told that we have read. Written by the worker, release: its reads of the frames are done
-  // (partner: the network thread's acquire before it writes to that space again); read by the right's holder.
+  // (partner: the reading right's holder's acquire before it writes to that space again); read by the right's holder.
   std::atomic<wire::Position> told_{0};
   // The last read position sent, or about to be; the right's holder writes it. The worker reads it, relaxed: if it
   // sees an old one, it sends once more than needed.
   alignas(64) std::atomic<wire::Position> told_sent_{0};
 
-  // The network thread's; seq_cst, partner: Consumer's look (ring/consumer.h).
+  // The reading right's holder's; seq_cst, partner: Consumer's look (ring/consumer.h).
   alignas(64) std::atomic<wire::Position> written_{0};
 };
 
@@ -118,7 +120,7 @@ class TcpIncoming final : public MirroredIncoming {
 class TcpLink final : public DataLink {
  public:
   /// Takes over a connected non-blocking socket. context.ready_group is set.
-  TcpLink(LinkContext& context, int fd, RingRegion outgoing, RingRegion incoming);
+  TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver, int fd, RingRegion outgoing, RingRegion incoming);
   ~TcpLink() override;
   TcpLink(const TcpLink&) = delete;
   TcpLink& operator=(const TcpLink&) = delete;
@@ -170,8 +172,10 @@ class TcpLink final : public DataLink {
   bool anything_pending() const { return writes_.any() || reads_urgent_.load(std::memory_order_seq_cst); }
   void gather();
 
-  // Receiving (tcp_receive.cc). Network thread.
-  void on_events(uint32_t events);
+  // Receiving (tcp_receive.cc). Whoever holds the right to read.
+  friend class TcpReceiver;
+  void on_readable(bool until_end);
+  void on_events(uint32_t events);  // network thread
   void receive(bool until_end);
   bool take_received(size_t bytes);
   bool take_messages();
@@ -187,6 +191,7 @@ class TcpLink final : public DataLink {
 
   // Constant after construction.
   LinkContext& context_;
+  const std::shared_ptr<TcpReceiver> receiver_;
   const int fd_;
   RingRegion outgoing_region_;
   RingRegion incoming_region_;
@@ -194,6 +199,7 @@ class TcpLink final : public DataLink {
   std::deque<TcpIncoming> incoming_;
   // Tasks handed to the reactor hold this weakly: they may outlive the link.
   std::shared_ptr<TcpLink*> self_;
+  char way_ = 0;  // see send_pieces.h
 
   // Shared.
   std::atomic<bool> stopped_{false};
@@ -205,7 +211,7 @@ class TcpLink final : public DataLink {
   // The right's holder's.
   alignas(64) Batch batch_;
 
-  // The network thread's.
+  // The reading right's holder's.
   static constexpr size_t kStagingBytes = 4096;
   alignas(64) std::array<std::byte, kStagingBytes> staging_;  // received, not yet understood
   size_t staged_ = 0;                  // bytes in it
@@ -213,7 +219,7 @@ class TcpLink final : public DataLink {
   wire::Position fill_position_ = 0;   // where the next byte of it goes
   size_t fill_left_ = 0;               // bytes of it still to come; 0: between messages
   std::vector<uint64_t> to_ring_;      // a bit per local worker whose doorbell is due
-  bool registered_ = false;
+  bool registered_ = false;  // network thread
 };
 
 }  // namespace faro::transport::tcp

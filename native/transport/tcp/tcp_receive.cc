@@ -1,4 +1,5 @@
-// Receiving: from the socket straight into the incoming rings. Everything here runs on the network thread.
+// Receiving: from the socket straight into the incoming rings. Everything here is done by whoever holds the right to read
+// (tcp_receiver.h): a worker that looks for rows, or the network thread.
 //
 // A read asks for the rest of the payload that is under way, in place, and for some bytes of staging behind it, in which
 // the next messages' headers arrive with the same system call.
@@ -11,21 +12,24 @@
 #include <cerrno>
 #include <cstring>
 
+#include "transport/tcp/send_pieces.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
 namespace {
 
-// Both directions, edge-triggered, registered once (tcp_link.h).
-constexpr uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+// For the network thread, edge-triggered, registered once (tcp_link.h). What can be read is the receiver's business.
+constexpr uint32_t kEvents = EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 // Received from one socket before the others get their turn (design, hard case 13).
 constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 
 }  // namespace
 
-TcpLink::TcpLink(LinkContext& context, int fd, RingRegion outgoing, RingRegion incoming)
+TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver, int fd, RingRegion outgoing,
+                 RingRegion incoming)
     : context_(context),
+      receiver_(std::move(receiver)),
       fd_(fd),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
@@ -47,11 +51,13 @@ TcpLink::TcpLink(LinkContext& context, int fd, RingRegion outgoing, RingRegion i
 Status TcpLink::start() {
   FARO_RETURN_IF_ERROR(context_.reactor->add(fd_, kEvents, [this](uint32_t events) { on_events(events); }));
   registered_ = true;
-  return {};
+  return receiver_->add(*context_.reactor, *this, fd_);
 }
 
 TcpLink::~TcpLink() {
   stop();
+  receiver_->take();  // whoever was inside has left; the socket is not polled any more
+  receiver_->give();
   if (registered_) context_.reactor->remove(fd_);
   close(fd_);
 }
@@ -63,12 +69,17 @@ void TcpLink::on_events(uint32_t events) {
     return;
   }
   if ((events & EPOLLOUT) != 0) on_writable();
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    // A read that returns less than it asked for has emptied the socket, and more would make a new edge; except that
-    // an end that has already come makes none.
-    receive((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
-    ring_doorbells();
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    receiver_->take();
+    on_readable(true);
+    receiver_->give();
   }
+}
+
+// A read that returns less than it asked for has emptied the socket; except that behind it there may be an end.
+void TcpLink::on_readable(bool until_end) {
+  receive(until_end);
+  ring_doorbells();
 }
 
 void TcpLink::receive(bool until_end) {
@@ -95,13 +106,13 @@ void TcpLink::receive(bool until_end) {
     message.msg_iovlen = count;
     const ssize_t received = recvmsg(fd_, &message, MSG_DONTWAIT);
     if (received > 0) {
+      note_received(&way_);
       const size_t bytes = static_cast<size_t>(received);
       if (!take_received(bytes)) return;
       turn += bytes;
       if (bytes < asked && !until_end) return;
-      if (turn < kReceiveTurnBytes) continue;
-      context_.reactor->change(fd_, kEvents);  // makes a new edge if there is more
-      return;
+      if (turn < kReceiveTurnBytes || until_end) continue;
+      return;  // the level remains
     }
     if (received == 0) {
       return fail(Code::peer_lost, fill_left_ != 0 || staged_ != 0
@@ -162,7 +173,7 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
     return {Code::protocol_error, fmt::format("READ of ring {}; there are {}", number, outgoing_.size())};
   }
   TcpOutgoing& ring = outgoing_[number];
-  const wire::Position before = ring.peer_read_.load(std::memory_order_relaxed);  // this thread's own
+  const wire::Position before = ring.peer_read_.load(std::memory_order_relaxed);  // the holder's own
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
   if (message.length != 0 || message.position <= before || message.position > sent ||
       message.position % wire::kFrameAlignment != 0) {
@@ -183,7 +194,7 @@ Status TcpLink::accept_written(const wire::DataMessage& message) {
     return {Code::protocol_error, fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
   }
   TcpIncoming& ring = incoming_[number];
-  const wire::Position written = ring.written_.load(std::memory_order_relaxed);  // this thread's own
+  const wire::Position written = ring.written_.load(std::memory_order_relaxed);  // the holder's own
   // Acquire: the worker has done with the bytes before it. An honest peer's credit is at most this.
   const wire::Position told = ring.told_.load(std::memory_order_acquire);
   const uint64_t free = incoming_region_.layout().ring_bytes - (written - told);

@@ -20,7 +20,8 @@ namespace {
 
 class TcpSetup final : public LinkSetup {
  public:
-  explicit TcpSetup(LinkContext& context) : context_(context) {}
+  TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver)
+      : context_(context), receiver_(std::move(receiver)) {}
   ~TcpSetup() override { close_socket(); }
 
   Status start() override {
@@ -59,7 +60,7 @@ class TcpSetup final : public LinkSetup {
       for (uint32_t more = kPerGroup; more < context_.incoming.rings_of_receiver(); more += kPerGroup) ready.add_group();
     }
     auto link =
-        std::make_unique<TcpLink>(context_, std::exchange(fd_, -1), std::move(outgoing_), std::move(incoming_));
+        std::make_unique<TcpLink>(context_, receiver_, std::exchange(fd_, -1), std::move(outgoing_), std::move(incoming_));
     status_ = link->start();
     if (!status_.ok()) return nullptr;
     return link;
@@ -140,6 +141,7 @@ class TcpSetup final : public LinkSetup {
   }
 
   LinkContext& context_;
+  std::shared_ptr<TcpReceiver> receiver_;
   RingRegion outgoing_;
   RingRegion incoming_;
   std::vector<SocketAddress> addresses_;
@@ -162,6 +164,8 @@ uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing, const ring::La
   return outgoing.region_bytes() + incoming.region_bytes();
 }
 
-std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) { return std::make_unique<TcpSetup>(context); }
+std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) { 
+  return std::make_unique<TcpSetup>(context, receiver_);
+}
 
 }  // namespace faro::transport::tcp

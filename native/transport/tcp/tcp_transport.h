@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
 
 namespace faro::transport::tcp {
@@ -18,6 +19,13 @@ class TcpTransport final : public Transport {
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   /// Each DataLink that comes of it must be destroyed on the network thread, or after that has ended.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
+
+  bool poll() noexcept override { return receiver_->poll(); }
+  void worker_sleeps() noexcept override { receiver_->worker_sleeps(); }
+  void worker_wakes() noexcept override { receiver_->worker_wakes(); }
+
+ private:
+  std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();  // with its links
 };
 
 }  // namespace faro::transport::tcp
