@@ -98,6 +98,14 @@ std::shared_ptr<Query> QueryTable::find(const QueryId& id) {
 }
 
 Status QueryTable::declare(const QueryId& id, const std::vector<uint32_t>& workers) {
+  Outbound out;
+  FARO_RETURN_IF_ERROR(declare_locked(id, workers, out));
+  flush(out, !out.empty());
+  return Status::Ok();
+}
+
+Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>& workers,
+                                  Outbound& out) {
   std::lock_guard lock(mutex_);
   const uint32_t worker_count = shape_.first_worker.back() + shape_.worker_count.back();
   for (uint32_t worker : workers) {
@@ -123,6 +131,8 @@ Status QueryTable::declare(const QueryId& id, const std::vector<uint32_t>& worke
   for (uint32_t n = 0; n < node_count(); ++n) {
     if (ended_early[n]) query->nodes_pending_[n] = false;
   }
+  // An issuer that takes no part may have been waited for.
+  if (id.issuer == shape_.node) decide_if_all_ended_locked(*query, out);
   return Status::Ok();
 }
 
@@ -387,6 +397,9 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
         if (query->id.issuer == shape_.node) node_confirmed_locked(*query, node);
         continue;
       }
+      // This node has ended its part: all that is left is the issuer's answer, and it knows about
+      // `node`, which may well have that answer already and have left with it.
+      if (query->ended_sent_ && query->id.issuer != node && query->id.issuer != shape_.node) continue;
       // A query that only a peer's message made known here, and that nobody here uses, needs
       // nobody.
       fail_locked(*query, cause, true, out);

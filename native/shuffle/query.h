@@ -10,7 +10,8 @@
 //                               low-water mark
 //
 // A query needs a peer until the outcome is known: until then its loss fails the query (design,
-// hard case 10).
+// hard case 10). A participant that has ended its own part needs the issuer only: another participant
+// may have got the outcome first and be gone.
 #pragma once
 
 #include <atomic>
@@ -160,6 +161,7 @@ class QueryTable {
   };
   using Outbound = std::vector<std::pair<uint32_t, wire::QueryMessage>>;
 
+  Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
   std::shared_ptr<Query> find_locked(const QueryId& id);
   void set_participants(Query& query, const std::vector<uint32_t>& workers);
   bool fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out);

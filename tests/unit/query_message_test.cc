@@ -1,0 +1,87 @@
+// Control messages about queries: whatever bytes arrive, they are a message or they are not.
+#include "wire/query_message.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace faro::wire {
+namespace {
+
+QueryMessage example(QueryMessageKind kind, std::string text = "because") {
+  QueryMessage message;
+  message.kind = kind;
+  message.query = {17, 0x123456789abcdef0u, 3, 0};
+  message.first = 2;
+  message.second = -5;
+  message.low_water = 16;
+  message.text = std::move(text);
+  return message;
+}
+
+TEST(QueryMessage, survives_the_way_there) {
+  for (const auto kind : {QueryMessageKind::fail, QueryMessageKind::stop, QueryMessageKind::ended,
+                          QueryMessageKind::outcome, QueryMessageKind::confirm}) {
+    for (const std::string& text : {std::string(), std::string("because"), std::string("\0x", 2),
+                                    std::string(kQueryTextLimit, 'a')}) {
+      const auto decoded = decode_query_message(encode(example(kind, text)));
+      ASSERT_TRUE(decoded.has_value());
+      EXPECT_EQ(decoded->kind, kind);
+      EXPECT_EQ(decoded->query.counter, 17u);
+      EXPECT_EQ(decoded->query.incarnation, 0x123456789abcdef0u);
+      EXPECT_EQ(decoded->query.issuer, 3u);
+      EXPECT_EQ(decoded->first, 2u);
+      EXPECT_EQ(decoded->second, -5);
+      EXPECT_EQ(decoded->low_water, 16u);
+      EXPECT_EQ(decoded->text, text);
+    }
+  }
+}
+
+TEST(QueryMessage, a_long_text_is_cut) {
+  const auto decoded =
+      decode_query_message(encode(example(QueryMessageKind::fail, std::string(100'000, 'b'))));
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(decoded->text, std::string(kQueryTextLimit, 'b'));
+}
+
+TEST(QueryMessage, any_other_length_is_refused) {
+  std::vector<std::byte> bytes = encode(example(QueryMessageKind::outcome));
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    // A copy of exactly that size: reading beyond is seen by the address sanitizer.
+    const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));
+    EXPECT_FALSE(decode_query_message(cut).has_value()) << size << " bytes";
+  }
+  bytes.push_back(std::byte{0});
+  EXPECT_FALSE(decode_query_message(bytes).has_value()) << "one byte more";
+}
+
+TEST(QueryMessage, a_flipped_bit_is_refused_or_changes_its_field) {
+  const std::vector<std::byte> bytes = encode(example(QueryMessageKind::stop));
+  int refused = 0;
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::vector<std::byte> flipped = bytes;
+    flipped[bit / 8] ^= std::byte{1} << (bit % 8);
+    const auto decoded = decode_query_message(flipped);
+    if (!decoded) {
+      ++refused;
+      continue;
+    }
+    EXPECT_EQ(encode(*decoded), flipped) << "bit " << bit << " was lost";
+  }
+  // kind (some values), reserved bytes, text_bytes.
+  EXPECT_GE(refused, 8 + 16 + 32 + 32);
+}
+
+TEST(QueryMessage, reserved_bytes_must_be_zero) {
+  // reserved, query.reserved, reserved_end: see the picture.
+  for (const size_t at : {size_t{1}, size_t{28}, size_t{36}}) {
+    std::vector<std::byte> bytes = encode(example(QueryMessageKind::fail));
+    bytes[at] = std::byte{1};
+    EXPECT_FALSE(decode_query_message(bytes).has_value()) << "byte " << at;
+  }
+}
+
+}  // namespace
+}  // namespace faro::wire
