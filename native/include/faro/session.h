@@ -129,8 +129,8 @@ class Session {
   QueryId begin_query();
 
   /// Says which workers take part in a query, if not all of the cluster. On every node that takes
-  /// part, before any of its workers uses the query. Errors: invalid_argument, wrong_state (in use
-  /// already), query_ended.
+  /// part and on the issuer, before any of its workers uses the query. Errors: invalid_argument,
+  /// wrong_state (in use already), query_ended.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
   /// Fails a query on every participant with query_cancelled and this reason.
