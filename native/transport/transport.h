@@ -239,6 +239,15 @@ class Transport {
   /// Bytes this node takes (of memory, of /dev/shm) for a link of that shape, before it is opened.
   virtual uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const = 0;
   virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
+
+  /// Does in the calling thread what the network thread would do for data that has arrived; returns whether there was any.
+  /// Called by workers that find nothing to do, so that a busy node need not wake its network thread. A transport whose
+  /// data needs no thread of this node has nothing to do here. Threads: any. Blocks: never.
+  virtual bool poll() noexcept { return false; }
+  /// Around each sleep of a worker: while one sleeps the network thread is responsible. Called before the worker looks at
+  /// everything for the last time. Threads: any. Blocks: never for long.
+  virtual void worker_sleeps() noexcept {}
+  virtual void worker_wakes() noexcept {}
 };
 
 }  // namespace faro::transport
