@@ -13,12 +13,6 @@
 namespace faro::session {
 namespace {
 
-// Descriptors of a link: control and data connection, and what a setup needs for a moment (two
-// memfds of each side, the sockets that pass them). The rest: epoll, eventfd, listener, doorbells,
-// and a few to spare.
-constexpr uint32_t kDescriptorsPerLink = 8;
-constexpr uint32_t kDescriptorsPerSession = 16;
-
 uint32_t groups_of(const ring::Layout& rings) {
   constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
   return (rings.rings_of_receiver() + kPerGroup - 1) / kPerGroup;

@@ -44,6 +44,9 @@ uint64_t left_in_group(const std::string& folder) {
   return *limit > firm ? *limit - firm : 0;
 }
 
+// "No limit" is almost 2^63 there, rounded to pages.
+constexpr uint64_t kNoLimitOfVersion1 = uint64_t{1} << 60;
+
 uint64_t left_in_groups() {
   const std::string root = "/sys/fs/cgroup";
   uint64_t left = UINT64_MAX;
@@ -63,7 +66,9 @@ uint64_t left_in_groups() {
       for (const std::string& folder : {root + "/memory" + line.substr(at + 8), root + "/memory"}) {
         const auto limit = read_number(folder + "/memory.limit_in_bytes");
         const auto used = read_number(folder + "/memory.usage_in_bytes");
-        if (limit && used) left = std::min(left, *limit > *used ? *limit - *used : 0);
+        if (limit && used && *limit < kNoLimitOfVersion1) {
+          left = std::min(left, *limit > *used ? *limit - *used : 0);
+        }
       }
     }
   }

@@ -8,6 +8,12 @@
 
 namespace faro::session {
 
+/// Descriptors of a link: control and data connection, and what a setup needs for a moment (two
+/// memfds of each side, the sockets that pass them). The rest: epoll, eventfd, listener, doorbells,
+/// and a few to spare.
+inline constexpr uint32_t kDescriptorsPerLink = 8;
+inline constexpr uint32_t kDescriptorsPerSession = 16;
+
 /// What a session is going to take.
 struct Need {
   uint64_t memory_bytes = 0;
