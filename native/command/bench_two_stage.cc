@@ -1,7 +1,7 @@
 // `faro bench two-stage`: the two-stage shuffle of integers with everything as a flag, on one host
 // (it starts the processes itself) or on several (each is started with --node and --nodes).
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

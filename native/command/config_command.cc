@@ -1,7 +1,7 @@
 #include "command/config_command.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <memory>
@@ -75,7 +75,8 @@ void print_table(const Config& config) {
     }
   }
   fmt::print(
-      "{}\n[cluster]: all nodes must agree on the value; the handshake compares it.\n"
+      "{}\n=: the default. [cluster]: all nodes must agree on the value; the handshake compares "
+      "it.\n"
       "Sizes are digits with KiB, MiB or GiB. A setting comes from the file (--file, FARO_CONFIG), "
       "the\n"
       "environment (ring.bytes is FARO_RING_BYTES) or --set; the later one wins.\n",

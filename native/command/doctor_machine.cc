@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "command/version.h"
 #include "command/doctor_checks.h"
 #include "command/machine.h"
 #include "command/text.h"
+#include "command/version.h"
 #include "session/limits.h"
 
 namespace faro::command {

@@ -6,11 +6,11 @@
 #include <exception>
 
 #include "command/bench_command.h"
-#include "command/version.h"
 #include "command/config_command.h"
 #include "command/doctor_command.h"
 #include "command/exit_code.h"
 #include "command/plan_command.h"
+#include "command/version.h"
 
 namespace {
 

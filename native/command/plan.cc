@@ -6,6 +6,7 @@
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
+#include "session/limits.h"
 #include "shuffle/inbox.h"
 #include "shuffle/outbox.h"
 #include "transport/shm/shm_datapath.h"
@@ -15,12 +16,6 @@
 
 namespace faro::command {
 namespace {
-
-// Of a node: two listening sockets, epoll, eventfd, the doorbells' memfd, the overflow file, and
-// those that are open for a moment while segments are handed over.
-constexpr uint64_t kDescriptorsPerNode = 12;
-// Control connection and data connection (shm: the connection that hands the segments over).
-constexpr uint64_t kDescriptorsPerLink = 2;
 
 uint64_t pure_ring_bytes(const ring::Layout& layout) {
   return uint64_t{layout.ring_count()} * layout.ring_bytes;
@@ -80,8 +75,8 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
   plan.overflow_memory_bytes = settings.overflow_memory_bytes;
   plan.overflow_file_bytes = settings.overflow_file_bytes;
-  plan.descriptors =
-      kDescriptorsPerNode + kDescriptorsPerLink * (uint64_t{plan.shm_links} + plan.tcp_links);
+  plan.descriptors = session::kDescriptorsPerSession +
+                     session::kDescriptorsPerLink * (uint64_t{plan.shm_links} + plan.tcp_links);
   return plan;
 }
 

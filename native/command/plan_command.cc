@@ -1,9 +1,9 @@
 #include "command/plan_command.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -217,7 +217,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
 
   using Align = Table::Align;
   Table memory({Align::left, Align::right, Align::right, Align::left});
-  memory.add({"memory", "per node", "cluster", ""});
+  memory.add({"rings alone", "per node", "cluster", ""});
   const auto line = [&](const char* what, uint64_t NodePlan::*member, const char* remark) {
     memory.add(
         {std::string("  ") + what, bytes_text(node.*member), bytes_text(all.*member), remark});
@@ -248,7 +248,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   links.add({"  links over shm", grouped(node.shm_links), grouped(all.shm_links / 2), ""});
   links.add({"  links over tcp", grouped(node.tcp_links), grouped(all.tcp_links / 2), ""});
   links.add({"  file descriptors", grouped(node.descriptors), "",
-             "about; a control and a data connection per link"});
+             "at most, while connecting; then two per link"});
   fmt::print("{}\n", links.text());
 
   if (estimate.why_not.empty()) {
