@@ -61,6 +61,17 @@ class ClusterMembership final : public Membership,
   ring::Layout outgoing_layout(uint32_t node) const override { return layout(self_, node); }
   ring::Layout incoming_layout(uint32_t node) const override { return layout(node, self_); }
   void send(uint32_t node, std::span<const std::byte> message) override;
+  bool poll_network() noexcept override {
+    bool any = false;
+    for (const auto& transport : transports_) any |= transport->poll();
+    return any;
+  }
+  void worker_sleeps() noexcept override {
+    for (const auto& transport : transports_) transport->worker_sleeps();
+  }
+  void worker_wakes() noexcept override {
+    for (const auto& transport : transports_) transport->worker_wakes();
+  }
   void fail_link(uint32_t node, const Status& cause) override;
   bool connected(uint32_t node) const override;
   void close() override;

@@ -86,6 +86,11 @@ class Membership {
   virtual void send(uint32_t node, std::span<const std::byte> message) = 0;
   static constexpr size_t kMessageLimit = 4096;
 
+  /// transport::Transport::poll, worker_sleeps and worker_wakes of every transport in use. Threads: any.
+  virtual bool poll_network() noexcept { return false; }
+  virtual void worker_sleeps() noexcept {}
+  virtual void worker_wakes() noexcept {}
+
   /// Fails the link to a peer that broke the rules above the transport (a frame for a slot that was never opened). The
   /// peer is told; on_peer_lost follows. Threads: any. Blocks: never.
   virtual void fail_link(uint32_t node, const Status& cause) = 0;

@@ -20,6 +20,9 @@ using transport::count;
 // any wake-up across processors (70-140 us).
 constexpr base::Nanoseconds kFlushPatience = 30'000;
 
+// A worker with nothing to do looks at the sockets again after so long (a system call each time).
+constexpr base::Nanoseconds kNetworkPollInterval = 4'000;
+
 // One address per thread: its identity as an owner.
 const void* this_thread() noexcept {
   thread_local const char token = 0;
@@ -138,9 +141,13 @@ void WorkerCore::handle_alerts() {
 // --- waiting
 
 bool WorkerCore::before_would_wait() {
+  const base::Nanoseconds time = now();
+  if (network_had_data_ || time - network_polled_at_ >= kNetworkPollInterval) {
+    network_polled_at_ = time;
+    network_had_data_ = node_.membership().poll_network();
+  }
   bool changed = gather();
   if (queued_lanes_ > 0) pump_all();
-  const base::Nanoseconds time = now();
   if (stalled_since_ == 0) {
     stalled_since_ = time;
     patience_ = node_.settings().drain_patience_us * 1000;
@@ -182,6 +189,7 @@ WorkerCore::WaitStep WorkerCore::next_wait_step() {
     return WaitStep::yield;
   }
   if (now() >= deadline_) return WaitStep::expired;
+  node_.membership().worker_sleeps();
   doorbell_.arm();
   wakes_seen_ = wakes_.load(std::memory_order_seq_cst);
   return WaitStep::sleep;
@@ -210,6 +218,8 @@ void WorkerCore::sleep() {
   count(counters_.sleeps);
   waiter_->sleep(doorbell_, at_most);
 }
+
+void WorkerCore::woken() { node_.membership().worker_wakes(); }
 
 void WorkerCore::end_wait(base::Nanoseconds begin) {
   doorbell_.disarm();

@@ -103,6 +103,7 @@ class WorkerCore {
       }
       outcome = run(attempt);
       if (outcome == Outcome::would_wait && step == WaitStep::sleep) sleep();
+      if (step == WaitStep::sleep) woken();
     }
     end_wait(begin);
     return outcome;
@@ -185,6 +186,7 @@ class WorkerCore {
   base::Nanoseconds begin_wait(Timeout timeout);
   WaitStep next_wait_step();
   void sleep();
+  void woken();
   void end_wait(base::Nanoseconds begin);
 
   void handle_alerts();
@@ -239,6 +241,8 @@ class WorkerCore {
   base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
   base::Nanoseconds aside_after_ = 0;    // when unpolled frames are moved aside next
   base::Nanoseconds patience_ = 0;
+  base::Nanoseconds network_polled_at_ = 0;
+  bool network_had_data_ = false;
   base::Nanoseconds deadline_ = 0;
   uint32_t yields_left_ = 0;
   uint64_t wakes_seen_ = 0;
