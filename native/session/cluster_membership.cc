@@ -428,6 +428,8 @@ void ClusterMembership::on_left(Link& link) {
   observer_.on_peer_left(link.node());
 }
 
+void ClusterMembership::on_heartbeat(Link&) { liveness_.beat_along(clock().now_ns()); }
+
 void ClusterMembership::on_application(Link& link, std::span<const std::byte> payload) {
   observer_.on_message(link.node(), payload);
 }

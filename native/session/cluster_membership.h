@@ -149,6 +149,7 @@ class ClusterMembership final : public Membership,
   void on_up(Link& link) override;
   void on_lost(Link& link, const Status& cause) override;
   void on_left(Link& link) override;
+  void on_heartbeat(Link& link) override;
   void on_application(Link& link, std::span<const std::byte> payload) override;
   // LinkEvents of the local link
   void on_link_failed(const Status& cause) override;

@@ -130,8 +130,8 @@ void Link::handle(std::span<const std::byte> message) {
   }
   switch (kind) {
     case ControlKind::heartbeat:
-      if (!wire::check_plain(message).ok()) violation("a malformed HEARTBEAT");
-      return;
+      if (!wire::check_plain(message).ok()) return violation("a malformed HEARTBEAT");
+      return owner_.on_heartbeat(*this);
     case ControlKind::refuse:
     case ControlKind::fail:
       return on_ending(message);

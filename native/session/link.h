@@ -51,6 +51,7 @@ class Link final : private ControlConnection::Handler, private transport::LinkEv
     /// A link that was being set up, or was up, is lost. `cause` does not name the peer.
     virtual void on_lost(Link& link, const Status& cause) = 0;
     virtual void on_left(Link& link) = 0;
+    virtual void on_heartbeat(Link& link) = 0;
     virtual void on_application(Link& link, std::span<const std::byte> payload) = 0;
   };
 
