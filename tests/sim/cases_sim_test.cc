@@ -42,6 +42,7 @@ class SimHost final : public Host {
 ClusterShape shape_of(const Case& what, uint64_t seed) {
   sim::Random random(seed);
   ClusterShape shape;
+  shape.knobs.stall_limit = 2'000'000'000;
   shape.workers_per_node.resize(random.between(1, 4));
   for (uint32_t& workers : shape.workers_per_node)
     workers = static_cast<uint32_t>(random.between(1, 3));
@@ -52,6 +53,9 @@ ClusterShape shape_of(const Case& what, uint64_t seed) {
     };
     set("ring.bytes", "4 KiB");
     set("transfer.threshold_bytes", "1 KiB");
+    // A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded
+    // sleep, nor by a heartbeat (every 2.5 s).
+    set("wait.sleep_ms", "10000");
     set("overflow.memory_bytes", what.check ? "1 MiB" : "64 KiB");
     for (const auto& [name, value] : what.settings) set(name, value);
   };

@@ -53,7 +53,7 @@ struct RememberingObserver : session::Observer {
 class SimCluster {
  public:
   SimCluster(uint64_t seed, ClusterShape shape);
-  /// Closes what is open.
+  /// Closes what is open; in a failed world gives up everything as it is.
   ~SimCluster();
 
   /// Opens every node, each in a fiber of its own, in an order that the seed chooses. `observer`
@@ -73,6 +73,9 @@ class SimCluster {
   /// Runs until every program has ended. Errors: the world's; show world().report().
   Status run() { return world_.run(); }
 
+  /// Closes one node, if it is open; from a fiber. Not Session::close directly: the node's network
+  /// thread ends here.
+  void close_node(uint32_t node);
   /// Closes every node that is open, each in a fiber. Errors: the world's.
   Status close();
 
@@ -92,7 +95,8 @@ class SimCluster {
     RememberingObserver observer;
     std::unique_ptr<session::Membership> membership;
     std::unique_ptr<Session> session;
-    sim::SimNetwork* network = nullptr;  // owned by the membership, null while that is closed
+    sim::SimNetwork* network =
+        nullptr;  // owned by the membership, null while there is none to be closed
     sim::World::AgentId agent = 0;
     Status opened;
   };

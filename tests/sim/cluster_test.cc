@@ -260,5 +260,45 @@ TEST(SimCluster, every_worker_sends_to_every_other_through_every_ring) {
   });
 }
 
+TEST(SimCluster, whole_sessions_open_carry_a_gather_and_close) {
+  for_each_seed(30, [](uint64_t seed) {
+    sim::Random random(seed);
+    SimCluster cluster(seed, random_shape(random));
+    const Status opened = cluster.open_sessions();
+    ASSERT_TRUE(opened.ok()) << opened.to_string() << '\n' << cluster.world().report();
+    const QueryId query = cluster.session(0).begin_query();
+    uint64_t sum = 0;
+    const uint32_t worker_count = cluster.session(0).worker_count();
+    const auto program = [&](Worker& worker) {
+      ShuffleSpec spec;
+      spec.query = query;
+      spec.row_bytes = sizeof(uint64_t);
+      spec.receivers = {0};
+      Result<Shuffle> shuffle = worker.open_shuffle(spec);
+      ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+      for (uint64_t value = 1; value <= 1000; ++value) {
+        ASSERT_EQ(shuffle->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
+      }
+      ASSERT_EQ(shuffle->finish(), Outcome::done);
+      Batch batch;
+      while (worker.number() == 0 && shuffle->take(batch) == Outcome::done) {
+        for (const uint64_t value : batch.rows<uint64_t>()) sum += value;
+        batch.release();
+      }
+      shuffle->close();
+      ASSERT_EQ(worker.end_query(query), Outcome::done);
+    };
+    for (uint32_t node = 0; node < cluster.node_count(); ++node) {
+      Session& session = cluster.session(node);
+      for (uint32_t w = 0; w < session.local_worker_count(); ++w) {
+        cluster.spawn(node, w, [&, w] { program(session.worker(w)); });
+      }
+    }
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    EXPECT_EQ(sum, uint64_t{worker_count} * 1000 * 1001 / 2);
+    ASSERT_TRUE(cluster.close().ok()) << cluster.world().report();
+  });
+}
+
 }  // namespace
 }  // namespace faro::test

@@ -16,6 +16,7 @@ class SimWaiter final : public Waiter {
 
   void yield() noexcept override { world_.yield(); }
   void sleep(ring::Doorbell& doorbell, uint64_t at_most_ns) noexcept override {
+    world_.maybe_yield();  // between the last look and the sleep is where wake-ups get lost
     world_.wait_for_zero(doorbell.line().sleeping, base::deadline_after(world_.now(), at_most_ns),
                          "its doorbell");
     doorbell.disarm();

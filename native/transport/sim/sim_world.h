@@ -45,7 +45,7 @@ class World {
   const Knobs& knobs() const noexcept { return knobs_; }
   Random& random() noexcept { return random_; }
   /// Simulated time. Every look takes a little of it, so that a program that polls until a deadline
-  /// gets there.
+  /// gets there; and is a place where the seed may let others run first (maybe_yield).
   const base::Clock& clock() const noexcept { return clock_; }
 
   // --- the program
@@ -131,10 +131,18 @@ class World {
  private:
   class SimClock final : public base::Clock {
    public:
-    Nanoseconds now_ns() const noexcept override { return now_ += kLookNs; }
+    explicit SimClock(World& world) : world_(world) {}
+    Nanoseconds now_ns() const noexcept override {
+      // Code looks at the time where it decides whether to wait: a good place to interrupt it.
+      world_.maybe_yield();
+      return now_ += kLookNs;
+    }
     static constexpr Nanoseconds kLookNs = 20;
     static constexpr Nanoseconds kStart = 1'000'000'000;  // not 0: nobody may rely on that
     mutable Nanoseconds now_ = kStart;
+
+   private:
+    World& world_;
   };
 
   struct Thread;
@@ -187,7 +195,7 @@ class World {
   const uint64_t seed_;
   const Knobs knobs_;
   Random random_;
-  SimClock clock_;
+  SimClock clock_{*this};
 
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<uint32_t> live_;  // numbers of those not finished, in order
