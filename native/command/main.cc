@@ -29,6 +29,14 @@ int run(int argc, char** argv) {
   add_plan_command(app, exit_code);
   add_doctor_command(app, exit_code);
   add_config_command(app, exit_code);
+  const auto is_first_word = [&](const CLI::App* command) {
+    return command->get_name() == argv[1];
+  };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first_word).empty()) {
+    // CLI11 would only say that a sub-command is required.
+    fmt::print(stderr, "faro: unknown command '{}': bench, plan, doctor or config\n", argv[1]);
+    return kExitUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

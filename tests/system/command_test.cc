@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,12 @@ struct BadCase {
   std::string named;  // what the error must name
 };
 
+std::ostream& operator<<(std::ostream& out, const BadCase& one) {
+  out << "faro";
+  for (const std::string& argument : one.arguments) out << ' ' << argument;
+  return out;
+}
+
 class BadUsage : public testing::TestWithParam<BadCase> {};
 
 TEST_P(BadUsage, is_refused_with_the_name_of_what_is_wrong) {
@@ -121,6 +128,12 @@ struct BenchCase {
   std::string transport;
   Arguments flags;
 };
+
+std::ostream& operator<<(std::ostream& out, const BenchCase& one) {
+  out << one.transport;
+  for (const std::string& flag : one.flags) out << ' ' << flag;
+  return out;
+}
 
 class TinyBench : public testing::TestWithParam<BenchCase> {};
 
@@ -265,9 +278,9 @@ TEST(FaroPlan, counts_rings_once_over_shm_and_twice_over_tcp) {
   EXPECT_EQ(shm["node"]["shm_links"], 7);
   // A little more than the rings: they are staggered, and their positions lie beside them.
   EXPECT_GE(tcp["node"]["tcp_bytes"], 2 * one_way);
-  EXPECT_LE(tcp["node"]["tcp_bytes"], 2 * one_way * 102 / 100);
+  EXPECT_LE(tcp["node"]["tcp_bytes"], 2 * one_way * 104 / 100);
   EXPECT_GE(shm["node"]["shm_bytes"], one_way);
-  EXPECT_LE(shm["node"]["shm_bytes"], one_way * 102 / 100);
+  EXPECT_LE(shm["node"]["shm_bytes"], one_way * 104 / 100);
 }
 
 TEST(FaroPlan, says_no_where_something_does_not_fit) {
