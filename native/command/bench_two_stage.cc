@@ -55,6 +55,9 @@ struct Run {
   std::optional<uint32_t> cpu;
 };
 
+/// The check without its name in the help.
+CLI::Validator quiet(CLI::Validator check) { return check.description(""); }
+
 Status flag_error(const std::string& flag, std::string_view message) {
   return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
 }
@@ -243,46 +246,47 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   auto flags = std::make_shared<Flags>();
   TwoStageJob& job = flags->job;
   command->option_defaults()->always_capture_default();
-  flags->processes_option =
-      command->add_option("--processes", job.process_count, "Processes, each a node")
-          ->check(CLI::PositiveNumber);
-  command->add_option("--workers", job.workers_per_process, "Workers per process")
-      ->check(CLI::PositiveNumber);
+  flags->processes_option = command->add_option("--processes", job.process_count, "Each a node")
+                                ->check(quiet(CLI::Range(1u, 4096u)))
+                                ->type_name("N");
+  command->add_option("--workers", job.workers_per_process, "Per process")
+      ->check(quiet(CLI::Range(1u, 4096u)))
+      ->type_name("N");
   command->add_option("--rows", job.rows_per_process, "Rows that each process generates")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--row-bytes", job.row_bytes, "Bytes per row: 8, 16 or 100")
-      ->check(CLI::IsMember({8, 16, 100}));
-  command->add_option("--hash", flags->hash, "finalizer or multiplicative");
+      ->type_name("N");
+  command->add_option("--row-bytes", job.row_bytes, "8, 16 or 100")
+      ->check(quiet(CLI::IsMember({8, 16, 100})))
+      ->type_name("N");
+  command->add_option("--hash", flags->hash, "finalizer or multiplicative")->type_name("NAME");
   command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
-      ->check(CLI::Range(1u, 1000u));
-  command->add_option("--host", flags->host, "Numeric address of this host to listen on");
+      ->check(quiet(CLI::Range(1u, 1000u)))
+      ->type_name("N");
+  command->add_option("--host", flags->host, "Numeric address of this host to listen on")
+      ->type_name("ADDRESS");
   command->option_defaults()->always_capture_default(false);
   command
       ->add_option("--transport", flags->transports,
-                   "One or several of auto, shm, tcp, sockets, sockets-paper, separated by commas "
-                   "(default: shm,tcp,sockets; on several hosts: auto)")
+                   "One or several, separated by commas, of auto, shm, tcp, sockets and\n"
+                   "sockets-paper (default: shm,tcp,sockets; on several hosts: auto)")
       ->delimiter(',')
-      ->type_name("NAME,…");
+      ->type_name("NAMES");
   command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
   command
       ->add_option("--threshold", flags->threshold,
-                   "Bytes before a transfer starts, as transfer.threshold_bytes: 16KiB")
+                   "Bytes before a transfer starts, as transfer.threshold_bytes:\n16KiB")
       ->type_name("SIZE");
   command->add_option("--pin", flags->pin, "Keep all processes on this processor")
-      ->check(CLI::NonNegativeNumber)
       ->type_name("CPU");
-  command
-      ->add_option("--node", flags->node,
-                   "On several hosts: the number of this node; 0 prints the table")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--node", flags->node, "On several hosts: this node; 0 prints the table")
+      ->type_name("N");
   command
       ->add_option("--nodes", flags->nodes,
-                   "On several hosts: all nodes, host:port,host:port,…; start each with the same "
-                   "flags and its own --node. Node 0 also listens on the port after its own, for "
-                   "starts and results")
+                   "On several hosts: all nodes, host:port,host:port,... Start each with\n"
+                   "the same flags and its own --node. Node 0 also listens on the port\n"
+                   "after its own, for starts and results")
       ->delimiter(',')
-      ->type_name("HOST:PORT,…");
+      ->type_name("ADDRESSES");
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON, with all counters");
   command->footer(kExitCodeHelp);

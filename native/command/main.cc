@@ -20,7 +20,6 @@ int run(int argc, char** argv) {
   CLI::App app{"Faro: the shuffle of a distributed query engine"};
   app.name("faro");
   app.set_version_flag("--version", version_text(), "Print version, commit and compiler");
-  app.set_help_all_flag("--help-all", "Print the help of every sub-command");
   app.get_formatter()->column_width(28);
   app.require_subcommand(1);
   app.footer(kExitCodeHelp);

@@ -352,20 +352,22 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "plan", "What a cluster of m nodes and n workers takes, against this machine's limits");
   auto flags = std::make_shared<Flags>();
+  command->add_option("--nodes", flags->nodes, "Of the cluster (default: those of cluster.nodes)")
+      ->check(CLI::Range(1u, kNodeLimit).description(""))
+      ->type_name("N");
   command
-      ->add_option("--nodes", flags->nodes,
-                   "Nodes of the cluster (default: those of cluster.nodes)")
-      ->check(CLI::Range(1u, kNodeLimit));
-  command->add_option("--workers", flags->workers,
-                      "Workers per node: one number, or one per node separated by commas (default: "
-                      "cluster.workers)");
+      ->add_option("--workers", flags->workers,
+                   "Per node: one number, or one per node separated by commas\n"
+                   "(default: cluster.workers)")
+      ->type_name("N");
   command
       ->add_option("--nodes-per-host", flags->per_host,
-                   "Nodes on one machine; between them auto chooses shm (default 1)")
-      ->check(CLI::Range(1u, kNodeLimit));
+                   "Nodes on one machine (default: 1); auto chooses shm between them")
+      ->check(CLI::Range(1u, kNodeLimit).description(""))
+      ->type_name("N");
   command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
-  command->add_option("--transport", flags->transport, "auto, shm or tcp");
+  command->add_option("--transport", flags->transport, "auto, shm or tcp")->type_name("NAME");
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer(kExitCodeHelp);

@@ -9,7 +9,7 @@
 namespace faro::command {
 
 void SettingFlags::add_to(CLI::App& app) {
-  app.add_option("--file", file_, "Configuration file in TOML (default: the one FARO_CONFIG names)")
+  app.add_option("--file", file_, "TOML file of settings (default: the one that FARO_CONFIG names)")
       ->type_name("PATH");
   app.add_option("--set", sets_, "A setting, as often as needed (`faro config` lists all)")
       ->type_name("NAME=VALUE")

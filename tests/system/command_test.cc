@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -217,8 +218,10 @@ uint16_t two_free_ports() {
 class BenchOnHosts : public testing::Test {
  protected:
   BenchOnHosts() {
-    nodes_ = "127.0.0.1:" + std::to_string(two_free_ports()) +
-             ",127.0.0.1:" + std::to_string(two_free_ports());
+    const int first = two_free_ports();
+    int second = two_free_ports();
+    while (std::abs(second - first) < 2) second = two_free_ports();
+    nodes_ = "127.0.0.1:" + std::to_string(first) + ",127.0.0.1:" + std::to_string(second);
   }
   Arguments node(const std::string& number, const std::string& rows) const {
     return {"bench",         "two-stage", "--nodes",   nodes_, "--node",      number,

@@ -77,7 +77,9 @@ TEST(NodeReport, with_any_word_changed_to_something_huge_is_refused_or_harmless)
     std::vector<uint64_t> changed = words;
     changed[at] = UINT64_MAX / 3;
     const Result<NodeReport> read = decode(changed);
-    if (read.ok()) EXPECT_LE(read.value().metrics.lanes.size(), words.size());
+    if (read.ok()) {
+      EXPECT_LE(read.value().metrics.lanes.size(), words.size());
+    }
   }
 }
 
