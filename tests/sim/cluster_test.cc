@@ -300,5 +300,53 @@ TEST(SimCluster, whole_sessions_open_carry_a_gather_and_close) {
   });
 }
 
+// Far below the threshold, and nobody flushes: a worker that waits has to post what others wait
+// for.
+TEST(SimCluster, two_workers_answer_each_other_row_by_row) {
+  for_each_seed(50, [](uint64_t seed) {
+    ClusterShape shape;
+    shape.workers_per_node = seed % 2 == 0 ? std::vector<uint32_t>{1, 1} : std::vector<uint32_t>{2};
+    shape.knobs.stall_limit = 2'000'000'000;
+    shape.configure = [](Config& config, uint32_t) {
+      EXPECT_TRUE(config.set("wait.sleep_ms", 10'000).ok());
+    };
+    SimCluster cluster(seed, shape);
+    ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+    const QueryId query = cluster.session(0).begin_query();
+    constexpr uint64_t kRounds = 50;
+    const auto program = [&](Worker& worker) {
+      const uint32_t peer = 1 - worker.number();
+      ShuffleSpec spec;
+      spec.query = query;
+      spec.row_bytes = sizeof(uint64_t);
+      Result<Shuffle> shuffle = worker.open_shuffle(spec);
+      ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+      for (uint64_t value = worker.number(); value < 2 * kRounds; value += 2) {
+        if (value > 0) {
+          Batch batch;
+          ASSERT_EQ(shuffle->take(batch), Outcome::done);
+          ASSERT_EQ(batch.rows<uint64_t>().size(), 1u);
+          ASSERT_EQ(batch.rows<uint64_t>()[0], value - 1);
+        }
+        ASSERT_EQ(shuffle->send(peer, std::as_bytes(std::span(&value, 1))), Outcome::done);
+      }
+      ASSERT_EQ(shuffle->finish(), Outcome::done);
+      Batch batch;
+      while (shuffle->take(batch) == Outcome::done) batch.release();
+      shuffle->close();
+      ASSERT_EQ(worker.end_query(query), Outcome::done);
+    };
+    const bool one_node = shape.workers_per_node.size() == 1;
+    for (uint32_t w = 0; w < 2; ++w) {
+      const uint32_t node = one_node ? 0 : w;
+      const uint32_t local = one_node ? w : 0;
+      cluster.spawn(node, local,
+                    [&, node, local] { program(cluster.session(node).worker(local)); });
+    }
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    ASSERT_TRUE(cluster.close().ok()) << cluster.world().report();
+  });
+}
+
 }  // namespace
 }  // namespace faro::test
