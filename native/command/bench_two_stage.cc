@@ -253,6 +253,7 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
       ->check(quiet(CLI::Range(1u, 4096u)))
       ->type_name("N");
   command->add_option("--rows", job.rows_per_process, "Rows that each process generates")
+      ->check(quiet(CLI::Range(uint64_t{0}, uint64_t{1} << 48)))
       ->type_name("N");
   command->add_option("--row-bytes", job.row_bytes, "8, 16 or 100")
       ->check(quiet(CLI::IsMember({8, 16, 100})))

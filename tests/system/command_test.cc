@@ -100,6 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"bench", "--no-such-flag"}, "--no-such-flag"},
         BadCase{{"bench", "two-stage", "--processes", "0"}, "--processes"},
         BadCase{{"bench", "two-stage", "--processes", "many"}, "--processes"},
+        BadCase{{"bench", "two-stage", "--rows", "-5"}, "--rows"},
         BadCase{{"bench", "two-stage", "--row-bytes", "12"}, "--row-bytes"},
         BadCase{{"bench", "two-stage", "--hash", "md5"}, "--hash"},
         BadCase{{"bench", "two-stage", "--transport", "pigeon"}, "--transport"},
