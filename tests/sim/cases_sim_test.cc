@@ -1,132 +1,124 @@
-// The cases over whole simulated clusters: every run is a seed, which draws the cluster, the timing
-// and the interleaving of workers and network threads.
+// The cases over whole simulated clusters: every run is a seed, which draws the case, the cluster, its
+// settings, the timing, and the interleaving of workers and network threads.
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <algorithm>
+#include <cstdio>
 #include <string>
-#include <vector>
 
-#include "sim/cluster.h"
+#include "sim/case_run.h"
 #include "sim/seeds.h"
-#include "support/cases.h"
 
 namespace faro::test {
 namespace {
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED)
-constexpr uint64_t kSeeds = 10;
+#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || defined(FARO_SANITIZE_THREAD)
+constexpr uint64_t kSeeds = 5;
+constexpr uint64_t kClusters = 100;
 #else
-constexpr uint64_t kSeeds = 100;
+constexpr uint64_t kSeeds = 50;
+constexpr uint64_t kClusters = 1000;
 #endif
 
-class SimHost final : public Host {
- public:
-  explicit SimHost(SimCluster& cluster) : cluster_(cluster), world_(cluster.world()) {}
-  void between() override { world_.maybe_yield(); }
-  void progress() override { world_.note_progress(); }
-  void wake_all() override {
-    for (uint32_t node = 0; node < cluster_.node_count(); ++node) {
-      Session& session = cluster_.session(node);
-      for (uint32_t w = 0; w < session.local_worker_count(); ++w) session.worker(w).wake();
-    }
-  }
-  void work(uint64_t nanoseconds) override {
-    world_.wait_until([] { return false; }, world_.now() + nanoseconds, "its own work");
-  }
+// A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded sleep, nor
+// by a heartbeat (every 2.5 s).
+SettingList strict() {
+  return {{"wait.sleep_ms", "10000"}};
+}
+constexpr base::Nanoseconds kStallLimit = 2'000'000'000;
 
- private:
-  SimCluster& cluster_;
-  sim::World& world_;
-};
-
-ClusterShape shape_of(const Case& what, uint64_t seed) {
+uint64_t run_small(const Case& what, uint64_t seed, Coverage& coverage) {
   sim::Random random(seed);
   ClusterShape shape;
-  shape.knobs.stall_limit = 2'000'000'000;
+  shape.knobs.stall_limit = kStallLimit;
   shape.workers_per_node.resize(random.between(1, 4));
   for (uint32_t& workers : shape.workers_per_node)
     workers = static_cast<uint32_t>(random.between(1, 3));
-  shape.configure = [&what](Config& config, uint32_t) {
-    const auto set = [&config](const std::string& name, const std::string& value) {
-      const Status status = config.set(name, std::string_view(value));
-      EXPECT_TRUE(status.ok()) << status.to_string();
-    };
-    set("ring.bytes", "4 KiB");
-    set("transfer.threshold_bytes", "1 KiB");
-    // A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded
-    // sleep, nor by a heartbeat (every 2.5 s).
-    set("wait.sleep_ms", "10000");
-    set("overflow.memory_bytes", what.check ? "1 MiB" : "64 KiB");
-    for (const auto& [name, value] : what.settings) set(name, value);
-  };
-  return shape;
-}
-
-uint64_t rows_checked = 0;  // by all runs of this process
-
-void run_checked(const Case& what, uint64_t seed, uint64_t& hash) {
-  SimCluster cluster(seed, shape_of(what, seed));
-  const Status opened = cluster.open_sessions();
-  ASSERT_TRUE(opened.ok()) << opened.to_string() << '\n' << cluster.world().report();
-  SimHost host(cluster);
-  auto board = std::make_unique<Board>();
-  uint32_t worker_count = 0;
-  for (uint32_t node = 0; node < cluster.node_count(); ++node) {
-    Session& session = cluster.session(node);
-    worker_count = session.worker_count();
-    for (uint32_t w = 0; w < session.local_worker_count(); ++w) {
-      cluster.spawn(node, w, [&, w] {
-        Program program(session, session.worker(w), *board, host, seed,
-                        CaseScale{.worker_bytes = 16 << 10});
-        (void)run_case(what, program);
-      });
-    }
-  }
-  const Status ran = cluster.run();
-  ASSERT_TRUE(ran.ok()) << board->first_failure() << '\n'
-                        << board->state(worker_count) << cluster.world().report();
-  ASSERT_EQ(board->first_failure(), "") << board->state(worker_count);
-  for (uint32_t node = 0; node < cluster.node_count(); ++node) {
-    const SessionMetrics metrics = cluster.session(node).metrics();
-    EXPECT_EQ(metrics.overflow_memory_bytes, 0u) << "node " << node;
-    EXPECT_EQ(metrics.overflow_file_bytes, 0u) << "node " << node;
-    if (what.check) {
-      const Status status = what.check(metrics);
-      EXPECT_TRUE(status.ok()) << status.to_string();
-    }
-  }
-  const Status closed = cluster.close();
-  EXPECT_TRUE(closed.ok()) << closed.to_string() << '\n' << cluster.world().report();
-  hash = cluster.world().trace_hash();
-  rows_checked += board->rows_checked.load();
-}
-
-/// Returns the hash of all that happened.
-uint64_t run_seed(const Case& what, uint64_t seed) {
-  uint64_t hash = 0;
-  run_checked(what, seed, hash);
-  return hash;
+  SettingList settings = small_rings(strict());
+  settings.push_back({"overflow.memory_bytes", what.check ? "1 MiB" : "64 KiB"});
+  return run_in_simulation(what, seed, shape, settings, CaseScale{.worker_bytes = 16 << 10}, coverage);
 }
 
 class CasesSim : public testing::TestWithParam<size_t> {};
 
 TEST_P(CasesSim, every_row_arrives_once_whole_and_in_order) {
   const Case& what = all_cases()[GetParam()];
-  rows_checked = 0;
-  for_each_seed(kSeeds, [&](uint64_t seed) { run_seed(what, seed); });
-  RecordProperty("rows_checked", std::to_string(rows_checked));
+  Coverage coverage;
+  for_each_seed(kSeeds, [&](uint64_t seed) { run_small(what, seed, coverage); });
+  std::printf("%s\n", coverage.to_string().c_str());
   if (what.name != "empty_shuffles") {
-    EXPECT_GT(rows_checked, 0u);
+    EXPECT_GT(coverage.rows, 0u);
   }
 }
 
 TEST_P(CasesSim, the_same_seed_gives_exactly_the_same_run) {
   const Case& what = all_cases()[GetParam()];
-  for_each_seed(3, [&](uint64_t seed) { EXPECT_EQ(run_seed(what, seed), run_seed(what, seed)); });
+  Coverage coverage;
+  for_each_seed(3, [&](uint64_t seed) {
+    EXPECT_EQ(run_small(what, seed, coverage), run_small(what, seed, coverage));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CasesSim, testing::Range<size_t>(0, all_cases().size()),
                          [](const auto& param) { return all_cases()[param.param].name; });
+
+// --- any cluster
+
+const Case& draw_case(sim::Random& random) {
+  // Half of the runs are random plans.
+  if (random.one_in(2)) return find_case(random.one_in(4) ? "random_plan_cancelled" : "random_plan");
+  return all_cases()[random.below(all_cases().size())];
+}
+
+void run_any(uint64_t seed, Coverage& coverage) {
+  sim::Random random(seed ^ 0x5eed);
+  const Case& what = draw_case(random);
+  ClusterShape shape;
+  shape.knobs.stall_limit = kStallLimit;
+  // Small clusters more often: their runs are quick.
+  shape.workers_per_node.resize(random.one_in(3) ? random.between(5, 8) : random.between(1, 4));
+  for (uint32_t& workers : shape.workers_per_node)
+    workers = static_cast<uint32_t>(random.one_in(3) ? random.between(1, 4) : 1);
+  const uint64_t ring = uint64_t{4096} << random.below(3);
+  const uint64_t threshold = random.one_in(4) ? 0 : random.below(ring / 2 + 1);
+  SettingList settings = strict();
+  const auto set = [&settings](const char* name, uint64_t value) {
+    settings.push_back({name, std::to_string(value)});
+  };
+  set("ring.bytes", ring);
+  set("transfer.threshold_bytes", threshold);
+  set("ring.per_lane", random.between(1, 3));
+  set("wait.yields", random.below(3) * 10);
+  set("drain.patience_us", random.one_in(4) ? 0 : random.between(1, 2000));
+  constexpr uint64_t kBudgets[] = {0, 4096, 64 << 10, 1 << 20};
+  set("overflow.memory_bytes", what.check ? 1 << 20 : kBudgets[random.below(4)]);
+  CaseScale scale;
+  scale.ring_bytes = ring;
+  scale.worker_bytes = std::min<uint64_t>(random.between(1, 48) << 10, 6 * ring);
+  SCOPED_TRACE("case " + what.name + ", " + std::to_string(shape.workers_per_node.size()) + " nodes, " +
+               [&] {
+                 std::string text;
+                 for (const auto& [name, value] : settings) text += name + "=" + value + " ";
+                 return text;
+               }());
+  run_in_simulation(what, seed, shape, settings, scale, coverage);
+}
+
+TEST(CasesSimClusters, a_thousand_seeds_over_any_case_cluster_and_settings) {
+  Coverage coverage;
+  for_each_seed(kClusters, [&](uint64_t seed) { run_any(seed, coverage); });
+  std::printf("%s\n", coverage.to_string().c_str());
+  RecordProperty("coverage", coverage.to_string());
+  if (coverage.runs >= 1000) {  // what the runs are for must not get lost unseen
+    EXPECT_GT(coverage.with_memory, 100u);
+    EXPECT_GT(coverage.with_file, 100u);
+    EXPECT_GT(coverage.with_out_overflow, 50u);
+    EXPECT_GT(coverage.with_large_rows, 50u);
+    EXPECT_GT(coverage.with_stops, 50u);
+    EXPECT_GT(coverage.with_cancels, 50u);
+    EXPECT_GT(coverage.with_detached, 20u);
+  }
+}
 
 }  // namespace
 }  // namespace faro::test
