@@ -29,7 +29,7 @@ Status TcpReceiver::open(Reactor& reactor) {
   }
   FARO_RETURN_IF_ERROR(reactor.add(gate_epoll_, EPOLLIN, [this](uint32_t) {
     // A worker is reading: it takes everything, or the level wakes this thread again.
-    if (!poll()) sched_yield();
+    if (!read()) sched_yield();
   }));
   reactor_ = &reactor;
   return Status::Ok();
@@ -59,6 +59,10 @@ bool TcpReceiver::poll() noexcept {
     std::lock_guard lock(gate_mutex_);
     if (sleeping_.load(std::memory_order_relaxed) == 0) arm_locked(false);
   }
+  return read();
+}
+
+bool TcpReceiver::read() noexcept {
   if (!try_take()) return false;
   std::array<epoll_event, 32> events;
   const int count = epoll_wait(data_epoll_, events.data(), static_cast<int>(events.size()), 0);

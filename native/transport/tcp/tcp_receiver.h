@@ -34,7 +34,8 @@ class TcpReceiver {
   /// From now on nobody reads the link's socket. Threads: any. Blocks: never.
   void remove(int fd) noexcept;
 
-  /// Reads what has arrived on any connection, unless another thread does; returns whether anything had. Threads: any.
+  /// For a worker that finds nothing to do: reads what has arrived on any connection, unless another thread does; returns
+  /// whether anything had. From now on workers read, until one sleeps. Threads: any.
   bool poll() noexcept;
   /// A worker is about to sleep, has woken. Threads: any.
   void worker_sleeps() noexcept;
@@ -47,6 +48,7 @@ class TcpReceiver {
 
  private:
   Status open(Reactor& reactor);
+  bool read() noexcept;
   void arm_locked(bool armed) noexcept;
 
   Reactor* reactor_ = nullptr;
