@@ -20,6 +20,10 @@ using transport::count;
 // any wake-up across processors (70-140 us).
 constexpr base::Nanoseconds kFlushPatience = 30'000;
 
+// Patience doubles within one wait up to so many times drain.patience_us: without an end to it the
+// time that a plan needs whose rows must be set aside would double with each ring's worth of them.
+constexpr base::Nanoseconds kPatienceGrowth = 64;
+
 // A worker with nothing to do looks at the sockets again after so long (a system call each time).
 constexpr base::Nanoseconds kNetworkPollInterval = 4'000;
 
@@ -156,8 +160,11 @@ bool WorkerCore::before_would_wait() {
   }
   if (time - stalled_since_ >= kFlushPatience) flush_all();
   if (time >= aside_after_) {
-    changed |= move_aside_where_needed();
-    patience_ *= 2;
+    if (move_aside_where_needed()) {
+      changed = true;
+      patience_ = std::min(2 * patience_,
+                           kPatienceGrowth * node_.settings().drain_patience_us * 1000);
+    }
     aside_after_ = time + patience_;
   }
   return changed;
