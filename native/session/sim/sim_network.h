@@ -18,12 +18,14 @@
 
 namespace faro::sim {
 
-/// What a node's membership is opened with in a simulation. While Membership::open (or close) runs
-/// in a fiber, run_once suspends that fiber; otherwise the node's network thread is an agent of
-/// the world that calls do_work, and run_once never waits.
+/// What a node's membership is opened with in a simulation. Where the node's network thread is an
+/// agent of the world (do_work), run_once never waits. While Membership::open or close runs in a
+/// fiber, run_once suspends that fiber; outside fibers it drives the world until there is something
+/// to do. Agent and fiber must not be inside one membership at the same time: it has one network
+/// thread.
 ///
-/// Threads: its world's. Blocks: run_once in a fiber. Owns: its end of every connection, in the
-/// sense that they end with it.
+/// Threads: its world's. Blocks: run_once, in simulated time. Owns: its end of every connection, in
+/// the sense that they end with it.
 class SimNetwork final : public session::Network, private transport::Reactor {
  public:
   /// Listens on cluster.listen, or else on this node's entry of cluster.nodes. Nodes with equal
