@@ -10,7 +10,7 @@ namespace faro {
 
 namespace detail {
 
-Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, uint32_t bytes,
+Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept {
   return core.send(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
 }
@@ -41,30 +41,6 @@ void Batch::release_frame() noexcept { core_->release(*this); }
 
 Status Batch::detach() { return frame_ == nullptr ? Status::Ok() : core_->detach(*this); }
 
-void Batch::RowIterator::load() noexcept {
-  // `left_` counts the current row too; the last ++ brings it to 0. Lengths are loaded once and
-  // checked: a peer on the same machine could change them meanwhile.
-  if (left_ > 0) --left_;
-  if (left_ == 0) return;
-  size_t length = row_bytes_;
-  if (row_bytes_ == 0) {
-    uint32_t stored;
-    if (static_cast<size_t>(end_ - at_) < sizeof stored) {
-      left_ = 0;
-      return;
-    }
-    std::memcpy(&stored, at_, sizeof stored);
-    at_ += sizeof stored;
-    length = stored;
-  }
-  if (static_cast<size_t>(end_ - at_) < length) {
-    left_ = 0;
-    return;
-  }
-  row_ = {at_, length};
-  at_ += length;
-}
-
 Batch::RowRange Batch::each_row() const noexcept {
   RowRange range;
   range.first.at_ = data_;
@@ -88,6 +64,18 @@ Status Shuffle::status() const {
   return core_ == nullptr ? Status(Code::closed, "the shuffle is not open") : core_->status();
 }
 detail::OutboxCursor* Shuffle::cursors() const noexcept { return core_->cursors().data(); }
+
+uint32_t* Shuffle::frame_rows() const noexcept { return core_->frame_rows().data(); }
+
+Result<VariableRowSender> Shuffle::variable_sender() {
+  if (Status status = check_sender(0); !status.ok()) return status;
+  VariableRowSender made;
+  made.core_ = core_;
+  made.cursors_ = cursors();
+  made.frame_rows_ = frame_rows();
+  made.receiver_count_ = receiver_count();
+  return made;
+}
 
 Status Shuffle::check_sender(size_t row_bytes) const {
   if (core_ == nullptr) return Status(Code::closed, "the shuffle is not open");

@@ -25,6 +25,9 @@ class VariableRowsWorker final : public RoundWorker {
     Result<Shuffle> shuffle = worker_.open_shuffle(spec);
     if (!shuffle) return shuffle.status();
     shuffle_ = std::move(shuffle).value();
+    Result<VariableRowSender> sender = shuffle_.variable_sender();
+    if (!sender) return sender.status();
+    sender_ = sender.value();
     sink_.reset();
     rest_.begin = worker_.number() * job_.rows_per_worker;
     rest_.end = rest_.begin + job_.rows_per_worker;
@@ -89,13 +92,14 @@ class VariableRowsWorker final : public RoundWorker {
   bool produce() {
     if (finished_) return false;
     const uint64_t stop = std::min<uint64_t>(rest_.end, rest_.begin + kBlockRows);
-    const uint32_t receiver_count = shuffle_.receiver_count();
+    const VariableRowSender sender = sender_;
+    const uint32_t receiver_count = sender.receiver_count();
     uint64_t n = rest_.begin;
     Outcome outcome = Outcome::done;
     for (; n < stop; ++n) {
       std::byte row[Codec::kBytes];
       Codec::write(row, n);
-      outcome = shuffle_.try_send(destination_of<FinalizerHash>(n, receiver_count), row);
+      outcome = sender.try_send(destination_of<FinalizerHash>(n, receiver_count), row);
       if (outcome != Outcome::done) break;
     }
     bool moved = n != rest_.begin;
@@ -113,6 +117,7 @@ class VariableRowsWorker final : public RoundWorker {
   Worker& worker_;
   std::atomic<uint64_t>& progress_;
   Shuffle shuffle_;
+  VariableRowSender sender_;
   Batch batch_;
   Sink sink_;
   IntegerRange rest_;

@@ -45,7 +45,6 @@ struct QueuedFrame {
 struct Outbox {
   OutLane* lane = nullptr;
   std::byte* frame = nullptr;  // start of the open frame; null: none
-  uint32_t frame_rows = 0;     // rows with a length each: rows in the open frame
   bool in_overflow = false;    // the open frame lies in `stored`, not in the ring
   bool opened = false;         // OPEN is committed or queued
   bool finished = false;       // FINISH is committed or queued

@@ -33,6 +33,7 @@ void ShuffleCore::make_sender(uint16_t slot) {
   slot_ = slot;
   cursors_.resize(spec_.receivers.size());
   outboxes_.resize(spec_.receivers.size());
+  frame_rows_.resize(spec_.receivers.size());
   for (size_t r = 0; r < outboxes_.size(); ++r)
     outboxes_[r].lane = &worker_.lane_to(spec_.receivers[r], spec_.stage);
 }

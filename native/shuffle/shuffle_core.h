@@ -59,6 +59,7 @@ class ShuffleCore {
   const std::shared_ptr<shuffle::Query>& query() const noexcept { return query_; }
   Inbox* inbox() const noexcept { return inbox_; }
   std::vector<OutboxCursor>& cursors() noexcept { return cursors_; }
+  std::vector<uint32_t>& frame_rows() noexcept { return frame_rows_; }
   bool is_sender() const noexcept { return is_sender_; }
   bool is_receiver() const noexcept { return inbox_ != nullptr; }
   uint16_t slot() const noexcept { return slot_; }
@@ -111,6 +112,7 @@ class ShuffleCore {
   uint16_t slot_ = 0;
   std::vector<OutboxCursor> cursors_;
   std::vector<Outbox> outboxes_;
+  std::vector<uint32_t> frame_rows_;  // rows with a length each: rows in the open frame
   uint32_t stopped_count_ = 0;
   uint32_t finished_count_ = 0;
   bool finish_called_ = false;

@@ -33,7 +33,7 @@ void ShuffleCore::write_row(uint32_t receiver, std::span<const std::byte> row) n
     const auto length = static_cast<wire::RowLength>(row.size());
     std::memcpy(cursor.at, &length, sizeof length);
     cursor.at += sizeof length;
-    ++outboxes_[receiver].frame_rows;
+    ++frame_rows_[receiver];
   }
   if (!row.empty()) std::memcpy(cursor.at, row.data(), row.size());
   cursor.at += row.size();
@@ -49,7 +49,7 @@ void ShuffleCore::close_frame(uint32_t receiver) {
     abandon_frame(receiver);
     return;
   }
-  const uint32_t rows = spec_.row_bytes == 0 ? box.frame_rows : payload / spec_.row_bytes;
+  const uint32_t rows = spec_.row_bytes == 0 ? frame_rows_[receiver] : payload / spec_.row_bytes;
   FrameHeader header{};
   header.length = length;
   header.kind = FrameKind::data;
@@ -61,7 +61,7 @@ void ShuffleCore::close_frame(uint32_t receiver) {
   OutLane& lane = *box.lane;
   lane.owner = nullptr;
   box.frame = nullptr;
-  box.frame_rows = 0;
+  frame_rows_[receiver] = 0;
   cursor = {};
   if (box.in_overflow) {
     auto frame = std::make_unique<QueuedFrame>();
@@ -86,7 +86,7 @@ void ShuffleCore::abandon_frame(uint32_t receiver) noexcept {
   if (box.frame == nullptr) return;
   cursors_[receiver] = {};
   box.frame = nullptr;
-  box.frame_rows = 0;
+  frame_rows_[receiver] = 0;
   box.lane->owner = nullptr;
   if (box.in_overflow) {
     worker_.node().overflow().free(box.stored);
@@ -425,7 +425,7 @@ Status ShuffleCore::commit_claim(std::span<std::byte> data, size_t bytes) {
   if (spec_.row_bytes == 0) {
     const auto length = static_cast<wire::RowLength>(bytes);
     std::memcpy(cursor.at, &length, sizeof length);
-    ++box.frame_rows;
+    ++frame_rows_[receiver];
   }
   cursor.at += framed_bytes(bytes);
   const auto next = static_cast<uint32_t>(framed_bytes(spec_.row_bytes));
@@ -505,7 +505,7 @@ void ShuffleCore::receivers_stopped(const std::vector<uint32_t>& workers) {
     if (box.frame != nullptr) {
       const auto payload = static_cast<uint64_t>(cursors_[r].at - box.frame) - sizeof(FrameHeader);
       count(worker_.counters().rows_dropped,
-            spec_.row_bytes == 0 ? box.frame_rows : payload / spec_.row_bytes);
+            spec_.row_bytes == 0 ? frame_rows_[r] : payload / spec_.row_bytes);
       abandon_frame(r);
     }
     worker_.drop_queued(*box.lane, *this, true);

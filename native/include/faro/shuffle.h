@@ -24,6 +24,7 @@ class Batch;
 class Shuffle;
 template <typename Row>
 class RowSender;
+class VariableRowSender;
 
 /// What to open. Every worker that takes part opens the same spec (any order, any time).
 struct ShuffleSpec {
@@ -47,7 +48,7 @@ struct OutboxCursor {
 };
 
 // The parts of ShuffleCore that the inlined paths of this header need.
-Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, uint32_t bytes,
+Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept;
 
 }  // namespace detail
@@ -131,7 +132,30 @@ class Batch {
 
    private:
     friend class Batch;
-    void load() noexcept;
+    // left_ counts the row that is loaded: the last ++ brings it to 0. Lengths are loaded once and
+    // checked: a peer on the same machine could change them meanwhile.
+    void load() noexcept {
+      if (left_ > 0) --left_;
+      if (left_ == 0) return;
+      size_t length = row_bytes_;
+      const auto available = static_cast<size_t>(end_ - at_);
+      if (row_bytes_ == 0) {
+        uint32_t stored;
+        if (available < sizeof stored) {
+          left_ = 0;
+          return;
+        }
+        std::memcpy(&stored, at_, sizeof stored);
+        at_ += sizeof stored;
+        length = stored;
+      }
+      if (static_cast<size_t>(end_ - at_) < length) {
+        left_ = 0;
+        return;
+      }
+      row_ = {at_, length};
+      at_ += length;
+    }
     const std::byte* at_ = nullptr;
     const std::byte* end_ = nullptr;
     std::span<const std::byte> row_;
@@ -208,6 +232,10 @@ class Shuffle {
   template <typename Row>
   Result<RowSender<Row>> sender();
 
+  /// The inlined path for rows with a length each. Errors: invalid_argument if the shuffle has a
+  /// fixed width; wrong_state if this worker is no sender.
+  Result<VariableRowSender> variable_sender();
+
   /// Copies one row (fixed width: exactly row_bytes) towards a receiver.
   ///   done     copied; may lie in the open frame until threshold, flush or finish
   ///   stopped  every receiver has stopped. (A row for one that has, while others have not, is
@@ -267,6 +295,7 @@ class Shuffle {
   friend class detail::WorkerCore;
   explicit Shuffle(detail::ShuffleCore* core) : core_(core) {}
   detail::OutboxCursor* cursors() const noexcept;
+  uint32_t* frame_rows() const noexcept;
   Status check_sender(size_t row_bytes) const;
 
   detail::ShuffleCore* core_ = nullptr;
@@ -352,6 +381,46 @@ class RowSender {
 
   detail::ShuffleCore* core_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
+  uint32_t receiver_count_ = 0;
+};
+
+/// Sends rows with a length each, inlined; as RowSender otherwise.
+class VariableRowSender {
+ public:
+  /// As Shuffle::try_send.
+  Outcome try_send(uint32_t receiver, std::span<const std::byte> row) const noexcept {
+    return put(receiver, row, false);
+  }
+  /// As Shuffle::send without time limit.
+  Outcome send(uint32_t receiver, std::span<const std::byte> row) const noexcept {
+    return put(receiver, row, true);
+  }
+
+  uint32_t receiver_count() const noexcept { return receiver_count_; }
+
+ private:
+  friend class Shuffle;
+
+  Outcome put(uint32_t receiver, std::span<const std::byte> row, bool wait) const noexcept {
+    if (receiver < receiver_count_) [[likely]] {
+      detail::OutboxCursor& cursor = cursors_[receiver];
+      std::byte* at = cursor.at;
+      const auto room = static_cast<size_t>(cursor.end - at);
+      if (room >= sizeof(uint32_t) && room - sizeof(uint32_t) >= row.size()) [[likely]] {
+        const auto length = static_cast<uint32_t>(row.size());
+        std::memcpy(at, &length, sizeof length);
+        if (!row.empty()) std::memcpy(at + sizeof length, row.data(), row.size());
+        cursor.at = at + sizeof length + row.size();
+        ++frame_rows_[receiver];
+        return Outcome::done;
+      }
+    }
+    return detail::send_slow(*core_, receiver, row.data(), row.size(), wait);
+  }
+
+  detail::ShuffleCore* core_ = nullptr;
+  detail::OutboxCursor* cursors_ = nullptr;
+  uint32_t* frame_rows_ = nullptr;
   uint32_t receiver_count_ = 0;
 };
 
