@@ -155,8 +155,5 @@ void Shuffle::stop() {
 void Shuffle::cancel(std::string_view reason) {
   if (core_ != nullptr) core_->cancel(reason);
 }
-void Shuffle::close() noexcept {
-  if (core_ != nullptr) std::exchange(core_, nullptr)->close();
-}
 
 }  // namespace faro

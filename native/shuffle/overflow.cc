@@ -97,7 +97,7 @@ Status Overflow::spill(Stored& stored) {
 }
 
 Status Overflow::load(Stored& stored) {
-  if (stored.memory != nullptr) return Status::Ok();
+  if (stored.place != Stored::Place::file || stored.memory != nullptr) return Status::Ok();
   std::byte* memory = allocate_bytes(stored.bytes);
   if (memory == nullptr) return out_of_memory(stored.bytes);
   if (Status status = file_->read(stored.extent, {memory, stored.bytes}); !status.ok()) {

@@ -113,3 +113,12 @@ void ShuffleCore::close() noexcept {
 }
 
 }  // namespace faro::detail
+
+namespace faro {
+
+// Here, not in api/: a Result<Shuffle> that is dropped in this layer needs it.
+void Shuffle::close() noexcept {
+  if (core_ != nullptr) std::exchange(core_, nullptr)->close();
+}
+
+}  // namespace faro
