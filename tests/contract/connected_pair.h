@@ -19,7 +19,7 @@ namespace faro::test {
 
 class ConnectedPair final : public TransportPair {
  public:
-  /// How the two sides get their transports (which may be one and the same).
+  /// How the two sides get their transports: one each, as they belong to a node.
   struct Parts {
     std::shared_ptr<transport::Transport> transports[2];
     std::function<bool()> pump;  // progress other than by descriptors; may be empty
@@ -37,6 +37,9 @@ class ConnectedPair final : public TransportPair {
   }
   bool pump() override;
   void run_network_threads() override;
+  bool poll(int side) override { return sides_[side].transport->poll(); }
+  void worker_sleeps(int side) override { sides_[side].transport->worker_sleeps(); }
+  void worker_wakes(int side) override { sides_[side].transport->worker_wakes(); }
   void drop(int side) override;
   int failures(int side) override { return sides_[side].failures.load(); }
   Status failure(int side) override;

@@ -10,8 +10,8 @@ namespace {
     .name = "shm",
     .open =
         [](const PairShape& shape) {
-          const auto transport = std::make_shared<transport::shm::ShmTransport>();
-          return ConnectedPair::open(shape, {.transports = {transport, transport}, .pump = {}});
+          const auto make = [] { return std::make_shared<transport::shm::ShmTransport>(); };
+          return ConnectedPair::open(shape, {.transports = {make(), make()}, .pump = {}});
         },
     .no_threads_because = {},
     .no_loss_because = "a process that vanishes is noticed by the control connection, not by shared memory",

@@ -10,8 +10,8 @@ namespace {
     .name = "tcp",
     .open =
         [](const PairShape& shape) {
-          const auto transport = std::make_shared<transport::tcp::TcpTransport>();
-          return ConnectedPair::open(shape, {.transports = {transport, transport}, .pump = {}});
+          const auto make = [] { return std::make_shared<transport::tcp::TcpTransport>(); };
+          return ConnectedPair::open(shape, {.transports = {make(), make()}, .pump = {}});
         },
     .no_threads_because = {},
     .no_loss_because = {},

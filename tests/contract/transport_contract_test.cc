@@ -429,8 +429,9 @@ TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_
 // A worker of the case with threads: sends and receives on all its rings and sleeps when it can do neither.
 class BusyWorker {
  public:
-  BusyWorker(TransportPair& pair, const PairShape& shape, int side, uint32_t worker, uint64_t frames_per_ring)
-      : pair_(pair), side_(side), worker_(worker), frames_per_ring_(frames_per_ring) {
+  /// `reads`: it reads the network itself when it finds nothing, as the workers of a session do.
+  BusyWorker(TransportPair& pair, const PairShape& shape, int side, uint32_t worker, uint64_t frames_per_ring, bool reads)
+      : pair_(pair), side_(side), worker_(worker), frames_per_ring_(frames_per_ring), reads_(reads) {
     const ring::Layout& out = side == 0 ? shape.forth : shape.back;
     const ring::Layout& in = side == 0 ? shape.back : shape.forth;
     for (uint32_t r = 0; r < out.ring_count(); ++r) {
@@ -447,16 +448,17 @@ class BusyWorker {
   std::string run() {
     ring::Doorbell doorbell(&pair_.doorbell(side_, worker_));
     while (error_.empty() && !done()) {
-      if (work()) continue;
+      if (work() || (reads_ && pair_.poll(side_))) continue;
       for (Receiving& each : receiving_) each.end->flush_releases();
+      if (reads_) pair_.worker_sleeps(side_);
       doorbell.arm();
-      if (work()) {
-        doorbell.disarm();
-        continue;
-      }
-      if (done()) break;
       const base::Nanoseconds before = base::SystemClock::instance().now_ns();
-      doorbell.sleep(kLimit);
+      if (work() || done()) {
+        doorbell.disarm();
+      } else {
+        doorbell.sleep(kLimit);
+      }
+      if (reads_) pair_.worker_wakes(side_);
       if (base::SystemClock::instance().now_ns() - before >= kLimit) return "slept for ever: a wake-up was lost";
     }
     for (Receiving& each : receiving_) each.end->flush_releases();
@@ -509,28 +511,39 @@ class BusyWorker {
   const int side_;
   const uint32_t worker_;
   const uint64_t frames_per_ring_;
+  const bool reads_;
   std::vector<Sending> sending_;
   std::vector<Receiving> receiving_;
   std::string error_;
 };
 
-TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_a_thread_per_worker) {
-  if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
-  const PairShape shape = PairShape::symmetric(3, 2, 8192);
-  open(shape);
-  pair_->run_network_threads();
+// Three workers at each side, with threads, until all frames have arrived.
+void run_busy_workers(TransportPair& pair, const PairShape& shape, bool reads) {
+  pair.run_network_threads();
   const uint64_t per_ring = kManyFrames / 2 / shape.forth.ring_count();
   std::vector<std::string> errors(6);
   std::vector<std::thread> threads;
   for (int side = 0; side < 2; ++side) {
     for (uint32_t w = 0; w < 3; ++w) {
       threads.emplace_back([&, side, w] {
-        errors[static_cast<size_t>(side) * 3 + w] = BusyWorker(*pair_, shape, side, w, per_ring).run();
+        errors[static_cast<size_t>(side) * 3 + w] = BusyWorker(pair, shape, side, w, per_ring, reads).run();
       });
     }
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_a_thread_per_worker) {
+  if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
+  open(PairShape::symmetric(3, 2, 8192));
+  run_busy_workers(*pair_, shape_, false);
+}
+
+TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_workers_that_read_the_network) {
+  if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
+  open(PairShape::symmetric(3, 2, 8192));
+  run_busy_workers(*pair_, shape_, true);
 }
 
 TEST_P(TransportContract, a_large_ring_carries_more_than_a_socket_takes_at_once) {

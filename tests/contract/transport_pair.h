@@ -50,6 +50,11 @@ class TransportPair {
   /// Starts a network thread for each side; they end with the pair.
   virtual void run_network_threads() = 0;
 
+  /// Transport::poll, worker_sleeps and worker_wakes of that side, for workers that read the network themselves.
+  virtual bool poll(int) { return false; }
+  virtual void worker_sleeps(int) {}
+  virtual void worker_wakes(int) {}
+
   /// Side `side` vanishes without a word, as when its process dies: its link must not be used any more.
   virtual void drop(int side) = 0;
 

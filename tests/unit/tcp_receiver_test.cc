@@ -1,0 +1,161 @@
+// Who reads the data connections: workers that look, the network thread while one sleeps.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "base/unique_fd.h"
+#include "support/tcp_socket_pair.h"
+#include "support/test_reactor.h"
+#include "transport/tcp/tcp_transport.h"
+#include "wire/data_message.h"
+
+namespace faro::test {
+namespace {
+
+class TcpReceiverTest : public testing::Test, public transport::LinkEvents {
+ protected:
+  static constexpr uint32_t kFrame = 64;
+
+  void SetUp() override {
+    auto [raw, mine] = tcp_socket_pair();
+    ASSERT_TRUE(raw.valid() && mine.valid());
+    raw_ = std::move(raw);
+    worker_ = {&ready_set_, &doorbell_};
+    context_.outgoing = context_.incoming = {1, 1, 1, 4096};
+    context_.workers = {&worker_, 1};
+    context_.ready_group = {&ready_group_, 1};
+    context_.reactor = &reactor_;
+    context_.events = this;
+    const auto setup = transport_.begin(context_);
+    ASSERT_TRUE(setup->start().ok());
+    ASSERT_TRUE(setup->on_stream({mine.release()}).ok());
+    link_ = setup->take();
+    ASSERT_NE(link_, nullptr);
+    network_thread();  // what registering brings
+  }
+  void on_link_failed(const Status&) override { ++failures_; }
+
+  /// A frame of the peer, which has arrived when this returns.
+  void peer_sends() {
+    std::array<std::byte, sizeof(wire::DataMessage) + kFrame> bytes{};
+    const wire::DataMessage message = wire::written_message(0, kFrame, sent_);
+    std::memcpy(bytes.data(), &message, sizeof message);
+    wire::FrameHeader header{};
+    header.length = kFrame;
+    header.kind = wire::FrameKind::data;
+    header.row_count = 1;
+    std::memcpy(bytes.data() + sizeof message, &header, sizeof header);
+    ASSERT_EQ(send(raw_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    sent_ += kFrame;
+  }
+  /// What the network thread would do now; whether it would have been woken.
+  bool network_thread() {
+    bool any = false;
+    for (int round = 0; round < 20; ++round) any |= reactor_.run_once(1);
+    return any;
+  }
+  int frames() {
+    int count = 0;
+    transport::FrameView view;
+    while (link_->incoming(0).next(view) == ring::Next::frame) {
+      link_->incoming(0).release(view.token);
+      ++count;
+    }
+    return count;
+  }
+  /// A worker's look, until it finds something (loopback takes a moment).
+  bool look() {
+    for (int round = 0; round < 10'000; ++round) {
+      if (transport_.poll()) return true;
+    }
+    return false;
+  }
+
+  TestReactor reactor_;
+  transport::tcp::TcpTransport transport_;
+  ring::ReadySet ready_set_{1};
+  ring::DoorbellLine doorbell_{};
+  transport::WorkerEnd worker_;
+  uint32_t ready_group_ = 0;
+  transport::LinkContext context_;
+  base::UniqueFd raw_;
+  std::unique_ptr<transport::DataLink> link_;
+  wire::Position sent_ = 0;
+  int failures_ = 0;
+};
+
+TEST_F(TcpReceiverTest, the_network_thread_reads_until_a_worker_has_looked) {
+  for (int i = 0; i < 3; ++i) {
+    peer_sends();
+    EXPECT_TRUE(network_thread());
+    EXPECT_EQ(frames(), 1);
+  }
+}
+
+TEST_F(TcpReceiverTest, a_worker_that_looks_reads_without_the_network_thread) {
+  peer_sends();
+  EXPECT_TRUE(look());
+  EXPECT_EQ(frames(), 1);
+  EXPECT_FALSE(transport_.poll());
+}
+
+TEST_F(TcpReceiverTest, the_network_thread_is_left_alone_while_workers_look) {
+  EXPECT_FALSE(transport_.poll());
+  peer_sends();
+  EXPECT_FALSE(network_thread());
+  EXPECT_EQ(frames(), 0);
+  EXPECT_TRUE(look());
+  EXPECT_EQ(frames(), 1);
+}
+
+TEST_F(TcpReceiverTest, the_network_thread_reads_what_came_before_a_worker_sleeps_and_after) {
+  EXPECT_FALSE(transport_.poll());
+  peer_sends();
+  EXPECT_FALSE(network_thread());
+  transport_.worker_sleeps();
+  EXPECT_TRUE(network_thread());
+  EXPECT_EQ(frames(), 1);
+  peer_sends();
+  EXPECT_TRUE(network_thread());
+  EXPECT_EQ(frames(), 1);
+  transport_.worker_wakes();
+  EXPECT_FALSE(transport_.poll());
+  peer_sends();
+  EXPECT_FALSE(network_thread());
+  EXPECT_TRUE(look());
+}
+
+TEST_F(TcpReceiverTest, the_network_thread_reads_as_long_as_one_worker_sleeps) {
+  EXPECT_FALSE(transport_.poll());
+  transport_.worker_sleeps();
+  transport_.worker_sleeps();
+  transport_.worker_wakes();
+  EXPECT_FALSE(transport_.poll());  // of the one that woke
+  peer_sends();
+  EXPECT_TRUE(network_thread());
+  EXPECT_EQ(frames(), 1);
+  transport_.worker_wakes();
+}
+
+TEST_F(TcpReceiverTest, a_lost_peer_is_noticed_while_workers_look_elsewhere) {
+  EXPECT_FALSE(transport_.poll());
+  raw_.reset();
+  network_thread();
+  EXPECT_EQ(failures_, 1);
+}
+
+TEST_F(TcpReceiverTest, a_stopped_link_is_not_read_any_more) {
+  peer_sends();
+  link_->stop();
+  EXPECT_FALSE(transport_.poll());
+  network_thread();
+  EXPECT_EQ(frames(), 0);
+  link_.reset();
+  EXPECT_FALSE(transport_.poll());
+}
+
+}  // namespace
+}  // namespace faro::test
