@@ -1,0 +1,260 @@
+// Control messages and preambles: round trips, and that nothing but a whole, well-formed message is taken.
+#include "wire/control.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace faro::wire {
+namespace {
+
+Hello sample_hello() {
+  Hello hello;
+  hello.head.features = 0x8000000000000001u;
+  hello.head.node = 2;
+  hello.head.cluster_hash = 0x1122334455667788u;
+  hello.expected_node = 1;
+  hello.node_count = 3;
+  hello.incarnation = 0xdeadbeefcafef00du;
+  hello.settings_digest = 0x0102030405060708u;
+  hello.cluster_id = "orders";
+  hello.address = "10.0.0.2:7000";
+  hello.host_identity = "boot x net 1 uid 2";
+  hello.transports = {"shm", "tcp"};
+  hello.settings = "ring.bytes=32768\ntransport=auto\n";
+  return hello;
+}
+
+void expect_equal(const Hello& a, const Hello& b) {
+  EXPECT_EQ(a.head.version, b.head.version);
+  EXPECT_EQ(a.head.features, b.head.features);
+  EXPECT_EQ(a.head.node, b.head.node);
+  EXPECT_EQ(a.head.cluster_hash, b.head.cluster_hash);
+  EXPECT_EQ(a.expected_node, b.expected_node);
+  EXPECT_EQ(a.node_count, b.node_count);
+  EXPECT_EQ(a.incarnation, b.incarnation);
+  EXPECT_EQ(a.settings_digest, b.settings_digest);
+  EXPECT_EQ(a.cluster_id, b.cluster_id);
+  EXPECT_EQ(a.address, b.address);
+  EXPECT_EQ(a.host_identity, b.host_identity);
+  EXPECT_EQ(a.transports, b.transports);
+  EXPECT_EQ(a.settings, b.settings);
+}
+
+LinkChoice sample_choice() {
+  LinkChoice choice;
+  choice.transport = "tcp";
+  for (size_t i = 0; i < choice.token.size(); ++i) choice.token[i] = static_cast<std::byte>(i + 1);
+  return choice;
+}
+
+Auth sample_auth() {
+  Auth auth;
+  auth.last = false;
+  auth.payload = {std::byte{1}, std::byte{2}};
+  return auth;
+}
+
+TEST(ControlMessages, hello_survives_a_round_trip) {
+  const Hello hello = sample_hello();
+  const auto decoded = decode_hello(encode(hello));
+  ASSERT_TRUE(decoded.ok());
+  expect_equal(hello, decoded.value());
+  const auto head = decode_hello_head(encode(hello));
+  ASSERT_TRUE(head.ok());
+  EXPECT_EQ(head.value().node, 2u);
+}
+
+TEST(ControlMessages, the_others_survive_a_round_trip) {
+  for (const auto encode_ending : {encode_refuse, encode_fail}) {
+    const auto ending = decode_ending(encode_ending({Code::configuration_mismatch, true, "because"}));
+    ASSERT_TRUE(ending.ok());
+    EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
+    EXPECT_TRUE(ending.value().retry);
+    EXPECT_EQ(ending.value().reason, "because");
+  }
+  const auto auth = decode_auth(encode(sample_auth()));
+  ASSERT_TRUE(auth.ok());
+  EXPECT_EQ(auth.value().method, AuthMethod::none);
+  EXPECT_FALSE(auth.value().last);
+  EXPECT_EQ(auth.value().payload, sample_auth().payload);
+  const auto choice = decode_link_choice(encode(sample_choice()));
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice.value().transport, "tcp");
+  EXPECT_EQ(choice.value().token, sample_choice().token);
+  const std::vector<std::byte> payload(kControlPayloadLimit, std::byte{7});
+  for (const ControlKind kind : {ControlKind::setup, ControlKind::application}) {
+    const auto message = encode_payload(kind, payload);
+    const auto decoded = decode_payload(message);
+    ASSERT_TRUE(decoded.ok());
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(), decoded.value().begin(), decoded.value().end()));
+  }
+  for (const ControlKind kind : {ControlKind::ready, ControlKind::heartbeat, ControlKind::bye}) {
+    EXPECT_TRUE(check_plain(encode_plain(kind)).ok());
+    EXPECT_EQ(kind_of(encode_plain(kind)), kind);
+  }
+}
+
+TEST(ControlMessages, a_hello_of_another_version_is_read_as_far_as_all_versions_agree) {
+  Hello hello = sample_hello();
+  hello.head.version = 9;
+  ControlMessage message = encode(hello);
+  message.resize(32);
+  message.insert(message.end(), 5, std::byte{0xff});
+  const auto head = decode_hello_head(message);
+  ASSERT_TRUE(head.ok());
+  EXPECT_EQ(head.value().version, 9);
+  EXPECT_EQ(head.value().cluster_hash, hello.head.cluster_hash);
+}
+
+struct Kind {
+  const char* name;
+  ControlMessage message;
+  std::function<bool(std::span<const std::byte>)> accepts;
+};
+
+std::vector<Kind> all_kinds() {
+  return {
+      {"HELLO", encode(sample_hello()), [](auto m) { return decode_hello(m).ok(); }},
+      {"REFUSE", encode_refuse({Code::peer_lost, false, "why"}), [](auto m) { return decode_ending(m).ok(); }},
+      {"LINK", encode(sample_choice()), [](auto m) { return decode_link_choice(m).ok(); }},
+      {"READY", encode_plain(ControlKind::ready), [](auto m) { return check_plain(m).ok(); }},
+  };
+}
+
+TEST(ControlMessages, every_truncation_and_every_extension_is_refused) {
+  for (const Kind& kind : all_kinds()) {
+    ASSERT_TRUE(kind.accepts(kind.message)) << kind.name;
+    for (size_t length = 0; length < kind.message.size(); ++length) {
+      // A copy of exactly that size, so that a sanitizer sees a read behind it.
+      const ControlMessage cut(kind.message.begin(), kind.message.begin() + static_cast<std::ptrdiff_t>(length));
+      EXPECT_FALSE(kind.accepts(cut)) << kind.name << " of " << length << " bytes";
+    }
+    ControlMessage longer = kind.message;
+    longer.push_back(std::byte{0});
+    EXPECT_FALSE(kind.accepts(longer)) << kind.name;
+  }
+  const auto auth = encode(sample_auth());
+  for (size_t length = 0; length < 4; ++length) EXPECT_FALSE(decode_auth(std::span(auth).first(length)).ok());
+}
+
+// Flipped bits either make a message malformed, or change a value: never anything else.
+TEST(ControlMessages, every_bit_flip_is_refused_or_harmless) {
+  for (const Kind& kind : all_kinds()) {
+    size_t refused = 0;
+    for (size_t bit = 0; bit < kind.message.size() * 8; ++bit) {
+      ControlMessage flipped = kind.message;
+      flipped[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+      if (!kind.accepts(flipped)) {
+        ++refused;
+        continue;
+      }
+      if (kind_of(flipped) != ControlKind::hello) continue;
+      const Hello hello = decode_hello(flipped).value();
+      EXPECT_LE(hello.transports.size(), Hello::kTransportLimit);
+      EXPECT_LE(hello.settings.size(), Hello::kSettingsLimit);
+      EXPECT_EQ(encode(hello).size(), flipped.size());
+    }
+    EXPECT_GT(refused, 0u) << kind.name;
+  }
+}
+
+TEST(ControlMessages, text_of_a_peer_is_made_printable_and_unknown_codes_are_named_internal) {
+  ControlMessage message = encode_refuse({Code::peer_lost, false, "a\nb\x1b[31m"});
+  const auto ending = decode_ending(message);
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending.value().reason, "a b [31m");
+  const uint32_t unknown = 12345;
+  std::memcpy(message.data() + 4, &unknown, sizeof unknown);
+  EXPECT_EQ(decode_ending(message).value().code, Code::internal_error);
+  const uint32_t ok = 0;
+  std::memcpy(message.data() + 4, &ok, sizeof ok);
+  EXPECT_EQ(decode_ending(message).value().code, Code::internal_error);
+}
+
+TEST(ControlMessages, payloads_and_reasons_stay_within_their_limits) {
+  const std::vector<std::byte> large(kControlPayloadLimit + 1);
+  EXPECT_FALSE(decode_payload(encode_payload(ControlKind::setup, large)).ok());
+  Auth auth;
+  auth.payload = large;
+  EXPECT_FALSE(decode_auth(encode(auth)).ok());
+  const auto ending = decode_ending(encode_fail({Code::peer_lost, false, std::string(5000, 'x')}));
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending.value().reason.size(), Ending::kReasonLimit);
+  Hello hello = sample_hello();
+  hello.cluster_id = std::string(Hello::kNameLimit + 1, 'x');
+  EXPECT_FALSE(decode_hello(encode(hello)).ok());
+  hello = sample_hello();
+  hello.transports.assign(Hello::kTransportLimit + 1, "tcp");
+  EXPECT_FALSE(decode_hello(encode(hello)).ok());
+}
+
+// ------------------------------------------------------------------------------------------- the page's example
+
+// Hex of everything in lines "    > 46 41 …   text" of one block of the page.
+std::vector<std::byte> hex_of_page(const std::string& title) {
+  std::ifstream page(FARO_WIRE_PAGE);
+  EXPECT_TRUE(page.good()) << FARO_WIRE_PAGE;
+  std::vector<std::byte> bytes;
+  std::string line;
+  bool inside = false;
+  while (std::getline(page, line)) {
+    if (line.rfind("**", 0) == 0) inside = line.find("**" + title + "**") == 0;
+    if (!inside || line.size() < 2 || line.rfind("  ", 0) != 0) continue;
+    std::istringstream words(line.substr(0, line.find('|')));
+    std::string word;
+    while (words >> word) bytes.push_back(static_cast<std::byte>(std::stoi(word, nullptr, 16)));
+  }
+  return bytes;
+}
+
+std::vector<std::byte> framed(const ControlMessage& message) {
+  std::vector<std::byte> bytes(kControlLengthBytes + message.size());
+  const auto length = static_cast<uint32_t>(message.size());
+  std::memcpy(bytes.data(), &length, sizeof length);
+  std::memcpy(bytes.data() + kControlLengthBytes, message.data(), message.size());
+  return bytes;
+}
+
+Hello page_hello() {
+  Hello hello;
+  hello.head.node = 1;
+  hello.head.cluster_hash = 0x1122334455667788u;
+  hello.expected_node = 0;
+  hello.node_count = 2;
+  hello.incarnation = 0xa1a2a3a4a5a6a7a8u;
+  hello.settings_digest = 0xb1b2b3b4b5b6b7b8u;
+  hello.cluster_id = "faro";
+  hello.address = "h1:7000";
+  hello.host_identity = "k";
+  hello.transports = {"tcp"};
+  hello.settings = "a=1\n";
+  return hello;
+}
+
+TEST(WirePage, shows_the_bytes_that_are_sent) {
+  const Preamble control = control_preamble();
+  const auto control_bytes = std::as_bytes(std::span(&control, 1));
+  EXPECT_EQ(hex_of_page("preamble, control"), std::vector<std::byte>(control_bytes.begin(), control_bytes.end()));
+  std::array<std::byte, kTokenBytes> token;
+  for (size_t i = 0; i < token.size(); ++i) token[i] = static_cast<std::byte>(0xe0 + i);
+  const Preamble data = data_preamble(token);
+  const auto data_bytes = std::as_bytes(std::span(&data, 1));
+  EXPECT_EQ(hex_of_page("preamble, data"), std::vector<std::byte>(data_bytes.begin(), data_bytes.end()));
+  EXPECT_EQ(hex_of_page("HELLO"), framed(encode(page_hello())));
+  EXPECT_EQ(hex_of_page("AUTH"), framed(encode(Auth{})));
+  EXPECT_EQ(hex_of_page("LINK"), framed(encode(LinkChoice{"tcp", token})));
+  EXPECT_EQ(hex_of_page("READY"), framed(encode_plain(ControlKind::ready)));
+  EXPECT_EQ(hex_of_page("REFUSE"),
+            framed(encode_refuse({Code::configuration_mismatch, false, "ring.bytes differs"})));
+  EXPECT_EQ(hex_of_page("BYE"), framed(encode_plain(ControlKind::bye)));
+}
+
+}  // namespace
+}  // namespace faro::wire

@@ -1,0 +1,369 @@
+// Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits, commands.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "session/command_queue.h"
+#include "session/epoll_reactor.h"
+#include "session/handshake.h"
+#include "session/limits.h"
+#include "session/liveness.h"
+#include "session/log_limiter.h"
+
+namespace faro::session {
+namespace {
+
+void expect_contains(std::string_view text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
+}
+
+// ------------------------------------------------------------------------------------------------------- handshake
+
+/// Keeps what is sent; the test delivers by hand.
+struct Wire {
+  ControlConnection::Handler* handler = nullptr;
+  std::deque<wire::ControlMessage> sent;
+  bool closed = false;
+};
+
+class HandConnection final : public ControlConnection {
+ public:
+  explicit HandConnection(std::shared_ptr<Wire> wire) : wire_(std::move(wire)) {}
+  ~HandConnection() override {
+    wire_->closed = true;
+    wire_->handler = nullptr;
+  }
+  void set_handler(Handler* handler) override { wire_->handler = handler; }
+  void send(std::span<const std::byte> message) override { wire_->sent.emplace_back(message.begin(), message.end()); }
+  bool flushed() const override { return true; }
+  const std::string& peer_address() const override { return address_; }
+
+ private:
+  std::shared_ptr<Wire> wire_;
+  const std::string address_ = "10.9.9.9:4242";
+};
+
+struct Side final : Handshake::Owner {
+  Side(uint32_t node, std::optional<uint32_t> dialled) {
+    identity.name = "node " + std::to_string(node) + " (h" + std::to_string(node) + ":7000)";
+    identity.hello.head.node = node;
+    identity.hello.head.cluster_hash = 77;
+    identity.hello.node_count = 3;
+    identity.hello.incarnation = 1000 + node;
+    identity.hello.cluster_id = "faro";
+    identity.hello.address = "h" + std::to_string(node) + ":7000";
+    identity.hello.transports = {"tcp"};
+    identity.hello.settings = "ring.bytes=32768\ntransport=auto\n";
+    identity.hello.settings_digest = 5;
+    dialled_node = dialled;
+  }
+  void begin() {
+    handshake = std::make_unique<Handshake>(*this, identity, std::make_unique<HandConnection>(wire), dialled_node);
+    handshake->start();
+  }
+  std::optional<Refusal> judge(const wire::Hello&, const std::string&) override { return judgement; }
+  void on_admitted(Handshake&, std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) override {
+    admitted = peer.head.node;
+    kept = std::move(connection);
+  }
+  void on_refused(Handshake&, const Refusal& refusal) override { refused = refusal; }
+
+  LocalIdentity identity;
+  std::optional<uint32_t> dialled_node;
+  std::shared_ptr<Wire> wire = std::make_shared<Wire>();
+  std::unique_ptr<Handshake> handshake;
+  std::optional<Refusal> judgement;
+  std::optional<uint32_t> admitted;
+  std::optional<Refusal> refused;
+  std::unique_ptr<ControlConnection> kept;
+};
+
+/// Delivers until nothing is under way.
+void exchange(Side& a, Side& b) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+      while (!from->wire->sent.empty() && to->wire->handler != nullptr) {
+        const wire::ControlMessage message = std::move(from->wire->sent.front());
+        from->wire->sent.pop_front();
+        to->wire->handler->on_message(message);
+        moved = true;
+      }
+    }
+  }
+}
+
+struct Pair {
+  Side dialling{2, 1};
+  Side accepting{1, std::nullopt};
+  void run() {
+    accepting.begin();
+    dialling.begin();
+    exchange(dialling, accepting);
+  }
+};
+
+TEST(Handshakes, admit_both_sides_when_they_agree) {
+  Pair pair;
+  pair.run();
+  EXPECT_EQ(pair.dialling.admitted, 1u);
+  EXPECT_EQ(pair.accepting.admitted, 2u);
+  EXPECT_FALSE(pair.dialling.refused || pair.accepting.refused);
+}
+
+struct Difference {
+  const char* name;
+  std::function<void(Pair&)> make;
+  std::vector<std::string> named;  // on both sides
+};
+
+TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
+  const Difference differences[] = {
+      {"cluster", [](Pair& p) { p.dialling.identity.hello.cluster_id = "other"; }, {"cluster.id is faro", "other"}},
+      {"setting",
+       [](Pair& p) {
+         p.dialling.identity.hello.settings = "ring.bytes=4096\ntransport=auto\n";
+         p.dialling.identity.hello.settings_digest = 6;
+       },
+       {"ring.bytes is 32768 on node 1", "4096 on node 2"}},
+      {"digest alone", [](Pair& p) { p.dialling.identity.hello.settings_digest = 6; }, {"different settings"}},
+      {"nodes", [](Pair& p) { p.dialling.identity.hello.node_count = 4; }, {"has 3 entries on node 1", "4 on node 2"}},
+      {"number", [](Pair& p) { p.dialling.dialled_node = 0; }, {"is node 1, but", "node 0 is there"}},
+      {"itself", [](Pair& p) { p.dialling.identity.hello.incarnation = 1001; }, {"reaches itself"}},
+      {"same number",
+       [](Pair& p) { p.dialling.identity.hello.head.node = 1; },
+       {"both say that they are node 1"}},
+      {"number out of range", [](Pair& p) { p.dialling.identity.hello.head.node = 3; }, {"node 3"}},
+      {"version",
+       [](Pair& p) { p.dialling.identity.hello.head.version = 2; },
+       {"speaks protocol version 1", "speaks version 2"}},
+      {"judged",
+       [](Pair& p) { p.accepting.judgement = Refusal{Status(Code::configuration_mismatch, "taken"), true, false}; },
+       {"taken"}},
+  };
+  for (const Difference& difference : differences) {
+    Pair pair;
+    difference.make(pair);
+    pair.run();
+    for (const Side* side : {&pair.dialling, &pair.accepting}) {
+      ASSERT_TRUE(side->refused) << difference.name;
+      EXPECT_EQ(side->refused->status.code(), Code::configuration_mismatch) << difference.name;
+      for (const std::string& part : difference.named) expect_contains(side->refused->status.message(), part);
+      EXPECT_FALSE(side->admitted) << difference.name;
+    }
+    EXPECT_EQ(pair.dialling.refused->retry, pair.accepting.refused->retry);
+  }
+}
+
+TEST(Handshakes, the_dialling_side_checks_who_answers) {
+  Pair pair;
+  pair.accepting.identity.hello.head.node = 0;  // the address in cluster.nodes is another node's
+  pair.run();
+  ASSERT_TRUE(pair.dialling.refused && pair.accepting.refused);
+  EXPECT_TRUE(pair.dialling.refused->ends_open);
+}
+
+TEST(Handshakes, anything_out_of_order_or_malformed_is_refused_and_does_not_end_open) {
+  const wire::ControlMessage hello = wire::encode(Side(2, 1).identity.hello);
+  wire::ControlMessage broken = hello;
+  broken.pop_back();
+  const std::vector<wire::ControlMessage> bad = {
+      wire::encode_plain(wire::ControlKind::ready), wire::encode(wire::Auth{}), {std::byte{0xff}}, broken,
+      wire::encode_payload(wire::ControlKind::application, hello)};
+  for (const wire::ControlMessage& message : bad) {
+    Side accepting(1, std::nullopt);
+    accepting.begin();
+    accepting.wire->handler->on_message(message);
+    ASSERT_TRUE(accepting.refused);
+    EXPECT_EQ(accepting.refused->status.code(), Code::protocol_error);
+    EXPECT_FALSE(accepting.refused->ends_open);
+    ASSERT_EQ(accepting.wire->sent.size(), 1u);
+    EXPECT_EQ(wire::kind_of(accepting.wire->sent[0]), wire::ControlKind::refuse);
+    EXPECT_TRUE(accepting.wire->closed);
+  }
+}
+
+TEST(Handshakes, someone_elses_cluster_or_version_does_not_end_ours) {
+  Pair pair;
+  pair.dialling.identity.hello.cluster_id = "other";
+  pair.dialling.identity.hello.head.cluster_hash = 78;
+  pair.dialling.identity.hello.head.version = 2;
+  pair.run();
+  ASSERT_TRUE(pair.accepting.refused);
+  EXPECT_FALSE(pair.accepting.refused->ends_open);
+}
+
+TEST(Handshakes, a_closed_connection_may_be_tried_again) {
+  Side dialling(2, 1);
+  dialling.begin();
+  dialling.wire->handler->on_closed(Status(Code::peer_lost, "gone"));
+  ASSERT_TRUE(dialling.refused);
+  EXPECT_TRUE(dialling.refused->retry);
+  EXPECT_FALSE(dialling.refused->ends_open);
+}
+
+// -------------------------------------------------------------------------------------------------------- liveness
+
+constexpr base::Nanoseconds kLimit = 1'000'000;
+constexpr base::Nanoseconds kInterval = kLimit / 4;
+
+TEST(LivenessRules, a_silent_peer_is_lost_after_the_limit) {
+  Liveness liveness(kLimit, 0);
+  Liveness::Peer peer{100};
+  for (base::Nanoseconds now = 0; now < 100 + kLimit; now += kInterval / 2) {
+    liveness.begin_pass(now);
+    EXPECT_FALSE(liveness.silent(peer, now)) << now;
+  }
+  liveness.begin_pass(100 + kLimit);
+  EXPECT_TRUE(liveness.silent(peer, 100 + kLimit));
+  EXPECT_EQ(liveness.expiry(peer), 100 + kLimit);
+}
+
+TEST(LivenessRules, after_a_late_pass_everybody_gets_a_fresh_round) {
+  Liveness liveness(kLimit, 0);
+  const Liveness::Peer peer{0};
+  const base::Nanoseconds woken = 100 * kLimit;
+  liveness.begin_pass(woken);
+  EXPECT_FALSE(liveness.silent(peer, woken));
+  for (base::Nanoseconds now = woken; now < woken + kLimit; now += kInterval) {
+    liveness.begin_pass(now);
+    EXPECT_FALSE(liveness.silent(peer, now));
+  }
+  liveness.begin_pass(woken + kLimit);
+  EXPECT_TRUE(liveness.silent(peer, woken + kLimit));
+}
+
+TEST(LivenessRules, beats_come_once_per_interval_and_along_with_those_of_others) {
+  Liveness liveness(kLimit, 0);
+  int beats = 0;
+  for (base::Nanoseconds now = 0; now <= 4 * kLimit; now += kInterval / 10) {
+    liveness.begin_pass(now);
+    beats += liveness.beat();
+  }
+  EXPECT_EQ(beats, 16);
+  // A peer that beats all the time makes this node beat twice per interval at most.
+  beats = 0;
+  for (base::Nanoseconds now = 4 * kLimit; now <= 8 * kLimit; now += kInterval / 10) {
+    liveness.beat_along(now);
+    liveness.begin_pass(now);
+    beats += liveness.beat();
+  }
+  EXPECT_LE(beats, 33);
+  EXPECT_GE(beats, 16);
+}
+
+// ---------------------------------------------------------------------------------------------------------- limits
+
+TEST(Limits, are_quoted_with_the_need) {
+  const Need need{1'000'000, 50};
+  EXPECT_TRUE(check_limits(need, 0, {}).ok());
+  EXPECT_TRUE(check_limits(need, 1'000'000, {1'000'000, 1'000'000, 50}).ok());
+  struct Case {
+    uint64_t setting;
+    MachineLimits machine;
+    const char* named;
+  };
+  const Case cases[] = {
+      {999'999, {}, "memory.limit_bytes is 999999 bytes"},
+      {0, {999'998, UINT64_MAX, UINT64_MAX}, "the available memory of this machine is 999998 bytes"},
+      {0, {UINT64_MAX, 999'997, UINT64_MAX}, "the memory control group of this process is 999997 bytes"},
+  };
+  for (const Case& each : cases) {
+    const Status status = check_limits(need, each.setting, each.machine);
+    EXPECT_EQ(status.code(), Code::resource_limit);
+    expect_contains(status.message(), "need 1000000 bytes");
+    expect_contains(status.message(), each.named);
+  }
+  const Status descriptors = check_limits(need, 0, {UINT64_MAX, UINT64_MAX, 49});
+  EXPECT_EQ(descriptors.code(), Code::resource_limit);
+  expect_contains(descriptors.message(), "50 file descriptors, but RLIMIT_NOFILE leaves 49");
+}
+
+TEST(Limits, of_this_machine_can_be_read) {
+  const MachineLimits limits = machine_limits();
+  EXPECT_GT(limits.available_bytes, uint64_t{1} << 20);
+  EXPECT_GT(limits.descriptors, 0u);
+}
+
+// -------------------------------------------------------------------------------------------------------- commands
+
+TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
+  constexpr int kThreads = 3;
+  constexpr int kEach = 20'000;  // the consumer begins late: most of them overflow
+  MpscCommandQueue queue;
+  std::vector<int> next(kThreads, 0);
+  bool in_order = true;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        queue.push([&, t, i] { in_order = in_order && next[static_cast<size_t>(t)]++ == i; });
+      }
+    });
+  }
+  int taken = 0;
+  std::vector<std::unique_ptr<MpscCommandQueue::Command>> commands;
+  while (taken < kThreads * kEach) {
+    if (queue.empty()) {
+      std::this_thread::yield();
+      continue;
+    }
+    commands.clear();
+    queue.take(commands);
+    for (auto& command : commands) (*command)();
+    taken += static_cast<int>(commands.size());
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(in_order);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(Commands, wake_a_sleeping_reactor) {
+  auto reactor = EpollReactor::create(base::SystemClock::instance());
+  ASSERT_TRUE(reactor.ok());
+  int ran = 0;
+  constexpr int kRounds = 500;
+  std::thread other([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      std::atomic<bool> done{false};
+      reactor.value()->defer([&] {
+        ++ran;
+        done.store(true, std::memory_order_release);
+      });
+      while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    reactor.value()->defer([&] { ran = -ran; });
+  });
+  while (ran >= 0) reactor.value()->run_once(base::kForever);  // a lost wake-up would hang here
+  other.join();
+  EXPECT_EQ(ran, -kRounds);
+}
+
+TEST(Commands, that_nobody_took_are_dropped) {
+  auto held = std::make_shared<int>(1);
+  {
+    MpscCommandQueue queue;
+    for (int i = 0; i < 10'000; ++i) queue.push([held] {});
+    EXPECT_GT(held.use_count(), 10'000);
+  }
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(Warnings, come_once_per_cause_and_time_span) {
+  LogLimiter limiter;
+  uint64_t suppressed = 0;
+  EXPECT_TRUE(limiter.allows("a", 1, suppressed));
+  EXPECT_FALSE(limiter.allows("a", 2, suppressed));
+  EXPECT_TRUE(limiter.allows("b", 3, suppressed));
+  EXPECT_EQ(suppressed, 0u);
+  EXPECT_TRUE(limiter.allows("a", 1 + LogLimiter::kSpan, suppressed));
+  EXPECT_EQ(suppressed, 1u);
+}
+
+}  // namespace
+}  // namespace faro::session
