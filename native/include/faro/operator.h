@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "faro/session.h"
 
@@ -50,13 +51,18 @@ class ShuffleOperator {
   ///   end_of_stream  there are no more, here or anywhere
   ///   failed         see status()
   Outcome next(Row& row) {
-    if (next_in_batch_ == batch_rows_.size()) {
-      Outcome outcome = step();
+    while (next_row_ == rows_.size()) {
+      Outcome outcome = step(true);
       if (outcome == Outcome::would_wait) {
-        // The condition is a step: whatever it could do ends the wait.
-        const Outcome waited =
-            worker_->wait_until([&] { return (outcome = step()) != Outcome::would_wait; });
+        // The condition is a step: whatever it could do ends the wait. Except the child: it may
+        // wait itself, and waits do not nest; nobody waits while it could be asked.
+        const Outcome waited = worker_->wait_until([&] {
+          outcome = step(false);
+          return outcome != Outcome::would_wait || (!child_ended_ && !pending_);
+        });
+        if (waited == Outcome::failed) return shuffle_.try_poll(batch_);  // says why
         if (waited != Outcome::done) return waited;
+        if (outcome == Outcome::would_wait) continue;
       }
       if (outcome != Outcome::done) return outcome;
       if (own_row_) {
@@ -64,7 +70,7 @@ class ShuffleOperator {
         return Outcome::done;
       }
     }
-    row = batch_rows_[next_in_batch_++];
+    row = rows_[next_row_++];
     return Outcome::done;
   }
 
@@ -82,20 +88,22 @@ class ShuffleOperator {
         key_(std::move(key)),
         hash_(hash) {}
 
-  // One round of the polling process. done: a batch or `own_row_` is there. would_wait: nothing
+  // One round of the polling process. done: `rows_` or `own_row_` is there. would_wait: nothing
   // could be done.
-  Outcome step() {
+  Outcome step(bool ask_child) {
     for (;;) {
-      batch_rows_ = {};
-      next_in_batch_ = 0;
       Outcome outcome = shuffle_.try_poll(batch_);
       if (outcome == Outcome::done) {
-        batch_rows_ = batch_.template rows<Row>();
+        // Copied, so that nothing is held in place while the parent, or an operator above, waits.
+        const std::span<const Row> arrived = batch_.template rows<Row>();
+        rows_.assign(arrived.begin(), arrived.end());
+        next_row_ = 0;
+        batch_.release();
         return outcome;
       }
       if (outcome != Outcome::would_wait && outcome != Outcome::end_of_stream) return outcome;
       if (finished_) return outcome;
-      if (!child_ended_) outcome = take_child_rows();
+      if (!child_ended_) outcome = take_child_rows(ask_child);
       if (child_ended_ && (outcome = shuffle_.try_finish()) == Outcome::done) {
         finished_ = true;
         continue;
@@ -106,10 +114,11 @@ class ShuffleOperator {
 
   // done: `own_row_` is set. would_wait: no room to send. stopped: sent what could be sent for one
   // round; look at what has arrived.
-  Outcome take_child_rows() {
+  Outcome take_child_rows(bool ask_child) {
     for (uint32_t taken = 0; taken < kRowsBetweenPolls; ++taken) {
       if (!pending_) {
-        Row row;
+        if (!ask_child) return Outcome::would_wait;
+        Row row{};
         if (!child_->next(row)) {
           child_ended_ = true;
           return Outcome::stopped;
@@ -139,8 +148,8 @@ class ShuffleOperator {
   Key key_;
   Hash hash_;
   Batch batch_;
-  std::span<const Row> batch_rows_;
-  size_t next_in_batch_ = 0;
+  std::vector<Row> rows_;  // arrived, being handed out
+  size_t next_row_ = 0;
   std::optional<Row> own_row_;  // of the child, for this worker
   std::optional<Row> pending_;  // of the child, not sent yet
   bool child_ended_ = false;

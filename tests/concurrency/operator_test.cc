@@ -1,0 +1,144 @@
+// ShuffleOperator over real sessions: a two-stage plan of operators, each the child of the next, a
+// parent that is slow, and one that wants nothing after a while.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "faro/operator.h"
+#include "support/session_cluster.h"
+
+namespace faro::test {
+namespace {
+
+struct Integers {  // a scan
+  uint64_t next_integer, end;
+  bool next(uint64_t& row) {
+    if (next_integer == end) return false;
+    row = next_integer++;
+    return true;
+  }
+};
+
+// What the paper's synthetic plan does between its two shuffles.
+template <typename Source>
+struct Times3Over2 {
+  Source& source;
+  bool next(uint64_t& row) {
+    if (source.next(row) != Outcome::done) return false;
+    row = row * 3 / 2;
+    return true;
+  }
+};
+
+constexpr auto kIdentity = [](const uint64_t& row) { return row; };
+using Scan = ShuffleOperator<uint64_t, Integers, decltype(kIdentity)>;
+using Second = ShuffleOperator<uint64_t, Times3Over2<Scan>, decltype(kIdentity)>;
+
+Result<Shuffle> open(Worker& worker, const QueryId& query, uint32_t stage) {
+  ShuffleSpec spec;
+  spec.query = query;
+  spec.stage = stage;
+  spec.row_bytes = sizeof(uint64_t);
+  return worker.open_shuffle(spec);
+}
+
+class OperatorTest : public testing::TestWithParam<const char*> {
+ protected:
+  OperatorTest()
+      : cluster_(2, small_rings({{"cluster.workers", "2"}, {"transport", GetParam()}})) {}
+  void SetUp() override { ASSERT_TRUE(cluster_.status().ok()) << cluster_.status().to_string(); }
+
+  SessionCluster cluster_;
+};
+
+TEST_P(OperatorTest, rows_of_a_plan_of_two_operators_come_out_once_at_their_worker) {
+  constexpr uint64_t kRows = 20000;
+  const QueryId query = cluster_[0].begin_query();
+  std::atomic<uint64_t> count{0}, sum{0}, elsewhere{0};
+  cluster_.run_workers([&](uint32_t w) {
+    Worker& worker = cluster_.worker(w);
+    Result<Shuffle> first = open(worker, query, 0), second = open(worker, query, 1);
+    ASSERT_TRUE(first.ok() && second.ok());
+    Integers integers{w * kRows, (w + 1) * kRows};
+    Result<Scan> scan = Scan::make(worker, std::move(*first), w, integers, kIdentity);
+    ASSERT_TRUE(scan.ok());
+    Times3Over2<Scan> transform{*scan};
+    Result<Second> top = Second::make(worker, std::move(*second), w, transform, kIdentity);
+    ASSERT_TRUE(top.ok());
+    uint64_t row;
+    Outcome outcome;
+    while ((outcome = top->next(row)) == Outcome::done) {
+      ++count;
+      sum += row;
+      elsewhere += partition(FinalizerHash{}(row), cluster_.worker_count()) != w;
+    }
+    EXPECT_EQ(outcome, Outcome::end_of_stream) << top->status().to_string();
+    EXPECT_EQ(top->next(row), Outcome::end_of_stream);
+    scan->shuffle().close();
+    top->shuffle().close();
+    EXPECT_EQ(worker.end_query(query), Outcome::done);
+  });
+  uint64_t expected = 0;
+  for (uint64_t n = 0; n < kRows * cluster_.worker_count(); ++n) expected += n * 3 / 2;
+  EXPECT_EQ(count, kRows * cluster_.worker_count());
+  EXPECT_EQ(sum, expected);
+  EXPECT_EQ(elsewhere, 0u);
+}
+
+TEST_P(OperatorTest, a_parent_that_stops_asking_ends_its_senders_and_not_the_query) {
+  const QueryId query = cluster_[0].begin_query();
+  std::atomic<uint64_t> ended{0};
+  cluster_.run_workers([&](uint32_t w) {
+    Worker& worker = cluster_.worker(w);
+    Result<Shuffle> shuffle = open(worker, query, 0);
+    ASSERT_TRUE(shuffle.ok());
+    Integers integers{0, 50000};
+    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), w, integers, kIdentity);
+    ASSERT_TRUE(scan.ok());
+    uint64_t row;
+    Outcome outcome;
+    for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
+      if (w == 3 && taken == 100) scan->shuffle().stop();  // a LIMIT
+    }
+    EXPECT_EQ(outcome, Outcome::end_of_stream) << scan->status().to_string();
+    scan->shuffle().close();
+    ended += worker.end_query(query) == Outcome::done;
+  });
+  EXPECT_EQ(ended, cluster_.worker_count());
+}
+
+TEST_P(OperatorTest, a_cancelled_query_fails_the_operator_with_the_reason) {
+  const QueryId query = cluster_[0].begin_query();
+  cluster_.run_workers([&](uint32_t w) {
+    Worker& worker = cluster_.worker(w);
+    Result<Shuffle> shuffle = open(worker, query, 0);
+    if (!shuffle.ok()) {  // cancelled before this worker came to it
+      EXPECT_EQ(shuffle.status().code(), Code::query_cancelled);
+      EXPECT_EQ(worker.end_query(query), Outcome::failed);
+      return;
+    }
+    Integers integers{0, UINT64_MAX};  // only the cancel ends it
+    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), w, integers, kIdentity);
+    ASSERT_TRUE(scan.ok());
+    uint64_t row;
+    Outcome outcome;
+    for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
+      if (w == 1 && taken == 1000) cluster_[0].cancel_query(query, "enough");
+    }
+    EXPECT_EQ(outcome, Outcome::failed);
+    EXPECT_EQ(scan->status().code(), Code::query_cancelled);
+    EXPECT_NE(scan->status().message().find("enough"), std::string::npos)
+        << scan->status().message();
+    scan->shuffle().close();
+    EXPECT_EQ(worker.end_query(query), Outcome::failed);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, OperatorTest, testing::Values("tcp", "shm"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace faro::test
