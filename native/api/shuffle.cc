@@ -23,16 +23,15 @@ Status RowClaim::commit(size_t bytes) {
   if (core_ == nullptr) return Status(Code::wrong_state, "the claim is empty");
   Status status = core_->commit_claim(data_, bytes);
   if (status.code() != Code::invalid_argument) {
-    core_ = nullptr;
     data_ = {};
+    std::exchange(core_, nullptr)->claim_gone();
   }
   return status;
 }
 
 void RowClaim::abort() noexcept {
-  if (core_ != nullptr) core_->abort_claim();
-  core_ = nullptr;
   data_ = {};
+  if (core_ != nullptr) std::exchange(core_, nullptr)->claim_gone();
 }
 
 // --- Batch

@@ -108,7 +108,7 @@ void ShuffleCore::close() noexcept {
   for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
   closed_ = true;
   std::shared_ptr<NodeCore> last;
-  if (held_ == 0) last = std::move(keep_alive_);
+  if (!referenced()) last = std::move(keep_alive_);
   worker_.closed(*this);  // may destroy this object, `last` then the node
 }
 

@@ -31,6 +31,8 @@ class ShuffleCore {
                 Timeout timeout);
   Status commit_claim(std::span<std::byte> data, size_t bytes);
   void abort_claim() noexcept;
+  /// The RowClaim is done with: aborts what was not committed. May destroy this object.
+  void claim_gone() noexcept;
   void flush();
   Outcome finish(bool wait, Timeout timeout);
 
@@ -51,7 +53,7 @@ class ShuffleCore {
   void queued(int change) noexcept { queued_ += change; }
   void dropped(uint32_t receiver, uint64_t rows) noexcept;
   /// The handle is closed and nothing refers to this any more.
-  bool disposable() const noexcept { return closed_ && queued_ == 0 && held_ == 0; }
+  bool disposable() const noexcept { return closed_ && queued_ == 0 && !referenced(); }
   bool has_queued() const noexcept { return queued_ != 0; }
   bool handle_closed() const noexcept { return closed_; }
 
@@ -102,8 +104,12 @@ class ShuffleCore {
   }
   uint32_t frame_payload_limit() const noexcept;
 
+  /// Batches or a claim refer to this.
+  bool referenced() const noexcept { return held_ > 0 || claim_exists_; }
+  void reference_gone() noexcept;
+
   WorkerCore& worker_;
-  std::shared_ptr<NodeCore> keep_alive_;  // while the handle or a batch exists
+  std::shared_ptr<NodeCore> keep_alive_;  // while the handle, a batch or a claim exists
   std::shared_ptr<shuffle::Query> query_;
   ShuffleSpec spec_;
   Status status_;
@@ -123,6 +129,7 @@ class ShuffleCore {
 
   Inbox* inbox_ = nullptr;
   uint32_t held_ = 0;  // batches
+  bool claim_exists_ = false;  // a RowClaim refers to this, open or not
   bool stopped_ = false;
 };
 

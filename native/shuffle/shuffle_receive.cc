@@ -61,10 +61,13 @@ void ShuffleCore::release(Batch& batch) noexcept {
   batch.row_count_ = 0;
   worker_.release(node, true);
   --held_;
-  if (closed_ && held_ == 0) {
-    const std::shared_ptr<NodeCore> last = std::move(keep_alive_);
-    worker_.sweep();  // may destroy this object, `last` then the node
-  }
+  reference_gone();
+}
+
+void ShuffleCore::reference_gone() noexcept {
+  if (!closed_ || referenced()) return;
+  const std::shared_ptr<NodeCore> last = std::move(keep_alive_);
+  worker_.sweep();  // may destroy this object, `last` then the node
 }
 
 Status ShuffleCore::detach(Batch& batch) {

@@ -382,6 +382,7 @@ Outcome ShuffleCore::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
     box.lane->claimed = true;
   }
   claim_.open = worker_.claim_open = true;
+  claim_exists_ = true;
   return Outcome::done;
 }
 
@@ -446,6 +447,12 @@ void ShuffleCore::abort_claim() noexcept {
   box.lane->claimed = false;
   cursors_[claim_.receiver].end = claim_.frame_end;
   if (query_->failed() || box.stopped) abandon_frame(claim_.receiver);
+}
+
+void ShuffleCore::claim_gone() noexcept {
+  abort_claim();
+  claim_exists_ = false;
+  reference_gone();
 }
 
 void ShuffleCore::flush() {

@@ -92,8 +92,9 @@ class WorkerCore {
   /// Tries until the attempt answers something else than would_wait, or the time limit passes.
   template <typename Attempt>
   Outcome wait(Attempt&& attempt, Timeout timeout) {
+    may_wait_ = true;
     Outcome outcome = run(attempt);
-    if (outcome != Outcome::would_wait) return outcome;
+    if (outcome != Outcome::would_wait) return may_wait_ = false, outcome;
     const base::Nanoseconds begin = begin_wait(timeout);
     while (outcome == Outcome::would_wait) {
       const WaitStep step = next_wait_step();
@@ -106,6 +107,7 @@ class WorkerCore {
       if (step == WaitStep::sleep) woken();
     }
     end_wait(begin);
+    may_wait_ = false;
     return outcome;
   }
 
@@ -149,7 +151,8 @@ class WorkerCore {
   void mark_dirty(OutLane& lane);
   /// Moves a lane's queue on as far as there is room. Returns whether it is empty.
   bool pump(OutLane& lane);
-  /// Makes room in a ring that this worker itself has to read.
+  /// Makes room in a ring that this worker itself has to read, by setting its frames aside. Only in
+  /// a call that waits: after a try_… the engine can poll.
   bool make_room_in_own_ring(OutLane& lane);
   void enqueue(OutLane& lane, std::unique_ptr<QueuedFrame> frame);
   /// Drops what `core` has in a lane's queue. `data_only`: OPEN and FINISH stay.
@@ -238,6 +241,7 @@ class WorkerCore {
   std::atomic<bool> waiting_{false};
 
   // Waiting.
+  bool may_wait_ = false;  // inside wait(): nobody but this call can make room in the own rings
   base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
   base::Nanoseconds aside_after_ = 0;    // when unpolled frames are moved aside next
   base::Nanoseconds patience_ = 0;

@@ -48,7 +48,7 @@ void WorkerCore::flush() {
 }
 
 bool WorkerCore::make_room_in_own_ring(OutLane& lane) {
-  if (!lane.to_self || held() > 0) return false;
+  if (!lane.to_self || held() > 0 || !may_wait_) return false;
   lane.ring->post();
   gather();
   bool moved = false;

@@ -1,0 +1,663 @@
+// The public API of a session's shuffles: wrong use, limits, ends. Real sessions; what needs more
+// than one thread has them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/session_cluster.h"
+#include "support/watchdog.h"
+
+namespace faro::test {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::chrono::seconds kLimit{40};
+
+std::vector<std::byte> filled(size_t size, int value) {
+  return std::vector<std::byte>(size, static_cast<std::byte>(value));
+}
+
+class ShuffleApi : public testing::Test {
+ protected:
+  void open(uint32_t nodes, SettingList settings = {}) {
+    // One link needs real memory: not shared, so that the thread sanitizer sees it.
+    settings.insert(settings.begin(), {"transport", "tcp"});
+    cluster_ = std::make_unique<SessionCluster>(nodes, small_rings(settings));
+    ASSERT_TRUE(cluster_->status().ok()) << cluster_->status().to_string();
+  }
+  Session& session(uint32_t node = 0) { return (*cluster_)[node]; }
+  Worker& worker(uint32_t number = 0) { return cluster_->worker(number); }
+
+  ShuffleSpec spec(const QueryId& query, uint32_t stage, uint32_t row_bytes,
+                   std::vector<uint32_t> senders = {}, std::vector<uint32_t> receivers = {}) {
+    return {query, stage, row_bytes, std::move(senders), std::move(receivers)};
+  }
+  Shuffle open_shuffle(Worker& at, const ShuffleSpec& what) {
+    Result<Shuffle> opened = at.open_shuffle(what);
+    EXPECT_TRUE(opened.ok()) << opened.status().to_string();
+    return opened.ok() ? std::move(*opened) : Shuffle();
+  }
+  /// Sends and takes one row in a query of its own: the session works.
+  void expect_working() {
+    const QueryId id = session().begin_query();
+    cluster_->run_workers([&](uint32_t w) {
+      Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 8));
+      for (uint32_t r = 0; r < shuffle.receiver_count(); ++r)
+        EXPECT_EQ(shuffle.send(r, filled(8, 1)), Outcome::done);
+      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      uint32_t rows = 0;
+      Batch batch;
+      while (shuffle.take(batch) == Outcome::done) rows += batch.row_count();
+      EXPECT_EQ(rows, cluster_->worker_count());
+      shuffle.close();
+      Status cause;
+      EXPECT_EQ(worker(w).end_query(id, &cause), Outcome::done) << cause.to_string();
+    });
+  }
+  bool names(const Status& status, std::initializer_list<const char*> words) {
+    for (const char* word : words) {
+      if (status.message().find(word) == std::string_view::npos) {
+        ADD_FAILURE() << '"' << word << "\" is missing in: " << status.to_string();
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Watchdog watchdog_{kLimit, [this] {
+                       std::string text;
+                       for (uint32_t n = 0; cluster_ != nullptr && n < cluster_->size(); ++n) {
+                         if (cluster_->session(n) == nullptr) continue;
+                         text += fmt::format("node {}: {} queries run\n", n,
+                                             cluster_->session(n)->metrics().queries_running);
+                       }
+                       return text;
+                     }};
+  std::unique_ptr<SessionCluster> cluster_;
+};
+
+// --- rows and receivers
+
+TEST_F(ShuffleApi, a_row_above_the_limit_is_refused_and_the_query_goes_on) {
+  open(1, {{"row.limit_bytes", "1000"}});
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 3, 0));
+  EXPECT_EQ(shuffle.try_send(0, filled(1001, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::row_too_large);
+  names(shuffle.status(), {"stage 3", "1001 bytes", "row.limit_bytes = 1000"});
+  RowClaim claim;
+  EXPECT_EQ(shuffle.try_claim(0, 1001, claim), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::row_too_large);
+  EXPECT_EQ(shuffle.send(0, filled(1000, 2)), Outcome::done);
+  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  Batch batch;
+  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  EXPECT_EQ((*batch.each_row().begin()).size(), 1000u);
+  batch.release();
+  EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+  shuffle.close();
+  EXPECT_EQ(worker().open_shuffle(spec(id, 4, 1001)).status().code(), Code::invalid_argument);
+  EXPECT_EQ(worker().end_query(id), Outcome::done);
+}
+
+TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_on) {
+  open(1, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  {
+    Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8, {0}, {0}));
+    EXPECT_EQ(shuffle.try_send(1, filled(8, 1)), Outcome::failed);
+    EXPECT_EQ(shuffle.status().code(), Code::invalid_argument);
+    names(shuffle.status(), {"receiver 1 does not exist"});
+    const uint32_t some[] = {0, 7};
+    EXPECT_EQ(shuffle.try_multicast(some, filled(8, 1)), Outcome::failed);
+    Result<RowSender<uint64_t>> sender = shuffle.sender<uint64_t>();
+    ASSERT_TRUE(sender.ok());
+    EXPECT_EQ(sender->try_send(1, 5), Outcome::failed);
+    EXPECT_EQ(sender->try_send(UINT32_MAX, 5), Outcome::failed);
+    EXPECT_EQ(shuffle.finish(), Outcome::done);
+    Batch batch;
+    EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream) << "a multicast is sent to all or none";
+    EXPECT_EQ(shuffle.try_poll_from(1, batch), Outcome::failed) << "no sender";
+    EXPECT_EQ(shuffle.try_poll_from(9, batch), Outcome::failed);
+  }
+  for (const std::vector<uint32_t>& wrong : {std::vector<uint32_t>{2}, {0, 0}, {0, 1, UINT32_MAX}}) {
+    EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8, wrong, {})).status().code(),
+              Code::invalid_argument);
+    EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8, {}, wrong)).status().code(),
+              Code::invalid_argument);
+  }
+}
+
+TEST_F(ShuffleApi, a_row_of_another_width_is_refused) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  EXPECT_EQ(shuffle.try_send(0, filled(7, 1)), Outcome::failed);
+  names(shuffle.status(), {"7 bytes", "row_bytes = 8"});
+  EXPECT_EQ(shuffle.sender<uint32_t>().status().code(), Code::invalid_argument);
+  RowClaim claim;
+  EXPECT_EQ(shuffle.try_claim(0, 9, claim), Outcome::failed);
+  ASSERT_EQ(shuffle.try_claim(0, 8, claim), Outcome::done);
+  EXPECT_EQ(claim.commit(7).code(), Code::invalid_argument);
+  EXPECT_EQ(claim.data().size(), 8u) << "still claimed";
+  EXPECT_TRUE(claim.commit().ok());
+  EXPECT_EQ(claim.commit().code(), Code::wrong_state);
+}
+
+TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
+  for (const bool opened_before : {true, false}) {
+    open(2);
+    const QueryId id = session().begin_query();
+    Shuffle receiver;
+    if (opened_before) receiver = open_shuffle(worker(1), spec(id, 0, 16, {0}, {1}));
+    Shuffle sender = open_shuffle(worker(0), spec(id, 0, 8, {0}, {1}));
+    EXPECT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
+    sender.flush();
+    Status status;
+    if (opened_before) {
+      Batch batch;
+      EXPECT_EQ(receiver.take(batch), Outcome::failed);
+      status = receiver.status();
+    } else {
+      // The rows are there before it opens, at some time.
+      for (uint32_t stage = 0; status.ok(); ++stage) {
+        (void)worker(1).wait_until([] { return false; }, milliseconds(1));
+        if (session(1).metrics().lanes.empty()) continue;
+        uint64_t frames = 0;
+        for (const LaneMetrics& lane : session(1).metrics().lanes) frames += lane.frames_received;
+        if (frames < 2) continue;
+        status = worker(1).open_shuffle(spec(id, 0, 16, {0}, {1})).status();
+        ASSERT_FALSE(status.ok());
+      }
+    }
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    names(status, {"row_bytes = 8", "16"});
+    Batch none;
+    Outcome outcome = Outcome::done;
+    while (outcome == Outcome::done) {
+      outcome = sender.send(0, filled(8, 1));
+      sender.flush();
+    }
+    EXPECT_EQ(outcome, Outcome::failed);
+    EXPECT_EQ(sender.status().code(), Code::invalid_argument);
+    cluster_->close();
+  }
+}
+
+TEST_F(ShuffleApi, rows_that_nobody_opens_fail_the_query_in_time) {
+  open(2, {{"query.unopened_timeout_ms", "100"}, {"liveness.timeout_ms", "400"}});
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(0), spec(id, 7, 8));
+  EXPECT_EQ(shuffle.send(1, filled(8, 1)), Outcome::done);
+  shuffle.flush();
+  std::thread other([&] {
+    // Worker 1 lives, but has forgotten this stage.
+    Status cause;
+    EXPECT_EQ(worker(1).end_query(id, &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::query_unopened) << cause.to_string();
+  });
+  Batch batch;
+  EXPECT_EQ(shuffle.take(batch), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::query_unopened);
+  names(shuffle.status(), {"worker 0", "stage 7", "worker 1", "query.unopened_timeout_ms = 100"});
+  shuffle.close();
+  EXPECT_EQ(worker(0).end_query(id), Outcome::failed);
+  worker(0).hand_over();
+  other.join();
+}
+
+// --- overflow
+
+TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_go_on) {
+  open(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "64 KiB"}});
+  const QueryId big = session().begin_query();
+  const QueryId small = session().begin_query();
+  Shuffle glutton = open_shuffle(worker(), spec(big, 0, 100));
+  Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
+  for (int i = 0; i < 30; ++i) ASSERT_EQ(modest.send(0, filled(100, i)), Outcome::done);
+  Outcome outcome = Outcome::done;
+  for (int i = 0; i < 10'000 && outcome == Outcome::done; ++i)
+    outcome = glutton.send(0, filled(100, i));
+  ASSERT_EQ(outcome, Outcome::failed);
+  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
+  names(glutton.status(), {"overflow.memory_bytes = 16384", "overflow.file_bytes = 65536"});
+  Status cause;
+  glutton.close();
+  EXPECT_EQ(worker().end_query(big, &cause), Outcome::failed);
+  EXPECT_EQ(cause.code(), Code::overflow_exhausted);
+
+  EXPECT_EQ(modest.finish(), Outcome::done);
+  uint32_t rows = 0;
+  Batch batch;
+  while (modest.take(batch) == Outcome::done) {
+    for (const auto row : batch.each_row()) {
+      EXPECT_EQ(std::memcmp(row.data(), filled(100, static_cast<int>(rows)).data(), 100), 0);
+      ++rows;
+    }
+  }
+  EXPECT_EQ(rows, 30u) << modest.status().to_string();
+  modest.close();
+  EXPECT_EQ(worker().end_query(small), Outcome::done);
+  EXPECT_EQ(session().metrics().overflow_memory_bytes, 0u);
+  EXPECT_EQ(session().metrics().overflow_file_bytes, 0u);
+}
+
+TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_that_fails) {
+  open(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "0"}});
+  const QueryId big = session().begin_query();
+  const QueryId small = session().begin_query();
+  Shuffle glutton = open_shuffle(worker(), spec(big, 0, 100));
+  Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
+  // The big one takes nearly all and stops sending in time.
+  while (session().metrics().overflow_memory_bytes < 14'000)
+    ASSERT_EQ(glutton.send(0, filled(100, 1)), Outcome::done);
+  Outcome outcome = Outcome::done;
+  int sent = 0;
+  while (sent < 120 && outcome == Outcome::done) outcome = modest.send(0, filled(100, sent++));
+  EXPECT_EQ(outcome, Outcome::done) << modest.status().to_string();
+  Batch batch;
+  EXPECT_EQ(glutton.try_poll(batch), Outcome::failed);
+  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
+  glutton.close();
+  EXPECT_EQ(worker().end_query(big), Outcome::failed);
+  EXPECT_EQ(modest.finish(), Outcome::done);
+  int rows = 0;
+  while (modest.take(batch) == Outcome::done) rows += static_cast<int>(batch.row_count());
+  EXPECT_EQ(rows, sent);
+}
+
+// Rows of a worker for itself: an engine that polls whenever a try_send would wait keeps overflow out of it.
+TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 64));
+  uint32_t received = 0;
+  for (uint32_t sent = 0; sent < 20'000;) {
+    const Outcome outcome = shuffle.try_send(0, filled(64, 1));
+    if (outcome == Outcome::done) {
+      ++sent;
+      continue;
+    }
+    ASSERT_EQ(outcome, Outcome::would_wait);
+    Batch batch;
+    const Outcome polled = shuffle.try_poll(batch);
+    if (polled == Outcome::done) received += batch.row_count();
+  }
+  EXPECT_GT(received, 15'000u);
+  EXPECT_LT(session().metrics().overflow_memory_peak_bytes, 64'000u);
+}
+
+// --- waiting and holding
+
+TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  ASSERT_EQ(shuffle.send(0, filled(8, 1)), Outcome::done);
+  shuffle.flush();
+  Batch held;
+  ASSERT_EQ(shuffle.take(held), Outcome::done);
+  Batch more;
+  EXPECT_EQ(shuffle.take(more), Outcome::holding);
+  EXPECT_EQ(shuffle.try_poll(more), Outcome::holding);
+  EXPECT_EQ(worker().wait_until([] { return false; }), Outcome::holding);
+  EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::done);
+  // Sending is always possible: far more than the ring.
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(shuffle.send(0, filled(8, 2)), Outcome::done) << i;
+  EXPECT_EQ(shuffle.finish(), Outcome::holding);
+  ASSERT_TRUE(held.detach().ok());
+  EXPECT_EQ(held.rows<uint64_t>().size(), 1u);
+  EXPECT_EQ(shuffle.finish(), Outcome::done) << "detached batches hold nothing up";
+  uint32_t rows = 0;
+  while (shuffle.take(more) == Outcome::done) rows += more.row_count();
+  EXPECT_EQ(rows, 2000u);
+  std::byte first[8];
+  std::memcpy(first, held.bytes().data(), 8);
+  EXPECT_EQ(first[0], std::byte{1});
+}
+
+TEST_F(ShuffleApi, a_deadline_changes_nothing) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
+  Batch batch;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(shuffle.take(batch, milliseconds(20)), Outcome::deadline);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(20));
+  EXPECT_EQ(shuffle.take_from(1, batch, milliseconds(0)), Outcome::deadline);
+  EXPECT_EQ(worker(0).wait_until([] { return false; }, milliseconds(1)), Outcome::deadline);
+  // Worker 1 has not opened: its ring fills, and then sending cannot go on.
+  uint64_t sent = 0;
+  Outcome outcome;
+  while ((outcome = shuffle.send(1, filled(8, 1), milliseconds(5))) == Outcome::done && sent < 100'000)
+    ++sent;
+  EXPECT_EQ(outcome, Outcome::deadline);
+  EXPECT_EQ(worker(0).try_end_query(id), Outcome::failed) << "the shuffle is open";
+  std::thread other([&] {
+    Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8));
+    EXPECT_EQ(receiver.finish(), Outcome::done);
+    Batch got;
+    uint64_t rows = 0;
+    while (receiver.take(got) == Outcome::done) rows += got.row_count();
+    EXPECT_EQ(rows, sent) << "what met a deadline was not sent, and everything else was";
+    receiver.close();
+    EXPECT_EQ(worker(1).end_query(id), Outcome::done);
+  });
+  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  while (shuffle.take(batch) == Outcome::done) {
+  }
+  shuffle.close();
+  EXPECT_EQ(worker(0).end_query(id), Outcome::done);
+  worker(0).hand_over();
+  other.join();
+}
+
+TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
+  open(1, {{"wait.sleep_ms", "1000"}});
+  std::atomic<bool> ready{false};
+  std::thread other([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    ready = true;
+    worker().wake();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(worker().wait_until([&] { return ready.load(); }), Outcome::done);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(800));
+  other.join();
+}
+
+// --- claims
+
+TEST_F(ShuffleApi, a_claim_is_the_only_one_and_closes_its_ring_to_others) {
+  open(1, {{"ring.per_lane", "1"}});
+  const QueryId id = session().begin_query();
+  Shuffle a = open_shuffle(worker(), spec(id, 0, 0));
+  Shuffle b = open_shuffle(worker(), spec(id, 1, 0));
+  RowClaim claim;
+  ASSERT_EQ(a.try_claim(0, 100, claim), Outcome::done);
+  RowClaim second;
+  EXPECT_EQ(b.try_claim(0, 100, second), Outcome::failed);
+  EXPECT_EQ(b.status().code(), Code::wrong_state);
+  EXPECT_EQ(b.try_send(0, filled(10, 1)), Outcome::failed) << "the same ring";
+  EXPECT_EQ(b.status().code(), Code::wrong_state);
+  EXPECT_EQ(a.try_send(0, filled(10, 1)), Outcome::failed);
+  EXPECT_EQ(a.try_finish(), Outcome::failed);
+  std::memset(claim.data().data(), 7, 100);
+  EXPECT_EQ(claim.commit(101).code(), Code::invalid_argument);
+  EXPECT_TRUE(claim.commit(50).ok());
+  ASSERT_EQ(a.try_claim(0, 100, claim), Outcome::done);
+  claim.abort();
+  claim.abort();
+  EXPECT_EQ(b.try_send(0, filled(10, 1)), Outcome::done);
+  EXPECT_EQ(a.finish(), Outcome::done);
+  Batch batch;
+  ASSERT_EQ(a.take(batch), Outcome::done);
+  EXPECT_EQ(batch.row_count(), 1u);
+  EXPECT_EQ((*batch.each_row().begin()).size(), 50u);
+  batch.release();
+  EXPECT_EQ(a.take(batch), Outcome::end_of_stream);
+}
+
+TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
+  for (const size_t size : {size_t{100}, size_t{100'000}}) {
+    for (const bool commit : {false, true}) {
+      open(1);
+      const QueryId id = session().begin_query();
+      RowClaim claim;
+      {
+        Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
+        ASSERT_EQ(shuffle.claim(0, size, claim), Outcome::done);
+      }
+      if (!commit) cluster_.reset();
+      if (commit) {
+        EXPECT_EQ(claim.commit().code(), Code::wrong_state) << "the shuffle was closed";
+      }
+      claim.abort();
+    }
+  }
+}
+
+// --- opening and closing
+
+TEST_F(ShuffleApi, a_stage_is_open_once) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  EXPECT_EQ(worker().open_shuffle(spec(id, 0, 8)).status().code(), Code::invalid_argument);
+  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  EXPECT_EQ(shuffle.finish(), Outcome::done) << "repeatable";
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::wrong_state);
+  Batch batch;
+  EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+  shuffle.close();
+  shuffle.close();
+  EXPECT_EQ(worker().open_shuffle(spec(id, 0, 8)).status().code(), Code::invalid_argument)
+      << "it was closed here: rows for it are dropped";
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::closed);
+  EXPECT_EQ(shuffle.receiver_count(), 0u);
+}
+
+TEST_F(ShuffleApi, slots_are_used_again_for_ever) {
+  open(2, {{"shuffle.limit", "3"}});
+  const QueryId id = session().begin_query();
+  cluster_->run_workers([&](uint32_t w) {
+    for (uint32_t stage = 0; stage < 60; ++stage) {
+      Shuffle shuffle = open_shuffle(worker(w), spec(id, stage, 8));
+      ASSERT_EQ(shuffle.send(1 - w, filled(8, static_cast<int>(stage))), Outcome::done);
+      ASSERT_EQ(shuffle.finish(), Outcome::done);
+      Batch batch;
+      ASSERT_EQ(shuffle.take(batch), Outcome::done) << shuffle.status().to_string();
+      EXPECT_EQ(batch.bytes()[0], static_cast<std::byte>(stage));
+      batch.release();
+      ASSERT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+    }
+    EXPECT_EQ(worker(w).metrics().open_shuffles, 0u);
+    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+  });
+}
+
+TEST_F(ShuffleApi, more_shuffles_than_the_limit_are_refused) {
+  open(1, {{"shuffle.limit", "2"}});
+  const QueryId id = session().begin_query();
+  Shuffle a = open_shuffle(worker(), spec(id, 0, 8));
+  Shuffle b = open_shuffle(worker(), spec(id, 1, 8));
+  const Status status = worker().open_shuffle(spec(id, 2, 8)).status();
+  EXPECT_EQ(status.code(), Code::limit_exceeded);
+  names(status, {"shuffle.limit = 2"});
+  EXPECT_EQ(a.finish(), Outcome::done);
+  a.close();
+  EXPECT_TRUE(worker().open_shuffle(spec(id, 2, 8)).ok());
+}
+
+TEST_F(ShuffleApi, a_sender_closed_without_finish_cancels_its_query) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8, {0}, {1}));
+  {
+    Shuffle sender = open_shuffle(worker(0), spec(id, 0, 8, {0}, {1}));
+    EXPECT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
+  }
+  Batch batch;
+  EXPECT_EQ(receiver.take(batch), Outcome::failed);
+  EXPECT_EQ(receiver.status().code(), Code::query_cancelled);
+  names(receiver.status(), {"worker 0", "stage 0", "without finish"});
+}
+
+TEST_F(ShuffleApi, many_queries_leave_nothing_behind) {
+  open(2, {{"cluster.workers", "1,2"}});
+  std::vector<QueryId> ids;
+  for (int i = 0; i < 200; ++i) ids.push_back(session(i % 2).begin_query());
+  cluster_->run_workers([&](uint32_t w) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      // Each kind of end: well, cancelled by somebody, a closed sender.
+      const bool fails = i % 10 == 9;
+      Result<Shuffle> opened =
+          worker(w).open_shuffle(spec(ids[i], static_cast<uint32_t>(i % 5), 0));
+      EXPECT_TRUE(opened.ok() || fails) << opened.status().to_string();
+      Shuffle shuffle;
+      if (opened.ok()) shuffle = std::move(*opened);
+      for (uint32_t r = 0; r < 3; ++r) {
+        const Outcome sent = shuffle.send(r, filled(i % 50, 1));
+        EXPECT_TRUE(sent == Outcome::done || fails);
+      }
+      if (fails && i % 3 == w) shuffle.cancel("a test");
+      if (!fails) {
+        EXPECT_EQ(shuffle.finish(), Outcome::done);
+        Batch batch;
+        while (shuffle.take(batch) == Outcome::done) {
+        }
+      }
+      shuffle.close();
+      EXPECT_EQ(worker(w).end_query(ids[i]), fails ? Outcome::failed : Outcome::done) << i;
+    }
+  });
+  for (uint32_t n = 0; n < 2; ++n) {
+    const SessionMetrics metrics = session(n).metrics();
+    EXPECT_EQ(metrics.overflow_memory_bytes, 0u);
+    EXPECT_EQ(metrics.queries_failed, 20u);
+    EXPECT_EQ(session(n).worker(0).open_shuffle(spec(ids[7], 0, 8)).status().code(),
+              Code::query_ended);
+    session(n).worker(0).hand_over();
+  }
+  expect_working();
+}
+
+// --- threads and the session's end
+
+TEST_F(ShuffleApi, another_thread_is_refused_until_the_worker_is_handed_over) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  std::thread([&] {
+    EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+    EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::wrong_state);
+    EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
+    Status cause;
+    EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::wrong_state);
+    names(cause, {"worker 0", "hand_over"});
+  }).join();
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::done);
+  worker().hand_over();
+  std::thread([&] {
+    EXPECT_EQ(shuffle.try_send(0, filled(8, 2)), Outcome::done);
+    EXPECT_EQ(shuffle.finish(), Outcome::done);
+    worker().hand_over();
+  }).join();
+  Batch batch;
+  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  EXPECT_EQ(batch.row_count(), 2u);
+}
+
+TEST_F(ShuffleApi, after_close_everything_says_so) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  std::thread other([&] { EXPECT_TRUE(session(1).close().ok()); });
+  EXPECT_TRUE(session().close().ok());
+  EXPECT_TRUE(session().close().ok()) << "twice";
+  other.join();
+  Batch batch;
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::session_closed);
+  EXPECT_EQ(shuffle.send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.take(batch), Outcome::failed);
+  EXPECT_EQ(shuffle.finish(), Outcome::failed);
+  shuffle.flush();
+  shuffle.stop();
+  shuffle.cancel("too late");
+  EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::session_closed);
+  EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
+  Status cause;
+  EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+  EXPECT_EQ(cause.code(), Code::session_closed);
+  session().cancel_query(id, "too late");
+  EXPECT_EQ(session().metrics().workers.size(), 1u);
+  shuffle.close();
+}
+
+TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
+  open(2, {{"cluster.workers", "3,1"}, {"wait.sleep_ms", "1000"}});
+  const QueryId id = session().begin_query();
+  std::atomic<int> waiting{0};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
+    Batch batch;
+    ++waiting;
+    EXPECT_EQ(shuffle.take(batch), Outcome::failed);
+    EXPECT_EQ(shuffle.status().code(), Code::session_closed) << shuffle.status().to_string();
+  });
+  threads.emplace_back([&] {
+    ++waiting;
+    EXPECT_EQ(worker(1).wait_until([] { return false; }), Outcome::failed);
+  });
+  threads.emplace_back([&] {
+    Shuffle shuffle = open_shuffle(worker(2), spec(id, 1, 8, {2}, {3}));
+    ++waiting;
+    Outcome outcome = Outcome::done;
+    while (outcome == Outcome::done) outcome = shuffle.send(0, filled(8, 1));
+    EXPECT_EQ(outcome, Outcome::failed);
+  });
+  Shuffle far = open_shuffle(worker(3), spec(id, 0, 8));
+  while (waiting < 3) std::this_thread::yield();
+  std::this_thread::sleep_for(milliseconds(20));  // most of them sleep by now; if not, also good
+  const Status closed = session(0).close();
+  EXPECT_TRUE(closed.ok()) << closed.to_string();
+  for (std::thread& thread : threads) thread.join();
+  // The other node: this query has lost a participant, and no more.
+  Batch batch;
+  EXPECT_EQ(far.take(batch), Outcome::failed);
+  EXPECT_EQ(far.status().code(), Code::peer_lost) << far.status().to_string();
+  names(far.status(), {"node 0"});
+}
+
+TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
+  for (const bool own_node : {true, false}) {
+    open(2, {{"close.timeout_ms", "50"}});
+    const QueryId id = session().begin_query();
+    std::vector<Batch> held(3);
+    {
+      Shuffle sender = open_shuffle(worker(own_node ? 1 : 0), spec(id, 0, 0, {own_node ? 1u : 0u}, {1}));
+      std::optional<Shuffle> receiver;
+      if (!own_node) receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
+      Shuffle& at = own_node ? sender : *receiver;
+      // In fragments: in memory. Then one that is copied, then one that stays in its ring.
+      const size_t sizes[] = {20'000, 50, 100};
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(sender.send(0, filled(sizes[i], i + 1)), Outcome::done);
+        sender.flush();
+        ASSERT_EQ(at.take(held[i]), Outcome::done);
+        if (i != 1) continue;
+        ASSERT_TRUE(held[i].detach().ok());
+      }
+    }
+    // Closing says that a batch in place is still held: its memory stays.
+    std::thread other([&] { (void)session(0).close(); });
+    EXPECT_EQ(session(1).close().code(), Code::deadline_exceeded);
+    other.join();
+    cluster_.reset();
+    const size_t sizes[] = {20'000, 50, 100};
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(held[i].row_count(), 1u);
+      for (const auto row : held[i].each_row()) {
+        ASSERT_EQ(row.size(), sizes[i]);
+        EXPECT_EQ(row[row.size() - 1], static_cast<std::byte>(i + 1));
+      }
+      held[i].release();
+      held[i].release();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace faro::test
