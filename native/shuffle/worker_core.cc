@@ -22,7 +22,8 @@ constexpr base::Nanoseconds kFlushPatience = 30'000;
 
 // Patience doubles within one wait up to so many times drain.patience_us: without an end to it the
 // time that a plan needs whose rows must be set aside would double with each ring's worth of them.
-constexpr base::Nanoseconds kPatienceGrowth = 64;
+// With the defaults a lane then moves on by 2 MiB a second.
+constexpr base::Nanoseconds kPatienceGrowth = 16;
 
 // A worker with nothing to do looks at the sockets again after so long (a system call each time).
 constexpr base::Nanoseconds kNetworkPollInterval = 4'000;
