@@ -18,7 +18,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -27,8 +26,7 @@
 
 namespace faro::session {
 
-/// Threads: any number push, one takes. Blocks: push only for another push, and only when
-/// overflowed.
+/// Threads: any number push, one takes. Blocks: push only for another push, and only when overflowed.
 class MpscCommandQueue {
  public:
   using Command = std::function<void()>;
@@ -36,35 +34,30 @@ class MpscCommandQueue {
   MpscCommandQueue() : ring_(kCapacity) {}
   MpscCommandQueue(const MpscCommandQueue&) = delete;
   MpscCommandQueue& operator=(const MpscCommandQueue&) = delete;
-  ~MpscCommandQueue() {
-    std::vector<std::unique_ptr<Command>> dropped;
-    while (!empty()) take(dropped);
-  }
 
   void push(Command command) {
-    auto owned = std::make_unique<Command>(std::move(command));
     // Acquire: partner is the release in take; only the hint is needed, the mutex orders the list.
-    if (overflowed_.load(std::memory_order_acquire) || !ring_.try_push(owned.get())) {
-      std::lock_guard lock(mutex_);
-      overflow_.push_back(std::move(owned));
+    // try_push leaves the command alone when it fails.
+    if (overflowed_.load(std::memory_order_acquire) || ring_.was_size() >= kCapacity / 2 ||
+        !ring_.try_push(std::move(command))) {
+      const std::lock_guard lock(mutex_);
+      overflow_.push_back(std::move(command));
       overflowed_.store(true, std::memory_order_release);
-    } else {
-      (void)owned.release();
     }
     pushed_.fetch_add(1, std::memory_order_seq_cst);  // R1
   }
 
   /// Appends what has been pushed to `commands`. Threads: the consumer.
-  void take(std::vector<std::unique_ptr<Command>>& commands) {
+  void take(std::vector<Command>& commands) {
     const size_t before = commands.size();
     if (overflowed_.load(std::memory_order_acquire)) {
-      std::lock_guard lock(mutex_);
-      take_ring(commands, kCapacity);
-      for (auto& command : overflow_) commands.push_back(std::move(command));
+      const std::lock_guard lock(mutex_);
+      take_ring(commands);
+      for (Command& command : overflow_) commands.push_back(std::move(command));
       overflow_.clear();
       overflowed_.store(false, std::memory_order_release);
     } else {
-      take_ring(commands, kCapacity);  // bounded: producers may be adding all the time
+      take_ring(commands);
     }
     taken_ += commands.size() - before;
   }
@@ -76,17 +69,24 @@ class MpscCommandQueue {
   }
 
  private:
-  // A burst of cancels to a hundred peers fits many times.
-  static constexpr unsigned kCapacity = 4096;
+  // A burst of cancels to a hundred peers fits many times. Only half of it is used: in a full ring, a producer
+  // one lap ahead of one that was preempted between taking its place and filling it would fill that place
+  // first, and the order would be lost. So many producers as the other half has places cannot be at it at once.
+  static constexpr unsigned kCapacity = 2048;
 
-  void take_ring(std::vector<std::unique_ptr<Command>>& commands, unsigned most) {
-    Command* command = nullptr;
-    while (most-- > 0 && ring_.try_pop(command)) commands.emplace_back(command);
+  // Bounded: producers may be adding all the time.
+  void take_ring(std::vector<Command>& commands) {
+    Command command;
+    for (unsigned i = 0; i < kCapacity && ring_.try_pop(command); ++i) {
+      commands.push_back(std::move(command));
+    }
   }
 
-  atomic_queue::AtomicQueueB<Command*> ring_;
+  // The queue whose slots have a state of their own: the one for atomic elements pops without acquire,
+  // so that what a popped pointer points to could be seen half written.
+  atomic_queue::AtomicQueueB2<Command> ring_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Command>> overflow_;  // guarded by mutex_
+  std::vector<Command> overflow_;  // guarded by mutex_
   std::atomic<bool> overflowed_{false};
   alignas(64) std::atomic<uint64_t> pushed_{0};
   uint64_t taken_ = 0;  // the consumer's

@@ -90,7 +90,7 @@ bool EpollReactor::run_commands() {
   commands_.take(taken_);
   bool worked = false;
   for (auto& command : taken_) {
-    if (*command) (*command)();
+    if (command) command();
     worked = true;
   }
   taken_.clear();

@@ -55,7 +55,7 @@ class EpollReactor final : public transport::Reactor {
   // Network thread.
   std::unordered_map<int, std::shared_ptr<Entry>> entries_;
   uint32_t generations_ = 0;  // tells an event of a removed descriptor from one of its successor
-  std::vector<std::unique_ptr<MpscCommandQueue::Command>> taken_;
+  std::vector<MpscCommandQueue::Command> taken_;
 
   // Shared.
   MpscCommandQueue commands_;

@@ -1,7 +1,9 @@
 // Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits, commands.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -307,7 +309,7 @@ TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
     });
   }
   int taken = 0;
-  std::vector<std::unique_ptr<MpscCommandQueue::Command>> commands;
+  std::vector<MpscCommandQueue::Command> commands;
   while (taken < kThreads * kEach) {
     if (queue.empty()) {
       std::this_thread::yield();
@@ -315,7 +317,7 @@ TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
     }
     commands.clear();
     queue.take(commands);
-    for (auto& command : commands) (*command)();
+    for (auto& command : commands) command();
     taken += static_cast<int>(commands.size());
   }
   for (std::thread& thread : threads) thread.join();
