@@ -7,6 +7,10 @@
 
 #include "cluster.h"
 
+#ifndef FARO_EXAMPLE_TEXT
+#define FARO_EXAMPLE_TEXT "LICENSE"
+#endif
+
 using Counts = std::map<std::string, uint64_t>;
 
 static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* path, uint32_t workers) {
