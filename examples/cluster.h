@@ -1,5 +1,6 @@
-// What the examples share: a small cluster in one process, and errors that end the program with their message.
-// An engine has one session per process and opens it with the addresses of all nodes in cluster.nodes.
+// What the examples share: a small cluster in one process, and errors that end the program with
+// their message. An engine has one session per process and opens it with the addresses of all nodes
+// in cluster.nodes.
 #pragma once
 
 #include <atomic>
@@ -27,13 +28,15 @@ inline faro::Outcome check(faro::Outcome outcome, const faro::Shuffle& shuffle) 
   return outcome;
 }
 inline void check(faro::Outcome outcome) {
-  if (outcome != faro::Outcome::done) check(faro::Status(faro::Code::internal_error, faro::outcome_name(outcome)));
+  if (outcome != faro::Outcome::done)
+    check(faro::Status(faro::Code::internal_error, faro::outcome_name(outcome)));
 }
 
 class Cluster {
  public:
   Cluster(uint32_t node_count, uint32_t workers) : sessions_(node_count) {
-    std::vector<faro::Listener> listeners;  // bound first: so all addresses are known before anyone connects
+    std::vector<faro::Listener>
+        listeners;  // bound first: so all addresses are known before anyone connects
     std::string nodes;
     for (uint32_t n = 0; n < node_count; ++n) {
       listeners.push_back(check(faro::Listener::bind("127.0.0.1:0")));

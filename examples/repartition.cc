@@ -1,5 +1,6 @@
-// Repartitions a key/value table: rows that were produced anywhere go to the worker that their key belongs to, which sums
-// them up. Two nodes with two workers each, in one process for brevity; on a cluster each node opens one session.
+// Repartitions a key/value table: rows that were produced anywhere go to the worker that their key
+// belongs to, which sums them up. Two nodes with two workers each, in one process for brevity; on a
+// cluster each node opens one session.
 #include <cstdio>
 #include <thread>
 #include <unordered_map>
@@ -11,7 +12,8 @@ struct KeyValue {
   uint64_t key, value;
 };
 
-// One worker: sends its part of the table, then sums what it receives. All of it is pushed while others still produce.
+// One worker: sends its part of the table, then sums what it receives. All of it is pushed while
+// others still produce.
 static uint64_t run(faro::Worker& worker, const faro::QueryId& query) {
   faro::ShuffleSpec spec;
   spec.query = query;
@@ -20,7 +22,9 @@ static uint64_t run(faro::Worker& worker, const faro::QueryId& query) {
   auto sender = check(shuffle.sender<KeyValue>());
   for (uint64_t i = 0; i < 100000; ++i) {
     const KeyValue row{i % 1000, worker.number()};
-    check(sender.send(faro::partition(faro::FinalizerHash{}(row.key), sender.receiver_count()), row), shuffle);
+    check(
+        sender.send(faro::partition(faro::FinalizerHash{}(row.key), sender.receiver_count()), row),
+        shuffle);
   }
   check(shuffle.finish(), shuffle);
 
@@ -42,6 +46,7 @@ int main() {
   const faro::QueryId query = cluster.session(0).begin_query();
   std::atomic<uint64_t> keys{0};
   cluster.on_every_worker([&](faro::Worker& worker) { keys += run(worker, query); });
-  std::printf("%llu keys, each at one worker, sums as expected\n", static_cast<unsigned long long>(keys));
+  std::printf("%llu keys, each at one worker, sums as expected\n",
+              static_cast<unsigned long long>(keys));
   return keys == 1000 ? 0 : 1;
 }

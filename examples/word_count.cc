@@ -1,5 +1,5 @@
-// Counts the words of a text file (by default of this program's license): words are rows with a length each, and go to
-// the worker that their hash belongs to.
+// Counts the words of a text file (by default of this program's license): words are rows with a
+// length each, and go to the worker that their hash belongs to.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -13,7 +13,8 @@
 
 using Counts = std::map<std::string, uint64_t>;
 
-static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* path, uint32_t workers) {
+static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* path,
+                  uint32_t workers) {
   faro::ShuffleSpec spec;
   spec.query = query;  // row_bytes 0: rows have a length each
   faro::Shuffle words = check(worker.open_shuffle(spec));
@@ -22,7 +23,8 @@ static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* 
   for (uint64_t i = 0; file >> word; ++i) {
     if (i % workers != worker.number()) continue;  // every worker reads its part
     const auto bytes = std::as_bytes(std::span(word.data(), word.size()));
-    check(words.send(faro::partition(faro::hash_bytes(word.data(), word.size()), workers), bytes), words);
+    check(words.send(faro::partition(faro::hash_bytes(word.data(), word.size()), workers), bytes),
+          words);
   }
   check(words.finish(), words);
   Counts counts;
@@ -53,7 +55,8 @@ int main(int argument_count, char** arguments) {
   std::ifstream file(path);
   for (std::string word; file >> word;) ++expected[word];
   for (const auto& [word, count] : all) {
-    if (count >= 50) std::printf("%6llu %s\n", static_cast<unsigned long long>(count), word.c_str());
+    if (count >= 50)
+      std::printf("%6llu %s\n", static_cast<unsigned long long>(count), word.c_str());
   }
   return !all.empty() && all == expected ? 0 : 1;
 }

@@ -26,7 +26,8 @@ class SystemClock final : public Clock {
   Nanoseconds now_ns() const noexcept override {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<Nanoseconds>(t.tv_sec) * 1'000'000'000u + static_cast<Nanoseconds>(t.tv_nsec);
+    return static_cast<Nanoseconds>(t.tv_sec) * 1'000'000'000u +
+           static_cast<Nanoseconds>(t.tv_nsec);
   }
   /// The one instance that production code shares; stateless.
   static const SystemClock& instance() noexcept {

@@ -99,9 +99,10 @@ const TableStorage& storage() {
     auto keep = [&made](std::string text) -> std::string_view {
       return made.texts.emplace_back(std::move(text));
     };
-#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
-  made.rows.push_back({name, keep(environment_name(name)), true,         \
-                       keep(std::to_string(static_cast<uint64_t>(value))), unit, least, most, digest, help});
+#define FARO_NUMBER(field, name, value, unit, least, most, digest, help)                      \
+  made.rows.push_back({name, keep(environment_name(name)), true,                              \
+                       keep(std::to_string(static_cast<uint64_t>(value))), unit, least, most, \
+                       digest, help});
 #define FARO_TEXT(field, name, value, digest, help) \
   made.rows.push_back(                              \
       {name, keep(environment_name(name)), false, value, Unit::number, 0, 0, digest, help});
@@ -130,7 +131,8 @@ Status apply_toml(const toml::table& table, const std::string& prefix, const std
     if (const auto* inner = node.as_table()) {
       FARO_RETURN_IF_ERROR(apply_toml(*inner, name + ".", path, config));
     } else if (const auto number = node.value_exact<int64_t>()) {
-      if (*number < 0) return invalid(fmt::format("{}: {} = {} must not be negative", path, name, *number));
+      if (*number < 0)
+        return invalid(fmt::format("{}: {} = {} must not be negative", path, name, *number));
       FARO_RETURN_IF_ERROR(config.set(name, static_cast<uint64_t>(*number), path));
     } else if (const auto text = node.value_exact<std::string>()) {
       FARO_RETURN_IF_ERROR(config.set(name, std::string_view(*text), path));
@@ -165,12 +167,13 @@ Status Config::set(std::string_view name, std::string_view text, std::string_vie
   if (row.numeric) {
     const auto number = parse_number(text, row.unit);
     if (!number) {
-      return invalid(fmt::format("{} = '{}' is not a number{}", row.name, text,
-                                 row.unit == Unit::bytes ? " of bytes (digits, KiB, MiB or GiB)" : ""));
+      return invalid(
+          fmt::format("{} = '{}' is not a number{}", row.name, text,
+                      row.unit == Unit::bytes ? " of bytes (digits, KiB, MiB or GiB)" : ""));
     }
     if (*number < row.least || *number > row.most) {
-      return invalid(fmt::format("{} = {} is outside {} … {}{}", row.name, *number, row.least, row.most,
-                                 unit_name(row.unit)));
+      return invalid(fmt::format("{} = {} is outside {} … {}{}", row.name, *number, row.least,
+                                 row.most, unit_name(row.unit)));
     }
     value.number = *number;
     value.text = std::to_string(*number);
@@ -202,7 +205,8 @@ Status Config::load_environment() {
     const std::string_view variable(*entry);
     const std::string_view name = variable.substr(0, variable.find('='));
     if (name.substr(0, 5) == "FARO_" && known.find(name) == known.end()) {
-      return invalid(fmt::format("environment variable {} is no setting; `faro config` lists all", name));
+      return invalid(
+          fmt::format("environment variable {} is no setting; `faro config` lists all", name));
     }
   }
   return Status::Ok();
@@ -254,8 +258,8 @@ Status check_cluster(const Config& config, Settings& settings) {
   const size_t node_count = settings.node_addresses.size();
   if (node_count == 0) return invalid("cluster.nodes is empty; name at least one node");
   if (settings.node >= node_count) {
-    return invalid(fmt::format("cluster.node = {} but cluster.nodes has {} entries (0 … {})", settings.node,
-                               node_count, node_count - 1));
+    return invalid(fmt::format("cluster.node = {} but cluster.nodes has {} entries (0 … {})",
+                               settings.node, node_count, node_count - 1));
   }
   std::set<std::string> seen;
   for (size_t i = 0; i < node_count; ++i) {
@@ -277,8 +281,8 @@ Status check_cluster(const Config& config, Settings& settings) {
     const std::string& text = workers[workers.size() == 1 ? 0 : i];
     const auto number = parse_number(text, Unit::number);
     if (!number || *number < 1 || *number > 4096) {
-      return invalid(fmt::format("cluster.workers = {}: '{}' is outside 1 … 4096", config.get("cluster.workers"),
-                                 text));
+      return invalid(fmt::format("cluster.workers = {}: '{}' is outside 1 … 4096",
+                                 config.get("cluster.workers"), text));
     }
     settings.workers_per_node.push_back(static_cast<uint32_t>(*number));
   }

@@ -1,5 +1,6 @@
-// The one place where fmt's own code is compiled. With fmt's header-only target every file would compile it anew (seven
-// times slower here); Debian's library is shared only, and would become a dependency of libfaro's users.
+// The one place where fmt's own code is compiled. With fmt's header-only target every file would
+// compile it anew (seven times slower here); Debian's library is shared only, and would become a
+// dependency of libfaro's users.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -12,7 +13,8 @@ template auto locale_ref::get<std::locale>() const -> std::locale;
 template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template auto decimal_point_impl(locale_ref) -> char;
 template void buffer<char>::append(const char*, const char*);
-template void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+template void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>,
+                         locale_ref);
 
 }  // namespace detail
 FMT_END_NAMESPACE

@@ -9,12 +9,13 @@
 // only (design, hard case 1).
 //
 // Who writes what:
-//   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before it are
+//   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before
+//   it are
 //                   in the ring. Untrusted: checked to go forward and to stay within the ring.
 //   all else        the worker alone; what it tells the peer is up to the transport
 //
-// Everything in the ring may be changed by a hostile peer while it is read. Headers are copied once and
-// checked before use; payloads are only handed out together with the checked length.
+// Everything in the ring may be changed by a hostile peer while it is read. Headers are copied once
+// and checked before use; payloads are only handed out together with the checked length.
 #pragma once
 
 #include <array>
@@ -34,7 +35,9 @@ struct FrameView {
   const std::byte* payload = nullptr;  // header.length - 16 bytes
   uint32_t token = 0;                  // for release
 
-  uint32_t payload_bytes() const { return header.length - static_cast<uint32_t>(sizeof(wire::FrameHeader)); }
+  uint32_t payload_bytes() const {
+    return header.length - static_cast<uint32_t>(sizeof(wire::FrameHeader));
+  }
 };
 
 /// What `next` found.
@@ -46,8 +49,8 @@ enum class Next { frame, nothing, full, invalid };
 
 class Consumer {
  public:
-  /// Frames that can be unreleased at a time. A ring of full frames holds five; small frames (flushes)
-  /// are more. A power of two.
+  /// Frames that can be unreleased at a time. A ring of full frames holds five; small frames
+  /// (flushes) are more. A power of two.
   static constexpr uint32_t kTracked = 64;
 
   Consumer(const std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* written)
@@ -71,7 +74,8 @@ class Consumer {
   const char* why_invalid() const noexcept { return why_invalid_; }
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
 
-  /// As if so many bytes had been written and read; before the first `next`. *written is the test's.
+  /// As if so many bytes had been written and read; before the first `next`. *written is the
+  /// test's.
   void start_at_for_test(Position position) noexcept { seen_ = taken_ = read_ = position; }
 
  private:
@@ -92,7 +96,7 @@ class Consumer {
   const uint32_t ring_bytes_;
   const std::atomic<Position>* const written_;
 
-  Position seen_ = 0;   // last accepted *written_
+  Position seen_ = 0;  // last accepted *written_
   Position taken_ = 0;
   Position read_ = 0;
   uint32_t first_ = 0;  // oldest unreleased frame; a running number, also the token
@@ -106,7 +110,8 @@ inline Next Consumer::next(FrameView& view) noexcept {
   for (;;) {
     if (taken_ == seen_) {
       const Position written = written_->load(std::memory_order_seq_cst);
-      if (written < seen_ || written - read_ > ring_bytes_ || written % wire::kFrameAlignment != 0) {
+      if (written < seen_ || written - read_ > ring_bytes_ ||
+          written % wire::kFrameAlignment != 0) {
         why_invalid_ = "impossible written position";
         return Next::invalid;
       }

@@ -12,14 +12,16 @@ namespace {
 
 // Not FUTEX_PRIVATE_FLAG: the line is shared between processes.
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation, value, timeout, nullptr, 0);
+  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation, value, timeout, nullptr,
+                 0);
 }
 
 }  // namespace
 
 bool ring_doorbell(DoorbellLine& line) noexcept {
   if (line.sleeping.load(std::memory_order_seq_cst) == 0) return false;
-  if (line.sleeping.exchange(0, std::memory_order_seq_cst) == 0) return false;  // another ringer was first
+  if (line.sleeping.exchange(0, std::memory_order_seq_cst) == 0)
+    return false;  // another ringer was first
   futex(&line.sleeping, FUTEX_WAKE, INT_MAX, nullptr);
   return true;
 }

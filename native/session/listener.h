@@ -21,7 +21,9 @@ class Listener {
   static Result<Listener> bind(const std::string& address);
 
   /// Takes over a socket that was bound and listens already.
-  static Listener adopt(base::UniqueFd socket, std::string address) { return {std::move(socket), std::move(address)}; }
+  static Listener adopt(base::UniqueFd socket, std::string address) {
+    return {std::move(socket), std::move(address)};
+  }
 
   /// The numeric address with the real port: "127.0.0.1:40213".
   const std::string& address() const { return address_; }

@@ -399,7 +399,8 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
       }
       // This node has ended its part: all that is left is the issuer's answer, and it knows about
       // `node`, which may well have that answer already and have left with it.
-      if (query->ended_sent_ && query->id.issuer != node && query->id.issuer != shape_.node) continue;
+      if (query->ended_sent_ && query->id.issuer != node && query->id.issuer != shape_.node)
+        continue;
       // A query that only a peer's message made known here, and that nobody here uses, needs
       // nobody.
       fail_locked(*query, cause, true, out);

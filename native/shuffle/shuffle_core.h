@@ -128,7 +128,7 @@ class ShuffleCore {
   OpenClaim claim_;
 
   Inbox* inbox_ = nullptr;
-  uint32_t held_ = 0;  // batches
+  uint32_t held_ = 0;          // batches
   bool claim_exists_ = false;  // a RowClaim refers to this, open or not
   bool stopped_ = false;
 };

@@ -16,11 +16,12 @@ inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-/// The sending end. `post` is the transport's: it moves bytes up to producer_.committed(), and calls
-/// mark_posted with the position up to which it (or someone it handed over to) will.
+/// The sending end. `post` is the transport's: it moves bytes up to producer_.committed(), and
+/// calls mark_posted with the position up to which it (or someone it handed over to) will.
 class MirroredOutgoing : public Outgoing {
  public:
-  MirroredOutgoing(std::byte* base, uint32_t ring_bytes, const std::atomic<wire::Position>* peer_read)
+  MirroredOutgoing(std::byte* base, uint32_t ring_bytes,
+                   const std::atomic<wire::Position>* peer_read)
       : producer_(base, ring_bytes, peer_read) {}
 
   Claim claim(uint32_t least_bytes, uint32_t most_bytes) override {
@@ -50,7 +51,8 @@ class MirroredOutgoing : public Outgoing {
 /// The receiving end. `tell_read` is the transport's: it sends the read position to the peer.
 class MirroredIncoming : public Incoming {
  public:
-  MirroredIncoming(const std::byte* base, uint32_t ring_bytes, const std::atomic<wire::Position>* written)
+  MirroredIncoming(const std::byte* base, uint32_t ring_bytes,
+                   const std::atomic<wire::Position>* written)
       : consumer_(base, ring_bytes, written) {}
 
   Next next(FrameView& view) override {
@@ -67,9 +69,10 @@ class MirroredIncoming : public Incoming {
   void release(uint32_t token) override {
     consumer_.release(token);
     const wire::Position read = consumer_.read();
-    // A quarter of the ring at a time (paper §3.2: read notifications after a configurable amount of
-    // data); at once when nothing is left, for the sender may be waiting for just that.
-    if (read - told_ >= consumer_.ring_bytes() / 4 || (read != told_ && consumer_.empty())) tell(read);
+    // A quarter of the ring at a time (paper §3.2: read notifications after a configurable amount
+    // of data); at once when nothing is left, for the sender may be waiting for just that.
+    if (read - told_ >= consumer_.ring_bytes() / 4 || (read != told_ && consumer_.empty()))
+      tell(read);
   }
   void flush_releases() override {
     if (consumer_.read() != told_) tell(consumer_.read());

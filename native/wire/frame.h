@@ -86,7 +86,9 @@ constexpr uint64_t padded(uint64_t length) {
 }
 
 /// Largest frame in a ring of that size: a quarter (see design: contiguous frames).
-constexpr uint32_t frame_limit(uint64_t ring_bytes) { return static_cast<uint32_t>(ring_bytes / 4); }
+constexpr uint32_t frame_limit(uint64_t ring_bytes) {
+  return static_cast<uint32_t>(ring_bytes / 4);
+}
 
 /// Copies a header out of memory that another process may be changing; only the copy is looked at.
 inline FrameHeader load_header(const std::byte* at) {

@@ -1,13 +1,15 @@
-// Preamble: the first bytes of whoever dials a node's listener. wire/README.md has the page of every byte.
+// Preamble: the first bytes of whoever dials a node's listener. wire/README.md has the page of
+// every byte.
 //
 //    0        4         6      8                          24
 //   +--------+---------+------+--------------------------+
 //   | "FARO" | version | kind | token                    |
 //   +--------+---------+------+--------------------------+
 //
-// Little-endian. Nothing comes back: who accepts a connection with a bad preamble closes it. A control connection has a
-// token of zeros and goes on with the handshake, which says the exact version and features of both sides; a data
-// connection names by its token the link that it belongs to and goes on with what that link's transport defines.
+// Little-endian. Nothing comes back: who accepts a connection with a bad preamble closes it. A
+// control connection has a token of zeros and goes on with the handshake, which says the exact
+// version and features of both sides; a data connection names by its token the link that it belongs
+// to and goes on with what that link's transport defines.
 #pragma once
 
 #include <array>
@@ -34,13 +36,16 @@ struct Preamble {
   ConnectionKind kind;              //
   std::array<std::byte, 16> token;  // of a data connection; zeros for a control connection
 };
-static_assert(sizeof(Preamble) == 24 && offsetof(Preamble, kind) == 6 && offsetof(Preamble, token) == 8);
+static_assert(sizeof(Preamble) == 24 && offsetof(Preamble, kind) == 6 &&
+              offsetof(Preamble, token) == 8);
 static_assert(std::is_trivially_copyable_v<Preamble>);
 
 inline constexpr std::array<char, 4> kPreambleMagic = {'F', 'A', 'R', 'O'};
 
 /// The preambles of the two kinds of connection.
-constexpr Preamble control_preamble() { return {kPreambleMagic, kPreambleVersion, ConnectionKind::control, {}}; }
+constexpr Preamble control_preamble() {
+  return {kPreambleMagic, kPreambleVersion, ConnectionKind::control, {}};
+}
 constexpr Preamble data_preamble(const std::array<std::byte, 16>& token) {
   return {kPreambleMagic, kPreambleVersion, ConnectionKind::data, token};
 }
@@ -51,7 +56,8 @@ inline const char* why_invalid(const Preamble& preamble) {
   if (preamble.version != kPreambleVersion) return "another version of Faro's connections";
   switch (preamble.kind) {
     case ConnectionKind::control:
-      return preamble.token == std::array<std::byte, 16>{} ? nullptr : "control connection with a token";
+      return preamble.token == std::array<std::byte, 16>{} ? nullptr
+                                                           : "control connection with a token";
     case ConnectionKind::data:
       return nullptr;
   }

@@ -1,16 +1,20 @@
-// Control messages about queries: between the shuffle layers of two nodes, carried whole by the control connection.
+// Control messages about queries: between the shuffle layers of two nodes, carried whole by the
+// control connection.
 //
-//    0      1     2            4        8                             32         36    40           48
-//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+--- - -
-//   | kind | 0   | text_bytes | first  | query (QueryKey, 24 bytes)  | second   | 0   | low_water  | text
-//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+--- - -
+//    0      1     2            4        8                             32         36    40 48
+//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+---
+//   - - | kind | 0   | text_bytes | first  | query (QueryKey, 24 bytes)  | second   | 0   |
+//   low_water  | text
+//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+---
+//   - -
 //
 //   FAIL     first = node that found the failure, second = code, text = the cause
 //   STOP     first = stage, second = the receiver (worker number) that needs no more
-//   ENDED    a participant's part is over: first = its node, second = code of its outcome, text = cause
-//   OUTCOME  the issuer's answer to all participants: second = code, text = cause
+//   ENDED    a participant's part is over: first = its node, second = code of its outcome, text =
+//   cause OUTCOME  the issuer's answer to all participants: second = code, text = cause
 //            low_water: every query of this issuer counted up to it has ended and was confirmed
-//   CONFIRM  a participant has OUTCOME: first = its node; the issuer may forget the query when all have
+//   CONFIRM  a participant has OUTCOME: first = its node; the issuer may forget the query when all
+//   have
 #pragma once
 
 #include <cstddef>
@@ -72,16 +76,20 @@ inline std::optional<QueryMessage> decode_query_message(std::span<const std::byt
   QueryMessageHeader header;
   if (bytes.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.kind < QueryMessageKind::fail || header.kind > QueryMessageKind::confirm) return std::nullopt;
-  if (header.reserved != 0 || header.reserved_end != 0 || header.query.reserved != 0) return std::nullopt;
-  if (header.text_bytes > kQueryTextLimit || bytes.size() != sizeof header + header.text_bytes) return std::nullopt;
+  if (header.kind < QueryMessageKind::fail || header.kind > QueryMessageKind::confirm)
+    return std::nullopt;
+  if (header.reserved != 0 || header.reserved_end != 0 || header.query.reserved != 0)
+    return std::nullopt;
+  if (header.text_bytes > kQueryTextLimit || bytes.size() != sizeof header + header.text_bytes)
+    return std::nullopt;
   QueryMessage message;
   message.kind = header.kind;
   message.query = header.query;
   message.first = header.first;
   message.second = header.second;
   message.low_water = header.low_water;
-  message.text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof header, header.text_bytes);
+  message.text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof header,
+                      header.text_bytes);
   return message;
 }
 

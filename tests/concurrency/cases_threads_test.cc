@@ -40,8 +40,10 @@ struct Shape {
 };
 
 constexpr Shape kShapes[] = {
-    {"one_worker", 1, "1", "tcp"},       {"one_node_of_3", 1, "3", "tcp"},
-    {"tcp_3_nodes", 3, "1,2,1", "tcp"},  {"shm_3_nodes", 3, "2,1,1", "shm"},
+    {"one_worker", 1, "1", "tcp"},
+    {"one_node_of_3", 1, "3", "tcp"},
+    {"tcp_3_nodes", 3, "1,2,1", "tcp"},
+    {"shm_3_nodes", 3, "2,1,1", "shm"},
 };
 
 class CasesThreads : public testing::TestWithParam<std::tuple<size_t, size_t>> {};

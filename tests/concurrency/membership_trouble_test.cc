@@ -1,5 +1,5 @@
-// What goes wrong while a cluster opens, runs and closes, with all nodes in this process: every wait ends, and every
-// error says which node, key and values.
+// What goes wrong while a cluster opens, runs and closes, with all nodes in this process: every
+// wait ends, and every error says which node, key and values.
 #include <gtest/gtest.h>
 
 #include <dirent.h>
@@ -74,7 +74,8 @@ class OpeningTrouble : public testing::Test {
   LogLines log_;
 };
 
-TEST_F(OpeningTrouble, a_different_setting_ends_open_at_once_on_both_nodes_and_names_key_and_values) {
+TEST_F(OpeningTrouble,
+       a_different_setting_ends_open_at_once_on_both_nodes_and_names_key_and_values) {
   ClusterPlan plan(2);
   const auto start = steady_clock::now();
   ThreadCluster cluster(plan, [](uint32_t node) {
@@ -99,7 +100,8 @@ TEST_F(OpeningTrouble, a_different_setting_on_one_of_many_nodes_reaches_all) {
   int named = 0;
   for (uint32_t node = 0; node < 5; ++node) {
     EXPECT_FALSE(cluster.status(node).ok());
-    named += cluster.status(node).message().find("liveness.timeout_ms is ") != std::string_view::npos;
+    named +=
+        cluster.status(node).message().find("liveness.timeout_ms is ") != std::string_view::npos;
   }
   EXPECT_GE(named, 2) << cluster.problems();
 }
@@ -129,22 +131,27 @@ TEST_F(OpeningTrouble, another_cluster_is_refused_and_ours_opens) {
   EXPECT_EQ(log_.count("cluster.id is ours"), 1u);
 }
 
-TEST_F(OpeningTrouble, of_two_nodes_with_the_same_number_the_second_is_refused_and_the_first_opens) {
+TEST_F(OpeningTrouble,
+       of_two_nodes_with_the_same_number_the_second_is_refused_and_the_first_opens) {
   ClusterPlan plan(3);
   ClusterPlan twin(3);
   twin.set_nodes(plan.addresses());
   RecordingObserver observers[4];
   using Opened = Result<std::unique_ptr<session::Membership>>;
-  std::future<Opened> zero = std::async(std::launch::async, [&] { return plan.open(0, observers[0]); });
+  std::future<Opened> zero =
+      std::async(std::launch::async, [&] { return plan.open(0, observers[0]); });
   std::promise<void> refused;
   std::atomic<bool> told{false};
   const auto contend = [&](ClusterPlan& with, RecordingObserver& observer) {
     Opened opened = with.open(2, observer);
-    if (!told.exchange(true)) refused.set_value();  // the winner cannot be open yet: node 1 is missing
+    if (!told.exchange(true))
+      refused.set_value();  // the winner cannot be open yet: node 1 is missing
     return opened;
   };
-  std::future<Opened> two = std::async(std::launch::async, [&] { return contend(plan, observers[2]); });
-  std::future<Opened> other = std::async(std::launch::async, [&] { return contend(twin, observers[3]); });
+  std::future<Opened> two =
+      std::async(std::launch::async, [&] { return contend(plan, observers[2]); });
+  std::future<Opened> other =
+      std::async(std::launch::async, [&] { return contend(twin, observers[3]); });
   refused.get_future().wait();
   Opened one = plan.open(1, observers[1]);
   Opened first = two.get();
@@ -205,7 +212,8 @@ TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
   expect_contains(ending.value().reason, "speaks protocol version 1");
   expect_contains(ending.value().reason, "speaks version 77");
   opening.join();
-  EXPECT_EQ(status.code(), Code::configuration_mismatch);  // it is of our cluster: open cannot succeed
+  EXPECT_EQ(status.code(),
+            Code::configuration_mismatch);  // it is of our cluster: open cannot succeed
   expect_contains(status.message(), "speaks version 77");
 }
 
@@ -274,7 +282,8 @@ TEST_F(OpeningTrouble, a_memory_limit_that_is_too_small_is_an_error_before_anyon
   expect_contains(status.message(), "need ");
 }
 
-std::unique_ptr<session::Network> foreign(uint32_t node, std::unique_ptr<session::Network> network) {
+std::unique_ptr<session::Network> foreign(uint32_t node,
+                                          std::unique_ptr<session::Network> network) {
   return std::make_unique<test::ForeignNetwork>(std::move(network), "host " + std::to_string(node));
 }
 
@@ -299,8 +308,8 @@ TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
   }
 }
 
-// Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes; which of them
-// it will be is known when the peers are.
+// Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes;
+// which of them it will be is known when the peers are.
 TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {
   ClusterPlan plan(2);
   plan.set("ring.bytes", "64 KiB");
@@ -321,7 +330,9 @@ TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {
 TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) {
   ClusterPlan plan(4);
   plan.set("connect.timeout_ms", "400");
-  { [[maybe_unused]] const session::Listener closed = plan.take_listener(0); }  // nobody listens there
+  {
+    [[maybe_unused]] const session::Listener closed = plan.take_listener(0);
+  }  // nobody listens there
   RecordingObserver observer;
   const auto start = steady_clock::now();
   const Status status = plan.open(2, observer).status();
@@ -349,7 +360,8 @@ TEST_F(OpeningTrouble, a_slow_starter_is_waited_for) {
   ASSERT_TRUE(settings.ok());
   auto network = session::SocketNetwork::create(settings.value());
   ASSERT_TRUE(network.ok()) << network.status().to_string();
-  members[0] = session::Membership::open(settings.value(), std::move(network.value()), observers[0]);
+  members[0] =
+      session::Membership::open(settings.value(), std::move(network.value()), observers[0]);
   one.join();
   two.join();
   for (auto& member : members) ASSERT_TRUE(member.ok()) << member.status().to_string();
@@ -447,7 +459,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, Closing, testing::Values("shm", "tcp"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST_P(Closing, in_any_order_tells_the_others_that_a_node_has_left) {
-  for (const std::vector<uint32_t>& order : {std::vector<uint32_t>{0, 1, 2}, {2, 1, 0}, {1, 0, 2}}) {
+  for (const std::vector<uint32_t>& order :
+       {std::vector<uint32_t>{0, 1, 2}, {2, 1, 0}, {1, 0, 2}}) {
     ClusterPlan plan(3);
     plan.set("transport", GetParam());
     ThreadCluster cluster(plan);

@@ -14,7 +14,9 @@ namespace {
 
 constexpr base::Nanoseconds kConnectLimit = 20'000'000'000;
 
-Status system_error(const char* call) { return {Code::system_error, fmt::format("{}: {}", call, std::strerror(errno))}; }
+Status system_error(const char* call) {
+  return {Code::system_error, fmt::format("{}: {}", call, std::strerror(errno))};
+}
 
 }  // namespace
 
@@ -44,7 +46,8 @@ Status ConnectedPair::listen() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (!listener_.valid() || bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+  if (!listener_.valid() ||
+      bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
       ::listen(listener_.get(), 1) != 0 ||
       getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     return system_error("listen");
@@ -55,7 +58,8 @@ Status ConnectedPair::listen() {
 
 // A data connection, if one has come with a whole preamble: checks that as a session would.
 Status ConnectedPair::accept_stream() {
-  if (!stream_.valid()) stream_.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!stream_.valid())
+    stream_.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!stream_.valid()) return errno == EAGAIN ? Status() : system_error("accept");
   std::array<std::byte, sizeof(wire::Preamble)> bytes;
   const ssize_t got = recv(stream_.get(), bytes.data(), bytes.size(), MSG_PEEK);
@@ -64,8 +68,10 @@ Status ConnectedPair::accept_stream() {
   if (got < static_cast<ssize_t>(bytes.size())) return {};
   (void)!recv(stream_.get(), bytes.data(), bytes.size(), 0);
   const wire::Preamble preamble = wire::load_preamble(bytes);
-  if (const char* why = wire::why_invalid(preamble); why != nullptr) return {Code::protocol_error, why};
-  if (preamble.token != sides_[1].context.stream_token) return {Code::protocol_error, "another link's token"};
+  if (const char* why = wire::why_invalid(preamble); why != nullptr)
+    return {Code::protocol_error, why};
+  if (preamble.token != sides_[1].context.stream_token)
+    return {Code::protocol_error, "another link's token"};
   return sides_[1].setup->on_stream({stream_.release()});
 }
 
@@ -74,7 +80,8 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   const ring::Layout& outgoing = number == 0 ? shape.forth : shape.back;
   const ring::Layout& incoming = number == 0 ? shape.back : shape.forth;
   const uint32_t worker_count = outgoing.sender_workers;
-  Result<transport::shm::NodeDoorbells> doorbells = transport::shm::NodeDoorbells::make(worker_count);
+  Result<transport::shm::NodeDoorbells> doorbells =
+      transport::shm::NodeDoorbells::make(worker_count);
   if (!doorbells.ok()) return doorbells.status();
   side.doorbells = std::move(*doorbells);
   const uint32_t groups = (incoming.rings_of_receiver() + 63) / 64;
@@ -90,7 +97,8 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   context.peer_name = fmt::format("node {}", 1 - number);
   context.initiator = number == 0;
   context.peer_address = address_;
-  for (size_t i = 0; i < context.stream_token.size(); ++i) context.stream_token[i] = static_cast<std::byte>(i * 7 + 1);
+  for (size_t i = 0; i < context.stream_token.size(); ++i)
+    context.stream_token[i] = static_cast<std::byte>(i * 7 + 1);
   context.outgoing = outgoing;
   context.incoming = incoming;
   context.workers = side.workers;
@@ -109,7 +117,8 @@ Status ConnectedPair::connect() {
   for (Side& side : sides_) FARO_RETURN_IF_ERROR(side.setup->start());
   const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kConnectLimit;
   while (!sides_[0].setup->ready() || !sides_[1].setup->ready()) {
-    if (base::SystemClock::instance().now_ns() > deadline) return {Code::deadline_exceeded, "the pair is not connected"};
+    if (base::SystemClock::instance().now_ns() > deadline)
+      return {Code::deadline_exceeded, "the pair is not connected"};
     FARO_RETURN_IF_ERROR(accept_stream());
     for (int from = 0; from < 2; ++from) {
       while (!sides_[from].messages.empty()) {

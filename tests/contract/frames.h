@@ -1,5 +1,5 @@
-// Frames with self-checking contents: what the sender writes follows from (seed, number), so that the receiver can tell
-// a lost, doubled, torn or foreign frame from the right one.
+// Frames with self-checking contents: what the sender writes follows from (seed, number), so that
+// the receiver can tell a lost, doubled, torn or foreign frame from the right one.
 #pragma once
 
 #include <cstdint>
@@ -57,9 +57,11 @@ class FrameSequence {
 
   /// Compares a received frame with the next one; empty if it is the same.
   std::string check(const transport::FrameView& view) {
-    const std::string where = "frame " + std::to_string(number_) + " of ring with seed " + std::to_string(seed_) + ": ";
+    const std::string where =
+        "frame " + std::to_string(number_) + " of ring with seed " + std::to_string(seed_) + ": ";
     if (view.header.length != length()) {
-      return where + "length " + std::to_string(view.header.length) + ", expected " + std::to_string(length());
+      return where + "length " + std::to_string(view.header.length) + ", expected " +
+             std::to_string(length());
     }
     if (view.header.kind != wire::FrameKind::data || view.header.row_count != 1 ||
         view.header.slot != static_cast<uint16_t>(number_)) {
@@ -68,7 +70,8 @@ class FrameSequence {
     const std::byte* const frame = view.payload - sizeof(wire::FrameHeader);
     for (uint32_t at = sizeof(wire::FrameHeader); at < view.header.length; at += 8) {
       const uint64_t word = word_at(at);
-      if (std::memcmp(frame + at, &word, view.header.length - at < 8 ? view.header.length - at : 8) != 0) {
+      if (std::memcmp(frame + at, &word,
+                      view.header.length - at < 8 ? view.header.length - at : 8) != 0) {
         return where + "another byte in the word at " + std::to_string(at);
       }
     }

@@ -14,7 +14,8 @@ namespace {
           return ConnectedPair::open(shape, {.transports = {make(), make()}, .pump = {}});
         },
     .no_threads_because = {},
-    .no_loss_because = "a process that vanishes is noticed by the control connection, not by shared memory",
+    .no_loss_because =
+        "a process that vanishes is noticed by the control connection, not by shared memory",
 });
 
 }  // namespace

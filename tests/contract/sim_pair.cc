@@ -23,15 +23,16 @@ struct SimParts {
         [](const PairShape& shape) {
           const auto parts = std::make_shared<SimParts>();
           const std::shared_ptr<transport::Transport> transport(parts, &parts->transport);
-          return ConnectedPair::open(shape, {.transports = {transport, transport},
-                                             .pump = [parts] {
+          return ConnectedPair::open(shape, {.transports = {transport, transport}, .pump = [parts] {
                                                const bool worked = parts->world.step();
-                                               EXPECT_FALSE(parts->world.failed()) << parts->world.report();
+                                               EXPECT_FALSE(parts->world.failed())
+                                                   << parts->world.report();
                                                return worked;
                                              }});
         },
     .no_threads_because = "a simulated world runs in one thread",
-    .no_loss_because = "a simulated link notices at its next transfer, like a queue pair; see sim_transport_test",
+    .no_loss_because =
+        "a simulated link notices at its next transfer, like a queue pair; see sim_transport_test",
 });
 
 }  // namespace

@@ -100,14 +100,17 @@ void run(const Case& what, uint64_t seed, ClusterShape shape, const SettingList&
 
 std::string Coverage::to_string() const {
   return fmt::format(
-      "{} runs, {} workers, {} rows checked; runs that used overflow memory {}, the file {}, outgoing "
-      "overflow {}, rows in fragments {}, stops {}, cancels {}, held batches {}, detached {}, claims {}",
+      "{} runs, {} workers, {} rows checked; runs that used overflow memory {}, the file {}, "
+      "outgoing "
+      "overflow {}, rows in fragments {}, stops {}, cancels {}, held batches {}, detached {}, "
+      "claims {}",
       runs, workers, rows, with_memory, with_file, with_out_overflow, with_large_rows, with_stops,
       with_cancels, with_held_batches, with_detached, with_claims);
 }
 
 uint64_t run_in_simulation(const Case& what, uint64_t seed, ClusterShape shape,
-                           const SettingList& settings, const CaseScale& scale, Coverage& coverage) {
+                           const SettingList& settings, const CaseScale& scale,
+                           Coverage& coverage) {
   uint64_t hash = 0;
   run(what, seed, std::move(shape), settings, scale, coverage, hash);
   return hash;

@@ -1,5 +1,5 @@
-// The cases over whole simulated clusters: every run is a seed, which draws the case, the cluster, its
-// settings, the timing, and the interleaving of workers and network threads.
+// The cases over whole simulated clusters: every run is a seed, which draws the case, the cluster,
+// its settings, the timing, and the interleaving of workers and network threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace faro::test {
 namespace {
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || defined(FARO_SANITIZE_THREAD)
+#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
+    defined(FARO_SANITIZE_THREAD)
 constexpr uint64_t kSeeds = 5;
 constexpr uint64_t kClusters = 100;
 #else
@@ -20,11 +21,9 @@ constexpr uint64_t kSeeds = 50;
 constexpr uint64_t kClusters = 1000;
 #endif
 
-// A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded sleep, nor
-// by a heartbeat (every 2.5 s).
-SettingList strict() {
-  return {{"wait.sleep_ms", "10000"}};
-}
+// A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded sleep,
+// nor by a heartbeat (every 2.5 s).
+SettingList strict() { return {{"wait.sleep_ms", "10000"}}; }
 constexpr base::Nanoseconds kStallLimit = 2'000'000'000;
 
 uint64_t run_small(const Case& what, uint64_t seed, Coverage& coverage) {
@@ -36,7 +35,8 @@ uint64_t run_small(const Case& what, uint64_t seed, Coverage& coverage) {
     workers = static_cast<uint32_t>(random.between(1, 3));
   SettingList settings = small_rings(strict());
   settings.push_back({"overflow.memory_bytes", what.check ? "1 MiB" : "64 KiB"});
-  return run_in_simulation(what, seed, shape, settings, CaseScale{.worker_bytes = 16 << 10}, coverage);
+  return run_in_simulation(what, seed, shape, settings, CaseScale{.worker_bytes = 16 << 10},
+                           coverage);
 }
 
 class CasesSim : public testing::TestWithParam<size_t> {};
@@ -66,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, CasesSim, testing::Range<size_t>(0, all_cases().
 
 const Case& draw_case(sim::Random& random) {
   // Half of the runs are random plans.
-  if (random.one_in(2)) return find_case(random.one_in(4) ? "random_plan_cancelled" : "random_plan");
+  if (random.one_in(2))
+    return find_case(random.one_in(4) ? "random_plan_cancelled" : "random_plan");
   return all_cases()[random.below(all_cases().size())];
 }
 
@@ -95,8 +96,8 @@ void run_any(uint64_t seed, Coverage& coverage) {
   CaseScale scale;
   scale.ring_bytes = ring;
   scale.worker_bytes = std::min<uint64_t>(random.between(1, 48) << 10, 6 * ring);
-  SCOPED_TRACE("case " + what.name + ", " + std::to_string(shape.workers_per_node.size()) + " nodes, " +
-               [&] {
+  SCOPED_TRACE("case " + what.name + ", " + std::to_string(shape.workers_per_node.size()) +
+               " nodes, " + [&] {
                  std::string text;
                  for (const auto& [name, value] : settings) text += name + "=" + value + " ";
                  return text;

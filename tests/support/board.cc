@@ -10,8 +10,8 @@
 namespace faro::test {
 namespace {
 
-constexpr const char* kSteps[] = {"idle",     "opens", "sends", "broadcasts", "takes",
-                                  "polls",    "finishes", "waits", "ends",       "returned"};
+constexpr const char* kSteps[] = {"idle",  "opens",    "sends", "broadcasts", "takes",
+                                  "polls", "finishes", "waits", "ends",       "returned"};
 
 }  // namespace
 
@@ -33,12 +33,11 @@ std::string Board::state(uint32_t worker_count) const {
   for (uint32_t w = 0; w < worker_count; ++w) {
     const Doing& d = doing[w];
     const uint32_t step = d.step.load(std::memory_order_relaxed);
-    text += fmt::format("  worker {} {} query {} stage {} peer {}, {} operations\n", w,
-                        step < std::size(kSteps) ? kSteps[step] : "?",
-                        d.query.load(std::memory_order_relaxed),
-                        d.stage.load(std::memory_order_relaxed),
-                        d.peer.load(std::memory_order_relaxed),
-                        d.operations.load(std::memory_order_relaxed));
+    text += fmt::format(
+        "  worker {} {} query {} stage {} peer {}, {} operations\n", w,
+        step < std::size(kSteps) ? kSteps[step] : "?", d.query.load(std::memory_order_relaxed),
+        d.stage.load(std::memory_order_relaxed), d.peer.load(std::memory_order_relaxed),
+        d.operations.load(std::memory_order_relaxed));
   }
   return text;
 }
@@ -46,18 +45,22 @@ std::string Board::state(uint32_t worker_count) const {
 std::string describe(const SessionMetrics& metrics) {
   std::string text = fmt::format(
       "  overflow memory {} (peak {}), file {} (peak {}), queries running {}, failed {}\n",
-      metrics.overflow_memory_bytes, metrics.overflow_memory_peak_bytes, metrics.overflow_file_bytes,
-      metrics.overflow_file_peak_bytes, metrics.queries_running, metrics.queries_failed);
+      metrics.overflow_memory_bytes, metrics.overflow_memory_peak_bytes,
+      metrics.overflow_file_bytes, metrics.overflow_file_peak_bytes, metrics.queries_running,
+      metrics.queries_failed);
   for (const WorkerMetrics& w : metrics.workers) {
-    text += fmt::format("  worker {}: rows out {} in {} dropped {}, waits {} sleeps {}, aside {}, out aside {}\n",
-                        w.worker, w.rows_sent, w.rows_received, w.rows_dropped, w.waits, w.sleeps,
-                        w.frames_set_aside, w.frames_out_overflow);
+    text += fmt::format(
+        "  worker {}: rows out {} in {} dropped {}, waits {} sleeps {}, aside {}, out aside {}\n",
+        w.worker, w.rows_sent, w.rows_received, w.rows_dropped, w.waits, w.sleeps,
+        w.frames_set_aside, w.frames_out_overflow);
   }
   for (const LaneMetrics& lane : metrics.lanes) {
     if (lane.frames_sent + lane.frames_received == 0) continue;
-    text += fmt::format("    lane {} to {}: out {} frames {} bytes {} transfers, in {} frames {} bytes {} reads told\n",
-                        lane.sender, lane.receiver, lane.frames_sent, lane.bytes_sent, lane.transfers,
-                        lane.frames_received, lane.bytes_received, lane.read_notifications);
+    text += fmt::format(
+        "    lane {} to {}: out {} frames {} bytes {} transfers, in {} frames {} bytes {} reads "
+        "told\n",
+        lane.sender, lane.receiver, lane.frames_sent, lane.bytes_sent, lane.transfers,
+        lane.frames_received, lane.bytes_received, lane.read_notifications);
   }
   return text;
 }
@@ -106,8 +109,8 @@ Status Program::barrier(uint32_t index) {
   while (!all_here()) {
     const Outcome outcome = worker.wait_until(all_here, std::chrono::milliseconds(5));
     if (outcome != Outcome::done && outcome != Outcome::deadline) {
-      return Status(Code::internal_error, fmt::format("worker {}: barrier {} answered {}", me, index,
-                                                      outcome_name(outcome)));
+      return Status(Code::internal_error, fmt::format("worker {}: barrier {} answered {}", me,
+                                                      index, outcome_name(outcome)));
     }
     host.between();
   }
@@ -124,7 +127,8 @@ Status Program::wait_a_little(uint64_t nanoseconds) {
 
 Status run_case(const Case& what, Program& program) {
   Status status = what.run(program);
-  if (!status.ok()) program.board.fail(fmt::format("worker {}: {}", program.me, status.to_string()));
+  if (!status.ok())
+    program.board.fail(fmt::format("worker {}: {}", program.me, status.to_string()));
   program.host.wake_all();
   program.doing(Step::returned);
   return status;

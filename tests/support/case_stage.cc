@@ -53,10 +53,10 @@ Status Stage::open(const QueryId& id) {
 
 Status Stage::error(Outcome outcome, const char* what) const {
   const Status cause = shuffle_.status();
-  return Status(outcome == Outcome::failed && !cause.ok() ? cause.code() : Code::internal_error,
-                fmt::format("query {} stage {} at worker {}: {} answered {}: {}", plan_.query,
-                            plan_.stage, program_.me, what, outcome_name(outcome),
-                            cause.to_string()));
+  return Status(
+      outcome == Outcome::failed && !cause.ok() ? cause.code() : Code::internal_error,
+      fmt::format("query {} stage {} at worker {}: {} answered {}: {}", plan_.query, plan_.stage,
+                  program_.me, what, outcome_name(outcome), cause.to_string()));
 }
 
 // --- what each row is
@@ -69,7 +69,8 @@ uint64_t Stage::key(uint32_t sender, uint64_t row) const {
 uint64_t Stage::length(uint32_t sender, uint64_t row) const {
   if (plan_.row_bytes != 0) return plan_.row_bytes;
   const uint64_t span = plan_.most_bytes - plan_.least_bytes + 1;
-  return plan_.least_bytes + mix(program_.seed, plan_.query * 64 + plan_.stage, sender, row, 7) % span;
+  return plan_.least_bytes +
+         mix(program_.seed, plan_.query * 64 + plan_.stage, sender, row, 7) % span;
 }
 
 void Stage::fill(uint32_t sender, uint64_t row, std::span<std::byte> bytes) const {
@@ -167,7 +168,8 @@ Outcome Stage::send_many(uint64_t rows) {
   if (!sender.ok()) return Outcome::failed;
   Outcome outcome = Outcome::done;
   made_ += sender->send_all(
-      std::span<const Words>(many), FinalizerHash(), [](const Words& row) { return row[0]; }, outcome);
+      std::span<const Words>(many), FinalizerHash(), [](const Words& row) { return row[0]; },
+      outcome);
   program_.host.progress();
   program_.host.between();
   return outcome;
@@ -246,7 +248,8 @@ Status Stage::check(const Batch& batch) {
     expected_.resize(length(sender, next));
     fill(sender, next, expected_);
     if (row.size() != expected_.size()) {
-      return broken(fmt::format("row {} has {} bytes instead of {}", next, row.size(), expected_.size()));
+      return broken(
+          fmt::format("row {} has {} bytes instead of {}", next, row.size(), expected_.size()));
     }
     if (!row.empty() && std::memcmp(row.data(), expected_.data(), row.size()) != 0)
       return broken(fmt::format("row {} has other bytes", next));
@@ -283,11 +286,11 @@ Status Stage::check_end() {
     const uint64_t made =
         program_.board.rows_made[plan_.query][plan_.stage][sender].load(std::memory_order_acquire);
     if (made == 0 || sources_[sender].next < made - 1) {
-      return Status(Code::internal_error,
-                    fmt::format("query {} stage {} at worker {}: end of stream before row {} of "
-                                "worker {}, which made {}",
-                                plan_.query, plan_.stage, program_.me, sources_[sender].next, sender,
-                                made));
+      return Status(
+          Code::internal_error,
+          fmt::format("query {} stage {} at worker {}: end of stream before row {} of "
+                      "worker {}, which made {}",
+                      plan_.query, plan_.stage, program_.me, sources_[sender].next, sender, made));
     }
   }
   return Status::Ok();

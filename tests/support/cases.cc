@@ -277,8 +277,7 @@ Status large_rows(Program& program) {
   FARO_RETURN_IF_ERROR(wide_stage.open(*id));
   const uint64_t rows = rows_for(program, plan.most_bytes) + 2;
   for (uint64_t i = 0; i < rows; ++i) {
-    const Outcome outcome =
-        program.own.one_in(2) ? stage.claim_next(true) : stage.send_next();
+    const Outcome outcome = program.own.one_in(2) ? stage.claim_next(true) : stage.send_next();
     if (outcome != Outcome::done) return stage.error(outcome, "send or claim");
     if (i % 2 == 0) FARO_RETURN_IF_ERROR(wide_stage.send_rows(1));
     if (program.own.one_in(3)) stage.shuffle().flush();
@@ -378,8 +377,8 @@ Status early_stop(Program& program) {
       if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(limited.check(batch));
       end = outcome == Outcome::end_of_stream;
       if (limited.stopped() && !end) {
-        return Status(Code::internal_error, fmt::format("try_poll after stop answered {}",
-                                                        outcome_name(outcome)));
+        return Status(Code::internal_error,
+                      fmt::format("try_poll after stop answered {}", outcome_name(outcome)));
       }
     }
   }

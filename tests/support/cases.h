@@ -1,10 +1,10 @@
-// Cases: worker programs over the public API that check themselves, wherever they run: as threads of
-// one process, as processes, in the simulation.
+// Cases: worker programs over the public API that check themselves, wherever they run: as threads
+// of one process, as processes, in the simulation.
 //
-// Every row's destinations, length and bytes are a function of (seed, query, stage, sender, number of
-// the row at its sender), so a receiver knows exactly what it has to see next from each sender: rows
-// once, whole and in order. Senders write how many rows they made to the board before they finish;
-// a receiver compares at the end of stream.
+// Every row's destinations, length and bytes are a function of (seed, query, stage, sender, number
+// of the row at its sender), so a receiver knows exactly what it has to see next from each sender:
+// rows once, whole and in order. Senders write how many rows they made to the board before they
+// finish; a receiver compares at the end of stream.
 #pragma once
 
 #include <array>
@@ -65,7 +65,18 @@ struct Board {
 std::string describe(const SessionMetrics& metrics);
 
 /// What a worker is doing; the words are in cases.cc.
-enum class Step : uint32_t { idle, opens, sends, broadcasts, takes, polls, finishes, waits, ends, returned };
+enum class Step : uint32_t {
+  idle,
+  opens,
+  sends,
+  broadcasts,
+  takes,
+  polls,
+  finishes,
+  waits,
+  ends,
+  returned
+};
 
 /// Where a case runs. Threads: any worker's.
 class Host {
@@ -164,10 +175,10 @@ struct StagePlan {
   uint32_t query = 0;  // index
   uint32_t stage = 0;
   Spread spread = Spread::by_key;
-  uint32_t row_bytes = 0;     // 0: rows have a length each, of least … most bytes
+  uint32_t row_bytes = 0;  // 0: rows have a length each, of least … most bytes
   uint32_t least_bytes = 24;
   uint32_t most_bytes = 24;
-  std::vector<uint32_t> senders;    // as in ShuffleSpec: empty is all
+  std::vector<uint32_t> senders;  // as in ShuffleSpec: empty is all
   std::vector<uint32_t> receivers;
 };
 

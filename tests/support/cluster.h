@@ -1,4 +1,5 @@
-// Clusters for tests of the session layer: nodes of one process, each with a network and an observer of its own.
+// Clusters for tests of the session layer: nodes of one process, each with a network and an
+// observer of its own.
 #pragma once
 
 #include <fmt/format.h>
@@ -41,7 +42,8 @@ class RecordingObserver final : public session::Observer {
 
   void on_message(uint32_t from, std::span<const std::byte> message) override {
     record([&] {
-      messages_.push_back({from, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
+      messages_.push_back(
+          {from, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
     });
   }
   void on_peer_lost(uint32_t node, const Status& cause) override {
@@ -60,7 +62,8 @@ class RecordingObserver final : public session::Observer {
   int ticks() const { return copy(ticks_); }
 
   /// Waits until `holds` is true, looked at after each event. False if it is not within the limit.
-  bool wait(const std::function<bool()>& holds, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
+  bool wait(const std::function<bool()>& holds,
+            std::chrono::milliseconds limit = std::chrono::seconds(20)) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -107,8 +110,9 @@ class ForeignNetwork final : public session::Network {
   const std::string& local_address() const override { return inner_->local_address(); }
   const std::string& host_identity() const override { return host_; }
   void set_acceptor(Acceptor* acceptor) override { inner_->set_acceptor(acceptor); }
-  void connect(const std::string& address,
-               std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override {
+  void connect(
+      const std::string& address,
+      std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override {
     inner_->connect(address, std::move(done));
   }
   bool run_once(base::Nanoseconds until) override { return inner_->run_once(until); }
@@ -135,15 +139,17 @@ class ClusterPlan {
     }
   }
 
-  void set(std::string_view name, std::string_view value) { common_.push_back({std::string(name), std::string(value)}); }
+  void set(std::string_view name, std::string_view value) {
+    common_.push_back({std::string(name), std::string(value)});
+  }
   void set_nodes(std::string addresses) { addresses_ = std::move(addresses); }
   const std::string& addresses() const { return addresses_; }
   const std::string& address(uint32_t node) const { return each_address_[node]; }
   uint32_t node_count() const { return static_cast<uint32_t>(listeners_.size()); }
 
   /// `more`: settings of this node only.
-  Result<base::Settings> settings(uint32_t node,
-                                  const std::vector<std::pair<std::string, std::string>>& more = {}) const {
+  Result<base::Settings> settings(
+      uint32_t node, const std::vector<std::pair<std::string, std::string>>& more = {}) const {
     Config config;
     FARO_RETURN_IF_ERROR(config.set("cluster.nodes", addresses_));
     FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{node}));
@@ -157,7 +163,8 @@ class ClusterPlan {
   session::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
 
   /// Changes what a node's network looks like to its membership; before open.
-  using Wrap = std::function<std::unique_ptr<session::Network>(uint32_t, std::unique_ptr<session::Network>)>;
+  using Wrap =
+      std::function<std::unique_ptr<session::Network>(uint32_t, std::unique_ptr<session::Network>)>;
   void wrap_networks(Wrap wrap) { wrap_ = std::move(wrap); }
 
   /// Opens one node; blocks as Membership::open does.
@@ -188,14 +195,16 @@ class ThreadCluster {
 
   explicit ThreadCluster(ClusterPlan& plan, const More& more = {}) {
     const uint32_t count = plan.node_count();
-    for (uint32_t node = 0; node < count; ++node) observers_.push_back(std::make_unique<RecordingObserver>());
+    for (uint32_t node = 0; node < count; ++node)
+      observers_.push_back(std::make_unique<RecordingObserver>());
     members_.resize(count);
     statuses_.resize(count);
     std::vector<std::thread> threads;
     for (uint32_t node = 0; node < count; ++node) {
       threads.emplace_back([&, node] {
-        auto opened = plan.open(node, *observers_[node],
-                                more ? more(node) : std::vector<std::pair<std::string, std::string>>{});
+        auto opened =
+            plan.open(node, *observers_[node],
+                      more ? more(node) : std::vector<std::pair<std::string, std::string>>{});
         statuses_[node] = opened.status();
         if (opened.ok()) members_[node] = std::move(opened.value());
       });

@@ -67,8 +67,8 @@ class PlanRun {
     Chance common(mix(program_.seed, 3, query_));
     const std::vector<StagePlan> plans = draw_stages(common, program_, query_);
     for (const StagePlan& plan : plans) stages_.emplace_back(program_, plan);
-    // Rows that this worker may send in a stage: what it receives in the stage before makes it send,
-    // up to here, so that broadcasts do not multiply without end.
+    // Rows that this worker may send in a stage: what it receives in the stage before makes it
+    // send, up to here, so that broadcasts do not multiply without end.
     for (const StagePlan& plan : plans) {
       const uint32_t about = plan.row_bytes != 0 ? plan.row_bytes : plan.most_bytes / 2;
       uint64_t limit = std::max<uint64_t>(2, program_.scale.worker_bytes / std::max(about, 24u));
@@ -229,7 +229,8 @@ class PlanRun {
     Stage& stage = stages_[s];
     rows = std::min(rows, left_[s]);
     if (rows == 0) return Status::Ok();
-    const bool one_each = stage.plan().spread == Spread::by_key || stage.plan().spread == Spread::one_key;
+    const bool one_each =
+        stage.plan().spread == Spread::by_key || stage.plan().spread == Spread::one_key;
     const uint64_t way = program_.own.below(8);
     if (program_.own.one_in(16)) stage.shuffle().flush();
     const uint64_t before = stage.rows_made();
@@ -240,7 +241,8 @@ class PlanRun {
     } else if (one_each && way <= 2 && stage.plan().row_bytes == 24) {
       outcome = stage.send_many(rows);
     } else {
-      for (uint64_t i = 0; i < rows && outcome == Outcome::done; ++i) outcome = stage.send_next(wait);
+      for (uint64_t i = 0; i < rows && outcome == Outcome::done; ++i)
+        outcome = stage.send_next(wait);
     }
     left_[s] -= std::min(left_[s], stage.rows_made() - before);
     moved |= stage.rows_made() != before;
@@ -261,9 +263,7 @@ class PlanRun {
 
   // In all_at_once a stage begins by itself only at its own pace.
   bool feeds(size_t s) { return s == 0 || ended_[s - 1] || program_.own.one_in(4); }
-  bool may_finish(size_t s) {
-    return left_[s] == 0 || !stages_[s].sends();
-  }
+  bool may_finish(size_t s) { return left_[s] == 0 || !stages_[s].sends(); }
   Status give_up_if_others_did() const {
     return program_.others_failed() ? Status(Code::query_cancelled, "another worker gave up")
                                     : Status::Ok();

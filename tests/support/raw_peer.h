@@ -1,4 +1,5 @@
-// RawPeer: a blocking socket that speaks to a node's listener by hand: strangers, old versions, garbage.
+// RawPeer: a blocking socket that speaks to a node's listener by hand: strangers, old versions,
+// garbage.
 #pragma once
 
 #include <arpa/inet.h>
@@ -22,17 +23,20 @@ namespace faro::test {
 class RawPeer {
  public:
   /// `address`: "127.0.0.1:port".
-  explicit RawPeer(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit RawPeer(const std::string& address)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
+    to.sin_port =
+        htons(static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
     connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
   }
 
   bool connected() const { return connected_; }
   void send_bytes(std::span<const std::byte> bytes) {
-    [[maybe_unused]] const ssize_t put = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    [[maybe_unused]] const ssize_t put =
+        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   void send_text(std::string_view text) { send_bytes(std::as_bytes(std::span(text))); }
   void send_preamble() {

@@ -20,8 +20,8 @@ class Watchdog {
       : thread_([this, limit, state = std::move(state)] {
           std::unique_lock lock(mutex_);
           if (over_.wait_for(lock, limit, [this] { return done_; })) return;
-          std::fprintf(stderr, "not done within %lld s:\n%s\n", static_cast<long long>(limit.count()),
-                       state().c_str());
+          std::fprintf(stderr, "not done within %lld s:\n%s\n",
+                       static_cast<long long>(limit.count()), state().c_str());
           std::fflush(stderr);
           std::abort();
         }) {}

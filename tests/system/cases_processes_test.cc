@@ -71,7 +71,8 @@ constexpr uint64_t kSeeds[] = {11, 12};
 
 // One node of the run: every worker a thread.
 int run_node(const Case& what, const Shape& shape, uint32_t node, const std::string& addresses,
-             Listener listener, const SettingList& settings, Board* boards, const CaseScale& scale) {
+             Listener listener, const SettingList& settings, Board* boards,
+             const CaseScale& scale) {
   Result<Config> config = config_of(node, addresses, settings);
   if (!config.ok()) {
     boards->fail(config.status().to_string());
@@ -102,11 +103,12 @@ int run_node(const Case& what, const Shape& shape, uint32_t node, const std::str
     }
     for (std::thread& thread : threads) thread.join();
     const SessionMetrics metrics = session.metrics();
-    // Before the last run others may have begun the next one: its rows come while workers here still
-    // wait for the outcome of this one.
+    // Before the last run others may have begun the next one: its rows come while workers here
+    // still wait for the outcome of this one.
     if (seed == kSeeds[std::size(kSeeds) - 1] &&
         (metrics.overflow_memory_bytes != 0 || metrics.overflow_file_bytes != 0))
-      board->fail(fmt::format("node {}: something is left in overflow\n{}", node, describe(metrics)));
+      board->fail(
+          fmt::format("node {}: something is left in overflow\n{}", node, describe(metrics)));
     if (what.check && !what.check(metrics).ok())
       board->fail(fmt::format("node {}: {}", node, what.check(metrics).to_string()));
     if (metrics.overflow_memory_peak_bytes > 1 << 20)
@@ -151,8 +153,7 @@ TEST_P(CasesProcesses, every_row_arrives_once_whole_and_in_order) {
       return run_node(what, shape, n, addresses, std::move(listeners[n]), settings, boards, scale);
     }));
   }
-  for (uint32_t n = 0; n < shape.nodes; ++n)
-    EXPECT_EQ(nodes[n]->wait_for_end(), 0) << "node " << n;
+  for (uint32_t n = 0; n < shape.nodes; ++n) EXPECT_EQ(nodes[n]->wait_for_end(), 0) << "node " << n;
   uint64_t rows = 0;
   for (size_t i = 0; i < std::size(kSeeds); ++i) {
     EXPECT_EQ(boards[i].first_failure(), "") << "seed " << kSeeds[i];

@@ -20,15 +20,17 @@ using test::ClusterPlan;
 using test::RecordingObserver;
 
 // A node in a process of its own. It says "open" or "failed <status>", then obeys the test:
-//   send <node>     sends a control message            losses   waits for the first loss, says "<node> <cause>"
-//   messages <n>    waits for so many, says "got"      count    says the number of losses
-//   left <n>        waits until so many have left      beat     waits for a tick after now
-//   close           closes, says "closed"              gone <n>  waits until so many are lost or have left
+//   send <node>     sends a control message            losses   waits for the first loss, says
+//   "<node> <cause>" messages <n>    waits for so many, says "got"      count    says the number of
+//   losses left <n>        waits until so many have left      beat     waits for a tick after now
+//   close           closes, says "closed"              gone <n>  waits until so many are lost or
+//   have left
 int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
   set_log_level(LogLevel::off);
   for (uint32_t other = 0; other < plan.node_count(); ++other) {
     if (other == node) continue;
-    [[maybe_unused]] const session::Listener inherited = plan.take_listener(other);  // would answer for a dead node
+    [[maybe_unused]] const session::Listener inherited =
+        plan.take_listener(other);  // would answer for a dead node
   }
   RecordingObserver observer;
   auto opened = plan.open(node, observer);
@@ -46,9 +48,11 @@ int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
       membership.send(number, bytes_of("message"));
       test.say("sent");
     } else if (word == "messages") {
-      test.say(observer.wait([&] { return observer.messages().size() >= number; }) ? "got" : "nothing");
+      test.say(observer.wait([&] { return observer.messages().size() >= number; }) ? "got"
+                                                                                   : "nothing");
     } else if (word == "left") {
-      test.say(observer.wait([&] { return observer.left().size() >= number; }) ? "left" : "nothing");
+      test.say(observer.wait([&] { return observer.left().size() >= number; }) ? "left"
+                                                                               : "nothing");
     } else if (word == "gone") {
       const auto gone = [&] { return observer.losses().size() + observer.left().size(); };
       observer.wait([&] { return gone() >= number; });
@@ -79,12 +83,13 @@ class Processes {
   explicit Processes(ClusterPlan& plan) : plan_(plan), children_(plan.node_count()) {
     for (uint32_t node = 0; node < plan.node_count(); ++node) start(node);
   }
-  Processes(ClusterPlan& plan, std::initializer_list<uint32_t> first) : plan_(plan), children_(plan.node_count()) {
+  Processes(ClusterPlan& plan, std::initializer_list<uint32_t> first)
+      : plan_(plan), children_(plan.node_count()) {
     for (const uint32_t node : first) start(node);
   }
   void start(uint32_t node) {
-    children_[node] =
-        std::make_unique<Child>([&](const Child::Side& side) { return node_process(side, plan_, node); });
+    children_[node] = std::make_unique<Child>(
+        [&](const Child::Side& side) { return node_process(side, plan_, node); });
   }
   Child& operator[](uint32_t node) { return *children_[node]; }
   /// The first line of each node.
@@ -157,7 +162,8 @@ TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
   }
 }
 
-// Killed before, while and after it is admitted by the others: without node 3 nobody can be open yet.
+// Killed before, while and after it is admitted by the others: without node 3 nobody can be open
+// yet.
 TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) {
   for (const useconds_t head_start_us : {0u, 1'000u, 20'000u, 100'000u}) {
     ClusterPlan plan(4);
@@ -224,7 +230,8 @@ TEST(Processes, a_node_stopped_for_longer_is_lost_and_told_so_and_accuses_nobody
   EXPECT_EQ(nodes.ask(2, "messages 1"), "got");
 }
 
-// All stopped together (a laptop's lid, a paused virtual machine): nobody may be accused afterwards.
+// All stopped together (a laptop's lid, a paused virtual machine): nobody may be accused
+// afterwards.
 TEST(Processes, stopped_together_for_longer_than_the_limit_lose_nobody) {
   ClusterPlan plan(3);
   plan.set("liveness.timeout_ms", "400");

@@ -46,27 +46,29 @@ enum class Phase {
 };
 constexpr Phase kPhases[] = {Phase::opened,   Phase::first_rows, Phase::mid,
                              Phase::finished, Phase::ended,      Phase::closing};
-constexpr const char* kPhaseNames[] = {"opened", "first_rows", "mid", "finished", "ended", "closing"};
+constexpr const char* kPhaseNames[] = {"opened",   "first_rows", "mid",
+                                       "finished", "ended",      "closing"};
 
 struct Trouble {
   const char* name;
   const char* transport;
   int signal;
 };
-constexpr Trouble kTroubles[] = {
-    {"killed_shm", "shm", SIGKILL}, {"killed_tcp", "tcp", SIGKILL}, {"stopped_shm", "shm", SIGSTOP}};
+constexpr Trouble kTroubles[] = {{"killed_shm", "shm", SIGKILL},
+                                 {"killed_tcp", "tcp", SIGKILL},
+                                 {"stopped_shm", "shm", SIGSTOP}};
 
 /// A node of the test. Lines go both ways: query ids, commands, reports.
 class TroubleNode {
  public:
-  TroubleNode(uint32_t number, const std::string& addresses, Listener listener, const char* transport,
-              Phase phase, const Child::Side& parent)
+  TroubleNode(uint32_t number, const std::string& addresses, Listener listener,
+              const char* transport, Phase phase, const Child::Side& parent)
       : number_(number), phase_(phase), parent_(parent) {
-    Result<Config> config = config_of(
-        number, addresses,
-        small_rings({{"transport", transport},
-                     {"liveness.timeout_ms", std::to_string(kLiveness.count())},
-                     {"close.timeout_ms", "3000"}}));
+    Result<Config> config =
+        config_of(number, addresses,
+                  small_rings({{"transport", transport},
+                               {"liveness.timeout_ms", std::to_string(kLiveness.count())},
+                               {"close.timeout_ms", "3000"}}));
     if (!config.ok()) return;
     Result<std::unique_ptr<Session>> opened = Session::open(*config, std::move(listener));
     if (opened.ok()) session_ = std::move(*opened);
@@ -119,7 +121,8 @@ class TroubleNode {
     if (phase_ == Phase::mid) {
       parent_.say("there");
       for (uint32_t i = 0;; ++i) {
-        if (shuffle.try_send(i % 3, filled(64, 1)) == Outcome::failed) return complain("send failed");
+        if (shuffle.try_send(i % 3, filled(64, 1)) == Outcome::failed)
+          return complain("send failed");
         Batch batch;
         if (shuffle.try_poll(batch) == Outcome::failed) return complain("poll failed");
       }
@@ -166,7 +169,8 @@ class TroubleNode {
     } else if (phase_ != Phase::ended || ended != Outcome::done) {
       // (Who had ended before it was hit may or may not have been in time.)
       if (ended != Outcome::failed || cause.code() != Code::peer_lost)
-        return complain(fmt::format("the query ended as {}: {}", outcome_name(ended), cause.to_string()));
+        return complain(
+            fmt::format("the query ended as {}: {}", outcome_name(ended), cause.to_string()));
       if (cause.message().find("node 2") == std::string_view::npos)
         return complain("the lost node is not named: " + cause.to_string());
       if (!failure.ok() && failure.code() != Code::peer_lost)
@@ -185,7 +189,8 @@ class TroubleNode {
     Outcome outcome;
     while ((outcome = other.take(batch)) == Outcome::done) rows += batch.row_count();
     if (outcome != Outcome::end_of_stream || rows != 2100)
-      return complain(fmt::format("the other query: {} rows, {}", rows, other.status().to_string()));
+      return complain(
+          fmt::format("the other query: {} rows, {}", rows, other.status().to_string()));
     other.close();
     if (worker().end_query(without, &cause) != Outcome::done)
       return complain("the end of the other query: " + cause.to_string());
@@ -238,7 +243,8 @@ TEST_P(ShuffleTrouble, a_node_that_is_gone_fails_its_queries_by_name_and_no_othe
   std::vector<std::unique_ptr<Child>> nodes;
   for (uint32_t n = 0; n < 3; ++n) {
     nodes.push_back(std::make_unique<Child>([&, n](const Child::Side& parent) {
-      return TroubleNode(n, addresses, std::move(listeners[n]), trouble.transport, phase, parent).run();
+      return TroubleNode(n, addresses, std::move(listeners[n]), trouble.transport, phase, parent)
+          .run();
     }));
   }
   const auto hear = [&](uint32_t n) { return nodes[n]->hear().value_or("(it has ended)"); };
@@ -308,7 +314,8 @@ TEST(ShuffleDisk, a_full_disk_fails_the_query_that_uses_most_and_no_other) {
       parent.say(what);
       return 1;
     };
-    SessionCluster cluster(1, small_rings({{"overflow.memory_bytes", "0"}, {"overflow.folder", folder}}));
+    SessionCluster cluster(
+        1, small_rings({{"overflow.memory_bytes", "0"}, {"overflow.folder", folder}}));
     if (!cluster.status().ok()) return complain(cluster.status().to_string());
     Worker& worker = cluster[0].worker(0);
     const QueryId big = cluster[0].begin_query();

@@ -1,4 +1,5 @@
-// Control messages and preambles: round trips, and that nothing but a whole, well-formed message is taken.
+// Control messages and preambles: round trips, and that nothing but a whole, well-formed message is
+// taken.
 #include "wire/control.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +74,8 @@ TEST(ControlMessages, hello_survives_a_round_trip) {
 
 TEST(ControlMessages, the_others_survive_a_round_trip) {
   for (const auto encode_ending : {encode_refuse, encode_fail}) {
-    const auto ending = decode_ending(encode_ending({Code::configuration_mismatch, true, "because"}));
+    const auto ending =
+        decode_ending(encode_ending({Code::configuration_mismatch, true, "because"}));
     ASSERT_TRUE(ending.ok());
     EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
     EXPECT_TRUE(ending.value().retry);
@@ -93,7 +95,8 @@ TEST(ControlMessages, the_others_survive_a_round_trip) {
     const auto message = encode_payload(kind, payload);
     const auto decoded = decode_payload(message);
     ASSERT_TRUE(decoded.ok());
-    EXPECT_TRUE(std::equal(payload.begin(), payload.end(), decoded.value().begin(), decoded.value().end()));
+    EXPECT_TRUE(
+        std::equal(payload.begin(), payload.end(), decoded.value().begin(), decoded.value().end()));
   }
   for (const ControlKind kind : {ControlKind::ready, ControlKind::heartbeat, ControlKind::bye}) {
     EXPECT_TRUE(check_plain(encode_plain(kind)).ok());
@@ -122,7 +125,8 @@ struct Kind {
 std::vector<Kind> all_kinds() {
   return {
       {"HELLO", encode(sample_hello()), [](auto m) { return decode_hello(m).ok(); }},
-      {"REFUSE", encode_refuse({Code::peer_lost, false, "why"}), [](auto m) { return decode_ending(m).ok(); }},
+      {"REFUSE", encode_refuse({Code::peer_lost, false, "why"}),
+       [](auto m) { return decode_ending(m).ok(); }},
       {"LINK", encode(sample_choice()), [](auto m) { return decode_link_choice(m).ok(); }},
       {"READY", encode_plain(ControlKind::ready), [](auto m) { return check_plain(m).ok(); }},
   };
@@ -133,7 +137,8 @@ TEST(ControlMessages, every_truncation_and_every_extension_is_refused) {
     ASSERT_TRUE(kind.accepts(kind.message)) << kind.name;
     for (size_t length = 0; length < kind.message.size(); ++length) {
       // A copy of exactly that size, so that a sanitizer sees a read behind it.
-      const ControlMessage cut(kind.message.begin(), kind.message.begin() + static_cast<std::ptrdiff_t>(length));
+      const ControlMessage cut(kind.message.begin(),
+                               kind.message.begin() + static_cast<std::ptrdiff_t>(length));
       EXPECT_FALSE(kind.accepts(cut)) << kind.name << " of " << length << " bytes";
     }
     ControlMessage longer = kind.message;
@@ -141,7 +146,8 @@ TEST(ControlMessages, every_truncation_and_every_extension_is_refused) {
     EXPECT_FALSE(kind.accepts(longer)) << kind.name;
   }
   const auto auth = encode(sample_auth());
-  for (size_t length = 0; length < 4; ++length) EXPECT_FALSE(decode_auth(std::span(auth).first(length)).ok());
+  for (size_t length = 0; length < 4; ++length)
+    EXPECT_FALSE(decode_auth(std::span(auth).first(length)).ok());
 }
 
 // Flipped bits either make a message malformed, or change a value: never anything else.
@@ -195,7 +201,8 @@ TEST(ControlMessages, payloads_and_reasons_stay_within_their_limits) {
   EXPECT_FALSE(decode_hello(encode(hello)).ok());
 }
 
-// ------------------------------------------------------------------------------------------- the page's example
+// ------------------------------------------------------------------------------------------- the
+// page's example
 
 // Hex of everything in lines "    > 46 41 …   text" of one block of the page.
 std::vector<std::byte> hex_of_page(const std::string& title) {
@@ -241,12 +248,14 @@ Hello page_hello() {
 TEST(WirePage, shows_the_bytes_that_are_sent) {
   const Preamble control = control_preamble();
   const auto control_bytes = std::as_bytes(std::span(&control, 1));
-  EXPECT_EQ(hex_of_page("preamble, control"), std::vector<std::byte>(control_bytes.begin(), control_bytes.end()));
+  EXPECT_EQ(hex_of_page("preamble, control"),
+            std::vector<std::byte>(control_bytes.begin(), control_bytes.end()));
   std::array<std::byte, kTokenBytes> token;
   for (size_t i = 0; i < token.size(); ++i) token[i] = static_cast<std::byte>(0xe0 + i);
   const Preamble data = data_preamble(token);
   const auto data_bytes = std::as_bytes(std::span(&data, 1));
-  EXPECT_EQ(hex_of_page("preamble, data"), std::vector<std::byte>(data_bytes.begin(), data_bytes.end()));
+  EXPECT_EQ(hex_of_page("preamble, data"),
+            std::vector<std::byte>(data_bytes.begin(), data_bytes.end()));
   EXPECT_EQ(hex_of_page("HELLO"), framed(encode(page_hello())));
   EXPECT_EQ(hex_of_page("AUTH"), framed(encode(Auth{})));
   EXPECT_EQ(hex_of_page("LINK"), framed(encode(LinkChoice{"tcp", token})));

@@ -56,7 +56,9 @@ class ScriptedFile final : public SpillFile {
 
 struct Disk {
   explicit Disk(uint64_t memory_bytes)
-      : made(std::make_unique<ScriptedFile>()), file(*made), overflow(memory_bytes, std::move(made)) {}
+      : made(std::make_unique<ScriptedFile>()),
+        file(*made),
+        overflow(memory_bytes, std::move(made)) {}
   std::unique_ptr<ScriptedFile> made;
   ScriptedFile& file;
   Overflow overflow;
@@ -108,7 +110,8 @@ TEST(Overflow, a_full_disk_is_an_error_that_names_both_limits_and_changes_nothin
   Stored stored;
   const Status status = disk.overflow.store(disk.usage, filled(101, 1), stored);
   EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  EXPECT_NE(status.message().find("No space left on device"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("No space left on device"), std::string::npos)
+      << status.message();
   EXPECT_NE(status.message().find("overflow.memory_bytes = 100"), std::string::npos)
       << status.message();
   EXPECT_EQ(stored.place, Stored::Place::none);
@@ -120,7 +123,8 @@ TEST(Overflow, a_write_that_fails_gives_the_extent_back) {
   Disk disk(0);
   disk.file.broken = true;
   Stored stored;
-  EXPECT_EQ(disk.overflow.store(disk.usage, filled(10, 1), stored).code(), Code::overflow_exhausted);
+  EXPECT_EQ(disk.overflow.store(disk.usage, filled(10, 1), stored).code(),
+            Code::overflow_exhausted);
   EXPECT_EQ(disk.file.used_bytes(), 0u);
   EXPECT_EQ(disk.usage.bytes.load(), 0u);
 }

@@ -1,4 +1,5 @@
-// The life of queries on several nodes, messages fed by hand: in any order, twice, too early, too late.
+// The life of queries on several nodes, messages fed by hand: in any order, twice, too early, too
+// late.
 #include "shuffle/query.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ using wire::QueryMessageKind;
 
 constexpr base::Nanoseconds kUnopened = 1'000'000'000;
 
-/// Nodes with two workers each: worker w lives on node w / 2. Messages wait until they are delivered.
+/// Nodes with two workers each: worker w lives on node w / 2. Messages wait until they are
+/// delivered.
 class Cluster {
  public:
   struct Node final : QueryEnvironment {
@@ -32,7 +34,8 @@ class Cluster {
     std::unique_ptr<QueryTable> table;
   };
 
-  explicit Cluster(uint32_t count) : nodes(count), wires(count, std::vector<std::deque<QueryMessage>>(count)) {
+  explicit Cluster(uint32_t count)
+      : nodes(count), wires(count, std::vector<std::deque<QueryMessage>>(count)) {
     QueryTable::Shape shape;
     for (uint32_t n = 0; n < count; ++n) {
       shape.incarnations.push_back(1000 + n);
@@ -208,7 +211,8 @@ TEST(QueryTable, ids_that_cannot_be_are_refused) {
   EXPECT_FALSE(cluster[0].use({1, 1000, 0, 0}).ok()) << "never begun";
   EXPECT_FALSE(cluster[0].use({1, 999, 1, 0}).ok()) << "another incarnation";
   EXPECT_FALSE(cluster[0].use({1, 1000, 7, 0}).ok()) << "no such node";
-  EXPECT_TRUE(cluster[0].use({1, 1001, 1, 0}).ok()) << "begun by node 1, for all that is known here";
+  EXPECT_TRUE(cluster[0].use({1, 1001, 1, 0}).ok())
+      << "begun by node 1, for all that is known here";
   // Messages about them are dropped.
   for (const auto kind : {QueryMessageKind::fail, QueryMessageKind::stop, QueryMessageKind::ended,
                           QueryMessageKind::outcome, QueryMessageKind::confirm}) {

@@ -1,4 +1,5 @@
-// Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits, commands.
+// Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits,
+// commands.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,7 +25,8 @@ void expect_contains(std::string_view text, std::string_view part) {
   EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
 }
 
-// ------------------------------------------------------------------------------------------------------- handshake
+// -------------------------------------------------------------------------------------------------------
+// handshake
 
 /// Keeps what is sent; the test delivers by hand.
 struct Wire {
@@ -41,7 +43,9 @@ class HandConnection final : public ControlConnection {
     wire_->handler = nullptr;
   }
   void set_handler(Handler* handler) override { wire_->handler = handler; }
-  void send(std::span<const std::byte> message) override { wire_->sent.emplace_back(message.begin(), message.end()); }
+  void send(std::span<const std::byte> message) override {
+    wire_->sent.emplace_back(message.begin(), message.end());
+  }
   bool flushed() const override { return true; }
   const std::string& peer_address() const override { return address_; }
 
@@ -65,11 +69,15 @@ struct Side final : Handshake::Owner {
     dialled_node = dialled;
   }
   void begin() {
-    handshake = std::make_unique<Handshake>(*this, identity, std::make_unique<HandConnection>(wire), dialled_node);
+    handshake = std::make_unique<Handshake>(*this, identity, std::make_unique<HandConnection>(wire),
+                                            dialled_node);
     handshake->start();
   }
-  std::optional<Refusal> judge(const wire::Hello&, const std::string&) override { return judgement; }
-  void on_admitted(Handshake&, std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) override {
+  std::optional<Refusal> judge(const wire::Hello&, const std::string&) override {
+    return judgement;
+  }
+  void on_admitted(Handshake&, std::unique_ptr<ControlConnection> connection,
+                   const wire::Hello& peer) override {
     admitted = peer.head.node;
     kept = std::move(connection);
   }
@@ -126,16 +134,24 @@ struct Difference {
 
 TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
   const Difference differences[] = {
-      {"cluster", [](Pair& p) { p.dialling.identity.hello.cluster_id = "other"; }, {"cluster.id is faro", "other"}},
+      {"cluster",
+       [](Pair& p) { p.dialling.identity.hello.cluster_id = "other"; },
+       {"cluster.id is faro", "other"}},
       {"setting",
        [](Pair& p) {
          p.dialling.identity.hello.settings = "ring.bytes=4096\ntransport=auto\n";
          p.dialling.identity.hello.settings_digest = 6;
        },
        {"ring.bytes is 32768 on node 1", "4096 on node 2"}},
-      {"digest alone", [](Pair& p) { p.dialling.identity.hello.settings_digest = 6; }, {"different settings"}},
-      {"nodes", [](Pair& p) { p.dialling.identity.hello.node_count = 4; }, {"has 3 entries on node 1", "4 on node 2"}},
-      {"number", [](Pair& p) { p.dialling.dialled_node = 0; }, {"is node 1, but", "node 0 is there"}},
+      {"digest alone",
+       [](Pair& p) { p.dialling.identity.hello.settings_digest = 6; },
+       {"different settings"}},
+      {"nodes",
+       [](Pair& p) { p.dialling.identity.hello.node_count = 4; },
+       {"has 3 entries on node 1", "4 on node 2"}},
+      {"number",
+       [](Pair& p) { p.dialling.dialled_node = 0; },
+       {"is node 1, but", "node 0 is there"}},
       {"itself", [](Pair& p) { p.dialling.identity.hello.incarnation = 1001; }, {"reaches itself"}},
       {"same number",
        [](Pair& p) { p.dialling.identity.hello.head.node = 1; },
@@ -145,7 +161,10 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
        [](Pair& p) { p.dialling.identity.hello.head.version = 2; },
        {"speaks protocol version 1", "speaks version 2"}},
       {"judged",
-       [](Pair& p) { p.accepting.judgement = Refusal{Status(Code::configuration_mismatch, "taken"), true, false}; },
+       [](Pair& p) {
+         p.accepting.judgement =
+             Refusal{Status(Code::configuration_mismatch, "taken"), true, false};
+       },
        {"taken"}},
   };
   for (const Difference& difference : differences) {
@@ -155,7 +174,8 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
     for (const Side* side : {&pair.dialling, &pair.accepting}) {
       ASSERT_TRUE(side->refused) << difference.name;
       EXPECT_EQ(side->refused->status.code(), Code::configuration_mismatch) << difference.name;
-      for (const std::string& part : difference.named) expect_contains(side->refused->status.message(), part);
+      for (const std::string& part : difference.named)
+        expect_contains(side->refused->status.message(), part);
       EXPECT_FALSE(side->admitted) << difference.name;
     }
     EXPECT_EQ(pair.dialling.refused->retry, pair.accepting.refused->retry);
@@ -175,7 +195,10 @@ TEST(Handshakes, anything_out_of_order_or_malformed_is_refused_and_does_not_end_
   wire::ControlMessage broken = hello;
   broken.pop_back();
   const std::vector<wire::ControlMessage> bad = {
-      wire::encode_plain(wire::ControlKind::ready), wire::encode(wire::Auth{}), {std::byte{0xff}}, broken,
+      wire::encode_plain(wire::ControlKind::ready),
+      wire::encode(wire::Auth{}),
+      {std::byte{0xff}},
+      broken,
       wire::encode_payload(wire::ControlKind::application, hello)};
   for (const wire::ControlMessage& message : bad) {
     Side accepting(1, std::nullopt);
@@ -209,7 +232,8 @@ TEST(Handshakes, a_closed_connection_may_be_tried_again) {
   EXPECT_FALSE(dialling.refused->ends_open);
 }
 
-// -------------------------------------------------------------------------------------------------------- liveness
+// --------------------------------------------------------------------------------------------------------
+// liveness
 
 constexpr base::Nanoseconds kLimit = 1'000'000;
 constexpr base::Nanoseconds kInterval = kLimit / 4;
@@ -259,7 +283,8 @@ TEST(LivenessRules, beats_come_once_per_interval_and_along_with_those_of_others)
   EXPECT_GE(beats, 16);
 }
 
-// ---------------------------------------------------------------------------------------------------------- limits
+// ----------------------------------------------------------------------------------------------------------
+// limits
 
 TEST(Limits, are_quoted_with_the_need) {
   const Need need{1'000'000, 50};
@@ -272,8 +297,12 @@ TEST(Limits, are_quoted_with_the_need) {
   };
   const Case cases[] = {
       {999'999, {}, "memory.limit_bytes is 999999 bytes"},
-      {0, {999'998, UINT64_MAX, UINT64_MAX}, "the available memory of this machine is 999998 bytes"},
-      {0, {UINT64_MAX, 999'997, UINT64_MAX}, "the memory control group of this process is 999997 bytes"},
+      {0,
+       {999'998, UINT64_MAX, UINT64_MAX},
+       "the available memory of this machine is 999998 bytes"},
+      {0,
+       {UINT64_MAX, 999'997, UINT64_MAX},
+       "the memory control group of this process is 999997 bytes"},
   };
   for (const Case& each : cases) {
     const Status status = check_limits(need, each.setting, each.machine);
@@ -292,7 +321,8 @@ TEST(Limits, of_this_machine_can_be_read) {
   EXPECT_GT(limits.descriptors, 0u);
 }
 
-// -------------------------------------------------------------------------------------------------------- commands
+// --------------------------------------------------------------------------------------------------------
+// commands
 
 TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
   constexpr int kThreads = 3;

@@ -48,7 +48,8 @@ class TcpReceiverTest : public testing::Test, public transport::LinkEvents {
     header.kind = wire::FrameKind::data;
     header.row_count = 1;
     std::memcpy(bytes.data() + sizeof message, &header, sizeof header);
-    ASSERT_EQ(send(raw_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(send(raw_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
     sent_ += kFrame;
   }
   /// What the network thread would do now; whether it would have been woken.

@@ -27,7 +27,8 @@ class TcpSetupTest : public testing::Test, public transport::LinkEvents {
     context_.ready_group = {&ready_group_, 1};
     context_.reactor = &reactor_;
     context_.events = this;
-    for (size_t i = 0; i < context_.stream_token.size(); ++i) context_.stream_token[i] = static_cast<std::byte>(i + 100);
+    for (size_t i = 0; i < context_.stream_token.size(); ++i)
+      context_.stream_token[i] = static_cast<std::byte>(i + 100);
   }
   void on_link_failed(const Status&) override { ++failures_; }
 
@@ -57,7 +58,8 @@ class TcpSetupTest : public testing::Test, public transport::LinkEvents {
 
 // A listening socket on loopback.
 struct Listening {
-  explicit Listening(int family) : fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+  explicit Listening(int family)
+      : fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
     sockaddr_in v4{};
     v4.sin_family = AF_INET;
     v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -87,7 +89,8 @@ TEST_F(TcpSetupTest, the_initiator_dials_and_names_the_link_in_the_preamble) {
     ASSERT_TRUE(pump_until([&] { return setup->ready(); })) << setup->status().to_string();
     base::UniqueFd accepted(accept4(listening.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
     std::array<std::byte, sizeof(wire::Preamble)> bytes;
-    ASSERT_EQ(recv(accepted.get(), bytes.data(), bytes.size(), MSG_WAITALL), static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(recv(accepted.get(), bytes.data(), bytes.size(), MSG_WAITALL),
+              static_cast<ssize_t>(bytes.size()));
     EXPECT_EQ(std::memcmp(bytes.data(), "FARO\1\0\2\0", 8), 0);
     EXPECT_EQ(std::memcmp(bytes.data() + 8, context_.stream_token.data(), 16), 0);
     EXPECT_EQ(wire::why_invalid(wire::load_preamble(bytes)), nullptr);
@@ -105,12 +108,15 @@ TEST_F(TcpSetupTest, a_refused_dial_names_the_address) {
   ASSERT_TRUE(pump_until([&] { return !setup->status().ok(); }));
   EXPECT_FALSE(setup->ready());
   EXPECT_EQ(setup->status().code(), Code::connect_failed);
-  EXPECT_NE(setup->status().message().find(address), std::string::npos) << setup->status().to_string();
-  EXPECT_NE(setup->status().message().find("refused"), std::string::npos) << setup->status().to_string();
+  EXPECT_NE(setup->status().message().find(address), std::string::npos)
+      << setup->status().to_string();
+  EXPECT_NE(setup->status().message().find("refused"), std::string::npos)
+      << setup->status().to_string();
 }
 
 TEST_F(TcpSetupTest, addresses_that_are_none_are_refused) {
-  for (const char* address : {"", "nonsense", ":7000", "127.0.0.1:", "[::1]", "127.0.0.1:port", "256.1.1.1.1:80"}) {
+  for (const char* address :
+       {"", "nonsense", ":7000", "127.0.0.1:", "[::1]", "127.0.0.1:port", "256.1.1.1.1:80"}) {
     const auto setup = dial(address);
     const Status started = setup->start();
     EXPECT_EQ(started.code(), Code::connect_failed) << address;

@@ -15,7 +15,8 @@ class RingRegion {
  public:
   RingRegion() = default;
   explicit RingRegion(const ring::Layout& layout) : layout_(layout), bytes_(layout.region_bytes()) {
-    void* const mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void* const mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (mapped != MAP_FAILED) base_ = static_cast<std::byte*>(mapped);
   }
   RingRegion(RingRegion&& other) noexcept

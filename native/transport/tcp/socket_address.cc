@@ -12,7 +12,8 @@ namespace faro::transport::tcp {
 Result<std::vector<SocketAddress>> resolve(const std::string& address) {
   const size_t colon = address.rfind(':');
   std::string host = colon == std::string::npos ? "" : address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   if (host.empty() || colon + 1 == address.size()) {
     return Status(Code::connect_failed, fmt::format("'{}' is not host:port", address));
   }
@@ -24,7 +25,8 @@ Result<std::vector<SocketAddress>> resolve(const std::string& address) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found);
   if (error != 0) {
-    return Status(Code::connect_failed, fmt::format("'{}' cannot be resolved: {}", address, gai_strerror(error)));
+    return Status(Code::connect_failed,
+                  fmt::format("'{}' cannot be resolved: {}", address, gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   std::vector<SocketAddress> addresses;
@@ -47,7 +49,8 @@ std::string to_string(const SocketAddress& address) {
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "(unknown address)";
   }
-  return address.family() == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+  return address.family() == AF_INET6 ? fmt::format("[{}]:{}", host, port)
+                                      : fmt::format("{}:{}", host, port);
 }
 
 }  // namespace faro::transport::tcp

@@ -24,8 +24,10 @@ Status TcpReceiver::open(Reactor& reactor) {
   gate_epoll_ = epoll_create1(EPOLL_CLOEXEC);
   epoll_event event{};
   event.events = EPOLLIN;
-  if (data_epoll_ < 0 || gate_epoll_ < 0 || epoll_ctl(gate_epoll_, EPOLL_CTL_ADD, data_epoll_, &event) != 0) {
-    return Status(Code::system_error, fmt::format("epoll for data connections: {}", std::strerror(errno)));
+  if (data_epoll_ < 0 || gate_epoll_ < 0 ||
+      epoll_ctl(gate_epoll_, EPOLL_CTL_ADD, data_epoll_, &event) != 0) {
+    return Status(Code::system_error,
+                  fmt::format("epoll for data connections: {}", std::strerror(errno)));
   }
   FARO_RETURN_IF_ERROR(reactor.add(gate_epoll_, EPOLLIN, [this](uint32_t) {
     // A worker is reading: it takes everything, or the level wakes this thread again.
@@ -41,7 +43,8 @@ Status TcpReceiver::add(Reactor& reactor, TcpLink& link, int fd) {
   event.events = EPOLLIN;
   event.data.ptr = &link;
   if (epoll_ctl(data_epoll_, EPOLL_CTL_ADD, fd, &event) == 0) return Status::Ok();
-  return Status(Code::system_error, fmt::format("epoll for a data connection: {}", std::strerror(errno)));
+  return Status(Code::system_error,
+                fmt::format("epoll for a data connection: {}", std::strerror(errno)));
 }
 
 void TcpReceiver::remove(int fd) noexcept {
@@ -66,7 +69,8 @@ bool TcpReceiver::read() noexcept {
   if (!try_take()) return false;
   std::array<epoll_event, 32> events;
   const int count = epoll_wait(data_epoll_, events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) static_cast<TcpLink*>(events[static_cast<size_t>(i)].data.ptr)->on_readable(false);
+  for (int i = 0; i < count; ++i)
+    static_cast<TcpLink*>(events[static_cast<size_t>(i)].data.ptr)->on_readable(false);
   give();
   return count > 0;
 }
