@@ -40,7 +40,7 @@ class Observer {
 
 struct Node {
   uint32_t number = 0;
-  std::string name;           // "node 2 (10.0.0.2:7000)", for messages
+  std::string name;  // "node 2 (10.0.0.2:7000)", for messages
   uint32_t worker_count = 0;
   uint32_t first_worker = 0;  // global number of its worker 0
   uint64_t incarnation = 0;   // drawn when its process joined; known after open
@@ -57,7 +57,8 @@ class Membership {
   /// address_in_use, transport_unavailable, configuration_mismatch (key and both values),
   /// connect_failed (which nodes are missing, and the last cause for each).
   static Result<std::unique_ptr<Membership>> open(const base::Settings& settings,
-                                                  std::unique_ptr<Network> network, Observer& observer);
+                                                  std::unique_ptr<Network> network,
+                                                  Observer& observer);
 
   virtual ~Membership() = default;
 

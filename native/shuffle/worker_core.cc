@@ -163,8 +163,8 @@ bool WorkerCore::before_would_wait() {
   if (time >= aside_after_) {
     if (move_aside_where_needed()) {
       changed = true;
-      patience_ = std::min(2 * patience_,
-                           kPatienceGrowth * node_.settings().drain_patience_us * 1000);
+      patience_ =
+          std::min(2 * patience_, kPatienceGrowth * node_.settings().drain_patience_us * 1000);
     }
     aside_after_ = time + patience_;
   }

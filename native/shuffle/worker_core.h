@@ -180,9 +180,7 @@ class WorkerCore {
  private:
   enum class WaitStep { yield, sleep, expired };
 
-  void progressed() noexcept {
-    stalled_since_ = 0;
-  }
+  void progressed() noexcept { stalled_since_ = 0; }
   void set_held(uint32_t held) noexcept { held_.store(held, std::memory_order_relaxed); }
   bool before_would_wait();
   void flush_all();

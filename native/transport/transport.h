@@ -107,10 +107,10 @@ class Incoming {
 
 /// What a kind of transport can do; read once when a link is opened.
 struct Capabilities {
-  std::string_view name;             // "shm", "tcp", …
-  bool same_host_only = false;       // needs shared memory
-  bool write_with_immediate = false; // verbs: notification in the write itself
-  bool registers_memory = false;     // verbs: memory must be registered (see MemoryRegistry)
+  std::string_view name;              // "shm", "tcp", …
+  bool same_host_only = false;        // needs shared memory
+  bool write_with_immediate = false;  // verbs: notification in the write itself
+  bool registers_memory = false;      // verbs: memory must be registered (see MemoryRegistry)
 };
 
 /// The data side of one link to one peer. Rings are numbered as in ring::Layout, separately per
@@ -186,17 +186,17 @@ using StreamToken = std::array<std::byte, 16>;
 struct LinkContext {
   uint32_t local_node = 0;
   uint32_t peer_node = 0;
-  std::string peer_name;     // "node 2 (10.0.0.2:7000)", for messages
-  bool initiator = false;    // this side opened the control connection
-  std::string peer_address;  // where the peer listens, as dialled for the control connection
-  StreamToken stream_token;  // the same on both sides
-  ring::Layout outgoing;     // rings from local to peer
-  ring::Layout incoming;     // rings from peer to local
-  std::span<WorkerEnd> workers;       // local workers
-  DoorbellMemory doorbells;           // of this node
+  std::string peer_name;         // "node 2 (10.0.0.2:7000)", for messages
+  bool initiator = false;        // this side opened the control connection
+  std::string peer_address;      // where the peer listens, as dialled for the control connection
+  StreamToken stream_token;      // the same on both sides
+  ring::Layout outgoing;         // rings from local to peer
+  ring::Layout incoming;         // rings from peer to local
+  std::span<WorkerEnd> workers;  // local workers
+  DoorbellMemory doorbells;      // of this node
   /// First ready ring number of this link's rings at each local worker is ready_group[w] * 64: groups
   /// are added by the transport's setup (internal or external) and reported here.
-  std::span<uint32_t> ready_group;    // one per local worker
+  std::span<uint32_t> ready_group;  // one per local worker
   Reactor* reactor = nullptr;
   LinkEvents* events = nullptr;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
@@ -237,7 +237,8 @@ class Transport {
   /// Ok, or why it cannot be used on this machine and what to do about it.
   virtual Status available() const = 0;
   /// Bytes this node takes (of memory, of /dev/shm) for a link of that shape, before it is opened.
-  virtual uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const = 0;
+  virtual uint64_t memory_bytes(const ring::Layout& outgoing,
+                                const ring::Layout& incoming) const = 0;
   virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
 
   /// Does in the calling thread what the network thread would do for data that has arrived; returns whether there was any.

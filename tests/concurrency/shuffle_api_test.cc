@@ -127,7 +127,8 @@ TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_
     EXPECT_EQ(shuffle.try_poll_from(1, batch), Outcome::failed) << "no sender";
     EXPECT_EQ(shuffle.try_poll_from(9, batch), Outcome::failed);
   }
-  for (const std::vector<uint32_t>& wrong : {std::vector<uint32_t>{2}, {0, 0}, {0, 1, UINT32_MAX}}) {
+  for (const std::vector<uint32_t>& wrong :
+       {std::vector<uint32_t>{2}, {0, 0}, {0, 1, UINT32_MAX}}) {
     EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8, wrong, {})).status().code(),
               Code::invalid_argument);
     EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8, {}, wrong)).status().code(),
@@ -336,7 +337,8 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   // Worker 1 has not opened: its ring fills, and then sending cannot go on.
   uint64_t sent = 0;
   Outcome outcome;
-  while ((outcome = shuffle.send(1, filled(8, 1), milliseconds(5))) == Outcome::done && sent < 100'000)
+  while ((outcome = shuffle.send(1, filled(8, 1), milliseconds(5))) == Outcome::done &&
+         sent < 100'000)
     ++sent;
   EXPECT_EQ(outcome, Outcome::deadline);
   EXPECT_EQ(worker(0).try_end_query(id), Outcome::failed) << "the shuffle is open";
@@ -627,7 +629,8 @@ TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
     const QueryId id = session().begin_query();
     std::vector<Batch> held(3);
     {
-      Shuffle sender = open_shuffle(worker(own_node ? 1 : 0), spec(id, 0, 0, {own_node ? 1u : 0u}, {1}));
+      Shuffle sender =
+          open_shuffle(worker(own_node ? 1 : 0), spec(id, 0, 0, {own_node ? 1u : 0u}, {1}));
       std::optional<Shuffle> receiver;
       if (!own_node) receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
       Shuffle& at = own_node ? sender : *receiver;

@@ -30,8 +30,12 @@ class ConnectedPair final : public TransportPair {
   ~ConnectedPair() override;
 
   transport::DataLink& link(int side) override { return *sides_[side].link; }
-  ring::ReadySet& ready_set(int side, uint32_t worker) override { return *sides_[side].ready_sets[worker]; }
-  ring::DoorbellLine& doorbell(int side, uint32_t worker) override { return sides_[side].doorbells.line(worker); }
+  ring::ReadySet& ready_set(int side, uint32_t worker) override {
+    return *sides_[side].ready_sets[worker];
+  }
+  ring::DoorbellLine& doorbell(int side, uint32_t worker) override {
+    return sides_[side].doorbells.line(worker);
+  }
   uint32_t first_ready(int side, uint32_t worker) override {
     return sides_[side].ready_groups[worker] * ring::ReadySet::kRingsPerGroup;
   }

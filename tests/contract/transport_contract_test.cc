@@ -49,7 +49,8 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
   void TearDown() override {
     if (pair_ == nullptr || failure_expected_) return;
     for (int side = 0; side < 2; ++side) {
-      EXPECT_EQ(pair_->failures(side), 0) << "side " << side << ": " << pair_->failure(side).to_string();
+      EXPECT_EQ(pair_->failures(side), 0)
+          << "side " << side << ": " << pair_->failure(side).to_string();
     }
   }
 
@@ -287,8 +288,8 @@ TEST_P(TransportContract, many_rings_in_both_directions_do_not_mix) {
   for (int from = 0; from < 2; ++from) {
     for (uint32_t r = 0; r < forth.ring_count(); ++r) {
       const uint64_t seed = static_cast<uint64_t>(from) * 1000 + r;
-      lanes.push_back({&pair_->link(from).outgoing(r), &pair_->link(1 - from).incoming(r), FrameSequence(seed, kRing / 4),
-                       FrameSequence(seed, kRing / 4)});
+      lanes.push_back({&pair_->link(from).outgoing(r), &pair_->link(1 - from).incoming(r),
+                       FrameSequence(seed, kRing / 4), FrameSequence(seed, kRing / 4)});
     }
   }
   constexpr uint64_t kFramesPerRing = 50;
@@ -430,17 +431,24 @@ TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_
 class BusyWorker {
  public:
   /// `reads`: it reads the network itself when it finds nothing, as the workers of a session do.
-  BusyWorker(TransportPair& pair, const PairShape& shape, int side, uint32_t worker, uint64_t frames_per_ring, bool reads)
-      : pair_(pair), side_(side), worker_(worker), frames_per_ring_(frames_per_ring), reads_(reads) {
+  BusyWorker(TransportPair& pair, const PairShape& shape, int side, uint32_t worker,
+             uint64_t frames_per_ring, bool reads)
+      : pair_(pair),
+        side_(side),
+        worker_(worker),
+        frames_per_ring_(frames_per_ring),
+        reads_(reads) {
     const ring::Layout& out = side == 0 ? shape.forth : shape.back;
     const ring::Layout& in = side == 0 ? shape.back : shape.forth;
     for (uint32_t r = 0; r < out.ring_count(); ++r) {
-      if (out.sender_of(r) == worker) sending_.push_back({&pair.link(side).outgoing(r), sequence(side, r, out)});
+      if (out.sender_of(r) == worker)
+        sending_.push_back({&pair.link(side).outgoing(r), sequence(side, r, out)});
     }
     receiving_.resize(in.rings_of_receiver());
     for (uint32_t r = 0; r < in.ring_count(); ++r) {
       if (in.receiver_of(r) != worker) continue;
-      receiving_[in.index_at_receiver(r)] = {&pair.link(side).incoming(r), sequence(1 - side, r, in)};
+      receiving_[in.index_at_receiver(r)] = {&pair.link(side).incoming(r),
+                                             sequence(1 - side, r, in)};
     }
   }
 
@@ -459,7 +467,8 @@ class BusyWorker {
         doorbell.sleep(kLimit);
       }
       if (reads_) pair_.worker_wakes(side_);
-      if (base::SystemClock::instance().now_ns() - before >= kLimit) return "slept for ever: a wake-up was lost";
+      if (base::SystemClock::instance().now_ns() - before >= kLimit)
+        return "slept for ever: a wake-up was lost";
     }
     for (Receiving& each : receiving_) each.end->flush_releases();
     return error_;
@@ -490,7 +499,8 @@ class BusyWorker {
   bool work() {
     bool worked = false;
     for (Sending& each : sending_) {
-      while (each.sequence.count() < frames_per_ring_ && each.sequence.try_send(*each.end)) worked = true;
+      while (each.sequence.count() < frames_per_ring_ && each.sequence.try_send(*each.end))
+        worked = true;
       each.end->post();
     }
     pair_.ready_set(side_, worker_).take([&](uint32_t number) {
@@ -526,7 +536,8 @@ void run_busy_workers(TransportPair& pair, const PairShape& shape, bool reads) {
   for (int side = 0; side < 2; ++side) {
     for (uint32_t w = 0; w < 3; ++w) {
       threads.emplace_back([&, side, w] {
-        errors[static_cast<size_t>(side) * 3 + w] = BusyWorker(pair, shape, side, w, per_ring, reads).run();
+        errors[static_cast<size_t>(side) * 3 + w] =
+            BusyWorker(pair, shape, side, w, per_ring, reads).run();
       });
     }
   }
@@ -618,13 +629,55 @@ struct BadFrame {
 };
 constexpr BadFrame kBadFrames[] = {
     {"no frame at all", {}},
-    {"shorter than its header", {.length = 15, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
-    {"beyond what was written", {.length = 257, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
-    {"2^31 bytes", {.length = 1u << 31, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
-    {"2^32 - 1 bytes", {.length = ~0u, .kind = wire::FrameKind::data, .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
-    {"an unknown kind", {.length = 256, .kind = static_cast<wire::FrameKind>(99), .flags = 0, .slot = 0, .row_count = 1, .reserved = 0}},
-    {"unknown flags", {.length = 256, .kind = wire::FrameKind::data, .flags = 1, .slot = 0, .row_count = 1, .reserved = 0}},
-    {"a pad in the middle", {.length = 256, .kind = wire::FrameKind::pad, .flags = 0, .slot = 0, .row_count = 0, .reserved = 0}},
+    {"shorter than its header",
+     {.length = 15,
+      .kind = wire::FrameKind::data,
+      .flags = 0,
+      .slot = 0,
+      .row_count = 1,
+      .reserved = 0}},
+    {"beyond what was written",
+     {.length = 257,
+      .kind = wire::FrameKind::data,
+      .flags = 0,
+      .slot = 0,
+      .row_count = 1,
+      .reserved = 0}},
+    {"2^31 bytes",
+     {.length = 1u << 31,
+      .kind = wire::FrameKind::data,
+      .flags = 0,
+      .slot = 0,
+      .row_count = 1,
+      .reserved = 0}},
+    {"2^32 - 1 bytes",
+     {.length = ~0u,
+      .kind = wire::FrameKind::data,
+      .flags = 0,
+      .slot = 0,
+      .row_count = 1,
+      .reserved = 0}},
+    {"an unknown kind",
+     {.length = 256,
+      .kind = static_cast<wire::FrameKind>(99),
+      .flags = 0,
+      .slot = 0,
+      .row_count = 1,
+      .reserved = 0}},
+    {"unknown flags",
+     {.length = 256,
+      .kind = wire::FrameKind::data,
+      .flags = 1,
+      .slot = 0,
+      .row_count = 1,
+      .reserved = 0}},
+    {"a pad in the middle",
+     {.length = 256,
+      .kind = wire::FrameKind::pad,
+      .flags = 0,
+      .slot = 0,
+      .row_count = 0,
+      .reserved = 0}},
 };
 
 TEST_P(TransportContract, a_peer_that_writes_nonsense_fails_the_link_once_with_protocol_error) {

@@ -68,8 +68,8 @@ struct TransportUnderTest {
   std::function<Result<std::unique_ptr<TransportPair>>(const PairShape&)> open;
 
   // Capabilities. A reason instead of an empty text skips, and reports, the cases that need it.
-  std::string no_threads_because;      // cases with network threads and a thread per worker
-  std::string no_loss_because;         // the transport itself notices that its peer is gone
+  std::string no_threads_because;  // cases with network threads and a thread per worker
+  std::string no_loss_because;     // the transport itself notices that its peer is gone
 };
 
 /// Adds a transport to the suite; before main.

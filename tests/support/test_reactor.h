@@ -21,7 +21,8 @@ namespace faro::test {
 /// Threads: defer any; all else one at a time. Blocks: run_once, at most as long as it is told.
 class TestReactor final : public transport::Reactor {
  public:
-  TestReactor() : epoll_(epoll_create1(EPOLL_CLOEXEC)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  TestReactor()
+      : epoll_(epoll_create1(EPOLL_CLOEXEC)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = event_.get();
@@ -32,7 +33,9 @@ class TestReactor final : public transport::Reactor {
     handlers_[fd] = std::make_shared<Handler>(std::move(handler));
     return control(EPOLL_CTL_ADD, fd, epoll_events);
   }
-  void change(int fd, uint32_t epoll_events) override { (void)control(EPOLL_CTL_MOD, fd, epoll_events); }
+  void change(int fd, uint32_t epoll_events) override {
+    (void)control(EPOLL_CTL_MOD, fd, epoll_events);
+  }
   void remove(int fd) noexcept override {
     if (handlers_.erase(fd) > 0) (void)control(EPOLL_CTL_DEL, fd, 0);
   }
@@ -55,7 +58,7 @@ class TestReactor final : public transport::Reactor {
         continue;
       }
       const auto found = handlers_.find(events[i].data.fd);
-      if (found == handlers_.end()) continue;  // removed by a handler of this round
+      if (found == handlers_.end()) continue;                  // removed by a handler of this round
       const std::shared_ptr<Handler> handler = found->second;  // alive also if it removes itself
       (*handler)(events[i].events);
       worked = true;

@@ -103,7 +103,8 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
       const ssize_t n = recv(raw_.get(), bytes.data() + got, count - got, MSG_DONTWAIT);
       if (n > 0) got += static_cast<size_t>(n);
       return got == count;
-    })) << got << " of " << count << " bytes came";
+    })) << got
+        << " of " << count << " bytes came";
     return bytes;
   }
   DataMessage receive_message() {
@@ -295,7 +296,8 @@ TEST_F(TcpLinkTest, messages_may_come_in_pieces_of_any_size) {
     std::memcpy(bytes.data() + at, &message, sizeof message);
     std::memcpy(bytes.data() + at + sizeof message, &header, sizeof header);
   }
-  for (const size_t piece : {size_t{1}, size_t{7}, size_t{16}, size_t{17}, size_t{143}, size_t{145}, bytes.size()}) {
+  for (const size_t piece :
+       {size_t{1}, size_t{7}, size_t{16}, size_t{17}, size_t{143}, size_t{145}, bytes.size()}) {
     SCOPED_TRACE(piece);
     connect({1, 1, kRings, kRing});
     for (size_t at = 0; at < bytes.size(); at += piece) {
@@ -324,7 +326,8 @@ TEST_F(TcpLinkTest, a_frame_is_not_shown_before_all_of_its_message_has_come) {
 
 struct BadMessage {
   const char* what;
-  DataMessage message;  // after: 1024 bytes were received in ring 0, 1024 were sent in ring 0, of which 512 were read
+  DataMessage
+      message;  // after: 1024 bytes were received in ring 0, 1024 were sent in ring 0, of which 512 were read
 };
 constexpr uint64_t k63 = uint64_t{1} << 63;
 constexpr BadMessage kBadMessages[] = {
@@ -486,20 +489,27 @@ TEST_F(TcpLinkTest, random_streams_never_do_more_than_end_the_link) {
       DataMessage message{};
       const uint32_t ring = static_cast<uint32_t>(draw(kRings));
       message = draw(4) == 0 ? wire::read_message(ring, 64 * draw(18))
-                             : wire::written_message(ring, static_cast<uint32_t>(64 * (1 + draw(20))), written[ring]);
+                             : wire::written_message(
+                                   ring, static_cast<uint32_t>(64 * (1 + draw(20))), written[ring]);
       if (draw(8) == 0) {  // one field wrong
         const uint64_t nonsense = draw(2) == 0 ? mix(chance) : uint64_t{1} << draw(64);
         switch (draw(3)) {
-          case 0: message.ring_and_kind ^= static_cast<uint32_t>(nonsense); break;
-          case 1: message.length ^= static_cast<uint32_t>(nonsense); break;
-          default: message.position ^= nonsense;
+          case 0:
+            message.ring_and_kind ^= static_cast<uint32_t>(nonsense);
+            break;
+          case 1:
+            message.length ^= static_cast<uint32_t>(nonsense);
+            break;
+          default:
+            message.position ^= nonsense;
         }
       }
       const size_t at = stream.size();
       const size_t payload = wire::is_read(message) ? 0 : message.length % (2 * kRing);
       stream.resize(at + sizeof message + payload);
       std::memcpy(stream.data() + at, &message, sizeof message);
-      for (size_t i = at + sizeof message; i < stream.size(); ++i) stream[i] = static_cast<std::byte>(mix(seed + i));
+      for (size_t i = at + sizeof message; i < stream.size(); ++i)
+        stream[i] = static_cast<std::byte>(mix(seed + i));
       if (draw(2) == 0 && payload >= 64) {  // a valid frame in it
         wire::FrameHeader header{};
         header.length = static_cast<uint32_t>(payload);
@@ -518,7 +528,8 @@ TEST_F(TcpLinkTest, random_streams_never_do_more_than_end_the_link) {
       for (uint32_t r = 0; r < kRings; ++r) {
         uint64_t sum = 0;
         while (link_->incoming(r).next(view) == Next::frame) {
-          for (uint32_t i = 0; i < view.payload_bytes(); ++i) sum += static_cast<uint64_t>(view.payload[i]);
+          for (uint32_t i = 0; i < view.payload_bytes(); ++i)
+            sum += static_cast<uint64_t>(view.payload[i]);
           if (draw(2) == 0) link_->incoming(r).release(view.token);
         }
         EXPECT_LE(sum, uint64_t{255} * kRing);

@@ -18,9 +18,9 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
 };
 
-/// All addresses of "host:port" or "[ipv6]:port", in the order in which to try them; never empty on
-/// success. Threads: any. Blocks: never for numeric addresses; for a name as long as the system's
-/// resolver takes. Errors: connect_failed, with the text and the resolver's reason.
+/// All addresses of "host:port" or "[ipv6]:port", in the order in which to try them; never empty on success.
+/// Threads: any. Blocks: never for numeric addresses; for a name as long as the system's resolver takes.
+/// Errors: connect_failed, with the text and the resolver's reason.
 Result<std::vector<SocketAddress>> resolve(const std::string& address);
 
 /// "10.0.0.2:7000" or "[::1]:7000".

@@ -60,7 +60,8 @@ void TcpOutgoing::on_broken() {
 void TcpIncoming::tell_read(wire::Position read) {
   told_.store(read, std::memory_order_release);
   link_.reads_.mark(ring_);
-  if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2) link_.send_reads();
+  if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2)
+    link_.send_reads();
 }
 
 void TcpIncoming::flush_releases() {
@@ -80,7 +81,8 @@ void TcpIncoming::on_invalid(const char* why) {
 void TcpLink::Batch::add_piece(const void* data, size_t bytes) {
   if (piece_count != 0) {
     iovec& last = pieces[piece_count - 1];
-    if (static_cast<const std::byte*>(last.iov_base) + last.iov_len == data) {  // READs that follow each other
+    if (static_cast<const std::byte*>(last.iov_base) + last.iov_len ==
+        data) {  // READs that follow each other
       last.iov_len += bytes;
       return;
     }
@@ -159,7 +161,8 @@ bool TcpLink::send_while_held() {
       if (give_to_network_thread()) return false;
       continue;
     }
-    fail(Code::peer_lost, fmt::format("data connection broken while sending: {}", std::strerror(errno)));
+    fail(Code::peer_lost,
+         fmt::format("data connection broken while sending: {}", std::strerror(errno)));
     return false;
   }
 }
@@ -168,7 +171,8 @@ bool TcpLink::send_while_held() {
 bool TcpLink::give_to_network_thread() {
   uint32_t right = kHeld;
   if (right_.compare_exchange_strong(right, kBlocked, std::memory_order_seq_cst)) return true;
-  right_.store(kHeld, std::memory_order_relaxed);  // it was held_writable, which only the holder changes
+  right_.store(kHeld,
+               std::memory_order_relaxed);  // it was held_writable, which only the holder changes
   return false;
 }
 
@@ -200,7 +204,8 @@ void TcpLink::on_writable() {
 // Fills the batch with what is pending.
 void TcpLink::gather() {
   batch_.clear();
-  reads_urgent_.store(false, std::memory_order_seq_cst);  // before the look: what comes later sets it again
+  reads_urgent_.store(
+      false, std::memory_order_seq_cst);  // before the look: what comes later sets it again
   reads_.take([this](uint32_t number) {
     if (batch_.message_count == Batch::kReads) {
       reads_urgent_.store(true, std::memory_order_relaxed);

@@ -83,7 +83,8 @@ class TcpOutgoing final : public MirroredOutgoing {
 /// The receiving end of one ring.
 class TcpIncoming final : public MirroredIncoming {
  public:
-  TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring)
+  TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes, WorkerEnd worker,
+              uint32_t ready_ring)
       : MirroredIncoming(base, ring_bytes, &written_),
         link_(link),
         ring_(ring),
@@ -120,7 +121,8 @@ class TcpIncoming final : public MirroredIncoming {
 class TcpLink final : public DataLink {
  public:
   /// Takes over a connected non-blocking socket. context.ready_group is set.
-  TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver, int fd, RingRegion outgoing, RingRegion incoming);
+  TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver, int fd, RingRegion outgoing,
+          RingRegion incoming);
   ~TcpLink() override;
   TcpLink(const TcpLink&) = delete;
   TcpLink& operator=(const TcpLink&) = delete;
@@ -169,7 +171,9 @@ class TcpLink final : public DataLink {
   bool give_to_network_thread();
   void on_writable();
   void send_later();
-  bool anything_pending() const { return writes_.any() || reads_urgent_.load(std::memory_order_seq_cst); }
+  bool anything_pending() const {
+    return writes_.any() || reads_urgent_.load(std::memory_order_seq_cst);
+  }
   void gather();
 
   // Receiving (tcp_receive.cc). Whoever holds the right to read.
@@ -204,7 +208,8 @@ class TcpLink final : public DataLink {
   // Shared.
   std::atomic<bool> stopped_{false};
   PendingRings writes_;  // outgoing rings with something to post
-  PendingRings reads_;   // incoming rings with a read position to tell, at once or along with a WRITTEN
+  PendingRings
+      reads_;  // incoming rings with a read position to tell, at once or along with a WRITTEN
   std::atomic<bool> reads_urgent_{false};  // at once
   alignas(64) std::atomic<uint32_t> right_{kFree};
 
@@ -214,12 +219,12 @@ class TcpLink final : public DataLink {
   // The reading right's holder's.
   static constexpr size_t kStagingBytes = 4096;
   alignas(64) std::array<std::byte, kStagingBytes> staging_;  // received, not yet understood
-  size_t staged_ = 0;                  // bytes in it
-  TcpIncoming* filling_ = nullptr;     // the ring whose payload is being received
-  wire::Position fill_position_ = 0;   // where the next byte of it goes
-  size_t fill_left_ = 0;               // bytes of it still to come; 0: between messages
-  std::vector<uint64_t> to_ring_;      // a bit per local worker whose doorbell is due
-  bool registered_ = false;  // network thread
+  size_t staged_ = 0;                                         // bytes in it
+  TcpIncoming* filling_ = nullptr;    // the ring whose payload is being received
+  wire::Position fill_position_ = 0;  // where the next byte of it goes
+  size_t fill_left_ = 0;              // bytes of it still to come; 0: between messages
+  std::vector<uint64_t> to_ring_;     // a bit per local worker whose doorbell is due
+  bool registered_ = false;           // network thread
 };
 
 }  // namespace faro::transport::tcp
