@@ -1,9 +1,9 @@
 // Workloads of `faro bench --full`, one line each:
-//   pinned      4 × 1, 5 M integers, all on one processor: shm, tcp, sockets; shm with the cheap
-//   hash unpinned    4 × 2 and 8 × 1, 5 M integers: shm and sockets variable    rows of 100 bytes
-//   with a length each, 2 × 1 on one processor: written and read idle        8 × 1, every worker
-//   waits 10 s for nothing; then a small job to see that all is well connect     8 × 2, from the
-//   first node that begins to the last that is connected
+//   pinned         4 × 1, 5 M integers, all on one processor: shm, tcp, sockets; shm with the cheap hash
+//   unpinned       4 × 2 and 8 × 1, 5 M integers: shm, tcp, sockets
+//   variable-rows  rows of 100 bytes with a length each, 2 × 1 on one processor: written and read
+//   idle           8 × 1, every worker waits 10 s for nothing; then a small job to see that all is well
+//   connect        8 × 2, from the first node that begins to the last that is connected
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
