@@ -66,6 +66,9 @@ class ClusterMembership final : public Membership,
     for (const auto& transport : transports_) any |= transport->poll();
     return any;
   }
+  void flush_network() noexcept override {
+    for (const auto& transport : transports_) transport->flush();
+  }
   void worker_sleeps() noexcept override {
     for (const auto& transport : transports_) transport->worker_sleeps();
   }

@@ -172,8 +172,9 @@ bool WorkerCore::before_would_wait() {
 }
 
 void WorkerCore::flush_all() {
-  flush();
+  post_dirty();
   tell_releases();
+  node_.membership().flush_network();
 }
 
 base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {

@@ -161,6 +161,8 @@ class WorkerCore {
   void pump_all();
   /// Closes open frames and starts all transfers.
   void flush();
+  /// The same, but leaves it to flush_network that they really start.
+  void post_dirty();
 
   /// Overflow is full: fails the query that uses most. Answers failed if that is `query`, else
   /// would_wait.

@@ -274,7 +274,8 @@ TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_
   EXPECT_EQ(rows, sent);
 }
 
-// Rows of a worker for itself: an engine that polls whenever a try_send would wait keeps overflow out of it.
+// Rows of a worker for itself: an engine that polls whenever a try_send would wait keeps overflow
+// out of it.
 TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
   open(1);
   const QueryId id = session().begin_query();
@@ -373,6 +374,43 @@ TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
   EXPECT_EQ(worker().wait_until([&] { return ready.load(); }), Outcome::done);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(800));
   other.join();
+}
+
+// Over TCP a read position waits as long as its sender cannot be waiting for it. That changes with
+// what arrives: here the sender has no room for its third row of stage 1 (a pad and a frame), while
+// less than half the ring lies unread, so that nothing is set aside either.
+TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
+  open(2, {{"ring.per_lane", "1"}, {"transfer.threshold_bytes", "0"}});
+  const QueryId id = session().begin_query();
+  Shuffle wanted_sender = open_shuffle(worker(0), spec(id, 0, 0, {0}, {1}));
+  Shuffle other_sender = open_shuffle(worker(0), spec(id, 1, 0, {0}, {1}));
+  Shuffle wanted = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
+  Shuffle other = open_shuffle(worker(1), spec(id, 1, 0, {0}, {1}));
+  // A frame of so many bytes in the ring: its header, the row's length, the row.
+  const auto row = [](size_t frame_bytes) { return filled(frame_bytes - 20, 1); };
+  const auto pass = [&](Shuffle& from, Shuffle& to, size_t frame_bytes) {
+    EXPECT_EQ(from.send(0, row(frame_bytes)), Outcome::done);
+    from.flush();
+    Batch batch;
+    EXPECT_EQ(to.take(batch), Outcome::done);
+  };
+  // Ring of 4096. With the two OPEN of 64 bytes each: positions 128, 192, …
+  pass(other_sender, other, 64);
+  for (const size_t frame_bytes : {896, 1024, 1024, 960, 960, 128})
+    pass(wanted_sender, wanted, frame_bytes);
+  worker(1).hand_over();
+  const uint64_t sleeps = worker(1).metrics().sleeps;
+  std::thread receiver([&] {
+    Batch batch;
+    EXPECT_EQ(wanted.take(batch, std::chrono::seconds(20)), Outcome::done);
+    worker(1).hand_over();
+  });
+  while (worker(1).metrics().sleeps == sleeps) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(other_sender.send(0, row(1024), std::chrono::seconds(10)), Outcome::done) << i;
+  EXPECT_EQ(wanted_sender.send(0, row(64), std::chrono::seconds(10)), Outcome::done);
+  wanted_sender.flush();
+  receiver.join();
 }
 
 // --- claims

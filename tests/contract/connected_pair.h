@@ -1,4 +1,5 @@
-// ConnectedPair: both ends of a link, set up through the transport interface as a session would do it.
+// ConnectedPair: both ends of a link, set up through the transport interface as a session would do
+// it.
 #pragma once
 
 #include <atomic>
@@ -41,6 +42,7 @@ class ConnectedPair final : public TransportPair {
   }
   bool pump() override;
   void run_network_threads() override;
+  void flush(int side) override { sides_[side].transport->flush(); }
   bool poll(int side) override { return sides_[side].transport->poll(); }
   void worker_sleeps(int side) override { sides_[side].transport->worker_sleeps(); }
   void worker_wakes(int side) override { sides_[side].transport->worker_wakes(); }

@@ -57,11 +57,13 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
   Outgoing& outgoing(uint32_t ring = 0) { return pair_->link(0).outgoing(ring); }
   Incoming& incoming(uint32_t ring = 0) { return pair_->link(1).incoming(ring); }
 
-  /// Lets network work go on until `done`; false if that does not come about.
+  /// Lets network work go on, as while the workers wait, until `done`; false if that does not come
+  /// about.
   template <typename Done>
   bool pump_until(Done&& done) {
     const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kLimit;
     while (!done()) {
+      flush();
       if (!pair_->pump()) {
         if (base::SystemClock::instance().now_ns() > deadline) return false;
         std::this_thread::yield();
@@ -79,6 +81,7 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
 
   /// Lets network work go on until nothing more happens for a while.
   void settle() {
+    flush();
     for (int idle = 0; idle < 50;) {
       if (pair_->pump()) {
         idle = 0;
@@ -87,6 +90,10 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
         std::this_thread::yield();
       }
     }
+  }
+
+  void flush() {
+    for (int side = 0; side < 2; ++side) pair_->flush(side);
   }
 
   /// Fills ring 0 with frames of `sequence`; returns their number.
@@ -146,6 +153,33 @@ TEST_P(TransportContract, a_frame_arrives_only_when_it_is_posted) {
   outgoing().post();
   EXPECT_EQ(outgoing().pending_bytes(), 0u);
   for (const uint32_t token : take(received, 1)) incoming().release(token);
+}
+
+TEST_P(TransportContract, a_post_that_may_wait_arrives_when_its_worker_waits_at_the_latest) {
+  open(PairShape::symmetric(1, 2, kRing));
+  FrameSequence sent(18, 64);
+  FrameSequence received(18, 64);
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post_soon();
+  EXPECT_EQ(outgoing().pending_bytes(), 0u);
+  EXPECT_EQ(outgoing().counters().transfers.load(), 1u);
+  for (const uint32_t token : take(received, 1))
+    incoming().release(token);  // lets both workers wait
+  // Or with something urgent to the same node, without anyone waiting.
+  FrameSequence urgent(19, 64);
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  ASSERT_TRUE(urgent.try_send(outgoing(1)));
+  outgoing().post_soon();
+  outgoing(1).post();
+  FrameView view;
+  const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kLimit;
+  Next next = Next::nothing;
+  while (next == Next::nothing && base::SystemClock::instance().now_ns() < deadline) {
+    pair_->pump();
+    next = incoming().next(view);
+  }
+  ASSERT_EQ(next, Next::frame);
+  EXPECT_EQ(received.check(view), "");
 }
 
 TEST_P(TransportContract, frames_of_every_size_arrive_whole_and_in_order) {
@@ -427,7 +461,8 @@ TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_
   for (uint32_t r = 0; r < ring_count; ++r) EXPECT_EQ(received[r].count(), per_ring);
 }
 
-// A worker of the case with threads: sends and receives on all its rings and sleeps when it can do neither.
+// A worker of the case with threads: sends and receives on all its rings and sleeps when it can do
+// neither.
 class BusyWorker {
  public:
   /// `reads`: it reads the network itself when it finds nothing, as the workers of a session do.
@@ -458,10 +493,13 @@ class BusyWorker {
     while (error_.empty() && !done()) {
       if (work() || (reads_ && pair_.poll(side_))) continue;
       for (Receiving& each : receiving_) each.end->flush_releases();
+      pair_.flush(side_);
       if (reads_) pair_.worker_sleeps(side_);
       doorbell.arm();
       const base::Nanoseconds before = base::SystemClock::instance().now_ns();
-      if (work() || done()) {
+      const bool worked = work();
+      pair_.flush(side_);
+      if (worked || done()) {
         doorbell.disarm();
       } else {
         doorbell.sleep(kLimit);
@@ -471,6 +509,7 @@ class BusyWorker {
         return "slept for ever: a wake-up was lost";
     }
     for (Receiving& each : receiving_) each.end->flush_releases();
+    pair_.flush(side_);
     return error_;
   }
 
@@ -501,7 +540,7 @@ class BusyWorker {
     for (Sending& each : sending_) {
       while (each.sequence.count() < frames_per_ring_ && each.sequence.try_send(*each.end))
         worked = true;
-      each.end->post();
+      each.end->post_soon();
     }
     pair_.ready_set(side_, worker_).take([&](uint32_t number) {
       Receiving& ring = receiving_[number - pair_.first_ready(side_, worker_)];

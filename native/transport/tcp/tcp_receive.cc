@@ -1,8 +1,8 @@
-// Receiving: from the socket straight into the incoming rings. Everything here is done by whoever holds the right to read
-// (tcp_receiver.h): a worker that looks for rows, or the network thread.
+// Receiving: from the socket straight into the incoming rings. Everything here is done by whoever
+// holds the right to read (tcp_receiver.h): a worker that looks for rows, or the network thread.
 //
-// A read asks for the rest of the payload that is under way, in place, and for some bytes of staging behind it, in which
-// the next messages' headers arrive with the same system call.
+// A read asks for the rest of the payload that is under way, in place, and for some bytes of
+// staging behind it, in which the next messages' headers arrive with the same system call.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -18,7 +18,8 @@
 namespace faro::transport::tcp {
 namespace {
 
-// For the network thread, edge-triggered, registered once (tcp_link.h). What can be read is the receiver's business.
+// For the network thread, edge-triggered, registered once (tcp_link.h). What can be read is the
+// receiver's business.
 constexpr uint32_t kEvents = EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 // Received from one socket before the others get their turn (design, hard case 13).
@@ -26,10 +27,12 @@ constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 
 }  // namespace
 
-TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver, int fd,
-                 RingRegion outgoing, RingRegion incoming)
+TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
+                 std::shared_ptr<DeferredSends> deferred, int fd, RingRegion outgoing,
+                 RingRegion incoming)
     : context_(context),
       receiver_(std::move(receiver)),
+      deferred_(std::move(deferred)),
       fd_(fd),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
@@ -54,11 +57,13 @@ Status TcpLink::start() {
   FARO_RETURN_IF_ERROR(
       context_.reactor->add(fd_, kEvents, [this](uint32_t events) { on_events(events); }));
   registered_ = true;
+  FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
   return receiver_->add(*context_.reactor, *this, fd_);
 }
 
 TcpLink::~TcpLink() {
   stop();
+  deferred_->remove(*this);
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
   receiver_->give();
   if (registered_) context_.reactor->remove(fd_);
@@ -79,7 +84,8 @@ void TcpLink::on_events(uint32_t events) {
   }
 }
 
-// A read that returns less than it asked for has emptied the socket; except that behind it there may be an end.
+// A read that returns less than it asked for has emptied the socket; except that behind it there
+// may be an end.
 void TcpLink::on_readable(bool until_end) {
   receive(until_end);
   ring_doorbells();

@@ -1,5 +1,5 @@
-// Setting a link up: the initiator dials the peer's listener and says in the preamble which link it means; the other
-// side gets the connection from its session. No setup messages.
+// Setting a link up: the initiator dials the peer's listener and says in the preamble which link it
+// means; the other side gets the connection from its session. No setup messages.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,8 +20,9 @@ namespace {
 
 class TcpSetup final : public LinkSetup {
  public:
-  TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver)
-      : context_(context), receiver_(std::move(receiver)) {}
+  TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
+           std::shared_ptr<DeferredSends> deferred)
+      : context_(context), receiver_(std::move(receiver)), deferred_(std::move(deferred)) {}
   ~TcpSetup() override { close_socket(); }
 
   Status start() override {
@@ -62,7 +63,7 @@ class TcpSetup final : public LinkSetup {
            more += kPerGroup)
         ready.add_group();
     }
-    auto link = std::make_unique<TcpLink>(context_, receiver_, std::exchange(fd_, -1),
+    auto link = std::make_unique<TcpLink>(context_, receiver_, deferred_, std::exchange(fd_, -1),
                                           std::move(outgoing_), std::move(incoming_));
     status_ = link->start();
     if (!status_.ok()) return nullptr;
@@ -77,7 +78,8 @@ class TcpSetup final : public LinkSetup {
                                               layout.region_bytes(), std::strerror(errno))};
   }
 
-  // Dials the next address of the peer that does not fail at once; status_ is set when there is none.
+  // Dials the next address of the peer that does not fail at once; status_ is set when there is
+  // none.
   void dial_next() {
     Status last(Code::connect_failed, fmt::format("no address of {}", context_.peer_address));
     while (next_address_ < addresses_.size()) {
@@ -147,6 +149,7 @@ class TcpSetup final : public LinkSetup {
 
   LinkContext& context_;
   std::shared_ptr<TcpReceiver> receiver_;
+  std::shared_ptr<DeferredSends> deferred_;
   RingRegion outgoing_;
   RingRegion incoming_;
   std::vector<SocketAddress> addresses_;
@@ -171,7 +174,7 @@ uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing,
 }
 
 std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) {
-  return std::make_unique<TcpSetup>(context, receiver_);
+  return std::make_unique<TcpSetup>(context, receiver_, deferred_);
 }
 
 }  // namespace faro::transport::tcp

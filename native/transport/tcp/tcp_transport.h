@@ -1,10 +1,11 @@
-// The transport over TCP: one connection per pair of nodes, for machines without anything better between them.
-// README.md in this folder says how it works.
+// The transport over TCP: one connection per pair of nodes, for machines without anything better
+// between them. README.md in this folder says how it works.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
+#include "transport/tcp/deferred_sends.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
 
@@ -17,15 +18,18 @@ class TcpTransport final : public Transport {
   /// Always ok: a machine without TCP cannot even have a session.
   Status available() const override;
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
-  /// Each DataLink that comes of it must be destroyed on the network thread, or after that has ended.
+  /// Each DataLink that comes of it must be destroyed on the network thread, or after that has
+  /// ended.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
 
   bool poll() noexcept override { return receiver_->poll(); }
+  void flush() noexcept override { deferred_->flush(); }
   void worker_sleeps() noexcept override { receiver_->worker_sleeps(); }
   void worker_wakes() noexcept override { receiver_->worker_wakes(); }
 
  private:
-  std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();  // with its links
+  std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // with its links
+  std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();      // with its links
 };
 
 }  // namespace faro::transport::tcp
