@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,6 +107,42 @@ TEST_F(ShuffleApi, a_row_above_the_limit_is_refused_and_the_query_goes_on) {
   shuffle.close();
   EXPECT_EQ(worker().open_shuffle(spec(id, 4, 1001)).status().code(), Code::invalid_argument);
   EXPECT_EQ(worker().end_query(id), Outcome::done);
+}
+
+// Rows of every size around a frame (1 KiB) and far above it, copied and written in place.
+TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
+  const Result<VariableRowSender> sender = shuffle.variable_sender();
+  ASSERT_TRUE(sender.ok()) << sender.status().to_string();
+  EXPECT_EQ(shuffle.sender<uint64_t>().status().code(), Code::invalid_argument);
+  const std::vector<size_t> sizes = {0,    1,    3,    100,  500, 500, 1000,
+                                     1001, 1004, 1008, 1024, 0,   7,   5000};
+  const auto value = [](size_t i) { return static_cast<int>(17 * i % 251); };
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    SCOPED_TRACE(sizes[i]);
+    const auto fail = [](std::byte*) { throw std::runtime_error("no row after all"); };
+    EXPECT_THROW((void)sender->write(0, sizes[i], fail), std::runtime_error);
+    const auto fill = [&](std::byte* to) { std::memset(to, value(i), sizes[i]); };
+    EXPECT_EQ(
+        i % 2 == 0 ? sender->write(0, sizes[i], fill) : sender->send(0, filled(sizes[i], value(i))),
+        Outcome::done);
+  }
+  EXPECT_EQ(sender->try_write(1, 10, [](std::byte*) { ADD_FAILURE(); }), Outcome::failed);
+  names(shuffle.status(), {"receiver 1 does not exist"});
+  ASSERT_EQ(shuffle.finish(), Outcome::done);
+  size_t row_count = 0;
+  Batch batch;
+  while (shuffle.take(batch) == Outcome::done) {
+    for (const std::span<const std::byte> row : batch.each_row()) {
+      ASSERT_LT(row_count, sizes.size());
+      EXPECT_TRUE(std::ranges::equal(row, filled(sizes[row_count], value(row_count))))
+          << "row " << row_count << " of " << row.size() << " bytes";
+      ++row_count;
+    }
+  }
+  EXPECT_EQ(row_count, sizes.size());
 }
 
 TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_on) {
