@@ -64,8 +64,9 @@ class Outgoing {
   /// transfer has completed; the transport sees to it, the caller never has to call again.
   virtual void post() = 0;
 
-  /// The same, but not urgent: the transport may wait a moment so that more goes along, at the
-  /// latest until Transport::flush, a `post` to the same node, or a claim that finds no space.
+  /// The same, but not urgent: the transport may wait for more to go along, until Transport::flush, a
+  /// `post` to the same node, a claim that finds no space, or about a millisecond has passed: a
+  /// worker that computes for long without a call must not keep its peers waiting.
   virtual void post_soon() { post(); }
 
   /// Committed bytes of which no transfer was started.
