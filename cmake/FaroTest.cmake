@@ -67,7 +67,8 @@ function(faro_test)
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
-  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+  # NO_PRETTY_VALUES: a case with a parameter is called by the name its suite gives it, never by the parameter's bytes.
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        TEST_LIST ${arg_NAME}_cases PROPERTIES ${properties})
   if(arg_LABELS)
     # gtest_discover_tests() of CMake 3.25 cannot pass a list as one property: set it where ctest knows the cases.
