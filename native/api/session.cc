@@ -21,7 +21,7 @@ Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
   if (!network.ok()) return network.status();
   detail::NodeEnvironment environment;
   environment.network = std::move(*network);
-  environment.make_waiter = [](uint32_t) { return std::make_unique<ring::FutexWaiter>(); };
+  environment.make_waiter = [] { return std::make_unique<ring::FutexWaiter>(); };
   return SessionAccess::open(settings, std::move(environment));
 }
 
