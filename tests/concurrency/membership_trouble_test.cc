@@ -342,6 +342,10 @@ TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) 
   expect_contains(status.message(), "node 0 (" + plan.address(0) + "): connect to");
   expect_contains(status.message(), "Connection refused");
   expect_contains(status.message(), "node 3 (" + plan.address(3) + "): it has not connected");
+  // Whoever looks before the deadline sees it in the log.
+  EXPECT_EQ(log_.count("node 2 (" + plan.address(2) + "): still waits for node 0 (" +
+                       plan.address(0) + "): connect to"),
+            1u);
 }
 
 TEST_F(OpeningTrouble, a_slow_starter_is_waited_for) {
