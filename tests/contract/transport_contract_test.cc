@@ -33,7 +33,7 @@ using transport::Outgoing;
 constexpr base::Nanoseconds kLimit = 30'000'000'000;
 
 #if defined(FARO_SANITIZE_THREAD) || defined(FARO_SANITIZE_ADDRESS)
-constexpr uint64_t kManyFrames = 20'000;
+constexpr uint64_t kManyFrames = 5'000;
 #else
 constexpr uint64_t kManyFrames = 100'000;
 #endif
@@ -330,6 +330,8 @@ TEST_P(TransportContract, many_rings_in_both_directions_do_not_mix) {
   uint64_t chance = 1;
   const auto all_received = [&] {
     bool all = true;
+    // As much network work as there are rings: the simulation does one thing at a time.
+    for (size_t n = 0; n < lanes.size() && pair_->pump(); ++n) continue;
     for (Lane& lane : lanes) {
       chance = mix(chance);
       if (lane.sent.count() < kFramesPerRing && chance % 3 != 0) lane.sent.try_send(*lane.out);
