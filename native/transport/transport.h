@@ -248,6 +248,11 @@ class Transport {
   /// Bytes this node takes (of memory, of /dev/shm) for a link of that shape, before it is opened.
   virtual uint64_t memory_bytes(const ring::Layout& outgoing,
                                 const ring::Layout& incoming) const = 0;
+  /// Of these, the bytes that count against the limit of locked memory.
+  virtual uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const {
+    (void)outgoing, (void)incoming;
+    return 0;
+  }
   virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
 
   /// Does in the calling thread what the network thread would do for data that has arrived; returns

@@ -40,6 +40,11 @@ constexpr uint64_t kManyFrames = 100'000;
 
 class TransportContract : public testing::TestWithParam<TransportUnderTest> {
  protected:
+  void SetUp() override {
+    if (!GetParam().unavailable_because) return;
+    const std::string why = GetParam().unavailable_because();
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
   void open(const PairShape& shape) {
     shape_ = shape;
     Result<std::unique_ptr<TransportPair>> opened = GetParam().open(shape);
@@ -138,7 +143,7 @@ TEST_P(TransportContract, a_new_link_has_nothing_to_read_and_a_whole_ring_to_wri
   EXPECT_EQ(outgoing().pending_bytes(), 0u);
   EXPECT_EQ(outgoing().frame_limit(), kRing / 4);
   EXPECT_GE(outgoing().claim(kRing / 4, kRing / 4).bytes, kRing / 4);
-  EXPECT_EQ(pair_->link(0).capabilities().name, GetParam().name);
+  EXPECT_TRUE(GetParam().name.starts_with(pair_->link(0).capabilities().name));
 }
 
 TEST_P(TransportContract, a_frame_arrives_only_when_it_is_posted) {

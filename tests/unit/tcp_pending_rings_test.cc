@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/tcp/pending_rings.h"
+#include "transport/pending_rings.h"
 
 namespace faro::transport::tcp {
 namespace {

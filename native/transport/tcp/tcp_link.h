@@ -48,8 +48,8 @@
 #include <vector>
 
 #include "transport/mirrored_ring.h"
+#include "transport/pending_rings.h"
 #include "transport/tcp/deferred_sends.h"
-#include "transport/tcp/pending_rings.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"

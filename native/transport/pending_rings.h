@@ -4,8 +4,9 @@
 // 4096 rings. Invariant: while a bit of a word is set, its summary bit is set, or whoever set the bit is about to
 // set that too (mark), or a taker that cleared the summary bit is about to look at the word (take).
 //
-// Memory orders: everything here is seq_cst, for it takes part in the argument of tcp_link.h (W1 to W4). What a marker
-// wrote before `mark` is seen by the taker: the RMW of mark releases, the exchange of take acquires.
+// Memory orders: everything here is seq_cst, for it takes part in the argument of tcp_link.h and verbs_link.h (W1 to
+// W4). What a marker wrote before `mark` is seen by the taker: the RMW of mark releases, the
+// exchange of take acquires.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace faro::transport::tcp {
+namespace faro::transport {
 
 class PendingRings {
  public:
@@ -73,4 +74,4 @@ class PendingRings {
   uint32_t next_word_ = 0;  // the taker's
 };
 
-}  // namespace faro::transport::tcp
+}  // namespace faro::transport
