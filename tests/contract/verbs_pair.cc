@@ -57,9 +57,9 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
     // Both sides run out of credits and of places all the time.
     add_transport(verbs("verbs_least", {"verbs.notify", "send", "verbs.receives", "4",
                                         "verbs.send_queue", "32", "verbs.inline_bytes", "0"})),
-    add_transport(verbs("verbs_least_immediate",
-                        {"verbs.notify", "immediate", "verbs.receives", "4", "verbs.send_queue",
-                         "32", "verbs.inline_bytes", "0"})),
+    add_transport(
+        verbs("verbs_least_immediate", {"verbs.notify", "immediate", "verbs.receives", "4",
+                                        "verbs.send_queue", "32", "verbs.inline_bytes", "0"})),
 };
 
 }  // namespace

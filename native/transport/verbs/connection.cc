@@ -17,8 +17,7 @@ Status connect_error(const char* call, int error) {
 
 std::string event_text(rdma_cm_event_type type, int status) {
   // Of a rejection it is the device's reason code, else a negative errno.
-  const std::string detail =
-      status < 0 ? std::strerror(-status) : fmt::format("status {}", status);
+  const std::string detail = status < 0 ? std::strerror(-status) : fmt::format("status {}", status);
   switch (type) {
     case RDMA_CM_EVENT_ADDR_ERROR:
       return fmt::format("the peer's address cannot be reached from an RDMA device ({})", detail);
@@ -87,10 +86,10 @@ void Connection::tune() {
 Status Connection::create_queue_pair(const std::shared_ptr<Device>& device) {
   if (id_->verbs != device->context()) {
     return {Code::transport_unavailable,
-            fmt::format("the connection goes by {}, but this node uses {}; verbs.address chooses",
-                        id_->verbs == nullptr ? "no RDMA device"
-                                              : ibv_get_device_name(id_->verbs->device),
-                        device->name())};
+            fmt::format(
+                "the connection goes by {}, but this node uses {}; verbs.address chooses",
+                id_->verbs == nullptr ? "no RDMA device" : ibv_get_device_name(id_->verbs->device),
+                device->name())};
   }
   device_ = device;
   const int entries = static_cast<int>(options_.send_depth + options_.receives);

@@ -46,7 +46,7 @@ class VerbsTransport final : public Transport {
   Capabilities capabilities_{.name = "verbs", .registers_memory = true};
   Status available_;
   std::unique_ptr<ConnectionManager> manager_;
-  std::shared_ptr<CompletionPoller> poller_;  // with its links
+  std::shared_ptr<CompletionPoller> poller_;                                     // with its links
   std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // likewise
 };
 
