@@ -9,10 +9,10 @@
 namespace faro::session {
 
 /// Descriptors of a link: control and data connection, and what a setup needs for a moment (two
-/// memfds of each side, the sockets that pass them). The rest: epoll, eventfd, listener, doorbells,
-/// and a few to spare.
+/// memfds of each side, the sockets that pass them). The rest: epoll, eventfd, timer, listener,
+/// doorbells, contexts and channels of an RDMA device, and a few to spare.
 inline constexpr uint32_t kDescriptorsPerLink = 8;
-inline constexpr uint32_t kDescriptorsPerSession = 16;
+inline constexpr uint32_t kDescriptorsPerSession = 24;
 
 /// What a session is going to take.
 struct Need {

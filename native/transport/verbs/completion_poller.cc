@@ -37,6 +37,12 @@ void CompletionPoller::remove(VerbsLink& link) noexcept {
   give();
 }
 
+void CompletionPoller::fail_all(const Status& cause) noexcept {
+  take();
+  for (VerbsLink* link : links_) link->on_device_lost(cause);
+  give();
+}
+
 bool CompletionPoller::poll() noexcept {
   if (!try_take()) return false;
   if (watching_ && sleeping_.load(std::memory_order_relaxed) == 0) watching_ = false;

@@ -60,6 +60,9 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   /// From now on nobody looks at the link. Threads: network thread.
   void remove(VerbsLink& link) noexcept;
 
+  /// The device is gone, and all links with it. Threads: network thread.
+  void fail_all(const Status& cause) noexcept;
+
   /// For a worker that finds nothing to do: handles all completions, unless another thread does;
   /// returns whether there were any. From now on workers poll, until one sleeps. Threads: any.
   bool poll() noexcept;

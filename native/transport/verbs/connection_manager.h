@@ -4,6 +4,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -38,7 +39,9 @@ class ConnectionManager {
   uint8_t device_port() const noexcept { return listener_->port_num; }
   rdma_event_channel* channel() const noexcept { return channel_; }
 
-  /// Has its events handled by the reactor, from the first call on. Errors: system_error.
+  /// Called on the network thread when the device has failed or is being removed.
+  void set_on_device_lost(std::function<void(const Status&)> lost) { lost_ = std::move(lost); }
+  /// Has all events handled by the reactor, from the first call on. Errors: system_error.
   Status start(Reactor& reactor);
   /// The port of the listener, which from the first call on takes connections. Errors:
   /// transport_unavailable.
@@ -55,6 +58,7 @@ class ConnectionManager {
 
   ConnectionManager() = default;
   void on_events();
+  void on_trouble();
   void on_request(rdma_cm_id* id, const StreamToken& token, bool has_token);
 
   tcp::SocketAddress local_;
@@ -63,6 +67,7 @@ class ConnectionManager {
   bool listening_ = false;
   std::shared_ptr<Device> device_;
   Reactor* reactor_ = nullptr;
+  std::function<void(const Status&)> lost_;
   std::map<StreamToken, Expected> expected_;
 };
 

@@ -22,15 +22,30 @@ Result<std::shared_ptr<Device>> Device::open(ibv_context* context) {
   if (device->domain_ == nullptr) return verbs_error("ibv_alloc_pd", errno);
   device->channel_ = ibv_create_comp_channel(context);
   if (device->channel_ == nullptr) return verbs_error("ibv_create_comp_channel", errno);
-  const int flags = fcntl(device->channel_->fd, F_GETFL);
-  if (flags < 0 || fcntl(device->channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
-    return verbs_error("fcntl of the completion channel", errno);
+  device->watched_ = ibv_open_device(context->device);
+  if (device->watched_ == nullptr) return verbs_error("ibv_open_device", errno);
+  for (const int fd : {device->channel_->fd, device->watched_->async_fd}) {
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+      return verbs_error("fcntl of a device's events", errno);
+  }
   return device;
 }
 
 Device::~Device() {
+  if (watched_ != nullptr) ibv_close_device(watched_);
   if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
   if (domain_ != nullptr) ibv_dealloc_pd(domain_);
+}
+
+bool Device::take_trouble() noexcept {
+  bool gone = false;
+  ibv_async_event event{};
+  while (ibv_get_async_event(watched_, &event) == 0) {
+    gone |= event.event_type == IBV_EVENT_DEVICE_FATAL;
+    ibv_ack_async_event(&event);
+  }
+  return gone;
 }
 
 VerbsLink* Device::next() noexcept {

@@ -12,7 +12,9 @@
 
 namespace faro::transport::verbs {
 
-/// Threads: the getters any; all else network thread. Owns: domain and channel, not the context.
+/// Threads: the getters any; all else network thread. Owns: domain, channel and a context of its own
+/// for the device's events, which rdma_cm's context would have to share with all sessions of the
+/// process.
 class Device final : public CompletionEvents {
  public:
   /// Errors: resource_limit or system_error, with the call that failed.
@@ -29,6 +31,12 @@ class Device final : public CompletionEvents {
   int descriptor() const noexcept override { return channel_->fd; }
   VerbsLink* next() noexcept override;
 
+  /// Readable when the device has something to say.
+  int trouble_descriptor() const noexcept { return watched_->async_fd; }
+  /// Takes all of it; whether the device has failed or is being removed, which waits until this
+  /// process has let go of it.
+  bool take_trouble() noexcept;
+
   bool is_iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   /// iWARP of the usual version has no WRITE WITH IMMEDIATE; the others must have it.
   bool has_immediates() const noexcept { return !is_iwarp(); }
@@ -36,7 +44,8 @@ class Device final : public CompletionEvents {
  private:
   explicit Device(ibv_context* context) : context_(context) {}
 
-  ibv_context* const context_;
+  ibv_context* const context_;      // rdma_cm's
+  ibv_context* watched_ = nullptr;  // for trouble
   ibv_device_attr limits_{};
   ibv_pd* domain_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;

@@ -164,6 +164,7 @@ class VerbsLink final : public MessagedLink, private Endpoint::Handler {
   bool stuck() const noexcept;
   /// The next completion, if none is there yet, makes an event.
   void arm() noexcept;
+  void on_device_lost(const Status& cause) noexcept { fail(cause); }
   PollState& poll_state() noexcept { return poll_state_; }
   void count_event() noexcept { count(counters_.events); }
 

@@ -48,6 +48,7 @@ Status VerbsTransport::open(const plugin::Request& request) {
                         device.name())};
   }
   poller_ = std::make_shared<CompletionPoller>(manager_->device(), options_.busy_poll);
+  manager_->set_on_device_lost([this](const Status& cause) { poller_->fail_all(cause); });
   request.log(LogLevel::info, fmt::format("verbs: {} port {} ({}), which owns {}", device.name(),
                                           manager_->device_port(),
                                           device.is_iwarp() ? "iWARP" : "InfiniBand or RoCE",
