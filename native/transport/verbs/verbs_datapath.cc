@@ -68,8 +68,6 @@ bool VerbsLink::fill_chain() noexcept {
   if (stopped() || !places_.has_room()) return false;
   // An immediate carries no credits and no read positions: if any are due, a message goes instead,
   // with everything else along.
-  // An immediate carries no credits and no read positions: if any are due, a message goes instead,
-  // with everything else along.
   if (parts_.immediates && !credits_.must_confirm() && !credits_.return_due() &&
       !reads_due_.load(std::memory_order_seq_cst)) {
     fill_with_immediates();
