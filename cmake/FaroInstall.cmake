@@ -6,28 +6,26 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/native/include/faro DESTINATION ${CMAKE_
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-if(TARGET faro_command)
+if(FARO_BUILD_COMMAND)
   install(TARGETS faro_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-if(TARGET faro)
-  set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/faro)
-  install(TARGETS faro faro_static EXPORT faro_targets
-          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  get_property(plugins GLOBAL PROPERTY FARO_PLUGINS)
-  if(plugins)
-    install(TARGETS ${plugins} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  endif()
-  install(EXPORT faro_targets NAMESPACE faro:: FILE faro-targets.cmake DESTINATION ${package_dir})
-  configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/faro-config.cmake.in
-                                ${PROJECT_BINARY_DIR}/faro-config.cmake INSTALL_DESTINATION ${package_dir})
-  write_basic_package_version_file(${PROJECT_BINARY_DIR}/faro-config-version.cmake COMPATIBILITY SameMinorVersion)
-  install(FILES ${PROJECT_BINARY_DIR}/faro-config.cmake ${PROJECT_BINARY_DIR}/faro-config-version.cmake
-          DESTINATION ${package_dir})
-
-  # The prefix is found from the place of faro.pc, so that an installed tree can be moved.
-  file(RELATIVE_PATH faro_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-  configure_file(${CMAKE_CURRENT_LIST_DIR}/faro.pc.in ${PROJECT_BINARY_DIR}/faro.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/faro.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/faro)
+install(TARGETS faro faro_static EXPORT faro_targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT faro_targets NAMESPACE faro:: FILE faro-targets.cmake DESTINATION ${package_dir})
+get_property(plugins GLOBAL PROPERTY FARO_PLUGINS)
+if(plugins)
+  install(TARGETS ${plugins} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/faro-config.cmake.in
+                              ${PROJECT_BINARY_DIR}/faro-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/faro-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/faro-config.cmake ${PROJECT_BINARY_DIR}/faro-config-version.cmake
+        DESTINATION ${package_dir})
+
+# The prefix is found from the place of faro.pc, so that an installed tree can be moved.
+file(RELATIVE_PATH faro_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/faro.pc.in ${PROJECT_BINARY_DIR}/faro.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/faro.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -28,13 +28,9 @@ target_include_directories(faro_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SO
 define_property(GLOBAL PROPERTY FARO_LIBRARY_MODULES BRIEF_DOCS "Targets whose objects make libfaro"
                 FULL_DOCS "Every module that was added before FaroLibrary.cmake was included.")
 
-# Adds native/<folder>. Skips a folder that is not there yet.
+# Adds native/<folder>, which must exist: a module that went missing must not look like one that passed.
 function(faro_add_module_folder folder)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/native/${folder}/CMakeLists.txt)
-    add_subdirectory(${PROJECT_SOURCE_DIR}/native/${folder} ${PROJECT_BINARY_DIR}/native/${folder})
-  else()
-    message(STATUS "native/${folder}: not there yet, skipped")
-  endif()
+  add_subdirectory(${PROJECT_SOURCE_DIR}/native/${folder} ${PROJECT_BINARY_DIR}/native/${folder})
 endfunction()
 
 # Makes <out_dir>/<folder>/x.h a link to each header (.h, and .def for lists) of the current source folder; removes the

@@ -17,12 +17,10 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# Skips a folder that is not there yet. The target tests_<folder> builds the programs of that folder.
+# Adds tests/<folder>, which must exist. The target tests_<folder> builds the programs of that folder.
 function(faro_add_test_folder folder)
   add_custom_target(tests_${folder})
-  if(EXISTS ${PROJECT_SOURCE_DIR}/tests/${folder}/CMakeLists.txt)
-    add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_BINARY_DIR}/tests/${folder})
-  endif()
+  add_subdirectory(${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_BINARY_DIR}/tests/${folder})
 endfunction()
 
 # faro_test_library(NAME test_support SOURCES ... MODULES ...): what several test programs share; they name it in LINK.
@@ -58,7 +56,7 @@ function(faro_test)
   target_link_libraries(${arg_NAME} PRIVATE faro_flags ${arg_MODULES} ${arg_LINK} GTest::gtest GTest::gtest_main)
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
   add_dependencies(tests_${folder} ${arg_NAME})
-  if(folder STREQUAL "system" AND TARGET faro_command)
+  if(folder STREQUAL "system" AND FARO_BUILD_COMMAND)
     target_compile_definitions(${arg_NAME} PRIVATE FARO_COMMAND_PATH="$<TARGET_FILE:faro_command>")
     add_dependencies(${arg_NAME} faro_command)
   endif()
@@ -67,7 +65,8 @@ function(faro_test)
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
-  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+  # NO_PRETTY_VALUES: a case with a parameter is called by the name its suite gives it, never by the parameter's bytes.
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        TEST_LIST ${arg_NAME}_cases PROPERTIES ${properties})
   if(arg_LABELS)
     # gtest_discover_tests() of CMake 3.25 cannot pass a list as one property: set it where ctest knows the cases.

@@ -11,6 +11,7 @@
 #include "ring/futex_waiter.h"
 #include "session/listener.h"
 #include "session/socket_network.h"
+#include "session/taken_address.h"
 #include "shuffle/node_core.h"
 
 namespace faro {
@@ -21,7 +22,7 @@ Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
   if (!network.ok()) return network.status();
   detail::NodeEnvironment environment;
   environment.network = std::move(*network);
-  environment.make_waiter = [](uint32_t) { return std::make_unique<ring::FutexWaiter>(); };
+  environment.make_waiter = [] { return std::make_unique<ring::FutexWaiter>(); };
   return SessionAccess::open(settings, std::move(environment));
 }
 
@@ -70,7 +71,11 @@ Session::~Session() { (void)close(); }
 Result<std::unique_ptr<Session>> Session::open(const Config& config) {
   Result<base::Settings> settings = base::Settings::resolve(config);
   if (!settings.ok()) return settings.status();
-  return open_on(*settings, session::SocketNetwork::create(*settings));
+  auto network = session::SocketNetwork::create(*settings);
+  if (network.status().code() == Code::address_in_use) {
+    return session::ask_who_listens(*settings, network.status());
+  }
+  return open_on(*settings, std::move(network));
 }
 
 Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener) {

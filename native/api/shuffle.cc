@@ -42,8 +42,6 @@ void RowClaim::abort() noexcept {
 
 // --- Batch
 
-void Batch::release_frame() noexcept { core_->release(*this); }
-
 Status Batch::detach() { return frame_ == nullptr ? Status::Ok() : core_->detach(*this); }
 
 Batch::RowRange Batch::each_row() const noexcept {

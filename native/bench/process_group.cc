@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "bench/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace faro::bench {
 namespace {
@@ -168,7 +168,7 @@ class Children {
     Child child;
     child.pid = pid;
     // Not pidfd_open(): glibc 2.36 declares it without C linkage.
-    child.fd = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    child.fd = base::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     const bool ok = child.fd.valid();
     children_.push_back(std::move(child));
     return ok ? Status::Ok() : system_error("pidfd_open");
@@ -256,7 +256,7 @@ class Children {
  private:
   struct Child {
     pid_t pid = -1;
-    UniqueFd fd;
+    base::UniqueFd fd;
     bool reaped = false;
     int status = 0;
   };

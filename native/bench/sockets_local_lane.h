@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "bench/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace faro::bench {
 
@@ -110,7 +110,7 @@ class alignas(64) LocalBell {
   }
 
  private:
-  UniqueFd event_;
+  base::UniqueFd event_;
   std::atomic<bool> armed_{false};
 };
 

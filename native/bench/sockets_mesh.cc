@@ -30,8 +30,8 @@ Status connect_failed(uint32_t from, uint32_t to) {
                                           error_text());
 }
 
-UniqueFd tcp_socket(const SocketAddress& address) {
-  return UniqueFd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+base::UniqueFd tcp_socket(const SocketAddress& address) {
+  return base::UniqueFd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
 const sockaddr* raw(const SocketAddress& address) {
@@ -79,7 +79,7 @@ Result<MeshSocket> answer(const TwoStageJob& job, uint32_t worker, int listener)
     return Status(Code::connect_failed,
                   "worker " + std::to_string(worker) + ": nobody called within 10 s");
   }
-  MeshSocket made{UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)), 0};
+  MeshSocket made{base::UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)), 0};
   if (!made.fd.valid()) return Status(Code::system_error, "accept: " + error_text());
   Greeting greeting;
   const Greeting expected;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "bench/two_stage_job.h"
-#include "bench/unique_fd.h"
 #include "faro/status.h"
 
 namespace faro::bench {
@@ -25,7 +25,7 @@ Result<SocketAddress> parse_socket_address(const std::string& ip, uint16_t port)
 
 /// A bound and listening socket.
 struct Listener {
-  UniqueFd fd;
+  base::UniqueFd fd;
   SocketAddress address;  ///< with the port that was given for port 0
 };
 
@@ -34,7 +34,7 @@ Result<Listener> listen_at(const SocketAddress& address, uint32_t backlog);
 
 /// A connection to another worker.
 struct MeshSocket {
-  UniqueFd fd;
+  base::UniqueFd fd;
   uint32_t peer = 0;  ///< number of the worker at the other end
 };
 

@@ -28,11 +28,11 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "bench/sockets_baseline.h"
 #include "bench/sockets_local_lane.h"
 #include "bench/sockets_mesh.h"
 #include "bench/two_stage_job.h"
-#include "bench/unique_fd.h"
 #include "faro/status.h"
 
 namespace faro::bench {
@@ -105,7 +105,7 @@ class SocketsWorker {
 
   /// One connection.
   struct Socket {
-    UniqueFd fd;
+    base::UniqueFd fd;
     uint32_t peer = 0;
     bool readable = true;    // may hold bytes: not yet known to be empty
     bool writable = true;    // may take bytes: not yet known to be full
@@ -175,7 +175,7 @@ class SocketsWorker {
   std::vector<std::unique_ptr<LocalBlock>> open_blocks_;  // by local worker
   std::vector<Socket> sockets_;
   std::vector<LocalSource> local_sources_;
-  UniqueFd epoll_;
+  base::UniqueFd epoll_;
   std::vector<epoll_event> events_;
 
   Sink sink_;
@@ -189,7 +189,7 @@ class SocketsWorker {
 
 template <class Hash, uint32_t kRowBytes, SocketsForm kForm>
 Status SocketsWorker<Hash, kRowBytes, kForm>::open(std::vector<MeshSocket> sockets) {
-  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_ = base::UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   auto watch = [this](int fd, uint32_t events, uint32_t index) {
     epoll_event event{};
     event.events = events | EPOLLET;

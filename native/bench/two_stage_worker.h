@@ -16,40 +16,18 @@
 #include <string>
 #include <vector>
 
-#include "bench/round_worker.h"
 #include "bench/row_loops.h"
+#include "bench/turn_worker.h"
 #include "bench/two_stage_job.h"
 #include "faro/shuffle.h"
 
 namespace faro::bench {
 
 template <class Hash, uint32_t kRowBytes>
-class TwoStageWorker final : public RoundWorker {
+class TwoStageWorker final : public TurnWorker {
  public:
   TwoStageWorker(const TwoStageJob& job, Worker& worker, std::atomic<uint64_t>& progress)
-      : job_(job),
-        worker_(worker),
-        progress_(progress),
-        generated_(kBlockRows),
-        forwarded_(kBlockRows) {}
-
-  Status run(const QueryId& query) override {
-    FARO_RETURN_IF_ERROR(open(query));
-    while (!over_) {
-      // The condition is a turn of the loop: whatever a turn could do ends the wait.
-      if (!turn() && worker_.wait_until([this] { return turn(); }) != Outcome::done) {
-        return Status(Code::internal_error, "the worker could not wait");
-      }
-    }
-    stage1_.close();
-    stage2_.close();
-    if (!status_.ok()) return status_;
-    Status cause;
-    const Outcome outcome = worker_.end_query(query, &cause);
-    if (outcome == Outcome::done || !cause.ok()) return cause;
-    return Status(Code::internal_error,
-                  std::string("the end of the query answered ") + outcome_name(outcome));
-  }
+      : TurnWorker(worker, progress), job_(job), generated_(kBlockRows), forwarded_(kBlockRows) {}
 
   WorkTotals totals() const override { return {sink_.count(), sink_.checksum()}; }
 
@@ -63,7 +41,7 @@ class TwoStageWorker final : public RoundWorker {
   /// Rows handled between two looks at what has arrived: of 8 bytes, 16 KiB.
   static constexpr uint32_t kBlockRows = 2048;
 
-  Status open(const QueryId& query) {
+  Status open(const QueryId& query) override {
     ShuffleSpec spec;
     spec.query = query;
     spec.row_bytes = kRowBytes;
@@ -88,8 +66,15 @@ class TwoStageWorker final : public RoundWorker {
     return Status::Ok();
   }
 
-  /// One turn of the loop; false if nothing could be done.
-  bool turn() {
+  bool over() const override { return over_; }
+
+  Status close() override {
+    stage1_.close();
+    stage2_.close();
+    return status_;
+  }
+
+  bool turn() override {
     bool moved = consume();
     moved |= forward();
     if (!moved) moved = generate();
@@ -197,8 +182,6 @@ class TwoStageWorker final : public RoundWorker {
   };
 
   const TwoStageJob job_;
-  Worker& worker_;
-  std::atomic<uint64_t>& progress_;
 
   Shuffle stage1_;
   Shuffle stage2_;

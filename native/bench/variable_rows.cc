@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/vectorised.h"
+#include "bench/turn_worker.h"
 #include "faro/shuffle.h"
 
 namespace faro::bench {
@@ -51,12 +52,17 @@ struct CheckLoop {
   }
 };
 
-class VariableRowsWorker final : public RoundWorker {
+class VariableRowsWorker final : public TurnWorker {
  public:
   VariableRowsWorker(const VariableRowsJob& job, Worker& worker, std::atomic<uint64_t>& progress)
-      : job_(job), worker_(worker), progress_(progress) {}
+      : TurnWorker(worker, progress), job_(job) {}
 
-  Status run(const QueryId& query) override {
+  WorkTotals totals() const override { return {sink_.count(), sink_.checksum()}; }
+
+ private:
+  static constexpr uint32_t kBlockRows = 256;
+
+  Status open(const QueryId& query) override {
     ShuffleSpec spec;
     spec.query = query;
     spec.stage = 1;
@@ -71,29 +77,18 @@ class VariableRowsWorker final : public RoundWorker {
     rest_.begin = worker_.number() * job_.rows_per_worker;
     rest_.end = rest_.begin + job_.rows_per_worker;
     finished_ = ended_ = failed_ = false;
-    while (!over()) {
-      if (!turn() && worker_.wait_until([this] { return turn(); }) != Outcome::done) {
-        return Status(Code::internal_error, "the worker could not wait");
-      }
-    }
-    const Status status = failed_ ? shuffle_.status() : Status::Ok();
-    shuffle_.close();
-    FARO_RETURN_IF_ERROR(status);
-    Status cause;
-    const Outcome outcome = worker_.end_query(query, &cause);
-    if (outcome == Outcome::done || !cause.ok()) return cause;
-    return Status(Code::internal_error,
-                  std::string("the end of the query answered ") + outcome_name(outcome));
+    return Status::Ok();
   }
 
-  WorkTotals totals() const override { return {sink_.count(), sink_.checksum()}; }
+  bool over() const override { return failed_ || (finished_ && ended_); }
 
- private:
-  static constexpr uint32_t kBlockRows = 256;
+  Status close() override {
+    const Status status = failed_ ? shuffle_.status() : Status::Ok();
+    shuffle_.close();
+    return status;
+  }
 
-  bool over() const { return failed_ || (finished_ && ended_); }
-
-  bool turn() {
+  bool turn() override {
     bool moved = consume();
     if (!moved) moved = produce();
     progress_.store(sink_.count(), std::memory_order_relaxed);
@@ -135,8 +130,6 @@ class VariableRowsWorker final : public RoundWorker {
   }
 
   const VariableRowsJob job_;
-  Worker& worker_;
-  std::atomic<uint64_t>& progress_;
   const decltype(base::vectorised<ProduceLoop>()) produce_ = base::vectorised<ProduceLoop>();
   const decltype(base::vectorised<CheckLoop>()) check_ = base::vectorised<CheckLoop>();
   Shuffle shuffle_;

@@ -64,7 +64,7 @@ class ReadySet {
     for (const External& e : external_) take_word(*e.word, e.group, e.mask, visit);
   }
 
-  /// Whether anything is marked: S2 of ring/doorbell.h. Threads: the worker.
+  /// Whether anything is marked, without taking it. Threads: the worker.
   bool any() const noexcept {
     for (const auto& summary : summaries_) {
       if (summary.load(std::memory_order_seq_cst) != 0) return true;
@@ -84,7 +84,7 @@ class ReadySet {
 
   template <typename Visit>
   void take_word(std::atomic<uint64_t>& word, uint32_t group, uint64_t mask, Visit& visit) {
-    if ((word.load(std::memory_order_relaxed) & mask) == 0) return;
+    if ((word.load(std::memory_order_seq_cst) & mask) == 0) return;  // S2, as above
     for (uint64_t bits = word.exchange(0, std::memory_order_seq_cst) & mask; bits != 0;
          bits &= bits - 1) {
       visit(group * kRingsPerGroup + static_cast<uint32_t>(std::countr_zero(bits)));

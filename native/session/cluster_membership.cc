@@ -316,8 +316,9 @@ void ClusterMembership::on_admitted(Handshake& handshake,
     }
   }
   describe_peer(link, peer);
-  link.admit(std::move(connection), peer, dialled.has_value(),
-             dialled ? settings_.node_addresses[link.node()] : peer.address, clock().now_ns());
+  std::string address = dialled ? connection->peer_address() : peer.address;
+  link.admit(std::move(connection), peer, dialled.has_value(), std::move(address),
+             clock().now_ns());
   if (dialled) {
     Dialling& dialling = dialling_[*dialled];
     dialling.under_way = false;

@@ -115,6 +115,8 @@ class ClusterMembership final : public Membership,
   bool all_links(bool (*holds)(LinkState)) const;
   void fail_open(const Status& status);
   Status missing() const;
+  /// Every node that is not linked yet, with the last cause.
+  std::string missing_peers() const;
   void end_opening(const Status& status);
 
   // What the links need: cluster_resources.cc.

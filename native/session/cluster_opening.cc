@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "faro/hash.h"
 #include "session/cluster_membership.h"
 #include "transport/plugin/plugin_loader.h"
 #include "transport/shm/shm_transport.h"
@@ -22,24 +21,14 @@ constexpr base::Nanoseconds kFirstPause = 1 * kNanosecondsPerMs;
 constexpr base::Nanoseconds kLongestPause = 250 * kNanosecondsPerMs;
 // An attempt that hangs (a peer that listens but does not answer yet, a network that swallows it).
 constexpr base::Nanoseconds kAttemptTime = 10'000 * kNanosecondsPerMs;
+// When a log line says whom this node still waits for: long before somebody wonders, long after an
+// ordinary start.
+constexpr base::Nanoseconds kNoticeAfter = 5'000 * kNanosecondsPerMs;
 // Time for the reason to reach the peers when open fails.
 constexpr base::Nanoseconds kFarewell = 300 * kNanosecondsPerMs;
 
 bool has_port_zero(const std::string& address) {
   return address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
-}
-
-// All settings on which nodes must agree, in the order of settings.def.
-std::string cluster_wide_text(const base::Settings& settings) {
-  std::string text;
-#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
-  if (digest) text += fmt::format("{}={}\n", name, settings.field);
-#define FARO_TEXT(field, name, value, digest, help) \
-  if (digest) text += fmt::format("{}={}\n", name, settings.field);
-#include "base/settings.def"
-#undef FARO_NUMBER
-#undef FARO_TEXT
-  return text;
 }
 
 bool is_up(LinkState state) { return state == LinkState::up; }
@@ -53,13 +42,19 @@ Status ClusterMembership::open() {
   FARO_RETURN_IF_ERROR(prepare());
   network_->set_acceptor(this);
   look_at_times();
+  base::Nanoseconds notice = since + std::min(kNoticeAfter, (deadline - since) / 2);
   while (fatal_.ok() && !(allocated_ && all_links(is_up))) {
-    if (clock().now_ns() >= deadline) {
+    const base::Nanoseconds now = clock().now_ns();
+    if (now >= deadline) {
       const Status late = missing();
       end_opening(late);
       return late;
     }
-    round(deadline);
+    if (now >= notice) {
+      notice = base::kForever;
+      base::log(LogLevel::warning, "{}: still waits for {}", identity_.name, missing_peers());
+    }
+    round(std::min(deadline, notice));
   }
   if (!fatal_.ok()) {
     end_opening(fatal_);
@@ -104,12 +99,8 @@ void ClusterMembership::make_nodes() {
 void ClusterMembership::make_identity() {
   identity_.name = nodes_[self_].name;
   wire::Hello& hello = identity_.hello;
-  hello.head.node = self_;
-  hello.head.cluster_hash = hash_bytes(settings_.cluster_id.data(), settings_.cluster_id.size());
-  hello.node_count = settings_.node_count();
+  hello = hello_of(settings_);
   hello.incarnation = nodes_[self_].incarnation;
-  hello.settings_digest = settings_.digest_value;
-  hello.cluster_id = settings_.cluster_id;
   hello.address = network_->local_address();
   hello.host_identity = network_->host_identity();
   if (const transport::Transport* own = network_->own_transport()) {
@@ -117,7 +108,6 @@ void ClusterMembership::make_identity() {
   }
   for (const auto& transport : transports_)
     hello.transports.emplace_back(transport->capabilities().name);
-  hello.settings = cluster_wide_text(settings_);
 }
 
 // Preferred first. A forced transport that does not work here is an error; otherwise it is just not
@@ -250,13 +240,17 @@ void ClusterMembership::fail_open(const Status& status) {
 }
 
 Status ClusterMembership::missing() const {
-  std::string text;
   uint32_t up = 0;
+  for_each_link([&](const Link& link) { up += is_up(link.state()); });
+  return Status(Code::connect_failed,
+                fmt::format("{} of {} peers linked within connect.timeout_ms = {}: {}", up,
+                            nodes_.size() - 1, settings_.connect_timeout_ms, missing_peers()));
+}
+
+std::string ClusterMembership::missing_peers() const {
+  std::string text;
   for_each_link([&](const Link& link) {
-    if (link.state() == LinkState::up) {
-      ++up;
-      return;
-    }
+    if (is_up(link.state())) return;
     if (!text.empty()) text += "; ";
     switch (link.state()) {
       case LinkState::apart: {
@@ -275,9 +269,7 @@ Status ClusterMembership::missing() const {
     }
   });
   if (!last_stranger_.ok()) text += fmt::format("; refused last: {}", last_stranger_.message());
-  return Status(Code::connect_failed,
-                fmt::format("{} of {} peers linked within connect.timeout_ms = {}: {}", up,
-                            nodes_.size() - 1, settings_.connect_timeout_ms, text));
+  return text;
 }
 
 // Everybody who knows us is told why, and so are those who come within the moment that the network

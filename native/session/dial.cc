@@ -33,13 +33,12 @@ Dial::~Dial() {
   if (socket_.valid()) reactor_.remove(socket_.get());
 }
 
-void Dial::start() {
-  auto resolved = transport::tcp::resolve(address_);
-  if (!resolved.ok()) {
+void Dial::on_resolved(Resolution::Addresses found) {
+  if (!found.ok()) {
     const Done done = std::move(done_);
-    return done(resolved.status());
+    return done(found.status());
   }
-  candidates_ = std::move(resolved.value());
+  candidates_ = std::move(found.value());
   try_next();
 }
 

@@ -9,12 +9,12 @@
 #include "base/unique_fd.h"
 #include "faro/status.h"
 #include "session/epoll_reactor.h"
+#include "session/resolution.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::session {
 
-/// Threads: network thread. Blocks: never, but for the resolver if the address is a name
-/// (session/network.h: names are dialled while the session opens, in the thread that opens it).
+/// Threads: network thread. Blocks: never; a name is looked up elsewhere (session/resolution.h).
 class Dial {
  public:
   /// Called once, from the reactor or from start(). Errors: connect_failed, naming the address and
@@ -22,21 +22,25 @@ class Dial {
   using Done = std::function<void(Result<base::UniqueFd>)>;
 
   Dial(EpollReactor& reactor, std::string address, Done done)
-      : reactor_(reactor), address_(std::move(address)), done_(std::move(done)) {}
+      : reactor_(reactor),
+        done_(std::move(done)),
+        resolution_(reactor, std::move(address),
+                    [this](Resolution::Addresses found) { on_resolved(std::move(found)); }) {}
   ~Dial();
   Dial(const Dial&) = delete;
   Dial& operator=(const Dial&) = delete;
 
   /// May call `done` at once. `done` may destroy the dial.
-  void start();
+  void start() { resolution_.start(); }
 
  private:
+  void on_resolved(Resolution::Addresses found);
   void try_next();
   void on_connected();
 
   EpollReactor& reactor_;
-  const std::string address_;
   Done done_;
+  Resolution resolution_;
   std::vector<transport::tcp::SocketAddress> candidates_;
   size_t next_ = 0;
   base::UniqueFd socket_;

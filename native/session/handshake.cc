@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "faro/hash.h"
+
 namespace faro::session {
 namespace {
 
@@ -62,7 +64,31 @@ Refusal mismatch(std::string text, bool ends_open = true) {
   return {Status(Code::configuration_mismatch, std::move(text)), false, ends_open};
 }
 
+// All settings on which nodes must agree, in the order of settings.def.
+std::string cluster_wide_text(const base::Settings& settings) {
+  std::string text;
+#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
+  if (digest) text += fmt::format("{}={}\n", name, settings.field);
+#define FARO_TEXT(field, name, value, digest, help) \
+  if (digest) text += fmt::format("{}={}\n", name, settings.field);
+#include "base/settings.def"
+#undef FARO_NUMBER
+#undef FARO_TEXT
+  return text;
+}
+
 }  // namespace
+
+wire::Hello hello_of(const base::Settings& settings) {
+  wire::Hello hello;
+  hello.head.node = static_cast<uint32_t>(settings.node);
+  hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
+  hello.node_count = settings.node_count();
+  hello.settings_digest = settings.digest_value;
+  hello.cluster_id = settings.cluster_id;
+  hello.settings = cluster_wide_text(settings);
+  return hello;
+}
 
 std::optional<Refusal> compare_heads(const LocalIdentity& ours, const wire::HelloHead& theirs,
                                      const std::string& from) {

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 
+#include "base/settings.h"
 #include "faro/status.h"
 #include "session/authentication.h"
 #include "session/network.h"
@@ -30,6 +31,10 @@ struct LocalIdentity {
   wire::Hello hello;
   std::string name;  // "node 0 (10.0.0.1:7000)"
 };
+
+/// What `settings` tell of this node; incarnation, address, host and transports are left to fill
+/// in.
+wire::Hello hello_of(const base::Settings& settings);
 
 /// Why two nodes must not be linked. The text names both sides and both values, so that it reads
 /// well on either.

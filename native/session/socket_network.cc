@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "session/host_identity.h"
+#include "transport/tcp/socket_address.h"
 #include "wire/preamble.h"
 
 namespace faro::session {
@@ -24,6 +25,15 @@ std::string advertised(const base::Settings& settings, const Listener& listener)
   if (entry.substr(colon + 1) != "0") return entry;
   const std::string& bound = listener.address();
   return entry.substr(0, colon) + bound.substr(bound.rfind(':'));
+}
+
+// Which address of a name was reached; a data connection to the same peer then needs no resolver.
+std::string reached(int fd, const std::string& dialled) {
+  transport::tcp::SocketAddress peer;
+  peer.length = sizeof peer.storage;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0)
+    return dialled;
+  return transport::tcp::to_string(peer);
 }
 
 }  // namespace
@@ -71,7 +81,8 @@ void SocketNetwork::connect(const std::string& address,
     const std::unique_ptr<Dial> dial = std::move(*place);  // until this call has returned
     dials_.erase(place);
     if (!socket.ok()) return done(socket.status());
-    auto stream = make_stream(std::move(socket.value()), address);
+    std::string peer = reached(socket.value().get(), address);
+    auto stream = make_stream(std::move(socket.value()), std::move(peer));
     if (!stream.ok()) return done(stream.status());
     const wire::Preamble preamble = wire::control_preamble();
     stream.value()->send_raw(std::as_bytes(std::span(&preamble, 1)));

@@ -17,8 +17,8 @@
 
 namespace faro::session {
 
-/// Threads: as session/network.h says. Blocks: run_once only; connect for the resolver if an
-/// address is a name. Owns: the listening socket and every connection in it.
+/// Threads: as session/network.h says. Blocks: run_once only. Owns: the listening socket and every
+/// connection in it.
 class SocketNetwork : public Network, private ControlStream::Owner, private Door::Host {
  public:
   /// Listens on cluster.listen, or else on this node's entry of cluster.nodes.

@@ -3,13 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "base/log.h"
+#include "ring/doorbell.h"
 
 namespace faro::detail {
+namespace {
+
+// How often close looks whether the workers are done. They do not tell: a release of a batch, which
+// is on the data path, would have to look whether somebody closes.
+constexpr base::Nanoseconds kCloseLookInterval = 1'000'000;
+
+}  // namespace
 
 NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file)
     : settings_(settings), overflow_(settings.overflow_memory_bytes, std::move(spill_file)) {}
@@ -46,8 +52,9 @@ void NodeCore::start(const NodeEnvironment& environment) {
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
                                                    settings_.unopened_timeout_ms * 1'000'000);
   for (uint32_t w = 0; w < local_workers; ++w) {
-    workers_.push_back(std::make_unique<WorkerCore>(*this, w, environment.make_waiter(w)));
+    workers_.push_back(std::make_unique<WorkerCore>(*this, w, environment.make_waiter()));
   }
+  close_waiter_ = environment.make_waiter();
   std::lock_guard lock(early_mutex_);
   for (const Event& event : early_) event();
   early_.clear();
@@ -113,19 +120,25 @@ Status NodeCore::closed_status() const {
 
 Status NodeCore::close() {
   if (closed_.exchange(true, std::memory_order_acq_rel)) return Status::Ok();
+  const base::Nanoseconds deadline =
+      base::deadline_after(membership_->clock().now_ns(), settings_.close_timeout_ms * 1'000'000);
   queries_->close(
       Status(Code::peer_lost,
              fmt::format("{} closed its session", membership_->nodes()[membership_->node()].name)));
   alert_workers();
   membership_->close();
-  // Waits end by themselves now; held batches are the engine's. Memory stays until both are gone.
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(settings_.close_timeout_ms);
+  return wait_for_workers(deadline);
+}
+
+// Waits end by themselves now; held batches are the engine's. Memory stays until both are gone.
+Status NodeCore::wait_for_workers(base::Nanoseconds deadline) {
+  ring::DoorbellLine line{};  // nobody rings it
+  ring::Doorbell doorbell(&line);
   for (;;) {
     const auto busy =
         std::find_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->busy(); });
     if (busy == workers_.end()) return Status::Ok();
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (membership_->clock().now_ns() >= deadline) {
       Status status(Code::deadline_exceeded,
                     fmt::format("worker {} is still inside a call or holds batches after "
                                 "close.timeout_ms = {}; its memory "
@@ -134,7 +147,8 @@ Status NodeCore::close() {
       base::log(LogLevel::warning, "{}", status.message());
       return status;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    doorbell.arm();
+    close_waiter_->sleep(doorbell, kCloseLookInterval);
   }
 }
 

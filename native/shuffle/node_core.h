@@ -23,8 +23,8 @@ namespace faro::detail {
 /// Everything about a node that is passed in, so that the simulation can.
 struct NodeEnvironment {
   std::unique_ptr<session::Network> network;
-  std::function<std::unique_ptr<Waiter>(uint32_t local_worker)> make_waiter;
-  std::unique_ptr<shuffle::SpillFile> spill_file;  // null: a file as the settings say
+  std::function<std::unique_ptr<Waiter>()> make_waiter;  // one per worker, and one for close
+  std::unique_ptr<shuffle::SpillFile> spill_file;        // null: a file as the settings say
 };
 
 class NodeCore final : public session::Observer,
@@ -46,6 +46,7 @@ class NodeCore final : public session::Observer,
 
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   Status closed_status() const;
+  /// As Session::close. Waits by the waiter and the clock that were passed in.
   Status close();
 
   SessionMetrics metrics() const;
@@ -68,12 +69,14 @@ class NodeCore final : public session::Observer,
   NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
   void start(const NodeEnvironment& environment);
   bool postpone(Event event);
+  Status wait_for_workers(base::Nanoseconds deadline);
 
   const base::Settings settings_;
   shuffle::Overflow overflow_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;
   std::vector<std::unique_ptr<WorkerCore>> workers_;
+  std::unique_ptr<Waiter> close_waiter_;
   std::atomic<bool> closed_{false};
 
   std::atomic<bool> started_{false};

@@ -87,3 +87,10 @@ void ShuffleCore::stop() {
 }
 
 }  // namespace faro::detail
+
+namespace faro {
+
+// Here, not in api/: a batch that is filled anew is released in this layer.
+void Batch::release_frame() noexcept { core_->release(*this); }
+
+}  // namespace faro

@@ -111,8 +111,10 @@ Status WorkerCore::enter() {
                       number_));
     }
   }
+  // S2 of ring/doorbell.h. What an alert is about, closing included, was stored before it: alerts
+  // come first.
+  if (alerts_.load(std::memory_order_seq_cst) != alerts_seen_) handle_alerts();
   if (node_.closed()) return node_.closed_status();
-  if (alerts_.load(std::memory_order_acquire) != alerts_seen_) handle_alerts();
   return Status::Ok();
 }
 
@@ -200,19 +202,16 @@ WorkerCore::WaitStep WorkerCore::next_wait_step() {
   if (now() >= deadline_) return WaitStep::expired;
   node_.membership().worker_sleeps();
   doorbell_.arm();
-  wakes_seen_ = wakes_.load(std::memory_order_seq_cst);
+  // S2 of ring/doorbell.h: what was written before a wake() is seen by the attempt that follows.
+  (void)wakes_.load(std::memory_order_seq_cst);
   return WaitStep::sleep;
 }
 
+// Since `arm` the attempt has looked at alerts (enter), rings (gather) and its condition: whatever
+// came later rings the doorbell, and the sleep is over at once.
 void WorkerCore::sleep() {
   // The look since `arm` may have queued, committed or released something.
   flush_all();
-  // Everything was looked at since `arm`, except what the attempt does not look at.
-  if (ready_.any() || alerts_.load(std::memory_order_seq_cst) != alerts_seen_ ||
-      wakes_.load(std::memory_order_seq_cst) != wakes_seen_) {
-    doorbell_.disarm();
-    return;
-  }
   const base::Nanoseconds time = now();
   base::Nanoseconds at_most = node_.settings().wait_sleep_ms * 1'000'000;
   if (deadline_ != base::kForever)

@@ -249,7 +249,6 @@ class WorkerCore {
   bool network_had_data_ = false;
   base::Nanoseconds deadline_ = 0;
   uint32_t yields_left_ = 0;
-  uint64_t wakes_seen_ = 0;
 };
 
 }  // namespace faro::detail

@@ -39,6 +39,19 @@ TEST_P(MembershipOver, opens_clusters_of_two_to_eight_nodes) {
   }
 }
 
+TEST_P(MembershipOver, nodes_are_found_by_name) {
+  ClusterPlan plan(3);
+  plan.set("transport", GetParam());
+  std::string names;
+  for (uint32_t node = 0; node < plan.node_count(); ++node) {
+    const std::string& address = plan.address(node);
+    names += (node == 0 ? "localhost" : ",localhost") + address.substr(address.rfind(':'));
+  }
+  plan.set_nodes(names);
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+}
+
 // A frame from every worker to every worker, by way of the ready sets, checked for its origin.
 TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
   constexpr uint32_t kNodes = 3;

@@ -363,6 +363,29 @@ TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) 
   expect_contains(status.message(), "node 0 (" + plan.address(0) + "): connect to");
   expect_contains(status.message(), "Connection refused");
   expect_contains(status.message(), "node 3 (" + plan.address(3) + "): it has not connected");
+  // Whoever looks before the deadline sees it in the log.
+  EXPECT_EQ(log_.count("node 2 (" + plan.address(2) + "): still waits for node 0 (" +
+                       plan.address(0) + "): connect to"),
+            1u);
+}
+
+TEST_F(OpeningTrouble, a_node_that_starts_after_the_others_gave_up_says_who_is_not_there) {
+  ClusterPlan plan(3);
+  plan.set("connect.timeout_ms", "300");
+  RecordingObserver observers[3];
+  std::future<Status> zero =
+      std::async(std::launch::async, [&] { return plan.open(0, observers[0]).status(); });
+  const Status one = plan.open(1, observers[1]).status();
+  EXPECT_EQ(zero.get().code(), Code::connect_failed);
+  EXPECT_EQ(one.code(), Code::connect_failed);
+  const Status late = plan.open(2, observers[2]).status();
+  EXPECT_EQ(late.code(), Code::connect_failed) << late.to_string();
+  for (uint32_t node = 0; node < 2; ++node) {
+    const std::string missing = "node " + std::to_string(node) + " (" + plan.address(node) + ")";
+    expect_contains(late.message(), missing + ": connect to");
+    EXPECT_EQ(log_.count(missing + ": connect to"), 1u);
+  }
+  EXPECT_EQ(log_.count("node 2 (" + plan.address(2) + "): still waits for node 0"), 1u);
 }
 
 TEST_F(OpeningTrouble, a_slow_starter_is_waited_for) {

@@ -181,15 +181,23 @@ TEST(ReadySetBetweenThreads, shows_the_last_position_of_every_ring_that_was_mark
 }
 
 // One ring, both positions moved by their own sides, over 2^31 and 2^63.
-class RingBetweenThreads : public testing::TestWithParam<wire::Position> {};
-INSTANTIATE_TEST_SUITE_P(Starts, RingBetweenThreads,
-                         testing::Values(0, (wire::Position{1} << 31) - (1 << 20),
-                                         (wire::Position{1} << 63) - (1 << 20)),
-                         [](const auto& start) { return std::to_string(start.param); });
+struct Start {
+  const char* name;
+  wire::Position position;
+};
+void PrintTo(const Start& start, std::ostream* out) { *out << start.position; }
+
+class RingBetweenThreads : public testing::TestWithParam<Start> {};
+INSTANTIATE_TEST_SUITE_P(
+    Starts, RingBetweenThreads,
+    testing::Values(Start{"at_zero", 0},
+                    Start{"below_2_to_31", (wire::Position{1} << 31) - (1 << 20)},
+                    Start{"below_2_to_63", (wire::Position{1} << 63) - (1 << 20)}),
+    [](const auto& start) { return std::string(start.param.name); });
 
 TEST_P(RingBetweenThreads, carries_every_frame_whole_and_in_order) {
   constexpr uint32_t kRing = 4096;
-  RingPair pair(kRing, GetParam());
+  RingPair pair(kRing, GetParam().position);
   std::thread producer([&] {
     uint64_t random = 1;
     for (uint32_t i = 1; i <= kFrames;) {

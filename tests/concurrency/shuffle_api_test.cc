@@ -26,6 +26,11 @@ std::vector<std::byte> filled(size_t size, int value) {
   return std::vector<std::byte>(size, static_cast<std::byte>(value));
 }
 
+// Until a worker that another thread uses has gone to sleep.
+void until_asleep(const Worker& worker) {
+  while (worker.metrics().sleeps == 0) std::this_thread::yield();
+}
+
 class ShuffleApi : public testing::Test {
  protected:
   void open(uint32_t nodes, SettingList settings = {}) {
@@ -404,7 +409,7 @@ TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
   open(1, {{"wait.sleep_ms", "1000"}});
   std::atomic<bool> ready{false};
   std::thread other([&] {
-    std::this_thread::sleep_for(milliseconds(30));
+    until_asleep(worker());
     ready = true;
     worker().wake();
   });
@@ -666,29 +671,23 @@ TEST_F(ShuffleApi, after_close_everything_says_so) {
 TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
   open(2, {{"cluster.workers", "3,1"}, {"wait.sleep_ms", "1000"}});
   const QueryId id = session().begin_query();
-  std::atomic<int> waiting{0};
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
     Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
     Batch batch;
-    ++waiting;
     EXPECT_EQ(shuffle.take(batch), Outcome::failed);
     EXPECT_EQ(shuffle.status().code(), Code::session_closed) << shuffle.status().to_string();
   });
-  threads.emplace_back([&] {
-    ++waiting;
-    EXPECT_EQ(worker(1).wait_until([] { return false; }), Outcome::failed);
-  });
+  threads.emplace_back(
+      [&] { EXPECT_EQ(worker(1).wait_until([] { return false; }), Outcome::failed); });
   threads.emplace_back([&] {
     Shuffle shuffle = open_shuffle(worker(2), spec(id, 1, 8, {2}, {3}));
-    ++waiting;
     Outcome outcome = Outcome::done;
     while (outcome == Outcome::done) outcome = shuffle.send(0, filled(8, 1));
     EXPECT_EQ(outcome, Outcome::failed);
   });
   Shuffle far = open_shuffle(worker(3), spec(id, 0, 8));
-  while (waiting < 3) std::this_thread::yield();
-  std::this_thread::sleep_for(milliseconds(20));  // most of them sleep by now; if not, also good
+  for (uint32_t w = 0; w < 3; ++w) until_asleep(worker(w));
   const Status closed = session(0).close();
   EXPECT_TRUE(closed.ok()) << closed.to_string();
   for (std::thread& thread : threads) thread.join();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,11 @@ struct TransportUnderTest {
   std::string no_threads_because;  // cases with network threads and a thread per worker
   std::string no_loss_because;     // the transport itself notices that its peer is gone
 };
+
+/// How GoogleTest shows it.
+inline void PrintTo(const TransportUnderTest& transport, std::ostream* out) {
+  *out << transport.name;
+}
 
 /// Adds a transport to the suite; before main.
 bool add_transport(TransportUnderTest transport);

@@ -72,7 +72,7 @@ void SimCluster::open_session(uint32_t number) {
   sim::SimNetwork* const own = network->get();
   detail::NodeEnvironment environment;
   environment.network = std::move(*network);
-  environment.make_waiter = [this](uint32_t) { return std::make_unique<sim::SimWaiter>(world_); };
+  environment.make_waiter = [this] { return std::make_unique<sim::SimWaiter>(world_); };
   auto session = SessionAccess::open(node.settings, std::move(environment));
   node.opened = session.status();
   if (!session.ok()) return;
@@ -114,23 +114,23 @@ void SimCluster::spawn(uint32_t node, uint32_t local_worker, std::function<void(
                std::move(program));
 }
 
-void SimCluster::close_node(uint32_t number) {
+Status SimCluster::close_node(uint32_t number) {
   Node& node = *nodes_[number];
-  if (node.network == nullptr) return;
+  if (node.network == nullptr) return Status::Ok();
   // From here on this fiber is the network thread; two at a time there are nowhere.
   world_.remove_agent(node.agent);
   node.network->clear_agent();
   node.network = nullptr;
   if (node.membership != nullptr) node.membership->close();
-  if (node.session != nullptr) {
-    const Status closed = node.session->close();
-    EXPECT_TRUE(closed.ok()) << closed.to_string();
-  }
+  return node.session != nullptr ? node.session->close() : Status::Ok();
 }
 
 Status SimCluster::close() {
   for (uint32_t node = 0; node < node_count(); ++node) {
-    world_.spawn("close of node " + std::to_string(node), [this, node] { close_node(node); });
+    world_.spawn("close of node " + std::to_string(node), [this, node] {
+      const Status closed = close_node(node);
+      EXPECT_TRUE(closed.ok()) << closed.to_string();
+    });
   }
   FARO_RETURN_IF_ERROR(world_.run());
   for (auto& node : nodes_) {

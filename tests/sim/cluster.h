@@ -74,8 +74,8 @@ class SimCluster {
   Status run() { return world_.run(); }
 
   /// Closes one node, if it is open; from a fiber. Not Session::close directly: the node's network
-  /// thread ends here.
-  void close_node(uint32_t node);
+  /// thread ends here. Errors: Session::close's.
+  Status close_node(uint32_t node);
   /// Closes every node that is open, each in a fiber. Errors: the world's.
   Status close();
 

@@ -348,5 +348,71 @@ TEST(SimCluster, two_workers_answer_each_other_row_by_row) {
   });
 }
 
+// One worker holds a batch for `held`, another fiber closes its session; what close answers, and
+// how long it took.
+struct ClosedWhileHeld {
+  Status status;
+  base::Nanoseconds took = 0;
+};
+
+ClosedWhileHeld close_while_held(uint64_t seed, base::Nanoseconds held) {
+  ClusterShape shape;
+  shape.workers_per_node = {1};
+  shape.configure = [](Config& config, uint32_t) {
+    EXPECT_TRUE(config.set("close.timeout_ms", 20'000).ok());
+  };
+  SimCluster cluster(seed, shape);
+  sim::World& world = cluster.world();
+  EXPECT_TRUE(cluster.open_sessions().ok()) << world.report();
+  bool holds = false;
+  cluster.spawn(0, 0, [&] {
+    Worker& worker = cluster.session(0).worker(0);
+    ShuffleSpec spec;
+    spec.query = cluster.session(0).begin_query();
+    spec.row_bytes = sizeof(uint64_t);
+    Result<Shuffle> shuffle = worker.open_shuffle(spec);
+    ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+    const uint64_t value = 7;
+    ASSERT_EQ(shuffle->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
+    ASSERT_EQ(shuffle->finish(), Outcome::done);
+    Batch batch;
+    ASSERT_EQ(shuffle->take(batch), Outcome::done);
+    holds = true;
+    world.wait_until([] { return false; }, world.now() + held, "its own work");
+    EXPECT_EQ(batch.rows<uint64_t>()[0], value);  // its memory is there until it is released
+    batch.release();
+  });
+  ClosedWhileHeld result;
+  world.spawn("closer", [&] {
+    world.wait_until([&] { return holds; }, base::kForever, "the batch");
+    const base::Nanoseconds before = world.now();
+    result.status = cluster.close_node(0);
+    result.took = world.now() - before;
+  });
+  const Status ran = cluster.run();
+  EXPECT_TRUE(ran.ok()) << ran.to_string() << '\n' << world.report();
+  return result;
+}
+
+constexpr base::Nanoseconds kSecond = 1'000'000'000;
+
+TEST(SimCluster, a_close_waits_for_a_held_batch_in_simulated_time) {
+  for_each_seed(20, [](uint64_t seed) {
+    const ClosedWhileHeld closed = close_while_held(seed, 10 * kSecond);
+    EXPECT_TRUE(closed.status.ok()) << closed.status.to_string();
+    EXPECT_GT(closed.took, 9 * kSecond);
+    EXPECT_LT(closed.took, 11 * kSecond);
+  });
+}
+
+TEST(SimCluster, a_close_gives_a_held_batch_up_at_its_simulated_deadline) {
+  for_each_seed(20, [](uint64_t seed) {
+    const ClosedWhileHeld closed = close_while_held(seed, 25 * kSecond);
+    EXPECT_EQ(closed.status.code(), Code::deadline_exceeded) << closed.status.to_string();
+    EXPECT_GE(closed.took, 20 * kSecond);
+    EXPECT_LT(closed.took, 21 * kSecond);
+  });
+}
+
 }  // namespace
 }  // namespace faro::test

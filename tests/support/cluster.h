@@ -100,14 +100,13 @@ class RecordingObserver final : public session::Observer {
   int ticks_ = 0;
 };
 
-/// A network that claims to be on another host, so that no memory can be shared.
-class ForeignNetwork final : public session::Network {
+/// A network that does all as another one does; for those that differ in one thing.
+class NetworkAround : public session::Network {
  public:
-  ForeignNetwork(std::unique_ptr<session::Network> inner, std::string host)
-      : inner_(std::move(inner)), host_(std::move(host)) {}
+  explicit NetworkAround(std::unique_ptr<session::Network> inner) : inner_(std::move(inner)) {}
   transport::Reactor& reactor() override { return inner_->reactor(); }
   const std::string& local_address() const override { return inner_->local_address(); }
-  const std::string& host_identity() const override { return host_; }
+  const std::string& host_identity() const override { return inner_->host_identity(); }
   void set_acceptor(Acceptor* acceptor) override { inner_->set_acceptor(acceptor); }
   void connect(
       const std::string& address,
@@ -121,6 +120,16 @@ class ForeignNetwork final : public session::Network {
 
  private:
   const std::unique_ptr<session::Network> inner_;
+};
+
+/// A network that claims to be on another host, so that no memory can be shared.
+class ForeignNetwork final : public NetworkAround {
+ public:
+  ForeignNetwork(std::unique_ptr<session::Network> inner, std::string host)
+      : NetworkAround(std::move(inner)), host_(std::move(host)) {}
+  const std::string& host_identity() const override { return host_; }
+
+ private:
   const std::string host_;
 };
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -122,7 +123,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"doctor", "--set", "novalue"}, "--set"},
         BadCase{{"config", "--set", "ring.bytes=5"}, "ring.bytes"},
         BadCase{{"config", "--set", "ring.bytes=8KiB"}, "transfer.threshold_bytes"},
-        BadCase{{"config", "--file", "/no/such/file"}, "/no/such/file"}));
+        BadCase{{"config", "--file", "/no/such/file"}, "/no/such/file"}),
+    [](const auto& bad) {
+      std::string name = "faro";
+      for (const std::string& argument : bad.param.arguments) name += "_" + argument;
+      for (char& c : name) {
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+      }
+      return name;
+    });
 
 // --- bench ---------------------------------------------------------------------------------------
 

@@ -19,6 +19,21 @@ using test::Child;
 using test::ClusterPlan;
 using test::RecordingObserver;
 
+// A network whose process dies in its n-th round, or when nothing happens any more.
+class DyingNetwork final : public test::NetworkAround {
+ public:
+  DyingNetwork(std::unique_ptr<session::Network> inner, int rounds)
+      : NetworkAround(std::move(inner)), rounds_left_(rounds) {}
+  bool run_once(base::Nanoseconds until) override {
+    const bool worked = rounds_left_-- > 0 && NetworkAround::run_once(until);
+    if (!worked) kill(getpid(), SIGKILL);
+    return worked;
+  }
+
+ private:
+  int rounds_left_;
+};
+
 // A node in a process of its own. It says "open" or "failed <status>", then obeys the test:
 //   send <node>     sends a control message            losses   waits for the first loss, says "<node> <cause>"
 //   messages <n>    waits for so many, says "got"      count    says the number of losses
@@ -163,13 +178,17 @@ TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
 
 // Killed before, while and after it is admitted by the others: without node 3 nobody can be open yet.
 TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) {
-  for (const useconds_t head_start_us : {0u, 1'000u, 20'000u, 100'000u}) {
+  for (const int rounds : {0, 1, 2, 3, 5, 1000}) {
     ClusterPlan plan(4);
     plan.set("connect.timeout_ms", "700");
+    plan.wrap_networks(
+        [rounds](uint32_t node,
+                 std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
+          if (node != 1) return network;
+          return std::make_unique<DyingNetwork>(std::move(network), rounds);
+        });
     Processes nodes(plan, {0, 1, 2});
-    usleep(head_start_us);  // different moments; none of them decides about the outcome
-    nodes[1].signal(SIGKILL);
-    nodes[1].wait_for_end();
+    EXPECT_EQ(nodes[1].wait_for_end(), -SIGKILL);
     nodes.start(3);
     const auto outcomes = nodes.outcomes();
     EXPECT_EQ(outcomes[1], "ended");
@@ -234,9 +253,14 @@ TEST(Processes, stopped_together_for_longer_than_the_limit_lose_nobody) {
   plan.set("liveness.timeout_ms", "400");
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
+  // The stop has to outlast the limit: until others, who stopped later, have been given up.
+  ClusterPlan later(2);
+  later.set("liveness.timeout_ms", "400");
+  Processes clock(later);
+  for (const std::string& outcome : clock.outcomes()) ASSERT_EQ(outcome, "open");
   for (uint32_t node = 0; node < 3; ++node) nodes[node].signal(SIGSTOP);
-  // The stop has to outlast the limit; nothing but time tells.
-  usleep(1'000'000);
+  clock[1].signal(SIGSTOP);
+  expect_contains(clock.ask(0, "losses"), "liveness.timeout_ms = 400");
   for (uint32_t node = 0; node < 3; ++node) nodes[node].signal(SIGCONT);
   for (int beats = 0; beats < 5; ++beats) {
     for (uint32_t node = 0; node < 3; ++node) EXPECT_EQ(nodes.ask(node, "beat"), "beat");

@@ -1,0 +1,75 @@
+#include "session/taken_address.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "session/handshake.h"
+#include "session/socket_network.h"
+
+namespace faro::session {
+namespace {
+
+// A Faro node answers at once, unless it is clearing its rings.
+constexpr base::Nanoseconds kAnswerTime = 2'000'000'000;
+
+/// The dialling side of a handshake with this node's own number, which ends in a refusal.
+class Question final : private Handshake::Owner {
+ public:
+  Question(const LocalIdentity& identity, Network& network)
+      : identity_(identity), network_(network) {}
+
+  /// Why the other one will not be linked with this node; Ok if it does not say in time.
+  Status ask(const std::string& address) {
+    network_.connect(address, [this](Result<std::unique_ptr<ControlConnection>> connection) {
+      if (!connection.ok()) return answer(connection.status());
+      handshake_ =
+          std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
+                                      std::move(connection.value()), identity_.hello.head.node);
+      handshake_->start();
+    });
+    const base::Clock& clock = network_.reactor().clock();
+    const base::Nanoseconds deadline = base::deadline_after(clock.now_ns(), kAnswerTime);
+    while (!answer_ && clock.now_ns() < deadline) network_.run_once(deadline);
+    return answer_.value_or(Status::Ok());
+  }
+
+ private:
+  void answer(const Status& status) { answer_ = status; }
+
+  // Handshake::Owner
+  std::optional<Refusal> judge(const wire::Hello&, const std::string&) override { return {}; }
+  void on_admitted(Handshake&, std::unique_ptr<ControlConnection>, const wire::Hello&) override {
+    answer(Status::Ok());  // nodes of one number are never linked
+  }
+  void on_refused(Handshake&, const Refusal& refusal) override { answer(refusal.status); }
+
+  const LocalIdentity& identity_;
+  Network& network_;
+  std::unique_ptr<Handshake> handshake_;
+  std::optional<Status> answer_;
+};
+
+}  // namespace
+
+Status ask_who_listens(const base::Settings& settings, const Status& taken) {
+  const std::string& address = settings.node_addresses[settings.node];
+  auto network = SocketNetwork::create(settings, Listener::adopt(base::UniqueFd(), address));
+  if (!network.ok()) return taken;
+  LocalIdentity identity;
+  identity.name = fmt::format("node {} ({})", settings.node, address);
+  identity.hello = hello_of(settings);
+  identity.hello.address = address;
+  if (!(*network)->draw_random(std::as_writable_bytes(std::span(&identity.hello.incarnation, 1)))) {
+    return taken;
+  }
+  const Status answer = Question(identity, **network).ask(address);
+  if (answer.code() != Code::configuration_mismatch) return taken;
+  return Status(taken.code(), fmt::format("{}: {}", taken.message(), answer.message()));
+}
+
+}  // namespace faro::session
