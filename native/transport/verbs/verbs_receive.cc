@@ -4,7 +4,6 @@
 #include <endian.h>
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 #include <utility>
 
