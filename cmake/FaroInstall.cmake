@@ -15,6 +15,10 @@ install(TARGETS faro faro_static EXPORT faro_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT faro_targets NAMESPACE faro:: FILE faro-targets.cmake DESTINATION ${package_dir})
+get_property(plugins GLOBAL PROPERTY FARO_PLUGINS)
+if(plugins)
+  install(TARGETS ${plugins} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/faro-config.cmake.in
                               ${PROJECT_BINARY_DIR}/faro-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/faro-config-version.cmake COMPATIBILITY SameMinorVersion)

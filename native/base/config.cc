@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
 #include <set>
 
@@ -289,6 +290,27 @@ Status check_cluster(const Config& config, Settings& settings) {
   return Status::Ok();
 }
 
+Status check_choice(std::string_view name, std::string_view value,
+                    std::initializer_list<std::string_view> choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return Status::Ok();
+  return invalid(fmt::format("{} = {} is none of {}", name, value, fmt::join(choices, ", ")));
+}
+
+Status check_verbs_device(const Settings& settings) {
+  if (!settings.verbs_address.empty() && !settings.verbs_device.empty()) {
+    return invalid(fmt::format("verbs.address = {} and verbs.device = {}: only one can choose",
+                               settings.verbs_address, settings.verbs_device));
+  }
+  const std::string& index = settings.verbs_gid_index;
+  if (index.empty()) return Status::Ok();
+  if (settings.verbs_device.empty()) {
+    return invalid(fmt::format("verbs.gid_index = {} without verbs.device", index));
+  }
+  const auto number = parse_number(index, Unit::number);
+  if (number && *number < 65536) return Status::Ok();
+  return invalid(fmt::format("verbs.gid_index = {} is no number from 0 to 65535", index));
+}
+
 }  // namespace
 
 Result<Settings> Settings::resolve(const Config& config) {
@@ -307,9 +329,12 @@ Result<Settings> Settings::resolve(const Config& config) {
     return invalid(fmt::format("transfer.threshold_bytes = {} is more than half of ring.bytes = {}",
                                settings.threshold_bytes, settings.ring_bytes));
   }
-  if (settings.transport != "auto" && settings.transport != "shm" && settings.transport != "tcp") {
-    return invalid(fmt::format("transport = {} is none of auto, shm, tcp", settings.transport));
-  }
+  FARO_RETURN_IF_ERROR(
+      check_choice("transport", settings.transport, {"auto", "shm", "verbs", "tcp"}));
+  FARO_RETURN_IF_ERROR(
+      check_choice("verbs.notify", settings.verbs_notify, {"auto", "send", "immediate"}));
+  FARO_RETURN_IF_ERROR(check_choice("verbs.order", settings.verbs_order, {"chained", "paper"}));
+  FARO_RETURN_IF_ERROR(check_verbs_device(settings));
   settings.digest_value = config.digest();
   return settings;
 }

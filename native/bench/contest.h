@@ -17,14 +17,21 @@
 namespace faro::bench {
 
 /// What carries the rows.
-enum class Carrier : uint8_t { faro_auto, faro_shm, faro_tcp, sockets, sockets_paper };
+enum class Carrier : uint8_t {
+  faro_auto,
+  faro_shm,
+  faro_tcp,
+  faro_verbs,
+  sockets,
+  sockets_paper
+};
 
-/// "auto", "shm", "tcp", "sockets", "sockets-paper".
+/// "auto", "shm", "tcp", "verbs", "sockets", "sockets-paper".
 std::string_view carrier_name(Carrier carrier) noexcept;
 /// Errors: invalid_argument names the text and the accepted names.
 Result<Carrier> parse_carrier(std::string_view name);
 /// Faro over whichever transport, not a baseline.
-constexpr bool is_faro(Carrier carrier) noexcept { return carrier <= Carrier::faro_tcp; }
+constexpr bool is_faro(Carrier carrier) noexcept { return carrier <= Carrier::faro_verbs; }
 
 struct Contestant {
   Carrier carrier = Carrier::faro_auto;

@@ -1,6 +1,7 @@
 // host:port as text, resolved to what sockets take.
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <string>
@@ -16,6 +17,13 @@ struct SocketAddress {
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   int family() const { return storage.ss_family; }
+  void set_port(uint16_t port) {
+    if (family() == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(&storage)->sin6_port = htons(port);
+    } else {
+      reinterpret_cast<sockaddr_in*>(&storage)->sin_port = htons(port);
+    }
+  }
 };
 
 /// All addresses of "host:port" or "[ipv6]:port", in the order in which to try them; never empty on success.

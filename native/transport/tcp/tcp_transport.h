@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "transport/tcp/deferred_sends.h"
+#include "transport/deferred_sends.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/tcp/pending_rings.h"
+#include "transport/pending_rings.h"
 
 namespace faro::transport::tcp {
 namespace {
@@ -49,22 +49,25 @@ TEST(PendingRingsTest, a_taker_that_has_had_enough_leaves_the_rest) {
 }
 
 TEST(PendingRingsTest, rings_that_are_marked_again_and_again_do_not_starve_others) {
-  PendingRings rings(10'000);
-  std::vector<bool> taken(10'000);
-  uint32_t missing = 10'000;
-  for (uint32_t ring = 0; ring < 10'000; ++ring) rings.mark(ring);
-  for (int turns = 0; turns < 10'000 / 64 + 10 && missing > 0; ++turns) {
-    uint32_t room = 128;
-    rings.take([&](uint32_t ring) {
-      if (room == 0) return false;
-      --room;
-      if (!taken[ring]) --missing;
-      taken[ring] = true;
-      rings.mark(ring);  // wants more at once
-      return true;
-    });
+  for (const uint32_t room_each : {1u, 5u, 64u, 128u}) {
+    SCOPED_TRACE(room_each);
+    PendingRings rings(10'000);
+    std::vector<bool> taken(10'000);
+    uint32_t missing = 10'000;
+    for (uint32_t ring = 0; ring < 10'000; ++ring) rings.mark(ring);
+    for (uint32_t turns = 0; turns < 10'000 / room_each + 2 && missing > 0; ++turns) {
+      uint32_t room = room_each;
+      rings.take([&](uint32_t ring) {
+        if (room == 0) return false;
+        --room;
+        if (!taken[ring]) --missing;
+        taken[ring] = true;
+        rings.mark(ring);  // wants more at once
+        return true;
+      });
+    }
+    EXPECT_EQ(missing, 0u);
   }
-  EXPECT_EQ(missing, 0u);
 }
 
 TEST(PendingRingsTest, marks_of_many_threads_are_all_taken) {

@@ -1,0 +1,74 @@
+#include "transport/verbs/verbs_transport.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "transport/verbs/device_address.h"
+#include "transport/verbs/verbs_setup.h"
+
+namespace faro::transport::verbs {
+
+VerbsTransport::VerbsTransport(const plugin::Request& request)
+    : options_(request.settings),
+      address_is_set_(!request.settings.verbs_address.empty() ||
+                      !request.settings.verbs_device.empty()) {
+  available_ = open(request);
+}
+
+// host:port, of the address that chooses the device.
+Result<std::string> VerbsTransport::chosen_address(const plugin::Request& request) {
+  const base::Settings& settings = request.settings;
+  if (!settings.verbs_address.empty()) return settings.verbs_address + ":0";
+  if (settings.verbs_device.empty()) return request.local_address;
+  std::optional<uint32_t> gid_index;
+  if (!settings.verbs_gid_index.empty())
+    gid_index =
+        static_cast<uint32_t>(std::stoul(settings.verbs_gid_index));  // checked with the settings
+  Result<std::string> address = device_address(settings.verbs_device, gid_index);
+  if (!address.ok()) return address;
+  return *address + ":0";
+}
+
+Status VerbsTransport::open(const plugin::Request& request) {
+  const base::Settings& settings = request.settings;
+  const Result<std::string> address = chosen_address(request);
+  if (!address.ok()) return address.status();
+  const auto addresses = tcp::resolve(*address);
+  if (!addresses.ok()) return addresses.status();
+  auto manager = ConnectionManager::open(addresses->front());
+  if (!manager.ok()) return manager.status();
+  manager_ = std::move(*manager);
+  const Device& device = *manager_->device();
+  capabilities_.write_with_immediate = device.has_immediates();
+  if (settings.verbs_notify == "immediate" && !device.has_immediates()) {
+    return {Code::transport_unavailable,
+            fmt::format("verbs.notify = immediate, but {} is iWARP and has no WRITE WITH IMMEDIATE",
+                        device.name())};
+  }
+  poller_ = std::make_shared<CompletionPoller>(manager_->device(), options_.busy_poll);
+  manager_->set_on_device_lost([this](const Status& cause) { poller_->fail_all(cause); });
+  request.log(LogLevel::info, fmt::format("verbs: {} port {} ({}), which owns {}", device.name(),
+                                          manager_->device_port(),
+                                          device.is_iwarp() ? "iWARP" : "InfiniBand or RoCE",
+                                          tcp::to_string(addresses->front())));
+  return {};
+}
+
+uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
+                                      const ring::Layout& incoming) const {
+  const ConnectionOptions& queues = options_.connection;
+  const auto pinned = [this](uint64_t bytes) {
+    return verbs::pinned_bytes(bytes, options_.huge_pages);
+  };
+  return pinned(outgoing.region_bytes()) + pinned(incoming.region_bytes()) +
+         pinned(LinkParts::message_bytes(queues.receives, queues.send_depth));
+}
+
+std::unique_ptr<LinkSetup> VerbsTransport::begin(LinkContext& context) {
+  return std::make_unique<VerbsSetup>(context, *manager_, poller_, deferred_, options_,
+                                      address_is_set_);
+}
+
+}  // namespace faro::transport::verbs

@@ -1,0 +1,66 @@
+// RDMA in the contract suite, by the plug-in as a session loads it. Both sides use one device, the one
+// that owns the address in FARO_VERBS_ADDRESS.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "contract/connected_pair.h"
+#include "contract/transport_pair.h"
+#include "transport/plugin/plugin_loader.h"
+
+namespace faro::test {
+namespace {
+
+using TransportResult = Result<std::unique_ptr<transport::Transport>>;
+
+// In addition to the environment's settings; none of them may be wrong.
+TransportResult make(const std::vector<const char*>& more) {
+  Config config;
+  FARO_RETURN_IF_ERROR(config.load_environment());
+  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", "127.0.0.1:0"));
+  for (size_t i = 0; i + 1 < more.size(); i += 2)
+    FARO_RETURN_IF_ERROR(config.set(more[i], std::string_view(more[i + 1])));
+  const Result<base::Settings> settings = base::Settings::resolve(config);
+  if (!settings.ok()) return settings.status();
+  TransportResult loaded = transport::plugin::load_verbs(
+      {*settings, settings->node_addresses[0], [](LogLevel, std::string_view) noexcept {}});
+  if (!loaded.ok()) return loaded;
+  FARO_RETURN_IF_ERROR((*loaded)->available());
+  return loaded;
+}
+
+TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
+  return {.name = name,
+          .open = [settings](const PairShape& shape) -> Result<std::unique_ptr<TransportPair>> {
+            ConnectedPair::Parts parts;
+            for (auto& side : parts.transports) {
+              TransportResult made = make(settings);
+              if (!made.ok()) return made.status();
+              side = std::move(*made);
+            }
+            return ConnectedPair::open(shape, std::move(parts));
+          },
+          .unavailable_because =
+              [settings] {
+                const TransportResult made = make(settings);
+                return made.ok() ? std::string() : std::string(made.status().message());
+              },
+          .many_frames = 20'000,  // the devices of tests are software
+          .no_threads_because = {},
+          .no_loss_because = {}};
+}
+
+[[maybe_unused]] const bool added[] = {
+    add_transport(verbs("verbs_send", {"verbs.notify", "send"})),
+    add_transport(verbs("verbs_immediate", {"verbs.notify", "immediate"})),
+    add_transport(verbs("verbs_paper", {"verbs.order", "paper"})),
+    // Both sides run out of credits and of places all the time.
+    add_transport(verbs("verbs_least", {"verbs.notify", "send", "verbs.receives", "4",
+                                        "verbs.send_queue", "32", "verbs.inline_bytes", "0"})),
+    add_transport(
+        verbs("verbs_least_immediate", {"verbs.notify", "immediate", "verbs.receives", "4",
+                                        "verbs.send_queue", "32", "verbs.inline_bytes", "0"})),
+};
+
+}  // namespace
+}  // namespace faro::test
