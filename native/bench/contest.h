@@ -40,10 +40,10 @@ struct ContestProgress {
 struct ContestOptions {
   /// How often each contestant is started anew; in each lap they run in another order.
   uint32_t laps = 7;
-  uint32_t warmup_rounds = 1;  ///< per lap, not reported
-  uint32_t timed_rounds = 1;   ///< per lap
-  Config config;               ///< of Faro's nodes; transport is set here
-  std::string host = "127.0.0.1";
+  uint32_t warmup_rounds = 1;                      ///< per lap, not reported
+  uint32_t timed_rounds = 1;                       ///< per lap
+  Config config;                                   ///< of Faro's nodes; transport is set here
+  std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see ClusterOptions
   uint64_t lap_limit_ns = 120'000'000'000;
   std::function<void(const ContestProgress&)> progress;
 };

@@ -125,7 +125,7 @@ Status ClusterMembership::make_transports() {
   if (network_->own_transport() != nullptr) return Status::Ok();
   std::vector<std::unique_ptr<transport::Transport>> all;
   all.push_back(std::make_unique<transport::shm::ShmTransport>());
-  all.push_back(std::make_unique<transport::tcp::TcpTransport>());
+  all.push_back(std::make_unique<transport::tcp::TcpTransport>(network_->source()));
   for (auto& transport : all) {
     const std::string name(transport->capabilities().name);
     const bool forced = settings_.transport == name;

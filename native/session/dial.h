@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,13 @@ class Dial {
   /// the cause.
   using Done = std::function<void(Result<base::UniqueFd>)>;
 
-  Dial(EpollReactor& reactor, std::string address, Done done)
-      : reactor_(reactor), address_(std::move(address)), done_(std::move(done)) {}
+  /// `source`: the address to dial from; none: the system chooses.
+  Dial(EpollReactor& reactor, std::string address,
+       std::optional<transport::tcp::SocketAddress> source, Done done)
+      : reactor_(reactor),
+        address_(std::move(address)),
+        source_(std::move(source)),
+        done_(std::move(done)) {}
   ~Dial();
   Dial(const Dial&) = delete;
   Dial& operator=(const Dial&) = delete;
@@ -36,6 +42,7 @@ class Dial {
 
   EpollReactor& reactor_;
   const std::string address_;
+  const std::optional<transport::tcp::SocketAddress> source_;
   Done done_;
   std::vector<transport::tcp::SocketAddress> candidates_;
   size_t next_ = 0;

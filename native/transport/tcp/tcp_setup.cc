@@ -1,5 +1,5 @@
-// Setting a link up: the initiator dials the peer's listener and says in the preamble which link it means; the other
-// side gets the connection from its session. No setup messages.
+// Setting a link up: the initiator dials the peer's listener and says in the preamble which link it
+// means; the other side gets the connection from its session. No setup messages.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,8 +20,9 @@ namespace {
 
 class TcpSetup final : public LinkSetup {
  public:
-  TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver)
-      : context_(context), receiver_(std::move(receiver)) {}
+  TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
+           const std::optional<SocketAddress>& source)
+      : context_(context), receiver_(std::move(receiver)), source_(source) {}
   ~TcpSetup() override { close_socket(); }
 
   Status start() override {
@@ -36,7 +37,8 @@ class TcpSetup final : public LinkSetup {
   }
 
   Status on_message(std::span<const std::byte> message) override {
-    return {Code::protocol_error, fmt::format("setup message of {} bytes; tcp has none", message.size())};
+    return {Code::protocol_error,
+            fmt::format("setup message of {} bytes; tcp has none", message.size())};
   }
 
   Status on_stream(DataStream stream) override {
@@ -57,10 +59,12 @@ class TcpSetup final : public LinkSetup {
       ring::ReadySet& ready = *context_.workers[w].ready;
       context_.ready_group[w] = ready.add_group();
       constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
-      for (uint32_t more = kPerGroup; more < context_.incoming.rings_of_receiver(); more += kPerGroup) ready.add_group();
+      for (uint32_t more = kPerGroup; more < context_.incoming.rings_of_receiver();
+           more += kPerGroup)
+        ready.add_group();
     }
-    auto link =
-        std::make_unique<TcpLink>(context_, receiver_, std::exchange(fd_, -1), std::move(outgoing_), std::move(incoming_));
+    auto link = std::make_unique<TcpLink>(context_, receiver_, std::exchange(fd_, -1),
+                                          std::move(outgoing_), std::move(incoming_));
     status_ = link->start();
     if (!status_.ok()) return nullptr;
     return link;
@@ -70,16 +74,18 @@ class TcpSetup final : public LinkSetup {
   static Status allocate(const ring::Layout& layout, RingRegion& region) {
     region = RingRegion(layout);
     if (region.ok()) return {};
-    return {Code::resource_limit,
-            fmt::format("{} bytes for the rings of a link: {}", layout.region_bytes(), std::strerror(errno))};
+    return {Code::resource_limit, fmt::format("{} bytes for the rings of a link: {}",
+                                              layout.region_bytes(), std::strerror(errno))};
   }
 
-  // Dials the next address of the peer that does not fail at once; status_ is set when there is none.
+  // Dials the next address of the peer that does not fail at once; status_ is set when there is
+  // none.
   void dial_next() {
     Status last(Code::connect_failed, fmt::format("no address of {}", context_.peer_address));
     while (next_address_ < addresses_.size()) {
       const SocketAddress& address = addresses_[next_address_++];
       fd_ = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      if (fd_ >= 0 && source_) leave_from(fd_, *source_, address);
       if (fd_ >= 0 && (connect(fd_, address.get(), address.length) == 0 || errno == EINPROGRESS)) {
         last = context_.reactor->add(fd_, EPOLLOUT, [this](uint32_t) { on_dialled(); });
         if (last.ok()) {
@@ -96,7 +102,8 @@ class TcpSetup final : public LinkSetup {
 
   Status dial_error(int error) const {
     const std::string text = to_string(addresses_[next_address_ - 1]);
-    return {Code::connect_failed, fmt::format("data connection to {}: {}", text, std::strerror(error))};
+    return {Code::connect_failed,
+            fmt::format("data connection to {}: {}", text, std::strerror(error))};
   }
 
   void on_dialled() {
@@ -108,7 +115,8 @@ class TcpSetup final : public LinkSetup {
     if (error == 0) {
       const wire::Preamble preamble = wire::data_preamble(context_.stream_token);
       // A new connection's buffer takes so little at once.
-      if (send(fd_, &preamble, sizeof preamble, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof preamble)) {
+      if (send(fd_, &preamble, sizeof preamble, MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(sizeof preamble)) {
         status_ = tune();
         connected_ = status_.ok();
         return;
@@ -142,6 +150,7 @@ class TcpSetup final : public LinkSetup {
 
   LinkContext& context_;
   std::shared_ptr<TcpReceiver> receiver_;
+  const std::optional<SocketAddress> source_;
   RingRegion outgoing_;
   RingRegion incoming_;
   std::vector<SocketAddress> addresses_;
@@ -160,12 +169,13 @@ const Capabilities& TcpTransport::capabilities() const { return kTcpCapabilities
 
 Status TcpTransport::available() const { return {}; }
 
-uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const {
+uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing,
+                                    const ring::Layout& incoming) const {
   return outgoing.region_bytes() + incoming.region_bytes();
 }
 
-std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) { 
-  return std::make_unique<TcpSetup>(context, receiver_);
+std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) {
+  return std::make_unique<TcpSetup>(context, receiver_, source_);
 }
 
 }  // namespace faro::transport::tcp

@@ -1,10 +1,13 @@
-// The transport over TCP: one connection per pair of nodes, for machines without anything better between them.
-// README.md in this folder says how it works.
+// The transport over TCP: one connection per pair of nodes, for machines without anything better
+// between them. README.md in this folder says how it works.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
 
@@ -13,11 +16,16 @@ namespace faro::transport::tcp {
 /// Threads: network thread, and the thread that opens the session before that one runs.
 class TcpTransport final : public Transport {
  public:
+  /// `source`: the address from which data connections are dialled; none: the system chooses.
+  explicit TcpTransport(std::optional<SocketAddress> source = std::nullopt)
+      : source_(std::move(source)) {}
+
   const Capabilities& capabilities() const override;
   /// Always ok: a machine without TCP cannot even have a session.
   Status available() const override;
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
-  /// Each DataLink that comes of it must be destroyed on the network thread, or after that has ended.
+  /// Each DataLink that comes of it must be destroyed on the network thread, or after that has
+  /// ended.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
 
   bool poll() noexcept override { return receiver_->poll(); }
@@ -25,6 +33,7 @@ class TcpTransport final : public Transport {
   void worker_wakes() noexcept override { receiver_->worker_wakes(); }
 
  private:
+  const std::optional<SocketAddress> source_;
   std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();  // with its links
 };
 
