@@ -13,6 +13,7 @@ if(faro_is_top_level)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
   set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+  set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR}/lib)  # where programs of this tree find plug-ins
 endif()
 
 # Release is CMake's own -O3 -DNDEBUG. No -march: the library has to run on every processor of its architecture.

@@ -15,6 +15,10 @@ if(TARGET faro)
   install(TARGETS faro faro_static EXPORT faro_targets
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  get_property(plugins GLOBAL PROPERTY FARO_PLUGINS)
+  if(plugins)
+    install(TARGETS ${plugins} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
   install(EXPORT faro_targets NAMESPACE faro:: FILE faro-targets.cmake DESTINATION ${package_dir})
   configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/faro-config.cmake.in
                                 ${PROJECT_BINARY_DIR}/faro-config.cmake INSTALL_DESTINATION ${package_dir})

@@ -1,6 +1,8 @@
-# What faro is built with. All of it is used header-only, so nothing of it reaches the users of the installed library,
+# What faro is built with. All but RDMA is used header-only, so nothing of it reaches the users of the installed library,
 # and public headers must not include any of it (check_headers refuses that).
 #
+#   rdma::verbs                  <infiniband/verbs.h>, <rdma/rdma_cma.h>: libibverbs and librdmacm, for libfaro_verbs.so
+#                                only; the target is missing where they are
 #   faro::fmt                    <fmt/...>, compiled once, in native/base/fmt_library.cc
 #   spdlog::spdlog_header_only   <spdlog/...>
 #   atomic_queue::atomic_queue   <atomic_queue/atomic_queue.h>
@@ -43,4 +45,16 @@ if(FARO_BUILD_COMMAND)
 endif()
 if(FARO_BUILD_COMMAND OR FARO_BUILD_TESTS)
   find_package(nlohmann_json REQUIRED)
+endif()
+
+find_path(FARO_VERBS_INCLUDE_DIR infiniband/verbs.h)
+find_path(FARO_RDMACM_INCLUDE_DIR rdma/rdma_cma.h)
+find_library(FARO_VERBS_LIBRARY ibverbs)
+find_library(FARO_RDMACM_LIBRARY rdmacm)
+mark_as_advanced(FARO_VERBS_INCLUDE_DIR FARO_RDMACM_INCLUDE_DIR FARO_VERBS_LIBRARY FARO_RDMACM_LIBRARY)
+if(FARO_VERBS_INCLUDE_DIR AND FARO_RDMACM_INCLUDE_DIR AND FARO_VERBS_LIBRARY AND FARO_RDMACM_LIBRARY)
+  add_library(rdma::verbs INTERFACE IMPORTED)
+  set_target_properties(rdma::verbs PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${FARO_VERBS_INCLUDE_DIR};${FARO_RDMACM_INCLUDE_DIR}"
+    INTERFACE_LINK_LIBRARIES "${FARO_RDMACM_LIBRARY};${FARO_VERBS_LIBRARY}")
 endif()

@@ -1,6 +1,5 @@
-// A broadcast join: the small table goes to every worker, which joins it with its part of the large
-// one; the matches are gathered at worker 0. Two shuffles of one query, at the same time over the
-// same rings.
+// A broadcast join: the small table goes to every worker, which joins it with its part of the large one; the matches are
+// gathered at worker 0. Two shuffles of one query, at the same time over the same rings.
 #include <unordered_map>
 
 #include "cluster.h"

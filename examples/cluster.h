@@ -1,6 +1,5 @@
-// What the examples share: a small cluster in one process, and errors that end the program with
-// their message. An engine has one session per process and opens it with the addresses of all nodes
-// in cluster.nodes.
+// What the examples share: a small cluster in one process, and errors that end the program with their message.
+// An engine has one session per process and opens it with the addresses of all nodes in cluster.nodes.
 #pragma once
 
 #include <atomic>

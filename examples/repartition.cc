@@ -1,6 +1,5 @@
-// Repartitions a key/value table: rows that were produced anywhere go to the worker that their key
-// belongs to, which sums them up. Two nodes with two workers each, in one process for brevity; on a
-// cluster each node opens one session.
+// Repartitions a key/value table: rows that were produced anywhere go to the worker that their key belongs to, which sums
+// them up. Two nodes with two workers each, in one process for brevity; on a cluster each node opens one session.
 #include <cstdio>
 #include <thread>
 #include <unordered_map>
@@ -12,8 +11,7 @@ struct KeyValue {
   uint64_t key, value;
 };
 
-// One worker: sends its part of the table, then sums what it receives. All of it is pushed while
-// others still produce.
+// One worker: sends its part of the table, then sums what it receives. All of it is pushed while others still produce.
 static uint64_t run(faro::Worker& worker, const faro::QueryId& query) {
   faro::ShuffleSpec spec;
   spec.query = query;

@@ -1,5 +1,5 @@
-// Counts the words of a text file (by default of this program's license): words are rows with a
-// length each, and go to the worker that their hash belongs to.
+// Counts the words of a text file (by default of this program's license): words are rows with a length each, and go to
+// the worker that their hash belongs to.
 #include <algorithm>
 #include <fstream>
 #include <map>

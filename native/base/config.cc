@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
 #include <set>
 
@@ -289,6 +290,12 @@ Status check_cluster(const Config& config, Settings& settings) {
   return Status::Ok();
 }
 
+Status check_choice(std::string_view name, std::string_view value,
+                    std::initializer_list<std::string_view> choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return Status::Ok();
+  return invalid(fmt::format("{} = {} is none of {}", name, value, fmt::join(choices, ", ")));
+}
+
 }  // namespace
 
 Result<Settings> Settings::resolve(const Config& config) {
@@ -307,9 +314,11 @@ Result<Settings> Settings::resolve(const Config& config) {
     return invalid(fmt::format("transfer.threshold_bytes = {} is more than half of ring.bytes = {}",
                                settings.threshold_bytes, settings.ring_bytes));
   }
-  if (settings.transport != "auto" && settings.transport != "shm" && settings.transport != "tcp") {
-    return invalid(fmt::format("transport = {} is none of auto, shm, tcp", settings.transport));
-  }
+  FARO_RETURN_IF_ERROR(
+      check_choice("transport", settings.transport, {"auto", "shm", "verbs", "tcp"}));
+  FARO_RETURN_IF_ERROR(
+      check_choice("verbs.notify", settings.verbs_notify, {"auto", "send", "immediate"}));
+  FARO_RETURN_IF_ERROR(check_choice("verbs.order", settings.verbs_order, {"chained", "paper"}));
   settings.digest_value = config.digest();
   return settings;
 }

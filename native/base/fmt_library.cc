@@ -1,6 +1,5 @@
-// The one place where fmt's own code is compiled. With fmt's header-only target every file would
-// compile it anew (seven times slower here); Debian's library is shared only, and would become a
-// dependency of libfaro's users.
+// The one place where fmt's own code is compiled. With fmt's header-only target every file would compile it anew (seven
+// times slower here); Debian's library is shared only, and would become a dependency of libfaro's users.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/round_worker.h"
+#include "bench/row_loops.h"
 #include "bench/two_stage_job.h"
 #include "faro/shuffle.h"
 
@@ -53,12 +54,10 @@ class TwoStageWorker final : public RoundWorker {
   WorkTotals totals() const override { return {sink_.count(), sink_.checksum()}; }
 
  private:
-  using Codec = RowCodec<kRowBytes>;
+  using Loops = RowLoops<kRowBytes>;
 
   struct Row {
     char bytes[kRowBytes];
-    Row() = default;
-    explicit Row(uint64_t n) noexcept { Codec::write(bytes, n); }
   };
 
   /// Rows handled between two looks at what has arrived: of 8 bytes, 16 KiB.
@@ -109,11 +108,9 @@ class TwoStageWorker final : public RoundWorker {
         if (outcome == Outcome::failed) fail(stage2_);
         return moved || ended2_;
       }
-      uint64_t sum = 0;
       uint64_t damage = 0;
       const std::span<const Row> rows = batch_.rows<Row>();
-      for (const Row& row : rows) sum += mix(Codec::read(row.bytes, damage));
-      sink_.consume_batch(rows.size(), sum);
+      sink_.consume_batch(rows.size(), Loops::sum_of_mix(rows.data(), rows.size(), damage));
       sink_.add_damage(damage);
       batch_.release();
       moved = true;
@@ -136,8 +133,7 @@ class TwoStageWorker final : public RoundWorker {
       uint64_t damage = 0;
       const std::span<const Row> rows = batch_.rows<Row>();
       if (rows.size() > forwarded_.size()) forwarded_.resize(rows.size());
-      Row* to = forwarded_.data();
-      for (const Row& row : rows) *to++ = Row(transform(Codec::read(row.bytes, damage)));
+      Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
       sink_.add_damage(damage);
       forward_begin_ = 0;
       forward_end_ = rows.size();
@@ -158,7 +154,7 @@ class TwoStageWorker final : public RoundWorker {
     if (generated_begin_ == generated_end_) {
       const uint64_t count = std::min<uint64_t>(kBlockRows, rest_.end - rest_.begin);
       if (count == 0) return false;
-      for (uint64_t i = 0; i < count; ++i) generated_[i] = Row(rest_.begin + i);
+      Loops::generate(rest_.begin, count, generated_.data());
       rest_.begin += count;
       generated_begin_ = 0;
       generated_end_ = count;

@@ -5,12 +5,51 @@
 #include <string>
 #include <utility>
 
+#include "base/vectorised.h"
 #include "faro/shuffle.h"
 
 namespace faro::bench {
 namespace {
 
 using Codec = RowCodec<VariableRowsJob::kRowBytes>;
+
+/// Sends the rows of [begin, stop), or as many as there is room for. Returns the first not sent.
+struct ProduceLoop {
+  [[gnu::always_inline]] static inline uint64_t run(const VariableRowSender* to, uint64_t begin,
+                                                    uint64_t stop, Outcome* outcome) {
+    const VariableRowSender sender = *to;
+    const uint32_t receiver_count = sender.receiver_count();
+    *outcome = Outcome::done;
+    for (uint64_t n = begin; n < stop; ++n) {
+      *outcome = sender.try_write(destination_of<FinalizerHash>(n, receiver_count), Codec::kBytes,
+                                  [n](std::byte* row) { Codec::write(row, n); });
+      if (*outcome != Outcome::done) return n;
+    }
+    return stop;
+  }
+};
+
+struct Checked {
+  uint64_t count = 0;
+  uint64_t sum = 0;
+  uint64_t damage = 0;
+};
+
+/// Reads every byte of a batch.
+struct CheckLoop {
+  [[gnu::always_inline]] static inline Checked run(const Batch* batch) {
+    Checked checked;
+    for (const std::span<const std::byte> row : batch->each_row()) {
+      if (row.size() != Codec::kBytes) {
+        checked.damage = UINT64_MAX;
+        break;
+      }
+      checked.sum += mix(Codec::read(row.data(), checked.damage));
+      ++checked.count;
+    }
+    return checked;
+  }
+};
 
 class VariableRowsWorker final : public RoundWorker {
  public:
@@ -70,19 +109,9 @@ class VariableRowsWorker final : public RoundWorker {
         failed_ |= outcome == Outcome::failed;
         return moved || ended_;
       }
-      uint64_t count = 0;
-      uint64_t sum = 0;
-      uint64_t damage = 0;
-      for (const std::span<const std::byte> row : batch_.each_row()) {
-        if (row.size() != Codec::kBytes) {
-          damage = UINT64_MAX;
-          break;
-        }
-        sum += mix(Codec::read(row.data(), damage));
-        ++count;
-      }
-      sink_.consume_batch(count, sum);
-      sink_.add_damage(damage);
+      const Checked checked = check_(&batch_);
+      sink_.consume_batch(checked.count, checked.sum);
+      sink_.add_damage(checked.damage);
       batch_.release();
       moved = true;
     }
@@ -92,16 +121,8 @@ class VariableRowsWorker final : public RoundWorker {
   bool produce() {
     if (finished_) return false;
     const uint64_t stop = std::min<uint64_t>(rest_.end, rest_.begin + kBlockRows);
-    const VariableRowSender sender = sender_;
-    const uint32_t receiver_count = sender.receiver_count();
-    uint64_t n = rest_.begin;
-    Outcome outcome = Outcome::done;
-    for (; n < stop; ++n) {
-      std::byte row[Codec::kBytes];
-      Codec::write(row, n);
-      outcome = sender.try_send(destination_of<FinalizerHash>(n, receiver_count), row);
-      if (outcome != Outcome::done) break;
-    }
+    Outcome outcome;
+    const uint64_t n = produce_(&sender_, rest_.begin, stop, &outcome);
     bool moved = n != rest_.begin;
     rest_.begin = n;
     if (n == rest_.end && outcome == Outcome::done) {
@@ -116,6 +137,8 @@ class VariableRowsWorker final : public RoundWorker {
   const VariableRowsJob job_;
   Worker& worker_;
   std::atomic<uint64_t>& progress_;
+  const decltype(base::vectorised<ProduceLoop>()) produce_ = base::vectorised<ProduceLoop>();
+  const decltype(base::vectorised<CheckLoop>()) check_ = base::vectorised<CheckLoop>();
   Shuffle shuffle_;
   VariableRowSender sender_;
   Batch batch_;

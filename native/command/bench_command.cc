@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "command/bench_parts.h"
 #include "command/exit_code.h"
@@ -16,6 +18,7 @@ namespace {
 struct Flags {
   SettingFlags settings;
   bool full = false;
+  std::vector<std::string> parts;
   bool json = false;
 };
 
@@ -24,8 +27,9 @@ int run(const Flags& flags) {
   Status status = config.status();
   if (status.ok()) status = validate_settings(config.value());
   if (!status.ok()) return bench_error(status);
-  return flags.full ? run_full_bench(config.value(), flags.json)
-                    : run_standard_bench(config.value(), flags.json);
+  return flags.full || !flags.parts.empty()
+             ? run_full_bench(config.value(), flags.parts, flags.json)
+             : run_standard_bench(config.value(), flags.json);
 }
 
 }  // namespace
@@ -51,6 +55,9 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<Flags>();
   command->add_flag("--full", flags->full,
                     "Measure every figure that has a goal, and print goal and figure");
+  command->add_option("--part", flags->parts, "Only these figures: " + full_bench_parts())
+      ->delimiter(',')
+      ->type_name("NAMES");
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON, with all counters");
   command->footer(kExitCodeHelp);

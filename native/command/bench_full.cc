@@ -1,15 +1,18 @@
 // Workloads of `faro bench --full`, one line each:
-//   pinned      4 × 1, 5 M integers, all on one processor: shm, tcp, sockets; shm with the cheap
-//   hash unpinned    4 × 2 and 8 × 1, 5 M integers: shm and sockets variable    rows of 100 bytes
-//   with a length each, 2 × 1 on one processor: written and read idle        8 × 1, every worker
-//   waits 10 s for nothing; then a small job to see that all is well connect     8 × 2, from the
-//   first node that begins to the last that is connected
+//   pinned         4 × 1, 5 M integers, all on one processor: shm, tcp, sockets; shm with the cheap hash
+//   unpinned       4 × 2 and 8 × 1, 5 M integers: shm, tcp, sockets
+//   variable-rows  rows of 100 bytes with a length each, 2 × 1 on one processor: written and read
+//   idle           8 × 1, every worker waits 10 s for nothing; then a small job to see that all is well
+//   connect        8 × 2, from the first node that begins to the last that is connected
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/cpu_pin.h"
@@ -54,15 +57,28 @@ class FullBench {
  public:
   explicit FullBench(const Config& config) : config_(config) {}
 
-  Status run() {
-    FARO_RETURN_IF_ERROR(run_pinned());
-    FARO_RETURN_IF_ERROR(run_unpinned(4, 2));
-    FARO_RETURN_IF_ERROR(run_unpinned(8, 1));
-    FARO_RETURN_IF_ERROR(run_variable());
-    FARO_RETURN_IF_ERROR(run_idle());
-    FARO_RETURN_IF_ERROR(run_connect());
+  /// Runs the parts that are named, all of them if none is. Errors: invalid_argument for a name that is none.
+  Status run(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (std::none_of(kParts.begin(), kParts.end(),
+                       [&](const Part& part) { return part.name == name; })) {
+        return Status(Code::invalid_argument,
+                      fmt::format("--part: '{}' is none of {}", name, part_names()));
+      }
+    }
+    for (const Part& part : kParts) {
+      if (!names.empty() && std::find(names.begin(), names.end(), part.name) == names.end())
+        continue;
+      FARO_RETURN_IF_ERROR((this->*part.run)());
+    }
     line_.clear();
     return Status::Ok();
+  }
+
+  static std::string part_names() {
+    std::vector<std::string_view> names;
+    for (const Part& part : kParts) names.push_back(part.name);
+    return fmt::format("{}", fmt::join(names, ", "));
   }
 
   const std::vector<ContestReport>& contests() const { return contests_; }
@@ -70,6 +86,12 @@ class FullBench {
   bool verified() const { return others_verified_ && all_verified(contests_); }
 
  private:
+  struct Part {
+    std::string_view name;
+    Status (FullBench::*run)();
+  };
+  static const std::array<Part, 5> kParts;
+
   static TwoStageJob job_of(uint32_t processes, uint32_t workers) {
     TwoStageJob job;
     job.process_count = processes;
@@ -122,6 +144,11 @@ class FullBench {
     add({"tcp_cpu", where + "tcp against sockets, CPU", " ×", 3, true,
          times_less_cpu(tcp, sockets)});
     return Status::Ok();
+  }
+
+  Status run_unpinned() {
+    FARO_RETURN_IF_ERROR(run_unpinned(4, 2));
+    return run_unpinned(8, 1);
   }
 
   Status run_unpinned(uint32_t processes, uint32_t workers) {
@@ -217,6 +244,14 @@ class FullBench {
   bool others_verified_ = true;
 };
 
+const std::array<FullBench::Part, 5> FullBench::kParts = {{
+    {"pinned", &FullBench::run_pinned},
+    {"unpinned", &FullBench::run_unpinned},
+    {"variable-rows", &FullBench::run_variable},
+    {"idle", &FullBench::run_idle},
+    {"connect", &FullBench::run_connect},
+}};
+
 std::string figure_table(const std::vector<Figure>& figures) {
   using Align = Table::Align;
   Table table({Align::left, Align::right, Align::right, Align::left});
@@ -252,20 +287,25 @@ void print_json(const FullBench& bench, const Machine& machine) {
 
 }  // namespace
 
-int run_full_bench(const Config& config, bool json) {
+std::string full_bench_parts() { return FullBench::part_names(); }
+
+int run_full_bench(const Config& config, const std::vector<std::string>& parts, bool json) {
   FullBench bench(config);
-  if (const Status status = bench.run(); !status.ok()) return bench_error(status);
+  if (const Status status = bench.run(parts); !status.ok()) return bench_error(status);
   const Machine machine = read_machine();
   if (json) {
     print_json(bench, machine);
   } else {
-    fmt::print(
-        "Two-stage shuffle of 5,000,000 integers per process; medians of {} interleaved runs.\n\n"
-        "{}\n{}\n{}\n{}\n{}\n",
-        kLaps, contest_table(bench.contests()), figure_table(bench.figures()),
-        bench.verified() ? "All results verified: count and checksum of all rows."
-                         : "NOT all results are as expected.",
-        machine_text(machine), version_text());
+    if (!bench.contests().empty()) {
+      fmt::print(
+          "Two-stage shuffle of 5,000,000 integers per process; medians of {} interleaved runs.\n\n"
+          "{}\n",
+          kLaps, contest_table(bench.contests()));
+    }
+    fmt::print("{}\n{}\n{}\n{}\n", figure_table(bench.figures()),
+               bench.verified() ? "All results verified: count and checksum of all rows."
+                                : "NOT all results are as expected.",
+               machine_text(machine), version_text());
   }
   return bench.verified() ? kExitOk : kExitFailed;
 }

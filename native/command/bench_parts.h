@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "bench/contest.h"
 #include "command/progress_line.h"
@@ -18,8 +19,11 @@ namespace faro::command {
 /// `faro bench`: the table a newcomer gets. Returns the exit code.
 int run_standard_bench(const Config& config, bool json);
 
-/// `faro bench --full`: every figure that has a goal. Returns the exit code.
-int run_full_bench(const Config& config, bool json);
+/// `faro bench --full`: every figure that has a goal, or those of some parts. Returns the exit code.
+int run_full_bench(const Config& config, const std::vector<std::string>& parts, bool json);
+
+/// The names of the parts, for a help text: "pinned, unpinned, …".
+std::string full_bench_parts();
 
 /// `faro bench two-stage`.
 void add_two_stage_command(CLI::App& bench, int& exit_code);

@@ -9,13 +9,12 @@
 // only (design, hard case 1).
 //
 // Who writes what:
-//   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before
-//   it are
+//   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before it are
 //                   in the ring. Untrusted: checked to go forward and to stay within the ring.
 //   all else        the worker alone; what it tells the peer is up to the transport
 //
-// Everything in the ring may be changed by a hostile peer while it is read. Headers are copied once
-// and checked before use; payloads are only handed out together with the checked length.
+// Everything in the ring may be changed by a hostile peer while it is read. Headers are copied once and
+// checked before use; payloads are only handed out together with the checked length.
 #pragma once
 
 #include <array>
@@ -49,8 +48,8 @@ enum class Next { frame, nothing, full, invalid };
 
 class Consumer {
  public:
-  /// Frames that can be unreleased at a time. A ring of full frames holds five; small frames
-  /// (flushes) are more. A power of two.
+  /// Frames that can be unreleased at a time. A ring of full frames holds five; small frames (flushes)
+  /// are more. A power of two.
   static constexpr uint32_t kTracked = 64;
 
   Consumer(const std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* written)
@@ -74,8 +73,7 @@ class Consumer {
   const char* why_invalid() const noexcept { return why_invalid_; }
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
 
-  /// As if so many bytes had been written and read; before the first `next`. *written is the
-  /// test's.
+  /// As if so many bytes had been written and read; before the first `next`. *written is the test's.
   void start_at_for_test(Position position) noexcept { seen_ = taken_ = read_ = position; }
 
  private:

@@ -1,14 +1,12 @@
-// Doorbell: what a sleeping worker waits on, rung only when it sleeps; across threads and
-// processes.
+// Doorbell: what a sleeping worker waits on, rung only when it sleeps; across threads and processes.
 //
 // One line per worker, in memory that all its shm peers map. It is only a hint: the state that
 // matters (ready words, positions) lies elsewhere, and sleeps are bounded, so that a peer that
 // writes nonsense here, or withholds a ring, costs latency and never progress.
 //
 // The race "the sleeper looks, the ringer publishes, the sleeper sleeps" is excluded as follows.
-//   sleeper: S1 sleeping := 1 (seq_cst RMW)    S2 look at the state (seq_cst loads)   S3 sleep
-//   while 1 ringer:  R1 publish state (seq_cst RMW/store)    R2 load sleeping (seq_cst)   R3 if 1:
-//   := 0, wake
+//   sleeper: S1 sleeping := 1 (seq_cst RMW)    S2 look at the state (seq_cst loads)   S3 sleep while 1
+//   ringer:  R1 publish state (seq_cst RMW/store)    R2 load sleeping (seq_cst)   R3 if 1: := 0, wake
 // All four are in the single total order of seq_cst operations: if R2 reads 0 then R2 < S1, hence
 // R1 < S2 and the sleeper sees the state. No fence is used: g++'s thread sanitizer knows none.
 #pragma once

@@ -15,9 +15,8 @@ struct Layout {
   uint32_t rings_per_lane = 0;
   uint32_t ring_bytes = 0;  // power of two
 
-  /// Distance between ring bases: one cache line more than the ring. Bases a power of two apart
-  /// make the write cursors of many rings compete for the same few L1 sets (6.6 ns a row instead of
-  /// 0.8).
+  /// Distance between ring bases: one cache line more than the ring. Bases a power of two apart make
+  /// the write cursors of many rings compete for the same few L1 sets (6.6 ns a row instead of 0.8).
   uint64_t stride_bytes() const { return uint64_t{ring_bytes} + 64; }
   uint32_t ring_count() const { return sender_workers * receiver_workers * rings_per_lane; }
   uint64_t region_bytes() const { return stride_bytes() * ring_count(); }

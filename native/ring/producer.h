@@ -1,5 +1,5 @@
-// Producer: the sending end of a mirrored ring (paper §3.1: the sender's outgoing buffer, written
-// to the same place of the receiver's incoming buffer).
+// Producer: the sending end of a mirrored ring (paper §3.1: the sender's outgoing buffer, written to
+// the same place of the receiver's incoming buffer).
 //
 //            read                committed        claim
 //             v                      v              v
@@ -9,15 +9,13 @@
 // Who writes what:
 //   committed_     the worker, release: whoever transfers sees the bytes before it (partner: the
 //                  transport's acquire in `committed()`)
-//   *peer_read_    the peer (shm) or the network thread (tcp), with seq_cst: R1 of ring/doorbell.h.
-//   Read
+//   *peer_read_    the peer (shm) or the network thread (tcp), with seq_cst: R1 of ring/doorbell.h. Read
 //                  here with seq_cst (S2), and checked: a value that goes back or lies beyond
 //                  `committed` is a broken peer.
 //   all else       the worker alone
 //
-// Invariants: committed - read <= ring_bytes. Frames start at multiples of 64, never wrap, and take
-// at most a quarter of the ring, so that a pad costs less than a quarter and an empty ring always
-// has room.
+// Invariants: committed - read <= ring_bytes. Frames start at multiples of 64, never wrap, and take at
+// most a quarter of the ring, so that a pad costs less than a quarter and an empty ring always has room.
 #pragma once
 
 #include <atomic>
@@ -38,15 +36,14 @@ struct Claim {
 
 class Producer {
  public:
-  /// `base`: ring_bytes of memory, aligned to 64. `peer_read`: where the peer's read position
-  /// arrives, 0 at first. Both outlive the producer.
+  /// `base`: ring_bytes of memory, aligned to 64. `peer_read`: where the peer's read position arrives,
+  /// 0 at first. Both outlive the producer.
   Producer(std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* peer_read)
       : base_(base), ring_bytes_(ring_bytes), peer_read_(peer_read), limit_(ring_bytes) {}
 
   /// Contiguous space for a frame of at least `least` and at most `most` bytes (both at most
-  /// frame_limit()); empty if the peer has to read first, or is `broken`. A short rest at the end
-  /// of the ring is padded, so that frames stay large. Repeatable until `commit`. Threads: the
-  /// worker.
+  /// frame_limit()); empty if the peer has to read first, or is `broken`. A short rest at the end of
+  /// the ring is padded, so that frames stay large. Repeatable until `commit`. Threads: the worker.
   Claim claim(uint32_t least, uint32_t most) noexcept;
 
   /// The claimed space holds a frame of `length` bytes. Threads: the worker.
@@ -68,8 +65,7 @@ class Producer {
   uint32_t frame_limit() const noexcept { return wire::frame_limit(ring_bytes_); }
   std::byte* at(Position position) const noexcept { return base_ + (position & (ring_bytes_ - 1)); }
 
-  /// As if so many bytes had been written and read; before the first claim. *peer_read is the
-  /// test's.
+  /// As if so many bytes had been written and read; before the first claim. *peer_read is the test's.
   void start_at_for_test(Position position) noexcept {
     end_ = position;
     limit_ = position + ring_bytes_;

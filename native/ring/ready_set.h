@@ -1,15 +1,13 @@
-// ReadySet: which incoming rings of a worker may have something to read, without touching each
-// ring.
+// ReadySet: which incoming rings of a worker may have something to read, without touching each ring.
 //
-// Rings are numbered group * 64 + bit. A group is one 64-bit word that belongs to one link: so that
-// a hostile shm peer can only disturb its own. Groups of shm links lie in the link's segment
-// (external, always looked at); all others lie in one array here, with a summary word per 64
-// groups, so that looking costs a few words at a hundred nodes.
+// Rings are numbered group * 64 + bit. A group is one 64-bit word that belongs to one link: so that a
+// hostile shm peer can only disturb its own. Groups of shm links lie in the link's segment (external,
+// always looked at); all others lie in one array here, with a summary word per 64 groups, so that
+// looking costs a few words at a hundred nodes.
 //
 // Writers: a bit is set by whoever moved its ring's written position, after that store (R1 of
-// ring/doorbell.h: the RMW is seq_cst). Taken (exchanged with 0) by the worker alone, with acquire:
-// it then sees the written position, or the bit is set again. Whoever leaves a ring non-empty marks
-// it again.
+// ring/doorbell.h: the RMW is seq_cst). Taken (exchanged with 0) by the worker alone, with acquire: it
+// then sees the written position, or the bit is set again. Whoever leaves a ring non-empty marks it again.
 #pragma once
 
 #include <array>
@@ -35,8 +33,8 @@ class ReadySet {
   /// Takes the next free group; before the worker's first look at it. Threads: setup only.
   uint32_t add_group() { return assert(group_count_ < words_.size()), group_count_++; }
 
-  /// The same with the word in memory of the caller, which outlives every look. Others may write
-  /// it: only its first `ring_count` bits are ever visited.
+  /// The same with the word in memory of the caller, which outlives every look. Others may write it: only
+  /// its first `ring_count` bits are ever visited.
   uint32_t add_external_group(std::atomic<uint64_t>* word, uint32_t ring_count = kRingsPerGroup) {
     assert(ring_count > 0 && ring_count <= kRingsPerGroup);
     const uint32_t group = add_group();
@@ -55,8 +53,7 @@ class ReadySet {
   template <typename Visit>
   void take(Visit&& visit) {
     for (uint32_t s = 0; s < summaries_.size(); ++s) {
-      // A look first (S2 of ring/doorbell.h): an RMW on a line that others write costs far more
-      // than a load.
+      // A look first (S2 of ring/doorbell.h): an RMW on a line that others write costs far more than a load.
       if (summaries_[s].load(std::memory_order_seq_cst) == 0) continue;
       for (uint64_t groups = summaries_[s].exchange(0, std::memory_order_seq_cst); groups != 0;
            groups &= groups - 1) {

@@ -51,8 +51,7 @@ ClusterMembership::~ClusterMembership() {
   retired_.clear();
 }
 
-// ----------------------------------------------------------------------------------------------
-// the public calls
+// -------------------------------------------------------------------------------- the public calls
 
 transport::DataLink& ClusterMembership::link(uint32_t node) {
   return node == self_ ? *local_link_ : *links_[node]->data();
@@ -118,8 +117,7 @@ void ClusterMembership::close() {
   closed_ = true;
 }
 
-// ----------------------------------------------------------------------------------------------------------
-// rounds
+// ------------------------------------------------------------------------------------------ rounds
 
 bool ClusterMembership::do_work() {
   // A simulated network never waits outside of open and close; it is told when it has to be called
@@ -233,8 +231,7 @@ void ClusterMembership::finish_closing() {
   network_->set_acceptor(nullptr);
 }
 
-// -------------------------------------------------------------------------------------------------------
-// strangers
+// --------------------------------------------------------------------------------------- strangers
 
 void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connection) {
   if (strangers_.size() >= kStrangerLimit) {
@@ -385,8 +382,7 @@ void ClusterMembership::refuse_stranger(const std::string& from, const Status& c
             suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));
 }
 
-// -----------------------------------------------------------------------------------------------------------
-// links
+// ------------------------------------------------------------------------------------------- links
 
 void ClusterMembership::on_detached(Link& link, const Status& cause, bool final) {
   if (phase_ != Phase::opening) return;

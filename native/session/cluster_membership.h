@@ -66,6 +66,9 @@ class ClusterMembership final : public Membership,
     for (const auto& transport : transports_) any |= transport->poll();
     return any;
   }
+  void flush_network() noexcept override {
+    for (const auto& transport : transports_) transport->flush();
+  }
   void worker_sleeps() noexcept override {
     for (const auto& transport : transports_) transport->worker_sleeps();
   }
@@ -100,6 +103,7 @@ class ClusterMembership final : public Membership,
   void make_nodes();
   void make_identity();
   Status make_transports();
+  Result<std::unique_ptr<transport::Transport>> make_transport(std::string_view name) const;
   Status check_dialled_addresses() const;
   void make_links();
   void advance_opening(base::Nanoseconds now);
@@ -116,7 +120,7 @@ class ClusterMembership final : public Membership,
   // What the links need: cluster_resources.cc.
   Status check_least_need() const;
   uint64_t fixed_memory_bytes() const;
-  Status check_need(uint64_t memory_bytes) const;
+  Status check_need(uint64_t memory_bytes, uint64_t pinned_bytes) const;
   Result<transport::Transport*> choose_transport(const Link& link) const;
   const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
   transport::Transport* find_transport(std::string_view name) const;
@@ -197,6 +201,7 @@ class ClusterMembership final : public Membership,
   bool spreads_ = true;         // fatal_ concerns the whole cluster, not this node only
   Status last_stranger_;        // who was refused last while opening: often the missing node
   uint64_t memory_bytes_ = 0;
+  uint64_t pinned_bytes_ = 0;  // of these
   base::Nanoseconds closing_deadline_ = base::kForever;
 
   // Shared.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "faro/hash.h"
 #include "session/cluster_membership.h"
+#include "transport/plugin/plugin_loader.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"
 
@@ -123,24 +124,38 @@ void ClusterMembership::make_identity() {
 // offered.
 Status ClusterMembership::make_transports() {
   if (network_->own_transport() != nullptr) return Status::Ok();
-  std::vector<std::unique_ptr<transport::Transport>> all;
-  all.push_back(std::make_unique<transport::shm::ShmTransport>());
-  all.push_back(std::make_unique<transport::tcp::TcpTransport>(network_->source()));
-  for (auto& transport : all) {
-    const std::string name(transport->capabilities().name);
+  for (const std::string_view name : {"shm", "verbs", "tcp"}) {
     const bool forced = settings_.transport == name;
     if (!forced && settings_.transport != "auto") continue;
-    const Status available = transport->available();
-    if (available.ok()) {
-      transports_.push_back(std::move(transport));
+    auto made = make_transport(name);
+    if (made.ok()) {
+      transports_.push_back(std::move(*made));
     } else if (forced) {
       return Status(Code::transport_unavailable,
-                    fmt::format("transport = {}: {}", name, available.message()));
+                    fmt::format("transport = {}: {}", name, made.status().message()));
     } else {
-      base::log(LogLevel::debug, "{} is not offered: {}", name, available.message());
+      base::log(LogLevel::debug, "{} is not offered: {}", name, made.status().message());
     }
   }
   return Status::Ok();
+}
+
+// Errors: why it does not work here.
+Result<std::unique_ptr<transport::Transport>> ClusterMembership::make_transport(
+    std::string_view name) const {
+  std::unique_ptr<transport::Transport> transport;
+  if (name == "shm") {
+    transport = std::make_unique<transport::shm::ShmTransport>();
+  } else if (name == "tcp") {
+    transport = std::make_unique<transport::tcp::TcpTransport>(network_->source());
+  } else {
+    auto loaded =
+        transport::plugin::load_verbs({settings_, network_->local_address(), base::log_line});
+    if (!loaded.ok()) return loaded.status();
+    transport = std::move(*loaded);
+  }
+  FARO_RETURN_IF_ERROR(transport->available());
+  return transport;
 }
 
 Status ClusterMembership::check_dialled_addresses() const {

@@ -25,9 +25,10 @@ uint64_t ClusterMembership::fixed_memory_bytes() const {
          uint64_t{sizeof(ring::DoorbellLine)} * settings_.workers_per_node[self_];
 }
 
-Status ClusterMembership::check_need(uint64_t memory_bytes) const {
+Status ClusterMembership::check_need(uint64_t memory_bytes, uint64_t pinned_bytes) const {
   Need need;
   need.memory_bytes = memory_bytes;
+  need.pinned_bytes = pinned_bytes;
   need.descriptors =
       kDescriptorsPerSession + kDescriptorsPerLink * static_cast<uint32_t>(nodes_.size() - 1);
   // The simulation does not depend on the machine it runs on.
@@ -39,17 +40,23 @@ Status ClusterMembership::check_need(uint64_t memory_bytes) const {
 // is checked then, and the exact need when all peers are known.
 Status ClusterMembership::check_least_need() const {
   uint64_t bytes = fixed_memory_bytes();
+  uint64_t pinned = 0;
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
     if (node == self_) continue;
     uint64_t least = UINT64_MAX;
+    uint64_t least_pinned = UINT64_MAX;
     const auto consider = [&](const transport::Transport& transport) {
-      least = std::min(least, transport.memory_bytes(outgoing_layout(node), incoming_layout(node)));
+      const ring::Layout outgoing = outgoing_layout(node);
+      const ring::Layout incoming = incoming_layout(node);
+      least = std::min(least, transport.memory_bytes(outgoing, incoming));
+      least_pinned = std::min(least_pinned, transport.pinned_bytes(outgoing, incoming));
     };
     if (const transport::Transport* own = network_->own_transport()) consider(*own);
     for (const auto& transport : transports_) consider(*transport);
     bytes += least;
+    pinned += least_pinned;
   }
-  return check_need(bytes);
+  return check_need(bytes, pinned);
 }
 
 transport::Transport* ClusterMembership::find_transport(std::string_view name) const {
@@ -91,13 +98,15 @@ Result<transport::Transport*> ClusterMembership::choose_transport(const Link& li
 
 Status ClusterMembership::allocate() {
   memory_bytes_ = fixed_memory_bytes();
+  pinned_bytes_ = 0;
   for (const auto& link : links_) {
     if (link == nullptr) continue;
     const auto transport = choose_transport(*link);
     if (!transport.ok()) return transport.status();
     memory_bytes_ += transport.value()->memory_bytes(link->outgoing(), link->incoming());
+    pinned_bytes_ += transport.value()->pinned_bytes(link->outgoing(), link->incoming());
   }
-  FARO_RETURN_IF_ERROR(check_need(memory_bytes_));
+  FARO_RETURN_IF_ERROR(check_need(memory_bytes_, pinned_bytes_));
 
   auto doorbells = transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size()));
   if (!doorbells.ok()) return doorbells.status();
@@ -168,9 +177,10 @@ void ClusterMembership::log_opened(base::Nanoseconds since) const {
     links += fmt::format("{}{} by {}", links.empty() ? "" : ", ", count, kind);
   base::log(
       LogLevel::info,
-      "{} of {} with {} workers: {} links ({}), {} bytes of rings ({}), connected in {:.1f} ms",
+      "{} of {} with {} workers: {} links ({}), {} bytes of rings ({}{}), connected in {:.1f} ms",
       identity_.name, nodes_.size(), workers_.size(), nodes_.size() - 1,
       links.empty() ? "none" : links, memory_bytes_, in_mebibytes(memory_bytes_),
+      pinned_bytes_ == 0 ? "" : fmt::format(", {} of it pinned", in_mebibytes(pinned_bytes_)),
       static_cast<double>(clock().now_ns() - since) / 1e6);
 }
 

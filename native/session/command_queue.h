@@ -26,8 +26,7 @@
 
 namespace faro::session {
 
-/// Threads: any number push, one takes. Blocks: push only for another push, and only when
-/// overflowed.
+/// Threads: any number push, one takes. Blocks: push only for another push, and only when overflowed.
 class MpscCommandQueue {
  public:
   using Command = std::function<void()>;
@@ -70,10 +69,9 @@ class MpscCommandQueue {
   }
 
  private:
-  // A burst of cancels to a hundred peers fits many times. Only half of it is used: in a full ring,
-  // a producer one lap ahead of one that was preempted between taking its place and filling it
-  // would fill that place first, and the order would be lost. So many producers as the other half
-  // has places cannot be at it at once.
+  // A burst of cancels to a hundred peers fits many times. Only half of it is used: in a full ring, a producer
+  // one lap ahead of one that was preempted between taking its place and filling it would fill that place
+  // first, and the order would be lost. So many producers as the other half has places cannot be at it at once.
   static constexpr unsigned kCapacity = 2048;
 
   // Bounded: producers may be adding all the time.
@@ -84,8 +82,8 @@ class MpscCommandQueue {
     }
   }
 
-  // The queue whose slots have a state of their own: the one for atomic elements pops without
-  // acquire, so that what a popped pointer points to could be seen half written.
+  // The queue whose slots have a state of their own: the one for atomic elements pops without acquire,
+  // so that what a popped pointer points to could be seen half written.
   atomic_queue::AtomicQueueB2<Command> ring_;
   std::mutex mutex_;
   std::vector<Command> overflow_;  // guarded by mutex_

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -75,6 +76,23 @@ uint64_t left_in_groups() {
   return left;
 }
 
+// As the kernel counts for RDMA: what is pinned, not what is locked; and not at all for those with
+// CAP_IPC_LOCK.
+uint64_t pinnable() {
+  constexpr uint64_t kIpcLock = 14;  // CAP_IPC_LOCK
+  std::ifstream file("/proc/self/status");
+  uint64_t pinned = 0;
+  bool privileged = false;
+  for (std::string key, value; file >> key && std::getline(file, value);) {
+    if (key == "VmPin:") pinned = std::strtoull(value.c_str(), nullptr, 10) * 1024;
+    if (key == "CapEff:") privileged = (std::strtoull(value.c_str(), nullptr, 16) >> kIpcLock) & 1;
+  }
+  rlimit limit{};
+  if (privileged || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return UINT64_MAX;
+  return limit.rlim_cur > pinned ? limit.rlim_cur - pinned : 0;
+}
+
 uint64_t descriptors_left() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
@@ -98,6 +116,7 @@ MachineLimits machine_limits() {
     limits.available_bytes = kibibytes * 1024;
   }
   limits.cgroup_bytes = left_in_groups();
+  limits.pinned_bytes = pinnable();
   limits.descriptors = descriptors_left();
   return limits;
 }
@@ -121,6 +140,15 @@ Status check_limits(const Need& need, uint64_t memory_limit_bytes, const Machine
   if (need.memory_bytes > machine.cgroup_bytes) {
     return refuse("what is left in the memory control group of this process", machine.cgroup_bytes,
                   kSmaller);
+  }
+  if (need.pinned_bytes > machine.pinned_bytes) {
+    return Status(
+        Code::resource_limit,
+        fmt::format("the RDMA links of this node pin {} bytes ({}), but the limit of locked memory "
+                    "leaves {} bytes ({}); raise it (ulimit -l, LimitMEMLOCK= of a service, "
+                    "--ulimit memlock=-1 of a container), or use transport = tcp",
+                    need.pinned_bytes, in_mebibytes(need.pinned_bytes), machine.pinned_bytes,
+                    in_mebibytes(machine.pinned_bytes)));
   }
   if (need.descriptors > machine.descriptors) {
     return Status(

@@ -17,6 +17,7 @@ inline constexpr uint32_t kDescriptorsPerSession = 16;
 /// What a session is going to take.
 struct Need {
   uint64_t memory_bytes = 0;
+  uint64_t pinned_bytes = 0;  // of it, registered with an RDMA device
   uint32_t descriptors = 0;  // more than the process has open now
 };
 
@@ -24,6 +25,7 @@ struct Need {
 struct MachineLimits {
   uint64_t available_bytes = UINT64_MAX;  // MemAvailable of the machine
   uint64_t cgroup_bytes = UINT64_MAX;     // left in the memory control group, and those around it
+  uint64_t pinned_bytes = UINT64_MAX;     // left below RLIMIT_MEMLOCK, unless privileged
   uint64_t descriptors = UINT64_MAX;      // left below RLIMIT_NOFILE
 };
 

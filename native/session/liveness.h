@@ -35,9 +35,8 @@ class Liveness {
     beat_ = now >= next_beat_;
     if (beat_) next_beat_ = now + interval_;
   }
-  /// A peer's heartbeat has arrived: ours may as well go now, so that the nodes of a cluster beat
-  /// together and an idle node is woken once per interval, not once per peer. Never more often than
-  /// twice per interval.
+  /// A peer's heartbeat has arrived: ours may as well go now, so that the nodes of a cluster beat together and an
+  /// idle node is woken once per interval, not once per peer. Never more often than twice per interval.
   void beat_along(base::Nanoseconds now) {
     if (now + interval_ / 2 >= next_beat_) next_beat_ = now;
   }

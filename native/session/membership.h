@@ -1,5 +1,6 @@
-// Membership: this node's part in a connected cluster. Owns the links, everything allocated ahead, and
-// the network thread. Knows nothing of queries: the layer above hands it opaque control messages.
+// Membership: this node's part in a connected cluster. Owns the links, everything allocated ahead,
+// and the network thread. Knows nothing of queries: the layer above hands it opaque control
+// messages.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +23,15 @@ namespace faro::session {
 class Network;  // control connections and waiting: sockets, or the simulation (session/network.h)
 
 /// What a membership tells the layer above.
-/// Threads: every call comes from the network thread (or from whoever calls do_work). Must not block.
+/// Threads: every call comes from the network thread (or from whoever calls do_work). Must not
+/// block.
 class Observer {
  public:
   virtual ~Observer() = default;
   /// A control message of a peer, in the order it was sent, whole. Untrusted: check every byte.
   virtual void on_message(uint32_t from_node, std::span<const std::byte> message) = 0;
-  /// A link is lost. Once per link. `cause` is a peer_lost (or protocol_error) status that names the
-  /// peer and the first cause. Called before any later message of that peer would be.
+  /// A link is lost. Once per link. `cause` is a peer_lost (or protocol_error) status that names
+  /// the peer and the first cause. Called before any later message of that peer would be.
   virtual void on_peer_lost(uint32_t node, const Status& cause) = 0;
   /// A peer has closed its session in order (BYE). Queries that still need it are the observer's
   /// business. Once per link; no on_peer_lost follows.
@@ -40,7 +42,7 @@ class Observer {
 
 struct Node {
   uint32_t number = 0;
-  std::string name;           // "node 2 (10.0.0.2:7000)", for messages
+  std::string name;  // "node 2 (10.0.0.2:7000)", for messages
   uint32_t worker_count = 0;
   uint32_t first_worker = 0;  // global number of its worker 0
   uint64_t incarnation = 0;   // drawn when its process joined; known after open
@@ -51,13 +53,14 @@ class Membership {
   /// Connects to all peers: retries until connect.timeout_ms, checks limits, allocates everything,
   /// starts the network thread (unless the network is simulated).
   ///
-  /// Blocks: until the whole cluster is connected, or the deadline. Owns: `network`; `observer` must
-  /// outlive the membership. Calls of `observer` can come before open returns.
-  /// Errors: config_invalid, resource_limit (need and limit, before anything is allocated),
-  /// address_in_use, transport_unavailable, configuration_mismatch (key and both values),
-  /// connect_failed (which nodes are missing, and the last cause for each).
+  /// Blocks: until the whole cluster is connected, or the deadline. Owns: `network`; `observer`
+  /// must outlive the membership. Calls of `observer` can come before open returns. Errors:
+  /// config_invalid, resource_limit (need and limit, before anything is allocated), address_in_use,
+  /// transport_unavailable, configuration_mismatch (key and both values), connect_failed (which
+  /// nodes are missing, and the last cause for each).
   static Result<std::unique_ptr<Membership>> open(const base::Settings& settings,
-                                                  std::unique_ptr<Network> network, Observer& observer);
+                                                  std::unique_ptr<Network> network,
+                                                  Observer& observer);
 
   virtual ~Membership() = default;
 
@@ -70,8 +73,8 @@ class Membership {
   /// The data link to a node; also to the own node, whose rings lie in private memory. Never null
   /// after open; stays valid until destruction, also when the peer is lost.
   virtual transport::DataLink& link(uint32_t node) = 0;
-  /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r from
-  /// there is marked as this + layout.index_at_receiver(r).
+  /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r
+  /// from there is marked as this + layout.index_at_receiver(r).
   virtual uint32_t first_ready(uint32_t node, uint32_t local_worker) const = 0;
   virtual ring::ReadySet& ready_set(uint32_t local_worker) = 0;
   virtual ring::DoorbellLine& doorbell(uint32_t local_worker) = 0;
@@ -86,13 +89,15 @@ class Membership {
   virtual void send(uint32_t node, std::span<const std::byte> message) = 0;
   static constexpr size_t kMessageLimit = 4096;
 
-  /// transport::Transport::poll, worker_sleeps and worker_wakes of every transport in use. Threads: any.
+  /// transport::Transport::poll, flush, worker_sleeps and worker_wakes of every transport in use.
+  /// Threads: any.
   virtual bool poll_network() noexcept { return false; }
+  virtual void flush_network() noexcept {}
   virtual void worker_sleeps() noexcept {}
   virtual void worker_wakes() noexcept {}
 
-  /// Fails the link to a peer that broke the rules above the transport (a frame for a slot that was never opened). The
-  /// peer is told; on_peer_lost follows. Threads: any. Blocks: never.
+  /// Fails the link to a peer that broke the rules above the transport (a frame for a slot that was
+  /// never opened). The peer is told; on_peer_lost follows. Threads: any. Blocks: never.
   virtual void fail_link(uint32_t node, const Status& cause) = 0;
 
   /// Whether the link to a peer is up. Threads: any.

@@ -1,6 +1,6 @@
-// Network: control connections and waiting, as the session layer needs them. Two implementations:
-// sockets (socket_network) and the simulation (sim_network). Everything of the session above this
-// line is the same code in both.
+// Network: control connections and waiting, as the session layer needs them. Two implementations: sockets
+// (socket_network) and the simulation (sim_network). Everything of the session above this line is the same
+// code in both.
 //
 // A control connection carries whole messages in order, outside all rings and budgets.
 #pragma once
@@ -22,8 +22,8 @@
 
 namespace faro::session {
 
-/// Ties a data connection to the control connection of its link; drawn by the side that accepted
-/// the control connection, told to the other in the handshake, unguessable.
+/// Ties a data connection to the control connection of its link; drawn by the side that accepted the
+/// control connection, told to the other in the handshake, unguessable.
 using StreamToken = transport::StreamToken;
 
 /// A connected control connection. Threads: network thread. Destruction closes it.
@@ -34,17 +34,15 @@ class ControlConnection {
     virtual ~Handler() = default;
     /// A whole message; valid during the call only. May destroy the connection.
     virtual void on_message(std::span<const std::byte> message) = 0;
-    /// The connection has ended: closed by the peer, or broken. Once; nothing follows. May destroy
-    /// it.
+    /// The connection has ended: closed by the peer, or broken. Once; nothing follows. May destroy it.
     virtual void on_closed(const Status& cause) = 0;
   };
 
   virtual ~ControlConnection() = default;
-  /// Delivers to `handler` from now on; messages that came earlier follow at once or in the next
-  /// round.
+  /// Delivers to `handler` from now on; messages that came earlier follow at once or in the next round.
   virtual void set_handler(Handler* handler) = 0;
-  /// Queues a message. Never blocks; what the peer does not take in time is bounded by a limit,
-  /// beyond which the connection ends (on_closed).
+  /// Queues a message. Never blocks; what the peer does not take in time is bounded by a limit, beyond which
+  /// the connection ends (on_closed).
   virtual void send(std::span<const std::byte> message) = 0;
   /// Everything queued has left this process.
   virtual bool flushed() const = 0;
@@ -57,11 +55,10 @@ class Network {
   class Acceptor {
    public:
     virtual ~Acceptor() = default;
-    /// Someone connected. Untrusted until the handshake is done; the acceptor bounds number and
-    /// time.
+    /// Someone connected. Untrusted until the handshake is done; the acceptor bounds number and time.
     virtual void on_connection(std::unique_ptr<ControlConnection> connection) = 0;
-    /// A data connection with this token arrived. The acceptor owns the descriptor, also if the
-    /// token is unknown (then it closes it).
+    /// A data connection with this token arrived. The acceptor owns the descriptor, also if the token is
+    /// unknown (then it closes it).
     virtual void on_data_stream(const StreamToken& token, transport::DataStream stream) = 0;
   };
 
@@ -76,25 +73,24 @@ class Network {
   virtual const std::string& host_identity() const = 0;
   /// Starts accepting.
   virtual void set_acceptor(Acceptor* acceptor) = 0;
-  /// Dials. `done` is called on the network thread, once, unless the network is destroyed first.
-  /// Retries are the caller's business.
+  /// Dials. `done` is called on the network thread, once, unless the network is destroyed first. Retries are the
+  /// caller's business.
   virtual void connect(const std::string& address,
                        std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) = 0;
   /// Waits for events at most until `until` and handles them; returns whether there were any.
   virtual bool run_once(base::Nanoseconds until) = 0;
-  /// Whether connections that were destroyed still have bytes under way (a REFUSE, a FAIL). They
-  /// are given a moment; destroying the network cuts them off.
+  /// Whether connections that were destroyed still have bytes under way (a REFUSE, a FAIL). They are given a moment;
+  /// destroying the network cuts them off.
   virtual bool lingering() const { return false; }
   /// Makes run_once return soon. Threads: any.
   virtual void wake() = 0;
-  /// Whether the membership is to run a thread of its own (sockets), or is driven by do_work
-  /// (simulation).
+  /// Whether the membership is to run a thread of its own (sockets), or is driven by do_work (simulation).
   virtual bool wants_thread() const = 0;
-  /// The transport of every link, if this network brings its own (the simulation); null: the
-  /// membership chooses per link. Owned by the network.
+  /// The transport of every link, if this network brings its own (the simulation); null: the membership chooses per
+  /// link. Owned by the network.
   virtual transport::Transport* own_transport() { return nullptr; }
-  /// Fills `bytes` with what nobody can guess: incarnations and stream tokens. The simulation draws
-  /// from its seed. Errors: false if the system has no randomness.
+  /// Fills `bytes` with what nobody can guess: incarnations and stream tokens. The simulation draws from its seed.
+  /// Errors: false if the system has no randomness.
   virtual bool draw_random(std::span<std::byte> bytes) {
     return getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
   }

@@ -10,8 +10,8 @@
 //                               low-water mark
 //
 // A query needs a peer until the outcome is known: until then its loss fails the query (design,
-// hard case 10). A participant that has ended its own part needs the issuer only: another
-// participant may have got the outcome first and be gone.
+// hard case 10). A participant that has ended its own part needs the issuer only: another participant
+// may have got the outcome first and be gone.
 #pragma once
 
 #include <atomic>

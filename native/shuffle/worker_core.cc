@@ -163,8 +163,8 @@ bool WorkerCore::before_would_wait() {
   if (time >= aside_after_) {
     if (move_aside_where_needed()) {
       changed = true;
-      patience_ = std::min(2 * patience_,
-                           kPatienceGrowth * node_.settings().drain_patience_us * 1000);
+      patience_ =
+          std::min(2 * patience_, kPatienceGrowth * node_.settings().drain_patience_us * 1000);
     }
     aside_after_ = time + patience_;
   }
@@ -172,8 +172,9 @@ bool WorkerCore::before_would_wait() {
 }
 
 void WorkerCore::flush_all() {
-  flush();
+  post_dirty();
   tell_releases();
+  node_.membership().flush_network();
 }
 
 base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {

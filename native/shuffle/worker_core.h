@@ -161,6 +161,8 @@ class WorkerCore {
   void pump_all();
   /// Closes open frames and starts all transfers.
   void flush();
+  /// The same, but leaves it to flush_network that they really start.
+  void post_dirty();
 
   /// Overflow is full: fails the query that uses most. Answers failed if that is `query`, else
   /// would_wait.
@@ -180,9 +182,7 @@ class WorkerCore {
  private:
   enum class WaitStep { yield, sleep, expired };
 
-  void progressed() noexcept {
-    stalled_since_ = 0;
-  }
+  void progressed() noexcept { stalled_since_ = 0; }
   void set_held(uint32_t held) noexcept { held_.store(held, std::memory_order_relaxed); }
   bool before_would_wait();
   void flush_all();

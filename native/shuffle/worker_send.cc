@@ -26,13 +26,18 @@ void WorkerCore::mark_dirty(OutLane& lane) {
 
 void WorkerCore::frame_committed(OutLane& lane) {
   if (lane.ring->pending_bytes() >= node_.settings().threshold_bytes) {
-    lane.ring->post();
+    lane.ring->post_soon();
   } else {
     mark_dirty(lane);
   }
 }
 
 void WorkerCore::flush() {
+  post_dirty();
+  node_.membership().flush_network();
+}
+
+void WorkerCore::post_dirty() {
   if (queued_lanes_ > 0) pump_all();
   // close_frame can mark lanes dirty again; those are in the list already.
   size_t kept = 0;
@@ -40,7 +45,7 @@ void WorkerCore::flush() {
     OutLane& lane = *dirty_[i];
     if (lane.owner != nullptr && !lane.claimed) lane.owner->close_frame(lane.owner_receiver);
     if (!lane.queue_empty()) pump(lane);
-    lane.ring->post();
+    lane.ring->post_soon();
     lane.dirty = lane.owner != nullptr;  // an open claim
     if (lane.dirty) dirty_[kept++] = &lane;
   }

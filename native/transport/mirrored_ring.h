@@ -16,8 +16,8 @@ inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-/// The sending end. `post` is the transport's: it moves bytes up to producer_.committed(), and
-/// calls mark_posted with the position up to which it (or someone it handed over to) will.
+/// The sending end. `post` is the transport's: it moves bytes up to producer_.committed(), and calls
+/// mark_posted with the position up to which it (or someone it handed over to) will.
 class MirroredOutgoing : public Outgoing {
  public:
   MirroredOutgoing(std::byte* base, uint32_t ring_bytes,
@@ -69,8 +69,8 @@ class MirroredIncoming : public Incoming {
   void release(uint32_t token) override {
     consumer_.release(token);
     const wire::Position read = consumer_.read();
-    // A quarter of the ring at a time (paper §3.2: read notifications after a configurable amount
-    // of data); at once when nothing is left, for the sender may be waiting for just that.
+    // A quarter of the ring at a time (paper §3.2: read notifications after a configurable amount of
+    // data); at once when nothing is left, for the sender may be waiting for just that.
     if (read - told_ >= consumer_.ring_bytes() / 4 || (read != told_ && consumer_.empty()))
       tell(read);
   }

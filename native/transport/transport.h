@@ -5,8 +5,8 @@
 //           post: start what is committed
 //
 // This is the endpoint interface of the data-shuffling-operator paper (§3): the mirrored ring of
-// ring/producer.h and ring/consumer.h is one way to implement it; SEND/RECEIVE or RDMA READ, where the
-// receiver chooses where bytes lie, fit it too: nothing above looks at positions or offsets.
+// ring/producer.h and ring/consumer.h is one way to implement it; SEND/RECEIVE or RDMA READ, where
+// the receiver chooses where bytes lie, fit it too: nothing above looks at positions or offsets.
 //
 // No call is made per row: one per frame (claim, commit, next, release) or per transfer (post).
 #pragma once
@@ -50,10 +50,10 @@ class Outgoing {
  public:
   virtual ~Outgoing() = default;
 
-  /// Contiguous space for a frame of at least `least_bytes` (header included, at most frame_limit()),
-  /// up to `most_bytes`; empty when there is no space now: the peer has to release first. The same
-  /// space is returned again until `commit`; there is nothing to abort.
-  /// An empty claim also asks for a wake-up: the worker's doorbell is rung when there may be space. A
+  /// Contiguous space for a frame of at least `least_bytes` (header included, at most
+  /// frame_limit()), up to `most_bytes`; empty when there is no space now: the peer has to release
+  /// first. The same space is returned again until `commit`; there is nothing to abort. An empty
+  /// claim also asks for a wake-up: the worker's doorbell is rung when there may be space. A
   /// transport need not ring it for space otherwise.
   virtual Claim claim(uint32_t least_bytes, uint32_t most_bytes) = 0;
 
@@ -63,6 +63,11 @@ class Outgoing {
   /// Starts the transfer of everything committed. The bytes may still move later, when an earlier
   /// transfer has completed; the transport sees to it, the caller never has to call again.
   virtual void post() = 0;
+
+  /// The same, but not urgent: the transport may wait for more to go along, until Transport::flush, a
+  /// `post` to the same node, a claim that finds no space, or about a millisecond has passed: a
+  /// worker that computes for long without a call must not keep its peers waiting.
+  virtual void post_soon() { post(); }
 
   /// Committed bytes of which no transfer was started.
   virtual uint64_t pending_bytes() const = 0;
@@ -87,16 +92,18 @@ class Incoming {
   ///   frame    `view` is set; the frame stays in place until released
   ///   nothing  all that has arrived was taken; the ready bit will be set when more arrives
   ///   full     as many frames as are tracked at a time are unreleased: release some, look again
-  ///   invalid  the peer broke the rules; the link was told to fail (LinkEvents); nothing more comes
+  ///   invalid  the peer broke the rules; the link was told to fail (LinkEvents); nothing more
+  ///   comes
   virtual Next next(FrameView& view) = 0;
 
-  /// Gives a frame's space back. In any order; space returns to the sender in order, after a quarter
-  /// of the ring, or at once when nothing else is left in it.
+  /// Gives a frame's space back. In any order; space returns to the sender in order, after a
+  /// quarter of the ring, or at once when nothing else is left in it.
   virtual void release(uint32_t token) = 0;
 
-  /// Tells the sender everything released so far, however little, unless the sender cannot be waiting
-  /// for it. Whether it can changes with what arrives: to be called before the worker sleeps for each
-  /// ring from which it took or released anything since.
+  /// Tells the sender everything released so far, however little, unless the sender cannot be
+  /// waiting for it; at the latest with Transport::flush. Whether it can changes with what arrives:
+  /// to be called before the worker sleeps for each ring from which it took or released anything
+  /// since.
   virtual void flush_releases() = 0;
 
   /// Bytes taken by frames not yet released.
@@ -107,10 +114,10 @@ class Incoming {
 
 /// What a kind of transport can do; read once when a link is opened.
 struct Capabilities {
-  std::string_view name;             // "shm", "tcp", …
-  bool same_host_only = false;       // needs shared memory
-  bool write_with_immediate = false; // verbs: notification in the write itself
-  bool registers_memory = false;     // verbs: memory must be registered (see MemoryRegistry)
+  std::string_view name;              // "shm", "tcp", …
+  bool same_host_only = false;        // needs shared memory
+  bool write_with_immediate = false;  // verbs: notification in the write itself
+  bool registers_memory = false;      // verbs: memory must be registered (see MemoryRegistry)
 };
 
 /// The data side of one link to one peer. Rings are numbered as in ring::Layout, separately per
@@ -137,8 +144,8 @@ class MemoryRegistry {
   virtual void deregister_memory(std::span<std::byte> memory) noexcept = 0;
 };
 
-/// Readiness of file descriptors, as the network thread (or a test that calls do_work) waits for it.
-/// Threads: the network thread, and the thread that opens the session before that one runs.
+/// Readiness of file descriptors, as the network thread (or a test that calls do_work) waits for
+/// it. Threads: the network thread, and the thread that opens the session before that one runs.
 class Reactor {
  public:
   /// Called with EPOLL… bits. May add, change and remove any descriptor, also its own.
@@ -147,12 +154,13 @@ class Reactor {
   virtual ~Reactor() = default;
   /// The bits may include EPOLLET (edge-triggered).
   virtual Status add(int fd, uint32_t epoll_events, Handler handler) = 0;
-  /// Also with the same bits as before: an edge-triggered descriptor that is ready is then reported again.
+  /// Also with the same bits as before: an edge-triggered descriptor that is ready is then reported
+  /// again.
   virtual void change(int fd, uint32_t epoll_events) = 0;
   /// After this the handler is not called again.
   virtual void remove(int fd) noexcept = 0;
-  /// Runs `task` on the network thread soon. Threads: any. Blocks: never. Wakes the thread only if it
-  /// sleeps. `task` is dropped if the session has closed.
+  /// Runs `task` on the network thread soon. Threads: any. Blocks: never. Wakes the thread only if
+  /// it sleeps. `task` is dropped if the session has closed.
   virtual void defer(std::function<void()> task) = 0;
   virtual const base::Clock& clock() const = 0;
 };
@@ -161,8 +169,8 @@ class Reactor {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  /// The link can carry nothing any more; `cause` names what happened, without the peer's name. The caller is inside
-  /// the link: it must not be destroyed from here.
+  /// The link can carry nothing any more; `cause` names what happened, without the peer's name. The
+  /// caller is inside the link: it must not be destroyed from here.
   virtual void on_link_failed(const Status& cause) = 0;
 };
 
@@ -178,25 +186,26 @@ struct DoorbellMemory {
   uint32_t worker_count = 0;
 };
 
-/// Ties a data connection to the control connection of its link: drawn at random for each link by the side that
-/// accepted the control connection. A dialled data connection starts with it (wire/README.md).
+/// Ties a data connection to the control connection of its link: drawn at random for each link by
+/// the side that accepted the control connection. A dialled data connection starts with it
+/// (wire/README.md).
 using StreamToken = std::array<std::byte, 16>;
 
 /// Everything needed to set up one link. Outlives the link.
 struct LinkContext {
   uint32_t local_node = 0;
   uint32_t peer_node = 0;
-  std::string peer_name;     // "node 2 (10.0.0.2:7000)", for messages
-  bool initiator = false;    // this side opened the control connection
-  std::string peer_address;  // where the peer listens, as dialled for the control connection
-  StreamToken stream_token;  // the same on both sides
-  ring::Layout outgoing;     // rings from local to peer
-  ring::Layout incoming;     // rings from peer to local
-  std::span<WorkerEnd> workers;       // local workers
-  DoorbellMemory doorbells;           // of this node
-  /// First ready ring number of this link's rings at each local worker is ready_group[w] * 64: groups
-  /// are added by the transport's setup (internal or external) and reported here.
-  std::span<uint32_t> ready_group;    // one per local worker
+  std::string peer_name;         // "node 2 (10.0.0.2:7000)", for messages
+  bool initiator = false;        // this side opened the control connection
+  std::string peer_address;      // where the peer listens, as dialled for the control connection
+  StreamToken stream_token;      // the same on both sides
+  ring::Layout outgoing;         // rings from local to peer
+  ring::Layout incoming;         // rings from peer to local
+  std::span<WorkerEnd> workers;  // local workers
+  DoorbellMemory doorbells;      // of this node
+  /// First ready ring number of this link's rings at each local worker is ready_group[w] * 64:
+  /// groups are added by the transport's setup (internal or external) and reported here.
+  std::span<uint32_t> ready_group;  // one per local worker
   Reactor* reactor = nullptr;
   LinkEvents* events = nullptr;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
@@ -237,15 +246,25 @@ class Transport {
   /// Ok, or why it cannot be used on this machine and what to do about it.
   virtual Status available() const = 0;
   /// Bytes this node takes (of memory, of /dev/shm) for a link of that shape, before it is opened.
-  virtual uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const = 0;
+  virtual uint64_t memory_bytes(const ring::Layout& outgoing,
+                                const ring::Layout& incoming) const = 0;
+  /// Of these, the bytes that count against the limit of locked memory.
+  virtual uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const {
+    (void)outgoing, (void)incoming;
+    return 0;
+  }
   virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
 
-  /// Does in the calling thread what the network thread would do for data that has arrived; returns whether there was any.
-  /// Called by workers that find nothing to do, so that a busy node need not wake its network thread. A transport whose
-  /// data needs no thread of this node has nothing to do here. Threads: any. Blocks: never.
+  /// Does in the calling thread what the network thread would do for data that has arrived; returns
+  /// whether there was any. Called by workers that find nothing to do, so that a busy node need not
+  /// wake its network thread. A transport whose data needs no thread of this node has nothing to do
+  /// here. Threads: any. Blocks: never.
   virtual bool poll() noexcept { return false; }
-  /// Around each sleep of a worker: while one sleeps the network thread is responsible. Called before the worker looks at
-  /// everything for the last time. Threads: any. Blocks: never for long.
+  /// Starts what post_soon, release and flush_releases have left for later, on all links. Called by
+  /// workers before they yield or sleep. Threads: any. Blocks: never.
+  virtual void flush() noexcept {}
+  /// Around each sleep of a worker: while one sleeps the network thread is responsible. Called
+  /// before the worker looks at everything for the last time. Threads: any. Blocks: never for long.
   virtual void worker_sleeps() noexcept {}
   virtual void worker_wakes() noexcept {}
 };

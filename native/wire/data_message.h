@@ -1,6 +1,5 @@
-// Data messages: what two nodes say to each other on the data connection of a link over TCP.
-// wire/README.md has the page of every byte; what is checked and when they are sent stands in
-// transport/tcp/README.md.
+// Data messages: what two nodes say to each other on the data connection of a link over TCP. wire/README.md has the
+// page of every byte; what is checked and when they are sent stands in transport/tcp/README.md.
 //
 //    0                  4        8                  16
 //   +--------------+---+--------+------------------+------------------ - - -
@@ -10,13 +9,12 @@
 //
 //   k  message   ring                     length                    position
 //   0  WRITTEN   of the sending node's    bytes that follow; a      of the first byte that follows:
-//                outgoing rings           multiple of 64, not 0     all bytes before it have been
-//                sent
+//                outgoing rings           multiple of 64, not 0     all bytes before it have been sent
 //   1  READ      of the sending node's    0; nothing follows        everything before it may be
 //                incoming rings                                     written again; more than before
 //
-// All numbers are little-endian. A WRITTEN ends at the end of a frame; where its bytes reach the
-// end of the ring's buffer they go on at its start.
+// All numbers are little-endian. A WRITTEN ends at the end of a frame; where its bytes reach the end of the ring's
+// buffer they go on at its start.
 #pragma once
 
 #include <cstddef>

@@ -1,15 +1,13 @@
-// Preamble: the first bytes of whoever dials a node's listener. wire/README.md has the page of
-// every byte.
+// Preamble: the first bytes of whoever dials a node's listener. wire/README.md has the page of every byte.
 //
 //    0        4         6      8                          24
 //   +--------+---------+------+--------------------------+
 //   | "FARO" | version | kind | token                    |
 //   +--------+---------+------+--------------------------+
 //
-// Little-endian. Nothing comes back: who accepts a connection with a bad preamble closes it. A
-// control connection has a token of zeros and goes on with the handshake, which says the exact
-// version and features of both sides; a data connection names by its token the link that it belongs
-// to and goes on with what that link's transport defines.
+// Little-endian. Nothing comes back: who accepts a connection with a bad preamble closes it. A control connection has a
+// token of zeros and goes on with the handshake, which says the exact version and features of both sides; a data
+// connection names by its token the link that it belongs to and goes on with what that link's transport defines.
 #pragma once
 
 #include <array>

@@ -1,20 +1,16 @@
-// Control messages about queries: between the shuffle layers of two nodes, carried whole by the
-// control connection.
+// Control messages about queries: between the shuffle layers of two nodes, carried whole by the control connection.
 //
-//    0      1     2            4        8                             32         36    40 48
-//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+---
-//   - - | kind | 0   | text_bytes | first  | query (QueryKey, 24 bytes)  | second   | 0   |
-//   low_water  | text
-//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+---
-//   - -
+//    0      1     2            4        8                             32         36    40           48
+//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+--- - -
+//   | kind | 0   | text_bytes | first  | query (QueryKey, 24 bytes)  | second   | 0   | low_water  | text
+//   +------+-----+------------+--------+-----------------------------+----------+-----+------------+--- - -
 //
 //   FAIL     first = node that found the failure, second = code, text = the cause
 //   STOP     first = stage, second = the receiver (worker number) that needs no more
-//   ENDED    a participant's part is over: first = its node, second = code of its outcome, text =
-//   cause OUTCOME  the issuer's answer to all participants: second = code, text = cause
+//   ENDED    a participant's part is over: first = its node, second = code of its outcome, text = cause
+//   OUTCOME  the issuer's answer to all participants: second = code, text = cause
 //            low_water: every query of this issuer counted up to it has ended and was confirmed
-//   CONFIRM  a participant has OUTCOME: first = its node; the issuer may forget the query when all
-//   have
+//   CONFIRM  a participant has OUTCOME: first = its node; the issuer may forget the query when all have
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What goes wrong while a cluster opens, runs and closes, with all nodes in this process: every
-// wait ends, and every error says which node, key and values.
+// What goes wrong while a cluster opens, runs and closes, with all nodes in this process: every wait ends, and every
+// error says which node, key and values.
 #include <gtest/gtest.h>
 
 #include <dirent.h>
@@ -308,8 +308,8 @@ TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
   }
 }
 
-// Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes;
-// which of them it will be is known when the peers are.
+// Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes; which of them
+// it will be is known when the peers are.
 TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {
   ClusterPlan plan(2);
   plan.set("ring.bytes", "64 KiB");

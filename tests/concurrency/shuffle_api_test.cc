@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +109,42 @@ TEST_F(ShuffleApi, a_row_above_the_limit_is_refused_and_the_query_goes_on) {
   EXPECT_EQ(worker().end_query(id), Outcome::done);
 }
 
+// Rows of every size around a frame (1 KiB) and far above it, copied and written in place.
+TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
+  const Result<VariableRowSender> sender = shuffle.variable_sender();
+  ASSERT_TRUE(sender.ok()) << sender.status().to_string();
+  EXPECT_EQ(shuffle.sender<uint64_t>().status().code(), Code::invalid_argument);
+  const std::vector<size_t> sizes = {0,    1,    3,    100,  500, 500, 1000,
+                                     1001, 1004, 1008, 1024, 0,   7,   5000};
+  const auto value = [](size_t i) { return static_cast<int>(17 * i % 251); };
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    SCOPED_TRACE(sizes[i]);
+    const auto fail = [](std::byte*) { throw std::runtime_error("no row after all"); };
+    EXPECT_THROW((void)sender->write(0, sizes[i], fail), std::runtime_error);
+    const auto fill = [&](std::byte* to) { std::memset(to, value(i), sizes[i]); };
+    EXPECT_EQ(
+        i % 2 == 0 ? sender->write(0, sizes[i], fill) : sender->send(0, filled(sizes[i], value(i))),
+        Outcome::done);
+  }
+  EXPECT_EQ(sender->try_write(1, 10, [](std::byte*) { ADD_FAILURE(); }), Outcome::failed);
+  names(shuffle.status(), {"receiver 1 does not exist"});
+  ASSERT_EQ(shuffle.finish(), Outcome::done);
+  size_t row_count = 0;
+  Batch batch;
+  while (shuffle.take(batch) == Outcome::done) {
+    for (const std::span<const std::byte> row : batch.each_row()) {
+      ASSERT_LT(row_count, sizes.size());
+      EXPECT_TRUE(std::ranges::equal(row, filled(sizes[row_count], value(row_count))))
+          << "row " << row_count << " of " << row.size() << " bytes";
+      ++row_count;
+    }
+  }
+  EXPECT_EQ(row_count, sizes.size());
+}
+
 TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_on) {
   open(1, {{"cluster.workers", "2"}});
   const QueryId id = session().begin_query();
@@ -127,7 +165,8 @@ TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_
     EXPECT_EQ(shuffle.try_poll_from(1, batch), Outcome::failed) << "no sender";
     EXPECT_EQ(shuffle.try_poll_from(9, batch), Outcome::failed);
   }
-  for (const std::vector<uint32_t>& wrong : {std::vector<uint32_t>{2}, {0, 0}, {0, 1, UINT32_MAX}}) {
+  for (const std::vector<uint32_t>& wrong :
+       {std::vector<uint32_t>{2}, {0, 0}, {0, 1, UINT32_MAX}}) {
     EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8, wrong, {})).status().code(),
               Code::invalid_argument);
     EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8, {}, wrong)).status().code(),
@@ -273,7 +312,8 @@ TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_
   EXPECT_EQ(rows, sent);
 }
 
-// Rows of a worker for itself: an engine that polls whenever a try_send would wait keeps overflow out of it.
+// Rows of a worker for itself: an engine that polls whenever a try_send would wait keeps overflow
+// out of it.
 TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
   open(1);
   const QueryId id = session().begin_query();
@@ -336,7 +376,8 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   // Worker 1 has not opened: its ring fills, and then sending cannot go on.
   uint64_t sent = 0;
   Outcome outcome;
-  while ((outcome = shuffle.send(1, filled(8, 1), milliseconds(5))) == Outcome::done && sent < 100'000)
+  while ((outcome = shuffle.send(1, filled(8, 1), milliseconds(5))) == Outcome::done &&
+         sent < 100'000)
     ++sent;
   EXPECT_EQ(outcome, Outcome::deadline);
   EXPECT_EQ(worker(0).try_end_query(id), Outcome::failed) << "the shuffle is open";
@@ -371,6 +412,43 @@ TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
   EXPECT_EQ(worker().wait_until([&] { return ready.load(); }), Outcome::done);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(800));
   other.join();
+}
+
+// Over TCP a read position waits as long as its sender cannot be waiting for it. That changes with
+// what arrives: here the sender has no room for its third row of stage 1 (a pad and a frame), while
+// less than half the ring lies unread, so that nothing is set aside either.
+TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
+  open(2, {{"ring.per_lane", "1"}, {"transfer.threshold_bytes", "0"}});
+  const QueryId id = session().begin_query();
+  Shuffle wanted_sender = open_shuffle(worker(0), spec(id, 0, 0, {0}, {1}));
+  Shuffle other_sender = open_shuffle(worker(0), spec(id, 1, 0, {0}, {1}));
+  Shuffle wanted = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
+  Shuffle other = open_shuffle(worker(1), spec(id, 1, 0, {0}, {1}));
+  // A frame of so many bytes in the ring: its header, the row's length, the row.
+  const auto row = [](size_t frame_bytes) { return filled(frame_bytes - 20, 1); };
+  const auto pass = [&](Shuffle& from, Shuffle& to, size_t frame_bytes) {
+    EXPECT_EQ(from.send(0, row(frame_bytes)), Outcome::done);
+    from.flush();
+    Batch batch;
+    EXPECT_EQ(to.take(batch), Outcome::done);
+  };
+  // Ring of 4096. With the two OPEN of 64 bytes each: positions 128, 192, …
+  pass(other_sender, other, 64);
+  for (const size_t frame_bytes : {896, 1024, 1024, 960, 960, 128})
+    pass(wanted_sender, wanted, frame_bytes);
+  worker(1).hand_over();
+  const uint64_t sleeps = worker(1).metrics().sleeps;
+  std::thread receiver([&] {
+    Batch batch;
+    EXPECT_EQ(wanted.take(batch, std::chrono::seconds(20)), Outcome::done);
+    worker(1).hand_over();
+  });
+  while (worker(1).metrics().sleeps == sleeps) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(other_sender.send(0, row(1024), std::chrono::seconds(10)), Outcome::done) << i;
+  EXPECT_EQ(wanted_sender.send(0, row(64), std::chrono::seconds(10)), Outcome::done);
+  wanted_sender.flush();
+  receiver.join();
 }
 
 // --- claims
@@ -627,7 +705,8 @@ TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
     const QueryId id = session().begin_query();
     std::vector<Batch> held(3);
     {
-      Shuffle sender = open_shuffle(worker(own_node ? 1 : 0), spec(id, 0, 0, {own_node ? 1u : 0u}, {1}));
+      Shuffle sender =
+          open_shuffle(worker(own_node ? 1 : 0), spec(id, 0, 0, {own_node ? 1u : 0u}, {1}));
       std::optional<Shuffle> receiver;
       if (!own_node) receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
       Shuffle& at = own_node ? sender : *receiver;

@@ -1,4 +1,5 @@
-// ConnectedPair: both ends of a link, set up through the transport interface as a session would do it.
+// ConnectedPair: both ends of a link, set up through the transport interface as a session would do
+// it.
 #pragma once
 
 #include <atomic>
@@ -30,13 +31,18 @@ class ConnectedPair final : public TransportPair {
   ~ConnectedPair() override;
 
   transport::DataLink& link(int side) override { return *sides_[side].link; }
-  ring::ReadySet& ready_set(int side, uint32_t worker) override { return *sides_[side].ready_sets[worker]; }
-  ring::DoorbellLine& doorbell(int side, uint32_t worker) override { return sides_[side].doorbells.line(worker); }
+  ring::ReadySet& ready_set(int side, uint32_t worker) override {
+    return *sides_[side].ready_sets[worker];
+  }
+  ring::DoorbellLine& doorbell(int side, uint32_t worker) override {
+    return sides_[side].doorbells.line(worker);
+  }
   uint32_t first_ready(int side, uint32_t worker) override {
     return sides_[side].ready_groups[worker] * ring::ReadySet::kRingsPerGroup;
   }
   bool pump() override;
   void run_network_threads() override;
+  void flush(int side) override { sides_[side].transport->flush(); }
   bool poll(int side) override { return sides_[side].transport->poll(); }
   void worker_sleeps(int side) override { sides_[side].transport->worker_sleeps(); }
   void worker_wakes(int side) override { sides_[side].transport->worker_wakes(); }

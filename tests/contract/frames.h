@@ -1,5 +1,5 @@
-// Frames with self-checking contents: what the sender writes follows from (seed, number), so that
-// the receiver can tell a lost, doubled, torn or foreign frame from the right one.
+// Frames with self-checking contents: what the sender writes follows from (seed, number), so that the receiver can tell
+// a lost, doubled, torn or foreign frame from the right one.
 #pragma once
 
 #include <cstdint>

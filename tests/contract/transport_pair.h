@@ -1,8 +1,8 @@
 // What the contract suite needs of a transport: both ends of one link, in this process.
 //
-// A transport joins the suite with one file, <name>_pair.cc, that calls add_transport from a static initialiser, and
-// its name in CMakeLists.txt. Most can use ConnectedPair (connected_pair.h), which needs only a factory for the
-// transport::Transport of each side.
+// A transport joins the suite with one file, <name>_pair.cc, that calls add_transport from a static
+// initialiser, and its name in CMakeLists.txt. Most can use ConnectedPair (connected_pair.h), which
+// needs only a factory for the transport::Transport of each side.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ struct PairShape {
 };
 
 /// Two connected ends, side 0 and side 1.
-/// Threads: each outgoing and incoming end is used by one thread at a time, as transport.h says; all else by the test.
+/// Threads: each outgoing and incoming end is used by one thread at a time, as transport.h says;
+/// all else by the test.
 class TransportPair {
  public:
   virtual ~TransportPair() = default;
@@ -44,18 +45,22 @@ class TransportPair {
   /// The number of the first ring from the other side in that worker's ready set.
   virtual uint32_t first_ready(int side, uint32_t worker) = 0;
 
-  /// One round of both network threads' work, on this thread, not waiting for anything that has not been started.
-  /// Returns whether there was any. Not while run_network_threads is in force.
+  /// One round of both network threads' work, on this thread, not waiting for anything that has not
+  /// been started. Returns whether there was any. Not while run_network_threads is in force.
   virtual bool pump() = 0;
   /// Starts a network thread for each side; they end with the pair.
   virtual void run_network_threads() = 0;
 
-  /// Transport::poll, worker_sleeps and worker_wakes of that side, for workers that read the network themselves.
+  /// Transport::flush of that side: a worker is about to wait.
+  virtual void flush(int) {}
+  /// Transport::poll, worker_sleeps and worker_wakes of that side, for workers that read the
+  /// network themselves.
   virtual bool poll(int) { return false; }
   virtual void worker_sleeps(int) {}
   virtual void worker_wakes(int) {}
 
-  /// Side `side` vanishes without a word, as when its process dies: its link must not be used any more.
+  /// Side `side` vanishes without a word, as when its process dies: its link must not be used any
+  /// more.
   virtual void drop(int side) = 0;
 
   /// How often on_link_failed was called at that side, and the first cause.
@@ -67,9 +72,12 @@ struct TransportUnderTest {
   std::string name;
   std::function<Result<std::unique_ptr<TransportPair>>(const PairShape&)> open;
 
+  /// Why this machine does not have it; then all cases are skipped. Empty: it has, and none is.
+  std::function<std::string()> unavailable_because = {};
+
   // Capabilities. A reason instead of an empty text skips, and reports, the cases that need it.
-  std::string no_threads_because;      // cases with network threads and a thread per worker
-  std::string no_loss_because;         // the transport itself notices that its peer is gone
+  std::string no_threads_because;  // cases with network threads and a thread per worker
+  std::string no_loss_because;     // the transport itself notices that its peer is gone
 };
 
 /// Adds a transport to the suite; before main.

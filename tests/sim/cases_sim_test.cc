@@ -1,5 +1,5 @@
-// The cases over whole simulated clusters: every run is a seed, which draws the case, the cluster,
-// its settings, the timing, and the interleaving of workers and network threads.
+// The cases over whole simulated clusters: every run is a seed, which draws the case, the cluster, its
+// settings, the timing, and the interleaving of workers and network threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ constexpr uint64_t kSeeds = 50;
 constexpr uint64_t kClusters = 1000;
 #endif
 
-// A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded sleep,
-// nor by a heartbeat (every 2.5 s).
+// A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded sleep, nor
+// by a heartbeat (every 2.5 s).
 SettingList strict() { return {{"wait.sleep_ms", "10000"}}; }
 constexpr base::Nanoseconds kStallLimit = 2'000'000'000;
 

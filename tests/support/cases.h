@@ -1,10 +1,10 @@
-// Cases: worker programs over the public API that check themselves, wherever they run: as threads
-// of one process, as processes, in the simulation.
+// Cases: worker programs over the public API that check themselves, wherever they run: as threads of
+// one process, as processes, in the simulation.
 //
-// Every row's destinations, length and bytes are a function of (seed, query, stage, sender, number
-// of the row at its sender), so a receiver knows exactly what it has to see next from each sender:
-// rows once, whole and in order. Senders write how many rows they made to the board before they
-// finish; a receiver compares at the end of stream.
+// Every row's destinations, length and bytes are a function of (seed, query, stage, sender, number of
+// the row at its sender), so a receiver knows exactly what it has to see next from each sender: rows
+// once, whole and in order. Senders write how many rows they made to the board before they finish;
+// a receiver compares at the end of stream.
 #pragma once
 
 #include <array>

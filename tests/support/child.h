@@ -15,9 +15,8 @@
 
 namespace faro::test {
 
-/// Runs a function in a child process and talks with it by lines over two pipes. Fork before
-/// starting threads. Threads: one. Owns: the process; it is killed and waited for by the
-/// destructor.
+/// Runs a function in a child process and talks with it by lines over two pipes. Fork before starting threads.
+/// Threads: one. Owns: the process; it is killed and waited for by the destructor.
 class Child {
  public:
   /// What the child uses to talk to the test.

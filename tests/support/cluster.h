@@ -1,5 +1,4 @@
-// Clusters for tests of the session layer: nodes of one process, each with a network and an
-// observer of its own.
+// Clusters for tests of the session layer: nodes of one process, each with a network and an observer of its own.
 #pragma once
 
 #include <fmt/format.h>

@@ -67,8 +67,8 @@ class PlanRun {
     Chance common(mix(program_.seed, 3, query_));
     const std::vector<StagePlan> plans = draw_stages(common, program_, query_);
     for (const StagePlan& plan : plans) stages_.emplace_back(program_, plan);
-    // Rows that this worker may send in a stage: what it receives in the stage before makes it
-    // send, up to here, so that broadcasts do not multiply without end.
+    // Rows that this worker may send in a stage: what it receives in the stage before makes it send,
+    // up to here, so that broadcasts do not multiply without end.
     for (const StagePlan& plan : plans) {
       const uint32_t about = plan.row_bytes != 0 ? plan.row_bytes : plan.most_bytes / 2;
       uint64_t limit = std::max<uint64_t>(2, program_.scale.worker_bytes / std::max(about, 24u));

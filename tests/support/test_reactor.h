@@ -21,7 +21,10 @@ namespace faro::test {
 /// Threads: defer any; all else one at a time. Blocks: run_once, at most as long as it is told.
 class TestReactor final : public transport::Reactor {
  public:
-  TestReactor() : epoll_(epoll_create1(EPOLL_CLOEXEC)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  explicit TestReactor(const base::Clock& clock = base::SystemClock::instance())
+      : clock_(clock),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)),
+        event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = event_.get();
@@ -32,7 +35,9 @@ class TestReactor final : public transport::Reactor {
     handlers_[fd] = std::make_shared<Handler>(std::move(handler));
     return control(EPOLL_CTL_ADD, fd, epoll_events);
   }
-  void change(int fd, uint32_t epoll_events) override { (void)control(EPOLL_CTL_MOD, fd, epoll_events); }
+  void change(int fd, uint32_t epoll_events) override {
+    (void)control(EPOLL_CTL_MOD, fd, epoll_events);
+  }
   void remove(int fd) noexcept override {
     if (handlers_.erase(fd) > 0) (void)control(EPOLL_CTL_DEL, fd, 0);
   }
@@ -42,7 +47,7 @@ class TestReactor final : public transport::Reactor {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof one);
   }
-  const base::Clock& clock() const override { return base::SystemClock::instance(); }
+  const base::Clock& clock() const override { return clock_; }
 
   /// Handles what is ready, waiting for it at most that long. Returns whether there was anything.
   bool run_once(int wait_ms) {
@@ -55,7 +60,7 @@ class TestReactor final : public transport::Reactor {
         continue;
       }
       const auto found = handlers_.find(events[i].data.fd);
-      if (found == handlers_.end()) continue;  // removed by a handler of this round
+      if (found == handlers_.end()) continue;                  // removed by a handler of this round
       const std::shared_ptr<Handler> handler = found->second;  // alive also if it removes itself
       (*handler)(events[i].events);
       worked = true;
@@ -85,6 +90,7 @@ class TestReactor final : public transport::Reactor {
     return !tasks.empty();
   }
 
+  const base::Clock& clock_;
   const base::UniqueFd epoll_;
   const base::UniqueFd event_;
   std::map<int, std::shared_ptr<Handler>> handlers_;

@@ -103,8 +103,8 @@ int run_node(const Case& what, const Shape& shape, uint32_t node, const std::str
     }
     for (std::thread& thread : threads) thread.join();
     const SessionMetrics metrics = session.metrics();
-    // Before the last run others may have begun the next one: its rows come while workers here
-    // still wait for the outcome of this one.
+    // Before the last run others may have begun the next one: its rows come while workers here still
+    // wait for the outcome of this one.
     if (seed == kSeeds[std::size(kSeeds) - 1] &&
         (metrics.overflow_memory_bytes != 0 || metrics.overflow_file_bytes != 0))
       board->fail(

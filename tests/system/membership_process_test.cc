@@ -20,11 +20,10 @@ using test::ClusterPlan;
 using test::RecordingObserver;
 
 // A node in a process of its own. It says "open" or "failed <status>", then obeys the test:
-//   send <node>     sends a control message            losses   waits for the first loss, says
-//   "<node> <cause>" messages <n>    waits for so many, says "got"      count    says the number of
-//   losses left <n>        waits until so many have left      beat     waits for a tick after now
-//   close           closes, says "closed"              gone <n>  waits until so many are lost or
-//   have left
+//   send <node>     sends a control message            losses   waits for the first loss, says "<node> <cause>"
+//   messages <n>    waits for so many, says "got"      count    says the number of losses
+//   left <n>        waits until so many have left      beat     waits for a tick after now
+//   close           closes, says "closed"              gone <n>  waits until so many are lost or have left
 int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
   set_log_level(LogLevel::off);
   for (uint32_t other = 0; other < plan.node_count(); ++other) {
@@ -162,8 +161,7 @@ TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
   }
 }
 
-// Killed before, while and after it is admitted by the others: without node 3 nobody can be open
-// yet.
+// Killed before, while and after it is admitted by the others: without node 3 nobody can be open yet.
 TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) {
   for (const useconds_t head_start_us : {0u, 1'000u, 20'000u, 100'000u}) {
     ClusterPlan plan(4);
@@ -230,8 +228,7 @@ TEST(Processes, a_node_stopped_for_longer_is_lost_and_told_so_and_accuses_nobody
   EXPECT_EQ(nodes.ask(2, "messages 1"), "got");
 }
 
-// All stopped together (a laptop's lid, a paused virtual machine): nobody may be accused
-// afterwards.
+// All stopped together (a laptop's lid, a paused virtual machine): nobody may be accused afterwards.
 TEST(Processes, stopped_together_for_longer_than_the_limit_lose_nobody) {
   ClusterPlan plan(3);
   plan.set("liveness.timeout_ms", "400");

@@ -1,5 +1,4 @@
-// Control messages and preambles: round trips, and that nothing but a whole, well-formed message is
-// taken.
+// Control messages and preambles: round trips, and that nothing but a whole, well-formed message is taken.
 #include "wire/control.h"
 
 #include <gtest/gtest.h>
@@ -201,8 +200,7 @@ TEST(ControlMessages, payloads_and_reasons_stay_within_their_limits) {
   EXPECT_FALSE(decode_hello(encode(hello)).ok());
 }
 
-// ------------------------------------------------------------------------------------------- the
-// page's example
+// ------------------------------------------------------------------------------ the page's example
 
 // Hex of everything in lines "    > 46 41 …   text" of one block of the page.
 std::vector<std::byte> hex_of_page(const std::string& title) {

@@ -1,5 +1,4 @@
-// The life of queries on several nodes, messages fed by hand: in any order, twice, too early, too
-// late.
+// The life of queries on several nodes, messages fed by hand: in any order, twice, too early, too late.
 #include "shuffle/query.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +17,7 @@ using wire::QueryMessageKind;
 
 constexpr base::Nanoseconds kUnopened = 1'000'000'000;
 
-/// Nodes with two workers each: worker w lives on node w / 2. Messages wait until they are
-/// delivered.
+/// Nodes with two workers each: worker w lives on node w / 2. Messages wait until they are delivered.
 class Cluster {
  public:
   struct Node final : QueryEnvironment {

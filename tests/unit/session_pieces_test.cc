@@ -1,5 +1,4 @@
-// Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits,
-// commands.
+// Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits, commands.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -25,8 +24,7 @@ void expect_contains(std::string_view text, std::string_view part) {
   EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
 }
 
-// -------------------------------------------------------------------------------------------------------
-// handshake
+// --------------------------------------------------------------------------------------- handshake
 
 /// Keeps what is sent; the test delivers by hand.
 struct Wire {
@@ -232,8 +230,7 @@ TEST(Handshakes, a_closed_connection_may_be_tried_again) {
   EXPECT_FALSE(dialling.refused->ends_open);
 }
 
-// --------------------------------------------------------------------------------------------------------
-// liveness
+// ---------------------------------------------------------------------------------------- liveness
 
 constexpr base::Nanoseconds kLimit = 1'000'000;
 constexpr base::Nanoseconds kInterval = kLimit / 4;
@@ -283,8 +280,7 @@ TEST(LivenessRules, beats_come_once_per_interval_and_along_with_those_of_others)
   EXPECT_GE(beats, 16);
 }
 
-// ----------------------------------------------------------------------------------------------------------
-// limits
+// ------------------------------------------------------------------------------------------ limits
 
 TEST(Limits, are_quoted_with_the_need) {
   const Need need{1'000'000, 50};
@@ -321,8 +317,7 @@ TEST(Limits, of_this_machine_can_be_read) {
   EXPECT_GT(limits.descriptors, 0u);
 }
 
-// --------------------------------------------------------------------------------------------------------
-// commands
+// ---------------------------------------------------------------------------------------- commands
 
 TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
   constexpr int kThreads = 3;

@@ -1,4 +1,5 @@
-// One end of a TCP link against a raw socket: the exact bytes it sends, and everything that a peer must not send.
+// One end of a TCP link against a raw socket: the exact bytes it sends, and everything that a peer
+// must not send.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -81,7 +82,8 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
     }));
   }
   void send_message(const DataMessage& message) { send_bytes(&message, sizeof message); }
-  /// WRITTEN with as many bytes as it says, one pad or data frame, at the expected position of ring 0.
+  /// WRITTEN with as many bytes as it says, one pad or data frame, at the expected position of ring
+  /// 0.
   void send_frame(uint32_t ring, wire::Position position, uint32_t length) {
     std::vector<std::byte> bytes(sizeof(DataMessage) + length);
     const DataMessage message = wire::written_message(ring, length, position);
@@ -103,7 +105,8 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
       const ssize_t n = recv(raw_.get(), bytes.data() + got, count - got, MSG_DONTWAIT);
       if (n > 0) got += static_cast<size_t>(n);
       return got == count;
-    })) << got << " of " << count << " bytes came";
+    })) << got
+        << " of " << count << " bytes came";
     return bytes;
   }
   DataMessage receive_message() {
@@ -142,7 +145,8 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
     EXPECT_EQ(failure_.code(), Code::protocol_error) << what << ": " << failure_.to_string();
   }
 
-  TestReactor reactor_;
+  base::ManualClock clock_;  // deferred sends look at it; the reactor's waits do not
+  TestReactor reactor_{clock_};
   transport::tcp::TcpTransport transport_;
   std::unique_ptr<ring::ReadySet> ready_set_;
   ring::DoorbellLine doorbell_{};
@@ -155,7 +159,7 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
   Status failure_;
 };
 
-// ------------------------------------------------------------------------------------------------------ what is sent
+// ------------------------------------------------------------------------------------ what is sent
 
 TEST_F(TcpLinkTest, a_post_is_a_header_and_the_bytes_of_the_ring) {
   ASSERT_TRUE(post(1, 100));
@@ -249,6 +253,7 @@ TEST_F(TcpLinkTest, a_read_position_waits_for_a_post_while_the_peer_has_half_a_r
     send_frame(0, i * 1024, 1024);
     link_->incoming(0).release(receive_frame(0).token);
     link_->incoming(0).flush_releases();
+    transport_.flush();
   }
   EXPECT_TRUE(nothing_to_receive());
   ASSERT_TRUE(post(0, 64));
@@ -258,12 +263,16 @@ TEST_F(TcpLinkTest, a_read_position_waits_for_a_post_while_the_peer_has_half_a_r
   EXPECT_FALSE(wire::is_read(receive_message()));
 }
 
-TEST_F(TcpLinkTest, a_read_position_is_told_at_once_when_more_than_half_a_ring_was_released) {
+TEST_F(TcpLinkTest,
+       a_read_position_is_told_with_the_next_flush_when_more_than_half_a_ring_was_released) {
   for (uint32_t i = 0; i < 3; ++i) {
     send_frame(0, i * 1024, 1024);
+    transport_.flush();
     EXPECT_TRUE(nothing_to_receive());
     link_->incoming(0).release(receive_frame(0).token);
   }
+  EXPECT_TRUE(nothing_to_receive());
+  transport_.flush();
   EXPECT_EQ(receive_message().position, 3072u);
 }
 
@@ -273,14 +282,86 @@ TEST_F(TcpLinkTest, a_sleeping_worker_tells_its_read_position_when_the_peer_may_
   receive_frame(0);
   receive_frame(0);
   link_->incoming(0).release(first.token);  // the others are held
+  transport_.flush();
   EXPECT_TRUE(nothing_to_receive());
   link_->incoming(0).flush_releases();
+  transport_.flush();
   EXPECT_EQ(receive_message().position, 1024u);
   link_->incoming(0).flush_releases();
+  transport_.flush();
   EXPECT_TRUE(nothing_to_receive());
 }
 
-// -------------------------------------------------------------------------------------------------- what is received
+TEST_F(TcpLinkTest, posts_that_may_wait_go_together_with_one_flush) {
+  for (const uint32_t ring : {0u, 1u, 0u}) {
+    ASSERT_TRUE(commit(ring, 64));
+    link_->outgoing(ring).post_soon();
+    EXPECT_EQ(link_->outgoing(ring).pending_bytes(), 0u);
+  }
+  EXPECT_TRUE(nothing_to_receive());
+  transport_.flush();
+  EXPECT_EQ(receive_message().length, 128u);
+  receive_bytes(128);
+  EXPECT_EQ(receive_message().ring_and_kind, 1u);
+  receive_bytes(64);
+  transport_.flush();
+  EXPECT_TRUE(nothing_to_receive());
+}
+
+TEST_F(TcpLinkTest, what_may_wait_goes_with_any_post_to_the_same_node) {
+  ASSERT_TRUE(commit(0, 64));
+  link_->outgoing(0).post_soon();
+  ASSERT_TRUE(post(1, 64));
+  receive_bytes(2 * (16 + 64));
+  ASSERT_TRUE(commit(0, 64));
+  link_->outgoing(0).post_soon();
+  link_->outgoing(0).post();  // of what was posted already
+  EXPECT_EQ(receive_message().position, 64u);
+}
+
+TEST_F(TcpLinkTest, what_may_wait_goes_when_there_is_no_more_space) {
+  while (commit(0, 1024)) link_->outgoing(0).post_soon();
+  receive_bytes(16 + kRing);
+}
+
+TEST_F(TcpLinkTest, what_may_wait_goes_when_it_is_much) {
+  connect({1, 1, kRings, 1 << 20});
+  uint32_t committed = 0;
+  while (nothing_to_receive() && commit(0, 1024)) {
+    link_->outgoing(0).post_soon();
+    committed += 1024;
+  }
+  EXPECT_EQ(committed, 128u << 10);
+}
+
+TEST_F(TcpLinkTest, what_may_wait_is_sent_by_the_network_thread_when_no_worker_comes_back) {
+  ASSERT_TRUE(commit(0, 64));
+  link_->outgoing(0).post_soon();
+  EXPECT_TRUE(pump_until([&] { return !nothing_to_receive(); }));
+  receive_bytes(16 + 64);
+  // And again: the timer starts anew.
+  ASSERT_TRUE(commit(0, 64));
+  link_->outgoing(0).post_soon();
+  EXPECT_TRUE(pump_until([&] { return !nothing_to_receive(); }));
+}
+
+TEST_F(TcpLinkTest, what_may_wait_does_not_wait_for_long_while_workers_send_or_read) {
+  ASSERT_TRUE(commit(0, 64));
+  link_->outgoing(0).post_soon();
+  clock_.advance(99'999);
+  ASSERT_TRUE(commit(0, 64));
+  link_->outgoing(0).post_soon();
+  EXPECT_TRUE(nothing_to_receive());
+  clock_.advance(1);
+  for (uint32_t i = 0; i < 3; ++i) {  // enough to make a read position worth telling
+    send_frame(1, i * 1024, 1024);
+    link_->incoming(1).release(receive_frame(1).token);
+  }
+  EXPECT_TRUE(wire::is_read(receive_message()));
+  EXPECT_EQ(receive_message().length, 128u);
+}
+
+// -------------------------------------------------------------------------------- what is received
 
 TEST_F(TcpLinkTest, messages_may_come_in_pieces_of_any_size) {
   std::vector<std::byte> bytes;
@@ -295,7 +376,8 @@ TEST_F(TcpLinkTest, messages_may_come_in_pieces_of_any_size) {
     std::memcpy(bytes.data() + at, &message, sizeof message);
     std::memcpy(bytes.data() + at + sizeof message, &header, sizeof header);
   }
-  for (const size_t piece : {size_t{1}, size_t{7}, size_t{16}, size_t{17}, size_t{143}, size_t{145}, bytes.size()}) {
+  for (const size_t piece :
+       {size_t{1}, size_t{7}, size_t{16}, size_t{17}, size_t{143}, size_t{145}, bytes.size()}) {
     SCOPED_TRACE(piece);
     connect({1, 1, kRings, kRing});
     for (size_t at = 0; at < bytes.size(); at += piece) {
@@ -324,7 +406,8 @@ TEST_F(TcpLinkTest, a_frame_is_not_shown_before_all_of_its_message_has_come) {
 
 struct BadMessage {
   const char* what;
-  DataMessage message;  // after: 1024 bytes were received in ring 0, 1024 were sent in ring 0, of which 512 were read
+  DataMessage message;  // after: 1024 bytes were received in ring 0, 1024 were sent in ring 0, of
+                        // which 512 were read
 };
 constexpr uint64_t k63 = uint64_t{1} << 63;
 constexpr BadMessage kBadMessages[] = {
@@ -391,6 +474,7 @@ TEST_F(TcpLinkTest, a_peer_may_use_exactly_the_credit_it_was_told_of) {
     if (i == 0) link_->incoming(0).release(view.token);
   }
   link_->incoming(0).flush_releases();
+  transport_.flush();
   EXPECT_EQ(receive_message().position, 1024u);
   send_frame(0, 4096, 1024);  // what was released
   receive_frame(0);
@@ -466,8 +550,9 @@ TEST_F(TcpLinkTest, stop_ends_the_peers_connection_after_what_was_sent) {
   ASSERT_TRUE(pump_until([&] { return recv(raw_.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
 }
 
-// Streams of messages that are valid, nearly valid or nonsense, in pieces of random size: memory stays intact (the
-// sanitizers look), nothing is shown that was not announced, and the link fails at most once.
+// Streams of messages that are valid, nearly valid or nonsense, in pieces of random size: memory
+// stays intact (the sanitizers look), nothing is shown that was not announced, and the link fails
+// at most once.
 TEST_F(TcpLinkTest, random_streams_never_do_more_than_end_the_link) {
 #if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_THREAD)
   constexpr uint64_t kStreams = 300;
@@ -486,20 +571,27 @@ TEST_F(TcpLinkTest, random_streams_never_do_more_than_end_the_link) {
       DataMessage message{};
       const uint32_t ring = static_cast<uint32_t>(draw(kRings));
       message = draw(4) == 0 ? wire::read_message(ring, 64 * draw(18))
-                             : wire::written_message(ring, static_cast<uint32_t>(64 * (1 + draw(20))), written[ring]);
+                             : wire::written_message(
+                                   ring, static_cast<uint32_t>(64 * (1 + draw(20))), written[ring]);
       if (draw(8) == 0) {  // one field wrong
         const uint64_t nonsense = draw(2) == 0 ? mix(chance) : uint64_t{1} << draw(64);
         switch (draw(3)) {
-          case 0: message.ring_and_kind ^= static_cast<uint32_t>(nonsense); break;
-          case 1: message.length ^= static_cast<uint32_t>(nonsense); break;
-          default: message.position ^= nonsense;
+          case 0:
+            message.ring_and_kind ^= static_cast<uint32_t>(nonsense);
+            break;
+          case 1:
+            message.length ^= static_cast<uint32_t>(nonsense);
+            break;
+          default:
+            message.position ^= nonsense;
         }
       }
       const size_t at = stream.size();
       const size_t payload = wire::is_read(message) ? 0 : message.length % (2 * kRing);
       stream.resize(at + sizeof message + payload);
       std::memcpy(stream.data() + at, &message, sizeof message);
-      for (size_t i = at + sizeof message; i < stream.size(); ++i) stream[i] = static_cast<std::byte>(mix(seed + i));
+      for (size_t i = at + sizeof message; i < stream.size(); ++i)
+        stream[i] = static_cast<std::byte>(mix(seed + i));
       if (draw(2) == 0 && payload >= 64) {  // a valid frame in it
         wire::FrameHeader header{};
         header.length = static_cast<uint32_t>(payload);
@@ -518,7 +610,8 @@ TEST_F(TcpLinkTest, random_streams_never_do_more_than_end_the_link) {
       for (uint32_t r = 0; r < kRings; ++r) {
         uint64_t sum = 0;
         while (link_->incoming(r).next(view) == Next::frame) {
-          for (uint32_t i = 0; i < view.payload_bytes(); ++i) sum += static_cast<uint64_t>(view.payload[i]);
+          for (uint32_t i = 0; i < view.payload_bytes(); ++i)
+            sum += static_cast<uint64_t>(view.payload[i]);
           if (draw(2) == 0) link_->incoming(r).release(view.token);
         }
         EXPECT_LE(sum, uint64_t{255} * kRing);

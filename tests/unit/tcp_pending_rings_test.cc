@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/tcp/pending_rings.h"
+#include "transport/pending_rings.h"
 
 namespace faro::transport::tcp {
 namespace {
@@ -72,8 +72,7 @@ TEST(PendingRingsTest, marks_of_many_threads_are_all_taken) {
   constexpr uint32_t kRings = 300;
   constexpr uint64_t kMarks = 20'000;
   PendingRings rings(kRings);
-  // Each marker counts in its ring before it marks; the taker sums up the highest count seen per
-  // ring.
+  // Each marker counts in its ring before it marks; the taker sums up the highest count seen per ring.
   std::vector<std::atomic<uint64_t>> counts(kThreads * kRings);
   std::atomic<uint32_t> running{kThreads};
   std::vector<std::thread> threads;

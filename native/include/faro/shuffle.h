@@ -21,6 +21,7 @@
 namespace faro {
 
 class Batch;
+class RowClaim;
 class Shuffle;
 template <typename Row>
 class RowSender;
@@ -50,6 +51,7 @@ struct OutboxCursor {
 // The parts of ShuffleCore that the inlined paths of this header need.
 Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept;
+Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait, RowClaim& claim);
 
 }  // namespace detail
 
@@ -77,6 +79,7 @@ class RowClaim {
 
  private:
   friend class Shuffle;
+  friend Outcome detail::claim_slow(detail::ShuffleCore&, uint32_t, size_t, bool, RowClaim&);
   detail::ShuffleCore* core_ = nullptr;
   std::span<std::byte> data_;
 };
@@ -389,11 +392,24 @@ class VariableRowSender {
  public:
   /// As Shuffle::try_send.
   Outcome try_send(uint32_t receiver, std::span<const std::byte> row) const noexcept {
-    return put(receiver, row, false);
+    return copy(receiver, row, false);
   }
   /// As Shuffle::send without time limit.
   Outcome send(uint32_t receiver, std::span<const std::byte> row) const noexcept {
-    return put(receiver, row, true);
+    return copy(receiver, row, true);
+  }
+
+  /// As try_send, of a row that is written where it is sent from: when there is room, fill(to) is
+  /// called once and writes `bytes` bytes at `std::byte* to`. It does nothing else with this worker.
+  /// If it throws, the row was not begun.
+  template <typename Fill>
+  Outcome try_write(uint32_t receiver, size_t bytes, const Fill& fill) const {
+    return write(receiver, bytes, fill, false);
+  }
+  /// The same as `send`.
+  template <typename Fill>
+  Outcome write(uint32_t receiver, size_t bytes, const Fill& fill) const {
+    return write(receiver, bytes, fill, true);
   }
 
   uint32_t receiver_count() const noexcept { return receiver_count_; }
@@ -401,21 +417,40 @@ class VariableRowSender {
  private:
   friend class Shuffle;
 
-  Outcome put(uint32_t receiver, std::span<const std::byte> row, bool wait) const noexcept {
-    if (receiver < receiver_count_) [[likely]] {
-      detail::OutboxCursor& cursor = cursors_[receiver];
-      std::byte* at = cursor.at;
-      const auto room = static_cast<size_t>(cursor.end - at);
-      if (room >= sizeof(uint32_t) && room - sizeof(uint32_t) >= row.size()) [[likely]] {
-        const auto length = static_cast<uint32_t>(row.size());
-        std::memcpy(at, &length, sizeof length);
-        if (!row.empty()) std::memcpy(at + sizeof length, row.data(), row.size());
-        cursor.at = at + sizeof length + row.size();
-        ++frame_rows_[receiver];
-        return Outcome::done;
-      }
-    }
+  Outcome copy(uint32_t receiver, std::span<const std::byte> row, bool wait) const noexcept {
+    const bool written = put(receiver, row.size(), [row](std::byte* to) noexcept {
+      if (!row.empty()) std::memcpy(to, row.data(), row.size());
+    });
+    if (written) [[likely]]
+      return Outcome::done;
     return detail::send_slow(*core_, receiver, row.data(), row.size(), wait);
+  }
+
+  template <typename Fill>
+  Outcome write(uint32_t receiver, size_t bytes, const Fill& fill, bool wait) const {
+    if (put(receiver, bytes, fill)) [[likely]]
+      return Outcome::done;
+    RowClaim claim;
+    const Outcome outcome = detail::claim_slow(*core_, receiver, bytes, wait, claim);
+    if (outcome != Outcome::done) return outcome;
+    fill(claim.data().data());
+    return claim.commit().ok() ? Outcome::done : Outcome::failed;
+  }
+
+  /// Into the open frame; false if there is none with room for it.
+  template <typename Fill>
+  bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
+    if (receiver >= receiver_count_) return false;
+    detail::OutboxCursor& cursor = cursors_[receiver];
+    std::byte* const at = cursor.at;
+    const auto room = static_cast<size_t>(cursor.end - at);
+    if (room < sizeof(uint32_t) || room - sizeof(uint32_t) < bytes) return false;
+    const auto length = static_cast<uint32_t>(bytes);
+    std::memcpy(at, &length, sizeof length);
+    fill(at + sizeof length);
+    cursor.at = at + sizeof length + bytes;
+    ++frame_rows_[receiver];
+    return true;
   }
 
   detail::ShuffleCore* core_ = nullptr;

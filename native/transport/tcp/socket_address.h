@@ -1,6 +1,7 @@
 // host:port as text, resolved to what sockets take.
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <optional>
@@ -17,11 +18,18 @@ struct SocketAddress {
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   int family() const { return storage.ss_family; }
+  void set_port(uint16_t port) {
+    if (family() == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(&storage)->sin6_port = htons(port);
+    } else {
+      reinterpret_cast<sockaddr_in*>(&storage)->sin_port = htons(port);
+    }
+  }
 };
 
-/// All addresses of "host:port" or "[ipv6]:port", in the order in which to try them; never empty on
-/// success. Threads: any. Blocks: never for numeric addresses; for a name as long as the system's
-/// resolver takes. Errors: connect_failed, with the text and the resolver's reason.
+/// All addresses of "host:port" or "[ipv6]:port", in the order in which to try them; never empty on success.
+/// Threads: any. Blocks: never for numeric addresses; for a name as long as the system's resolver takes.
+/// Errors: connect_failed, with the text and the resolver's reason.
 Result<std::vector<SocketAddress>> resolve(const std::string& address);
 
 /// "10.0.0.2:7000" or "[::1]:7000".

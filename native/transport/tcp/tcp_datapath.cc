@@ -1,5 +1,5 @@
-// Sending: from what is committed or released to the socket. tcp_receive.cc has the other direction, tcp_link.h the
-// picture and the arguments.
+// Sending: from what is committed or released to the socket. tcp_receive.cc has the other
+// direction, tcp_link.h the picture and the arguments.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -14,13 +14,17 @@
 namespace faro::transport::tcp {
 namespace {
 
-// A holder of the right hands over to the network thread after so many bytes: else one worker could be kept busy with
-// sending what all the others post. Large, for it costs a wake-up of that thread.
+// A holder of the right hands over to the network thread after so many bytes: else one worker could
+// be kept busy with sending what all the others post. Large, for it costs a wake-up of that thread.
 constexpr size_t kSendTurnBytes = size_t{1} << 20;
+
+// What may wait for more to go along: beyond it one call gains little (two packets of the
+// loopback's size), and the peer could be idle meanwhile.
+constexpr uint64_t kGatherBytes = uint64_t{128} << 10;
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------------- outgoing rings
+// ---------------------------------------------------------------------------------- outgoing rings
 
 Claim TcpOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
   Claim claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
@@ -28,8 +32,9 @@ Claim TcpOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
     if (starved_.load(std::memory_order_relaxed) != 0) starved_.store(0, std::memory_order_relaxed);
     return claimed;
   }
-  // See starved_: say so, then look again.
+  // See starved_: say so, then look again. The peer can only make room by reading what it has.
   starved_.store(1, std::memory_order_seq_cst);
+  link_.send_deferred();
   claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
   if (claimed.bytes != 0) starved_.store(0, std::memory_order_relaxed);
   return claimed;
@@ -37,30 +42,45 @@ Claim TcpOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
 
 void TcpOutgoing::post() {
   const wire::Position end = producer_.committed();
-  if (end == posted_) return;
+  if (end == posted_) return link_.send_deferred();
   mark_posted(end);
   count(counters_.transfers);
-  link_.send_written(ring_);
+  link_.writes_.mark(ring_);
+  link_.send_now();
+}
+
+void TcpOutgoing::post_soon() {
+  const wire::Position end = producer_.committed();
+  if (end == posted_) return;
+  const uint64_t bytes = end - posted_;
+  mark_posted(end);
+  count(counters_.transfers);
+  link_.writes_.mark(ring_);
+  link_.defer(bytes);
 }
 
 void TcpOutgoing::on_broken() {
   link_.fail(Code::protocol_error, fmt::format("impossible read position for ring {}", ring_));
 }
 
-// ---------------------------------------------------------------------------------------------------- incoming rings
+// ---------------------------------------------------------------------------------- incoming rings
 
-// A read position by itself costs two system calls and a wake-up at the peer, as much as a transfer: it waits for
-// something that goes to the same peer anyway, as long as the peer cannot be waiting for it. A sender that finds no
-// space (at most half a ring is ever needed, ring/producer.h) has used more than half the ring since the last position
-// that it knows. So it is urgent
-//   - when more than half a ring was released since then. A worker that goes on polling comes to this, or
-//   - before the worker sleeps (flush_releases): when more than half a ring has arrived since then. What has not arrived
-//     yet wakes the worker, which flushes again before it sleeps.
+// A read position by itself costs two system calls and perhaps a wake-up at the peer, as much as a
+// transfer: it goes along with the next thing to that peer, whatever that is. It is only deferred,
+// and so sent in time, when the peer may be waiting for it. A sender that finds no space (at most
+// half a ring is ever needed, ring/producer.h) has used more than half the ring since the last
+// position that it knows. So that is
+//   - when more than half a ring was released since then. A worker that goes on polling comes to
+//   this, or
+//   - before the worker waits (flush_releases): when more than half a ring has arrived since then.
+//   What has not arrived
+//     yet wakes the worker, which flushes again before it waits.
 
 void TcpIncoming::tell_read(wire::Position read) {
   told_.store(read, std::memory_order_release);
   link_.reads_.mark(ring_);
-  if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2) link_.send_reads();
+  if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2)
+    link_.defer(sizeof(wire::DataMessage));
 }
 
 void TcpIncoming::flush_releases() {
@@ -68,19 +88,20 @@ void TcpIncoming::flush_releases() {
   const wire::Position sent = told_sent_.load(std::memory_order_relaxed);
   if (told_.load(std::memory_order_relaxed) == sent) return;
   const wire::Position arrived = written_.load(std::memory_order_seq_cst);
-  if (arrived - sent > consumer_.ring_bytes() / 2) link_.send_reads();
+  if (arrived - sent > consumer_.ring_bytes() / 2) link_.defer(sizeof(wire::DataMessage));
 }
 
 void TcpIncoming::on_invalid(const char* why) {
   link_.fail(Code::protocol_error, fmt::format("{} in ring {}", why, ring_));
 }
 
-// ------------------------------------------------------------------------------------------------------------- batch
+// ------------------------------------------------------------------------------------------- batch
 
 void TcpLink::Batch::add_piece(const void* data, size_t bytes) {
   if (piece_count != 0) {
     iovec& last = pieces[piece_count - 1];
-    if (static_cast<const std::byte*>(last.iov_base) + last.iov_len == data) {  // READs that follow each other
+    if (static_cast<const std::byte*>(last.iov_base) + last.iov_len ==
+        data) {  // READs that follow each other
       last.iov_len += bytes;
       return;
     }
@@ -107,17 +128,19 @@ void TcpLink::Batch::advance(size_t bytes) {
   }
 }
 
-// ----------------------------------------------------------------------------------------------------------- sending
+// ----------------------------------------------------------------------------------------- sending
 
-void TcpLink::send_written(uint32_t ring) {
-  writes_.mark(ring);  // W1
+// Everything that is marked.
+void TcpLink::send_now() {
+  due_.store(true, std::memory_order_seq_cst);  // W1
   send_pending();
 }
 
-// What is marked in reads_ cannot wait for a WRITTEN.
-void TcpLink::send_reads() {
-  reads_urgent_.store(true, std::memory_order_seq_cst);  // W1
-  send_pending();
+// What was marked may wait. Threads: any.
+void TcpLink::defer(uint64_t bytes) {
+  if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
+    return send_now();  // D1
+  deferred_->note(context_.reactor->clock().now_ns());
 }
 
 // W2 to W4. Threads: any.
@@ -127,17 +150,17 @@ void TcpLink::send_pending() {
     if (!right_.compare_exchange_strong(right, kHeld, std::memory_order_seq_cst)) return;
     if (!send_while_held()) return;
     right_.store(kFree, std::memory_order_seq_cst);
-  } while (anything_pending());
+  } while (anything_due());
 }
 
-// Sends all that is pending. True: nothing is left and the right is still held. False: the right is somebody else's
-// now, or the link has stopped, and then nobody gets it any more.
+// Sends all that is pending. True: nothing is left and the right is still held. False: the right is
+// somebody else's now, or the link has stopped, and then nobody gets it any more.
 bool TcpLink::send_while_held() {
   size_t turn = 0;
   for (;;) {
     if (stopped()) return false;
     if (batch_.empty()) {
-      if (!anything_pending()) return true;
+      if (!anything_due()) return true;
       gather();
       if (batch_.empty()) continue;
     }
@@ -146,11 +169,12 @@ bool TcpLink::send_while_held() {
     message.msg_iovlen = batch_.piece_count - batch_.first_piece;
     const ssize_t sent = send_pieces(fd_, message, &way_);
     if (sent >= 0) {
-      // A short write is tried again: only a send that is refused makes the kernel report when there is space.
+      // A short write is tried again: only a send that is refused makes the kernel report when
+      // there is space.
       batch_.advance(static_cast<size_t>(sent));
       turn += static_cast<size_t>(sent);
       if (turn < kSendTurnBytes) continue;
-      if (batch_.empty() && !anything_pending()) return true;
+      if (batch_.empty() && !anything_due()) return true;
       send_later();
       return false;
     }
@@ -159,7 +183,8 @@ bool TcpLink::send_while_held() {
       if (give_to_network_thread()) return false;
       continue;
     }
-    fail(Code::peer_lost, fmt::format("data connection broken while sending: {}", std::strerror(errno)));
+    fail(Code::peer_lost,
+         fmt::format("data connection broken while sending: {}", std::strerror(errno)));
     return false;
   }
 }
@@ -168,7 +193,8 @@ bool TcpLink::send_while_held() {
 bool TcpLink::give_to_network_thread() {
   uint32_t right = kHeld;
   if (right_.compare_exchange_strong(right, kBlocked, std::memory_order_seq_cst)) return true;
-  right_.store(kHeld, std::memory_order_relaxed);  // it was held_writable, which only the holder changes
+  right_.store(kHeld,
+               std::memory_order_relaxed);  // it was held_writable, which only the holder changes
   return false;
 }
 
@@ -189,7 +215,7 @@ void TcpLink::on_writable() {
       right_.store(kHeld, std::memory_order_seq_cst);
       if (!send_while_held()) return;
       right_.store(kFree, std::memory_order_seq_cst);
-      if (anything_pending()) send_pending();
+      if (anything_due()) send_pending();
       return;
     }
     if (right != kHeld) return;
@@ -200,10 +226,12 @@ void TcpLink::on_writable() {
 // Fills the batch with what is pending.
 void TcpLink::gather() {
   batch_.clear();
-  reads_urgent_.store(false, std::memory_order_seq_cst);  // before the look: what comes later sets it again
+  // Before the looks: what is marked later sets them again.
+  due_.store(false, std::memory_order_seq_cst);
+  deferred_bytes_.store(0, std::memory_order_seq_cst);
   reads_.take([this](uint32_t number) {
     if (batch_.message_count == Batch::kReads) {
-      reads_urgent_.store(true, std::memory_order_relaxed);
+      due_.store(true, std::memory_order_relaxed);  // the holder's own note
       return false;
     }
     TcpIncoming& ring = incoming_[number];
@@ -215,7 +243,10 @@ void TcpLink::gather() {
     return true;
   });
   writes_.take([this](uint32_t number) {
-    if (batch_.message_count == Batch::kMessages) return false;
+    if (batch_.message_count == Batch::kMessages) {
+      due_.store(true, std::memory_order_relaxed);
+      return false;
+    }
     TcpOutgoing& ring = outgoing_[number];
     const wire::Position from = ring.sent_.load(std::memory_order_relaxed);
     const wire::Position end = ring.producer_.committed();  // acquire: the frames' bytes
@@ -231,7 +262,7 @@ void TcpLink::gather() {
   });
 }
 
-// -------------------------------------------------------------------------------------------------------------- ends
+// -------------------------------------------------------------------------------------------- ends
 
 void TcpLink::stop() noexcept { end(); }
 
@@ -244,8 +275,8 @@ void TcpLink::fail(Code code, std::string message) {
 bool TcpLink::end() noexcept {
   if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
   receiver_->remove(fd_);
-  // Whoever is inside a system call on it gets an error or an end; the network thread gets an event, finds the link
-  // stopped, and forgets the socket. What was sent before still arrives.
+  // Whoever is inside a system call on it gets an error or an end; the network thread gets an
+  // event, finds the link stopped, and forgets the socket. What was sent before still arrives.
   shutdown(fd_, SHUT_RDWR);
   return true;
 }

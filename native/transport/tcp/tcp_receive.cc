@@ -1,8 +1,8 @@
-// Receiving: from the socket straight into the incoming rings. Everything here is done by whoever holds the right to read
-// (tcp_receiver.h): a worker that looks for rows, or the network thread.
+// Receiving: from the socket straight into the incoming rings. Everything here is done by whoever
+// holds the right to read (tcp_receiver.h): a worker that looks for rows, or the network thread.
 //
-// A read asks for the rest of the payload that is under way, in place, and for some bytes of staging behind it, in which
-// the next messages' headers arrive with the same system call.
+// A read asks for the rest of the payload that is under way, in place, and for some bytes of
+// staging behind it, in which the next messages' headers arrive with the same system call.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -18,7 +18,8 @@
 namespace faro::transport::tcp {
 namespace {
 
-// For the network thread, edge-triggered, registered once (tcp_link.h). What can be read is the receiver's business.
+// For the network thread, edge-triggered, registered once (tcp_link.h). What can be read is the
+// receiver's business.
 constexpr uint32_t kEvents = EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 // Received from one socket before the others get their turn (design, hard case 13).
@@ -26,10 +27,12 @@ constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 
 }  // namespace
 
-TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver, int fd, RingRegion outgoing,
+TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
+                 std::shared_ptr<DeferredSends> deferred, int fd, RingRegion outgoing,
                  RingRegion incoming)
     : context_(context),
       receiver_(std::move(receiver)),
+      deferred_(std::move(deferred)),
       fd_(fd),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
@@ -38,24 +41,29 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver, in
       reads_(context.incoming.ring_count()),
       to_ring_((context.workers.size() + 63) / 64) {
   const ring::Layout& out = context.outgoing;
-  for (uint32_t r = 0; r < out.ring_count(); ++r) outgoing_.emplace_back(*this, r, outgoing_region_.base(r), out.ring_bytes);
+  for (uint32_t r = 0; r < out.ring_count(); ++r)
+    outgoing_.emplace_back(*this, r, outgoing_region_.base(r), out.ring_bytes);
   const ring::Layout& in = context.incoming;
   for (uint32_t r = 0; r < in.ring_count(); ++r) {
     const uint32_t worker = in.receiver_of(r);
     const uint32_t ready_ring =
         context.ready_group[worker] * ring::ReadySet::kRingsPerGroup + in.index_at_receiver(r);
-    incoming_.emplace_back(*this, r, incoming_region_.base(r), in.ring_bytes, context.workers[worker], ready_ring);
+    incoming_.emplace_back(*this, r, incoming_region_.base(r), in.ring_bytes,
+                           context.workers[worker], ready_ring);
   }
 }
 
 Status TcpLink::start() {
-  FARO_RETURN_IF_ERROR(context_.reactor->add(fd_, kEvents, [this](uint32_t events) { on_events(events); }));
+  FARO_RETURN_IF_ERROR(
+      context_.reactor->add(fd_, kEvents, [this](uint32_t events) { on_events(events); }));
   registered_ = true;
+  FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
   return receiver_->add(*context_.reactor, *this, fd_);
 }
 
 TcpLink::~TcpLink() {
   stop();
+  deferred_->remove(*this);
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
   receiver_->give();
   if (registered_) context_.reactor->remove(fd_);
@@ -76,7 +84,8 @@ void TcpLink::on_events(uint32_t events) {
   }
 }
 
-// A read that returns less than it asked for has emptied the socket; except that behind it there may be an end.
+// A read that returns less than it asked for has emptied the socket; except that behind it there
+// may be an end.
 void TcpLink::on_readable(bool until_end) {
   receive(until_end);
   ring_doorbells();
@@ -121,7 +130,8 @@ void TcpLink::receive(bool until_end) {
     }
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-    return fail(Code::peer_lost, fmt::format("data connection broken while receiving: {}", std::strerror(errno)));
+    return fail(Code::peer_lost,
+                fmt::format("data connection broken while receiving: {}", std::strerror(errno)));
   }
 }
 
@@ -170,15 +180,18 @@ bool TcpLink::take_messages() {
 Status TcpLink::accept_read(const wire::DataMessage& message) {
   const uint32_t number = wire::ring_of(message);
   if (number >= outgoing_.size()) {
-    return {Code::protocol_error, fmt::format("READ of ring {}; there are {}", number, outgoing_.size())};
+    return {Code::protocol_error,
+            fmt::format("READ of ring {}; there are {}", number, outgoing_.size())};
   }
   TcpOutgoing& ring = outgoing_[number];
-  const wire::Position before = ring.peer_read_.load(std::memory_order_relaxed);  // the holder's own
+  const wire::Position before =
+      ring.peer_read_.load(std::memory_order_relaxed);  // the holder's own
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
   if (message.length != 0 || message.position <= before || message.position > sent ||
       message.position % wire::kFrameAlignment != 0) {
-    return {Code::protocol_error, fmt::format("READ of ring {} at {} with length {}; it was at {} and {} was sent", number,
-                                              message.position, message.length, before, sent)};
+    return {Code::protocol_error,
+            fmt::format("READ of ring {} at {} with length {}; it was at {} and {} was sent",
+                        number, message.position, message.length, before, sent)};
   }
   ring.peer_read_.store(message.position, std::memory_order_seq_cst);
   if (ring.starved_.load(std::memory_order_seq_cst) != 0) {
@@ -191,7 +204,8 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
 Status TcpLink::accept_written(const wire::DataMessage& message) {
   const uint32_t number = wire::ring_of(message);
   if (number >= incoming_.size()) {
-    return {Code::protocol_error, fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
+    return {Code::protocol_error,
+            fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
   }
   TcpIncoming& ring = incoming_[number];
   const wire::Position written = ring.written_.load(std::memory_order_relaxed);  // the holder's own
@@ -200,8 +214,9 @@ Status TcpLink::accept_written(const wire::DataMessage& message) {
   const uint64_t free = incoming_region_.layout().ring_bytes - (written - told);
   if (message.position != written || message.length == 0 || message.length > free ||
       message.length % wire::kFrameAlignment != 0) {
-    return {Code::protocol_error, fmt::format("WRITTEN of ring {} at {} with length {}; expected at {} with at most {}",
-                                              number, message.position, message.length, written, free)};
+    return {Code::protocol_error,
+            fmt::format("WRITTEN of ring {} at {} with length {}; expected at {} with at most {}",
+                        number, message.position, message.length, written, free)};
   }
   filling_ = &ring;
   fill_position_ = message.position;
@@ -221,7 +236,8 @@ void TcpLink::publish(TcpIncoming& ring) {
 void TcpLink::ring_doorbells() {
   for (size_t w = 0; w < to_ring_.size(); ++w) {
     for (uint64_t bits = std::exchange(to_ring_[w], 0); bits != 0; bits &= bits - 1) {
-      ring::ring_doorbell(*context_.workers[w * 64 + static_cast<size_t>(std::countr_zero(bits))].doorbell);
+      ring::ring_doorbell(
+          *context_.workers[w * 64 + static_cast<size_t>(std::countr_zero(bits))].doorbell);
     }
   }
 }

@@ -1,16 +1,15 @@
 // TcpReceiver: who reads the data connections of a node.
 //
-// A worker that finds nothing to do reads them itself: so a busy node needs no wake-up of its
-// network thread, and no change of threads, for what its workers would find a moment later. While a
-// worker sleeps, or before any has looked, the network thread reads them.
+// A worker that finds nothing to do reads them itself: so a busy node needs no wake-up of its network thread, and no change
+// of threads, for what its workers would find a moment later. While a worker sleeps, or before any has looked, the network
+// thread reads them.
 //
 //   sockets ──▶ data epoll ──▶ gate epoll ──▶ the reactor (network thread)
-//                   ▲             its interest in the data epoll is on ("armed") while a worker
-//                   sleeps └── polled by workers, without waiting
+//                   ▲             its interest in the data epoll is on ("armed") while a worker sleeps
+//                   └── polled by workers, without waiting
 //
-// Nothing is lost: the interest is level-triggered, so that arming it with something to read wakes
-// the network thread at once. A node none of whose workers sleeps or looks leaves its rows in the
-// sockets; nobody there could take them.
+// Nothing is lost: the interest is level-triggered, so that arming it with something to read wakes the network thread at
+// once. A node none of whose workers sleeps or looks leaves its rows in the sockets; nobody there could take them.
 #pragma once
 
 #include <atomic>
@@ -35,16 +34,14 @@ class TcpReceiver {
   /// From now on nobody reads the link's socket. Threads: any. Blocks: never.
   void remove(int fd) noexcept;
 
-  /// For a worker that finds nothing to do: reads what has arrived on any connection, unless
-  /// another thread does; returns whether anything had. From now on workers read, until one sleeps.
-  /// Threads: any.
+  /// For a worker that finds nothing to do: reads what has arrived on any connection, unless another thread does; returns
+  /// whether anything had. From now on workers read, until one sleeps. Threads: any.
   bool poll() noexcept;
   /// A worker is about to sleep, has woken. Threads: any.
   void worker_sleeps() noexcept;
   void worker_wakes() noexcept;
 
-  /// The right to read, of one thread at a time; its holder owns the receiving state of every link.
-  /// Acquire and release.
+  /// The right to read, of one thread at a time; its holder owns the receiving state of every link. Acquire and release.
   bool try_take() noexcept { return !taken_.exchange(true, std::memory_order_acquire); }
   void take() noexcept;
   void give() noexcept { taken_.store(false, std::memory_order_release); }

@@ -21,8 +21,11 @@ namespace {
 class TcpSetup final : public LinkSetup {
  public:
   TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-           const std::optional<SocketAddress>& source)
-      : context_(context), receiver_(std::move(receiver)), source_(source) {}
+           std::shared_ptr<DeferredSends> deferred, const std::optional<SocketAddress>& source)
+      : context_(context),
+        receiver_(std::move(receiver)),
+        deferred_(std::move(deferred)),
+        source_(source) {}
   ~TcpSetup() override { close_socket(); }
 
   Status start() override {
@@ -63,7 +66,7 @@ class TcpSetup final : public LinkSetup {
            more += kPerGroup)
         ready.add_group();
     }
-    auto link = std::make_unique<TcpLink>(context_, receiver_, std::exchange(fd_, -1),
+    auto link = std::make_unique<TcpLink>(context_, receiver_, deferred_, std::exchange(fd_, -1),
                                           std::move(outgoing_), std::move(incoming_));
     status_ = link->start();
     if (!status_.ok()) return nullptr;
@@ -150,6 +153,7 @@ class TcpSetup final : public LinkSetup {
 
   LinkContext& context_;
   std::shared_ptr<TcpReceiver> receiver_;
+  std::shared_ptr<DeferredSends> deferred_;
   const std::optional<SocketAddress> source_;
   RingRegion outgoing_;
   RingRegion incoming_;
@@ -175,7 +179,7 @@ uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing,
 }
 
 std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) {
-  return std::make_unique<TcpSetup>(context, receiver_, source_);
+  return std::make_unique<TcpSetup>(context, receiver_, deferred_, source_);
 }
 
 }  // namespace faro::transport::tcp

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "transport/tcp/deferred_sends.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
@@ -29,12 +30,14 @@ class TcpTransport final : public Transport {
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
 
   bool poll() noexcept override { return receiver_->poll(); }
+  void flush() noexcept override { deferred_->flush(); }
   void worker_sleeps() noexcept override { receiver_->worker_sleeps(); }
   void worker_wakes() noexcept override { receiver_->worker_wakes(); }
 
  private:
   const std::optional<SocketAddress> source_;
-  std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();  // with its links
+  std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // with its links
+  std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();      // with its links
 };
 
 }  // namespace faro::transport::tcp

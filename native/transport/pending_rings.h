@@ -1,11 +1,10 @@
 // PendingRings: a set of ring numbers that any thread adds to and one thread at a time takes from.
 //
-// Two levels of bits: a word per 64 rings, and a summary bit per word, so that looking costs one
-// load per 4096 rings. Invariant: while a bit of a word is set, its summary bit is set, or whoever
-// set the bit is about to set that too (mark), or a taker that cleared the summary bit is about to
-// look at the word (take).
+// Two levels of bits: a word per 64 rings, and a summary bit per word, so that looking costs one load per
+// 4096 rings. Invariant: while a bit of a word is set, its summary bit is set, or whoever set the bit is about to
+// set that too (mark), or a taker that cleared the summary bit is about to look at the word (take).
 //
-// Memory orders: everything here is seq_cst, for it takes part in the argument of tcp_link.h (W1 to
+// Memory orders: everything here is seq_cst, for it takes part in the argument of tcp_link.h and verbs_link.h (W1 to
 // W4). What a marker wrote before `mark` is seen by the taker: the RMW of mark releases, the
 // exchange of take acquires.
 #pragma once
@@ -15,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace faro::transport::tcp {
+namespace faro::transport {
 
 class PendingRings {
  public:
@@ -28,8 +27,7 @@ class PendingRings {
     mark_summary(ring / 64);
   }
 
-  /// Whether there may be any: false only if every `mark` that came before has been taken. Threads:
-  /// any.
+  /// Whether there may be any: false only if every `mark` that came before has been taken. Threads: any.
   bool any() const noexcept {
     for (const auto& summary : summaries_) {
       if (summary.load(std::memory_order_seq_cst) != 0) return true;
@@ -37,9 +35,9 @@ class PendingRings {
     return false;
   }
 
-  /// Takes rings out and calls visit(ring) for each until that returns false; that ring is then not
-  /// taken and the next call starts with its word: who can visit a whole word's 64 rings in each
-  /// call reaches every ring in time. Threads: one at a time.
+  /// Takes rings out and calls visit(ring) for each until that returns false; that ring is then not taken and the next
+  /// call starts with its word: who can visit a whole word's 64 rings in each call reaches every ring in time.
+  /// Threads: one at a time.
   template <typename Visit>
   void take(Visit&& visit) noexcept {
     const uint32_t first_summary = next_word_ / 64;
@@ -76,4 +74,4 @@ class PendingRings {
   uint32_t next_word_ = 0;  // the taker's
 };
 
-}  // namespace faro::transport::tcp
+}  // namespace faro::transport

@@ -1,0 +1,19 @@
+// Finds and loads the transports that are libraries of their own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "faro/status.h"
+#include "transport/plugin/plugin.h"
+
+namespace faro::transport::plugin {
+
+/// The verbs transport, from libfaro_verbs.so: at settings.verbs_module if that is set; else beside
+/// the library or program that this code is in, in the library folder beside that, or where the
+/// loader looks by itself. Stays loaded until the process ends.
+/// Errors: transport_unavailable, with the loader's reason and every path tried.
+/// Threads: any. Blocks: for loading.
+Result<std::unique_ptr<Transport>> load_verbs(const Request& request);
+
+}  // namespace faro::transport::plugin

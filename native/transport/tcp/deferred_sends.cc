@@ -1,0 +1,80 @@
+#include "transport/tcp/deferred_sends.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "transport/tcp/tcp_link.h"
+
+namespace faro::transport::tcp {
+
+DeferredSends::~DeferredSends() {
+  if (reactor_ != nullptr) reactor_->remove(timer_.get());
+}
+
+Status DeferredSends::open(Reactor& reactor) {
+  timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer_.valid()) {
+    return Status(Code::system_error, fmt::format("timerfd_create: {}", std::strerror(errno)));
+  }
+  FARO_RETURN_IF_ERROR(reactor.add(timer_.get(), EPOLLIN, [this](uint32_t) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(timer_.get(), &count, sizeof count);
+    armed_.store(false, std::memory_order_seq_cst);  // T1
+    flush();
+  }));
+  reactor_ = &reactor;
+  return Status::Ok();
+}
+
+void DeferredSends::start_timer() noexcept {
+  itimerspec once{};
+  once.it_value.tv_nsec = kTimer;
+  timerfd_settime(timer_.get(), 0, &once, nullptr);  // fails for bad arguments only
+}
+
+void DeferredSends::take() noexcept {
+  while (flushing_.exchange(true, std::memory_order_seq_cst)) sched_yield();
+}
+
+Status DeferredSends::add(Reactor& reactor, TcpLink& link) {
+  if (reactor_ == nullptr) FARO_RETURN_IF_ERROR(open(reactor));
+  take();
+  links_.push_back(&link);
+  give();
+  flush();  // of those who found the right taken
+  return Status::Ok();
+}
+
+void DeferredSends::remove(TcpLink& link) noexcept {
+  take();
+  links_.erase(std::remove(links_.begin(), links_.end(), &link), links_.end());
+  give();
+  flush();
+}
+
+void DeferredSends::note(base::Nanoseconds now) noexcept {
+  base::Nanoseconds since = 0;
+  if (since_.compare_exchange_strong(since, now, std::memory_order_seq_cst)) {  // D2
+    if (!armed_.exchange(true, std::memory_order_seq_cst)) start_timer();       // D3
+    return;
+  }
+  if (now > since && now - since >= kLimit) flush();
+}
+
+void DeferredSends::flush() noexcept {
+  while (since_.load(std::memory_order_seq_cst) != 0) {
+    if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
+    since_.store(0, std::memory_order_seq_cst);
+    for (TcpLink* link : links_) link->send_deferred();
+    give();
+  }
+}
+
+}  // namespace faro::transport::tcp

@@ -1,0 +1,71 @@
+// DeferredSends: the links of a node that have something to send which may wait a moment.
+//
+// A transfer of 16 KiB costs the kernel far more for being a packet than for its bytes. So what
+// reached the threshold, and read positions, wait for more to go with them: until a worker is about
+// to wait (flush), kGatherBytes are pending for a peer, a worker finds no space, or the oldest has
+// waited for kLimit. Should every worker be busy with something else by then, a timer makes the
+// network thread send it.
+//
+// Nothing is left behind (the pattern of the right to write, tcp_link.h):
+//   who defers     D1 adds to the link's deferred bytes   D2 reads since_, or sets it if it is 0
+//                  D3 if set: exchanges armed_ with true, and starts the timer if it was false
+//   who flushes    F1 takes the right   F2 since_ := 0   F3 looks at every link
+//                  F4 gives the right   F5 reads since_; not 0: from F1
+//   the timer      T1 armed_ := false   T2 flushes
+// All are seq_cst. If D2 finds since_ set, it comes before the F2 that clears it, so D1 < F3 and that
+// flush sends it; if it sets since_, the next flush does. A flush that does not get the right has
+// read since_ != 0 before, so the F5 of the one who has it comes later, and that one goes round
+// again. There is a next flush: if D3 finds armed_ true, it comes before T1, so D2 < T2.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "faro/status.h"
+#include "transport/transport.h"
+
+namespace faro::transport::tcp {
+
+class TcpLink;
+
+class DeferredSends {
+ public:
+  /// The longest that something waits while workers read, send or wait at all. Short against what
+  /// anyone notices, long against the time in which a busy worker fills its rings.
+  static constexpr base::Nanoseconds kLimit = 100'000;
+  /// The longest at all. Each time costs a wake-up of the network thread, so it is far above the time
+  /// between two flushes of a busy worker; how long a peer waits for one that computes.
+  static constexpr base::Nanoseconds kTimer = 1'000'000;
+
+  DeferredSends() = default;
+  ~DeferredSends();
+  DeferredSends(const DeferredSends&) = delete;
+  DeferredSends& operator=(const DeferredSends&) = delete;
+
+  /// Threads: network thread. Errors: system_error.
+  Status add(Reactor& reactor, TcpLink& link);
+  /// From now on nobody touches the link. Blocks: while another thread flushes, which never waits.
+  void remove(TcpLink& link) noexcept;
+
+  /// D2; flushes if something has waited for too long. Threads: any.
+  void note(base::Nanoseconds now) noexcept;
+  /// Sends everything deferred, or another thread is about to. Threads: any. Blocks: never.
+  void flush() noexcept;
+
+ private:
+  Status open(Reactor& reactor);
+  void start_timer() noexcept;
+  void take() noexcept;
+  void give() noexcept { flushing_.store(false, std::memory_order_seq_cst); }
+
+  Reactor* reactor_ = nullptr;
+  base::UniqueFd timer_;
+  std::atomic<base::Nanoseconds> since_{0};  // when the oldest was deferred; 0: nothing is
+  std::atomic<bool> armed_{false};           // the timer runs
+  std::atomic<bool> flushing_{false};        // the right to use links_
+  std::vector<TcpLink*> links_;
+};
+
+}  // namespace faro::transport::tcp

@@ -1,0 +1,16 @@
+// What a failing completion means, in words for those who run a cluster.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <string>
+
+#include "faro/status.h"
+
+namespace faro::transport::verbs {
+
+/// peer_lost, protocol_error or internal_error: who is likely to be wrong. `operation`: what was
+/// under way, "a WRITE to ring 3".
+Status completion_error(const ibv_wc& completion, const std::string& operation);
+
+}  // namespace faro::transport::verbs

@@ -1,0 +1,97 @@
+// CompletionPoller: who looks at the completion queues of a node.
+//
+// A worker that finds nothing to do polls them itself: so a busy node needs no wake-up of its
+// network thread, and no change of threads, for what its workers would find a moment later. While a
+// worker sleeps, or before any has looked, the network thread is responsible.
+//
+//   completion queues ──▶ completion channel ──▶ the reactor (network thread)
+//          ▲         an event for the next completion of each queue that was armed
+//          └── polled by workers, without waiting
+//
+// An armed queue makes one event, for the first completion after that. Nothing is lost:
+//   - whoever arms a queue polls it once more before it gives the right to poll back. What came
+//     before arming is found by that; what comes after makes an event;
+//   - an event is the network thread's, which polls, and arms again while it is responsible. So
+//     from worker_sleeps to the first poll of a node without sleepers, every queue is armed, or its
+//     event is on its way;
+//   - a worker that leaves something behind that waits for a completion has that queue watched.
+// A node none of whose workers sleeps or looks leaves its completions in the queues; nobody there
+// could take what they bring.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "faro/status.h"
+#include "transport/transport.h"
+
+namespace faro::transport::verbs {
+
+class VerbsLink;
+
+/// Where armed completion queues report.
+class CompletionEvents {
+ public:
+  virtual ~CompletionEvents() = default;
+  /// Readable while there is an event.
+  virtual int descriptor() const noexcept = 0;
+  /// Takes an event: the link of the queue that reports (its cq_context); null when there is none.
+  /// Threads: network thread.
+  virtual VerbsLink* next() noexcept = 0;
+};
+
+/// A link's part of it; whoever has the right to poll.
+struct PollState {
+  bool armed = false;  // since the last event
+};
+
+class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
+ public:
+  /// `busy`: the network thread polls all the time, at the cost of a processor.
+  CompletionPoller(std::shared_ptr<CompletionEvents> events, bool busy)
+      : events_(std::move(events)), busy_(busy) {}
+  ~CompletionPoller();
+  CompletionPoller(const CompletionPoller&) = delete;
+  CompletionPoller& operator=(const CompletionPoller&) = delete;
+
+  /// From now on the link's completions are taken. Threads: network thread. Errors: system_error.
+  Status add(Reactor& reactor, VerbsLink& link);
+  /// From now on nobody looks at the link. Threads: network thread.
+  void remove(VerbsLink& link) noexcept;
+
+  /// For a worker that finds nothing to do: handles all completions, unless another thread does;
+  /// returns whether there were any. From now on workers poll, until one sleeps. Threads: any.
+  bool poll() noexcept;
+  /// A worker is about to sleep, has woken. Threads: any.
+  void worker_sleeps() noexcept;
+  void worker_wakes() noexcept;
+
+  /// The link waits for a completion: the network thread sees to it if nobody else does. Handles
+  /// what is there now. Not with a right to post or to poll. Threads: any.
+  void watch(VerbsLink& link) noexcept;
+
+ private:
+  // The right to poll, of one thread at a time, whose holder never waits. Acquire and release.
+  bool try_take() noexcept { return !taken_.exchange(true, std::memory_order_acquire); }
+  void take() noexcept;
+  void give() noexcept { taken_.store(false, std::memory_order_release); }
+
+  bool work(VerbsLink& link) noexcept;
+  void arm_and_work(VerbsLink& link) noexcept;
+  void on_events() noexcept;
+  void spin();
+
+  const std::shared_ptr<CompletionEvents> events_;
+  const bool busy_;
+  Reactor* reactor_ = nullptr;  // network thread
+
+  alignas(64) std::atomic<bool> taken_{false};
+  std::atomic<uint32_t> sleeping_{0};  // workers
+
+  // Whoever has the right to poll.
+  std::vector<VerbsLink*> links_;
+  bool watching_ = true;  // the network thread is responsible
+};
+
+}  // namespace faro::transport::verbs

@@ -1,0 +1,184 @@
+#include "transport/verbs/connection.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace faro::transport::verbs {
+namespace {
+
+// Time for a step that rdma_cm takes by itself: its own tries are a few seconds apart.
+constexpr int kResolveMs = 5000;
+
+Status connect_error(const char* call, int error) {
+  return {Code::connect_failed, fmt::format("{}: {}", call, std::strerror(error))};
+}
+
+std::string event_text(rdma_cm_event_type type, int status) {
+  // Of a rejection it is the device's reason code, else a negative errno.
+  const std::string detail =
+      status < 0 ? std::strerror(-status) : fmt::format("status {}", status);
+  switch (type) {
+    case RDMA_CM_EVENT_ADDR_ERROR:
+      return fmt::format("the peer's address cannot be reached from an RDMA device ({})", detail);
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      return fmt::format("no RDMA route to the peer ({})", detail);
+    case RDMA_CM_EVENT_UNREACHABLE:
+      return fmt::format("the peer's RDMA device does not answer ({})", detail);
+    case RDMA_CM_EVENT_REJECTED:
+      return fmt::format("the peer's RDMA device refused the connection ({})", detail);
+    case RDMA_CM_EVENT_DISCONNECTED:
+      return "RDMA connection closed by the peer";
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      return "the local RDMA device was removed";
+    default:
+      return fmt::format("{} ({})", rdma_event_str(type), detail);
+  }
+}
+
+}  // namespace
+
+Connection::Connection(rdma_cm_id* id, const ConnectionOptions& options)
+    : options_(options), id_(id) {
+  id_->context = this;
+}
+
+Result<std::unique_ptr<Connection>> Connection::create(rdma_event_channel* channel,
+                                                       const ConnectionOptions& options) {
+  rdma_cm_id* id = nullptr;
+  if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0)
+    return connect_error("rdma_create_id", errno);
+  return std::unique_ptr<Connection>(new Connection(id, options));
+}
+
+std::unique_ptr<Connection> Connection::adopt(rdma_cm_id* id, const ConnectionOptions& options) {
+  return std::unique_ptr<Connection>(new Connection(id, options));
+}
+
+// A queue pair is destroyed before its queue, and the device has let go of all memory when the call
+// returns.
+Connection::~Connection() {
+  disconnect();
+  if (id_->qp != nullptr) rdma_destroy_qp(id_);
+  if (queue_ != nullptr) ibv_destroy_cq(queue_);
+  rdma_destroy_id(id_);
+}
+
+Status Connection::resolve(const sockaddr* local, const sockaddr* peer) {
+  tune();
+  // rdma_cm takes them as mutable and changes neither.
+  if (rdma_resolve_addr(id_, const_cast<sockaddr*>(local), const_cast<sockaddr*>(peer),
+                        kResolveMs) != 0)
+    return connect_error("rdma_resolve_addr", errno);
+  return {};
+}
+
+// Devices that do not know an option go on without it.
+void Connection::tune() {
+  uint8_t traffic_class = options_.traffic_class;
+  if (traffic_class != 0)
+    (void)rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &traffic_class, 1);
+  uint8_t timeout = options_.timeout;
+  if (timeout != 0)
+    (void)rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1);
+}
+
+Status Connection::create_queue_pair(const std::shared_ptr<Device>& device) {
+  if (id_->verbs != device->context()) {
+    return {Code::transport_unavailable,
+            fmt::format("the connection goes by {}, but this node uses {}; verbs.address chooses",
+                        id_->verbs == nullptr ? "no RDMA device"
+                                              : ibv_get_device_name(id_->verbs->device),
+                        device->name())};
+  }
+  device_ = device;
+  const int entries = static_cast<int>(options_.send_depth + options_.receives);
+  queue_ = ibv_create_cq(device->context(), entries, nullptr, device->channel(), 0);
+  if (queue_ == nullptr) return verbs_error("ibv_create_cq", errno);
+
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = attributes.recv_cq = queue_;
+  attributes.cap.max_send_wr = options_.send_depth;
+  attributes.cap.max_recv_wr = options_.receives;
+  attributes.cap.max_send_sge = attributes.cap.max_recv_sge = 1;
+  attributes.cap.max_inline_data = options_.inline_bytes;
+  attributes.qp_type = IBV_QPT_RC;
+  if (rdma_create_qp(id_, device->domain(), &attributes) != 0) {
+    // A device that cannot inline so much refuses, and does not say how much it could.
+    if (options_.inline_bytes == 0) return verbs_error("rdma_create_qp", errno);
+    attributes.cap = {options_.send_depth, options_.receives, 1, 1, 0};
+    if (rdma_create_qp(id_, device->domain(), &attributes) != 0)
+      return verbs_error("rdma_create_qp", errno);
+  } else {
+    inline_bytes_ = options_.inline_bytes;
+  }
+  return {};
+}
+
+rdma_conn_param Connection::parameters() const noexcept {
+  rdma_conn_param parameters{};
+  // No READs are used, but iWARP may need one to begin.
+  parameters.responder_resources = 1;
+  parameters.initiator_depth = 1;
+  parameters.retry_count = options_.retry_count;
+  parameters.rnr_retry_count = options_.rnr_retry_count;
+  return parameters;
+}
+
+Status Connection::connect(const StreamToken& token) {
+  rdma_conn_param asked = parameters();
+  asked.private_data = token.data();
+  asked.private_data_len = static_cast<uint8_t>(token.size());
+  if (rdma_connect(id_, &asked) != 0) return connect_error("rdma_connect", errno);
+  return {};
+}
+
+Status Connection::accept() {
+  tune();
+  rdma_conn_param agreed = parameters();
+  if (rdma_accept(id_, &agreed) != 0) return connect_error("rdma_accept", errno);
+  return {};
+}
+
+void Connection::disconnect() noexcept {
+  if (disconnected_.exchange(true, std::memory_order_acq_rel) || id_->qp == nullptr) return;
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  ibv_modify_qp(id_->qp, &attributes, IBV_QP_STATE);
+  rdma_disconnect(id_);  // fails where nothing is connected
+}
+
+void Connection::on_event(rdma_cm_event_type type, int status) {
+  switch (type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (rdma_resolve_route(id_, kResolveMs) != 0 && setup_handler_ != nullptr)
+        setup_handler_->on_failed(connect_error("rdma_resolve_route", errno));
+      return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      if (setup_handler_ != nullptr) setup_handler_->on_resolved();
+      return;
+    case RDMA_CM_EVENT_ESTABLISHED: {
+      // rdma_cm leaves the longest there is, 655 ms. iWARP does not know it.
+      ibv_qp_attr attributes{};
+      attributes.qp_state = IBV_QPS_RTS;
+      attributes.min_rnr_timer = options_.min_rnr_timer;
+      if (!device_->is_iwarp())
+        ibv_modify_qp(id_->qp, &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+      if (setup_handler_ != nullptr) setup_handler_->on_established();
+      return;
+    }
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT:  // the end of a connection's numbers; nothing to do
+    case RDMA_CM_EVENT_ADDR_CHANGE:    // the interface moved (bonding); packets still arrive
+      return;
+    default:
+      break;
+  }
+  if (handler_ != nullptr) {
+    handler_->on_disconnected({Code::peer_lost, event_text(type, status)});
+  } else if (setup_handler_ != nullptr) {
+    setup_handler_->on_failed({Code::connect_failed, event_text(type, status)});
+  }
+}
+
+}  // namespace faro::transport::verbs

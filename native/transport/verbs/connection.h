@@ -1,0 +1,89 @@
+// Connection: one RDMA connection from its request to its end, by way of rdma_cm.
+//
+//   initiator   resolve ──► on_resolved: create_queue_pair, connect ──► on_established
+//   acceptor    (ConnectionManager) ──► create_queue_pair, accept    ──► on_established
+//   both        … disconnect, or on_disconnected
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "transport/transport.h"
+#include "transport/verbs/device.h"
+#include "transport/verbs/endpoint.h"
+
+namespace faro::transport::verbs {
+
+/// What a connection is made with; from the settings verbs.*.
+struct ConnectionOptions {
+  uint32_t send_depth = 0;
+  uint32_t receives = 0;
+  uint32_t inline_bytes = 0;  // wanted; a device may offer less
+  uint8_t traffic_class = 0;
+  uint8_t timeout = 0;        // exponent of the acknowledgement's timeout; 0: rdma_cm's choice
+  uint8_t retry_count = 0;
+  uint8_t rnr_retry_count = 0;
+  uint8_t min_rnr_timer = 0;  // code of IB; see settings.def
+};
+
+/// Threads: network thread but for disconnect. Blocks: for system calls; none waits for the peer.
+/// Owns: the id, the queue pair and its completion queue.
+class Connection final : public Endpoint {
+ public:
+  /// How its setup hears of it.
+  class SetupHandler {
+   public:
+    virtual ~SetupHandler() = default;
+    virtual void on_resolved() = 0;
+    virtual void on_established() = 0;
+    virtual void on_failed(const Status& cause) = 0;
+  };
+
+  /// The initiator's, on a new id.
+  static Result<std::unique_ptr<Connection>> create(rdma_event_channel* channel,
+                                                    const ConnectionOptions& options);
+  /// The acceptor's: takes over the id of a connect request.
+  static std::unique_ptr<Connection> adopt(rdma_cm_id* id, const ConnectionOptions& options);
+  ~Connection() override;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void set_setup_handler(SetupHandler* handler) noexcept { setup_handler_ = handler; }
+
+  /// Looks for the way from the local to the peer's address. Errors: connect_failed.
+  Status resolve(const sockaddr* local, const sockaddr* peer);
+  /// Makes the queue pair, on that device. Errors: transport_unavailable if the connection goes by
+  /// another one, resource_limit, system_error.
+  Status create_queue_pair(const std::shared_ptr<Device>& device);
+  uint32_t inline_bytes() const noexcept { return inline_bytes_; }
+  /// Asks the peer, or agrees. All receives are posted. Errors: connect_failed.
+  Status connect(const StreamToken& token);
+  Status accept();
+
+  ibv_qp* queue_pair() noexcept override { return id_->qp; }
+  ibv_cq* completion_queue() noexcept override { return queue_; }
+  void disconnect() noexcept override;
+  void set_handler(Handler* handler) noexcept override { handler_ = handler; }
+
+  /// An event of its id; `status` is rdma_cm's.
+  void on_event(rdma_cm_event_type type, int status);
+
+ private:
+  Connection(rdma_cm_id* id, const ConnectionOptions& options);
+  rdma_conn_param parameters() const noexcept;
+  void tune();
+
+  const ConnectionOptions options_;
+  rdma_cm_id* const id_;
+  std::shared_ptr<Device> device_;
+  ibv_cq* queue_ = nullptr;
+  uint32_t inline_bytes_ = 0;
+  SetupHandler* setup_handler_ = nullptr;  // until the link takes over
+  Handler* handler_ = nullptr;
+  std::atomic<bool> disconnected_{false};
+};
+
+}  // namespace faro::transport::verbs

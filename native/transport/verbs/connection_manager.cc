@@ -1,0 +1,134 @@
+#include "transport/verbs/connection_manager.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace faro::transport::verbs {
+namespace {
+
+constexpr int kBacklog = 128;
+
+Status unavailable(std::string message) {
+  return {Code::transport_unavailable, std::move(message)};
+}
+
+// Asked before librdmacm is, which prints warnings where there is nothing.
+bool has_devices() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/sys/class/infiniband"), closedir);
+  if (folder == nullptr) return false;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (entry->d_name[0] != '.') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(const tcp::SocketAddress& local) {
+  if (!has_devices()) {
+    return unavailable("this machine has no RDMA device (/sys/class/infiniband has none)");
+  }
+  if (access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
+    return unavailable(fmt::format(
+        "/dev/infiniband/rdma_cm: {}; load the module rdma_ucm, and let this user open the device",
+        std::strerror(errno)));
+  }
+  std::unique_ptr<ConnectionManager> manager(new ConnectionManager);
+  manager->local_ = local;
+  manager->channel_ = rdma_create_event_channel();
+  if (manager->channel_ == nullptr)
+    return unavailable(fmt::format("rdma_create_event_channel: {}", std::strerror(errno)));
+  const int flags = fcntl(manager->channel_->fd, F_GETFL);
+  if (flags < 0 || fcntl(manager->channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    return unavailable(fmt::format("rdma_cm's events: {}", std::strerror(errno)));
+  if (rdma_create_id(manager->channel_, &manager->listener_, nullptr, RDMA_PS_TCP) != 0)
+    return unavailable(fmt::format("rdma_create_id: {}", std::strerror(errno)));
+
+  tcp::SocketAddress any_port = local;
+  any_port.set_port(0);
+  const std::string text = tcp::to_string(any_port);
+  if (rdma_bind_addr(manager->listener_, reinterpret_cast<sockaddr*>(&any_port.storage)) != 0) {
+    return unavailable(fmt::format("no RDMA device owns the address {} (rdma_bind_addr: {}); name "
+                                   "the node by an address of an RDMA device, or set verbs.address",
+                                   text, std::strerror(errno)));
+  }
+  if (manager->listener_->verbs == nullptr) {
+    return unavailable(fmt::format("the address {} belongs to no RDMA device in particular; name "
+                                   "the node by an address of an RDMA device, or set verbs.address",
+                                   text));
+  }
+  auto device = Device::open(manager->listener_->verbs);
+  if (!device.ok()) return device.status();
+  manager->device_ = std::move(*device);
+  return manager;
+}
+
+ConnectionManager::~ConnectionManager() {
+  if (reactor_ != nullptr) reactor_->remove(channel_->fd);
+  device_.reset();
+  if (listener_ != nullptr) rdma_destroy_id(listener_);
+  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
+}
+
+Status ConnectionManager::start(Reactor& reactor) {
+  if (reactor_ != nullptr) return {};
+  FARO_RETURN_IF_ERROR(reactor.add(channel_->fd, EPOLLIN, [this](uint32_t) { on_events(); }));
+  reactor_ = &reactor;
+  return {};
+}
+
+Result<uint16_t> ConnectionManager::listen() {
+  if (!listening_ && rdma_listen(listener_, kBacklog) != 0)
+    return unavailable(fmt::format("rdma_listen: {}", std::strerror(errno)));
+  listening_ = true;
+  return ntohs(rdma_get_src_port(listener_));
+}
+
+void ConnectionManager::expect(const StreamToken& token, const ConnectionOptions& options,
+                               Expecting* expecting) {
+  expected_[token] = {options, expecting};
+}
+
+void ConnectionManager::forget(const StreamToken& token) { expected_.erase(token); }
+
+// An event is acknowledged before it is handled: a handler may destroy the id that it is of, which
+// waits for that.
+void ConnectionManager::on_events() {
+  rdma_cm_event* event = nullptr;
+  while (rdma_get_cm_event(channel_, &event) == 0) {
+    const rdma_cm_event_type type = event->event;
+    const int status = event->status;
+    rdma_cm_id* const id = event->id;
+    StreamToken token{};
+    // Devices may pad private data: the token is its beginning.
+    const bool has_token = type == RDMA_CM_EVENT_CONNECT_REQUEST &&
+                           event->param.conn.private_data_len >= token.size();
+    if (has_token) std::memcpy(token.data(), event->param.conn.private_data, token.size());
+    rdma_ack_cm_event(event);
+    if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      on_request(id, token, has_token);
+    } else if (id->context != nullptr) {
+      static_cast<Connection*>(id->context)->on_event(type, status);
+    }  // else of the listener: its connections hear of a removed device themselves
+  }
+}
+
+void ConnectionManager::on_request(rdma_cm_id* id, const StreamToken& token, bool has_token) {
+  const auto found = has_token ? expected_.find(token) : expected_.end();
+  if (found == expected_.end()) {
+    rdma_reject(id, nullptr, 0);
+    rdma_destroy_id(id);
+    return;
+  }
+  const Expected expected = found->second;
+  expected_.erase(found);  // a token is good for one connection
+  expected.expecting->on_request(Connection::adopt(id, expected.options));
+}
+
+}  // namespace faro::transport::verbs

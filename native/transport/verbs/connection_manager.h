@@ -1,0 +1,69 @@
+// ConnectionManager: the rdma_cm side of a session: its address, its device, its listener, and the
+// events of all its connections.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <map>
+#include <memory>
+
+#include "faro/status.h"
+#include "transport/tcp/socket_address.h"
+#include "transport/transport.h"
+#include "transport/verbs/connection.h"
+#include "transport/verbs/device.h"
+
+namespace faro::transport::verbs {
+
+/// Threads: network thread, and the thread that opens the session before that one runs.
+/// Blocks: for system calls. Owns: event channel and listener; connections belong to who made them.
+class ConnectionManager {
+ public:
+  /// Who waits for the connection with a token.
+  class Expecting {
+   public:
+    virtual ~Expecting() = default;
+    virtual void on_request(std::unique_ptr<Connection> connection) = 0;
+  };
+
+  /// Binds to the address, which chooses the device: the one that owns it. Errors:
+  /// transport_unavailable, with what to do about it.
+  static Result<std::unique_ptr<ConnectionManager>> open(const tcp::SocketAddress& local);
+  ~ConnectionManager();
+  ConnectionManager(const ConnectionManager&) = delete;
+  ConnectionManager& operator=(const ConnectionManager&) = delete;
+
+  const std::shared_ptr<Device>& device() const noexcept { return device_; }
+  const tcp::SocketAddress& local() const noexcept { return local_; }
+  uint8_t device_port() const noexcept { return listener_->port_num; }
+  rdma_event_channel* channel() const noexcept { return channel_; }
+
+  /// Has its events handled by the reactor, from the first call on. Errors: system_error.
+  Status start(Reactor& reactor);
+  /// The port of the listener, which from the first call on takes connections. Errors:
+  /// transport_unavailable.
+  Result<uint16_t> listen();
+  /// A connection that brings this token is for `expecting`. Until forget.
+  void expect(const StreamToken& token, const ConnectionOptions& options, Expecting* expecting);
+  void forget(const StreamToken& token);
+
+ private:
+  struct Expected {
+    ConnectionOptions options;
+    Expecting* expecting = nullptr;
+  };
+
+  ConnectionManager() = default;
+  void on_events();
+  void on_request(rdma_cm_id* id, const StreamToken& token, bool has_token);
+
+  tcp::SocketAddress local_;
+  rdma_event_channel* channel_ = nullptr;
+  rdma_cm_id* listener_ = nullptr;
+  bool listening_ = false;
+  std::shared_ptr<Device> device_;
+  Reactor* reactor_ = nullptr;
+  std::map<StreamToken, Expected> expected_;
+};
+
+}  // namespace faro::transport::verbs

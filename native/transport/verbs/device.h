@@ -1,0 +1,50 @@
+// Device: what all links of a session share of one RDMA device: its protection domain and the
+// channel on which completion queues report.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <string>
+
+#include "faro/status.h"
+#include "transport/verbs/completion_poller.h"
+
+namespace faro::transport::verbs {
+
+/// Threads: the getters any; all else network thread. Owns: domain and channel, not the context.
+class Device final : public CompletionEvents {
+ public:
+  /// Errors: resource_limit or system_error, with the call that failed.
+  static Result<std::shared_ptr<Device>> open(ibv_context* context);
+  ~Device() override;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  ibv_context* context() const noexcept { return context_; }
+  ibv_pd* domain() const noexcept { return domain_; }
+  ibv_comp_channel* channel() const noexcept { return channel_; }
+  const ibv_device_attr& limits() const noexcept { return limits_; }
+  std::string name() const { return ibv_get_device_name(context_->device); }
+  int descriptor() const noexcept override { return channel_->fd; }
+  VerbsLink* next() noexcept override;
+
+  bool is_iwarp() const noexcept {
+    return context_->device->transport_type == IBV_TRANSPORT_IWARP;
+  }
+  /// iWARP of the usual version has no WRITE WITH IMMEDIATE; the others must have it.
+  bool has_immediates() const noexcept { return !is_iwarp(); }
+
+ private:
+  explicit Device(ibv_context* context) : context_(context) {}
+
+  ibv_context* const context_;
+  ibv_device_attr limits_{};
+  ibv_pd* domain_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
+};
+
+/// "ibv_create_cq: Cannot allocate memory"; resource_limit for what a limit may cause.
+Status verbs_error(const char* call, int error);
+
+}  // namespace faro::transport::verbs

@@ -1,0 +1,32 @@
+// Endpoint: a connected queue pair and its completion queue, as the data path uses them.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "faro/status.h"
+
+namespace faro::transport::verbs {
+
+class Endpoint {
+ public:
+  /// Told on the network thread.
+  class Handler {
+   public:
+    virtual ~Handler() = default;
+    /// The connection is gone, and why. The caller is inside the endpoint: it must not be destroyed
+    /// from here.
+    virtual void on_disconnected(const Status& cause) = 0;
+  };
+
+  virtual ~Endpoint() = default;
+  /// Threads: any. The queues serialise posting and polling themselves; callers see to more order.
+  virtual ibv_qp* queue_pair() noexcept = 0;
+  virtual ibv_cq* completion_queue() noexcept = 0;
+  /// Nothing more is sent or received: what is queued is flushed, and the peer is told. Idempotent.
+  /// Threads: any. Blocks: for a system call or two.
+  virtual void disconnect() noexcept = 0;
+  /// Threads: network thread.
+  virtual void set_handler(Handler* handler) noexcept = 0;
+};
+
+}  // namespace faro::transport::verbs

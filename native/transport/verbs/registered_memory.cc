@@ -1,0 +1,89 @@
+#include "transport/verbs/registered_memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace faro::transport::verbs {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+
+int access_flags(Access access) {
+  switch (access) {
+    case Access::local_read:
+      return 0;
+    case Access::local_write:
+      return IBV_ACCESS_LOCAL_WRITE;
+    case Access::remote_write:
+      return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  }
+  return 0;
+}
+
+std::string memlock_text() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "the limit of locked memory is unlimited";
+  return fmt::format("the limit of locked memory is {} bytes; raise it (ulimit -l unlimited)",
+                     limit.rlim_cur);
+}
+
+}  // namespace
+
+uint64_t pinned_bytes(uint64_t bytes, bool huge_pages) {
+  const uint64_t page = huge_pages ? kHugePage : kPage;
+  return (bytes + page - 1) / page * page;
+}
+
+Result<RegisteredMemory> RegisteredMemory::make(std::shared_ptr<Device> device, uint64_t bytes,
+                                                Access access, bool huge_pages) {
+  RegisteredMemory memory;
+  memory.device_ = std::move(device);
+  memory.bytes_ = bytes;
+  const uint64_t need = pinned_bytes(bytes, huge_pages);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | (huge_pages ? MAP_HUGETLB : 0);
+  void* const mapped = mmap(nullptr, need, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return Status(Code::resource_limit,
+                  fmt::format("{} bytes of {}: {}{}", need,
+                              huge_pages ? "huge pages for the rings of a link" : "rings of a link",
+                              std::strerror(errno),
+                              huge_pages ? "; see /proc/sys/vm/nr_hugepages, or leave "
+                                           "verbs.huge_pages at 0"
+                                         : ""));
+  }
+  memory.base_ = static_cast<std::byte*>(mapped);
+  memory.mapped_ = need;
+  if (madvise(mapped, need, MADV_DONTFORK) != 0)
+    return verbs_error("madvise(MADV_DONTFORK)", errno);
+  memory.region_ = ibv_reg_mr(memory.device_->domain(), mapped, bytes, access_flags(access));
+  if (memory.region_ == nullptr) {
+    const int error = errno;
+    return Status(
+        error == ENOMEM || error == EAGAIN ? Code::resource_limit : Code::system_error,
+        fmt::format("registering {} bytes with {}: {}; {}", bytes, memory.device_->name(),
+                    std::strerror(error), memlock_text()));
+  }
+  return memory;
+}
+
+RegisteredMemory::~RegisteredMemory() {
+  if (region_ != nullptr) ibv_dereg_mr(region_);
+  if (base_ != nullptr) munmap(base_, mapped_);
+}
+
+void RegisteredMemory::swap(RegisteredMemory& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(region_, other.region_);
+}
+
+}  // namespace faro::transport::verbs

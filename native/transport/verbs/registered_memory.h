@@ -1,0 +1,55 @@
+// RegisteredMemory: pages that a device may read or write.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "faro/status.h"
+#include "transport/verbs/device.h"
+
+namespace faro::transport::verbs {
+
+/// Who may use the memory. Never with relaxed ordering: a notification must not overtake its data.
+enum class Access {
+  local_read,    // the device sends from it
+  local_write,   // the device receives into it
+  remote_write,  // the peer writes there; nothing else of this process can be reached
+};
+
+/// Bytes that registering a region of so many bytes pins.
+uint64_t pinned_bytes(uint64_t bytes, bool huge_pages);
+
+/// Owns the mapping and its registration; the device outlives both. Not inherited by forked
+/// processes, whose copies would take the pages away from the device.
+class RegisteredMemory {
+ public:
+  /// Maps zeroed pages and registers them. Errors: resource_limit with need and limit.
+  static Result<RegisteredMemory> make(std::shared_ptr<Device> device, uint64_t bytes,
+                                       Access access, bool huge_pages);
+  RegisteredMemory() = default;
+  RegisteredMemory(RegisteredMemory&& other) noexcept { swap(other); }
+  RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~RegisteredMemory();
+
+  std::byte* base() const noexcept { return base_; }
+  uint64_t bytes() const noexcept { return bytes_; }
+  uint32_t local_key() const noexcept { return region_->lkey; }
+  uint32_t remote_key() const noexcept { return region_->rkey; }
+
+ private:
+  void swap(RegisteredMemory& other) noexcept;
+
+  std::shared_ptr<Device> device_;
+  std::byte* base_ = nullptr;
+  uint64_t bytes_ = 0;   // asked for
+  uint64_t mapped_ = 0;  // whole pages
+  ibv_mr* region_ = nullptr;
+};
+
+}  // namespace faro::transport::verbs

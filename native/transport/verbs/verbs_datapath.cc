@@ -1,0 +1,258 @@
+// Sending: from what is committed or released to the send queue. verbs_receive.cc has the other
+// direction, verbs_link.h the picture and the arguments.
+#include <endian.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transport/verbs/verbs_link.h"
+
+namespace faro::transport::verbs {
+namespace {
+
+// Of one message: the rest is for WRITTEN.
+constexpr uint32_t kMostReads = wire::kVerbsRecordLimit / 2;
+
+}  // namespace
+
+// ----------------------------------------------------------------------------------- ends of rings
+
+void VerbsOutgoing::transfer() { link_.send_written(ring_); }
+
+void VerbsOutgoing::on_broken() {
+  link_.fail({Code::protocol_error, fmt::format("impossible read position for ring {}", ring_)});
+}
+
+void VerbsIncoming::mark_read() { link_.reads_.mark(ring_); }
+
+void VerbsIncoming::send_read() { link_.send_reads(); }
+
+void VerbsIncoming::on_invalid(const char* why) {
+  link_.fail({Code::protocol_error, fmt::format("{} in ring {}", why, ring_)});
+}
+
+// ------------------------------------------------------------------------------- the right to post
+
+void VerbsLink::send_written(uint32_t ring) noexcept {
+  writes_.mark(ring);  // W1
+  post_or_watch();
+}
+
+// What is marked in reads_ cannot wait for a notification.
+void VerbsLink::send_reads() noexcept {
+  reads_urgent_.store(true, std::memory_order_seq_cst);  // W1
+  post_or_watch();
+}
+
+void VerbsLink::post_or_watch() noexcept {
+  if (post_pending()) poller_->watch(*this);
+}
+
+bool VerbsLink::anything_pending() const noexcept {
+  return writes_.any() || notes_.any() || reads_urgent_.load(std::memory_order_seq_cst);
+}
+
+bool VerbsLink::can_post() const noexcept {
+  if (stopped() || !places_.has_room()) return false;
+  if (credits_.return_due() && credits_.may_return()) return true;
+  if (parts_.order == Order::paper && writes_.any()) return true;
+  return credits_.notes_left() != 0 && anything_pending();
+}
+
+bool VerbsLink::stuck() const noexcept { return !stopped() && anything_pending(); }
+
+bool VerbsLink::post_pending() noexcept {
+  do {
+    if (held_.exchange(true, std::memory_order_seq_cst)) return false;  // W2
+    while (fill_chain() && post_chain()) {
+    }
+    held_.store(false, std::memory_order_seq_cst);  // W3
+  } while (can_post());                             // W4
+  return stuck();
+}
+
+// ------------------------------------------------------------------------------------- one post
+
+// What can be posted now; false if there is nothing.
+bool VerbsLink::fill_chain() noexcept {
+  chain_.count = 0;
+  chain_.signal = false;
+  record_count_ = 0;
+  if (stopped() || places_.free() < chain_limit_) return false;
+  // An immediate carries no credits and no read positions: if any are due, a message goes instead,
+  // with everything else along.
+  if (parts_.immediates && !credits_.must_confirm() && !credits_.return_due() &&
+      !reads_urgent_.load(std::memory_order_seq_cst)) {
+    fill_with_immediates();
+  } else {
+    fill_with_message();
+  }
+  return chain_.count != 0;
+}
+
+void VerbsLink::fill_with_immediates() noexcept {
+  writes_.take([this](uint32_t number) {
+    if (credits_.notes_left() == 0 || !has_room_for_ring()) return false;
+    const uint32_t bytes = add_ring(number);
+    if (bytes == 0) return true;
+    ibv_send_wr& last = chain_.requests[chain_.count - 1];
+    last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    last.imm_data = htobe32(outgoing_code_.encode(number, bytes));
+    credits_.note_sent();
+    count(counters_.notifications);
+    return true;
+  });
+}
+
+void VerbsLink::fill_with_message() noexcept {
+  const bool may_note = credits_.notes_left() != 0 && anything_pending();
+  const bool paper = parts_.order == Order::paper;
+  if (may_note) gather_reads();
+  if (may_note && paper) gather_notes();
+  if (may_note || paper) {
+    writes_.take([this, paper](uint32_t number) {
+      if (!has_room_for_ring() || record_count_ == records_.size()) return false;
+      if (add_ring(number) != 0 && !paper) {
+        const wire::Position end = outgoing_[number].sent_.load(std::memory_order_relaxed);
+        records_[record_count_++] = wire::verbs_written(number, end);
+      }
+      return true;
+    });
+  }
+  if (record_count_ != 0) {
+    credits_.note_sent();
+    count(counters_.notifications);
+    add_message();
+  } else if (credits_.return_due() && credits_.may_return()) {
+    credits_.return_sent();
+    count(counters_.returns);
+    add_message();
+  }
+}
+
+void VerbsLink::gather_reads() noexcept {
+  reads_urgent_.store(false, std::memory_order_seq_cst);  // first: what comes later sets it again
+  reads_.take([this](uint32_t number) {
+    if (record_count_ == kMostReads) {
+      reads_urgent_.store(true, std::memory_order_seq_cst);
+      return false;
+    }
+    wire::Position read = 0;
+    // False: a mark that came after its position had gone with an earlier one.
+    if (incoming_[number].take_told(read)) records_[record_count_++] = wire::verbs_read(number, read);
+    return true;
+  });
+}
+
+// Paper order: of the bytes whose WRITE has completed.
+void VerbsLink::gather_notes() noexcept {
+  notes_.take([this](uint32_t number) {
+    if (record_count_ == records_.size()) return false;
+    VerbsOutgoing& ring = outgoing_[number];
+    const wire::Position end = ring.completed_.load(std::memory_order_seq_cst);
+    // Equal: a mark that came after its position had gone with an earlier one.
+    if (end != ring.noted_) records_[record_count_++] = wire::verbs_written(number, end);
+    ring.noted_ = end;
+    return true;
+  });
+}
+
+// Adds the WRITEs for all that is committed in a ring; returns its bytes.
+uint32_t VerbsLink::add_ring(uint32_t number) noexcept {
+  VerbsOutgoing& ring = outgoing_[number];
+  const wire::Position from = ring.sent_.load(std::memory_order_relaxed);
+  const wire::Position end = ring.producer_.committed();  // acquire: the frames' bytes
+  if (end == from) return 0;
+  ring.sent_.store(end, std::memory_order_relaxed);
+
+  const uint32_t ring_bytes = ring.producer_.ring_bytes();
+  const uint64_t peer_base = parts_.peer_address + context_.outgoing.base_offset(number);
+  for (wire::Position at = from; at != end;) {
+    const uint32_t offset = static_cast<uint32_t>(at & (ring_bytes - 1));
+    const uint32_t bytes = static_cast<uint32_t>(
+        std::min<uint64_t>({end - at, ring_bytes - offset, parts_.write_limit}));
+    at += bytes;
+    // Only the last piece ends at the end of a frame, and frees space when it has completed.
+    ibv_send_wr& request =
+        add_request(at == end ? number : SendQueue::kNoRing, end, ring.producer_.at(at - bytes),
+                    bytes, parts_.outgoing.local_key());
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.wr.rdma.remote_addr = peer_base + offset;
+    request.wr.rdma.rkey = parts_.peer_key;
+    count(counters_.writes);
+  }
+
+  if (ring.signal_seen_ != signals_) {
+    ring.signal_seen_ = signals_;
+    ring.uncovered_from_ = from;
+  }
+  if (end - ring.uncovered_from_ >= ring_bytes / 4 || parts_.order == Order::paper)
+    chain_.signal = true;
+  return static_cast<uint32_t>(end - from);  // at most the ring
+}
+
+ibv_send_wr& VerbsLink::add_request(uint32_t ring, wire::Position end, const std::byte* data,
+                                    uint32_t bytes, uint32_t key) noexcept {
+  ibv_sge& piece = chain_.pieces[chain_.count];
+  piece = {reinterpret_cast<uint64_t>(data), bytes, key};
+  ibv_send_wr& request = chain_.requests[chain_.count];
+  request = {};
+  request.wr_id = places_.add(ring, end);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  if (bytes <= parts_.inline_bytes) request.send_flags = IBV_SEND_INLINE;
+  if (chain_.count != 0) chain_.requests[chain_.count - 1].next = &request;
+  ++chain_.count;
+  return request;
+}
+
+// The SEND at the end of the chain, with the records that were gathered and all credits.
+void VerbsLink::add_message() noexcept {
+  const Credits::Told told = credits_.tell();
+  const wire::VerbsHead head{record_count_, 0, told.notes, told.returns};
+  const uint32_t bytes =
+      static_cast<uint32_t>(sizeof head + record_count_ * sizeof(wire::VerbsRecord));
+  const uint32_t place = parts_.receives + places_.next_place();
+  std::byte* const message = message_at(place);
+  std::memcpy(message, &head, sizeof head);
+  std::memcpy(message + sizeof head, records_.data(), bytes - sizeof head);
+  add_request(SendQueue::kNoRing, 0, message, bytes, parts_.messages.local_key()).opcode =
+      IBV_WR_SEND;
+}
+
+bool VerbsLink::post_chain() noexcept {
+  const bool signal = chain_.signal || places_.signal_due();
+  if (signal) {
+    chain_.requests[chain_.count - 1].send_flags |= IBV_SEND_SIGNALED;
+    ++signals_;
+    count(counters_.signalled);
+  }
+  places_.announce(signal);
+  count(counters_.posts);
+  ibv_send_wr* refused = nullptr;
+  const int error =
+      ibv_post_send(parts_.endpoint->queue_pair(), chain_.requests.data(), &refused);
+  if (error == 0) [[likely]] return true;
+  // Places were counted, so the queue is not full: the connection has gone.
+  fail({Code::peer_lost, fmt::format("RDMA connection broken while posting: {}", std::strerror(error))});
+  return false;
+}
+
+// --------------------------------------------------------------------------------------------- end
+
+void VerbsLink::stop() noexcept { end(); }
+
+// After stop() a broken connection is no failure, and of two failures the first counts.
+void VerbsLink::fail(const Status& cause) {
+  if (end()) context_.events->on_link_failed(cause);
+}
+
+// True for the one who ended it.
+bool VerbsLink::end() noexcept {
+  if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
+  parts_.endpoint->disconnect();
+  return true;
+}
+
+}  // namespace faro::transport::verbs

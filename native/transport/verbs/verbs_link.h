@@ -1,0 +1,287 @@
+// One link over RDMA: its two ends of rings, and the queue pair between them.
+//
+//   worker: commit → post ──► writes_ ─┐  chain of WRITE … SEND          ┌─► READ:    free, wake the sender
+//   worker: release → tell ─► reads_  ─┤─ ibv_post_send ─► device ─► CQ ─┤
+//                                      │                                 └─► WRITTEN: written, ready
+//              whoever has the right to post     whoever has the right       bit, wake the receiver
+//                                                to poll (completion_poller.h)
+//
+// The data of a WRITE and the notification behind it are in one post, in this order, on one queue
+// pair: the notification cannot overtake.
+//
+// The right to post (design, hard case 6) is one word, free or held. What is due, and why no post
+// is lost:
+//
+//   who has something    W1 marks it (writes_, or reads_ and reads_urgent_)
+//   the poller           W1 stores what makes something possible: places (SendQueue), credits
+//                        (Credits), a return that is due (Credits), completed_ (paper order)
+//   both                 W2 try free → held
+//   the holder           W3 stores free      W4 looks whether anything can be posted; if so, W2
+//
+// All are seq_cst. If W2 finds `held`, it comes before W3 in the single total order, so that
+// W1 < W2 < W3 < W4 and the holder sees what W1 stored.
+//
+// If the last holder leaves something behind for lack of places or credits (stuck()), a completion
+// will bring them: of an earlier request, since the last of a run is signalled (SendQueue), or of
+// the peer's message (Credits). The holder then has the completion queue watched, so that the
+// network thread goes on if no worker looks (CompletionPoller::watch).
+//
+// Space in an outgoing ring is free when the peer has read it *and* a completion covers its WRITE: a
+// software device may still send from its pages. A chain is signalled when a ring has a quarter
+// posted that no signalled request covers. So after everything was posted, all but a quarter gets
+// covered, and a producer (which never needs more than half a ring) cannot wait for a completion
+// that does not come.
+//
+// While the right to post is held, chain_, messages_sent_ and the posters' sides of rings, credits
+// and places belong to the holder; the CAS (acquire) sees what the store of free (release) published.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/messaged_ring.h"
+#include "transport/pending_rings.h"
+#include "transport/transport.h"
+#include "transport/verbs/completion_poller.h"
+#include "transport/verbs/credits.h"
+#include "transport/verbs/endpoint.h"
+#include "transport/verbs/immediate_code.h"
+#include "transport/verbs/registered_memory.h"
+#include "transport/verbs/send_queue.h"
+#include "wire/verbs_message.h"
+
+namespace faro::transport::verbs {
+
+class VerbsLink;
+
+/// When the peer learns of bytes.
+enum class Order {
+  chained,  // in the post of their WRITE
+  paper,    // when their WRITE has completed (paper §3.1)
+};
+
+/// What a link is made of; all of it set up and connected.
+struct LinkParts {
+  std::unique_ptr<Endpoint> endpoint;
+  RegisteredMemory outgoing;  // local_read
+  RegisteredMemory incoming;  // remote_write
+  RegisteredMemory messages;  // local_write: message_bytes() of it
+  uint64_t peer_address = 0;  // of the peer's incoming region
+  uint32_t peer_key = 0;
+  uint32_t send_depth = 0;
+  uint32_t inline_bytes = 0;  // that the queue pair takes
+  uint32_t write_limit = 0;   // bytes of one WRITE
+  uint32_t receives = 0;      // own; all posted already
+  uint32_t peer_receives = 0;
+  bool immediates = false;  // notify by WRITE WITH IMMEDIATE where possible
+  Order order = Order::chained;
+
+  /// Requests that one transfer of a ring may need: the wrap, and the limit of one WRITE.
+  static uint32_t requests_per_ring(uint32_t ring_bytes, uint32_t write_limit) {
+    return (ring_bytes + write_limit - 1) / write_limit + 1;
+  }
+  /// Requests in one post.
+  static uint32_t chain_limit(uint32_t send_depth) {
+    return send_depth / 4 < kChainLimit ? send_depth / 4 : kChainLimit;
+  }
+  static constexpr uint32_t kChainLimit = 64;
+
+  /// Room for one message per receive and per place of the send queue, receives first.
+  static uint64_t message_bytes(uint32_t receives, uint32_t send_depth) {
+    return uint64_t{wire::kVerbsMessageBytes} * (uint64_t{receives} + send_depth);
+  }
+};
+
+/// Posts the receive that fills message `index`. Returns 0 or an errno. Threads: one at a time.
+int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t index);
+
+/// Of one link; any thread reads them, relaxed.
+struct LinkCounters {
+  std::atomic<uint64_t> posts{0};          // ibv_post_send
+  std::atomic<uint64_t> writes{0};         // WRITE requests
+  std::atomic<uint64_t> notifications{0};  // SENDs with records, and immediates
+  std::atomic<uint64_t> returns{0};        // SENDs without
+  std::atomic<uint64_t> signalled{0};      // posts that were
+  std::atomic<uint64_t> completions{0};    // polled, of either queue
+};
+
+/// The sending end of one ring.
+class VerbsOutgoing final : public MessagedOutgoing {
+ public:
+  VerbsOutgoing(VerbsLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes)
+      : MessagedOutgoing(base, ring_bytes), link_(link), ring_(ring) {}
+
+ private:
+  friend class VerbsLink;
+  void transfer() override;
+  void on_broken() override;
+  bool update_free() noexcept;
+
+  VerbsLink& link_;
+  const uint32_t ring_;
+
+  // The poster's. sent_ is read by the poller, relaxed: the peer can only have read what was sent, so
+  // an honest READ comes after the store, through the device.
+  alignas(64) std::atomic<wire::Position> sent_{0};
+  uint64_t signal_seen_ = 0;        // of VerbsLink::signals_, when uncovered_from_ was set
+  wire::Position uncovered_from_ = 0;  // posted since then, and not covered by a signalled request
+  wire::Position noted_ = 0;           // paper order: the last WRITTEN
+
+  // The poller's. completed_ is read by the poster in paper order.
+  alignas(64) std::atomic<wire::Position> completed_{0};
+  wire::Position peer_read_ = 0;
+};
+
+/// The receiving end of one ring.
+class VerbsIncoming final : public MessagedIncoming {
+ public:
+  VerbsIncoming(VerbsLink& link, uint32_t ring, const std::byte* base, uint32_t ring_bytes,
+                WorkerEnd worker, uint32_t ready_ring)
+      : MessagedIncoming(base, ring_bytes),
+        link_(link),
+        ring_(ring),
+        worker_(worker),
+        ready_ring_(ready_ring) {}
+
+ private:
+  friend class VerbsLink;
+  void mark_read() override;
+  void send_read() override;
+  void on_invalid(const char* why) override;
+
+  VerbsLink& link_;
+  const uint32_t ring_;
+  const WorkerEnd worker_;
+  const uint32_t ready_ring_;  // its number in the worker's ready set
+};
+
+/// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or
+/// when that does not run. Owns: the queue pair and the memory of the rings.
+class VerbsLink final : public DataLink, private Endpoint::Handler {
+ public:
+  /// context.ready_group is set.
+  VerbsLink(LinkContext& context, std::shared_ptr<CompletionPoller> poller, LinkParts parts);
+  ~VerbsLink() override;
+  VerbsLink(const VerbsLink&) = delete;
+  VerbsLink& operator=(const VerbsLink&) = delete;
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
+  Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
+  void stop() noexcept override;
+
+  const LinkCounters& counters() const { return counters_; }
+
+  // For CompletionPoller, whose right to poll the caller holds.
+
+  /// Handles all completions that are there; returns whether there were any.
+  bool take_completions() noexcept;
+  /// Posts what can be posted (W2 to W4). True if the caller was the last holder and is stuck().
+  /// Threads: any.
+  bool post_pending() noexcept;
+  /// Something waits for places or credits. Threads: whoever was the last holder.
+  bool stuck() const noexcept;
+  /// The next completion, if none is there yet, makes an event.
+  void arm() noexcept;
+  PollState& poll_state() noexcept { return poll_state_; }
+
+ private:
+  friend class VerbsOutgoing;
+  friend class VerbsIncoming;
+
+  // Work requests on their way into one ibv_post_send.
+  struct Chain {
+    std::array<ibv_send_wr, LinkParts::kChainLimit> requests;
+    std::array<ibv_sge, LinkParts::kChainLimit> pieces;
+    uint32_t count = 0;
+    bool signal = false;  // somebody relies on it
+  };
+
+  // Posting (verbs_datapath.cc). Whoever has the right to post.
+  void send_written(uint32_t ring) noexcept;
+  void send_reads() noexcept;
+  void post_or_watch() noexcept;
+  bool anything_pending() const noexcept;
+  bool can_post() const noexcept;
+  bool fill_chain() noexcept;
+  void fill_with_immediates() noexcept;
+  void fill_with_message() noexcept;
+  void gather_reads() noexcept;
+  void gather_notes() noexcept;
+  bool has_room_for_ring() const noexcept {
+    return chain_.count + requests_per_ring_ + 1 <= chain_limit_;
+  }
+  uint32_t add_ring(uint32_t number) noexcept;
+  ibv_send_wr& add_request(uint32_t ring, wire::Position end, const std::byte* data, uint32_t bytes,
+                           uint32_t key) noexcept;
+  void add_message() noexcept;
+  bool post_chain() noexcept;
+  std::byte* message_at(uint32_t index) const noexcept {
+    return parts_.messages.base() + uint64_t{index} * wire::kVerbsMessageBytes;
+  }
+
+  // Polling (verbs_receive.cc). Whoever has the right to poll.
+  void take_completion(const ibv_wc& completion);
+  void take_sent(uint64_t number);
+  void take_received(const ibv_wc& completion);
+  Status take_message(uint32_t index);
+  Status accept_message(uint32_t index, uint32_t bytes);
+  Status accept_record(const wire::VerbsRecord& record);
+  Status accept_read(uint32_t number, wire::Position position);
+  Status accept_written(uint32_t number, wire::Position position);
+  Status accept_immediate(uint32_t index, uint32_t code);
+  void fail_completion(const ibv_wc& completion);
+  void wake_sender(uint32_t ring) noexcept { note_worker(context_.outgoing.sender_of(ring)); }
+  void note_worker(uint32_t worker) noexcept {
+    to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
+  }
+  void ring_doorbells() noexcept;
+
+  // Ending. Any thread.
+  void on_disconnected(const Status& cause) override;
+  void fail(const Status& cause);
+  bool end() noexcept;
+  bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
+
+  // Constant after construction.
+  LinkContext& context_;
+  const std::shared_ptr<CompletionPoller> poller_;
+  const LinkParts parts_;
+  const Capabilities capabilities_;
+  const ImmediateCode outgoing_code_;
+  const ImmediateCode incoming_code_;
+  const uint32_t chain_limit_;        // requests in one post
+  const uint32_t requests_per_ring_;  // for one transfer, at most
+  std::deque<VerbsOutgoing> outgoing_;
+  std::deque<VerbsIncoming> incoming_;
+
+  // Shared.
+  std::atomic<bool> stopped_{false};
+  PendingRings writes_;  // outgoing rings with something to write
+  PendingRings notes_;   // paper order: outgoing rings with a WRITTEN to send
+  PendingRings reads_;   // incoming rings with a read position to tell, at once or along with a SEND
+  std::atomic<bool> reads_urgent_{false};  // at once
+  alignas(64) std::atomic<bool> held_{false};
+  SendQueue places_;
+  Credits credits_;
+  LinkCounters counters_;
+
+  // The poster's.
+  alignas(64) Chain chain_;
+  std::array<wire::VerbsRecord, wire::kVerbsRecordLimit> records_;  // of the chain's message
+  uint32_t record_count_ = 0;
+  uint64_t signals_ = 1;  // signalled posts, plus one
+
+  // The poller's.
+  alignas(64) PollState poll_state_;
+  std::vector<uint64_t> to_ring_;  // a bit per local worker whose doorbell is due
+};
+
+}  // namespace faro::transport::verbs

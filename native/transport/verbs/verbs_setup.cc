@@ -1,0 +1,247 @@
+#include "transport/verbs/verbs_setup.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace faro::transport::verbs {
+namespace {
+
+// The message as what its length and kind say; nothing else fits.
+template <typename Message>
+std::optional<Message> load(std::span<const std::byte> bytes, wire::VerbsSetupKind kind) {
+  Message message;
+  if (bytes.size() != sizeof message) return std::nullopt;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  if (message.kind != kind) return std::nullopt;
+  return message;
+}
+
+template <typename Message>
+std::span<const std::byte> as_bytes(const Message& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace
+
+VerbsSetup::VerbsSetup(LinkContext& context, ConnectionManager& manager,
+                       std::shared_ptr<CompletionPoller> poller, const VerbsOptions& options,
+                       bool tells_address)
+    : context_(context),
+      manager_(manager),
+      poller_(std::move(poller)),
+      options_(options),
+      tells_address_(tells_address) {}
+
+VerbsSetup::~VerbsSetup() { manager_.forget(context_.stream_token); }
+
+Status VerbsSetup::start() {
+  FARO_RETURN_IF_ERROR(manager_.start(*context_.reactor));
+  FARO_RETURN_IF_ERROR(check_limits());
+  FARO_RETURN_IF_ERROR(allocate());
+  if (!context_.initiator) {
+    manager_.expect(context_.stream_token, options_.connection, this);
+    FARO_RETURN_IF_ERROR(tell_listener());
+  }
+  tell_memory();
+  return {};
+}
+
+Status VerbsSetup::check_limits() const {
+  const ibv_device_attr& device = manager_.device()->limits();
+  const uint32_t most = static_cast<uint32_t>(device.max_qp_wr);
+  if (options_.connection.send_depth > most || options_.connection.receives > most) {
+    return {Code::resource_limit,
+            fmt::format("{} takes {} work requests in a queue, but verbs.send_queue is {} and "
+                        "verbs.receives {}",
+                        manager_.device()->name(), most, options_.connection.send_depth,
+                        options_.connection.receives)};
+  }
+  const uint32_t requests =
+      LinkParts::requests_per_ring(context_.outgoing.ring_bytes, write_limit()) + 1;
+  if (requests > LinkParts::chain_limit(options_.connection.send_depth)) {
+    return {Code::resource_limit,
+            fmt::format("a transfer of a whole ring takes {} work requests of at most {} bytes, too "
+                        "many for verbs.send_queue = {}; use a larger one, or a smaller ring.bytes",
+                        requests, write_limit(), options_.connection.send_depth)};
+  }
+  return {};
+}
+
+// Bytes of one WRITE: what the port takes, as long as that leaves room to count in 32 bits.
+uint32_t VerbsSetup::write_limit() const {
+  constexpr uint32_t kMost = uint32_t{1} << 30;
+  ibv_port_attr port{};
+  const bool known = ibv_query_port(manager_.device()->context(), manager_.device_port(), &port) == 0;
+  return known && port.max_msg_sz != 0 ? std::min(port.max_msg_sz, kMost) : kMost;
+}
+
+Status VerbsSetup::allocate() {
+  const auto make = [this](uint64_t bytes, Access access, RegisteredMemory& memory) -> Status {
+    auto made = RegisteredMemory::make(manager_.device(), bytes, access, options_.huge_pages);
+    if (!made.ok()) return made.status();
+    memory = std::move(*made);
+    return {};
+  };
+  write_limit_ = write_limit();
+  FARO_RETURN_IF_ERROR(make(context_.outgoing.region_bytes(), Access::local_read, outgoing_));
+  FARO_RETURN_IF_ERROR(make(context_.incoming.region_bytes(), Access::remote_write, incoming_));
+  return make(
+      LinkParts::message_bytes(options_.connection.receives, options_.connection.send_depth),
+      Access::local_write, messages_);
+}
+
+Status VerbsSetup::tell_listener() {
+  const Result<uint16_t> port = manager_.listen();
+  if (!port.ok()) return port.status();
+  wire::VerbsListen listen{};
+  listen.kind = wire::VerbsSetupKind::listen;
+  listen.port = *port;
+  if (tells_address_) {
+    const tcp::SocketAddress& local = manager_.local();
+    if (local.family() == AF_INET6) {
+      listen.family = 6;
+      std::memcpy(listen.address,
+                  &reinterpret_cast<const sockaddr_in6*>(local.get())->sin6_addr, 16);
+    } else {
+      listen.family = 4;
+      std::memcpy(listen.address, &reinterpret_cast<const sockaddr_in*>(local.get())->sin_addr, 4);
+    }
+  }
+  context_.send(as_bytes(listen));
+  return {};
+}
+
+void VerbsSetup::tell_memory() {
+  wire::VerbsMemory memory{};
+  memory.kind = wire::VerbsSetupKind::memory;
+  memory.key = incoming_.remote_key();
+  memory.address = reinterpret_cast<uint64_t>(incoming_.base());
+  memory.bytes = incoming_.bytes();
+  memory.receives = options_.connection.receives;
+  memory.takes_immediates = manager_.device()->has_immediates() ? 1 : 0;
+  context_.send(as_bytes(memory));
+}
+
+Status VerbsSetup::on_message(std::span<const std::byte> message) {
+  if (const auto listen = load<wire::VerbsListen>(message, wire::VerbsSetupKind::listen))
+    return on_listen(*listen);
+  if (const auto memory = load<wire::VerbsMemory>(message, wire::VerbsSetupKind::memory))
+    return on_memory(*memory);
+  return {Code::protocol_error,
+          fmt::format("a setup message of {} bytes that verbs does not know", message.size())};
+}
+
+Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
+  const bool known_family = listen.family == 0 || listen.family == 4 || listen.family == 6;
+  if (!context_.initiator || connection_ != nullptr || !known_family || listen.port == 0)
+    return {Code::protocol_error, "a LISTEN out of place"};
+  tcp::SocketAddress peer;
+  if (listen.family == 0) {
+    const auto addresses = tcp::resolve(context_.peer_address);
+    if (!addresses.ok()) return addresses.status();
+    peer = addresses->front();
+  } else if (listen.family == 4) {
+    auto* address = reinterpret_cast<sockaddr_in*>(&peer.storage);
+    address->sin_family = AF_INET;
+    std::memcpy(&address->sin_addr, listen.address, 4);
+    peer.length = sizeof *address;
+  } else {
+    auto* address = reinterpret_cast<sockaddr_in6*>(&peer.storage);
+    address->sin6_family = AF_INET6;
+    std::memcpy(&address->sin6_addr, listen.address, 16);
+    peer.length = sizeof *address;
+  }
+  peer.set_port(listen.port);
+  tcp::SocketAddress local = manager_.local();
+  local.set_port(0);
+  auto connection = Connection::create(manager_.channel(), options_.connection);
+  if (!connection.ok()) return connection.status();
+  connection_ = std::move(*connection);
+  connection_->set_setup_handler(this);
+  return connection_->resolve(local.get(), peer.get());
+}
+
+Status VerbsSetup::on_memory(const wire::VerbsMemory& memory) {
+  if (peer_.has_value()) return {Code::protocol_error, "a second MEMORY"};
+  if (memory.bytes != context_.outgoing.region_bytes() || memory.takes_immediates > 1 ||
+      memory.receives < Credits::kLeastReceives || memory.receives > Credits::kMostReceives) {
+    return {Code::protocol_error,
+            fmt::format("MEMORY of {} bytes with {} receives; expected {} bytes and {} to {} receives",
+                        memory.bytes, memory.receives, context_.outgoing.region_bytes(),
+                        Credits::kLeastReceives, Credits::kMostReceives)};
+  }
+  peer_ = memory;
+  return {};
+}
+
+Status VerbsSetup::on_stream(DataStream stream) {
+  close(stream.fd);
+  return {Code::protocol_error, "a data connection that nobody waits for"};
+}
+
+// Receives are posted before the peer can send.
+Status VerbsSetup::prepare_connection() {
+  FARO_RETURN_IF_ERROR(connection_->create_queue_pair(manager_.device()));
+  for (uint32_t i = 0; i < options_.connection.receives; ++i) {
+    if (const int error = post_receive(connection_->queue_pair(), messages_, i); error != 0)
+      return verbs_error("ibv_post_recv", error);
+  }
+  return {};
+}
+
+void VerbsSetup::on_resolved() {
+  Status status = prepare_connection();
+  if (status.ok()) status = connection_->connect(context_.stream_token);
+  if (!status.ok()) on_failed(status);
+}
+
+void VerbsSetup::on_request(std::unique_ptr<Connection> connection) {
+  connection_ = std::move(connection);
+  connection_->set_setup_handler(this);
+  Status status = prepare_connection();
+  if (status.ok()) status = connection_->accept();
+  if (!status.ok()) on_failed(status);
+}
+
+void VerbsSetup::on_failed(const Status& cause) {
+  if (status_.ok()) status_ = cause;
+}
+
+LinkParts VerbsSetup::parts() {
+  LinkParts parts;
+  parts.send_depth = options_.connection.send_depth;
+  parts.inline_bytes = connection_->inline_bytes();
+  parts.write_limit = write_limit_;
+  parts.receives = options_.connection.receives;
+  parts.peer_receives = peer_->receives;
+  parts.peer_address = peer_->address;
+  parts.peer_key = peer_->key;
+  parts.immediates = options_.wants_immediates && manager_.device()->has_immediates() &&
+                     peer_->takes_immediates == 1 && ImmediateCode(context_.outgoing).fits();
+  parts.order = options_.order;
+  parts.endpoint = std::move(connection_);
+  parts.outgoing = std::move(outgoing_);
+  parts.incoming = std::move(incoming_);
+  parts.messages = std::move(messages_);
+  return parts;
+}
+
+std::unique_ptr<DataLink> VerbsSetup::take() {
+  for (size_t w = 0; w < context_.workers.size(); ++w) {
+    ring::ReadySet& ready = *context_.workers[w].ready;
+    context_.ready_group[w] = ready.add_group();
+    constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
+    for (uint32_t more = kPerGroup; more < context_.incoming.rings_of_receiver(); more += kPerGroup)
+      ready.add_group();
+  }
+  auto link = std::make_unique<VerbsLink>(context_, poller_, parts());
+  status_ = poller_->add(*context_.reactor, *link);
+  if (!status_.ok()) return nullptr;
+  return link;
+}
+
+}  // namespace faro::transport::verbs

@@ -1,0 +1,50 @@
+// The transport over RDMA: one reliable connection per pair of nodes, on anything that libibverbs
+// and rdma_cm know. README.md in this folder says how it works.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "transport/plugin/plugin.h"
+#include "transport/transport.h"
+#include "transport/verbs/completion_poller.h"
+#include "transport/verbs/connection_manager.h"
+#include "transport/verbs/verbs_options.h"
+
+namespace faro::transport::verbs {
+
+/// Threads: network thread, and the thread that opens the session before that one runs.
+class VerbsTransport final : public Transport {
+ public:
+  /// Looks for the device at once; available() says what came of it.
+  explicit VerbsTransport(const plugin::Request& request);
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Status available() const override { return available_; }
+  uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
+  uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override {
+    return memory_bytes(outgoing, incoming);
+  }
+  /// Each DataLink that comes of it must be destroyed on the network thread, or after that has ended.
+  std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
+
+  bool poll() noexcept override { return poller_ != nullptr && poller_->poll(); }
+  void worker_sleeps() noexcept override {
+    if (poller_ != nullptr) poller_->worker_sleeps();
+  }
+  void worker_wakes() noexcept override {
+    if (poller_ != nullptr) poller_->worker_wakes();
+  }
+
+ private:
+  Status open(const plugin::Request& request);
+
+  const VerbsOptions options_;
+  const bool address_is_set_;  // by verbs.address
+  Capabilities capabilities_{.name = "verbs", .registers_memory = true};
+  Status available_;
+  std::unique_ptr<ConnectionManager> manager_;
+  std::shared_ptr<CompletionPoller> poller_;  // with its links
+};
+
+}  // namespace faro::transport::verbs

@@ -1,0 +1,101 @@
+// Verbs messages: the SENDs of a link over RDMA, and what its two sides say to each other while it
+// is set up. wire/README.md has the page of every byte; what is checked and when they are sent
+// stands in transport/verbs/README.md.
+//
+// A SEND is a head and up to kRecordLimit records:
+//
+//    0                8                16
+//   +-------+--------+--------+--------+- - - - - - - - - - -
+//   | count | 0      | notes  | returns| count records
+//   +-------+--------+--------+--------+- - - - - - - - - - -
+//
+//   record:  0                  4        8
+//           +--------------+---+--------+------------------+
+//           | ring         | k | 0      | position         |
+//           +--------------+---+--------+------------------+
+//             bits 0…30     31
+//
+//   k  record    ring                             position
+//   0  WRITTEN   of the sender's outgoing rings   everything before it is in the receiver's ring
+//   1  READ      of the sender's incoming rings   everything before it may be written again
+//
+// A SEND with records is a *notification*, one without is a *return* (of credits). `notes` and
+// `returns` count, modulo 2^32, how many of the receiver's notifications (SENDs with records and
+// WRITEs WITH IMMEDIATE) and returns the sender has taken and posted a new receive for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "wire/frame.h"
+
+namespace faro::wire {
+
+struct VerbsHead {
+  uint32_t record_count;
+  uint32_t reserved;  // 0
+  uint32_t notes;
+  uint32_t returns;
+};
+static_assert(sizeof(VerbsHead) == 16 && std::is_trivially_copyable_v<VerbsHead>);
+static_assert(offsetof(VerbsHead, notes) == 8 && offsetof(VerbsHead, returns) == 12);
+
+struct VerbsRecord {
+  uint32_t ring_and_kind;  // see the picture
+  uint32_t reserved;       // 0
+  Position position;
+};
+static_assert(sizeof(VerbsRecord) == 16 && std::is_trivially_copyable_v<VerbsRecord>);
+static_assert(offsetof(VerbsRecord, position) == 8);
+
+/// Of one SEND; so that a whole one takes kVerbsMessageBytes.
+inline constexpr uint32_t kVerbsRecordLimit = 31;
+inline constexpr uint32_t kVerbsMessageBytes =
+    sizeof(VerbsHead) + kVerbsRecordLimit * sizeof(VerbsRecord);
+static_assert(kVerbsMessageBytes == 512);
+
+/// Set in ring_and_kind: READ; clear: WRITTEN.
+inline constexpr uint32_t kVerbsReadRecord = uint32_t{1} << 31;
+
+constexpr VerbsRecord verbs_written(uint32_t ring, Position position) {
+  return {ring, 0, position};
+}
+constexpr VerbsRecord verbs_read(uint32_t ring, Position position) {
+  return {ring | kVerbsReadRecord, 0, position};
+}
+constexpr bool is_read(const VerbsRecord& record) {
+  return (record.ring_and_kind & kVerbsReadRecord) != 0;
+}
+constexpr uint32_t ring_of(const VerbsRecord& record) {
+  return record.ring_and_kind & ~kVerbsReadRecord;
+}
+
+// ------------------------------------------------------------------------------------------- setup
+
+enum class VerbsSetupKind : uint32_t {
+  listen = 1,  // by the accepting side: where it takes RDMA connections
+  memory = 2,  // by either side: where its incoming rings lie
+};
+
+/// family 0: the address at which the other side has reached this node already.
+struct VerbsListen {
+  VerbsSetupKind kind;
+  uint16_t family;  // 0, 4 or 6
+  uint16_t port;
+  uint8_t address[16];  // of IPv4 the first four
+};
+static_assert(sizeof(VerbsListen) == 24 && std::is_trivially_copyable_v<VerbsListen>);
+
+struct VerbsMemory {
+  VerbsSetupKind kind;
+  uint32_t key;      // with which the other side may write there (rkey)
+  uint64_t address;  // of the region's first byte
+  uint64_t bytes;    // of the region
+  uint32_t receives;           // posted ahead for the other side's messages
+  uint32_t takes_immediates;   // 0 or 1: WRITE WITH IMMEDIATE is understood
+};
+static_assert(sizeof(VerbsMemory) == 32 && std::is_trivially_copyable_v<VerbsMemory>);
+static_assert(offsetof(VerbsMemory, address) == 8 && offsetof(VerbsMemory, receives) == 24);
+
+}  // namespace faro::wire
