@@ -17,9 +17,9 @@
 namespace faro::bench {
 
 /// What carries the rows.
-enum class Carrier : uint8_t { faro_auto, faro_shm, faro_tcp, sockets, sockets_paper };
+enum class Carrier : uint8_t { faro_auto, faro_shm, faro_verbs, faro_tcp, sockets, sockets_paper };
 
-/// "auto", "shm", "tcp", "sockets", "sockets-paper".
+/// "auto", "shm", "verbs", "tcp", "sockets", "sockets-paper".
 std::string_view carrier_name(Carrier carrier) noexcept;
 /// Errors: invalid_argument names the text and the accepted names.
 Result<Carrier> parse_carrier(std::string_view name);

@@ -1,14 +1,16 @@
-// RDMA in the contract suite, by the plug-in as a session loads it. Both sides use one device: that of
-// FARO_VERBS_ADDRESS, or else the first that owns an address of this machine.
+// RDMA in the contract suite, by the plug-in as a session loads it. The sides are at the addresses of
+// FARO_TEST_ADDRESSES (support/test_network.h), or else both at the first one that an RDMA device owns.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
+#include "support/test_network.h"
 #include "transport/plugin/plugin_loader.h"
 
 namespace faro::test {
@@ -20,7 +22,7 @@ using TransportResult = Result<std::unique_ptr<transport::Transport>>;
 TransportResult make_at(const std::string& address, const std::vector<const char*>& more) {
   Config config;
   FARO_RETURN_IF_ERROR(config.load_environment());
-  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", address + ":0"));
+  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", address));
   for (size_t i = 0; i + 1 < more.size(); i += 2)
     FARO_RETURN_IF_ERROR(config.set(more[i], std::string_view(more[i + 1])));
   const Result<base::Settings> settings = base::Settings::resolve(config);
@@ -47,10 +49,11 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-TransportResult make(const std::vector<const char*>& more) {
+TransportResult make(uint32_t side, const std::vector<const char*>& more) {
+  if (names_addresses()) return make_at(listen_address(side), more);
   TransportResult made = Status(Code::transport_unavailable, "this machine has no IPv4 address");
   for (const std::string& address : own_addresses()) {
-    made = make_at(address, more);
+    made = make_at(address + ":0", more);
     if (made.ok()) break;
   }
   return made;
@@ -60,16 +63,16 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
   return {.name = name,
           .open = [settings](const PairShape& shape) -> Result<std::unique_ptr<TransportPair>> {
             ConnectedPair::Parts parts;
-            for (auto& side : parts.transports) {
-              TransportResult made = make(settings);
+            for (uint32_t side = 0; side < std::size(parts.transports); ++side) {
+              TransportResult made = make(side, settings);
               if (!made.ok()) return made.status();
-              side = std::move(*made);
+              parts.transports[side] = std::move(*made);
             }
             return ConnectedPair::open(shape, std::move(parts));
           },
           .unavailable_because =
               [settings] {
-                const TransportResult made = make(settings);
+                const TransportResult made = make(0, settings);
                 return made.ok() ? std::string() : std::string(made.status().message());
               },
           .no_threads_because = {},
@@ -83,9 +86,9 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
     // Both sides run out of credits and of places all the time.
     add_transport(verbs("verbs_least", {"verbs.notify", "send", "verbs.receives", "4",
                                         "verbs.send_queue", "32", "verbs.inline_bytes", "0"})),
-    add_transport(verbs("verbs_least_immediate",
-                        {"verbs.notify", "immediate", "verbs.receives", "4", "verbs.send_queue",
-                         "32", "verbs.inline_bytes", "0"})),
+    add_transport(
+        verbs("verbs_least_immediate", {"verbs.notify", "immediate", "verbs.receives", "4",
+                                        "verbs.send_queue", "32", "verbs.inline_bytes", "0"})),
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ one_device() {
 # through which device a caller would be reached). Whoever sends has to be bound to an address. Neighbours are entered by
 # hand: no ARP disturbs the counting of bytes.
 switched() {
-  local nodes=$1 mtu=${2:-1500} node peer folder
+  local nodes=$1 mtu=${2:-1500} node folder
   for folder in /proc/sys/net/ipv4/conf/{all,default}; do
     echo 0 >"$folder/rp_filter"
     echo 1 >"$folder/accept_local"
@@ -49,12 +49,16 @@ switched() {
     ip rule add pref "$node" from "$(address_of "$node")" iif lo lookup "$((1000 + node))"
     ip rule add pref "$node" oif "net$node" lookup "$((1000 + node))"
   done
-  for ((node = 1; node <= nodes; node++)); do
-    for ((peer = 1; peer <= nodes; peer++)); do
-      [[ $peer -ne $node ]] || continue
-      ip neighbour add "$(address_of "$peer")" lladdr "$(hardware_address_of "$peer")" dev "net$node" nud permanent
-      ip route add "$(address_of "$peer")/32" dev "net$node" src "$(address_of "$node")" table "$((1000 + node))"
-    done
+  for ((node = 1; node <= nodes; node++)); do know_peers "$node" "$nodes"; done
+}
+
+# know_peers <node> <nodes>: its routes and neighbours, which it forgets when its interface goes down.
+know_peers() {
+  local peer
+  for ((peer = 1; peer <= $2; peer++)); do
+    [[ $peer -ne $1 ]] || continue
+    ip neighbour replace "$(address_of "$peer")" lladdr "$(hardware_address_of "$peer")" dev "net$1" nud permanent
+    ip route replace "$(address_of "$peer")/32" dev "net$1" src "$(address_of "$1")" table "$((1000 + $1))"
   done
 }
 
@@ -64,13 +68,13 @@ unbound_as() { ip rule add pref 50 to "$(address_of "$2")" iif lo lookup "$((100
 hardware_address_of() { printf '02:00:00:00:00:%02x\n' "$1"; }
 
 # shaped <nodes> <rate>: every connection to the switch carries at most that much in each direction (1gbit, 100mbit).
-# The burst is what the kernel sends in one go, 64 KiB, or it would never pass; the queue holds 20 ms, so that nothing
-# is dropped as long as windows are smaller.
+# The burst must hold what the kernel sends in one go (64 KiB); the queue what all senders together have under way:
+# RoCE needs a network that loses nothing.
 shaped() {
   local node end
   for ((node = 1; node <= $1; node++)); do
     for end in net port; do
-      tc qdisc replace dev "$end$node" root tbf rate "$2" burst 128kb latency 20ms
+      tc qdisc replace dev "$end$node" root tbf rate "$2" burst 128kb limit 4mb
     done
   done
 }

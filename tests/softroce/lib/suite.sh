@@ -5,3 +5,4 @@ for part in check network rdma counters wire tools faro; do
   source "tests/softroce/lib/$part.sh"
 done
 readonly share=/run/share bin=build/release/bin tests=build/release/tests/bin
+export LD_LIBRARY_PATH=$PWD/build/release/lib # where libfaro_verbs.so is looked for last
