@@ -19,6 +19,7 @@ using test::bytes_of;
 using test::Child;
 using test::ClusterPlan;
 using test::RecordingObserver;
+using test::transports_to_test;
 
 // A node in a process of its own. It says "open" or "failed <status>", then obeys the test:
 //   send <node>     sends a control message            losses   waits for the first loss, says "<node> <cause>"
