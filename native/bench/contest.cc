@@ -8,8 +8,8 @@
 namespace faro::bench {
 namespace {
 
-constexpr Carrier kCarriers[] = {Carrier::faro_auto, Carrier::faro_shm, Carrier::faro_verbs,
-                                 Carrier::faro_tcp,  Carrier::sockets,  Carrier::sockets_paper};
+constexpr Carrier kCarriers[] = {Carrier::faro_auto, Carrier::faro_shm, Carrier::faro_tcp,
+                                 Carrier::faro_verbs, Carrier::sockets, Carrier::sockets_paper};
 
 Status run_once(const Contestant& contestant, const ContestOptions& options,
                 const RunOptions& run_options, ContestResult& result) {
@@ -45,10 +45,10 @@ std::string_view carrier_name(Carrier carrier) noexcept {
       return "auto";
     case Carrier::faro_shm:
       return "shm";
-    case Carrier::faro_verbs:
-      return "verbs";
     case Carrier::faro_tcp:
       return "tcp";
+    case Carrier::faro_verbs:
+      return "verbs";
     case Carrier::sockets:
       return "sockets";
     case Carrier::sockets_paper:
@@ -61,9 +61,9 @@ Result<Carrier> parse_carrier(std::string_view name) {
   for (Carrier carrier : kCarriers) {
     if (name == carrier_name(carrier)) return carrier;
   }
-  return Status(Code::invalid_argument, "transport = " + std::string(name) +
-                                            ": must be auto, shm, verbs, tcp, sockets or "
-                                            "sockets-paper");
+  return Status(Code::invalid_argument,
+                "transport = " + std::string(name) +
+                    ": must be auto, shm, tcp, verbs, sockets or sockets-paper");
 }
 
 Result<std::vector<ContestResult>> run_contest(const std::vector<Contestant>& contestants,

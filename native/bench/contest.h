@@ -17,14 +17,21 @@
 namespace faro::bench {
 
 /// What carries the rows.
-enum class Carrier : uint8_t { faro_auto, faro_shm, faro_verbs, faro_tcp, sockets, sockets_paper };
+enum class Carrier : uint8_t {
+  faro_auto,
+  faro_shm,
+  faro_tcp,
+  faro_verbs,
+  sockets,
+  sockets_paper
+};
 
-/// "auto", "shm", "verbs", "tcp", "sockets", "sockets-paper".
+/// "auto", "shm", "tcp", "verbs", "sockets", "sockets-paper".
 std::string_view carrier_name(Carrier carrier) noexcept;
 /// Errors: invalid_argument names the text and the accepted names.
 Result<Carrier> parse_carrier(std::string_view name);
 /// Faro over whichever transport, not a baseline.
-constexpr bool is_faro(Carrier carrier) noexcept { return carrier <= Carrier::faro_tcp; }
+constexpr bool is_faro(Carrier carrier) noexcept { return carrier <= Carrier::faro_verbs; }
 
 struct Contestant {
   Carrier carrier = Carrier::faro_auto;
@@ -40,9 +47,9 @@ struct ContestProgress {
 struct ContestOptions {
   /// How often each contestant is started anew; in each lap they run in another order.
   uint32_t laps = 7;
-  uint32_t warmup_rounds = 1;                      ///< per lap, not reported
-  uint32_t timed_rounds = 1;                       ///< per lap
-  Config config;                                   ///< of Faro's nodes; transport is set here
+  uint32_t warmup_rounds = 1;  ///< per lap, not reported
+  uint32_t timed_rounds = 1;   ///< per lap
+  Config config;               ///< of Faro's nodes; transport is set here
   std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see ClusterOptions
   uint64_t lap_limit_ns = 120'000'000'000;
   std::function<void(const ContestProgress&)> progress;

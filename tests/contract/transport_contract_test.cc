@@ -32,12 +32,6 @@ using transport::Outgoing;
 // Nothing here takes as long unless it hangs.
 constexpr base::Nanoseconds kLimit = 30'000'000'000;
 
-#if defined(FARO_SANITIZE_THREAD) || defined(FARO_SANITIZE_ADDRESS)
-constexpr uint64_t kManyFrames = 20'000;
-#else
-constexpr uint64_t kManyFrames = 100'000;
-#endif
-
 class TransportContract : public testing::TestWithParam<TransportUnderTest> {
  protected:
   void SetUp() override {
@@ -57,6 +51,14 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
       EXPECT_EQ(pair_->failures(side), 0)
           << "side " << side << ": " << pair_->failure(side).to_string();
     }
+  }
+
+  static uint64_t many_frames() {
+#if defined(FARO_SANITIZE_THREAD) || defined(FARO_SANITIZE_ADDRESS)
+    return GetParam().many_frames / 5;
+#else
+    return GetParam().many_frames;
+#endif
   }
 
   Outgoing& outgoing(uint32_t ring = 0) { return pair_->link(0).outgoing(ring); }
@@ -429,7 +431,7 @@ TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_
     sent.emplace_back(r, 2048);
     received.emplace_back(r, 2048);
   }
-  const uint64_t per_ring = kManyFrames / ring_count;
+  const uint64_t per_ring = many_frames() / ring_count;
   uint64_t chance = 13;
   const auto one_round = [&] {
     bool all = true;
@@ -572,9 +574,10 @@ class BusyWorker {
 };
 
 // Three workers at each side, with threads, until all frames have arrived.
-void run_busy_workers(TransportPair& pair, const PairShape& shape, bool reads) {
+void run_busy_workers(TransportPair& pair, const PairShape& shape, uint64_t many_frames,
+                      bool reads) {
   pair.run_network_threads();
-  const uint64_t per_ring = kManyFrames / 2 / shape.forth.ring_count();
+  const uint64_t per_ring = many_frames / 2 / shape.forth.ring_count();
   std::vector<std::string> errors(6);
   std::vector<std::thread> threads;
   for (int side = 0; side < 2; ++side) {
@@ -592,13 +595,13 @@ void run_busy_workers(TransportPair& pair, const PairShape& shape, bool reads) {
 TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_a_thread_per_worker) {
   if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
   open(PairShape::symmetric(3, 2, 8192));
-  run_busy_workers(*pair_, shape_, false);
+  run_busy_workers(*pair_, shape_, many_frames(), false);
 }
 
 TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_workers_that_read_the_network) {
   if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
   open(PairShape::symmetric(3, 2, 8192));
-  run_busy_workers(*pair_, shape_, true);
+  run_busy_workers(*pair_, shape_, many_frames(), true);
 }
 
 TEST_P(TransportContract, a_large_ring_carries_more_than_a_socket_takes_at_once) {

@@ -75,6 +75,9 @@ struct TransportUnderTest {
   /// Why this machine does not have it; then all cases are skipped. Empty: it has, and none is.
   std::function<std::string()> unavailable_because = {};
 
+  /// Frames of the cases that send many: fewer where each costs far more.
+  uint64_t many_frames = 100'000;
+
   // Capabilities. A reason instead of an empty text skips, and reports, the cases that need it.
   std::string no_threads_because;  // cases with network threads and a thread per worker
   std::string no_loss_because;     // the transport itself notices that its peer is gone

@@ -75,6 +75,7 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
                 const TransportResult made = make(0, settings);
                 return made.ok() ? std::string() : std::string(made.status().message());
               },
+          .many_frames = 20'000,  // the devices of tests are software
           .no_threads_because = {},
           .no_loss_because = {}};
 }

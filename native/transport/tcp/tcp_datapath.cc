@@ -18,81 +18,23 @@ namespace {
 // be kept busy with sending what all the others post. Large, for it costs a wake-up of that thread.
 constexpr size_t kSendTurnBytes = size_t{1} << 20;
 
-// What may wait for more to go along: beyond it one call gains little (two packets of the
-// loopback's size), and the peer could be idle meanwhile.
-constexpr uint64_t kGatherBytes = uint64_t{128} << 10;
-
 }  // namespace
 
-// ---------------------------------------------------------------------------------- outgoing rings
+// ----------------------------------------------------------------------------------- ends of rings
 
-Claim TcpOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
-  Claim claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
-  if (claimed.bytes != 0) [[likely]] {
-    if (starved_.load(std::memory_order_relaxed) != 0) starved_.store(0, std::memory_order_relaxed);
-    return claimed;
-  }
-  // See starved_: say so, then look again. The peer can only make room by reading what it has.
-  starved_.store(1, std::memory_order_seq_cst);
-  link_.send_deferred();
-  claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
-  if (claimed.bytes != 0) starved_.store(0, std::memory_order_relaxed);
-  return claimed;
-}
-
-void TcpOutgoing::post() {
-  const wire::Position end = producer_.committed();
-  if (end == posted_) return link_.send_deferred();
-  mark_posted(end);
-  count(counters_.transfers);
-  link_.writes_.mark(ring_);
-  link_.send_now();
-}
-
-void TcpOutgoing::post_soon() {
-  const wire::Position end = producer_.committed();
-  if (end == posted_) return;
-  const uint64_t bytes = end - posted_;
-  mark_posted(end);
-  count(counters_.transfers);
-  link_.writes_.mark(ring_);
-  link_.defer(bytes);
-}
+TcpOutgoing::TcpOutgoing(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes)
+    : MessagedOutgoing(link, ring, base, ring_bytes), link_(link) {}
 
 void TcpOutgoing::on_broken() {
-  link_.fail(Code::protocol_error, fmt::format("impossible read position for ring {}", ring_));
+  link_.fail(Code::protocol_error, fmt::format("impossible read position for ring {}", number_));
 }
 
-// ---------------------------------------------------------------------------------- incoming rings
-
-// A read position by itself costs two system calls and perhaps a wake-up at the peer, as much as a
-// transfer: it goes along with the next thing to that peer, whatever that is. It is only deferred,
-// and so sent in time, when the peer may be waiting for it. A sender that finds no space (at most
-// half a ring is ever needed, ring/producer.h) has used more than half the ring since the last
-// position that it knows. So that is
-//   - when more than half a ring was released since then. A worker that goes on polling comes to
-//   this, or
-//   - before the worker waits (flush_releases): when more than half a ring has arrived since then.
-//   What has not arrived
-//     yet wakes the worker, which flushes again before it waits.
-
-void TcpIncoming::tell_read(wire::Position read) {
-  told_.store(read, std::memory_order_release);
-  link_.reads_.mark(ring_);
-  if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2)
-    link_.defer(sizeof(wire::DataMessage));
-}
-
-void TcpIncoming::flush_releases() {
-  MirroredIncoming::flush_releases();
-  const wire::Position sent = told_sent_.load(std::memory_order_relaxed);
-  if (told_.load(std::memory_order_relaxed) == sent) return;
-  const wire::Position arrived = written_.load(std::memory_order_seq_cst);
-  if (arrived - sent > consumer_.ring_bytes() / 2) link_.defer(sizeof(wire::DataMessage));
-}
+TcpIncoming::TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes,
+                         WorkerEnd worker, uint32_t ready_ring)
+    : MessagedIncoming(link, ring, base, ring_bytes, worker, ready_ring), link_(link), base_(base) {}
 
 void TcpIncoming::on_invalid(const char* why) {
-  link_.fail(Code::protocol_error, fmt::format("{} in ring {}", why, ring_));
+  link_.fail(Code::protocol_error, fmt::format("{} in ring {}", why, number_));
 }
 
 // ------------------------------------------------------------------------------------------- batch
@@ -129,19 +71,6 @@ void TcpLink::Batch::advance(size_t bytes) {
 }
 
 // ----------------------------------------------------------------------------------------- sending
-
-// Everything that is marked.
-void TcpLink::send_now() {
-  due_.store(true, std::memory_order_seq_cst);  // W1
-  send_pending();
-}
-
-// What was marked may wait. Threads: any.
-void TcpLink::defer(uint64_t bytes) {
-  if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
-    return send_now();  // D1
-  deferred_->note(context_.reactor->clock().now_ns());
-}
 
 // W2 to W4. Threads: any.
 void TcpLink::send_pending() {
@@ -226,25 +155,19 @@ void TcpLink::on_writable() {
 // Fills the batch with what is pending.
 void TcpLink::gather() {
   batch_.clear();
-  // Before the looks: what is marked later sets them again.
-  due_.store(false, std::memory_order_seq_cst);
-  deferred_bytes_.store(0, std::memory_order_seq_cst);
+  take_due();
   reads_.take([this](uint32_t number) {
     if (batch_.message_count == Batch::kReads) {
-      due_.store(true, std::memory_order_relaxed);  // the holder's own note
+      note_due();
       return false;
     }
-    TcpIncoming& ring = incoming_[number];
-    const wire::Position read = ring.told_.load(std::memory_order_acquire);
-    // Equal: a mark that came after its position had gone with an earlier one.
-    if (read == ring.told_sent_.load(std::memory_order_relaxed)) return true;
-    ring.told_sent_.store(read, std::memory_order_relaxed);
-    batch_.add(wire::read_message(number, read));
+    wire::Position read = 0;
+    if (incoming_[number].take_told(read)) batch_.add(wire::read_message(number, read));
     return true;
   });
   writes_.take([this](uint32_t number) {
     if (batch_.message_count == Batch::kMessages) {
-      due_.store(true, std::memory_order_relaxed);
+      note_due();
       return false;
     }
     TcpOutgoing& ring = outgoing_[number];

@@ -30,26 +30,19 @@ constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
                  std::shared_ptr<DeferredSends> deferred, int fd, RingRegion outgoing,
                  RingRegion incoming)
-    : context_(context),
+    : MessagedLink(context, std::move(deferred)),
       receiver_(std::move(receiver)),
-      deferred_(std::move(deferred)),
       fd_(fd),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
-      self_(std::make_shared<TcpLink*>(this)),
-      writes_(context.outgoing.ring_count()),
-      reads_(context.incoming.ring_count()),
-      to_ring_((context.workers.size() + 63) / 64) {
+      self_(std::make_shared<TcpLink*>(this)) {
   const ring::Layout& out = context.outgoing;
   for (uint32_t r = 0; r < out.ring_count(); ++r)
     outgoing_.emplace_back(*this, r, outgoing_region_.base(r), out.ring_bytes);
   const ring::Layout& in = context.incoming;
   for (uint32_t r = 0; r < in.ring_count(); ++r) {
-    const uint32_t worker = in.receiver_of(r);
-    const uint32_t ready_ring =
-        context.ready_group[worker] * ring::ReadySet::kRingsPerGroup + in.index_at_receiver(r);
     incoming_.emplace_back(*this, r, incoming_region_.base(r), in.ring_bytes,
-                           context.workers[worker], ready_ring);
+                           context.workers[in.receiver_of(r)], ready_ring_of(context, r));
   }
 }
 
@@ -184,8 +177,7 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
             fmt::format("READ of ring {}; there are {}", number, outgoing_.size())};
   }
   TcpOutgoing& ring = outgoing_[number];
-  const wire::Position before =
-      ring.peer_read_.load(std::memory_order_relaxed);  // the holder's own
+  const wire::Position before = ring.free();
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
   if (message.length != 0 || message.position <= before || message.position > sent ||
       message.position % wire::kFrameAlignment != 0) {
@@ -193,11 +185,7 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
             fmt::format("READ of ring {} at {} with length {}; it was at {} and {} was sent",
                         number, message.position, message.length, before, sent)};
   }
-  ring.peer_read_.store(message.position, std::memory_order_seq_cst);
-  if (ring.starved_.load(std::memory_order_seq_cst) != 0) {
-    const uint32_t worker = context_.outgoing.sender_of(number);
-    to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
-  }
+  if (ring.free_up_to(message.position)) note_worker(context_.outgoing.sender_of(number));
   return {};
 }
 
@@ -208,10 +196,8 @@ Status TcpLink::accept_written(const wire::DataMessage& message) {
             fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
   }
   TcpIncoming& ring = incoming_[number];
-  const wire::Position written = ring.written_.load(std::memory_order_relaxed);  // the holder's own
-  // Acquire: the worker has done with the bytes before it. An honest peer's credit is at most this.
-  const wire::Position told = ring.told_.load(std::memory_order_acquire);
-  const uint64_t free = incoming_region_.layout().ring_bytes - (written - told);
+  const wire::Position written = ring.written();
+  const uint64_t free = ring.write_limit() - written;  // an honest peer's credit is at most this
   if (message.position != written || message.length == 0 || message.length > free ||
       message.length % wire::kFrameAlignment != 0) {
     return {Code::protocol_error,
@@ -226,20 +212,8 @@ Status TcpLink::accept_written(const wire::DataMessage& message) {
 
 // A payload is complete.
 void TcpLink::publish(TcpIncoming& ring) {
-  ring.written_.store(fill_position_, std::memory_order_seq_cst);
-  ring.worker_.ready->mark(ring.ready_ring_);
-  const uint32_t worker = context_.incoming.receiver_of(ring.ring_);
-  to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
-}
-
-// Once per turn, not per message: a worker that is woken in between would find one frame at a time.
-void TcpLink::ring_doorbells() {
-  for (size_t w = 0; w < to_ring_.size(); ++w) {
-    for (uint64_t bits = std::exchange(to_ring_[w], 0); bits != 0; bits &= bits - 1) {
-      ring::ring_doorbell(
-          *context_.workers[w * 64 + static_cast<size_t>(std::countr_zero(bits))].doorbell);
-    }
-  }
+  ring.arrived(fill_position_);
+  note_worker(context_.incoming.receiver_of(ring.number_));
 }
 
 }  // namespace faro::transport::tcp

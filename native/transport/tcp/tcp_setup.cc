@@ -58,14 +58,7 @@ class TcpSetup final : public LinkSetup {
   bool ready() const override { return connected_ && status_.ok(); }
 
   std::unique_ptr<DataLink> take() override {
-    for (size_t w = 0; w < context_.workers.size(); ++w) {
-      ring::ReadySet& ready = *context_.workers[w].ready;
-      context_.ready_group[w] = ready.add_group();
-      constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
-      for (uint32_t more = kPerGroup; more < context_.incoming.rings_of_receiver();
-           more += kPerGroup)
-        ready.add_group();
-    }
+    add_ready_groups(context_);
     auto link = std::make_unique<TcpLink>(context_, receiver_, deferred_, std::exchange(fd_, -1),
                                           std::move(outgoing_), std::move(incoming_));
     status_ = link->start();

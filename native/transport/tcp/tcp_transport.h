@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "transport/tcp/deferred_sends.h"
+#include "transport/deferred_sends.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"

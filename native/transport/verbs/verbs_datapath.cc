@@ -18,49 +18,35 @@ constexpr uint32_t kMostReads = wire::kVerbsRecordLimit / 2;
 
 // ----------------------------------------------------------------------------------- ends of rings
 
-void VerbsOutgoing::transfer() { link_.send_written(ring_); }
+VerbsOutgoing::VerbsOutgoing(VerbsLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes)
+    : MessagedOutgoing(link, ring, base, ring_bytes), link_(link) {}
 
 void VerbsOutgoing::on_broken() {
-  link_.fail({Code::protocol_error, fmt::format("impossible read position for ring {}", ring_)});
+  link_.fail({Code::protocol_error, fmt::format("impossible read position for ring {}", number_)});
 }
 
-void VerbsIncoming::mark_read() { link_.reads_.mark(ring_); }
-
-void VerbsIncoming::send_read() { link_.send_reads(); }
+VerbsIncoming::VerbsIncoming(VerbsLink& link, uint32_t ring, const std::byte* base,
+                             uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring)
+    : MessagedIncoming(link, ring, base, ring_bytes, worker, ready_ring), link_(link) {}
 
 void VerbsIncoming::on_invalid(const char* why) {
-  link_.fail({Code::protocol_error, fmt::format("{} in ring {}", why, ring_)});
+  link_.fail({Code::protocol_error, fmt::format("{} in ring {}", why, number_)});
 }
 
 // ------------------------------------------------------------------------------- the right to post
 
-void VerbsLink::send_written(uint32_t ring) noexcept {
-  writes_.mark(ring);  // W1
-  post_or_watch();
-}
-
-// What is marked in reads_ cannot wait for a notification.
-void VerbsLink::send_reads() noexcept {
-  reads_urgent_.store(true, std::memory_order_seq_cst);  // W1
-  post_or_watch();
-}
-
-void VerbsLink::post_or_watch() noexcept {
+void VerbsLink::send_pending() {
   if (post_pending()) poller_->watch(*this);
-}
-
-bool VerbsLink::anything_pending() const noexcept {
-  return writes_.any() || notes_.any() || reads_urgent_.load(std::memory_order_seq_cst);
 }
 
 bool VerbsLink::can_post() const noexcept {
   if (stopped() || !places_.has_room()) return false;
   if (credits_.return_due() && credits_.may_return()) return true;
-  if (parts_.order == Order::paper && writes_.any()) return true;
-  return credits_.notes_left() != 0 && anything_pending();
+  if (parts_.order == Order::paper && anything_due() && writes_.any()) return true;
+  return credits_.notes_left() != 0 && anything_to_note();
 }
 
-bool VerbsLink::stuck() const noexcept { return !stopped() && anything_pending(); }
+bool VerbsLink::stuck() const noexcept { return !stopped() && anything_to_note(); }
 
 bool VerbsLink::post_pending() noexcept {
   do {
@@ -82,8 +68,10 @@ bool VerbsLink::fill_chain() noexcept {
   if (stopped() || places_.free() < chain_limit_) return false;
   // An immediate carries no credits and no read positions: if any are due, a message goes instead,
   // with everything else along.
+  // An immediate carries no credits and no read positions: if any are due, a message goes instead,
+  // with everything else along.
   if (parts_.immediates && !credits_.must_confirm() && !credits_.return_due() &&
-      !reads_urgent_.load(std::memory_order_seq_cst)) {
+      !reads_due_.load(std::memory_order_seq_cst)) {
     fill_with_immediates();
   } else {
     fill_with_message();
@@ -92,8 +80,15 @@ bool VerbsLink::fill_chain() noexcept {
 }
 
 void VerbsLink::fill_with_immediates() noexcept {
+  if (credits_.notes_left() == 0 || !anything_due()) return;
+  take_due();
+  // A read position that became due before take_due, and is not among what this sends.
+  if (reads_due_.load(std::memory_order_seq_cst)) note_due();
   writes_.take([this](uint32_t number) {
-    if (credits_.notes_left() == 0 || !has_room_for_ring()) return false;
+    if (credits_.notes_left() == 0 || !has_room_for_ring()) {
+      note_due();
+      return false;
+    }
     const uint32_t bytes = add_ring(number);
     if (bytes == 0) return true;
     ibv_send_wr& last = chain_.requests[chain_.count - 1];
@@ -106,20 +101,14 @@ void VerbsLink::fill_with_immediates() noexcept {
 }
 
 void VerbsLink::fill_with_message() noexcept {
-  const bool may_note = credits_.notes_left() != 0 && anything_pending();
+  const bool may_note = credits_.notes_left() != 0 && anything_to_note();
   const bool paper = parts_.order == Order::paper;
-  if (may_note) gather_reads();
-  if (may_note && paper) gather_notes();
-  if (may_note || paper) {
-    writes_.take([this, paper](uint32_t number) {
-      if (!has_room_for_ring() || record_count_ == records_.size()) return false;
-      if (add_ring(number) != 0 && !paper) {
-        const wire::Position end = outgoing_[number].sent_.load(std::memory_order_relaxed);
-        records_[record_count_++] = wire::verbs_written(number, end);
-      }
-      return true;
-    });
+  if (may_note) {
+    take_due();
+    gather_reads();
+    if (paper) gather_notes();
   }
+  if (may_note || paper) gather_writes();
   if (record_count_ != 0) {
     credits_.note_sent();
     count(counters_.notifications);
@@ -132,15 +121,31 @@ void VerbsLink::fill_with_message() noexcept {
 }
 
 void VerbsLink::gather_reads() noexcept {
-  reads_urgent_.store(false, std::memory_order_seq_cst);  // first: what comes later sets it again
+  reads_due_.store(false, std::memory_order_seq_cst);  // first: what comes later sets it again
   reads_.take([this](uint32_t number) {
     if (record_count_ == kMostReads) {
-      reads_urgent_.store(true, std::memory_order_seq_cst);
+      reads_due_.store(true, std::memory_order_seq_cst);
+      note_due();
       return false;
     }
     wire::Position read = 0;
-    // False: a mark that came after its position had gone with an earlier one.
     if (incoming_[number].take_told(read)) records_[record_count_++] = wire::verbs_read(number, read);
+    return true;
+  });
+}
+
+// In paper order without records, which follow when the WRITEs have completed.
+void VerbsLink::gather_writes() noexcept {
+  const bool paper = parts_.order == Order::paper;
+  writes_.take([this, paper](uint32_t number) {
+    if (!has_room_for_ring() || record_count_ == records_.size()) {
+      note_due();
+      return false;
+    }
+    if (add_ring(number) != 0 && !paper) {
+      const wire::Position end = outgoing_[number].sent_.load(std::memory_order_relaxed);
+      records_[record_count_++] = wire::verbs_written(number, end);
+    }
     return true;
   });
 }

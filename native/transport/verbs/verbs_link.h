@@ -9,17 +9,11 @@
 // The data of a WRITE and the notification behind it are in one post, in this order, on one queue
 // pair: the notification cannot overtake.
 //
-// The right to post (design, hard case 6) is one word, free or held. What is due, and why no post
-// is lost:
-//
-//   who has something    W1 marks it (writes_, or reads_ and reads_urgent_)
-//   the poller           W1 stores what makes something possible: places (SendQueue), credits
-//                        (Credits), a return that is due (Credits), completed_ (paper order)
-//   both                 W2 try free → held
-//   the holder           W3 stores free      W4 looks whether anything can be posted; if so, W2
-//
-// All are seq_cst. If W2 finds `held`, it comes before W3 in the single total order, so that
-// W1 < W2 < W3 < W4 and the holder sees what W1 stored.
+// The right to post (design, hard case 6) is one word, free or held: that to send of
+// messaged_link.h, whose argument (W1 to W4) covers more here. What can be posted also depends on
+// places (SendQueue) and credits (Credits), and the poller makes more possible: it stores that as its
+// W1 and goes on with W2. At W4 the holder looks whether anything can be posted; all these stores and
+// looks are seq_cst as well.
 //
 // If the last holder leaves something behind for lack of places or credits (stuck()), a completion
 // will bring them: of an earlier request, since the last of a run is signalled (SendQueue), or of
@@ -46,8 +40,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/messaged_ring.h"
-#include "transport/pending_rings.h"
+#include "transport/messaged_link.h"
 #include "transport/transport.h"
 #include "transport/verbs/completion_poller.h"
 #include "transport/verbs/credits.h"
@@ -115,22 +108,17 @@ struct LinkCounters {
 /// The sending end of one ring.
 class VerbsOutgoing final : public MessagedOutgoing {
  public:
-  VerbsOutgoing(VerbsLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes)
-      : MessagedOutgoing(base, ring_bytes), link_(link), ring_(ring) {}
+  VerbsOutgoing(VerbsLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes);
 
  private:
   friend class VerbsLink;
-  void transfer() override;
   void on_broken() override;
   bool update_free() noexcept;
 
   VerbsLink& link_;
-  const uint32_t ring_;
 
-  // The poster's. sent_ is read by the poller, relaxed: the peer can only have read what was sent, so
-  // an honest READ comes after the store, through the device.
-  alignas(64) std::atomic<wire::Position> sent_{0};
-  uint64_t signal_seen_ = 0;        // of VerbsLink::signals_, when uncovered_from_ was set
+  // The poster's.
+  uint64_t signal_seen_ = 0;  // VerbsLink::signals_ when uncovered_from_ was set
   wire::Position uncovered_from_ = 0;  // posted since then, and not covered by a signalled request
   wire::Position noted_ = 0;           // paper order: the last WRITTEN
 
@@ -143,34 +131,28 @@ class VerbsOutgoing final : public MessagedOutgoing {
 class VerbsIncoming final : public MessagedIncoming {
  public:
   VerbsIncoming(VerbsLink& link, uint32_t ring, const std::byte* base, uint32_t ring_bytes,
-                WorkerEnd worker, uint32_t ready_ring)
-      : MessagedIncoming(base, ring_bytes),
-        link_(link),
-        ring_(ring),
-        worker_(worker),
-        ready_ring_(ready_ring) {}
+                WorkerEnd worker, uint32_t ready_ring);
 
  private:
   friend class VerbsLink;
-  void mark_read() override;
-  void send_read() override;
   void on_invalid(const char* why) override;
 
   VerbsLink& link_;
-  const uint32_t ring_;
-  const WorkerEnd worker_;
-  const uint32_t ready_ring_;  // its number in the worker's ready set
 };
 
 /// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or
 /// when that does not run. Owns: the queue pair and the memory of the rings.
-class VerbsLink final : public DataLink, private Endpoint::Handler {
+class VerbsLink final : public MessagedLink, private Endpoint::Handler {
  public:
   /// context.ready_group is set.
-  VerbsLink(LinkContext& context, std::shared_ptr<CompletionPoller> poller, LinkParts parts);
+  VerbsLink(LinkContext& context, std::shared_ptr<CompletionPoller> poller,
+            std::shared_ptr<DeferredSends> deferred, LinkParts parts);
   ~VerbsLink() override;
   VerbsLink(const VerbsLink&) = delete;
   VerbsLink& operator=(const VerbsLink&) = delete;
+
+  /// From now on its completions are taken. Errors: system_error.
+  Status start();
 
   const Capabilities& capabilities() const override { return capabilities_; }
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
@@ -205,16 +187,16 @@ class VerbsLink final : public DataLink, private Endpoint::Handler {
   };
 
   // Posting (verbs_datapath.cc). Whoever has the right to post.
-  void send_written(uint32_t ring) noexcept;
-  void send_reads() noexcept;
-  void post_or_watch() noexcept;
-  bool anything_pending() const noexcept;
+  void send_pending() override;
+  void on_read_due() override { reads_due_.store(true, std::memory_order_seq_cst); }
+  bool anything_to_note() const noexcept { return anything_due() || notes_.any(); }
   bool can_post() const noexcept;
   bool fill_chain() noexcept;
   void fill_with_immediates() noexcept;
   void fill_with_message() noexcept;
   void gather_reads() noexcept;
   void gather_notes() noexcept;
+  void gather_writes() noexcept;
   bool has_room_for_ring() const noexcept {
     return chain_.count + requests_per_ring_ + 1 <= chain_limit_;
   }
@@ -239,10 +221,6 @@ class VerbsLink final : public DataLink, private Endpoint::Handler {
   Status accept_immediate(uint32_t index, uint32_t code);
   void fail_completion(const ibv_wc& completion);
   void wake_sender(uint32_t ring) noexcept { note_worker(context_.outgoing.sender_of(ring)); }
-  void note_worker(uint32_t worker) noexcept {
-    to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
-  }
-  void ring_doorbells() noexcept;
 
   // Ending. Any thread.
   void on_disconnected(const Status& cause) override;
@@ -251,7 +229,6 @@ class VerbsLink final : public DataLink, private Endpoint::Handler {
   bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
 
   // Constant after construction.
-  LinkContext& context_;
   const std::shared_ptr<CompletionPoller> poller_;
   const LinkParts parts_;
   const Capabilities capabilities_;
@@ -264,10 +241,8 @@ class VerbsLink final : public DataLink, private Endpoint::Handler {
 
   // Shared.
   std::atomic<bool> stopped_{false};
-  PendingRings writes_;  // outgoing rings with something to write
-  PendingRings notes_;   // paper order: outgoing rings with a WRITTEN to send
-  PendingRings reads_;   // incoming rings with a read position to tell, at once or along with a SEND
-  std::atomic<bool> reads_urgent_{false};  // at once
+  PendingRings notes_;                  // paper order: outgoing rings with a WRITTEN to send
+  std::atomic<bool> reads_due_{false};  // not only along with a message that is sent anyway
   alignas(64) std::atomic<bool> held_{false};
   SendQueue places_;
   Credits credits_;
@@ -281,7 +256,6 @@ class VerbsLink final : public DataLink, private Endpoint::Handler {
 
   // The poller's.
   alignas(64) PollState poll_state_;
-  std::vector<uint64_t> to_ring_;  // a bit per local worker whose doorbell is due
 };
 
 }  // namespace faro::transport::verbs

@@ -35,8 +35,8 @@ int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t 
 }
 
 VerbsLink::VerbsLink(LinkContext& context, std::shared_ptr<CompletionPoller> poller,
-                     LinkParts parts)
-    : context_(context),
+                     std::shared_ptr<DeferredSends> deferred, LinkParts parts)
+    : MessagedLink(context, std::move(deferred)),
       poller_(std::move(poller)),
       parts_(std::move(parts)),
       capabilities_{.name = "verbs",
@@ -46,29 +46,29 @@ VerbsLink::VerbsLink(LinkContext& context, std::shared_ptr<CompletionPoller> pol
       incoming_code_(context.incoming),
       chain_limit_(LinkParts::chain_limit(parts_.send_depth)),
       requests_per_ring_(LinkParts::requests_per_ring(context.outgoing.ring_bytes, parts_.write_limit)),
-      writes_(context.outgoing.ring_count()),
       notes_(context.outgoing.ring_count()),
-      reads_(context.incoming.ring_count()),
       places_(parts_.send_depth),
-      credits_(parts_.receives, parts_.peer_receives),
-      to_ring_((context.workers.size() + 63) / 64) {
+      credits_(parts_.receives, parts_.peer_receives) {
   const ring::Layout& out = context.outgoing;
   for (uint32_t r = 0; r < out.ring_count(); ++r)
     outgoing_.emplace_back(*this, r, parts_.outgoing.base() + out.base_offset(r), out.ring_bytes);
   const ring::Layout& in = context.incoming;
   for (uint32_t r = 0; r < in.ring_count(); ++r) {
-    const uint32_t worker = in.receiver_of(r);
-    const uint32_t ready_ring = context.ready_group[worker] * ring::ReadySet::kRingsPerGroup +
-                                in.index_at_receiver(r);
     incoming_.emplace_back(*this, r, parts_.incoming.base() + in.base_offset(r), in.ring_bytes,
-                           context.workers[worker], ready_ring);
+                           context.workers[in.receiver_of(r)], ready_ring_of(context, r));
   }
   parts_.endpoint->completion_queue()->cq_context = this;
   parts_.endpoint->set_handler(this);
 }
 
+Status VerbsLink::start() {
+  FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
+  return poller_->add(*context_.reactor, *this);
+}
+
 VerbsLink::~VerbsLink() {
   stop();
+  deferred_->remove(*this);
   poller_->remove(*this);
 }
 
@@ -78,8 +78,6 @@ void VerbsLink::arm() noexcept {
     fail(verbs_error("ibv_req_notify_cq", error));
 }
 
-// Doorbells once per turn, not per message: a worker that is woken in between would find one frame
-// at a time.
 bool VerbsLink::take_completions() noexcept {
   bool any = false;
   std::array<ibv_wc, kBatch> batch;
@@ -210,15 +208,14 @@ Status VerbsLink::accept_written(uint32_t number, wire::Position position) {
             fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
   }
   VerbsIncoming& ring = incoming_[number];
-  const wire::Position written = ring.written_.load(std::memory_order_relaxed);  // our own
+  const wire::Position written = ring.written();
   const wire::Position limit = ring.write_limit();
   if (position <= written || position > limit || position % wire::kFrameAlignment != 0) {
     return {Code::protocol_error,
             fmt::format("WRITTEN of ring {} at {}; it was at {} and may go to {}", number, position,
                         written, limit)};
   }
-  ring.written_.store(position, std::memory_order_seq_cst);
-  ring.worker_.ready->mark(ring.ready_ring_);
+  ring.arrived(position);
   note_worker(context_.incoming.receiver_of(number));
   return {};
 }
@@ -230,18 +227,7 @@ Status VerbsLink::accept_immediate(uint32_t index, uint32_t code) {
   if (!incoming_code_.fits() || written.ring >= incoming_.size()) {
     return {Code::protocol_error, fmt::format("immediate {:#x} is of no ring", code)};
   }
-  const VerbsIncoming& ring = incoming_[written.ring];
-  return accept_written(written.ring,
-                        ring.written_.load(std::memory_order_relaxed) + written.bytes);
-}
-
-void VerbsLink::ring_doorbells() noexcept {
-  for (size_t w = 0; w < to_ring_.size(); ++w) {
-    for (uint64_t bits = std::exchange(to_ring_[w], 0); bits != 0; bits &= bits - 1) {
-      ring::ring_doorbell(
-          *context_.workers[w * 64 + static_cast<size_t>(std::countr_zero(bits))].doorbell);
-    }
-  }
+  return accept_written(written.ring, incoming_[written.ring].written() + written.bytes);
 }
 
 // What arrived before the end counts.

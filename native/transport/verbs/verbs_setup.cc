@@ -28,11 +28,13 @@ std::span<const std::byte> as_bytes(const Message& message) {
 }  // namespace
 
 VerbsSetup::VerbsSetup(LinkContext& context, ConnectionManager& manager,
-                       std::shared_ptr<CompletionPoller> poller, const VerbsOptions& options,
+                       std::shared_ptr<CompletionPoller> poller,
+                       std::shared_ptr<DeferredSends> deferred, const VerbsOptions& options,
                        bool tells_address)
     : context_(context),
       manager_(manager),
       poller_(std::move(poller)),
+      deferred_(std::move(deferred)),
       options_(options),
       tells_address_(tells_address) {}
 
@@ -231,15 +233,9 @@ LinkParts VerbsSetup::parts() {
 }
 
 std::unique_ptr<DataLink> VerbsSetup::take() {
-  for (size_t w = 0; w < context_.workers.size(); ++w) {
-    ring::ReadySet& ready = *context_.workers[w].ready;
-    context_.ready_group[w] = ready.add_group();
-    constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
-    for (uint32_t more = kPerGroup; more < context_.incoming.rings_of_receiver(); more += kPerGroup)
-      ready.add_group();
-  }
-  auto link = std::make_unique<VerbsLink>(context_, poller_, parts());
-  status_ = poller_->add(*context_.reactor, *link);
+  add_ready_groups(context_);
+  auto link = std::make_unique<VerbsLink>(context_, poller_, deferred_, parts());
+  status_ = link->start();
   if (!status_.ok()) return nullptr;
   return link;
 }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "transport/deferred_sends.h"
 #include "transport/transport.h"
 #include "transport/verbs/completion_poller.h"
 #include "transport/verbs/connection_manager.h"
@@ -30,8 +31,8 @@ class VerbsSetup final : public LinkSetup,
  public:
   /// `tells_address`: the peer reaches this node's device by another address than its listener.
   VerbsSetup(LinkContext& context, ConnectionManager& manager,
-             std::shared_ptr<CompletionPoller> poller, const VerbsOptions& options,
-             bool tells_address);
+             std::shared_ptr<CompletionPoller> poller, std::shared_ptr<DeferredSends> deferred,
+             const VerbsOptions& options, bool tells_address);
   ~VerbsSetup() override;
 
   Status start() override;
@@ -60,6 +61,7 @@ class VerbsSetup final : public LinkSetup,
   LinkContext& context_;
   ConnectionManager& manager_;
   const std::shared_ptr<CompletionPoller> poller_;
+  const std::shared_ptr<DeferredSends> deferred_;
   const VerbsOptions options_;
   const bool tells_address_;
   uint32_t write_limit_ = 0;

@@ -49,7 +49,7 @@ uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
 }
 
 std::unique_ptr<LinkSetup> VerbsTransport::begin(LinkContext& context) {
-  return std::make_unique<VerbsSetup>(context, *manager_, poller_, options_, address_is_set_);
+  return std::make_unique<VerbsSetup>(context, *manager_, poller_, deferred_, options_, address_is_set_);
 }
 
 }  // namespace faro::transport::verbs

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "transport/deferred_sends.h"
 #include "transport/plugin/plugin.h"
 #include "transport/transport.h"
 #include "transport/verbs/completion_poller.h"
@@ -29,6 +30,7 @@ class VerbsTransport final : public Transport {
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
 
   bool poll() noexcept override { return poller_ != nullptr && poller_->poll(); }
+  void flush() noexcept override { deferred_->flush(); }
   void worker_sleeps() noexcept override {
     if (poller_ != nullptr) poller_->worker_sleeps();
   }
@@ -45,6 +47,7 @@ class VerbsTransport final : public Transport {
   Status available_;
   std::unique_ptr<ConnectionManager> manager_;
   std::shared_ptr<CompletionPoller> poller_;  // with its links
+  std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // likewise
 };
 
 }  // namespace faro::transport::verbs

@@ -6,7 +6,7 @@
 // waited for kLimit. Should every worker be busy with something else by then, a timer makes the
 // network thread send it.
 //
-// Nothing is left behind (the pattern of the right to write, tcp_link.h):
+// Nothing is left behind (the pattern of the right to send, messaged_link.h):
 //   who defers     D1 adds to the link's deferred bytes   D2 reads since_, or sets it if it is 0
 //                  D3 if set: exchanges armed_ with true, and starts the timer if it was false
 //   who flushes    F1 takes the right   F2 since_ := 0   F3 looks at every link
@@ -26,12 +26,17 @@
 #include "faro/status.h"
 #include "transport/transport.h"
 
-namespace faro::transport::tcp {
-
-class TcpLink;
+namespace faro::transport {
 
 class DeferredSends {
  public:
+  class Link {
+   public:
+    virtual ~Link() = default;
+    /// Sends what was deferred. Threads: any. Blocks: never.
+    virtual void send_deferred() = 0;
+  };
+
   /// The longest that something waits while workers read, send or wait at all. Short against what
   /// anyone notices, long against the time in which a busy worker fills its rings.
   static constexpr base::Nanoseconds kLimit = 100'000;
@@ -45,9 +50,9 @@ class DeferredSends {
   DeferredSends& operator=(const DeferredSends&) = delete;
 
   /// Threads: network thread. Errors: system_error.
-  Status add(Reactor& reactor, TcpLink& link);
+  Status add(Reactor& reactor, Link& link);
   /// From now on nobody touches the link. Blocks: while another thread flushes, which never waits.
-  void remove(TcpLink& link) noexcept;
+  void remove(Link& link) noexcept;
 
   /// D2; flushes if something has waited for too long. Threads: any.
   void note(base::Nanoseconds now) noexcept;
@@ -65,7 +70,7 @@ class DeferredSends {
   std::atomic<base::Nanoseconds> since_{0};  // when the oldest was deferred; 0: nothing is
   std::atomic<bool> armed_{false};           // the timer runs
   std::atomic<bool> flushing_{false};        // the right to use links_
-  std::vector<TcpLink*> links_;
+  std::vector<Link*> links_;
 };
 
-}  // namespace faro::transport::tcp
+}  // namespace faro::transport

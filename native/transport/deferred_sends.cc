@@ -1,4 +1,4 @@
-#include "transport/tcp/deferred_sends.h"
+#include "transport/deferred_sends.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -10,9 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transport/tcp/tcp_link.h"
-
-namespace faro::transport::tcp {
+namespace faro::transport {
 
 DeferredSends::~DeferredSends() {
   if (reactor_ != nullptr) reactor_->remove(timer_.get());
@@ -43,7 +41,7 @@ void DeferredSends::take() noexcept {
   while (flushing_.exchange(true, std::memory_order_seq_cst)) sched_yield();
 }
 
-Status DeferredSends::add(Reactor& reactor, TcpLink& link) {
+Status DeferredSends::add(Reactor& reactor, Link& link) {
   if (reactor_ == nullptr) FARO_RETURN_IF_ERROR(open(reactor));
   take();
   links_.push_back(&link);
@@ -52,7 +50,7 @@ Status DeferredSends::add(Reactor& reactor, TcpLink& link) {
   return Status::Ok();
 }
 
-void DeferredSends::remove(TcpLink& link) noexcept {
+void DeferredSends::remove(Link& link) noexcept {
   take();
   links_.erase(std::remove(links_.begin(), links_.end(), &link), links_.end());
   give();
@@ -72,9 +70,9 @@ void DeferredSends::flush() noexcept {
   while (since_.load(std::memory_order_seq_cst) != 0) {
     if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
     since_.store(0, std::memory_order_seq_cst);
-    for (TcpLink* link : links_) link->send_deferred();
+    for (Link* link : links_) link->send_deferred();
     give();
   }
 }
 
-}  // namespace faro::transport::tcp
+}  // namespace faro::transport

@@ -1,0 +1,118 @@
+#include "transport/messaged_link.h"
+
+#include <bit>
+#include <utility>
+
+namespace faro::transport {
+namespace {
+
+// What may wait for more to go along: beyond it one call gains little (two packets of the
+// loopback's size), and the peer could be idle meanwhile.
+constexpr uint64_t kGatherBytes = uint64_t{128} << 10;
+
+// What a read position takes on the wire, about.
+constexpr uint64_t kReadBytes = 16;
+
+}  // namespace
+
+// -------------------------------------------------------------------------------------------- link
+
+MessagedLink::MessagedLink(LinkContext& context, std::shared_ptr<DeferredSends> deferred)
+    : context_(context),
+      deferred_(std::move(deferred)),
+      writes_(context.outgoing.ring_count()),
+      reads_(context.incoming.ring_count()),
+      to_ring_((context.workers.size() + 63) / 64) {}
+
+void MessagedLink::defer(uint64_t bytes) {
+  if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
+    return send_now();  // D1 of deferred_sends.h
+  deferred_->note(context_.reactor->clock().now_ns());
+}
+
+void MessagedLink::ring_doorbells() noexcept {
+  for (size_t w = 0; w < to_ring_.size(); ++w) {
+    for (uint64_t bits = std::exchange(to_ring_[w], 0); bits != 0; bits &= bits - 1) {
+      ring::ring_doorbell(
+          *context_.workers[w * 64 + static_cast<size_t>(std::countr_zero(bits))].doorbell);
+    }
+  }
+}
+
+void add_ready_groups(LinkContext& context) {
+  constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
+  for (size_t w = 0; w < context.workers.size(); ++w) {
+    ring::ReadySet& ready = *context.workers[w].ready;
+    context.ready_group[w] = ready.add_group();
+    for (uint32_t more = kPerGroup; more < context.incoming.rings_of_receiver(); more += kPerGroup)
+      ready.add_group();
+  }
+}
+
+// ---------------------------------------------------------------------------------- outgoing rings
+
+Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
+  Claim claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
+  if (claimed.bytes != 0) [[likely]] {
+    if (starved_.load(std::memory_order_relaxed) != 0) starved_.store(0, std::memory_order_relaxed);
+    return claimed;
+  }
+  // See starved_: say so, then look again. The peer can only make room by reading what it has.
+  starved_.store(1, std::memory_order_seq_cst);
+  messaged_link_.send_deferred();
+  claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
+  if (claimed.bytes != 0) starved_.store(0, std::memory_order_relaxed);
+  return claimed;
+}
+
+void MessagedOutgoing::post() {
+  const wire::Position end = producer_.committed();
+  if (end == posted_) return messaged_link_.send_deferred();
+  mark_posted(end);
+  count(counters_.transfers);
+  messaged_link_.writes_.mark(number_);
+  messaged_link_.send_now();
+}
+
+void MessagedOutgoing::post_soon() {
+  const wire::Position end = producer_.committed();
+  if (end == posted_) return;
+  const uint64_t bytes = end - posted_;
+  mark_posted(end);
+  count(counters_.transfers);
+  messaged_link_.writes_.mark(number_);
+  messaged_link_.defer(bytes);
+}
+
+// ---------------------------------------------------------------------------------- incoming rings
+
+// A read position by itself costs as much as a transfer, and perhaps a wake-up at the peer: it goes
+// along with the next thing to that peer, whatever that is. It is only deferred, and so sent in
+// time, when the peer may be waiting for it. A sender that finds no space (at most half a ring is
+// ever needed, ring/producer.h) has used more than half the ring since the last position that it
+// knows. So that is
+//   - when more than half a ring was released since then. A worker that goes on polling comes to
+//     this, or
+//   - before the worker waits (flush_releases): when more than half a ring has arrived since then.
+//     What has not arrived yet wakes the worker, which flushes again before it waits.
+
+void MessagedIncoming::tell_read(wire::Position read) {
+  told_.store(read, std::memory_order_release);
+  messaged_link_.reads_.mark(number_);
+  if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2) defer_read();
+}
+
+void MessagedIncoming::flush_releases() {
+  MirroredIncoming::flush_releases();
+  const wire::Position sent = told_sent_.load(std::memory_order_relaxed);
+  if (told_.load(std::memory_order_relaxed) == sent) return;
+  const wire::Position arrived = written_.load(std::memory_order_seq_cst);
+  if (arrived - sent > consumer_.ring_bytes() / 2) defer_read();
+}
+
+void MessagedIncoming::defer_read() {
+  messaged_link_.on_read_due();
+  messaged_link_.defer(kReadBytes);
+}
+
+}  // namespace faro::transport

@@ -1,0 +1,193 @@
+// A link whose positions travel as messages, and the ends of its rings: what tcp and verbs share.
+// Each end tells the other how far it got; telling costs something, so both tell no more than the
+// other may wait for, and together with what goes to the same peer anyway.
+//
+//   MessagedOutgoing                                      MessagedIncoming
+//     committed ── bytes and WRITTEN, its transport's ──►   written_, ready bit, doorbell
+//     free_     ◄── READ, when the sender may need it ───   told_
+//
+// What has something to send is marked: outgoing rings in writes_, incoming ones in reads_. Whoever
+// marks then either makes it due, and everything marked with it (send_now), or leaves it for later
+// (defer; deferred_sends.h says for how long). The transport's send_pending sends what is due. It
+// passes on the right to send by compare-and-swap (design, hard case 6), and nothing is lost:
+//
+//   who has something   W1 marks it, then sets due_     W2 tries to get the right
+//   the holder          W3 gives the right back         W4 looks at due_; if set, from W2
+// All are seq_cst. If W2 finds the right held, it comes before W3 in the single total order, so that
+// W1 < W2 < W3 < W4 and the holder sees it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/deferred_sends.h"
+#include "transport/mirrored_ring.h"
+#include "transport/pending_rings.h"
+#include "transport/transport.h"
+
+namespace faro::transport {
+
+/// Threads: "sender" is whoever has the right to send, "receiver" whoever has that to receive: one
+/// at a time of each kind.
+class MessagedLink : public DataLink, public DeferredSends::Link {
+ public:
+  /// context.ready_group is set.
+  MessagedLink(LinkContext& context, std::shared_ptr<DeferredSends> deferred);
+
+  void send_deferred() final {
+    if (deferred_bytes_.load(std::memory_order_seq_cst) != 0) send_now();
+  }
+
+ protected:
+  friend class MessagedOutgoing;
+  friend class MessagedIncoming;
+
+  /// Sends what is due, unless another thread does. Threads: any. Blocks: never.
+  virtual void send_pending() = 0;
+  /// A read position is among what is going to be due. Threads: any.
+  virtual void on_read_due() {}
+
+  /// Everything that is marked. Threads: any.
+  void send_now() {
+    due_.store(true, std::memory_order_seq_cst);  // W1
+    send_pending();
+  }
+  /// What was marked may wait. Threads: any.
+  void defer(uint64_t bytes);
+
+  // The sender takes what is marked: take_due, then the looks; note_due if it leaves something. What
+  // is marked after the look sets due_ again.
+  bool anything_due() const noexcept { return due_.load(std::memory_order_seq_cst); }
+  void take_due() noexcept {
+    due_.store(false, std::memory_order_seq_cst);
+    deferred_bytes_.store(0, std::memory_order_seq_cst);
+  }
+  void note_due() noexcept { due_.store(true, std::memory_order_seq_cst); }
+
+  // The receiver's: a worker's doorbell is due; all of them are rung together. Once per turn, not
+  // per message: a worker that is woken in between would find one frame at a time.
+  void note_worker(uint32_t worker) noexcept {
+    to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
+  }
+  void ring_doorbells() noexcept;
+
+  LinkContext& context_;
+  const std::shared_ptr<DeferredSends> deferred_;
+  PendingRings writes_;  // outgoing rings with something to send
+  PendingRings reads_;   // incoming rings with a read position to tell
+
+ private:
+  std::atomic<bool> due_{false};  // some of what is marked now, and then all of it
+  // Of what is marked, that nobody has sent yet; may also count what has been sent.
+  std::atomic<uint64_t> deferred_bytes_{0};
+  alignas(64) std::vector<uint64_t> to_ring_;  // a bit per local worker
+};
+
+/// The sending end of a ring.
+class MessagedOutgoing : public MirroredOutgoing {
+ public:
+  MessagedOutgoing(MessagedLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes)
+      : MirroredOutgoing(base, ring_bytes, &free_), number_(ring), messaged_link_(link) {}
+
+  Claim claim(uint32_t least_bytes, uint32_t most_bytes) override;
+  void post() override;
+  void post_soon() override;
+
+ protected:
+  /// Space before `position` may be written again. Returns whether the worker waits for that: then
+  /// its doorbell is due. Threads: receiver.
+  bool free_up_to(wire::Position position) noexcept {
+    free_.store(position, std::memory_order_seq_cst);
+    return starved_.load(std::memory_order_seq_cst) != 0;
+  }
+  wire::Position free() const noexcept { return free_.load(std::memory_order_relaxed); }
+
+  const uint32_t number_;
+
+  // The sender's. Read by the receiver, relaxed: the peer can only have read what was sent, so an
+  // honest READ comes after the store, through the network.
+  alignas(64) std::atomic<wire::Position> sent_{0};
+
+ private:
+  MessagedLink& messaged_link_;
+
+  // 1 since a claim found no space; then a new free_ wakes the worker. Written by the worker: with
+  // seq_cst before it looks at free_ again. Read by free_up_to with seq_cst after it stored free_:
+  // if that finds 0, the worker's second look finds the new position. (Without it every READ would
+  // wake a worker that waits for rows.)
+  std::atomic<uint32_t> starved_{0};
+
+  // The receiver's; seq_cst, partner: Producer's look (ring/producer.h).
+  alignas(64) std::atomic<wire::Position> free_{0};
+};
+
+/// The receiving end of a ring.
+class MessagedIncoming : public MirroredIncoming {
+ public:
+  MessagedIncoming(MessagedLink& link, uint32_t ring, const std::byte* base, uint32_t ring_bytes,
+                   WorkerEnd worker, uint32_t ready_ring)
+      : MirroredIncoming(base, ring_bytes, &written_),
+        number_(ring),
+        messaged_link_(link),
+        worker_(worker),
+        ready_ring_(ready_ring) {}
+
+  void flush_releases() override;
+
+ protected:
+  /// The position to tell the peer now; false if it knows it: a mark that came after its position
+  /// had gone with an earlier one. Threads: sender.
+  bool take_told(wire::Position& read) noexcept {
+    read = told_.load(std::memory_order_acquire);
+    if (read == told_sent_.load(std::memory_order_relaxed)) return false;
+    told_sent_.store(read, std::memory_order_relaxed);
+    return true;
+  }
+
+  /// How far the peer has written, and can have at most. Acquire: the worker has done with the bytes
+  /// that are overwritten up to there. Threads: receiver.
+  wire::Position written() const noexcept { return written_.load(std::memory_order_relaxed); }
+  wire::Position write_limit() const noexcept {
+    return told_.load(std::memory_order_acquire) + consumer_.ring_bytes();
+  }
+  /// The bytes before `position` have arrived. The worker's doorbell is due. Threads: receiver.
+  void arrived(wire::Position position) noexcept {
+    written_.store(position, std::memory_order_seq_cst);
+    worker_.ready->mark(ready_ring_);
+  }
+
+  const uint32_t number_;
+
+ private:
+  void tell_read(wire::Position read) final;
+  void defer_read();
+
+  MessagedLink& messaged_link_;
+  const WorkerEnd worker_;
+  const uint32_t ready_ring_;  // its number in the worker's ready set
+
+  // How far the peer may be told that we have read. Written by the worker, release: its reads of
+  // the frames are done (partners: the acquires of take_told and write_limit).
+  std::atomic<wire::Position> told_{0};
+  // The last read position sent, or about to be; the sender writes it. The worker reads it, relaxed:
+  // if it sees an old one, it sends once more than needed.
+  alignas(64) std::atomic<wire::Position> told_sent_{0};
+
+  // The receiver's; seq_cst, partner: Consumer's look (ring/consumer.h).
+  alignas(64) std::atomic<wire::Position> written_{0};
+};
+
+/// The number of an incoming ring in its worker's ready set.
+inline uint32_t ready_ring_of(const LinkContext& context, uint32_t ring) {
+  const uint32_t worker = context.incoming.receiver_of(ring);
+  return context.ready_group[worker] * ring::ReadySet::kRingsPerGroup +
+         context.incoming.index_at_receiver(ring);
+}
+
+/// Adds the groups for a link's incoming rings to the ready sets of its workers, and sets
+/// context.ready_group. Threads: setup only.
+void add_ready_groups(LinkContext& context);
+
+}  // namespace faro::transport
