@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "support/session_cluster.h"
+#include "support/cluster.h"
 #include "support/test_network.h"
 
 namespace faro::test {
@@ -40,9 +40,10 @@ TEST(ConnectRounds, leave_nothing_behind) {
   std::string resources;
   for (int round = 0; round < rounds; ++round) {
     for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
-      SessionCluster cluster(2, small_rings({{"transport", transport}}));
-      ASSERT_TRUE(cluster.status().ok())
-          << "round " << round << ": " << cluster.status().to_string();
+      ClusterPlan plan(2);
+      plan.set("transport", transport);
+      const ThreadCluster cluster(plan);
+      ASSERT_TRUE(cluster.all_open()) << "round " << round << ": " << cluster.problems();
     }
     if (round > 0) continue;
     files = open_files();  // with what the libraries keep for the next time
