@@ -1,5 +1,5 @@
 // RDMA in the contract suite, by the plug-in as a session loads it. The sides are at the addresses of
-// FARO_TEST_ADDRESSES (support/test_network.h), or else both at the first one that an RDMA device owns.
+// TEST_ADDRESSES (support/test_network.h), or else both at the first one that an RDMA device owns.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 

@@ -1,7 +1,7 @@
 // Which network the processes of a test use. On its own each test takes loopback and the transports that every machine
 // has; tests/softroce/ has the same tests run over RDMA devices, by two environment variables:
-//   FARO_TEST_ADDRESSES   numeric addresses of this host, separated by commas; nodes take turns to listen on them
-//   FARO_TEST_TRANSPORT   the only transport to use
+//   TEST_ADDRESSES   numeric addresses of this host, separated by commas; nodes take turns to listen on them
+//   TEST_TRANSPORT   the only transport to use
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace faro::test {
 
-inline bool names_addresses() { return std::getenv("FARO_TEST_ADDRESSES") != nullptr; }
+inline bool names_addresses() { return std::getenv("TEST_ADDRESSES") != nullptr; }
 
 /// What a node listens on, with a port that the system chooses.
 inline std::string listen_address(uint32_t node) {
-  const char* list = std::getenv("FARO_TEST_ADDRESSES");
+  const char* list = std::getenv("TEST_ADDRESSES");
   std::vector<std::string> addresses(1);
   for (const char each : std::string_view(list == nullptr ? "127.0.0.1" : list)) {
     if (each == ',') {
@@ -30,7 +30,7 @@ inline std::string listen_address(uint32_t node) {
 
 /// The transport that the environment names alone, or `usual`.
 inline std::vector<std::string> transports_to_test(std::vector<std::string> usual) {
-  const char* only = std::getenv("FARO_TEST_TRANSPORT");
+  const char* only = std::getenv("TEST_TRANSPORT");
   return only == nullptr ? usual : std::vector<std::string>{only};
 }
 

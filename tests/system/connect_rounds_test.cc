@@ -1,5 +1,5 @@
 // A cluster that connects and closes again and again leaves nothing behind in its process: no open file, and over verbs
-// no queue pair and no registered memory. tests/softroce/ has it done 1 000 times (FARO_TEST_ROUNDS).
+// no queue pair and no registered memory. tests/softroce/ has it done 1 000 times (TEST_ROUNDS).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -34,7 +34,7 @@ std::string rdma_resources() {
 }
 
 TEST(ConnectRounds, leave_nothing_behind) {
-  const char* const number = std::getenv("FARO_TEST_ROUNDS");
+  const char* const number = std::getenv("TEST_ROUNDS");
   const int rounds = number == nullptr ? 20 : std::atoi(number);
   size_t files = 0;
   std::string resources;

@@ -72,7 +72,7 @@ const std::vector<Trouble>& troubles() {
 class TroubleNode {
  public:
   TroubleNode(uint32_t number, const std::string& addresses, Listener listener,
-              const char* transport, Phase phase, const Child::Side& parent)
+              const std::string& transport, Phase phase, const Child::Side& parent)
       : number_(number), phase_(phase), parent_(parent) {
     Result<Config> config =
         config_of(number, addresses,

@@ -5,7 +5,7 @@ passes() {
   local log=$share/${1##*/}.log passed
   step "${1##*/} $2"
   "$tests/$1" --gtest_filter="$2" --gtest_brief=1 >"$log" 2>&1 || fail "exit code $?: $(tail -n 40 "$log")"
-  ! grep -A1 ': Skipped$' "$log" || fail "nothing may be skipped here"
+  ! grep -q ': Skipped$' "$log" || fail "nothing may be skipped here: $(grep -A1 -m1 ': Skipped$' "$log")"
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?\.$/\1/p' "$log")
   expect_at_least "cases passed" "${passed:-0}" "$3"
 }
@@ -15,7 +15,7 @@ on_addresses() {
   local list
   list=$(addresses_of "$1")
   shift
-  FARO_TEST_ADDRESSES=$list FARO_TEST_TRANSPORT=verbs "$@"
+  TEST_ADDRESSES=$list TEST_TRANSPORT=verbs "$@"
 }
 
 # two_stage <name> <flags...>: the two-stage benchmark on one device or network for each process; the result, verified

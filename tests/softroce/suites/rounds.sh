@@ -7,6 +7,6 @@ one_device 2
 rdma_over rxe 0
 before=$(resources)
 step "$rounds rounds"
-FARO_TEST_ROUNDS=$rounds on_addresses 2 passes connect_rounds_test '*' 1
+TEST_ROUNDS=$rounds on_addresses 2 passes connect_rounds_test '*' 1
 expect_resources "$before"
 expect_clean rxe0
