@@ -3,7 +3,7 @@
 //   words in all (this one included) | version | connect_ns | idle_cpu_ns
 //   number of rounds  | per round:  4 numbers
 //   number of workers | per worker: 12 numbers
-//   number of links   | per link:   8 numbers, name (8 bytes, zero-filled)
+//   number of links   | per link:   15 numbers, name (8 bytes, zero-filled)
 //   number of lanes   | per lane:   8 numbers
 //   6 numbers of the session
 #include "bench/node_report.h"
@@ -14,11 +14,11 @@
 namespace faro::bench {
 namespace {
 
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 constexpr uint64_t kHeadWords = 4;
 constexpr uint64_t kRoundWords = 4;
 constexpr uint64_t kWorkerWords = 12;
-constexpr uint64_t kLinkWords = 9;
+constexpr uint64_t kLinkWords = 16;
 constexpr uint64_t kLaneWords = 8;
 constexpr uint64_t kSessionWords = 6;
 
@@ -38,7 +38,9 @@ template <class Metrics, class Visit>
 void each_link_word(Metrics& l, Visit visit) {
   visit(l.node), visit(l.connected), visit(l.frames_sent), visit(l.bytes_sent);
   visit(l.transfers), visit(l.frames_received), visit(l.bytes_received);
-  visit(l.read_notifications);
+  visit(l.read_notifications), visit(l.posts), visit(l.writes), visit(l.notifications);
+  visit(l.credit_returns), visit(l.signalled_posts), visit(l.completions);
+  visit(l.network_events);
 }
 template <class Metrics, class Visit>
 void each_lane_word(Metrics& l, Visit visit) {

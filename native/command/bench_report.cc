@@ -106,7 +106,14 @@ Json metrics_json(const SessionMetrics& metrics) {
                              {"transfers", link.transfers},
                              {"frames_received", link.frames_received},
                              {"bytes_received", link.bytes_received},
-                             {"read_notifications", link.read_notifications}});
+                             {"read_notifications", link.read_notifications},
+                             {"posts", link.posts},
+                             {"writes", link.writes},
+                             {"notifications", link.notifications},
+                             {"credit_returns", link.credit_returns},
+                             {"signalled_posts", link.signalled_posts},
+                             {"completions", link.completions},
+                             {"network_events", link.network_events}});
   }
   json["lanes"] = Json::array();
   for (const LaneMetrics& lane : metrics.lanes) {

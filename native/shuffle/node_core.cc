@@ -177,6 +177,14 @@ SessionMetrics NodeCore::metrics() const {
     link.node = peer.number;
     link.transport = peer.number == self.number ? "local" : std::string(data.capabilities().name);
     link.connected = membership_->connected(peer.number);
+    const transport::LinkCounters& network = data.counters();
+    link.posts = read(network.posts);
+    link.writes = read(network.writes);
+    link.notifications = read(network.notifications);
+    link.credit_returns = read(network.returns);
+    link.signalled_posts = read(network.signalled);
+    link.completions = read(network.completions);
+    link.network_events = read(network.events);
     for (uint32_t local = 0; local < self.worker_count; ++local) {
       for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
         LaneMetrics to;

@@ -120,6 +120,18 @@ struct Capabilities {
   bool registers_memory = false;      // verbs: memory must be registered (see MemoryRegistry)
 };
 
+/// What the data path of a link has asked of its network device; zeros where it has none. Each is
+/// written by one thread at a time, relaxed.
+struct LinkCounters {
+  std::atomic<uint64_t> posts{0};          // calls that hand over work requests
+  std::atomic<uint64_t> writes{0};         // work requests that carry rows
+  std::atomic<uint64_t> notifications{0};  // messages that tell of rows, or of rows read
+  std::atomic<uint64_t> returns{0};        // messages that only return credits
+  std::atomic<uint64_t> signalled{0};      // posts that were to be reported when they completed
+  std::atomic<uint64_t> completions{0};    // taken, of what was sent and received
+  std::atomic<uint64_t> events{0};         // that woke the network thread to take some
+};
+
 /// The data side of one link to one peer. Rings are numbered as in ring::Layout, separately per
 /// direction.
 class DataLink {
@@ -128,6 +140,10 @@ class DataLink {
   virtual const Capabilities& capabilities() const = 0;
   virtual Outgoing& outgoing(uint32_t ring) = 0;
   virtual Incoming& incoming(uint32_t ring) = 0;
+  virtual const LinkCounters& counters() const {
+    static const LinkCounters none;
+    return none;
+  }
 
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
   /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.

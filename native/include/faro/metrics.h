@@ -25,10 +25,18 @@ struct LaneMetrics {
 
 struct LinkMetrics {
   uint32_t node = 0;
-  std::string transport;  ///< "shm", "tcp"; "local" for the own node
+  std::string transport;  ///< "shm", "tcp", "verbs"; "local" for the own node
   bool connected = true;
   uint64_t frames_sent = 0, bytes_sent = 0, transfers = 0;
   uint64_t frames_received = 0, bytes_received = 0, read_notifications = 0;
+  // Of the network device; 0 for transports without.
+  uint64_t posts = 0;            ///< calls that hand over work requests
+  uint64_t writes = 0;           ///< work requests that carry rows
+  uint64_t notifications = 0;    ///< messages that tell of rows, or of rows read
+  uint64_t credit_returns = 0;   ///< messages that only return credits
+  uint64_t signalled_posts = 0;  ///< reported when completed
+  uint64_t completions = 0;      ///< taken, of what was sent and received
+  uint64_t network_events = 0;   ///< that woke the network thread to take some
 };
 
 struct WorkerMetrics {

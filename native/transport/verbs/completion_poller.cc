@@ -89,6 +89,7 @@ void CompletionPoller::on_events() noexcept {
   while (VerbsLink* link = events_->next()) {
     take();
     link->poll_state().armed = false;
+    link->count_event();
     if (watching_) {
       arm_and_work(*link);
     } else {

@@ -95,16 +95,6 @@ struct LinkParts {
 /// Posts the receive that fills message `index`. Returns 0 or an errno. Threads: one at a time.
 int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t index);
 
-/// Of one link; any thread reads them, relaxed.
-struct LinkCounters {
-  std::atomic<uint64_t> posts{0};          // ibv_post_send
-  std::atomic<uint64_t> writes{0};         // WRITE requests
-  std::atomic<uint64_t> notifications{0};  // SENDs with records, and immediates
-  std::atomic<uint64_t> returns{0};        // SENDs without
-  std::atomic<uint64_t> signalled{0};      // posts that were
-  std::atomic<uint64_t> completions{0};    // polled, of either queue
-};
-
 /// The sending end of one ring.
 class VerbsOutgoing final : public MessagedOutgoing {
  public:
@@ -159,7 +149,7 @@ class VerbsLink final : public MessagedLink, private Endpoint::Handler {
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
   void stop() noexcept override;
 
-  const LinkCounters& counters() const { return counters_; }
+  const LinkCounters& counters() const override { return counters_; }
 
   // For CompletionPoller, whose right to poll the caller holds.
 
@@ -173,6 +163,7 @@ class VerbsLink final : public MessagedLink, private Endpoint::Handler {
   /// The next completion, if none is there yet, makes an event.
   void arm() noexcept;
   PollState& poll_state() noexcept { return poll_state_; }
+  void count_event() noexcept { count(counters_.events); }
 
  private:
   friend class VerbsOutgoing;
