@@ -18,11 +18,13 @@ namespace {
 
 using TransportResult = Result<std::unique_ptr<transport::Transport>>;
 
-// In addition to the environment's settings; none of them may be wrong.
+// In addition to the environment's settings; none of them may be wrong. The peer is told the address
+// of the device, as the listener of the pair is elsewhere.
 TransportResult make_at(const std::string& address, const std::vector<const char*>& more) {
   Config config;
   FARO_RETURN_IF_ERROR(config.load_environment());
-  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", address));
+  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", address + ":0"));
+  FARO_RETURN_IF_ERROR(config.set("verbs.address", std::string_view(address)));
   for (size_t i = 0; i + 1 < more.size(); i += 2)
     FARO_RETURN_IF_ERROR(config.set(more[i], std::string_view(more[i + 1])));
   const Result<base::Settings> settings = base::Settings::resolve(config);
@@ -50,10 +52,10 @@ std::vector<std::string> own_addresses() {
 }
 
 TransportResult make(uint32_t side, const std::vector<const char*>& more) {
-  if (names_addresses()) return make_at(listen_address(side), more);
+  if (names_addresses()) return make_at(node_host(side), more);
   TransportResult made = Status(Code::transport_unavailable, "this machine has no IPv4 address");
   for (const std::string& address : own_addresses()) {
-    made = make_at(address + ":0", more);
+    made = make_at(address, more);
     if (made.ok()) break;
   }
   return made;

@@ -14,8 +14,8 @@ namespace faro::test {
 
 inline bool names_addresses() { return std::getenv("TEST_ADDRESSES") != nullptr; }
 
-/// What a node listens on, with a port that the system chooses.
-inline std::string listen_address(uint32_t node) {
+/// The address of a node.
+inline std::string node_host(uint32_t node) {
   const char* list = std::getenv("TEST_ADDRESSES");
   std::vector<std::string> addresses(1);
   for (const char each : std::string_view(list == nullptr ? "127.0.0.1" : list)) {
@@ -25,8 +25,11 @@ inline std::string listen_address(uint32_t node) {
       addresses.back() += each;
     }
   }
-  return addresses[node % addresses.size()] + ":0";
+  return addresses[node % addresses.size()];
 }
+
+/// What a node listens on, with a port that the system chooses.
+inline std::string listen_address(uint32_t node) { return node_host(node) + ":0"; }
 
 /// The transport that the environment names alone, or `usual`.
 inline std::vector<std::string> transports_to_test(std::vector<std::string> usual) {
