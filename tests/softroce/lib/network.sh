@@ -45,11 +45,22 @@ switched() {
     ip link add "net$node" mtu "$mtu" address "$(hardware_address_of "$node")" type veth peer "port$node" mtu "$mtu"
     ip link set "port$node" master switch up
     ip link set "net$node" up
+    keep_in_order "net$node" "port$node"
     ip address add "$(address_of "$node")/32" dev "net$node"
     ip rule add pref "$node" from "$(address_of "$node")" iif lo lookup "$((1000 + node))"
     ip rule add pref "$node" oif "net$node" lookup "$((1000 + node))"
   done
   for ((node = 1; node <= nodes; node++)); do know_peers "$node" "$nodes"; done
+}
+
+# keep_in_order <device...>: a packet is received by the processor that its flow belongs to, not by that which sent it.
+# Otherwise packets of one connection that are sent from two processors overtake each other on the way, which no network of
+# RoCE would do, and which counts as a loss.
+keep_in_order() {
+  local device
+  for device in "$@"; do
+    printf '%x\n' $(((1 << $(nproc)) - 1)) >"/sys/class/net/$device/queues/rx-0/rps_cpus"
+  done
 }
 
 # know_peers <node> <nodes>: its routes and neighbours, which it forgets when its interface goes down.

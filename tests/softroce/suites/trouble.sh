@@ -2,7 +2,7 @@
 # time limit whom they lost, end by themselves, and leave nothing behind.
 source tests/softroce/lib/suite.sh
 
-readonly nodes=3 victim=3
+nodes=3 victim=3
 
 # start_nodes: a shuffle that would take minutes.
 start_nodes() {
