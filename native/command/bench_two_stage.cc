@@ -271,8 +271,8 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   command->option_defaults()->always_capture_default(false);
   command
       ->add_option("--transport", flags->transports,
-                   "One or several, separated by commas, of auto, shm, verbs, tcp, sockets\n"
-                   "and sockets-paper (default: shm,tcp,sockets; on several hosts: auto)")
+                   "One or several, separated by commas, of auto, shm, tcp, verbs, sockets and\n"
+                   "sockets-paper (default: shm,tcp,sockets; on several hosts: auto)")
       ->delimiter(',')
       ->type_name("NAMES");
   command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")

@@ -31,9 +31,20 @@ struct TransportReport {
 /// made and joined. Blocks: some seconds at most.
 TransportReport check_shm(const Config& config);
 TransportReport check_tcp(const Config& config);
-TransportReport check_verbs();
+TransportReport check_verbs(const Config& config);
 
 /// Limits, folders and settings of this machine.
 std::vector<Check> check_machine(const Config& config);
+
+// For those who write checks.
+
+Check works(std::string name, std::string found);
+Check fails(std::string name, std::string reason, std::string remedy);
+
+/// The proof: two nodes that shuffle rows, on a numeric address of this host.
+Check check_sessions(const Config& config, const char* transport, const std::string& host,
+                     std::string name);
+/// The transport works if its last check, the sessions, does.
+void conclude(TransportReport& report);
 
 }  // namespace faro::command

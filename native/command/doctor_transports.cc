@@ -1,6 +1,4 @@
 #include <arpa/inet.h>
-#include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -32,12 +30,6 @@ using base::UniqueFd;
 constexpr const char* kSandboxRemedy =
     "a sandbox or seccomp profile may forbid it: allow it there, or use transport = tcp";
 
-Check works(std::string name, std::string found) {
-  return {std::move(name), Health::ok, std::move(found), ""};
-}
-Check fails(std::string name, std::string reason, std::string remedy) {
-  return {std::move(name), Health::failed, std::move(reason), std::move(remedy)};
-}
 std::string errno_text(const char* call) {
   return fmt::format("{}: {}", call, std::strerror(errno));
 }
@@ -182,7 +174,16 @@ Check check_loopback(int family, const char* name) {
   return works(name, "listened, connected, sent");
 }
 
-/// The proof: two nodes that shuffle rows.
+}  // namespace
+
+Check works(std::string name, std::string found) {
+  return {std::move(name), Health::ok, std::move(found), ""};
+}
+
+Check fails(std::string name, std::string reason, std::string remedy) {
+  return {std::move(name), Health::failed, std::move(reason), std::move(remedy)};
+}
+
 Check check_sessions(const Config& config, const char* transport, const std::string& host,
                      std::string name) {
   Config forced = config;
@@ -203,7 +204,6 @@ Check check_sessions(const Config& config, const char* transport, const std::str
                    : "see the lines above, and FARO_LOG_LEVEL=debug");
 }
 
-/// It works if the last check, the sessions, does.
 void conclude(TransportReport& report) {
   report.works = report.checks.back().health == Health::ok;
   report.summary = report.checks.back().found;
@@ -214,18 +214,6 @@ void conclude(TransportReport& report) {
     return;
   }
 }
-
-std::vector<std::string> rdma_devices() {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/sys/class/infiniband"), closedir);
-  if (folder == nullptr) return names;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  return names;
-}
-
-}  // namespace
 
 TransportReport check_shm(const Config& config) {
   TransportReport report;
@@ -250,27 +238,6 @@ TransportReport check_tcp(const Config& config) {
   if (ipv4 || !ipv6)
     report.checks.push_back(check_sessions(config, "tcp", "127.0.0.1", "two nodes, IPv4"));
   conclude(report);
-  return report;
-}
-
-TransportReport check_verbs() {
-  TransportReport report;
-  report.name = "verbs";
-  report.checks.push_back(
-      {"module", Health::absent, "not part of this version of Faro",
-       "nothing: links between machines use tcp until the verbs module is there"});
-  const std::vector<std::string> devices = rdma_devices();
-  report.checks.push_back(
-      {"RDMA devices", devices.empty() ? Health::absent : Health::ok,
-       devices.empty() ? "none on this machine" : fmt::format("{}", fmt::join(devices, ", ")), ""});
-  if (void* library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_LOCAL)) {
-    dlclose(library);
-    report.checks.push_back(works("libibverbs", "libibverbs.so.1 can be loaded"));
-  } else {
-    // The loader's own words: they name the file that it missed.
-    report.checks.push_back({"libibverbs", Health::absent, dlerror(), "the package libibverbs1"});
-  }
-  report.summary = "comes with the verbs module, which is not part of this version";
   return report;
 }
 

@@ -55,6 +55,11 @@ class Producer {
   /// End of the last whole frame. Threads: any; acquire, so that the bytes before it can be read.
   Position committed() const noexcept { return committed_.load(std::memory_order_acquire); }
 
+  /// Where the latest pad begins; its header is all that a peer needs of it. A pad that lies before a
+  /// `committed()` that was loaded first, and after what was transferred, is the only one there.
+  /// Threads: any.
+  Position last_pad() const noexcept { return last_pad_.load(std::memory_order_relaxed); }
+
   /// Whether the peer has read everything. Threads: the worker.
   bool drained() noexcept { return peer_read_->load(std::memory_order_seq_cst) == end_; }
 
@@ -87,6 +92,7 @@ class Producer {
 
   // Written by the worker, read by whoever transfers: a line of its own.
   alignas(64) std::atomic<Position> committed_{0};
+  std::atomic<Position> last_pad_{~Position{0}};
 };
 
 inline void Producer::refresh_limit() noexcept {
@@ -119,6 +125,7 @@ inline Claim Producer::claim(uint32_t least, uint32_t most) noexcept {
       header.length = to_end;
       header.kind = wire::FrameKind::pad;
       std::memcpy(base_ + offset, &header, sizeof header);
+      last_pad_.store(end_, std::memory_order_relaxed);  // seen with committed_
       end_ += to_end;
       committed_.store(end_, std::memory_order_release);
       continue;

@@ -23,14 +23,15 @@ Covered complete(SendQueue& queue, uint64_t number) {
 
 TEST(SendQueueTest, a_completion_covers_everything_before_it) {
   SendQueue queue(16);
+  queue.add(3, SendQueue::kNothing);  // the first part of a transfer
   queue.add(3, 100);
-  queue.add(SendQueue::kNoRing, 0);
+  queue.add(SendQueue::kNoRing, SendQueue::kNothing);  // a message
   queue.announce(false);
   queue.add(4, 200);
   queue.announce(true);
   EXPECT_EQ(queue.ring_of(0), 3u);
-  EXPECT_EQ(queue.ring_of(1), SendQueue::kNoRing);
-  EXPECT_EQ(complete(queue, 2), (Covered{{3, 100}, {4, 200}}));
+  EXPECT_EQ(queue.ring_of(2), SendQueue::kNoRing);
+  EXPECT_EQ(complete(queue, 3), (Covered{{3, 100}, {4, 200}}));
 }
 
 TEST(SendQueueTest, a_completion_of_nothing_under_way_is_refused) {
@@ -49,9 +50,9 @@ TEST(SendQueueTest, places_are_used_again_in_turn) {
   SendQueue queue(16);
   for (uint64_t number = 0; number < 100; ++number) {
     EXPECT_EQ(queue.next_place(), number % 16);
-    EXPECT_EQ(queue.add(7, number), number);
+    EXPECT_EQ(queue.add(7, number + 1), number);
     queue.announce(true);
-    EXPECT_EQ(complete(queue, number), (Covered{{7, number}}));
+    EXPECT_EQ(complete(queue, number), (Covered{{7, number + 1}}));
   }
 }
 
@@ -69,7 +70,7 @@ TEST(SendQueueTest, without_room_there_is_always_a_signalled_request_under_way) 
         if (queue.has_room() && chance % 3 != 0) {
           const uint64_t length = 1 + (chance >> 8) % queue.chain_limit();
           uint64_t last = 0;
-          for (uint64_t i = 0; i < length; ++i) last = queue.add(0, 0);
+          for (uint64_t i = 0; i < length; ++i) last = queue.add(0, 64);
           under_way += length;
           ASSERT_LE(under_way, depth);
           const bool signal = queue.signal_due();

@@ -33,12 +33,14 @@ Meaning meaning_of(ibv_wc_status status) {
       return {Code::peer_lost, "the peer's device did not answer in time"};
     case IBV_WC_WR_FLUSH_ERR:
       return {Code::peer_lost, "the connection ended with it under way"};
+    case IBV_WC_LOC_QP_OP_ERR:
+      return {Code::peer_lost,
+              "the local device could not send: its network interface is down, or it is failing"};
     case IBV_WC_FATAL_ERR:
       return {Code::peer_lost, "the local device failed or was removed"};
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
     case IBV_WC_LOC_LEN_ERR:
-    case IBV_WC_LOC_QP_OP_ERR:
       return {Code::internal_error, "the local device refused the request"};
     default:
       return {Code::peer_lost, "the RDMA connection is broken"};

@@ -41,28 +41,32 @@ uint64_t pinned_bytes(uint64_t bytes, bool huge_pages) {
   return (bytes + page - 1) / page * page;
 }
 
-Result<RegisteredMemory> RegisteredMemory::make(std::shared_ptr<Device> device, uint64_t bytes,
-                                                Access access, bool huge_pages) {
-  RegisteredMemory memory;
-  memory.device_ = std::move(device);
-  memory.bytes_ = bytes;
+Status RegisteredMemory::map(uint64_t bytes, bool huge_pages) {
   const uint64_t need = pinned_bytes(bytes, huge_pages);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | (huge_pages ? MAP_HUGETLB : 0);
   void* const mapped = mmap(nullptr, need, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (mapped == MAP_FAILED) {
-    return Status(Code::resource_limit,
-                  fmt::format("{} bytes of {}: {}{}", need,
-                              huge_pages ? "huge pages for the rings of a link" : "rings of a link",
-                              std::strerror(errno),
-                              huge_pages ? "; see /proc/sys/vm/nr_hugepages, or leave "
-                                           "verbs.huge_pages at 0"
-                                         : ""));
+    const char* const advice =
+        huge_pages ? "; see /proc/sys/vm/nr_hugepages, or leave verbs.huge_pages at 0" : "";
+    return {Code::resource_limit,
+            fmt::format("{} bytes of {}memory for a link: {}{}", need, huge_pages ? "huge-page " : "",
+                        std::strerror(errno), advice)};
   }
-  memory.base_ = static_cast<std::byte*>(mapped);
-  memory.mapped_ = need;
+  base_ = static_cast<std::byte*>(mapped);
+  bytes_ = bytes;
+  mapped_ = need;
   if (madvise(mapped, need, MADV_DONTFORK) != 0)
     return verbs_error("madvise(MADV_DONTFORK)", errno);
-  memory.region_ = ibv_reg_mr(memory.device_->domain(), mapped, bytes, access_flags(access));
+  return {};
+}
+
+Result<RegisteredMemory> RegisteredMemory::make(std::shared_ptr<Device> device, uint64_t bytes,
+                                                Access access, bool huge_pages) {
+  RegisteredMemory memory;
+  memory.device_ = std::move(device);
+  FARO_RETURN_IF_ERROR(memory.map(bytes, huge_pages));
+  memory.region_ =
+      ibv_reg_mr(memory.device_->domain(), memory.base_, bytes, access_flags(access));
   if (memory.region_ == nullptr) {
     const int error = errno;
     return Status(
@@ -70,6 +74,15 @@ Result<RegisteredMemory> RegisteredMemory::make(std::shared_ptr<Device> device, 
         fmt::format("registering {} bytes with {}: {}; {}", bytes, memory.device_->name(),
                     std::strerror(error), memlock_text()));
   }
+  memory.local_key_ = memory.region_->lkey;
+  memory.remote_key_ = memory.region_->rkey;
+  return memory;
+}
+
+Result<RegisteredMemory> RegisteredMemory::unregistered_for_test(uint64_t bytes, uint32_t key) {
+  RegisteredMemory memory;
+  FARO_RETURN_IF_ERROR(memory.map(bytes, false));
+  memory.local_key_ = memory.remote_key_ = key;
   return memory;
 }
 
@@ -84,6 +97,8 @@ void RegisteredMemory::swap(RegisteredMemory& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(mapped_, other.mapped_);
   std::swap(region_, other.region_);
+  std::swap(local_key_, other.local_key_);
+  std::swap(remote_key_, other.remote_key_);
 }
 
 }  // namespace faro::transport::verbs

@@ -29,6 +29,8 @@ class RegisteredMemory {
   /// Maps zeroed pages and registers them. Errors: resource_limit with need and limit.
   static Result<RegisteredMemory> make(std::shared_ptr<Device> device, uint64_t bytes,
                                        Access access, bool huge_pages);
+  /// Memory that no device knows, for queue pairs of a test, which find it by that key.
+  static Result<RegisteredMemory> unregistered_for_test(uint64_t bytes, uint32_t key);
   RegisteredMemory() = default;
   RegisteredMemory(RegisteredMemory&& other) noexcept { swap(other); }
   RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
@@ -39,10 +41,11 @@ class RegisteredMemory {
 
   std::byte* base() const noexcept { return base_; }
   uint64_t bytes() const noexcept { return bytes_; }
-  uint32_t local_key() const noexcept { return region_->lkey; }
-  uint32_t remote_key() const noexcept { return region_->rkey; }
+  uint32_t local_key() const noexcept { return local_key_; }
+  uint32_t remote_key() const noexcept { return remote_key_; }
 
  private:
+  Status map(uint64_t bytes, bool huge_pages);
   void swap(RegisteredMemory& other) noexcept;
 
   std::shared_ptr<Device> device_;
@@ -50,6 +53,8 @@ class RegisteredMemory {
   uint64_t bytes_ = 0;   // asked for
   uint64_t mapped_ = 0;  // whole pages
   ibv_mr* region_ = nullptr;
+  uint32_t local_key_ = 0;
+  uint32_t remote_key_ = 0;
 };
 
 }  // namespace faro::transport::verbs

@@ -6,7 +6,7 @@
 // `depth / 4`: so a poster that finds no place for a chain always has a completion to come.
 //
 // Memory orders: an entry is written before `announce` (release) and read after `complete` has seen
-// that (acquire); it is written again only when `free` has seen completed_ pass it.
+// that (acquire); it is written again only when `has_room` has seen completed_ pass it.
 #pragma once
 
 #include <atomic>
@@ -23,27 +23,23 @@ class SendQueue {
  public:
   static constexpr uint32_t kLeastDepth = 16;
   static constexpr uint32_t kNoRing = ~uint32_t{0};
+  static constexpr wire::Position kNothing = 0;  // no end: frees nothing
 
   explicit SendQueue(uint32_t depth) : entries_(depth) {}
 
   uint32_t depth() const noexcept { return static_cast<uint32_t>(entries_.size()); }
   uint32_t chain_limit() const noexcept { return depth() / 4; }
 
-  /// Places. Threads: poster; seq_cst, part of the argument in verbs_link.h.
-  uint32_t free() const noexcept {
-    return depth() -
-           static_cast<uint32_t>(announced_.load(std::memory_order_relaxed) + added_ -
-                                 completed_.load(std::memory_order_seq_cst));
-  }
-  /// Room for a whole chain. Threads: any; exact for whoever just gave the right to post back.
+  /// Room for a whole chain. Threads: any; exact for the poster, and for whoever just gave the right
+  /// to post back. All seq_cst: part of the argument in verbs_link.h.
   bool has_room() const noexcept {
     return depth() - (announced_.load(std::memory_order_seq_cst) -
                       completed_.load(std::memory_order_seq_cst)) >=
            chain_limit();
   }
 
-  /// Takes a place; returns the request's number. When it has completed, everything before `end` is
-  /// out of `ring` (or kNoRing). Threads: poster.
+  /// Takes a place; returns the request's number. When it has completed, everything before `end` (or
+  /// kNothing) is out of `ring` (or kNoRing). Threads: poster.
   uint64_t add(uint32_t ring, wire::Position end) noexcept {
     const uint64_t number = announced_.load(std::memory_order_relaxed) + added_++;
     entries_[number % depth()] = {ring, end};
@@ -74,13 +70,13 @@ class SendQueue {
     if (number < first || number >= announced_.load(std::memory_order_seq_cst)) return false;
     for (uint64_t n = first; n <= number; ++n) {
       const Entry& entry = entries_[n % depth()];
-      if (entry.ring != kNoRing) visit(entry.ring, entry.end);
+      if (entry.end != kNothing) visit(entry.ring, entry.end);
     }
     completed_.store(number + 1, std::memory_order_seq_cst);
     return true;
   }
 
-  /// The ring that a request under way writes to, or kNoRing. Threads: poller.
+  /// The ring that a request under way writes to; kNoRing if to none. Threads: poller.
   uint32_t ring_of(uint64_t number) const noexcept {
     if (number < completed_.load(std::memory_order_relaxed) ||
         number >= announced_.load(std::memory_order_seq_cst))

@@ -65,7 +65,7 @@ bool VerbsLink::fill_chain() noexcept {
   chain_.count = 0;
   chain_.signal = false;
   record_count_ = 0;
-  if (stopped() || places_.free() < chain_limit_) return false;
+  if (stopped() || !places_.has_room()) return false;
   // An immediate carries no credits and no read positions: if any are due, a message goes instead,
   // with everything else along.
   // An immediate carries no credits and no read positions: if any are due, a message goes instead,
@@ -173,19 +173,24 @@ uint32_t VerbsLink::add_ring(uint32_t number) noexcept {
 
   const uint32_t ring_bytes = ring.producer_.ring_bytes();
   const uint64_t peer_base = parts_.peer_address + context_.outgoing.base_offset(number);
+  const wire::Position pad = ring.producer_.last_pad();
   for (wire::Position at = from; at != end;) {
     const uint32_t offset = static_cast<uint32_t>(at & (ring_bytes - 1));
-    const uint32_t bytes = static_cast<uint32_t>(
-        std::min<uint64_t>({end - at, ring_bytes - offset, parts_.write_limit}));
-    at += bytes;
+    uint64_t bytes = std::min<uint64_t>({end - at, ring_bytes - offset, parts_.write_limit});
+    wire::Position next = at + bytes;
+    if (at <= pad && pad < next) {  // of a pad only the header is read
+      bytes = pad - at + sizeof(wire::FrameHeader);
+      next = at - offset + ring_bytes;
+    }
     // Only the last piece ends at the end of a frame, and frees space when it has completed.
-    ibv_send_wr& request =
-        add_request(at == end ? number : SendQueue::kNoRing, end, ring.producer_.at(at - bytes),
-                    bytes, parts_.outgoing.local_key());
+    ibv_send_wr& request = add_request(number, next == end ? end : SendQueue::kNothing,
+                                       ring.producer_.at(at), static_cast<uint32_t>(bytes),
+                                       parts_.outgoing.local_key());
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = peer_base + offset;
     request.wr.rdma.rkey = parts_.peer_key;
     count(counters_.writes);
+    at = next;
   }
 
   if (ring.signal_seen_ != signals_) {
@@ -222,8 +227,9 @@ void VerbsLink::add_message() noexcept {
   std::byte* const message = message_at(place);
   std::memcpy(message, &head, sizeof head);
   std::memcpy(message + sizeof head, records_.data(), bytes - sizeof head);
-  add_request(SendQueue::kNoRing, 0, message, bytes, parts_.messages.local_key()).opcode =
-      IBV_WR_SEND;
+  add_request(SendQueue::kNoRing, SendQueue::kNothing, message, bytes,
+              parts_.messages.local_key())
+      .opcode = IBV_WR_SEND;
 }
 
 bool VerbsLink::post_chain() noexcept {

@@ -106,7 +106,7 @@ void VerbsLink::fail_completion(const ibv_wc& completion) {
     const uint32_t ring = places_.ring_of(completion.wr_id);
     const ring::Layout& out = context_.outgoing;
     operation = ring == SendQueue::kNoRing
-                    ? "a notification or the first part of a transfer"
+                    ? "a notification"
                     : fmt::format("a WRITE to ring {} (from worker {} to worker {})", ring,
                                   out.sender_of(ring), out.receiver_of(ring));
   }
