@@ -32,7 +32,7 @@ ends_as_lost() {
 
 switched "$nodes" 9000
 for driver in rxe siw; do
-  for trouble in killed removed down; do
+  for trouble in killed down removed; do
     step "$driver: node $((victim - 1)) $trouble"
     rdma_over "$driver" 1 2 3
     before=$(resources)
@@ -46,8 +46,11 @@ for driver in rxe siw; do
         ends_as_lost 1 2
         ;;
       removed)
-        rdma link delete "$driver$victim"
+        # The kernel waits until the last process has closed the device.
+        timeout 40 rdma link delete "$driver$victim" &
+        removal=$!
         ends_as_lost 1 2 3
+        wait "$removal" || fail "rdma link delete: exit code $?"
         ;;
       down)
         ip link set "net$victim" down
