@@ -35,12 +35,12 @@ expect_failure() {
   printf '%s: exit code %s, %s\n' "$1" "$2" "$(grep -m 1 -- "$3" "$4")"
 }
 
-# wait_until <seconds> <what> <command...>: looks 20 times a second.
+# wait_until <seconds> <what> <command...>: looks until the command succeeds.
 wait_until() {
-  local left=$(($1 * 20)) what=$2
+  local until=$((SECONDS + $1)) what=$2
   shift 2
   until "$@"; do
-    [[ $((left--)) -gt 0 ]] || fail "waited in vain for $what"
+    [[ $SECONDS -lt $until ]] || fail "waited in vain for $what"
     sleep 0.05
   done
 }

@@ -6,7 +6,7 @@ step "rxe, two addresses of one device"
 one_device 2
 rdma_over rxe 0
 before=$(resources)
-on_addresses 2 passes transport_contract_test '*/verbs_paper:*/verbs_least_immediate' 44
+on_addresses 2 passes transport_contract_test '*/verbs_least_immediate' 22
 expect_clean rxe0
 expect_resources "$before"
 rdma link delete rxe0
@@ -19,7 +19,7 @@ for driver in rxe siw; do
   before=$(resources)
   sent=$(wire_bytes 2)
   if [[ $driver == rxe ]]; then
-    on_addresses 2 passes transport_contract_test '*/verbs_send:*/verbs_immediate' 44
+    on_addresses 2 passes transport_contract_test '*/verbs_immediate:*/verbs_paper' 44
     expect_clean rxe1 rxe2
   else
     on_addresses 2 passes transport_contract_test '*/verbs_send:*/verbs_least' 44
