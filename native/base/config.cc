@@ -296,6 +296,21 @@ Status check_choice(std::string_view name, std::string_view value,
   return invalid(fmt::format("{} = {} is none of {}", name, value, fmt::join(choices, ", ")));
 }
 
+Status check_verbs_device(const Settings& settings) {
+  if (!settings.verbs_address.empty() && !settings.verbs_device.empty()) {
+    return invalid(fmt::format("verbs.address = {} and verbs.device = {}: only one can choose",
+                               settings.verbs_address, settings.verbs_device));
+  }
+  const std::string& index = settings.verbs_gid_index;
+  if (index.empty()) return Status::Ok();
+  if (settings.verbs_device.empty()) {
+    return invalid(fmt::format("verbs.gid_index = {} without verbs.device", index));
+  }
+  const auto number = parse_number(index, Unit::number);
+  if (number && *number < 65536) return Status::Ok();
+  return invalid(fmt::format("verbs.gid_index = {} is no number from 0 to 65535", index));
+}
+
 }  // namespace
 
 Result<Settings> Settings::resolve(const Config& config) {
@@ -319,6 +334,7 @@ Result<Settings> Settings::resolve(const Config& config) {
   FARO_RETURN_IF_ERROR(
       check_choice("verbs.notify", settings.verbs_notify, {"auto", "send", "immediate"}));
   FARO_RETURN_IF_ERROR(check_choice("verbs.order", settings.verbs_order, {"chained", "paper"}));
+  FARO_RETURN_IF_ERROR(check_verbs_device(settings));
   settings.digest_value = config.digest();
   return settings;
 }

@@ -106,9 +106,8 @@ int run(const Flags& flags) {
     fmt::print(stderr, "faro doctor: {}\n", status.message());
     return exit_code_of(status.code());
   }
-  const std::vector<TransportReport> transports = {check_shm(config.value()),
-                                                   check_tcp(config.value()),
-                                                   check_verbs(config.value())};
+  const std::vector<TransportReport> transports = {
+      check_shm(config.value()), check_tcp(config.value()), check_verbs(config.value())};
   const std::vector<Check> machine = check_machine(config.value());
   (flags.json ? print_json : print_report)(transports, machine);
   const bool any = std::any_of(transports.begin(), transports.end(),

@@ -71,7 +71,8 @@ TransportReport check_verbs(const Config& config) {
   }
 
   std::vector<std::string> addresses = own_addresses();
-  if (!config.get("verbs.address").empty()) addresses = {config.get("verbs.address")};
+  const bool chosen = !config.get("verbs.address").empty() || !config.get("verbs.device").empty();
+  if (chosen) addresses = {"127.0.0.1"};  // what is set there chooses
   bool loaded = false;
   Status found(Code::transport_unavailable, "this machine has no IPv4 address");
   std::string owned;
@@ -88,7 +89,8 @@ TransportReport check_verbs(const Config& config) {
                      "the path of libfaro_verbs.so"});
   if (loaded && !devices.empty()) {
     report.checks.push_back(
-        found.ok() ? works("address", fmt::format("{} belongs to a device", owned))
+        found.ok() ? works("address", chosen ? std::string("the settings verbs.* choose a device")
+                                             : fmt::format("{} belongs to a device", owned))
                    : fails("address", std::string(found.message()),
                            "give the network interface of the device an IPv4 address"));
   }

@@ -17,16 +17,16 @@ inline constexpr uint32_t kDescriptorsPerSession = 16;
 /// What a session is going to take.
 struct Need {
   uint64_t memory_bytes = 0;
-  uint64_t pinned_bytes = 0;  // of it, registered with an RDMA device
-  uint32_t descriptors = 0;  // more than the process has open now
+  uint32_t descriptors = 0;   // more than the process has open now
+  uint64_t pinned_bytes = 0;  // of the memory, registered with an RDMA device
 };
 
 /// What bounds it; UINT64_MAX where nothing does, or nothing can be learnt.
 struct MachineLimits {
   uint64_t available_bytes = UINT64_MAX;  // MemAvailable of the machine
   uint64_t cgroup_bytes = UINT64_MAX;     // left in the memory control group, and those around it
-  uint64_t pinned_bytes = UINT64_MAX;     // left below RLIMIT_MEMLOCK, unless privileged
   uint64_t descriptors = UINT64_MAX;      // left below RLIMIT_NOFILE
+  uint64_t pinned_bytes = UINT64_MAX;     // left below RLIMIT_MEMLOCK, unless privileged
 };
 
 /// Reads /proc and the control groups. Threads: any. Blocks: for a few small files.

@@ -308,6 +308,27 @@ TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
   }
 }
 
+TEST_F(OpeningTrouble, forced_verbs_without_its_module_is_an_error_that_names_the_path) {
+  ClusterPlan plan(2);
+  plan.set("transport", "verbs");
+  plan.set("verbs.module", "/no/such/folder/libfaro_verbs.so");
+  ThreadCluster cluster(plan);
+  for (uint32_t node = 0; node < 2; ++node) {
+    EXPECT_EQ(cluster.status(node).code(), Code::transport_unavailable) << cluster.problems();
+    expect_contains(cluster.status(node).message(), "transport = verbs");
+    expect_contains(cluster.status(node).message(), "/no/such/folder/libfaro_verbs.so");
+  }
+}
+
+TEST_F(OpeningTrouble, verbs_that_is_not_there_is_not_missed) {
+  ClusterPlan plan(2);
+  plan.set("verbs.module", "/no/such/folder/libfaro_verbs.so");
+  plan.wrap_networks(foreign);
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  EXPECT_EQ(cluster[0].link(1).capabilities().name, "tcp");
+}
+
 // Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes; which of them
 // it will be is known when the peers are.
 TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {

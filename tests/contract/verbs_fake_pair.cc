@@ -52,9 +52,8 @@ class FakeSetup final : public transport::LinkSetup {
     FARO_RETURN_IF_ERROR(make(context_.incoming.region_bytes(), parts_.incoming));
     FARO_RETURN_IF_ERROR(
         make(LinkParts::message_bytes(receives, options_.send_depth), parts_.messages));
-    parts_.endpoint =
-        fabric_->open(side_, *context_.reactor, options_.send_depth,
-                      {parts_.incoming.base(), parts_.incoming.bytes(), kKey});
+    parts_.endpoint = fabric_->open(side_, *context_.reactor, options_.send_depth,
+                                    {parts_.incoming.base(), parts_.incoming.bytes(), kKey});
     for (uint32_t i = 0; i < receives; ++i)
       transport::verbs::post_receive(parts_.endpoint->queue_pair(), parts_.messages, i);
     return {};
@@ -141,8 +140,8 @@ TransportUnderTest fake(const char* name, const Options& options) {
     add_transport(fake("verbs_in_memory_immediate", {.immediates = true})),
     add_transport(fake("verbs_in_memory_paper", {.order = transport::verbs::Order::paper})),
     add_transport(fake("verbs_in_memory_least", {.receives = {4, 4}})),
-    add_transport(fake("verbs_in_memory_least_immediate",
-                       {.receives = {4, 7}, .immediates = true})),
+    add_transport(
+        fake("verbs_in_memory_least_immediate", {.receives = {4, 7}, .immediates = true})),
 };
 
 }  // namespace

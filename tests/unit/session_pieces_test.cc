@@ -311,6 +311,17 @@ TEST(Limits, are_quoted_with_the_need) {
   expect_contains(descriptors.message(), "50 file descriptors, but RLIMIT_NOFILE leaves 49");
 }
 
+TEST(Limits, of_locked_memory_bind_only_what_is_pinned) {
+  MachineLimits machine;
+  machine.pinned_bytes = 65'536;
+  EXPECT_TRUE(check_limits({1'000'000, 50, 65'536}, 0, machine).ok());
+  const Status pinned = check_limits({1'000'000, 50, 65'537}, 0, machine);
+  EXPECT_EQ(pinned.code(), Code::resource_limit);
+  expect_contains(pinned.message(), "pin 65537 bytes");
+  expect_contains(pinned.message(), "leaves 65536 bytes");
+  expect_contains(pinned.message(), "ulimit -l");
+}
+
 TEST(Limits, of_this_machine_can_be_read) {
   const MachineLimits limits = machine_limits();
   EXPECT_GT(limits.available_bytes, uint64_t{1} << 20);

@@ -52,10 +52,8 @@ struct BadTold {
   Credits::Told told;
 };
 constexpr BadTold kBadTold[] = {
-    {"more notifications than were sent", {4, 1}},
-    {"more returns than were sent", {3, 2}},
-    {"fewer notifications than before", {1, 1}},
-    {"fewer returns than before", {3, 0}},
+    {"more notifications than were sent", {4, 1}},      {"more returns than were sent", {3, 2}},
+    {"fewer notifications than before", {1, 1}},        {"fewer returns than before", {3, 0}},
     {"a distance of almost 2^32", {2 - (1u << 31), 1}},
 };
 
@@ -162,14 +160,14 @@ TEST(CreditsTest, both_sides_run_dry_and_nobody_waits_for_ever) {
         if (chance & 0x100) acting.send(other, talk.to_say[chance % 2]);
         if (chance & 0x200) acting.take();
       };
-      for (int step = 0; step < 100'000 && (b.heard() < talk.to_say[0] || a.heard() < talk.to_say[1]); ++step)
+      for (int step = 0;
+           step < 100'000 && (b.heard() < talk.to_say[0] || a.heard() < talk.to_say[1]); ++step)
         one_step();
       ASSERT_EQ(b.heard(), talk.to_say[0]);
       ASSERT_EQ(a.heard(), talk.to_say[1]);
     }
   }
 }
-
 
 }  // namespace
 }  // namespace faro::transport::verbs

@@ -92,10 +92,14 @@ struct Shape {
   bool fits;
 };
 constexpr Shape kShapes[] = {
-    {1, 4096, true},           {72, 32768, true},
-    {1 << 23, 32768, true},    {(1 << 23) + 1, 32768, false},
-    {1 << 26, 4096, true},     {(1 << 26) + 1, 4096, false},
-    {1 << 10, 256 << 20, true}, {(1 << 10) + 1, 256 << 20, false},
+    {1, 4096, true},
+    {72, 32768, true},
+    {1 << 23, 32768, true},
+    {(1 << 23) + 1, 32768, false},
+    {1 << 26, 4096, true},
+    {(1 << 26) + 1, 4096, false},
+    {1 << 10, 256 << 20, true},
+    {(1 << 10) + 1, 256 << 20, false},
 };
 
 TEST(ImmediateCodeTest, every_transfer_of_every_ring_has_a_code_or_none_has) {

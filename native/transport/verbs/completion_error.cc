@@ -20,12 +20,14 @@ Meaning meaning_of(ibv_wc_status status) {
       return {Code::protocol_error, "the peer had no receive posted, against the rules of credits"};
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_INV_RD_REQ_ERR:
-      return {Code::protocol_error,
-              "the peer's device refused the access: its memory is no longer registered, or its key "
-              "or bounds are not what it said"};
+      return {
+          Code::protocol_error,
+          "the peer's device refused the access: its memory is no longer registered, or its key "
+          "or bounds are not what it said"};
     case IBV_WC_REM_INV_REQ_ERR:
-      return {Code::protocol_error, "the peer's device could not use what was sent: too long for "
-                                    "its receive, or an operation that it does not know"};
+      return {Code::protocol_error,
+              "the peer's device could not use what was sent: too long for "
+              "its receive, or an operation that it does not know"};
     case IBV_WC_REM_OP_ERR:
     case IBV_WC_REM_ABORT_ERR:
       return {Code::peer_lost, "the peer's device could not do it"};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -11,14 +12,17 @@ namespace {
 // Time for a step that rdma_cm takes by itself: its own tries are a few seconds apart.
 constexpr int kResolveMs = 5000;
 
+// Linux's siw may look for a request of up to 32 bytes in the address space of a thread that has none
+// (siw_try_1seg, seen in 6.1), and drops the connection; one that is inlined it has already.
+constexpr uint32_t kLeastInlineOnIwarp = 64;
+
 Status connect_error(const char* call, int error) {
   return {Code::connect_failed, fmt::format("{}: {}", call, std::strerror(error))};
 }
 
 std::string event_text(rdma_cm_event_type type, int status) {
   // Of a rejection it is the device's reason code, else a negative errno.
-  const std::string detail =
-      status < 0 ? std::strerror(-status) : fmt::format("status {}", status);
+  const std::string detail = status < 0 ? std::strerror(-status) : fmt::format("status {}", status);
   switch (type) {
     case RDMA_CM_EVENT_ADDR_ERROR:
       return fmt::format("the peer's address cannot be reached from an RDMA device ({})", detail);
@@ -87,10 +91,10 @@ void Connection::tune() {
 Status Connection::create_queue_pair(const std::shared_ptr<Device>& device) {
   if (id_->verbs != device->context()) {
     return {Code::transport_unavailable,
-            fmt::format("the connection goes by {}, but this node uses {}; verbs.address chooses",
-                        id_->verbs == nullptr ? "no RDMA device"
-                                              : ibv_get_device_name(id_->verbs->device),
-                        device->name())};
+            fmt::format(
+                "the connection goes by {}, but this node uses {}; verbs.address chooses",
+                id_->verbs == nullptr ? "no RDMA device" : ibv_get_device_name(id_->verbs->device),
+                device->name())};
   }
   device_ = device;
   const int entries = static_cast<int>(options_.send_depth + options_.receives);
@@ -102,17 +106,18 @@ Status Connection::create_queue_pair(const std::shared_ptr<Device>& device) {
   attributes.cap.max_send_wr = options_.send_depth;
   attributes.cap.max_recv_wr = options_.receives;
   attributes.cap.max_send_sge = attributes.cap.max_recv_sge = 1;
-  attributes.cap.max_inline_data = options_.inline_bytes;
   attributes.qp_type = IBV_QPT_RC;
-  if (rdma_create_qp(id_, device->domain(), &attributes) != 0) {
+  const ibv_qp_cap wanted = attributes.cap;
+  uint32_t inline_bytes = options_.inline_bytes;
+  if (device->is_iwarp()) inline_bytes = std::max(inline_bytes, kLeastInlineOnIwarp);
+  for (;; inline_bytes /= 2) {
+    attributes.cap = wanted;  // a call changes it
+    attributes.cap.max_inline_data = inline_bytes;
+    if (rdma_create_qp(id_, device->domain(), &attributes) == 0) break;
     // A device that cannot inline so much refuses, and does not say how much it could.
-    if (options_.inline_bytes == 0) return verbs_error("rdma_create_qp", errno);
-    attributes.cap = {options_.send_depth, options_.receives, 1, 1, 0};
-    if (rdma_create_qp(id_, device->domain(), &attributes) != 0)
-      return verbs_error("rdma_create_qp", errno);
-  } else {
-    inline_bytes_ = options_.inline_bytes;
+    if (inline_bytes == 0) return verbs_error("rdma_create_qp", errno);
   }
+  inline_bytes_ = inline_bytes;
   return {};
 }
 

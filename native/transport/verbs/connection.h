@@ -23,7 +23,7 @@ struct ConnectionOptions {
   uint32_t receives = 0;
   uint32_t inline_bytes = 0;  // wanted; a device may offer less
   uint8_t traffic_class = 0;
-  uint8_t timeout = 0;        // exponent of the acknowledgement's timeout; 0: rdma_cm's choice
+  uint8_t timeout = 0;  // exponent of the acknowledgement's timeout; 0: rdma_cm's choice
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
   uint8_t min_rnr_timer = 0;  // code of IB; see settings.def
@@ -66,7 +66,11 @@ class Connection final : public Endpoint {
   ibv_qp* queue_pair() noexcept override { return id_->qp; }
   ibv_cq* completion_queue() noexcept override { return queue_; }
   void disconnect() noexcept override;
-  void set_handler(Handler* handler) noexcept override { handler_ = handler; }
+  /// From now on its setup hears nothing more.
+  void set_handler(Handler* handler) noexcept override {
+    handler_ = handler;
+    setup_handler_ = nullptr;
+  }
 
   /// An event of its id; `status` is rdma_cm's.
   void on_event(rdma_cm_event_type type, int status);

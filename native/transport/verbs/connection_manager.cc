@@ -30,7 +30,8 @@ bool has_devices() {
 
 }  // namespace
 
-Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(const tcp::SocketAddress& local) {
+Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(
+    const tcp::SocketAddress& local) {
   if (!has_devices()) {
     return unavailable("this machine has no RDMA device (/sys/class/infiniband has none)");
   }
@@ -54,14 +55,16 @@ Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(const tcp::So
   any_port.set_port(0);
   const std::string text = tcp::to_string(any_port);
   if (rdma_bind_addr(manager->listener_, reinterpret_cast<sockaddr*>(&any_port.storage)) != 0) {
-    return unavailable(fmt::format("no RDMA device owns the address {} (rdma_bind_addr: {}); name "
-                                   "the node by an address of an RDMA device, or set verbs.address",
-                                   text, std::strerror(errno)));
+    return unavailable(
+        fmt::format("no RDMA device owns the address {} (rdma_bind_addr: {}); name "
+                    "the node by an address of an RDMA device, or set verbs.address",
+                    text, std::strerror(errno)));
   }
   if (manager->listener_->verbs == nullptr) {
-    return unavailable(fmt::format("the address {} belongs to no RDMA device in particular; name "
-                                   "the node by an address of an RDMA device, or set verbs.address",
-                                   text));
+    return unavailable(
+        fmt::format("the address {} belongs to no RDMA device in particular; name "
+                    "the node by an address of an RDMA device, or set verbs.address",
+                    text));
   }
   auto device = Device::open(manager->listener_->verbs);
   if (!device.ok()) return device.status();
@@ -107,8 +110,8 @@ void ConnectionManager::on_events() {
     rdma_cm_id* const id = event->id;
     StreamToken token{};
     // Devices may pad private data: the token is its beginning.
-    const bool has_token = type == RDMA_CM_EVENT_CONNECT_REQUEST &&
-                           event->param.conn.private_data_len >= token.size();
+    const bool has_token =
+        type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data_len >= token.size();
     if (has_token) std::memcpy(token.data(), event->param.conn.private_data, token.size());
     rdma_ack_cm_event(event);
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {

@@ -29,9 +29,7 @@ class Device final : public CompletionEvents {
   int descriptor() const noexcept override { return channel_->fd; }
   VerbsLink* next() noexcept override;
 
-  bool is_iwarp() const noexcept {
-    return context_->device->transport_type == IBV_TRANSPORT_IWARP;
-  }
+  bool is_iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   /// iWARP of the usual version has no WRITE WITH IMMEDIATE; the others must have it.
   bool has_immediates() const noexcept { return !is_iwarp(); }
 

@@ -49,8 +49,8 @@ Status RegisteredMemory::map(uint64_t bytes, bool huge_pages) {
     const char* const advice =
         huge_pages ? "; see /proc/sys/vm/nr_hugepages, or leave verbs.huge_pages at 0" : "";
     return {Code::resource_limit,
-            fmt::format("{} bytes of {}memory for a link: {}{}", need, huge_pages ? "huge-page " : "",
-                        std::strerror(errno), advice)};
+            fmt::format("{} bytes of {}memory for a link: {}{}", need,
+                        huge_pages ? "huge-page " : "", std::strerror(errno), advice)};
   }
   base_ = static_cast<std::byte*>(mapped);
   bytes_ = bytes;
@@ -65,14 +65,12 @@ Result<RegisteredMemory> RegisteredMemory::make(std::shared_ptr<Device> device, 
   RegisteredMemory memory;
   memory.device_ = std::move(device);
   FARO_RETURN_IF_ERROR(memory.map(bytes, huge_pages));
-  memory.region_ =
-      ibv_reg_mr(memory.device_->domain(), memory.base_, bytes, access_flags(access));
+  memory.region_ = ibv_reg_mr(memory.device_->domain(), memory.base_, bytes, access_flags(access));
   if (memory.region_ == nullptr) {
     const int error = errno;
-    return Status(
-        error == ENOMEM || error == EAGAIN ? Code::resource_limit : Code::system_error,
-        fmt::format("registering {} bytes with {}: {}; {}", bytes, memory.device_->name(),
-                    std::strerror(error), memlock_text()));
+    return Status(error == ENOMEM || error == EAGAIN ? Code::resource_limit : Code::system_error,
+                  fmt::format("registering {} bytes with {}: {}; {}", bytes, memory.device_->name(),
+                              std::strerror(error), memlock_text()));
   }
   memory.local_key_ = memory.region_->lkey;
   memory.remote_key_ = memory.region_->rkey;

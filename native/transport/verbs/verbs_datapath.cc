@@ -129,7 +129,8 @@ void VerbsLink::gather_reads() noexcept {
       return false;
     }
     wire::Position read = 0;
-    if (incoming_[number].take_told(read)) records_[record_count_++] = wire::verbs_read(number, read);
+    if (incoming_[number].take_told(read))
+      records_[record_count_++] = wire::verbs_read(number, read);
     return true;
   });
 }
@@ -183,9 +184,9 @@ uint32_t VerbsLink::add_ring(uint32_t number) noexcept {
       next = at - offset + ring_bytes;
     }
     // Only the last piece ends at the end of a frame, and frees space when it has completed.
-    ibv_send_wr& request = add_request(number, next == end ? end : SendQueue::kNothing,
-                                       ring.producer_.at(at), static_cast<uint32_t>(bytes),
-                                       parts_.outgoing.local_key());
+    ibv_send_wr& request =
+        add_request(number, next == end ? end : SendQueue::kNothing, ring.producer_.at(at),
+                    static_cast<uint32_t>(bytes), parts_.outgoing.local_key());
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = peer_base + offset;
     request.wr.rdma.rkey = parts_.peer_key;
@@ -227,8 +228,7 @@ void VerbsLink::add_message() noexcept {
   std::byte* const message = message_at(place);
   std::memcpy(message, &head, sizeof head);
   std::memcpy(message + sizeof head, records_.data(), bytes - sizeof head);
-  add_request(SendQueue::kNoRing, SendQueue::kNothing, message, bytes,
-              parts_.messages.local_key())
+  add_request(SendQueue::kNoRing, SendQueue::kNothing, message, bytes, parts_.messages.local_key())
       .opcode = IBV_WR_SEND;
 }
 
@@ -242,11 +242,12 @@ bool VerbsLink::post_chain() noexcept {
   places_.announce(signal);
   count(counters_.posts);
   ibv_send_wr* refused = nullptr;
-  const int error =
-      ibv_post_send(parts_.endpoint->queue_pair(), chain_.requests.data(), &refused);
-  if (error == 0) [[likely]] return true;
+  const int error = ibv_post_send(parts_.endpoint->queue_pair(), chain_.requests.data(), &refused);
+  if (error == 0) [[likely]]
+    return true;
   // Places were counted, so the queue is not full: the connection has gone.
-  fail({Code::peer_lost, fmt::format("RDMA connection broken while posting: {}", std::strerror(error))});
+  fail({Code::peer_lost,
+        fmt::format("RDMA connection broken while posting: {}", std::strerror(error))});
   return false;
 }
 

@@ -1,10 +1,11 @@
 // One link over RDMA: its two ends of rings, and the queue pair between them.
 //
-//   worker: commit → post ──► writes_ ─┐  chain of WRITE … SEND          ┌─► READ:    free, wake the sender
-//   worker: release → tell ─► reads_  ─┤─ ibv_post_send ─► device ─► CQ ─┤
-//                                      │                                 └─► WRITTEN: written, ready
-//              whoever has the right to post     whoever has the right       bit, wake the receiver
-//                                                to poll (completion_poller.h)
+//   worker: commit → post ──► writes_ ─┐  WRITE … SEND               ┌─► READ: free,
+//   worker: release → tell ─► reads_  ─┤─ ibv_post_send ─► device ─► │   wake the sender
+//                                      │                completions ─┤
+//                   whoever has the right to post                    └─► WRITTEN: ready bit,
+//                                                                        wake the receiver
+//                             whoever has the right to poll (completion_poller.h)
 //
 // The data of a WRITE and the notification behind it are in one post, in this order, on one queue
 // pair: the notification cannot overtake.
@@ -26,8 +27,9 @@
 // covered, and a producer (which never needs more than half a ring) cannot wait for a completion
 // that does not come.
 //
-// While the right to post is held, chain_, messages_sent_ and the posters' sides of rings, credits
-// and places belong to the holder; the CAS (acquire) sees what the store of free (release) published.
+// While the right to post is held, chain_, records_ and the posters' sides of rings, credits and
+// places belong to the holder; the exchange that takes it (acquire) sees what the store that gave it
+// back (release) published.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -62,11 +64,11 @@ enum class Order {
 
 /// What a link is made of; all of it set up and connected.
 struct LinkParts {
-  std::unique_ptr<Endpoint> endpoint;
-  RegisteredMemory outgoing;  // local_read
-  RegisteredMemory incoming;  // remote_write
-  RegisteredMemory messages;  // local_write: message_bytes() of it
-  uint64_t peer_address = 0;  // of the peer's incoming region
+  RegisteredMemory outgoing;           // local_read
+  RegisteredMemory incoming;           // remote_write
+  RegisteredMemory messages;           // local_write: message_bytes() of it
+  std::unique_ptr<Endpoint> endpoint;  // destroyed first: the device then has let go of the memory
+  uint64_t peer_address = 0;           // of the peer's incoming region
   uint32_t peer_key = 0;
   uint32_t send_depth = 0;
   uint32_t inline_bytes = 0;  // that the queue pair takes
@@ -108,7 +110,7 @@ class VerbsOutgoing final : public MessagedOutgoing {
   VerbsLink& link_;
 
   // The poster's.
-  uint64_t signal_seen_ = 0;  // VerbsLink::signals_ when uncovered_from_ was set
+  uint64_t signal_seen_ = 0;           // VerbsLink::signals_ when uncovered_from_ was set
   wire::Position uncovered_from_ = 0;  // posted since then, and not covered by a signalled request
   wire::Position noted_ = 0;           // paper order: the last WRITTEN
 

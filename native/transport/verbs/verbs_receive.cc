@@ -23,7 +23,8 @@ constexpr int kBatch = 32;  // completions taken at a time
 
 int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t index) {
   ibv_sge piece{};
-  piece.addr = reinterpret_cast<uint64_t>(messages.base()) + uint64_t{index} * wire::kVerbsMessageBytes;
+  piece.addr =
+      reinterpret_cast<uint64_t>(messages.base()) + uint64_t{index} * wire::kVerbsMessageBytes;
   piece.length = wire::kVerbsMessageBytes;
   piece.lkey = messages.local_key();
   ibv_recv_wr request{};
@@ -39,13 +40,13 @@ VerbsLink::VerbsLink(LinkContext& context, std::shared_ptr<CompletionPoller> pol
     : MessagedLink(context, std::move(deferred)),
       poller_(std::move(poller)),
       parts_(std::move(parts)),
-      capabilities_{.name = "verbs",
-                    .write_with_immediate = parts_.immediates,
-                    .registers_memory = true},
+      capabilities_{
+          .name = "verbs", .write_with_immediate = parts_.immediates, .registers_memory = true},
       outgoing_code_(context.outgoing),
       incoming_code_(context.incoming),
       chain_limit_(LinkParts::chain_limit(parts_.send_depth)),
-      requests_per_ring_(LinkParts::requests_per_ring(context.outgoing.ring_bytes, parts_.write_limit)),
+      requests_per_ring_(
+          LinkParts::requests_per_ring(context.outgoing.ring_bytes, parts_.write_limit)),
       notes_(context.outgoing.ring_count()),
       places_(parts_.send_depth),
       credits_(parts_.receives, parts_.peer_receives) {
@@ -170,9 +171,10 @@ Status VerbsLink::accept_message(uint32_t index, uint32_t bytes) {
     credits_.note_taken();
   }
   if (!credits_.accept({head.notes, head.returns})) {
-    return {Code::protocol_error, fmt::format("credits for {} notifications and {} returns, of which "
-                                              "fewer were sent, or more told before",
-                                              head.notes, head.returns)};
+    return {Code::protocol_error,
+            fmt::format("credits for {} notifications and {} returns, of which "
+                        "fewer were sent, or more told before",
+                        head.notes, head.returns)};
   }
   for (uint32_t i = 0; i < head.record_count; ++i) FARO_RETURN_IF_ERROR(accept_record(records[i]));
   return {};
@@ -193,9 +195,8 @@ Status VerbsLink::accept_read(uint32_t number, wire::Position position) {
   VerbsOutgoing& ring = outgoing_[number];
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
   if (position <= ring.peer_read_ || position > sent || position % wire::kFrameAlignment != 0) {
-    return {Code::protocol_error,
-            fmt::format("READ of ring {} at {}; it was at {} and {} was sent", number, position,
-                        ring.peer_read_, sent)};
+    return {Code::protocol_error, fmt::format("READ of ring {} at {}; it was at {} and {} was sent",
+                                              number, position, ring.peer_read_, sent)};
   }
   ring.peer_read_ = position;
   if (ring.update_free()) wake_sender(number);

@@ -65,10 +65,11 @@ Status VerbsSetup::check_limits() const {
   const uint32_t requests =
       LinkParts::requests_per_ring(context_.outgoing.ring_bytes, write_limit()) + 1;
   if (requests > LinkParts::chain_limit(options_.connection.send_depth)) {
-    return {Code::resource_limit,
-            fmt::format("a transfer of a whole ring takes {} work requests of at most {} bytes, too "
-                        "many for verbs.send_queue = {}; use a larger one, or a smaller ring.bytes",
-                        requests, write_limit(), options_.connection.send_depth)};
+    return {
+        Code::resource_limit,
+        fmt::format("a transfer of a whole ring takes {} work requests of at most {} bytes, too "
+                    "many for verbs.send_queue = {}; use a larger one, or a smaller ring.bytes",
+                    requests, write_limit(), options_.connection.send_depth)};
   }
   return {};
 }
@@ -77,7 +78,8 @@ Status VerbsSetup::check_limits() const {
 uint32_t VerbsSetup::write_limit() const {
   constexpr uint32_t kMost = uint32_t{1} << 30;
   ibv_port_attr port{};
-  const bool known = ibv_query_port(manager_.device()->context(), manager_.device_port(), &port) == 0;
+  const bool known =
+      ibv_query_port(manager_.device()->context(), manager_.device_port(), &port) == 0;
   return known && port.max_msg_sz != 0 ? std::min(port.max_msg_sz, kMost) : kMost;
 }
 
@@ -106,8 +108,8 @@ Status VerbsSetup::tell_listener() {
     const tcp::SocketAddress& local = manager_.local();
     if (local.family() == AF_INET6) {
       listen.family = 6;
-      std::memcpy(listen.address,
-                  &reinterpret_cast<const sockaddr_in6*>(local.get())->sin6_addr, 16);
+      std::memcpy(listen.address, &reinterpret_cast<const sockaddr_in6*>(local.get())->sin6_addr,
+                  16);
     } else {
       listen.family = 4;
       std::memcpy(listen.address, &reinterpret_cast<const sockaddr_in*>(local.get())->sin_addr, 4);
@@ -171,10 +173,11 @@ Status VerbsSetup::on_memory(const wire::VerbsMemory& memory) {
   if (peer_.has_value()) return {Code::protocol_error, "a second MEMORY"};
   if (memory.bytes != context_.outgoing.region_bytes() || memory.takes_immediates > 1 ||
       memory.receives < Credits::kLeastReceives || memory.receives > Credits::kMostReceives) {
-    return {Code::protocol_error,
-            fmt::format("MEMORY of {} bytes with {} receives; expected {} bytes and {} to {} receives",
-                        memory.bytes, memory.receives, context_.outgoing.region_bytes(),
-                        Credits::kLeastReceives, Credits::kMostReceives)};
+    return {
+        Code::protocol_error,
+        fmt::format("MEMORY of {} bytes with {} receives; expected {} bytes and {} to {} receives",
+                    memory.bytes, memory.receives, context_.outgoing.region_bytes(),
+                    Credits::kLeastReceives, Credits::kMostReceives)};
   }
   peer_ = memory;
   return {};

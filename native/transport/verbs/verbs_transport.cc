@@ -2,23 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
+#include "transport/verbs/device_address.h"
 #include "transport/verbs/verbs_setup.h"
 
 namespace faro::transport::verbs {
 
 VerbsTransport::VerbsTransport(const plugin::Request& request)
-    : options_(request.settings), address_is_set_(!request.settings.verbs_address.empty()) {
+    : options_(request.settings),
+      address_is_set_(!request.settings.verbs_address.empty() ||
+                      !request.settings.verbs_device.empty()) {
   available_ = open(request);
+}
+
+// host:port, of the address that chooses the device.
+Result<std::string> VerbsTransport::chosen_address(const plugin::Request& request) {
+  const base::Settings& settings = request.settings;
+  if (!settings.verbs_address.empty()) return settings.verbs_address + ":0";
+  if (settings.verbs_device.empty()) return request.local_address;
+  std::optional<uint32_t> gid_index;
+  if (!settings.verbs_gid_index.empty())
+    gid_index =
+        static_cast<uint32_t>(std::stoul(settings.verbs_gid_index));  // checked with the settings
+  Result<std::string> address = device_address(settings.verbs_device, gid_index);
+  if (!address.ok()) return address;
+  return *address + ":0";
 }
 
 Status VerbsTransport::open(const plugin::Request& request) {
   const base::Settings& settings = request.settings;
-  // An address without a port; one is needed to be resolved.
-  const std::string address =
-      address_is_set_ ? settings.verbs_address + ":0" : request.local_address;
-  const auto addresses = tcp::resolve(address);
+  const Result<std::string> address = chosen_address(request);
+  if (!address.ok()) return address.status();
+  const auto addresses = tcp::resolve(*address);
   if (!addresses.ok()) return addresses.status();
   auto manager = ConnectionManager::open(addresses->front());
   if (!manager.ok()) return manager.status();
@@ -49,7 +66,8 @@ uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
 }
 
 std::unique_ptr<LinkSetup> VerbsTransport::begin(LinkContext& context) {
-  return std::make_unique<VerbsSetup>(context, *manager_, poller_, deferred_, options_, address_is_set_);
+  return std::make_unique<VerbsSetup>(context, *manager_, poller_, deferred_, options_,
+                                      address_is_set_);
 }
 
 }  // namespace faro::transport::verbs

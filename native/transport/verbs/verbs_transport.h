@@ -39,14 +39,15 @@ class VerbsTransport final : public Transport {
   }
 
  private:
+  static Result<std::string> chosen_address(const plugin::Request& request);
   Status open(const plugin::Request& request);
 
   const VerbsOptions options_;
-  const bool address_is_set_;  // by verbs.address
+  const bool address_is_set_;  // by verbs.address or verbs.device
   Capabilities capabilities_{.name = "verbs", .registers_memory = true};
   Status available_;
   std::unique_ptr<ConnectionManager> manager_;
-  std::shared_ptr<CompletionPoller> poller_;  // with its links
+  std::shared_ptr<CompletionPoller> poller_;                                     // with its links
   std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // likewise
 };
 
