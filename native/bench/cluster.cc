@@ -134,10 +134,10 @@ Result<ClusterRun> run_cluster(const ClusterOptions& options, const MakeRoundWor
   // Listening before the fork: every port is known to everyone, and no caller is too early.
   std::vector<Listener> listeners;
   std::vector<std::string> addresses;
-  const bool ipv6 = options.host.find(':') != std::string::npos;
   for (uint32_t process = 0; process < options.group.process_count; ++process) {
-    Result<Listener> listener =
-        Listener::bind(ipv6 ? "[" + options.host + "]:0" : options.host + ":0");
+    const std::string& host = options.hosts[process % options.hosts.size()];
+    const bool ipv6 = host.find(':') != std::string::npos;
+    Result<Listener> listener = Listener::bind(ipv6 ? "[" + host + "]:0" : host + ":0");
     if (!listener) return listener.status();
     addresses.push_back(listener.value().address());
     listeners.push_back(std::move(listener).value());

@@ -18,8 +18,9 @@ struct ClusterOptions {
   ProcessGroupOptions group;  ///< processes, workers, rounds, time limit (shared_bytes is set here)
   /// Settings of every node; cluster.node, cluster.nodes and cluster.workers are set here.
   Config config;
-  /// All nodes listen on this numeric address, on ports that the system chooses.
-  std::string host = "127.0.0.1";
+  /// Numeric addresses of this host, not empty: the nodes take turns to listen on them, on ports
+  /// that the system chooses.
+  std::vector<std::string> hosts = {"127.0.0.1"};
   /// Before the first round all workers wait this long for nothing, to see what that costs.
   uint64_t idle_ns = 0;
 };

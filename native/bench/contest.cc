@@ -17,7 +17,7 @@ Status run_once(const Contestant& contestant, const ContestOptions& options,
   if (is_faro(contestant.carrier)) {
     FaroOptions faro;
     faro.config = options.config;
-    faro.host = options.host;
+    faro.hosts = options.hosts;
     FARO_RETURN_IF_ERROR(faro.config.set("transport", carrier_name(contestant.carrier), "bench"));
     Result<FaroRun> run = run_faro(contestant.job, faro, run_options);
     if (!run) return run.status();
@@ -27,7 +27,7 @@ Status run_once(const Contestant& contestant, const ContestOptions& options,
   } else {
     SocketsOptions sockets;
     sockets.form = contestant.carrier == Carrier::sockets ? SocketsForm::tuned : SocketsForm::paper;
-    sockets.address = options.host;
+    sockets.addresses = options.hosts;
     Result<std::vector<RunFigures>> run =
         run_sockets_baseline(contestant.job, sockets, run_options);
     if (!run) return run.status();

@@ -50,7 +50,7 @@ struct ContestOptions {
   uint32_t warmup_rounds = 1;  ///< per lap, not reported
   uint32_t timed_rounds = 1;   ///< per lap
   Config config;               ///< of Faro's nodes; transport is set here
-  std::string host = "127.0.0.1";
+  std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see ClusterOptions
   uint64_t lap_limit_ns = 120'000'000'000;
   std::function<void(const ContestProgress&)> progress;
 };

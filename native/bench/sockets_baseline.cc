@@ -59,12 +59,14 @@ Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
                                                      const SocketsOptions& sockets,
                                                      const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
-  Result<SocketAddress> address = parse_socket_address(sockets.address, 0);
-  if (!address) return address.status();
   // Listening before the fork: every port is known to everyone, and no caller is too early.
   std::vector<Listener> listeners;
   std::vector<SocketAddress> addresses;
   for (uint32_t worker = 0; worker < job.worker_count(); ++worker) {
+    const uint32_t process = worker / job.workers_per_process;
+    Result<SocketAddress> address =
+        parse_socket_address(sockets.addresses[process % sockets.addresses.size()], 0);
+    if (!address) return address.status();
     Result<Listener> listener = listen_at(address.value(), job.worker_count());
     if (!listener) return listener.status();
     addresses.push_back(listener.value().address);

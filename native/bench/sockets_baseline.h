@@ -58,8 +58,9 @@ struct SocketsOptions {
   static constexpr uint32_t kAutomatic = UINT32_MAX;
 
   SocketsForm form = SocketsForm::tuned;
-  /// A numeric address of this host; every worker listens there on a port of its own.
-  std::string address = "127.0.0.1";
+  /// Numeric addresses of this host, not empty: the processes take turns, and each of their workers
+  /// listens there on a port of its own, and calls from there.
+  std::vector<std::string> addresses = {"127.0.0.1"};
   uint32_t outgoing_buffer_bytes = 16 * 1024;
   uint32_t incoming_buffer_bytes = 64 * 1024;
   /// SO_SNDBUF of each socket; 0 leaves the kernel's own choice. On one processor 128 KiB cost 10 %

@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
         break;
       }
       case 'a':
-        sockets.address = optarg;
+        sockets.addresses = {optarg};
         break;
       case 'r':
         options.timed_rounds = number(optarg);

@@ -59,9 +59,24 @@ Status configure(int fd, const MeshOptions& options) {
   return Status::Ok();
 }
 
-Result<MeshSocket> call(uint32_t worker, uint32_t peer, const SocketAddress& address) {
+/// The same address with a port that the system chooses.
+SocketAddress without_port(SocketAddress address) {
+  if (address.storage.ss_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = 0;
+  } else {
+    reinterpret_cast<sockaddr_in&>(address.storage).sin_port = 0;
+  }
+  return address;
+}
+
+/// From the caller's own address: what two addresses exchange goes the same way in both directions.
+Result<MeshSocket> call(uint32_t worker, uint32_t peer, const SocketAddress& own,
+                        const SocketAddress& address) {
   MeshSocket made{tcp_socket(address), peer};
-  if (!made.fd.valid()) return connect_failed(worker, peer);
+  const SocketAddress source = without_port(own);
+  if (!made.fd.valid() || bind(made.fd.get(), raw(source), source.bytes) != 0) {
+    return connect_failed(worker, peer);
+  }
   // Bounds connect and the greeting, which are the only blocking calls on this socket.
   const timeval limit{kConnectTimeoutMs / 1000, 0};
   setsockopt(made.fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
@@ -143,7 +158,7 @@ Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t wo
       ++callers;
       continue;
     }
-    Result<MeshSocket> made = call(worker, peer, addresses[peer]);
+    Result<MeshSocket> made = call(worker, peer, listener.address, addresses[peer]);
     if (!made) return made.status();
     sockets.push_back(std::move(made).value());
   }

@@ -21,7 +21,7 @@ Result<FaroRun> run_faro(const TwoStageJob& job, const FaroOptions& faro,
   ClusterOptions cluster;
   cluster.group = group_options(job, options);
   cluster.config = faro.config;
-  cluster.host = faro.host;
+  cluster.hosts = faro.hosts;
   cluster.idle_ns = faro.idle_ns;
   Result<ClusterRun> ran = run_cluster(cluster, two_stage_worker(job), options.progress);
   if (!ran) return ran.status();

@@ -14,9 +14,9 @@
 namespace faro::bench {
 
 struct FaroOptions {
-  Config config;                   ///< settings of every node: transport, rings, threshold, …
-  std::string host = "127.0.0.1";  ///< a numeric address of this host to listen on
-  uint64_t idle_ns = 0;            ///< see ClusterOptions
+  Config config;  ///< settings of every node: transport, rings, threshold, …
+  std::vector<std::string> hosts = {"127.0.0.1"};  ///< see ClusterOptions
+  uint64_t idle_ns = 0;                            ///< see ClusterOptions
 };
 
 struct FaroRun {

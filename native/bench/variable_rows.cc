@@ -153,7 +153,7 @@ Result<std::vector<RunFigures>> run_variable_rows(const VariableRowsJob& job,
   shape.workers_per_process = job.workers_per_process;
   cluster.group = group_options(shape, options);
   cluster.config = faro.config;
-  cluster.host = faro.host;
+  cluster.hosts = faro.hosts;
   Result<ClusterRun> run = run_cluster(
       cluster,
       [&job](Worker& worker, std::atomic<uint64_t>& progress) -> std::unique_ptr<RoundWorker> {

@@ -39,7 +39,7 @@ struct Flags {
   std::string threshold;
   std::string ring;
   uint32_t repetitions = 7;
-  std::string host = "127.0.0.1";
+  std::vector<std::string> hosts = {"127.0.0.1"};
   std::optional<uint32_t> pin;
   std::optional<uint32_t> node;
   std::vector<std::string> nodes;
@@ -184,7 +184,7 @@ Result<std::vector<ContestResult>> run_here(const Flags& flags, const Run& run,
   bench::ContestOptions options;
   options.laps = flags.repetitions;
   options.config = run.config;
-  options.host = flags.host;
+  options.hosts = flags.hosts;
   options.progress = contest_progress(line, run.contestants, flags.repetitions);
   line.begin(shape_text(run.contestants.front().job));
   return run_contest(run.contestants, options);
@@ -262,8 +262,12 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
       ->check(quiet(CLI::Range(1u, 1000u)))
       ->type_name("N");
-  command->add_option("--host", flags->host, "Numeric address of this host to listen on")
-      ->type_name("ADDRESS");
+  command
+      ->add_option("--host", flags->hosts,
+                   "Numeric addresses of this host, separated by commas: the processes\n"
+                   "take turns to listen on them, and dial from them")
+      ->delimiter(',')
+      ->type_name("ADDRESSES");
   command->option_defaults()->always_capture_default(false);
   command
       ->add_option("--transport", flags->transports,

@@ -137,7 +137,7 @@ Result<std::unique_ptr<transport::Transport>> ClusterMembership::make_transport(
   if (name == "shm") {
     transport = std::make_unique<transport::shm::ShmTransport>();
   } else if (name == "tcp") {
-    transport = std::make_unique<transport::tcp::TcpTransport>();
+    transport = std::make_unique<transport::tcp::TcpTransport>(network_->source());
   } else {
     auto loaded =
         transport::plugin::load_verbs({settings_, network_->local_address(), base::log_line});

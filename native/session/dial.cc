@@ -46,6 +46,9 @@ void Dial::try_next() {
   while (next_ < candidates_.size()) {
     const SocketAddress& candidate = candidates_[next_++];
     socket_.reset(::socket(candidate.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket_.valid() && source_) {
+      transport::tcp::leave_from(socket_.get(), *source_, candidate);
+    }
     int error = 0;
     if (!socket_.valid() || (::connect(socket_.get(), candidate.get(), candidate.length) != 0 &&
                              errno != EINPROGRESS)) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,11 @@ class Dial {
   /// the cause.
   using Done = std::function<void(Result<base::UniqueFd>)>;
 
-  Dial(EpollReactor& reactor, std::string address, Done done)
+  /// `source`: the address to dial from; none: the system chooses.
+  Dial(EpollReactor& reactor, std::string address,
+       std::optional<transport::tcp::SocketAddress> source, Done done)
       : reactor_(reactor),
+        source_(std::move(source)),
         done_(std::move(done)),
         resolution_(reactor, std::move(address),
                     [this](Resolution::Addresses found) { on_resolved(std::move(found)); }) {}
@@ -39,6 +43,7 @@ class Dial {
   void on_connected();
 
   EpollReactor& reactor_;
+  const std::optional<transport::tcp::SocketAddress> source_;
   Done done_;
   Resolution resolution_;
   std::vector<transport::tcp::SocketAddress> candidates_;

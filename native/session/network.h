@@ -11,11 +11,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/clock.h"
 #include "faro/status.h"
+#include "transport/tcp/socket_address.h"
 #include "transport/transport.h"
 
 namespace faro::session {
@@ -65,6 +67,8 @@ class Network {
   virtual transport::Reactor& reactor() = 0;
   /// Where this node can be reached: the address listened on, with the port that the system chose.
   virtual const std::string& local_address() const = 0;
+  /// The address from which this node dials: that at which it listens. None: the system chooses.
+  virtual std::optional<transport::tcp::SocketAddress> source() const { return std::nullopt; }
   /// Equal on two nodes that can share memory (same kernel, same user, same network namespace).
   virtual const std::string& host_identity() const = 0;
   /// Starts accepting.

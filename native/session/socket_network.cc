@@ -36,6 +36,13 @@ std::string reached(int fd, const std::string& dialled) {
   return transport::tcp::to_string(peer);
 }
 
+// It listens, so its address is a numeric one and resolves without asking anybody.
+std::optional<transport::tcp::SocketAddress> source_of(const Listener& listener) {
+  const auto listening = transport::tcp::resolve(listener.address());
+  if (!listening.ok()) return std::nullopt;
+  return transport::tcp::source_of(listening.value().front());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings) {
@@ -58,6 +65,7 @@ SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener lis
                              std::string local_address)
     : reactor_(std::move(reactor)),
       local_address_(std::move(local_address)),
+      source_(source_of(listener)),
       host_identity_(session::host_identity()),
       door_(*reactor_, std::move(listener)) {}
 
@@ -88,7 +96,7 @@ void SocketNetwork::connect(const std::string& address,
     stream.value()->send_raw(std::as_bytes(std::span(&preamble, 1)));
     done(std::unique_ptr<ControlConnection>(std::make_unique<SocketConnection>(stream.value())));
   };
-  *place = std::make_unique<Dial>(*reactor_, address, std::move(finished));
+  *place = std::make_unique<Dial>(*reactor_, address, source_, std::move(finished));
   // Not from here: the caller is not prepared for an answer before this returns. A place that
   // exists when the command runs is this one: nothing else erases it.
   reactor_->defer([place] { (*place)->start(); });

@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
   /// This node's entry of cluster.nodes; if that has port 0, its host and the port that the system
   /// chose.
   const std::string& local_address() const override { return local_address_; }
+  std::optional<transport::tcp::SocketAddress> source() const override { return source_; }
   const std::string& host_identity() const override { return host_identity_; }
   void set_acceptor(Acceptor* acceptor) override;
   void connect(const std::string& address,
@@ -64,6 +66,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
 
   const std::unique_ptr<EpollReactor> reactor_;  // outlives all that is registered with it
   const std::string local_address_;
+  const std::optional<transport::tcp::SocketAddress> source_;
   const std::string host_identity_;
   Door door_;
   Acceptor* acceptor_ = nullptr;

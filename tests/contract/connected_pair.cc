@@ -30,7 +30,8 @@ Result<std::unique_ptr<TransportPair>> ConnectedPair::open(const PairShape& shap
   pair->pump_ = std::move(parts.pump);
   FARO_RETURN_IF_ERROR(pair->listen());
   for (int side = 0; side < 2; ++side) {
-    pair->sides_[side].transport = parts.transports[side];
+    // Moved: a transport must not outlive the reactor of its side, also if opening fails.
+    pair->sides_[side].transport = std::move(parts.transports[side]);
     FARO_RETURN_IF_ERROR(pair->prepare(side, shape));
   }
   FARO_RETURN_IF_ERROR(pair->connect());

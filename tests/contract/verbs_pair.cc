@@ -1,11 +1,13 @@
-// RDMA in the contract suite, by the plug-in as a session loads it. Both sides use one device, the one
-// that owns the address in FARO_VERBS_ADDRESS.
+// RDMA in the contract suite, by the plug-in as a session loads it. The sides use the devices that own
+// the addresses of TEST_ADDRESSES (support/test_network.h), or both that of FARO_VERBS_ADDRESS.
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
+#include "support/test_network.h"
 #include "transport/plugin/plugin_loader.h"
 
 namespace faro::test {
@@ -14,10 +16,13 @@ namespace {
 using TransportResult = Result<std::unique_ptr<transport::Transport>>;
 
 // In addition to the environment's settings; none of them may be wrong.
-TransportResult make(const std::vector<const char*>& more) {
+TransportResult make(uint32_t side, const std::vector<const char*>& more) {
   Config config;
   FARO_RETURN_IF_ERROR(config.load_environment());
   FARO_RETURN_IF_ERROR(config.set("cluster.nodes", "127.0.0.1:0"));
+  if (names_addresses()) {
+    FARO_RETURN_IF_ERROR(config.set("verbs.address", std::string_view(node_host(side))));
+  }
   for (size_t i = 0; i + 1 < more.size(); i += 2)
     FARO_RETURN_IF_ERROR(config.set(more[i], std::string_view(more[i + 1])));
   const Result<base::Settings> settings = base::Settings::resolve(config);
@@ -33,16 +38,16 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
   return {.name = name,
           .open = [settings](const PairShape& shape) -> Result<std::unique_ptr<TransportPair>> {
             ConnectedPair::Parts parts;
-            for (auto& side : parts.transports) {
-              TransportResult made = make(settings);
+            for (uint32_t side = 0; side < std::size(parts.transports); ++side) {
+              TransportResult made = make(side, settings);
               if (!made.ok()) return made.status();
-              side = std::move(*made);
+              parts.transports[side] = std::move(*made);
             }
             return ConnectedPair::open(shape, std::move(parts));
           },
           .unavailable_because =
               [settings] {
-                const TransportResult made = make(settings);
+                const TransportResult made = make(0, settings);
                 return made.ok() ? std::string() : std::string(made.status().message());
               },
           .many_frames = 20'000,  // the devices of tests are software

@@ -19,6 +19,7 @@
 #include "session/listener.h"
 #include "session/membership.h"
 #include "session/socket_network.h"
+#include "support/test_network.h"
 
 namespace faro::test {
 
@@ -136,9 +137,10 @@ class ForeignNetwork final : public NetworkAround {
 /// Listeners of all nodes, with ports that the system chose, and the settings that go with them.
 class ClusterPlan {
  public:
-  explicit ClusterPlan(uint32_t node_count, const std::string& host = "127.0.0.1") {
+  /// `host`: where all nodes listen; empty: on the addresses of test_network.h.
+  explicit ClusterPlan(uint32_t node_count, const std::string& host = "") {
     for (uint32_t node = 0; node < node_count; ++node) {
-      auto listener = session::Listener::bind(host + ":0");
+      auto listener = session::Listener::bind(host.empty() ? listen_address(node) : host + ":0");
       EXPECT_TRUE(listener.ok()) << listener.status().to_string();
       if (!addresses_.empty()) addresses_ += ",";
       addresses_ += listener.value().address();

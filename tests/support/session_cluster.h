@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "faro/session.h"
+#include "support/test_network.h"
 
 namespace faro::test {
 
@@ -39,7 +40,7 @@ class SessionCluster {
     std::vector<Listener> listeners;
     std::string addresses;
     for (uint32_t n = 0; n < node_count; ++n) {
-      Result<Listener> listener = Listener::bind("127.0.0.1:0");
+      Result<Listener> listener = Listener::bind(listen_address(n));
       if (!listener.ok()) {
         status_ = listener.status();
         return;

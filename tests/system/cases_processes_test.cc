@@ -14,6 +14,7 @@
 #include "support/cases.h"
 #include "support/child.h"
 #include "support/session_cluster.h"
+#include "support/test_network.h"
 #include "support/watchdog.h"
 
 namespace faro::test {
@@ -55,17 +56,27 @@ class SharedBoards {
 };
 
 struct Shape {
-  const char* name;
+  std::string name;
   uint32_t nodes;
-  const char* workers;
-  const char* transport;
+  std::string workers;
+  std::string transport;
 };
 
-constexpr Shape kShapes[] = {
-    {"shm_8", 8, "1", "shm"},
-    {"tcp_8", 8, "1", "tcp"},
-    {"auto_4", 4, "2,1,3,1", "auto"},
-};
+// Many nodes where that is cheap; elsewhere fewer, with different numbers of workers.
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> all = [] {
+    std::vector<Shape> made;
+    for (const std::string& transport : transports_to_test({"shm", "tcp", "auto"})) {
+      if (transport == "shm" || transport == "tcp") {
+        made.push_back({transport + "_8", 8, "1", transport});
+      } else {
+        made.push_back({transport + "_4", 4, "2,1,3,1", transport});
+      }
+    }
+    return made;
+  }();
+  return all;
+}
 
 constexpr uint64_t kSeeds[] = {11, 12};
 
@@ -128,7 +139,7 @@ class CasesProcesses : public testing::TestWithParam<std::tuple<size_t, size_t>>
 
 TEST_P(CasesProcesses, every_row_arrives_once_whole_and_in_order) {
   const Case& what = all_cases()[std::get<0>(GetParam())];
-  const Shape& shape = kShapes[std::get<1>(GetParam())];
+  const Shape& shape = shapes()[std::get<1>(GetParam())];
   SettingList settings = small_rings({{"cluster.workers", shape.workers},
                                       {"transport", shape.transport},
                                       {"overflow.memory_bytes", "1 MiB"}});
@@ -140,7 +151,7 @@ TEST_P(CasesProcesses, every_row_arrives_once_whole_and_in_order) {
   std::vector<Listener> listeners;
   std::string addresses;
   for (uint32_t n = 0; n < shape.nodes; ++n) {
-    Result<Listener> listener = Listener::bind("127.0.0.1:0");
+    Result<Listener> listener = Listener::bind(listen_address(n));
     ASSERT_TRUE(listener.ok()) << listener.status().to_string();
     addresses += (n == 0 ? "" : ",") + listener->address();
     listeners.push_back(std::move(*listener));
@@ -166,10 +177,10 @@ TEST_P(CasesProcesses, every_row_arrives_once_whole_and_in_order) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, CasesProcesses,
                          testing::Combine(testing::Range<size_t>(0, all_cases().size()),
-                                          testing::Range<size_t>(0, std::size(kShapes))),
+                                          testing::Range<size_t>(0, shapes().size())),
                          [](const auto& param) {
                            return all_cases()[std::get<0>(param.param)].name + "_" +
-                                  kShapes[std::get<1>(param.param)].name;
+                                  shapes()[std::get<1>(param.param)].name;
                          });
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "faro/log.h"
 #include "support/child.h"
 #include "support/cluster.h"
+#include "support/test_network.h"
 
 namespace faro {
 namespace {
@@ -18,6 +19,7 @@ using test::bytes_of;
 using test::Child;
 using test::ClusterPlan;
 using test::RecordingObserver;
+using test::transports_to_test;
 
 // A network whose process dies in its n-th round, or when nothing happens any more.
 class DyingNetwork final : public test::NetworkAround {
@@ -130,9 +132,10 @@ void expect_contains(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
 }
 
-class ProcessesOver : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Transports, ProcessesOver, testing::Values("auto", "shm", "tcp"),
-                         [](const auto& instance) { return std::string(instance.param); });
+class ProcessesOver : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Transports, ProcessesOver,
+                         testing::ValuesIn(transports_to_test({"auto", "shm", "tcp"})),
+                         [](const auto& instance) { return instance.param; });
 
 TEST_P(ProcessesOver, two_to_eight_open_talk_and_close) {
   for (const uint32_t count : {2u, 3u, 5u, 8u}) {

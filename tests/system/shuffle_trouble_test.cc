@@ -18,6 +18,7 @@
 
 #include "support/child.h"
 #include "support/session_cluster.h"
+#include "support/test_network.h"
 #include "support/watchdog.h"
 
 namespace faro::test {
@@ -50,19 +51,28 @@ constexpr const char* kPhaseNames[] = {"opened",   "first_rows", "mid",
                                        "finished", "ended",      "closing"};
 
 struct Trouble {
-  const char* name;
-  const char* transport;
+  std::string name;
+  std::string transport;
   int signal;
 };
-constexpr Trouble kTroubles[] = {{"killed_shm", "shm", SIGKILL},
-                                 {"killed_tcp", "tcp", SIGKILL},
-                                 {"stopped_shm", "shm", SIGSTOP}};
+
+const std::vector<Trouble>& troubles() {
+  static const std::vector<Trouble> all = [] {
+    std::vector<Trouble> made;
+    for (const std::string& transport : transports_to_test({"shm", "tcp"}))
+      made.push_back({"killed_" + transport, transport, SIGKILL});
+    // Heartbeats notice it, on whatever transport: one is enough.
+    made.push_back({"stopped_" + made.front().transport, made.front().transport, SIGSTOP});
+    return made;
+  }();
+  return all;
+}
 
 /// A node of the test. Lines go both ways: query ids, commands, reports.
 class TroubleNode {
  public:
   TroubleNode(uint32_t number, const std::string& addresses, Listener listener,
-              const char* transport, Phase phase, const Child::Side& parent)
+              const std::string& transport, Phase phase, const Child::Side& parent)
       : number_(number), phase_(phase), parent_(parent) {
     Result<Config> config =
         config_of(number, addresses,
@@ -230,12 +240,12 @@ class TroubleNode {
 class ShuffleTrouble : public testing::TestWithParam<std::tuple<size_t, size_t>> {};
 
 TEST_P(ShuffleTrouble, a_node_that_is_gone_fails_its_queries_by_name_and_no_others) {
-  const Trouble& trouble = kTroubles[std::get<0>(GetParam())];
+  const Trouble& trouble = troubles()[std::get<0>(GetParam())];
   const Phase phase = kPhases[std::get<1>(GetParam())];
   std::vector<Listener> listeners;
   std::string addresses;
   for (uint32_t n = 0; n < 3; ++n) {
-    Result<Listener> listener = Listener::bind("127.0.0.1:0");
+    Result<Listener> listener = Listener::bind(listen_address(n));
     ASSERT_TRUE(listener.ok());
     addresses += (n == 0 ? "" : ",") + listener->address();
     listeners.push_back(std::move(*listener));
@@ -270,10 +280,10 @@ TEST_P(ShuffleTrouble, a_node_that_is_gone_fails_its_queries_by_name_and_no_othe
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, ShuffleTrouble,
-                         testing::Combine(testing::Range<size_t>(0, std::size(kTroubles)),
+                         testing::Combine(testing::Range<size_t>(0, troubles().size()),
                                           testing::Range<size_t>(0, std::size(kPhases))),
                          [](const auto& param) {
-                           return std::string(kTroubles[std::get<0>(param.param)].name) + "_" +
+                           return troubles()[std::get<0>(param.param)].name + "_" +
                                   kPhaseNames[std::get<1>(param.param)];
                          });
 

@@ -109,7 +109,7 @@ TEST(SocketsBaseline, runs_without_rows_and_over_ipv6) {
   expect_verified(run_sockets_baseline(job, SocketsOptions(), RunOptions()), 1);
   job.rows_per_process = 1000;
   SocketsOptions sockets;
-  sockets.address = "::1";
+  sockets.addresses = {"::1"};
   Result<std::vector<RunFigures>> runs = run_sockets_baseline(job, sockets, RunOptions());
   if (!runs && runs.status().code() == Code::system_error) {
     GTEST_SKIP() << "no IPv6 here: " << runs.status().to_string();
@@ -117,12 +117,22 @@ TEST(SocketsBaseline, runs_without_rows_and_over_ipv6) {
   expect_verified(runs, 1);
 }
 
+TEST(SocketsBaseline, spreads_its_processes_over_several_addresses) {
+  TwoStageJob job;
+  job.process_count = 3;
+  job.workers_per_process = 2;
+  job.rows_per_process = 1000;
+  SocketsOptions sockets;
+  sockets.addresses = {"127.0.0.2", "127.0.0.3"};
+  expect_verified(run_sockets_baseline(job, sockets, RunOptions()), 1);
+}
+
 TEST(SocketsBaseline, refuses_bad_parameters) {
   TwoStageJob job;
   job.row_bytes = 9;
   EXPECT_EQ(run_sockets_baseline(job, SocketsForm::tuned).status().code(), Code::invalid_argument);
   SocketsOptions sockets;
-  sockets.address = "nowhere";
+  sockets.addresses = {"nowhere"};
   EXPECT_EQ(run_sockets_baseline(TwoStageJob(), sockets, RunOptions()).status().code(),
             Code::invalid_argument);
   EXPECT_EQ(parse_form("fast").status().code(), Code::invalid_argument);

@@ -97,6 +97,51 @@ TEST_F(TcpSetupTest, the_initiator_dials_and_names_the_link_in_the_preamble) {
   }
 }
 
+std::string dialled_from(int listening) {
+  transport::tcp::SocketAddress from;
+  from.length = sizeof from.storage;
+  const base::UniqueFd accepted(
+      accept4(listening, reinterpret_cast<sockaddr*>(&from.storage), &from.length, SOCK_CLOEXEC));
+  return accepted.valid() ? transport::tcp::to_string(from) : "nobody";
+}
+
+TEST_F(TcpSetupTest, the_initiator_dials_from_the_address_of_its_node) {
+  const auto own = transport::tcp::resolve("127.0.0.3:7000");
+  ASSERT_TRUE(own.ok());
+  transport::tcp::TcpTransport transport(transport::tcp::source_of(own->front()));
+  const Listening listening(AF_INET);
+  context_.initiator = true;
+  context_.peer_address = listening.address;
+  const auto setup = transport.begin(context_);
+  ASSERT_TRUE(setup->start().ok()) << setup->status().to_string();
+  ASSERT_TRUE(pump_until([&] { return setup->ready(); })) << setup->status().to_string();
+  const std::string from = dialled_from(listening.fd.get());
+  EXPECT_EQ(from.substr(0, from.find(':')), "127.0.0.3");
+  EXPECT_NE(from, "127.0.0.3:7000") << "that port is the listener's";
+}
+
+TEST_F(TcpSetupTest, a_source_that_this_host_does_not_have_is_not_used) {
+  const auto foreign = transport::tcp::resolve("192.0.2.1:7000");
+  ASSERT_TRUE(foreign.ok());
+  transport::tcp::TcpTransport transport(transport::tcp::source_of(foreign->front()));
+  const Listening listening(AF_INET);
+  context_.initiator = true;
+  context_.peer_address = listening.address;
+  const auto setup = transport.begin(context_);
+  ASSERT_TRUE(setup->start().ok()) << setup->status().to_string();
+  ASSERT_TRUE(pump_until([&] { return setup->ready(); })) << setup->status().to_string();
+  const std::string from = dialled_from(listening.fd.get());
+  EXPECT_EQ(from.substr(0, from.find(':')), "127.0.0.1");
+}
+
+TEST_F(TcpSetupTest, a_node_that_listens_everywhere_has_no_address_to_dial_from) {
+  for (const char* address : {"0.0.0.0:7000", "[::]:7000"}) {
+    const auto resolved = transport::tcp::resolve(address);
+    ASSERT_TRUE(resolved.ok()) << address;
+    EXPECT_FALSE(transport::tcp::source_of(resolved->front())) << address;
+  }
+}
+
 TEST_F(TcpSetupTest, a_refused_dial_names_the_address) {
   std::string address;
   {

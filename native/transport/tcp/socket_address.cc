@@ -8,6 +8,17 @@
 #include <memory>
 
 namespace faro::transport::tcp {
+namespace {
+
+bool is_loopback(const SocketAddress& address) {
+  if (address.family() == AF_INET6) {
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr);
+  }
+  const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+  return ntohl(ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+}  // namespace
 
 Result<std::vector<SocketAddress>> resolve(const std::string& address) {
   const size_t colon = address.rfind(':');
@@ -51,6 +62,29 @@ std::string to_string(const SocketAddress& address) {
   }
   return address.family() == AF_INET6 ? fmt::format("[{}]:{}", host, port)
                                       : fmt::format("{}:{}", host, port);
+}
+
+std::optional<SocketAddress> source_of(const SocketAddress& listening) {
+  SocketAddress source = listening;
+  if (source.family() == AF_INET6) {
+    auto& ipv6 = reinterpret_cast<sockaddr_in6&>(source.storage);
+    if (IN6_IS_ADDR_UNSPECIFIED(&ipv6.sin6_addr)) return std::nullopt;
+    ipv6.sin6_port = 0;
+  } else {
+    auto& ipv4 = reinterpret_cast<sockaddr_in&>(source.storage);
+    if (ipv4.sin_addr.s_addr == htonl(INADDR_ANY)) return std::nullopt;
+    ipv4.sin_port = 0;
+  }
+  return source;
+}
+
+void leave_from(int socket, const SocketAddress& source, const SocketAddress& peer) {
+  if (source.family() != peer.family() || (is_loopback(source) && !is_loopback(peer))) return;
+  // The port only when the peer is known: otherwise each connection would take one of its own.
+  const int one = 1;
+  setsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+  // Not bound is no error, as the header says.
+  [[maybe_unused]] const int bound = bind(socket, source.get(), source.length);
 }
 
 }  // namespace faro::transport::tcp

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,5 +34,15 @@ Result<std::vector<SocketAddress>> resolve(const std::string& address);
 
 /// "10.0.0.2:7000" or "[::1]:7000".
 std::string to_string(const SocketAddress& address);
+
+/// The address to dial from if a node listens at this one: the same, with a port that the system
+/// chooses. None if it listens at every address of its host.
+std::optional<SocketAddress> source_of(const SocketAddress& listening);
+
+/// Lets a socket that is about to dial `peer` leave from `source`, so that on a host with several
+/// networks a node uses the one of its own address in both directions. A source from which the peer
+/// cannot be reached (another family, loopback) or that this host does not have is no error: then
+/// the system chooses.
+void leave_from(int socket, const SocketAddress& source, const SocketAddress& peer);
 
 }  // namespace faro::transport::tcp

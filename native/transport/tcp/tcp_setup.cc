@@ -21,8 +21,11 @@ namespace {
 class TcpSetup final : public LinkSetup {
  public:
   TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-           std::shared_ptr<DeferredSends> deferred)
-      : context_(context), receiver_(std::move(receiver)), deferred_(std::move(deferred)) {}
+           std::shared_ptr<DeferredSends> deferred, const std::optional<SocketAddress>& source)
+      : context_(context),
+        receiver_(std::move(receiver)),
+        deferred_(std::move(deferred)),
+        source_(source) {}
   ~TcpSetup() override { close_socket(); }
 
   Status start() override {
@@ -78,6 +81,7 @@ class TcpSetup final : public LinkSetup {
     while (next_address_ < addresses_.size()) {
       const SocketAddress& address = addresses_[next_address_++];
       fd_ = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      if (fd_ >= 0 && source_) leave_from(fd_, *source_, address);
       if (fd_ >= 0 && (connect(fd_, address.get(), address.length) == 0 || errno == EINPROGRESS)) {
         last = context_.reactor->add(fd_, EPOLLOUT, [this](uint32_t) { on_dialled(); });
         if (last.ok()) {
@@ -143,6 +147,7 @@ class TcpSetup final : public LinkSetup {
   LinkContext& context_;
   std::shared_ptr<TcpReceiver> receiver_;
   std::shared_ptr<DeferredSends> deferred_;
+  const std::optional<SocketAddress> source_;
   RingRegion outgoing_;
   RingRegion incoming_;
   std::vector<SocketAddress> addresses_;
@@ -167,7 +172,7 @@ uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing,
 }
 
 std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) {
-  return std::make_unique<TcpSetup>(context, receiver_, deferred_);
+  return std::make_unique<TcpSetup>(context, receiver_, deferred_, source_);
 }
 
 }  // namespace faro::transport::tcp

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "transport/deferred_sends.h"
+#include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
 
@@ -14,6 +17,10 @@ namespace faro::transport::tcp {
 /// Threads: network thread, and the thread that opens the session before that one runs.
 class TcpTransport final : public Transport {
  public:
+  /// `source`: the address from which data connections are dialled; none: the system chooses.
+  explicit TcpTransport(std::optional<SocketAddress> source = std::nullopt)
+      : source_(std::move(source)) {}
+
   const Capabilities& capabilities() const override;
   /// Always ok: a machine without TCP cannot even have a session.
   Status available() const override;
@@ -28,6 +35,7 @@ class TcpTransport final : public Transport {
   void worker_wakes() noexcept override { receiver_->worker_wakes(); }
 
  private:
+  const std::optional<SocketAddress> source_;
   std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // with its links
   std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();      // with its links
 };

@@ -1,0 +1,34 @@
+# Faro in a guest.
+
+# passes <gtest program> <filter> <least number of cases>: all of them pass, none is skipped.
+passes() {
+  local log=$share/${1##*/}.log passed
+  step "${1##*/} $2"
+  "$tests/$1" --gtest_filter="$2" --gtest_brief=1 >"$log" 2>&1 || fail "exit code $?: $(tail -n 40 "$log")"
+  ! grep -q ': Skipped$' "$log" || fail "nothing may be skipped here: $(grep -A1 -m1 ': Skipped$' "$log")"
+  passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?\.$/\1/p' "$log")
+  expect_at_least "cases passed" "${passed:-0}" "$3"
+}
+
+# on_addresses <nodes> <command...>: runs a test program with its nodes on the addresses of nodes 1 … and over verbs alone.
+on_addresses() {
+  local list
+  list=$(addresses_of "$1")
+  shift
+  TEST_ADDRESSES=$list TEST_TRANSPORT=verbs "$@"
+}
+
+# two_stage <name> <flags...>: the two-stage benchmark on one device or network for each process; the result, verified
+# by itself, as JSON in the shared folder.
+two_stage() {
+  local name=$1
+  shift
+  "$bin/faro" bench two-stage --json "$@" >"$share/$name.json" 2>"$share/$name.log" ||
+    fail "two-stage $*: exit code $?: $(cat "$share/$name.log" "$share/$name.json" | tail -n 20)"
+}
+
+# result_of <name> <jq expression over a contestant's result>
+result_of() { jq -r ".contests[].results[] | $2" "$share/$1.json"; }
+
+# link_sum <name> <counter>: of all links between nodes, warm-up included.
+link_sum() { result_of "$1" "[.nodes[].links[] | select(.transport != \"local\") | .$2] | add"; }

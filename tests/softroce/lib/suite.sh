@@ -1,0 +1,8 @@
+# What every suite starts with. A suite is a script that runs in a guest, as root, in the project's folder.
+set -euo pipefail
+
+for part in check network rdma counters wire tools faro; do
+  source "tests/softroce/lib/$part.sh"
+done
+readonly share=/run/share bin=build/release/bin tests=build/release/tests/bin
+export LD_LIBRARY_PATH=$PWD/build/release/lib # where libfaro_verbs.so is looked for last

@@ -1,0 +1,75 @@
+# The table of the two-stage shuffle, 4 processes × 2 workers: verbs over rxe and siw, with each way of notifying and
+# thresholds of 1, 4, 16 and 32 KiB, against both forms of the sockets baseline and Faro's own TCP; on a network that is
+# not shaped, and shaped to 1 Gb/s and 100 Mb/s as the paper's cluster had. Everything crosses the switch, in one guest,
+# in one run. $1: integers per process, 100 000 by default; $2: laps, 3 by default.
+#
+# The sockets in the paper's form, a write per row, get a 20th of the rows, and are compared by the time per row and hop.
+source tests/softroce/lib/suite.sh
+
+readonly rows=${1:-100000} laps=${2:-3} jumbo=9000
+nodes=4
+readonly table=$share/table.txt
+baseline_ns='' paper_ns='' baseline_bytes=''
+
+# run <name> <rows> <flags...>: sets ns (of wall clock per row and hop) and bytes (on the wire per round).
+run() {
+  local name=$1 sent
+  sent=$(wire_bytes "$nodes")
+  two_stage "$name" --processes "$nodes" --workers 2 --rows "$2" --repetitions "$laps" --ring 64KiB \
+    --host "$(addresses_of "$nodes")" "${@:3}"
+  bytes=$((($(wire_bytes "$nodes") - sent) / (2 * laps))) # a warm-up for each lap
+  ns=$(result_of "$name" '.wall_ns_per_hop * 1000 | round | . / 1000')
+}
+
+# percent_less <found> <reference>
+percent_less() { jq -nr "(1 - $1 / $2) * 1000 | round / 10"; }
+
+# row <network> <contestant> <result or ''>: a line of the table.
+row() {
+  local posts='' allowed=''
+  allowed=$(percent_less "$bytes" "$baseline_bytes")
+  [[ -z $3 ]] || posts=$(result_of "$3" '[.nodes[].links[] | select(.transport == "verbs")] |
+    (map(.transfers) | add) as $t | [(map(.posts) | add), (map(.notifications) | add), (map(.signalled_posts) | add)] |
+    map(. / $t * 100 | round / 100 | tostring) | join(" ")')
+  # shellcheck disable=SC2086
+  printf '%-10s %-22s %9s %7s %7s %9s %7s  %6s %6s %6s\n' "$1" "$2" "$ns" "$(percent_less "$ns" "$baseline_ns")" \
+    "$(percent_less "$ns" "$paper_ns")" "$bytes" "$allowed" $posts | tee -a "$table"
+}
+
+baselines() {
+  run "$1-paper" $((rows / 20)) --transport sockets-paper
+  local of_paper=$ns bytes_of_paper=$((bytes * 20))
+  paper_ns=$ns
+  run "$1-sockets" "$rows" --transport sockets
+  baseline_ns=$ns baseline_bytes=$bytes
+  row "$1" "sockets, tuned" ''
+  ns=$of_paper bytes=$bytes_of_paper
+  row "$1" "sockets, paper's form" ''
+  run "$1-tcp" "$rows" --transport tcp
+  row "$1" "Faro, tcp" ''
+}
+
+over() {
+  local network=$1 driver=$2 notify threshold node name
+  rdma_over "$driver" {1..4}
+  for notify in send immediate; do
+    [[ $driver == rxe || $notify == send ]] || continue
+    for threshold in 1 4 16 32; do
+      name=$network-$driver-$notify-$threshold
+      run "$name" "$rows" --transport verbs --threshold "${threshold}KiB" --set "verbs.notify=$notify"
+      row "$network" "$driver, $notify, $threshold KiB" "$name"
+    done
+  done
+  [[ $network != unshaped || $driver == siw ]] || expect_clean rxe{1..4}
+  for node in 1 2 3 4; do rdma link delete "$driver$node"; done
+}
+
+switched "$nodes" "$jumbo"
+printf '%-10s %-22s %9s %7s %7s %9s %7s  %6s %6s %6s\n' network contestant ns/hop '% less' '% less' bytes/run '% less' \
+  posts/ notes/ signals/ '' '' '' 'tuned' 'paper' '' 'tuned' transf transf transf | tee "$table"
+for network in unshaped 1gbit 100mbit; do
+  [[ $network == unshaped ]] || shaped "$nodes" "$network"
+  baselines "$network"
+  over "$network" rxe
+  over "$network" siw
+done

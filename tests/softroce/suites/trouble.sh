@@ -1,0 +1,74 @@
+# A node is killed, its device removed, its interface taken down in the middle of a shuffle: all others say within their
+# time limit whom they lost, end by themselves, and leave nothing behind. $*: only these of killed, down, removed.
+source tests/softroce/lib/suite.sh
+
+nodes=3 victim=3
+limit_s=20 # liveness.timeout_ms, the retries of an RDMA device, closing; and emulated
+troubles=("$@")
+[[ $# -gt 0 ]] || troubles=(killed down removed)
+
+# start_nodes: a shuffle that would take minutes.
+start_nodes() {
+  local node list=()
+  pids=()
+  for ((node = 1; node <= nodes; node++)); do list+=("$(address_of "$node"):7100"); done
+  for ((node = 1; node <= nodes; node++)); do
+    timeout 60 "$bin/faro" bench two-stage --transport verbs --workers 2 --rows 100000000 --repetitions 1 \
+      --set liveness.timeout_ms=5000 --node $((node - 1)) --nodes "$(IFS=,; printf %s "${list[*]}")" \
+      >"$share/node$node.log" 2>&1 &
+    pids[node]=$!
+  done
+}
+
+# has_sent <bytes>: so much has crossed the wire since the nodes were started.
+has_sent() { [[ $(($(wire_bytes "$nodes") - sent)) -ge $1 ]]; }
+
+# ends_as_lost <node...>
+ends_as_lost() {
+  local node status
+  for node in "$@"; do
+    status=0
+    wait "${pids[node]}" || status=$?
+    expect_failure "node $((node - 1))" "$status" lost "$share/node$node.log"
+  done
+}
+
+switched "$nodes" 9000
+for driver in rxe siw; do
+  for trouble in "${troubles[@]}"; do
+    step "$driver: node $((victim - 1)) $trouble"
+    rdma_over "$driver" 1 2 3
+    before=$(resources)
+    sent=$(wire_bytes "$nodes")
+    start_nodes
+    wait_until 30 "the shuffle to run" has_sent 5000000
+    started=$SECONDS
+    case $trouble in
+      killed)
+        kill -KILL "$(<"/proc/${pids[victim]}/task/${pids[victim]}/children")"
+        ends_as_lost 1 2
+        ;;
+      removed)
+        # The kernel waits until the last process has closed the device.
+        timeout 40 rdma link delete "$driver$victim" &
+        removal=$!
+        ends_as_lost 1 2 3
+        wait "$removal" || fail "rdma link delete: exit code $?"
+        ;;
+      down)
+        ip link set "net$victim" down
+        ends_as_lost 1 2 3
+        ;;
+    esac
+    wait || true
+    seconds=$((SECONDS - started))
+    [[ $seconds -le $limit_s ]] || fail "it took $seconds s until all had ended"
+    printf 'all had ended after %d s\n' "$seconds"
+    [[ $trouble == removed ]] || expect_resources "$before"
+    for node in 1 2 3; do rdma link delete "$driver$node" 2>/dev/null || true; done
+    if [[ $trouble == down ]]; then
+      ip link set "net$victim" up
+      know_peers "$victim" "$nodes"
+    fi
+  done
+done

@@ -1,0 +1,40 @@
+// Which network the processes of a test use. On its own each test takes loopback and the transports that every machine
+// has; tests/softroce/ has the same tests run over RDMA devices, by two environment variables:
+//   TEST_ADDRESSES   numeric addresses of this host, separated by commas; nodes take turns to listen on them
+//   TEST_TRANSPORT   the only transport to use
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace faro::test {
+
+inline bool names_addresses() { return std::getenv("TEST_ADDRESSES") != nullptr; }
+
+/// The address of a node.
+inline std::string node_host(uint32_t node) {
+  const char* list = std::getenv("TEST_ADDRESSES");
+  std::vector<std::string> addresses(1);
+  for (const char each : std::string_view(list == nullptr ? "127.0.0.1" : list)) {
+    if (each == ',') {
+      addresses.emplace_back();
+    } else {
+      addresses.back() += each;
+    }
+  }
+  return addresses[node % addresses.size()];
+}
+
+/// What a node listens on, with a port that the system chooses.
+inline std::string listen_address(uint32_t node) { return node_host(node) + ":0"; }
+
+/// The transport that the environment names alone, or `usual`.
+inline std::vector<std::string> transports_to_test(std::vector<std::string> usual) {
+  const char* only = std::getenv("TEST_TRANSPORT");
+  return only == nullptr ? usual : std::vector<std::string>{only};
+}
+
+}  // namespace faro::test
