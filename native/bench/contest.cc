@@ -8,8 +8,8 @@
 namespace faro::bench {
 namespace {
 
-constexpr Carrier kCarriers[] = {Carrier::faro_auto, Carrier::faro_shm, Carrier::faro_tcp,
-                                 Carrier::faro_verbs, Carrier::sockets, Carrier::sockets_paper};
+constexpr Carrier kCarriers[] = {Carrier::faro_auto,  Carrier::faro_shm, Carrier::faro_tcp,
+                                 Carrier::faro_verbs, Carrier::sockets,  Carrier::sockets_paper};
 
 Status run_once(const Contestant& contestant, const ContestOptions& options,
                 const RunOptions& run_options, ContestResult& result) {

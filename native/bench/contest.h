@@ -17,14 +17,7 @@
 namespace faro::bench {
 
 /// What carries the rows.
-enum class Carrier : uint8_t {
-  faro_auto,
-  faro_shm,
-  faro_tcp,
-  faro_verbs,
-  sockets,
-  sockets_paper
-};
+enum class Carrier : uint8_t { faro_auto, faro_shm, faro_tcp, faro_verbs, sockets, sockets_paper };
 
 /// "auto", "shm", "tcp", "verbs", "sockets", "sockets-paper".
 std::string_view carrier_name(Carrier carrier) noexcept;
@@ -47,9 +40,9 @@ struct ContestProgress {
 struct ContestOptions {
   /// How often each contestant is started anew; in each lap they run in another order.
   uint32_t laps = 7;
-  uint32_t warmup_rounds = 1;  ///< per lap, not reported
-  uint32_t timed_rounds = 1;   ///< per lap
-  Config config;               ///< of Faro's nodes; transport is set here
+  uint32_t warmup_rounds = 1;                      ///< per lap, not reported
+  uint32_t timed_rounds = 1;                       ///< per lap
+  Config config;                                   ///< of Faro's nodes; transport is set here
   std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see ClusterOptions
   uint64_t lap_limit_ns = 120'000'000'000;
   std::function<void(const ContestProgress&)> progress;

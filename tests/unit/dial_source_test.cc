@@ -48,7 +48,8 @@ std::string seen_from(const std::string& own) {
     called->run_once(0);
   }
   called->set_acceptor(nullptr);
-  return failed.ok() ? callers.from.substr(0, callers.from.find(':')) : failed.message();
+  if (!failed.ok()) return failed.to_string();
+  return callers.from.substr(0, callers.from.find(':'));
 }
 
 TEST(DialSource, a_node_dials_from_the_address_at_which_it_listens) {
