@@ -72,6 +72,7 @@ class Consumer {
   bool empty() const noexcept { return read_ == seen_; }
   const char* why_invalid() const noexcept { return why_invalid_; }
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
+  const std::byte* base() const noexcept { return base_; }
 
   /// As if so many bytes had been written and read; before the first `next`. *written is the test's.
   void start_at_for_test(Position position) noexcept { seen_ = taken_ = read_ = position; }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,10 @@ class WorkerCore {
   // --- for ShuffleCore: sending
 
   OutLane& lane_to(uint32_t receiver_worker, uint32_t stage) noexcept;
+  /// The memory of ring k to or from a worker; stays mapped as long as the node, which every open
+  /// shuffle keeps. Threads: any.
+  std::span<std::byte> outgoing_memory(uint32_t receiver_worker, uint32_t k) const noexcept;
+  std::span<const std::byte> incoming_memory(uint32_t sender_worker, uint32_t k) const noexcept;
   /// Starts the transfer of a lane's frames if its threshold is reached.
   void frame_committed(OutLane& lane);
   void mark_dirty(OutLane& lane);
@@ -224,7 +229,7 @@ class WorkerCore {
 
   // The worker's own.
   alignas(64) uint64_t alerts_seen_ = 0;
-  std::vector<InLane> in_lanes_;
+  std::vector<InLane> in_lanes_;           // sender * rings_per_lane + k
   std::vector<InLane*> in_lane_by_ready_;  // by ready number; null: none
   std::vector<InLane*> backlog_;           // may have more than was taken
   std::vector<InLane*> release_unsent_;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "ring/consumer.h"
 #include "ring/producer.h"
@@ -36,6 +38,7 @@ class MirroredOutgoing : public Outgoing {
   }
   uint64_t pending_bytes() const override { return producer_.committed() - posted_; }
   uint32_t frame_limit() const override { return producer_.frame_limit(); }
+  std::span<std::byte> memory() const override { return {producer_.at(0), producer_.ring_bytes()}; }
   const OutgoingCounters& counters() const override { return counters_; }
 
  protected:
@@ -78,6 +81,9 @@ class MirroredIncoming : public Incoming {
     if (consumer_.read() != told_) tell(consumer_.read());
   }
   uint64_t unreleased_bytes() const override { return consumer_.taken() - consumer_.read(); }
+  std::span<const std::byte> memory() const override {
+    return {consumer_.base(), consumer_.ring_bytes()};
+  }
   const IncomingCounters& counters() const override { return counters_; }
 
  protected:

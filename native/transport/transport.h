@@ -73,6 +73,9 @@ class Outgoing {
   virtual uint64_t pending_bytes() const = 0;
 
   virtual uint32_t frame_limit() const = 0;
+  /// The one piece of memory in which all claims lie as long as the link exists; empty if there is
+  /// none. For engines in languages that have to map memory before they can write to it.
+  virtual std::span<std::byte> memory() const { return {}; }
   virtual const OutgoingCounters& counters() const = 0;
 };
 
@@ -108,6 +111,9 @@ class Incoming {
 
   /// Bytes taken by frames not yet released.
   virtual uint64_t unreleased_bytes() const = 0;
+
+  /// The one piece of memory in which all frames lie, as Outgoing::memory.
+  virtual std::span<const std::byte> memory() const { return {}; }
 
   virtual const IncomingCounters& counters() const = 0;
 };

@@ -23,6 +23,7 @@ namespace faro {
 class Batch;
 class RowClaim;
 class Shuffle;
+class ShuffleAccess;
 template <typename Row>
 class RowSender;
 class VariableRowSender;
@@ -296,6 +297,7 @@ class Shuffle {
 
  private:
   friend class detail::WorkerCore;
+  friend class ShuffleAccess;
   explicit Shuffle(detail::ShuffleCore* core) : core_(core) {}
   detail::OutboxCursor* cursors() const noexcept;
   uint32_t* frame_rows() const noexcept;

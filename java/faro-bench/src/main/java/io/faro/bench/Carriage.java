@@ -1,0 +1,54 @@
+package io.faro.bench;
+
+import io.faro.QueryId;
+import io.faro.Session;
+import io.faro.SessionConfig;
+import io.faro.Setting;
+import java.io.IOException;
+
+/** What a node opens once and uses in every round. */
+interface Carriage extends AutoCloseable {
+  /** Connects to all other nodes; the constructor has made this one reachable. */
+  void open() throws IOException;
+
+  RoundWorker worker(int localIndex);
+
+  QueryId newQuery();
+
+  @Override
+  void close() throws IOException;
+
+  /** Faro, over whichever transport. */
+  static Carriage faro(Options options) {
+    return new Carriage() {
+      private Session session;
+
+      @Override
+      public void open() {
+        session =
+            Session.open(
+                SessionConfig.builder()
+                    .environment()
+                    .cluster(options.node(), options.nodes())
+                    .workers(options.job().workersPerProcess())
+                    .set(Setting.TRANSPORT, options.carrier().toString())
+                    .build());
+      }
+
+      @Override
+      public RoundWorker worker(int localIndex) {
+        return new FaroWorker(options.job(), session.workers().get(localIndex));
+      }
+
+      @Override
+      public QueryId newQuery() {
+        return session.beginQuery();
+      }
+
+      @Override
+      public void close() {
+        session.close();
+      }
+    };
+  }
+}

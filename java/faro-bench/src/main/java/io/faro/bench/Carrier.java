@@ -1,0 +1,35 @@
+package io.faro.bench;
+
+/** What carries the rows; the numbers are those of {@code native/bench/contest.h}. */
+enum Carrier {
+  AUTO(0),
+  SHM(1),
+  TCP(2),
+  /** Java NIO sockets, rows gathered in outgoing buffers of 16 KiB. */
+  NIO(100),
+  /** Java NIO sockets as in the paper: every row is written at once. */
+  NIO_PAPER(101);
+
+  private final int number;
+
+  Carrier(int number) {
+    this.number = number;
+  }
+
+  int number() {
+    return number;
+  }
+
+  boolean isFaro() {
+    return number < 100;
+  }
+
+  static Carrier of(String name) {
+    return valueOf(name.toUpperCase(java.util.Locale.ROOT).replace('-', '_'));
+  }
+
+  @Override
+  public String toString() {
+    return name().toLowerCase(java.util.Locale.ROOT).replace('_', '-');
+  }
+}

@@ -1,0 +1,103 @@
+package io.faro.bench;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.StringJoiner;
+
+/**
+ * The benchmark as a program. Workload: {@code two-stage}, the two-stage shuffle of integers over
+ * Faro (auto, shm, tcp) or Java NIO sockets (nio, nio-paper).
+ *
+ * <p>{@code two-stage [--processes 4] [--workers 1] [--rows 5000000] [--hash finalizer] [--transport
+ * auto] [--repetitions 7] [--warmup 5]} starts a JVM per process and prints one line of JSON. With
+ * {@code --node} and {@code --nodes} it is one node of a cluster, whose other nodes may be {@code
+ * faro bench two-stage} with the same flags.
+ */
+final class Main {
+  private Main() {}
+
+  public static void main(String[] arguments) throws Exception {
+    if (arguments.length == 0 || !arguments[0].equals("two-stage")) {
+      System.err.println("usage: two-stage [--transport auto|shm|tcp|nio|nio-paper] …");
+      System.exit(2);
+    }
+    List<String> flags = List.of(arguments).subList(1, arguments.length);
+    Options options = Options.parse(flags);
+    if (!options.nodes().isEmpty()) {
+      String result = new Node(options).run();
+      if (result != null) {
+        System.out.println(result);
+      }
+    } else {
+      System.exit(launch(flags, options.job().processes()));
+    }
+  }
+
+  /** Starts a JVM like this one per node; node 0 prints. */
+  private static int launch(List<String> flags, int processes) throws Exception {
+    String nodes = freeAddresses(processes);
+    List<Process> started = new ArrayList<>();
+    try {
+      for (int node = 0; node < processes; node++) {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(
+            java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments());
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), Main.class.getName()));
+        command.add("two-stage");
+        command.addAll(withoutProcesses(flags));
+        command.addAll(List.of("--node", Integer.toString(node), "--nodes", nodes));
+        started.add(new ProcessBuilder(command).inheritIO().start());
+      }
+      int worst = 0;
+      for (Process process : started) {
+        worst = Math.max(worst, process.waitFor());
+      }
+      return worst;
+    } finally {
+      started.forEach(Process::destroyForcibly);
+    }
+  }
+
+  private static List<String> withoutProcesses(List<String> flags) {
+    List<String> kept = new ArrayList<>(flags);
+    int at = kept.indexOf("--processes");
+    if (at >= 0) {
+      kept.subList(at, at + 2).clear();
+    }
+    return kept;
+  }
+
+  /** Two free ports in a row per node: node 0 uses the second one, too. */
+  private static String freeAddresses(int count) throws IOException {
+    StringJoiner text = new StringJoiner(",");
+    List<ServerSocket> held = new ArrayList<>();
+    try {
+      while (held.size() < 2 * count) {
+        ServerSocket first = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        held.add(first);
+        ServerSocket second = new ServerSocket();
+        try {
+          second.bind(new InetSocketAddress(first.getInetAddress(), first.getLocalPort() + 1));
+        } catch (IOException taken) {
+          continue;
+        }
+        held.add(second);
+        text.add("127.0.0.1:" + first.getLocalPort());
+        if (text.toString().split(",").length == count) {
+          break;
+        }
+      }
+      return text.toString();
+    } finally {
+      for (ServerSocket socket : held) {
+        socket.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,11 @@
+package io.faro.bench;
+
+import io.faro.QueryId;
+
+/**
+ * One timed pass of the job.
+ *
+ * @param number from 0
+ * @param query of this round; null where Faro does not carry it
+ */
+record Round(int number, QueryId query) {}

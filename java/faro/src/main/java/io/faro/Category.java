@@ -1,0 +1,15 @@
+package io.faro;
+
+/** The largest thing that is broken; tells the caller how to react. */
+public enum Category {
+  /** The call was refused, everything else goes on. */
+  OPERATION,
+  /** The query has ended on every participant; the session and other queries go on. */
+  QUERY,
+  /** A peer is gone; queries that need it have failed, others go on. */
+  PEER,
+  /** The session can only be closed. */
+  SESSION,
+  /** This process cannot use Faro as asked: configuration, limits of the machine. */
+  PROCESS
+}

@@ -1,0 +1,213 @@
+package io.faro;
+
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.util.Objects;
+
+/**
+ * Rows that were received, where they lie: in the ring, or in memory when they had been set aside.
+ * Polled into by {@link Shuffle#tryPoll} and used again for each poll; nothing is allocated per frame
+ * in a ring.
+ *
+ * <p>Held frames keep their sender's ring from moving on: release soon. A worker that holds some
+ * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a frame that was released,
+ * or whose shuffle was closed, throws {@link Code#WRONG_STATE}. Numbers are little-endian and need
+ * no alignment. A peer on the same machine could change the bytes while they are read: load a length
+ * once.
+ *
+ * <p>Threads: those of its worker.
+ */
+public final class Frame implements AutoCloseable {
+  private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
+
+  private final Shuffle shuffle;
+  private final int number;
+  private final int rowBytes; // 0: a length in front of each row
+
+  private ByteBuffer memory; // null: empty
+  private LongBuffer longs; // the same memory
+  private int offset; // of the first row in memory
+  private int bytes;
+  private int rowCount;
+  private int sender;
+
+  // Of nextRow: where the row it stands on lies, and how many follow.
+  private int rowOffset;
+  private int rowLength;
+  private int rowsLeft;
+  private int nextOffset;
+
+  Frame(Shuffle shuffle, int number, int rowBytes) {
+    this.shuffle = shuffle;
+    this.number = number;
+    this.rowBytes = rowBytes;
+  }
+
+  /** Whether it holds no rows. */
+  public boolean isEmpty() {
+    return memory == null;
+  }
+
+  /** Number of the worker that sent the rows. */
+  public int sender() {
+    return sender;
+  }
+
+  /** Rows in the frame. */
+  public int rowCount() {
+    return rowCount;
+  }
+
+  /** Bytes of all rows, with their lengths if they have one each. */
+  public int bytes() {
+    return bytes;
+  }
+
+  /** Reads at an offset from the beginning of the frame, as all {@code get…}. */
+  public byte getByte(int at) {
+    int index = index(at, Byte.BYTES);
+    return memory.get(index);
+  }
+
+  /** Reads two bytes. */
+  public short getShort(int at) {
+    int index = index(at, Short.BYTES);
+    return memory.getShort(index);
+  }
+
+  /** Reads four bytes. */
+  public int getInt(int at) {
+    int index = index(at, Integer.BYTES);
+    return memory.getInt(index);
+  }
+
+  /** Reads eight bytes. */
+  public long getLong(int at) {
+    int index = index(at, Long.BYTES);
+    return memory.getLong(index);
+  }
+
+  /** Reads eight bytes. */
+  public double getDouble(int at) {
+    int index = index(at, Double.BYTES);
+    return memory.getDouble(index);
+  }
+
+  /** Copies bytes into an array. */
+  public void getBytes(int at, byte[] to, int begin, int count) {
+    int index = index(at, count);
+    memory.get(index, to, begin, count);
+  }
+
+  /** Copies {@code count} rows that are one long each, from row {@code first} on, into an array. */
+  public void getLongs(int first, long[] to, int begin, int count) {
+    Objects.checkFromIndexSize(begin, count, to.length);
+    Objects.checkFromIndexSize(first, count, rowCount);
+    if (rowBytes != Long.BYTES) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "rows of " + rowBytes + " bytes, not 8");
+    }
+    int index = index(first * Long.BYTES, count * Long.BYTES);
+    longs.get(index / Long.BYTES, to, begin, count); // frames begin at multiples of 16
+  }
+
+  /**
+   * Steps to the next row, the first one at first; false after the last.
+   *
+   * <p>{@link #rowOffset} and {@link #rowLength} then say where it lies.
+   */
+  public boolean nextRow() {
+    if (rowsLeft == 0) {
+      return false;
+    }
+    int at = nextOffset;
+    int length = rowBytes;
+    if (rowBytes == 0) {
+      length = getInt(at);
+      at += LENGTH;
+    }
+    index(at, length);
+    rowOffset = at;
+    rowLength = length;
+    nextOffset = at + length;
+    rowsLeft--;
+    return true;
+  }
+
+  /** Offset in the frame of the row that {@link #nextRow} has stepped to. */
+  public int rowOffset() {
+    return rowOffset;
+  }
+
+  /** Its length in bytes. */
+  public int rowLength() {
+    return rowLength;
+  }
+
+  /** Gives the memory back; the frame is empty then. Idempotent. */
+  public void release() {
+    if (memory != null) {
+      forget();
+      shuffle.release(this);
+    }
+  }
+
+  /** As {@link #release}. */
+  @Override
+  public void close() {
+    release();
+  }
+
+  /**
+   * Copies the rows aside, so that the ring can move on while they are kept; for merging.
+   *
+   * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the frame then stays as it is
+   */
+  public void detach() {
+    if (memory != null) {
+      shuffle.detach(this);
+    }
+  }
+
+  Shuffle shuffle() {
+    return shuffle;
+  }
+
+  int number() {
+    return number;
+  }
+
+  void fill(ByteBuffer memory, LongBuffer longs, int offset, int bytes, int rowCount, int sender) {
+    this.memory = memory;
+    this.longs = longs;
+    this.offset = offset;
+    this.bytes = bytes;
+    this.rowCount = rowCount;
+    this.sender = sender;
+    rowsLeft = rowCount;
+    nextOffset = 0;
+  }
+
+  void moved(ByteBuffer memory) {
+    this.memory = memory;
+    longs = memory.asLongBuffer();
+    offset = 0;
+  }
+
+  /** The memory is no longer ours. */
+  void forget() {
+    memory = null;
+    longs = null;
+    bytes = 0;
+    rowCount = 0;
+    rowsLeft = 0;
+  }
+
+  private int index(int at, int count) {
+    shuffle.enter();
+    if (memory == null) {
+      throw new FaroException(Code.WRONG_STATE, "the frame is empty: it was released, or never filled");
+    }
+    Objects.checkFromIndexSize(at, count, bytes);
+    return offset + at;
+  }
+}

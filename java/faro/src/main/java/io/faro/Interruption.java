@@ -1,0 +1,76 @@
+package io.faro;
+
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.channels.AsynchronousCloseException;
+import java.nio.channels.spi.AbstractInterruptibleChannel;
+
+/**
+ * Makes the native waits of one worker end at once when their thread is interrupted: an interruptible
+ * channel is the one way the JDK has to hear of an interrupt. Each interrupt closes the channel, and
+ * the next wait takes a new one.
+ *
+ * <p>Threads: the worker's.
+ */
+final class Interruption {
+  private final Worker worker;
+  private Channel channel;
+
+  Interruption(Worker worker) {
+    this.worker = worker;
+  }
+
+  /** Before a native wait; {@link #end} must follow. */
+  void begin() {
+    if (channel == null) {
+      channel = new Channel(worker);
+    }
+    channel.enter();
+  }
+
+  /**
+   * After a native wait.
+   *
+   * @param result what it returned. Only a wait that did nothing is reported as interrupted;
+   *     otherwise the thread stays interrupted, and its next wait ends at once.
+   */
+  void end(int result) throws InterruptedException {
+    if (channel.leave()) {
+      return;
+    }
+    channel = null;
+    worker.clearInterrupt();
+    if (result == Outcome.WOULD_WAIT.ordinal() && Thread.interrupted()) {
+      throw new InterruptedException("worker " + worker.number() + " was interrupted");
+    }
+  }
+
+  private static final class Channel extends AbstractInterruptibleChannel {
+    private final Worker worker;
+
+    Channel(Worker worker) {
+      this.worker = worker;
+    }
+
+    void enter() {
+      begin();
+    }
+
+    /** False if the thread was interrupted since {@link #enter}. */
+    boolean leave() {
+      try {
+        end(true);
+        return isOpen();
+      } catch (ClosedByInterruptException interrupted) {
+        return false;
+      } catch (AsynchronousCloseException impossible) {
+        throw new AssertionError(impossible);
+      }
+    }
+
+    /** Called by the interrupting thread, once. */
+    @Override
+    protected void implCloseChannel() {
+      worker.interruptWait();
+    }
+  }
+}

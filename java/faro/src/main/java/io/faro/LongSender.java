@@ -1,0 +1,103 @@
+package io.faro;
+
+import java.nio.ByteBuffer;
+
+/**
+ * Sends rows that are one long each, written in place in the outgoing rings. Nothing is allocated and
+ * no native call is made per row.
+ *
+ * <p>Threads: those of the worker. Valid as long as its shuffle is open.
+ */
+public final class LongSender {
+  private static final int BLOCK = 256; // receivers of a block: 1 KiB, in L1
+
+  private final Shuffle shuffle;
+  private final OpenFrames open;
+  private final int receiverCount;
+  private final int[] receivers = new int[BLOCK];
+  private Outcome stoppedBy = Outcome.DONE;
+
+  LongSender(Shuffle shuffle, OpenFrames open) {
+    this.shuffle = shuffle;
+    this.open = open;
+    receiverCount = open.receiverCount();
+  }
+
+  /** Sends one row; WOULD_WAIT if there is no room now. */
+  public Outcome trySend(int receiver, long row) {
+    shuffle.enter();
+    shuffle.checkReceiver(receiver);
+    if (!put(receiver, row)) {
+      Outcome outcome = shuffle.tryMakeRoom(receiver, Long.BYTES);
+      if (outcome != Outcome.DONE) {
+        return outcome;
+      }
+      putAfterRoom(receiver, row);
+    }
+    return Outcome.DONE;
+  }
+
+  /** The same, waiting for room. */
+  public Outcome send(int receiver, long row) throws InterruptedException {
+    shuffle.enter();
+    shuffle.checkReceiver(receiver);
+    if (!put(receiver, row)) {
+      Outcome outcome = shuffle.makeRoom(receiver, Long.BYTES);
+      if (outcome != Outcome.DONE) {
+        return outcome;
+      }
+      putAfterRoom(receiver, row);
+    }
+    return Outcome.DONE;
+  }
+
+  /**
+   * Sends rows[from … to-1], each to the receiver of its value as key, or as many as there is room
+   * for.
+   *
+   * @return how many were taken; {@link #stoppedBy} tells why it were not all
+   */
+  public int trySendAll(long[] rows, int from, int to, Partition partition) {
+    shuffle.enter();
+    java.util.Objects.checkFromToIndex(from, to, rows.length);
+    for (int begin = from; begin < to; begin += BLOCK) {
+      int count = Math.min(BLOCK, to - begin);
+      partition.receivers(rows, begin, count, receiverCount, receivers);
+      for (int i = 0; i < count; i++) {
+        if (!put(receivers[i], rows[begin + i])) {
+          Outcome outcome = shuffle.tryMakeRoom(receivers[i], Long.BYTES);
+          if (outcome != Outcome.DONE) {
+            stoppedBy = outcome;
+            return begin + i - from;
+          }
+          putAfterRoom(receivers[i], rows[begin + i]);
+        }
+      }
+    }
+    stoppedBy = Outcome.DONE;
+    return to - from;
+  }
+
+  /** Why the last {@link #trySendAll} took fewer rows than all; DONE if it took all. */
+  public Outcome stoppedBy() {
+    return stoppedBy;
+  }
+
+  private boolean put(int receiver, long row) {
+    OpenFrames frames = open;
+    ByteBuffer cursors = frames.cursors;
+    int cursor = receiver * frames.cursorBytes;
+    long at = cursors.getLong(cursor + frames.atOffset);
+    if (cursors.getLong(cursor + frames.endOffset) - at < Long.BYTES) {
+      return false;
+    }
+    frames.memory(receiver).putLong((int) (at - frames.base(receiver)), row);
+    cursors.putLong(cursor + frames.atOffset, at + Long.BYTES);
+    return true;
+  }
+
+  // A receiver that has stopped while others have not gets no room: its rows are dropped.
+  private void putAfterRoom(int receiver, long row) {
+    put(receiver, row);
+  }
+}

@@ -1,0 +1,104 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Objects;
+
+/**
+ * Finds, checks and loads the native library, once: the file that the property {@code
+ * faro.native.library} names, or else the one inside the jar, unpacked to the folder that {@code
+ * faro.native.folder} names (default: {@code java.io.tmpdir}). An unpacked file is deleted as soon
+ * as it is loaded.
+ */
+final class NativeLibrary {
+  static final String FILE_PROPERTY = "faro.native.library";
+  static final String FOLDER_PROPERTY = "faro.native.folder";
+
+  /** Why the library cannot be used; null if it can. */
+  static final FaroException CAUSE = load();
+
+  private NativeLibrary() {}
+
+  static void ensureLoaded() {
+    if (CAUSE != null) {
+      // A new one each time: with the stack of the caller.
+      throw new FaroException(CAUSE.code(), CAUSE.getMessage(), CAUSE);
+    }
+  }
+
+  static String lastErrorText() {
+    return new String(lastError(), UTF_8);
+  }
+
+  /** {@code linux-x86_64}: the folder of this platform inside the jar. */
+  static String platform() {
+    String processor = System.getProperty("os.arch");
+    return System.getProperty("os.name").toLowerCase(Locale.ROOT)
+        + "-"
+        + ("amd64".equals(processor) ? "x86_64" : processor);
+  }
+
+  private static FaroException load() {
+    String tried = "nothing";
+    try {
+      String file = System.getProperty(FILE_PROPERTY);
+      if (file != null) {
+        tried = file + " (property " + FILE_PROPERTY + ")";
+        System.load(Path.of(file).toAbsolutePath().toString());
+      } else {
+        String resource = "native/" + platform() + "/libfaro_jni.so";
+        tried = "io/faro/" + resource + " of the jar";
+        try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
+          if (library == null) {
+            return unavailable(tried, "this jar has no library for the platform " + platform());
+          }
+          Path folder = Path.of(System.getProperty(FOLDER_PROPERTY, System.getProperty("java.io.tmpdir")));
+          tried += ", unpacked to " + folder + " (property " + FOLDER_PROPERTY + ")";
+          Path unpacked = Files.createTempFile(folder, "libfaro_jni-", ".so");
+          tried += " as " + unpacked.getFileName();
+          try {
+            Files.write(unpacked, library.readAllBytes());
+            System.load(unpacked.toAbsolutePath().toString());
+          } finally {
+            Files.deleteIfExists(unpacked);
+          }
+        }
+      }
+      String wanted = jarBuildId();
+      String found = new String(buildId(), UTF_8);
+      if (!found.equals(wanted)) {
+        return unavailable(tried, "the library is of build " + found + ", the jar of build " + wanted);
+      }
+      bind();
+      return null;
+    } catch (IOException | LinkageError | SecurityException problem) {
+      FaroException unavailable = unavailable(tried, problem.toString());
+      unavailable.initCause(problem);
+      return unavailable;
+    }
+  }
+
+  private static String jarBuildId() throws IOException {
+    String resource = "native/" + platform() + "/build-id";
+    try (InputStream id = Objects.requireNonNull(NativeLibrary.class.getResourceAsStream(resource), resource)) {
+      return new String(id.readAllBytes(), UTF_8);
+    }
+  }
+
+  private static FaroException unavailable(String tried, String why) {
+    return new FaroException(
+        Code.SYSTEM_ERROR, "Faro's native library cannot be used: " + why + ". Tried: " + tried);
+  }
+
+  private static native byte[] buildId();
+
+  private static native byte[] lastError();
+
+  /** Registers the natives of all other classes. */
+  private static native boolean bind();
+}

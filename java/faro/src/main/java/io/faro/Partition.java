@@ -1,0 +1,72 @@
+package io.faro;
+
+/**
+ * Where a key belongs. The same results as {@code faro/hash.h}, so that nodes in C++ and Java
+ * agree; a test compares them.
+ *
+ * <p>Threads: any.
+ */
+public enum Partition {
+  /**
+   * A 64-bit finalizer: every input bit reaches every output bit. The default: safe for any keys,
+   * also sequential or strided.
+   */
+  FINALIZER {
+    @Override
+    public long hash(long key) {
+      return finalizer(key);
+    }
+
+    @Override
+    void receivers(long[] keys, int from, int count, int receiverCount, int[] to) {
+      for (int i = 0; i < count; i++) {
+        to[i] = receiver(finalizer(keys[from + i]), receiverCount);
+      }
+    }
+  },
+  /** Fibonacci hashing: one multiplication. Good for dense integer keys. */
+  MULTIPLICATIVE {
+    @Override
+    public long hash(long key) {
+      return multiplicative(key);
+    }
+
+    @Override
+    void receivers(long[] keys, int from, int count, int receiverCount, int[] to) {
+      for (int i = 0; i < count; i++) {
+        to[i] = receiver(multiplicative(keys[from + i]), receiverCount);
+      }
+    }
+  };
+
+  /** The hash of a key. */
+  public abstract long hash(long key);
+
+  /** The receiver, 0 … receiverCount-1, of a key. */
+  public final int receiverOf(long key, int receiverCount) {
+    return receiver(hash(key), receiverCount);
+  }
+
+  /** to[i] = receiverOf(keys[from + i]) for all i below count; a loop that the JIT can vectorise. */
+  abstract void receivers(long[] keys, int from, int count, int receiverCount, int[] to);
+
+  /**
+   * Maps a hash to 0 … receiverCount-1 by its high 32 bits, without a division (multiply-shift;
+   * Lemire, "Fast random integer generation in an interval", 2019).
+   */
+  public static int receiver(long hash, int receiverCount) {
+    return (int) (((hash >>> 32) * receiverCount) >>> 32);
+  }
+
+  private static long finalizer(long key) {
+    key ^= key >>> 30;
+    key *= 0xbf58476d1ce4e5b9L;
+    key ^= key >>> 27;
+    key *= 0x94d049bb133111ebL;
+    return key ^ (key >>> 31);
+  }
+
+  private static long multiplicative(long key) {
+    return key * 0x9e3779b97f4a7c15L;
+  }
+}

@@ -1,0 +1,132 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A node's membership in a connected cluster; owns everything that is allocated ahead and is used by
+ * every query.
+ *
+ * <p>Threads: any. Use after {@link #close} throws {@link Code#SESSION_CLOSED}.
+ */
+public final class Session implements AutoCloseable {
+  private final long handle;
+  private final int node;
+  private final int nodeCount;
+  private final int workerCount;
+  private final int firstWorker;
+  private final List<Worker> workers;
+
+  private Session(long handle) {
+    this.handle = handle;
+    int[] shape = new int[6];
+    shape(handle, shape);
+    node = shape[0];
+    nodeCount = shape[1];
+    workerCount = shape[2];
+    firstWorker = shape[3];
+    List<Worker> mine = new ArrayList<>();
+    for (int i = 0; i < shape[4]; i++) {
+      mine.add(new Worker(handle, i, firstWorker + i, workerCount, shape[5]));
+    }
+    workers = List.copyOf(mine);
+  }
+
+  /**
+   * Connects to every node and allocates everything. Blocks until the cluster is connected, at most
+   * {@code connect.timeout_ms}.
+   *
+   * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#RESOURCE_LIMIT}, {@link
+   *     Code#ADDRESS_IN_USE}, {@link Code#TRANSPORT_UNAVAILABLE}, {@link
+   *     Code#CONFIGURATION_MISMATCH}, {@link Code#CONNECT_FAILED}
+   */
+  public static Session open(SessionConfig config) {
+    NativeLibrary.ensureLoaded();
+    long handle = open(config.encoded(), config.usesEnvironment());
+    if (handle < 0) {
+      throw FaroException.of(handle);
+    }
+    return new Session(handle);
+  }
+
+  /** This node's number. */
+  public int node() {
+    return node;
+  }
+
+  /** Nodes of the cluster. */
+  public int nodeCount() {
+    return nodeCount;
+  }
+
+  /** Workers of the whole cluster. */
+  public int workerCount() {
+    return workerCount;
+  }
+
+  /** Number of this node's first worker. */
+  public int firstWorker() {
+    return firstWorker;
+  }
+
+  /** The workers of this node. */
+  public List<Worker> workers() {
+    return workers;
+  }
+
+  /** A new query of which this node is the issuer. */
+  public QueryId beginQuery() {
+    long[] words = new long[3];
+    check(beginQuery(handle, words));
+    return new QueryId(words[0], words[1], (int) words[2]);
+  }
+
+  /**
+   * Says which workers take part in a query, if not all of the cluster. On every node that takes
+   * part and on the issuer, before any of its workers uses the query.
+   */
+  public void declareQuery(QueryId query, int... participants) {
+    check(declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
+  }
+
+  /** Fails a query on every participant with {@link Code#QUERY_CANCELLED} and this reason. */
+  public void cancelQuery(QueryId query, String reason) {
+    check(
+        cancelQuery(
+            handle, query.counter(), query.incarnation(), query.issuer(), reason.getBytes(UTF_8)));
+  }
+
+  /**
+   * Ends every wait and every query with {@link Code#SESSION_CLOSED} and tells the peers. The
+   * memory of shuffles that are still open stays mapped until they are closed. Closing twice is
+   * fine. Blocks at most {@code close.timeout_ms}.
+   *
+   * @throws FaroException {@link Code#DEADLINE_EXCEEDED} if calls were still inside
+   */
+  @Override
+  public void close() {
+    check(close(handle));
+  }
+
+  private static void check(int result) {
+    if (result < 0) {
+      throw FaroException.of(result);
+    }
+  }
+
+  private static native long open(byte[] settings, boolean environment);
+
+  private static native void shape(long handle, int[] to);
+
+  private static native int beginQuery(long handle, long[] to);
+
+  private static native int declareQuery(
+      long handle, long counter, long incarnation, int issuer, int[] participants);
+
+  private static native int cancelQuery(
+      long handle, long counter, long incarnation, int issuer, byte[] reason);
+
+  private static native int close(long handle);
+}

@@ -1,0 +1,466 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+
+/**
+ * One shuffle at one worker: the sending and the receiving side. Opened by {@link
+ * Worker#openShuffle}.
+ *
+ * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers} (with
+ * all workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
+ * once, whole and in order.
+ *
+ * <p>{@code try…} never waits; the others wait until done, the time limit, cancel, close or the loss
+ * of a peer, and end at once when their thread is interrupted. While a worker waits it moves on
+ * everything that others need of it.
+ *
+ * <p>Threads: those of its worker, one at a time. Use after {@link #close} throws {@link
+ * Code#CLOSED}. Failures of the query are thrown by the call that meets them.
+ */
+public final class Shuffle implements AutoCloseable {
+  /** Sizes and offsets of what is read and written without a call; asked from native. */
+  static final class Layout {
+    static final int CURSOR_BYTES;
+    static final int CURSOR_AT;
+    static final int CURSOR_END;
+    static final int FRAME_BYTES;
+    static final int FRAME_ROW_COUNT;
+    static final int FRAME_SENDER;
+    static final int FRAME_RING;
+    static final int FRAME_OFFSET;
+
+    static {
+      int[] values = new int[9];
+      layout(values);
+      CURSOR_BYTES = values[0];
+      CURSOR_AT = values[1];
+      CURSOR_END = values[2];
+      FRAME_BYTES = values[4];
+      FRAME_ROW_COUNT = values[5];
+      FRAME_SENDER = values[6];
+      FRAME_RING = values[7];
+      FRAME_OFFSET = values[8];
+    }
+
+    private Layout() {}
+  }
+
+  private static final int WOULD_WAIT = Outcome.WOULD_WAIT.ordinal();
+
+  private final Worker worker;
+  private final ShuffleSpec spec;
+  private final int receiverCount;
+  private final ByteBuffer descriptor;
+  private final OpenFrames open; // null: no sender
+  private final List<Frame> frames = new ArrayList<>();
+  private long handle; // 0: closed
+
+  Shuffle(Worker worker, long handle, ShuffleSpec spec, int workerCount) {
+    this.worker = worker;
+    this.handle = handle;
+    this.spec = spec;
+    int[] receivers = spec.receivers();
+    receiverCount = receivers.length == 0 ? workerCount : receivers.length;
+    descriptor = Worker.mapped(descriptor(handle));
+    ByteBuffer cursors = Worker.mapped(cursors(handle));
+    if (cursors == null) {
+      open = null;
+    } else {
+      ByteBuffer[] rings = new ByteBuffer[receiverCount];
+      long[] bases = new long[receiverCount];
+      for (int i = 0; i < receiverCount; i++) {
+        int peer = receivers.length == 0 ? i : receivers[i];
+        rings[i] = worker.outgoing(peer, worker.ringOf(spec.stage()));
+        bases[i] = worker.outgoingBase(peer, worker.ringOf(spec.stage()));
+      }
+      open = new OpenFrames(this, cursors, Worker.mapped(frameRows(handle)), rings, bases);
+    }
+  }
+
+  /** What was opened. */
+  public ShuffleSpec spec() {
+    return spec;
+  }
+
+  /** Number of receivers. */
+  public int receiverCount() {
+    return receiverCount;
+  }
+
+  // --- sending
+
+  /**
+   * The zero-copy path for rows that are one long each.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if rowBytes is not 8, {@link
+   *     Code#WRONG_STATE} if this worker is no sender
+   */
+  public LongSender longSender() {
+    checkSender();
+    if (spec.rowBytes() != Long.BYTES) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "stage " + spec.stage() + ": rows of " + spec.rowBytes() + " bytes, not 8");
+    }
+    return new LongSender(this, open);
+  }
+
+  /**
+   * The zero-copy path for rows of any kind: they are written where they are sent from.
+   *
+   * @throws FaroException {@link Code#WRONG_STATE} if this worker is no sender
+   */
+  public RowWriter rowWriter() {
+    checkSender();
+    return new RowWriter(this, open, spec.rowBytes());
+  }
+
+  /** Copies one row of {@code bytes} bytes towards a receiver. */
+  public Outcome trySend(int receiver, byte[] row, int from, int bytes) {
+    return send(receiver, row, from, bytes, 0);
+  }
+
+  /** The same, waiting for room. */
+  public Outcome send(int receiver, byte[] row, int from, int bytes) throws InterruptedException {
+    int result = send(receiver, row, from, bytes, 0).ordinal();
+    if (result == WOULD_WAIT) {
+      worker.interruption().begin();
+      try {
+        result = send(handle, receiver, row, from, bytes, Worker.NO_TIMEOUT);
+      } finally {
+        worker.interruption().end(result);
+        framesOpened(receiver);
+      }
+    }
+    return Outcome.of(result);
+  }
+
+  private Outcome send(int receiver, byte[] row, int from, int bytes, long timeout) {
+    call();
+    checkSender();
+    Objects.checkFromIndexSize(from, bytes, row.length);
+    checkReceiver(receiver);
+    int result = send(handle, receiver, row, from, bytes, timeout);
+    framesOpened(receiver);
+    return Outcome.of(result);
+  }
+
+  /** One row to all receivers, or (WOULD_WAIT) to none. */
+  public Outcome tryBroadcast(byte[] row, int from, int bytes) {
+    call();
+    checkSender();
+    Objects.checkFromIndexSize(from, bytes, row.length);
+    int result = send(handle, -1, row, from, bytes, 0);
+    framesOpened(-1);
+    return Outcome.of(result);
+  }
+
+  /** The same, waiting for room. */
+  public Outcome broadcast(byte[] row, int from, int bytes) throws InterruptedException {
+    int result = tryBroadcast(row, from, bytes).ordinal();
+    if (result == WOULD_WAIT) {
+      worker.interruption().begin();
+      try {
+        result = send(handle, -1, row, from, bytes, Worker.NO_TIMEOUT);
+      } finally {
+        worker.interruption().end(result);
+        framesOpened(-1);
+      }
+    }
+    return Outcome.of(result);
+  }
+
+  /** Starts the transfer of everything sent so far, however little. */
+  public void flush() {
+    call();
+    check(flush(handle));
+  }
+
+  /** No more rows: every receiver learns it after the last one. Repeatable. */
+  public Outcome tryFinish() {
+    call();
+    return Outcome.of(finish(handle, 0));
+  }
+
+  /** The same, waiting for room. */
+  public Outcome finish() throws InterruptedException {
+    call();
+    int result = finish(handle, 0);
+    if (result == WOULD_WAIT) {
+      worker.interruption().begin();
+      try {
+        result = finish(handle, Worker.NO_TIMEOUT);
+      } finally {
+        worker.interruption().end(result);
+      }
+    }
+    return Outcome.of(result);
+  }
+
+  // --- receiving
+
+  /** A frame to poll into; make it once and use it again. Closed with the shuffle. */
+  public Frame newFrame() {
+    enter();
+    Frame frame = new Frame(this, frames.size(), spec.rowBytes());
+    frames.add(frame);
+    return frame;
+  }
+
+  /**
+   * Takes the next rows of any sender into {@code frame}, after releasing what it held.
+   *
+   * @return DONE: the frame has rows; WOULD_WAIT, HOLDING; END_OF_STREAM: every sender has finished
+   *     and all rows were handed out
+   */
+  public Outcome tryPoll(Frame frame) {
+    return finishPoll(frame, startPoll(frame, -1));
+  }
+
+  /** The same, waiting for rows. */
+  public Outcome take(Frame frame) throws InterruptedException {
+    return take(frame, -1, Worker.NO_TIMEOUT);
+  }
+
+  /** The same with a time limit: DEADLINE when it has passed. */
+  public Outcome take(Frame frame, Duration timeout) throws InterruptedException {
+    return take(frame, -1, timeout.toNanos());
+  }
+
+  /** As tryPoll, from one sender only (a worker number), for merging sorted streams. */
+  public Outcome tryPollFrom(int sender, Frame frame) {
+    return finishPoll(frame, startPoll(frame, checkedSender(sender)));
+  }
+
+  /** As take, from one sender only. */
+  public Outcome takeFrom(int sender, Frame frame) throws InterruptedException {
+    return take(frame, checkedSender(sender), Worker.NO_TIMEOUT);
+  }
+
+  private Outcome take(Frame frame, int sender, long timeout) throws InterruptedException {
+    int result = startPoll(frame, sender);
+    if (result == WOULD_WAIT) {
+      worker.interruption().begin();
+      try {
+        result = poll(handle, frame.number(), sender, timeout);
+      } finally {
+        worker.interruption().end(result);
+      }
+    }
+    return finishPoll(frame, result);
+  }
+
+  private int startPoll(Frame frame, int sender) {
+    call();
+    if (frame.shuffle() != this) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "the frame belongs to another shuffle");
+    }
+    frame.forget();
+    return poll(handle, frame.number(), sender, 0);
+  }
+
+  private Outcome finishPoll(Frame frame, int result) {
+    if (result == 0) {
+      int bytes = (int) descriptor.getLong(Layout.FRAME_BYTES);
+      int sender = descriptor.getInt(Layout.FRAME_SENDER);
+      int ring = descriptor.getInt(Layout.FRAME_RING);
+      int rowCount = descriptor.getInt(Layout.FRAME_ROW_COUNT);
+      if (ring >= 0) {
+        int offset = descriptor.getInt(Layout.FRAME_OFFSET);
+        ByteBuffer memory = worker.incoming(sender, ring);
+        frame.fill(memory, worker.incomingLongs(sender, ring), offset, bytes, rowCount, sender);
+      } else {
+        ByteBuffer memory = frameMemory(frame);
+        frame.fill(memory, memory.asLongBuffer(), 0, bytes, rowCount, sender);
+      }
+      return Outcome.DONE;
+    }
+    return Outcome.of(result);
+  }
+
+  /** This receiver needs no more rows; polling answers END_OF_STREAM. */
+  public void stop() {
+    call();
+    check(stop(handle));
+  }
+
+  // --- the query
+
+  /** Fails the query on every participant with {@link Code#QUERY_CANCELLED} and this reason. */
+  public void cancel(String reason) {
+    call();
+    check(cancel(handle, reason.getBytes(UTF_8)));
+  }
+
+  /**
+   * Closes. A receiver that has not seen the end of stream stops its senders; a sender that has not
+   * finished cancels the query, for its receivers would wait for ever. Closing twice is fine.
+   *
+   * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker
+   */
+  @Override
+  public void close() {
+    if (handle == 0) {
+      return;
+    }
+    worker.enter();
+    worker.nextEpoch();
+    long closing = handle;
+    handle = 0;
+    for (Frame frame : frames) {
+      frame.forget();
+    }
+    close(closing);
+  }
+
+  // --- for LongSender, RowWriter, Frame
+
+  /** Called first by every operation: the shuffle is open, the thread owns the worker. */
+  void enter() {
+    worker.enter();
+    if (handle == 0) {
+      throw new FaroException(Code.CLOSED, "the shuffle of stage " + spec.stage() + " was closed");
+    }
+  }
+
+  /** Before each native call: frames may close in it, which ends claims. */
+  private void call() {
+    enter();
+    worker.nextEpoch();
+  }
+
+  /** Changes with each native call of the worker. */
+  int epoch() {
+    return worker.epoch();
+  }
+
+  Outcome tryMakeRoom(int receiver, int bytes) {
+    call();
+    int result = makeRoom(handle, receiver, bytes, 0);
+    open.opened(receiver);
+    return Outcome.of(result);
+  }
+
+  Outcome makeRoom(int receiver, int bytes) throws InterruptedException {
+    Outcome outcome = tryMakeRoom(receiver, bytes);
+    if (outcome != Outcome.WOULD_WAIT) {
+      return outcome;
+    }
+    int result = WOULD_WAIT;
+    worker.interruption().begin();
+    try {
+      result = makeRoom(handle, receiver, bytes, Worker.NO_TIMEOUT);
+    } finally {
+      worker.interruption().end(result);
+      open.opened(receiver);
+    }
+    return Outcome.of(result);
+  }
+
+  /** Sends a row that RowWriter has written aside; it has asked for room before. */
+  void sendAside(int receiver, byte[] row, int bytes) {
+    call();
+    int result = send(handle, receiver, row, 0, bytes, Worker.NO_TIMEOUT);
+    open.opened(receiver);
+    if (Outcome.of(result) == Outcome.HOLDING) {
+      throw new FaroException(Code.HOLDING, "no room for a row written aside while frames are held");
+    }
+  }
+
+  ByteBuffer mapOpenFrame(int receiver) {
+    return Worker.mapped(openFrame(handle, receiver));
+  }
+
+  void release(Frame frame) {
+    call();
+    check(release(handle, frame.number()));
+  }
+
+  void detach(Frame frame) {
+    call();
+    check(detach(handle, frame.number()));
+    frame.moved(frameMemory(frame));
+  }
+
+  private ByteBuffer frameMemory(Frame frame) {
+    return Worker.mapped(frameMemory(handle, frame.number()));
+  }
+
+  private void framesOpened(int receiver) {
+    if (receiver >= 0) {
+      open.opened(receiver);
+      return;
+    }
+    for (int i = 0; i < receiverCount; i++) {
+      open.opened(i);
+    }
+  }
+
+  private void checkSender() {
+    enter();
+    if (open == null) {
+      throw new FaroException(
+          Code.WRONG_STATE,
+          "worker " + worker.number() + " is no sender of stage " + spec.stage());
+    }
+  }
+
+  private static int checkedSender(int sender) {
+    if (sender < 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "worker " + sender + " is no sender");
+    }
+    return sender;
+  }
+
+  void checkReceiver(int receiver) {
+    if (receiver < 0 || receiver >= receiverCount) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT,
+          "stage " + spec.stage() + ": receiver " + receiver + " does not exist (0 … " + (receiverCount - 1) + ")");
+    }
+  }
+
+  private static void check(int result) {
+    if (result < 0) {
+      throw FaroException.of(result);
+    }
+  }
+
+  private static native void layout(int[] to);
+
+  private static native ByteBuffer descriptor(long handle);
+
+  private static native ByteBuffer cursors(long handle);
+
+  private static native ByteBuffer frameRows(long handle);
+
+  private static native ByteBuffer openFrame(long handle, int receiver);
+
+  private static native int makeRoom(long handle, int receiver, int bytes, long timeout);
+
+  private static native int send(
+      long handle, int receiver, byte[] row, int from, int bytes, long timeout);
+
+  private static native int flush(long handle);
+
+  private static native int finish(long handle, long timeout);
+
+  private static native int poll(long handle, int frame, int sender, long timeout);
+
+  private static native ByteBuffer frameMemory(long handle, int frame);
+
+  private static native int release(long handle, int frame);
+
+  private static native int detach(long handle, int frame);
+
+  private static native int stop(long handle);
+
+  private static native int cancel(long handle, byte[] reason);
+
+  private static native void close(long handle);
+}

@@ -1,0 +1,256 @@
+package io.faro;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.LongBuffer;
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+
+/**
+ * A worker of this node: one thread that runs query plans.
+ *
+ * <p>Threads: one at a time. The first thread that uses it, or a shuffle of it, owns it until {@link
+ * #handOver} or its end; another thread's calls throw {@link Code#WRONG_STATE}. Virtual threads may
+ * own workers; a waiting call pins its carrier, so let them use the {@code try…} forms.
+ */
+public final class Worker {
+  private static final VarHandle OWNER;
+
+  static {
+    try {
+      OWNER = MethodHandles.lookup().findVarHandle(Worker.class, "owner", Thread.class);
+    } catch (ReflectiveOperationException problem) {
+      throw new ExceptionInInitializerError(problem);
+    }
+  }
+
+  static final long NO_TIMEOUT = Long.MAX_VALUE;
+
+  private final long session;
+  private final int localIndex;
+  private final int number;
+  private final int workerCount;
+  private final int ringsPerLane;
+  private final Interruption interruption;
+
+  // The rings, mapped when first used: [peer * ringsPerLane + ring].
+  private final ByteBuffer[] outgoing;
+  private final ByteBuffer[] incoming;
+  private final LongBuffer[] incomingLongs;
+
+  // Written with CAS. A plain read that finds the reading thread is right: nobody else changes it then.
+  private Thread owner;
+  private int epoch; // the owner's
+
+  Worker(long session, int localIndex, int number, int workerCount, int ringsPerLane) {
+    this.session = session;
+    this.localIndex = localIndex;
+    this.number = number;
+    this.workerCount = workerCount;
+    this.ringsPerLane = ringsPerLane;
+    interruption = new Interruption(this);
+    outgoing = new ByteBuffer[workerCount * ringsPerLane];
+    incoming = new ByteBuffer[workerCount * ringsPerLane];
+    incomingLongs = new LongBuffer[workerCount * ringsPerLane];
+  }
+
+  /** Number of this worker over the whole cluster. */
+  public int number() {
+    return number;
+  }
+
+  /** Opens a shuffle. Never blocks: senders may start before their receivers have opened. */
+  public Shuffle openShuffle(ShuffleSpec spec) {
+    enter();
+    nextEpoch();
+    QueryId query = spec.query();
+    long handle =
+        openShuffle(
+            session,
+            localIndex,
+            query.counter(),
+            query.incarnation(),
+            query.issuer(),
+            spec.stage(),
+            spec.rowBytes(),
+            spec.senders(),
+            spec.receivers());
+    if (handle < 0) {
+      throw FaroException.of(handle);
+    }
+    return new Shuffle(this, handle, spec, workerCount);
+  }
+
+  /**
+   * Waits until the condition holds, moving on everything others need meanwhile. Whoever makes it
+   * true from another thread calls {@link #wake}. The condition is called on this thread,
+   * repeatedly, and must not wait; what it throws is thrown here.
+   *
+   * @return {@link Outcome#DONE} or {@link Outcome#HOLDING}
+   * @throws InterruptedException if the thread is interrupted meanwhile
+   */
+  public Outcome waitUntil(BooleanSupplier condition) throws InterruptedException {
+    return waitUntil(condition, NO_TIMEOUT);
+  }
+
+  /** The same with a time limit: {@link Outcome#DEADLINE} when it has passed. */
+  public Outcome waitUntil(BooleanSupplier condition, Duration timeout) throws InterruptedException {
+    return waitUntil(condition, timeout.toNanos());
+  }
+
+  private Outcome waitUntil(BooleanSupplier condition, long timeout) throws InterruptedException {
+    enter();
+    nextEpoch();
+    int result = Outcome.WOULD_WAIT.ordinal();
+    interruption.begin();
+    try {
+      result = waitUntil(session, localIndex, condition, timeout);
+    } finally {
+      interruption.end(result);
+    }
+    return Outcome.of(result);
+  }
+
+  /** Makes a sleeping wait of this worker look again. Threads: any. Never blocks. */
+  public void wake() {
+    wake(session, localIndex);
+  }
+
+  /**
+   * This worker's part in a query is over; its shuffles of that query must be closed. Waits for the
+   * outcome, which the issuer decides when every participating worker has ended.
+   *
+   * @throws FaroException with the first cause, if the query failed
+   * @throws InterruptedException if the thread is interrupted meanwhile; call again
+   */
+  public void endQuery(QueryId query) throws InterruptedException {
+    enter();
+    nextEpoch();
+    int result = Outcome.WOULD_WAIT.ordinal();
+    interruption.begin();
+    try {
+      result =
+          endQuery(
+              session, localIndex, query.counter(), query.incarnation(), query.issuer(), NO_TIMEOUT);
+    } finally {
+      interruption.end(result);
+    }
+    Outcome outcome = Outcome.of(result);
+    if (outcome != Outcome.DONE) {
+      throw new FaroException(Code.HOLDING, "worker " + number + " holds frames: release them first");
+    }
+  }
+
+  /** Lets go of the calling thread's ownership; the next thread that uses the worker takes it. */
+  public void handOver() {
+    enter();
+    OWNER.setRelease(this, (Thread) null);
+  }
+
+  /** Called first by everything that only the owner may do. */
+  void enter() {
+    if (owner != Thread.currentThread()) {
+      own();
+    }
+  }
+
+  private void own() {
+    Thread current = Thread.currentThread();
+    Thread before = (Thread) OWNER.getAcquire(this);
+    if ((before == null || !before.isAlive()) && OWNER.compareAndSet(this, before, current)) {
+      return;
+    }
+    throw new FaroException(
+        Code.WRONG_STATE,
+        "worker " + number + " belongs to " + before + "; that one has to handOver() first");
+  }
+
+  /** Counts native calls: in each of them frames may close. */
+  void nextEpoch() {
+    epoch++;
+  }
+
+  int epoch() {
+    return epoch;
+  }
+
+  Interruption interruption() {
+    return interruption;
+  }
+
+  int ringOf(int stage) {
+    return Integer.remainderUnsigned(stage, ringsPerLane);
+  }
+
+  /** The outgoing ring to a worker, as bytes. Valid while a shuffle of this worker is open. */
+  ByteBuffer outgoing(int receiver, int ring) {
+    int index = receiver * ringsPerLane + ring;
+    if (outgoing[index] == null) {
+      outgoing[index] = mapped(outgoingRing(session, localIndex, receiver, ring));
+    }
+    return outgoing[index];
+  }
+
+  /** Where that ring begins. */
+  long outgoingBase(int receiver, int ring) {
+    return outgoingBase(session, localIndex, receiver, ring);
+  }
+
+  /** The incoming ring from a worker. Valid while a shuffle of this worker is open. */
+  ByteBuffer incoming(int sender, int ring) {
+    int index = sender * ringsPerLane + ring;
+    if (incoming[index] == null) {
+      incoming[index] = mapped(incomingRing(session, localIndex, sender, ring));
+      incomingLongs[index] = incoming[index].asLongBuffer();
+    }
+    return incoming[index];
+  }
+
+  /** The same ring as longs; after {@link #incoming}. */
+  LongBuffer incomingLongs(int sender, int ring) {
+    return incomingLongs[sender * ringsPerLane + ring];
+  }
+
+  static ByteBuffer mapped(ByteBuffer memory) {
+    return memory == null ? null : memory.order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  void interruptWait() {
+    interrupt(session, localIndex);
+  }
+
+  void clearInterrupt() {
+    clearInterrupt(session, localIndex);
+  }
+
+  private static native long openShuffle(
+      long session,
+      int worker,
+      long counter,
+      long incarnation,
+      int issuer,
+      int stage,
+      int rowBytes,
+      int[] senders,
+      int[] receivers);
+
+  private static native int waitUntil(
+      long session, int worker, BooleanSupplier condition, long timeout);
+
+  private static native int endQuery(
+      long session, int worker, long counter, long incarnation, int issuer, long timeout);
+
+  private static native void wake(long session, int worker);
+
+  private static native void interrupt(long session, int worker);
+
+  private static native void clearInterrupt(long session, int worker);
+
+  private static native ByteBuffer outgoingRing(long session, int worker, int receiver, int ring);
+
+  private static native ByteBuffer incomingRing(long session, int worker, int sender, int ring);
+
+  private static native long outgoingBase(long session, int worker, int receiver, int ring);
+}

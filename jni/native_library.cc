@@ -1,0 +1,70 @@
+// io.faro.NativeLibrary: what the JVM looks up, the build id, and the one registration of all natives.
+#include <jni.h>
+
+#include <array>
+
+#include "build_info/build_info.h"
+#include "jni/callbacks.h"
+#include "jni/errors.h"
+#include "jni/java_bytes.h"
+#include "jni/natives.h"
+
+namespace faro::jni {
+namespace {
+
+constexpr jint kJniVersion = JNI_VERSION_10;
+
+bool register_natives(JNIEnv* env, const Natives& natives) {
+  const jclass target = env->FindClass(natives.class_name);
+  if (target == nullptr) return false;
+  const jint error = env->RegisterNatives(target, natives.methods.data(),
+                                          static_cast<jint>(natives.methods.size()));
+  env->DeleteLocalRef(target);
+  return error == JNI_OK;
+}
+
+void unregister_natives(JNIEnv* env, const Natives& natives) {
+  if (const jclass target = env->FindClass(natives.class_name); target != nullptr) {
+    env->UnregisterNatives(target);
+    env->DeleteLocalRef(target);
+  } else {
+    env->ExceptionClear();
+  }
+}
+
+jbyteArray build_id(JNIEnv* env, jclass) {
+  return bytes_of(env, std::string(build_info::kVersion) + "-" + build_info::kCommit);
+}
+
+jbyteArray take_last_error(JNIEnv* env, jclass) { return bytes_of(env, last_error()); }
+
+jboolean bind(JNIEnv* env, jclass) {
+  const std::array classes{kSessionConfigNatives, kSessionNatives, kWorkerNatives, kShuffleNatives};
+  for (size_t i = 0; i < classes.size(); ++i) {
+    if (register_natives(env, classes[i])) continue;
+    const jthrowable why = env->ExceptionOccurred();
+    env->ExceptionClear();
+    while (i-- > 0) unregister_natives(env, classes[i]);
+    if (why != nullptr) env->Throw(why);
+    return JNI_FALSE;
+  }
+  return JNI_TRUE;
+}
+
+const std::array kMethods{method("buildId", "()[B", build_id),
+                          method("lastError", "()[B", take_last_error),
+                          method("bind", "()Z", bind)};
+const Natives kNatives{"io/faro/NativeLibrary", kMethods};
+
+}  // namespace
+}  // namespace faro::jni
+
+// Registers only what NativeLibrary needs to check the build id; it then binds the rest. A failure
+// leaves nothing behind: the JVM unloads the library again, and its natives with it.
+extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
+  void* env = nullptr;
+  if (vm->GetEnv(&env, faro::jni::kJniVersion) != JNI_OK) return JNI_ERR;
+  auto* const jni = static_cast<JNIEnv*>(env);
+  if (!faro::jni::find_callbacks(jni)) return JNI_ERR;
+  return faro::jni::register_natives(jni, faro::jni::kNatives) ? faro::jni::kJniVersion : JNI_ERR;
+}

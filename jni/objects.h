@@ -1,0 +1,102 @@
+// The native objects that Java holds by handle.
+#pragma once
+
+#include <jni.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "api/session_access.h"
+#include "faro/outcome.h"
+#include "faro/session.h"
+#include "faro/shuffle.h"
+#include "jni/handle_table.h"
+#include "shuffle/worker_core.h"
+
+namespace faro::jni {
+
+/// A worker as Java drives it. Which thread owns it is checked by the Java class, by the identity of
+/// the Java thread: a virtual thread may come on another native thread with each call. So each call
+/// takes the native ownership over.
+///
+/// Threads: those of the worker; `interrupted`: any.
+struct WorkerState {
+  explicit WorkerState(Worker& opened, detail::WorkerCore& its_core)
+      : worker(opened), core(its_core) {}
+
+  Worker& worker;
+  detail::WorkerCore& core;
+  std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
+
+  void interrupt() noexcept {
+    // Release: whoever sees it sees why (partner: the acquire in `run`). wake() makes it look.
+    interrupted.store(true, std::memory_order_release);
+    worker.wake();
+  }
+
+  /// Tries once, or (with a time limit above 0) until the attempt answers something else than
+  /// would_wait, the limit has passed, or somebody interrupts: then the answer is would_wait.
+  template <typename Attempt>
+  Outcome run(int64_t timeout_ns, Attempt&& attempt) {
+    core.adopt();
+    Outcome outcome = attempt();
+    if (outcome != Outcome::would_wait || timeout_ns <= 0) return outcome;
+    const Outcome waited = worker.wait_until(
+        [&] {
+          outcome = attempt();
+          return outcome != Outcome::would_wait || interrupted.load(std::memory_order_acquire);
+        },
+        Timeout(timeout_ns));
+    if (waited == Outcome::done) return outcome;
+    return waited == Outcome::failed ? attempt() : waited;  // it knows why
+  }
+};
+
+struct SessionState {
+  explicit SessionState(std::unique_ptr<Session> opened) : session(std::move(opened)) {
+    detail::NodeCore& core = SessionAccess::core(*session);
+    for (uint32_t i = 0; i < session->local_worker_count(); ++i)
+      workers.emplace_back(session->worker(i), core.worker(i));
+  }
+  /// Null if there is no such worker.
+  WorkerState* worker(jint local_index) {
+    const auto index = static_cast<size_t>(local_index);
+    return index < workers.size() ? &workers[index] : nullptr;
+  }
+
+  std::unique_ptr<Session> session;
+  std::deque<WorkerState> workers;  // by local index; they do not move
+};
+
+/// Where a frame lies, as Shuffle.java reads it; what it means is told there (`Descriptor`).
+struct FrameDescriptor {
+  int64_t bytes = 0;
+  int32_t row_count = 0;
+  int32_t sender = 0;
+  int32_t ring = -1;   // of the sender's lane; -1: the frame lies in memory of its own
+  int32_t offset = 0;  // in that ring
+};
+static_assert(sizeof(FrameDescriptor) == 24);
+
+/// Threads: those of its worker. Keeps the session's memory as long as it exists.
+struct ShuffleState {
+  std::shared_ptr<SessionState> session;
+  WorkerState* worker = nullptr;
+  Shuffle shuffle;
+  FrameDescriptor descriptor;  // of the frame polled last
+  std::deque<Batch> frames;    // by Java's number; they go before the shuffle
+};
+
+inline HandleTable<SessionState>& sessions() {
+  // Never destroyed: Java threads may still call while the process ends.
+  static auto* const table = new HandleTable<SessionState>;
+  return *table;
+}
+inline HandleTable<ShuffleState>& shuffles() {
+  static auto* const table = new HandleTable<ShuffleState>;
+  return *table;
+}
+
+}  // namespace faro::jni

@@ -1,0 +1,116 @@
+// io.faro.Session
+#include "faro/session.h"
+
+#include <jni.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "jni/errors.h"
+#include "jni/java_bytes.h"
+#include "jni/natives.h"
+#include "jni/objects.h"
+
+namespace faro::jni {
+namespace {
+
+QueryId query_of(jlong counter, jlong incarnation, jint issuer) {
+  QueryId query;
+  query.counter = static_cast<uint64_t>(counter);
+  query.incarnation = static_cast<uint64_t>(incarnation);
+  query.issuer = static_cast<uint32_t>(issuer);
+  return query;
+}
+
+jint closed() { return fail(Code::session_closed, "the session was closed"); }
+
+// `settings` is name, NUL, value, NUL, and so on.
+Status set_all(Config& config, std::string_view settings) {
+  auto next = [&settings] {
+    const size_t end = settings.find('\0');
+    const std::string_view word = settings.substr(0, end);
+    settings.remove_prefix(end == std::string_view::npos ? settings.size() : end + 1);
+    return word;
+  };
+  while (!settings.empty()) {
+    const std::string_view name = next();
+    FARO_RETURN_IF_ERROR(config.set(name, next(), "SessionConfig"));
+  }
+  return Status::Ok();
+}
+
+// The handle, or the negative code.
+jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment) {
+  Config config;
+  if (environment == JNI_TRUE) {
+    if (Status status = config.load_environment(); !status.ok()) return fail(status);
+  }
+  if (Status status = set_all(config, text_of(env, settings)); !status.ok()) return fail(status);
+  Result<std::unique_ptr<Session>> session = Session::open(config);
+  if (!session.ok()) return fail(session.status());
+  return sessions().add(std::make_shared<SessionState>(std::move(*session)));
+}
+
+// node, nodes, workers, this node's first worker and its workers, rings per lane
+void shape(JNIEnv* env, jclass, jlong handle, jintArray to) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  if (state == nullptr) return;
+  const Session& session = *state->session;
+  const std::array<jint, 6> values{
+      static_cast<jint>(session.node()),
+      static_cast<jint>(session.node_count()),
+      static_cast<jint>(session.worker_count()),
+      static_cast<jint>(session.first_worker(session.node())),
+      static_cast<jint>(session.local_worker_count()),
+      static_cast<jint>(SessionAccess::core(*state->session).settings().rings_per_lane)};
+  env->SetIntArrayRegion(to, 0, values.size(), values.data());
+}
+
+// counter, incarnation, issuer
+jint begin_query(JNIEnv* env, jclass, jlong handle, jlongArray to) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  if (state == nullptr) return closed();
+  const QueryId query = state->session->begin_query();
+  const std::array<jlong, 3> words{static_cast<jlong>(query.counter),
+                                   static_cast<jlong>(query.incarnation),
+                                   static_cast<jlong>(query.issuer)};
+  env->SetLongArrayRegion(to, 0, words.size(), words.data());
+  return 0;
+}
+
+jint declare_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarnation, jint issuer,
+                   jintArray workers) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  if (state == nullptr) return closed();
+  return result(state->session->declare_query(query_of(counter, incarnation, issuer),
+                                              numbers_of(env, workers)));
+}
+
+jint cancel_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarnation, jint issuer,
+                  jbyteArray reason) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  if (state == nullptr) return closed();
+  state->session->cancel_query(query_of(counter, incarnation, issuer), text_of(env, reason));
+  return 0;
+}
+
+// Shuffles that are still open keep the memory, not the session.
+jint close(JNIEnv*, jclass, jlong handle) {
+  const std::shared_ptr<SessionState> state = sessions().remove(handle);
+  return state == nullptr ? 0 : result(state->session->close());
+}
+
+const std::array kMethods{method("open", "([BZ)J", open),
+                          method("shape", "(J[I)V", shape),
+                          method("beginQuery", "(J[J)I", begin_query),
+                          method("declareQuery", "(JJJI[I)I", declare_query),
+                          method("cancelQuery", "(JJJI[B)I", cancel_query),
+                          method("close", "(J)I", close)};
+
+}  // namespace
+
+const Natives kSessionNatives{"io/faro/Session", kMethods};
+
+}  // namespace faro::jni

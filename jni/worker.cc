@@ -1,0 +1,146 @@
+// io.faro.Worker
+#include <fmt/format.h>
+#include <jni.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "faro/session.h"
+#include "jni/callbacks.h"
+#include "jni/errors.h"
+#include "jni/java_bytes.h"
+#include "jni/natives.h"
+#include "jni/objects.h"
+
+namespace faro::jni {
+namespace {
+
+// A session and one of its workers; kept for the length of a call.
+struct Found {
+  std::shared_ptr<SessionState> session;
+  WorkerState* worker = nullptr;
+};
+
+Found find(jlong session, jint local_index) {
+  Found found{sessions().find(session), nullptr};
+  if (found.session != nullptr) found.worker = found.session->worker(local_index);
+  return found;
+}
+
+jint closed() { return fail(Code::session_closed, "the session was closed"); }
+
+// The handle of the shuffle, or the negative code.
+jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counter,
+                   jlong incarnation, jint issuer, jint stage, jint row_bytes, jintArray senders,
+                   jintArray receivers) {
+  Found found = find(session, worker);
+  if (found.worker == nullptr) return closed();
+  ShuffleSpec spec;
+  spec.query.counter = static_cast<uint64_t>(counter);
+  spec.query.incarnation = static_cast<uint64_t>(incarnation);
+  spec.query.issuer = static_cast<uint32_t>(issuer);
+  spec.stage = static_cast<uint32_t>(stage);
+  spec.row_bytes = static_cast<uint32_t>(row_bytes);
+  spec.senders = numbers_of(env, senders);
+  spec.receivers = numbers_of(env, receivers);
+  found.worker->core.adopt();
+  Result<Shuffle> shuffle = found.worker->worker.open_shuffle(spec);
+  if (!shuffle.ok()) return fail(shuffle.status());
+  auto state = std::make_shared<ShuffleState>();
+  state->session = std::move(found.session);
+  state->worker = found.worker;
+  state->shuffle = std::move(*shuffle);
+  return shuffles().add(std::move(state));
+}
+
+jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jobject condition,
+                jlong timeout_ns) {
+  const Found found = find(session, worker);
+  if (found.worker == nullptr) return closed();
+  const Outcome outcome = found.worker->run(
+      timeout_ns, [&] { return holds(env, condition) ? Outcome::done : Outcome::would_wait; });
+  if (env->ExceptionCheck() == JNI_TRUE) return 0;
+  return result(outcome, [] { return Status(Code::session_closed, "the session was closed"); });
+}
+
+jint end_query(JNIEnv*, jclass, jlong session, jint worker, jlong counter, jlong incarnation,
+               jint issuer, jlong timeout_ns) {
+  const Found found = find(session, worker);
+  if (found.worker == nullptr) return closed();
+  QueryId query;
+  query.counter = static_cast<uint64_t>(counter);
+  query.incarnation = static_cast<uint64_t>(incarnation);
+  query.issuer = static_cast<uint32_t>(issuer);
+  Status cause;
+  const Outcome outcome = found.worker->run(
+      timeout_ns, [&] { return found.worker->worker.try_end_query(query, &cause); });
+  return result(outcome, [&] { return cause; });
+}
+
+void wake(JNIEnv*, jclass, jlong session, jint worker) {
+  if (const Found found = find(session, worker); found.worker != nullptr)
+    found.worker->worker.wake();
+}
+
+void interrupt(JNIEnv*, jclass, jlong session, jint worker) {
+  if (const Found found = find(session, worker); found.worker != nullptr) found.worker->interrupt();
+}
+
+void clear_interrupt(JNIEnv*, jclass, jlong session, jint worker) {
+  if (const Found found = find(session, worker); found.worker != nullptr)
+    found.worker->interrupted.store(false, std::memory_order_relaxed);
+}
+
+template <typename Byte>
+jobject map(JNIEnv* env, std::span<Byte> memory) {
+  if (memory.empty()) return nullptr;
+  return env->NewDirectByteBuffer(const_cast<std::byte*>(memory.data()),
+                                  static_cast<jlong>(memory.size()));
+}
+
+bool exists(const Found& found, jint peer, jint ring) {
+  if (found.worker == nullptr) return false;
+  const detail::NodeCore& node = found.worker->core.node();
+  return static_cast<uint32_t>(peer) < node.worker_count() &&
+         static_cast<uint64_t>(ring) < node.settings().rings_per_lane;
+}
+
+// A ring's memory; null if it cannot be mapped. Java uses it only while a shuffle is open.
+jobject outgoing_ring(JNIEnv* env, jclass, jlong session, jint worker, jint receiver, jint ring) {
+  const Found found = find(session, worker);
+  if (!exists(found, receiver, ring)) return nullptr;
+  return map(env, found.worker->core.outgoing_memory(static_cast<uint32_t>(receiver),
+                                                     static_cast<uint32_t>(ring)));
+}
+jobject incoming_ring(JNIEnv* env, jclass, jlong session, jint worker, jint sender, jint ring) {
+  const Found found = find(session, worker);
+  if (!exists(found, sender, ring)) return nullptr;
+  return map(env, found.worker->core.incoming_memory(static_cast<uint32_t>(sender),
+                                                     static_cast<uint32_t>(ring)));
+}
+jlong outgoing_base(JNIEnv*, jclass, jlong session, jint worker, jint receiver, jint ring) {
+  const Found found = find(session, worker);
+  if (!exists(found, receiver, ring)) return 0;
+  return reinterpret_cast<jlong>(
+      found.worker->core
+          .outgoing_memory(static_cast<uint32_t>(receiver), static_cast<uint32_t>(ring))
+          .data());
+}
+
+const std::array kMethods{
+    method("openShuffle", "(JIJJIII[I[I)J", open_shuffle),
+    method("waitUntil", "(JILjava/util/function/BooleanSupplier;J)I", wait_until),
+    method("endQuery", "(JIJJIJ)I", end_query),
+    method("wake", "(JI)V", wake),
+    method("interrupt", "(JI)V", interrupt),
+    method("clearInterrupt", "(JI)V", clear_interrupt),
+    method("outgoingRing", "(JIII)Ljava/nio/ByteBuffer;", outgoing_ring),
+    method("incomingRing", "(JIII)Ljava/nio/ByteBuffer;", incoming_ring),
+    method("outgoingBase", "(JIII)J", outgoing_base)};
+
+}  // namespace
+
+const Natives kWorkerNatives{"io/faro/Worker", kMethods};
+
+}  // namespace faro::jni
