@@ -9,18 +9,13 @@ import java.nio.ByteBuffer;
  * <p>Threads: those of the worker. Valid as long as its shuffle is open.
  */
 public final class LongSender {
-  private static final int BLOCK = 256; // receivers of a block: 1 KiB, in L1
-
   private final Shuffle shuffle;
   private final OpenFrames open;
-  private final int receiverCount;
-  private final int[] receivers = new int[BLOCK];
   private Outcome stoppedBy = Outcome.DONE;
 
   LongSender(Shuffle shuffle, OpenFrames open) {
     this.shuffle = shuffle;
     this.open = open;
-    receiverCount = open.receiverCount();
   }
 
   /** Sends one row; WOULD_WAIT if there is no room now. */
@@ -53,29 +48,14 @@ public final class LongSender {
 
   /**
    * Sends rows[from … to-1], each to the receiver of its value as key, or as many as there is room
-   * for.
+   * for. One native call for all: worth it from about 50 rows on.
    *
    * @return how many were taken; {@link #stoppedBy} tells why it were not all
    */
   public int trySendAll(long[] rows, int from, int to, Partition partition) {
-    shuffle.enter();
-    java.util.Objects.checkFromToIndex(from, to, rows.length);
-    for (int begin = from; begin < to; begin += BLOCK) {
-      int count = Math.min(BLOCK, to - begin);
-      partition.receivers(rows, begin, count, receiverCount, receivers);
-      for (int i = 0; i < count; i++) {
-        if (!put(receivers[i], rows[begin + i])) {
-          Outcome outcome = shuffle.tryMakeRoom(receivers[i], Long.BYTES);
-          if (outcome != Outcome.DONE) {
-            stoppedBy = outcome;
-            return begin + i - from;
-          }
-          putAfterRoom(receivers[i], rows[begin + i]);
-        }
-      }
-    }
-    stoppedBy = Outcome.DONE;
-    return to - from;
+    long result = shuffle.trySendAll(rows, from, to, partition);
+    stoppedBy = Outcome.of((int) (result >>> 32));
+    return (int) result;
   }
 
   /** Why the last {@link #trySendAll} took fewer rows than all; DONE if it took all. */

@@ -7,6 +7,7 @@ package io.faro;
  * <p>Threads: any.
  */
 public enum Partition {
+  // The order is known to jni/shuffle.cc.
   /**
    * A 64-bit finalizer: every input bit reaches every output bit. The default: safe for any keys,
    * also sequential or strided.
@@ -16,26 +17,12 @@ public enum Partition {
     public long hash(long key) {
       return finalizer(key);
     }
-
-    @Override
-    void receivers(long[] keys, int from, int count, int receiverCount, int[] to) {
-      for (int i = 0; i < count; i++) {
-        to[i] = receiver(finalizer(keys[from + i]), receiverCount);
-      }
-    }
   },
   /** Fibonacci hashing: one multiplication. Good for dense integer keys. */
   MULTIPLICATIVE {
     @Override
     public long hash(long key) {
       return multiplicative(key);
-    }
-
-    @Override
-    void receivers(long[] keys, int from, int count, int receiverCount, int[] to) {
-      for (int i = 0; i < count; i++) {
-        to[i] = receiver(multiplicative(keys[from + i]), receiverCount);
-      }
     }
   };
 
@@ -46,9 +33,6 @@ public enum Partition {
   public final int receiverOf(long key, int receiverCount) {
     return receiver(hash(key), receiverCount);
   }
-
-  /** to[i] = receiverOf(keys[from + i]) for all i below count; a loop that the JIT can vectorise. */
-  abstract void receivers(long[] keys, int from, int count, int receiverCount, int[] to);
 
   /**
    * Maps a hash to 0 … receiverCount-1 by its high 32 bits, without a division (multiply-shift;

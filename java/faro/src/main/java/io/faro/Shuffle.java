@@ -362,6 +362,20 @@ public final class Shuffle implements AutoCloseable {
     return Outcome.of(result);
   }
 
+  /** What was taken, with the number of the outcome above it. */
+  long trySendAll(long[] rows, int from, int to, Partition partition) {
+    call();
+    Objects.checkFromToIndex(from, to, rows.length);
+    long result = sendAll(handle, rows, from, to - from, partition.ordinal());
+    for (int i = 0; i < receiverCount; i++) {
+      open.opened(i);
+    }
+    if (result < 0) {
+      throw FaroException.of(result);
+    }
+    return result;
+  }
+
   /** Sends a row that RowWriter has written aside; it has asked for room before. */
   void sendAside(int receiver, byte[] row, int bytes) {
     call();
@@ -445,6 +459,8 @@ public final class Shuffle implements AutoCloseable {
 
   private static native int send(
       long handle, int receiver, byte[] row, int from, int bytes, long timeout);
+
+  private static native long sendAll(long handle, long[] rows, int from, int count, int partition);
 
   private static native int flush(long handle);
 
