@@ -7,12 +7,14 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "api/session_access.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
 #include "faro/shuffle.h"
 #include "jni/handle_table.h"
+#include "jni/owned_table.h"
 #include "shuffle/worker_core.h"
 
 namespace faro::jni {
@@ -77,8 +79,9 @@ struct FrameDescriptor {
   int32_t sender = 0;
   int32_t ring = -1;   // of the sender's lane; -1: the frame lies in memory of its own
   int32_t offset = 0;  // in that ring
+  int32_t row_bytes = 0;
 };
-static_assert(sizeof(FrameDescriptor) == 24);
+static_assert(sizeof(FrameDescriptor) == 32);
 
 /// Threads: those of its worker. Keeps the session's memory as long as it exists.
 struct ShuffleState {
@@ -86,7 +89,10 @@ struct ShuffleState {
   WorkerState* worker = nullptr;
   Shuffle shuffle;
   FrameDescriptor descriptor;  // of the frame polled last
-  std::deque<Batch> frames;    // by Java's number; they go before the shuffle
+  /// Where Java puts rows that it sends many at a time: 8 KiB, in L1. (Pinning its array instead
+  /// would hold up the collector; GetLongArrayRegion copies at half the speed of Java's own copy.)
+  std::vector<jlong> staged = std::vector<jlong>(1024);
+  std::deque<Batch> frames;  // by Java's number; they go before the shuffle
 };
 
 inline HandleTable<SessionState>& sessions() {
@@ -94,8 +100,8 @@ inline HandleTable<SessionState>& sessions() {
   static auto* const table = new HandleTable<SessionState>;
   return *table;
 }
-inline HandleTable<ShuffleState>& shuffles() {
-  static auto* const table = new HandleTable<ShuffleState>;
+inline OwnedTable<ShuffleState>& shuffles() {
+  static auto* const table = new OwnedTable<ShuffleState>;
   return *table;
 }
 

@@ -3,7 +3,6 @@
 
 #include <jni.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -19,8 +18,6 @@
 namespace faro::jni {
 namespace {
 
-using StatePtr = std::shared_ptr<ShuffleState>;
-
 jint closed() { return fail(Code::closed, "the shuffle was closed"); }
 
 jint answer(const ShuffleState& state, Outcome outcome) {
@@ -30,19 +27,19 @@ jint answer(const ShuffleState& state, Outcome outcome) {
 // --- memory that Java reads and writes without a call
 
 // In the order of Shuffle.java's `Layout`: sizeof cursor, offsets of at and end; sizeof descriptor,
-// offsets of bytes, row_count, sender, ring, offset.
+// offsets of bytes, row_count, sender, ring, offset, row_bytes.
 void layout(JNIEnv* env, jclass, jintArray to) {
-  const std::array<jint, 9> values{
+  const std::array<jint, 10> values{
       sizeof(detail::OutboxCursor),        offsetof(detail::OutboxCursor, at),
       offsetof(detail::OutboxCursor, end), sizeof(FrameDescriptor),
       offsetof(FrameDescriptor, bytes),    offsetof(FrameDescriptor, row_count),
       offsetof(FrameDescriptor, sender),   offsetof(FrameDescriptor, ring),
-      offsetof(FrameDescriptor, offset)};
+      offsetof(FrameDescriptor, offset),   offsetof(FrameDescriptor, row_bytes)};
   env->SetIntArrayRegion(to, 0, values.size(), values.data());
 }
 
 jobject descriptor(JNIEnv* env, jclass, jlong handle) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return nullptr;
   return env->NewDirectByteBuffer(&state->descriptor, sizeof(FrameDescriptor));
 }
@@ -54,17 +51,17 @@ jobject map(JNIEnv* env, std::vector<Element>& elements) {
                                   static_cast<jlong>(elements.size() * sizeof(Element)));
 }
 jobject cursors(JNIEnv* env, jclass, jlong handle) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   return state == nullptr ? nullptr : map(env, ShuffleAccess::core(state->shuffle).cursors());
 }
 jobject frame_rows(JNIEnv* env, jclass, jlong handle) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   return state == nullptr ? nullptr : map(env, ShuffleAccess::core(state->shuffle).frame_rows());
 }
 
 // What is left of the open frame for a receiver, where it does not lie in its ring.
 jobject open_frame(JNIEnv* env, jclass, jlong handle, jint receiver) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return nullptr;
   const auto& all = ShuffleAccess::core(state->shuffle).cursors();
   if (static_cast<size_t>(receiver) >= all.size()) return nullptr;
@@ -78,7 +75,7 @@ jobject open_frame(JNIEnv* env, jclass, jlong handle, jint receiver) {
 // Opens a frame with room for a row, which Java then writes. A row above a frame's size gets none:
 // see `send`.
 jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong timeout_ns) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   return answer(*state, state->worker->run(timeout_ns, [&] {
     RowClaim claim;  // its destruction leaves the room
@@ -90,7 +87,7 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
 // Sends rows of `row` in `from`; receiver -1: to all.
 jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jint begin, jint bytes,
           jlong timeout_ns) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   std::vector<std::byte> row(static_cast<size_t>(bytes));
   env->GetByteArrayRegion(from, begin, bytes, reinterpret_cast<jbyte*>(row.data()));
@@ -100,44 +97,32 @@ jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jin
   }));
 }
 
-// Rows copied out of a Java array at a time: 4 KiB, in L1. Copying costs about 0.1 ns a row; pinning
-// the array instead would hold up the collector while a transfer is started.
-constexpr jint kCopiedRows = 512;
-
-template <typename Hash>
-jint send_rows(JNIEnv* env, const RowSender<jlong>& sender, Hash hash, jlongArray rows, jint begin,
-               jint count, Outcome& outcome) {
-  const auto key_of = [](jlong row) { return static_cast<uint64_t>(row); };
-  std::array<jlong, kCopiedRows> copied;
-  jint taken = 0;
-  while (taken < count && outcome == Outcome::done) {
-    const jint some = std::min(kCopiedRows, count - taken);
-    env->GetLongArrayRegion(rows, begin + taken, some, copied.data());
-    taken += static_cast<jint>(sender.try_send_all(
-        std::span<const jlong>(copied.data(), static_cast<size_t>(some)), hash, key_of, outcome));
-  }
-  return taken;
+jobject staged_rows(JNIEnv* env, jclass, jlong handle) {
+  ShuffleState* const state = shuffles().find(handle);
+  return state == nullptr ? nullptr : map(env, state->staged);
 }
 
-// Each row to the receiver of its value; `partition` in the order of Partition.java. What was
-// taken, with the outcome above it (32 bits each); or the negative code.
-jlong send_all(JNIEnv* env, jclass, jlong handle, jlongArray rows, jint begin, jint count,
-               jint partition) {
-  const StatePtr state = shuffles().find(handle);
+// Sends what Java has staged, each row to the receiver of its value; `partition` in the order of
+// Partition.java. The number of rows taken, with the outcome above it (32 bits each); or the negative
+// code.
+jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->core.adopt();
-  Result<RowSender<jlong>> sender = state->shuffle.sender<jlong>();
+  const Result<RowSender<jlong>> sender = state->shuffle.sender<jlong>();
   if (!sender.ok()) return fail(sender.status());
+  const std::span<const jlong> rows(state->staged.data(), static_cast<size_t>(count));
+  const auto key_of = [](jlong row) { return static_cast<uint64_t>(row); };
   Outcome outcome = Outcome::done;
-  const jint taken =
-      partition == 0 ? send_rows(env, *sender, FinalizerHash{}, rows, begin, count, outcome)
-                     : send_rows(env, *sender, MultiplicativeHash{}, rows, begin, count, outcome);
+  const size_t taken = partition == 0
+                           ? sender->try_send_all(rows, FinalizerHash{}, key_of, outcome)
+                           : sender->try_send_all(rows, MultiplicativeHash{}, key_of, outcome);
   const jint answered = answer(*state, outcome);
-  return answered < 0 ? answered : (static_cast<jlong>(answered) << 32) | taken;
+  return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(taken);
 }
 
 jint flush(JNIEnv*, jclass, jlong handle) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->core.adopt();
   state->shuffle.flush();
@@ -145,7 +130,7 @@ jint flush(JNIEnv*, jclass, jlong handle) {
 }
 
 jint finish(JNIEnv*, jclass, jlong handle, jlong timeout_ns) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   return answer(*state,
                 state->worker->run(timeout_ns, [&] { return state->shuffle.try_finish(); }));
@@ -159,6 +144,7 @@ void describe(ShuffleState& state, const Batch& batch) {
   to.bytes = static_cast<int64_t>(bytes.size());
   to.row_count = static_cast<int32_t>(batch.row_count());
   to.sender = static_cast<int32_t>(batch.sender());
+  to.row_bytes = static_cast<int32_t>(batch.row_bytes());
   to.ring = -1;
   detail::WorkerCore& worker = state.worker->core;
   const auto rings = static_cast<uint32_t>(worker.node().settings().rings_per_lane);
@@ -172,7 +158,7 @@ void describe(ShuffleState& state, const Batch& batch) {
 
 // Polls into Java's frame `number`, after giving back what it held; `sender` -1: of any sender.
 jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout_ns) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   const auto index = static_cast<size_t>(number);
   if (index >= state->frames.size()) state->frames.resize(index + 1);
@@ -187,7 +173,7 @@ jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout
 
 // The rows of a frame that lies in memory of its own.
 jobject frame_memory(JNIEnv* env, jclass, jlong handle, jint number) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr || static_cast<size_t>(number) >= state->frames.size()) return nullptr;
   const std::span<const std::byte> bytes = state->frames[static_cast<size_t>(number)].bytes();
   return env->NewDirectByteBuffer(const_cast<std::byte*>(bytes.data()),
@@ -195,7 +181,7 @@ jobject frame_memory(JNIEnv* env, jclass, jlong handle, jint number) {
 }
 
 jint release(JNIEnv*, jclass, jlong handle, jint number) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->core.adopt();
   if (static_cast<size_t>(number) < state->frames.size())
@@ -204,7 +190,7 @@ jint release(JNIEnv*, jclass, jlong handle, jint number) {
 }
 
 jint detach(JNIEnv*, jclass, jlong handle, jint number) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->core.adopt();
   if (static_cast<size_t>(number) >= state->frames.size()) return 0;
@@ -212,7 +198,7 @@ jint detach(JNIEnv*, jclass, jlong handle, jint number) {
 }
 
 jint stop(JNIEnv*, jclass, jlong handle) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->core.adopt();
   state->shuffle.stop();
@@ -222,14 +208,14 @@ jint stop(JNIEnv*, jclass, jlong handle) {
 // --- the query
 
 jint cancel(JNIEnv* env, jclass, jlong handle, jbyteArray reason) {
-  const StatePtr state = shuffles().find(handle);
+  ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->shuffle.cancel(text_of(env, reason));
   return 0;
 }
 
 void close(JNIEnv*, jclass, jlong handle) {
-  const StatePtr state = shuffles().remove(handle);
+  const std::unique_ptr<ShuffleState> state = shuffles().remove(handle);
   if (state == nullptr) return;
   state->worker->core.adopt();
   state->frames.clear();
@@ -243,7 +229,8 @@ const std::array kMethods{method("layout", "([I)V", layout),
                           method("openFrame", "(JI)Ljava/nio/ByteBuffer;", open_frame),
                           method("makeRoom", "(JIIJ)I", make_room),
                           method("send", "(JI[BIIJ)I", send),
-                          method("sendAll", "(J[JIII)J", send_all),
+                          method("stagedRows", "(J)Ljava/nio/ByteBuffer;", staged_rows),
+                          method("sendStaged", "(JII)J", send_staged),
                           method("flush", "(J)I", flush),
                           method("finish", "(JJ)I", finish),
                           method("poll", "(JIIJ)I", poll),

@@ -47,7 +47,7 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
   found.worker->core.adopt();
   Result<Shuffle> shuffle = found.worker->worker.open_shuffle(spec);
   if (!shuffle.ok()) return fail(shuffle.status());
-  auto state = std::make_shared<ShuffleState>();
+  auto state = std::make_unique<ShuffleState>();
   state->session = std::move(found.session);
   state->worker = found.worker;
   state->shuffle = std::move(*shuffle);

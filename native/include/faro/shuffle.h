@@ -114,6 +114,9 @@ class Batch {
   uint32_t sender() const noexcept { return sender_; }
   uint32_t row_count() const noexcept { return row_count_; }
   bool empty() const noexcept { return frame_ == nullptr; }
+  /// Width of each row; 0: each row has its length in front. A row that is too large for a frame
+  /// comes alone, with its own width, also where the others have a length each.
+  uint32_t row_bytes() const noexcept { return row_bytes_; }
 
   /// All rows as bytes; for rows with a length each, including the lengths (see VariableRows).
   std::span<const std::byte> bytes() const noexcept { return {data_, bytes_}; }

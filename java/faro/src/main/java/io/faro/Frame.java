@@ -22,13 +22,13 @@ public final class Frame implements AutoCloseable {
 
   private final Shuffle shuffle;
   private final int number;
-  private final int rowBytes; // 0: a length in front of each row
 
   private ByteBuffer memory; // null: empty
   private LongBuffer longs; // the same memory
   private int offset; // of the first row in memory
   private int bytes;
   private int rowCount;
+  private int rowBytes; // 0: a length in front of each row
   private int sender;
 
   // Of nextRow: where the row it stands on lies, and how many follow.
@@ -37,10 +37,9 @@ public final class Frame implements AutoCloseable {
   private int rowsLeft;
   private int nextOffset;
 
-  Frame(Shuffle shuffle, int number, int rowBytes) {
+  Frame(Shuffle shuffle, int number) {
     this.shuffle = shuffle;
     this.number = number;
-    this.rowBytes = rowBytes;
   }
 
   /** Whether it holds no rows. */
@@ -176,21 +175,20 @@ public final class Frame implements AutoCloseable {
     return number;
   }
 
-  void fill(ByteBuffer memory, LongBuffer longs, int offset, int bytes, int rowCount, int sender) {
-    this.memory = memory;
-    this.longs = longs;
-    this.offset = offset;
+  void describe(int bytes, int rowCount, int rowBytes, int sender) {
     this.bytes = bytes;
     this.rowCount = rowCount;
+    this.rowBytes = rowBytes;
     this.sender = sender;
     rowsLeft = rowCount;
     nextOffset = 0;
   }
 
-  void moved(ByteBuffer memory) {
+  /** Where the rows lie, or now lie. */
+  void place(ByteBuffer memory, LongBuffer longs, int offset) {
     this.memory = memory;
-    longs = memory.asLongBuffer();
-    offset = 0;
+    this.longs = longs;
+    this.offset = offset;
   }
 
   /** The memory is no longer ours. */

@@ -1,6 +1,8 @@
 package io.faro;
 
 import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.util.Objects;
 
 /**
  * Sends rows that are one long each, written in place in the outgoing rings. Nothing is allocated and
@@ -11,11 +13,13 @@ import java.nio.ByteBuffer;
 public final class LongSender {
   private final Shuffle shuffle;
   private final OpenFrames open;
+  private final LongBuffer staged;
   private Outcome stoppedBy = Outcome.DONE;
 
   LongSender(Shuffle shuffle, OpenFrames open) {
     this.shuffle = shuffle;
     this.open = open;
+    staged = shuffle.stagedRows();
   }
 
   /** Sends one row; WOULD_WAIT if there is no room now. */
@@ -48,14 +52,23 @@ public final class LongSender {
 
   /**
    * Sends rows[from … to-1], each to the receiver of its value as key, or as many as there is room
-   * for. One native call for all: worth it from about 50 rows on.
+   * for. One native call per 1024 rows.
    *
    * @return how many were taken; {@link #stoppedBy} tells why it were not all
    */
   public int trySendAll(long[] rows, int from, int to, Partition partition) {
-    long result = shuffle.trySendAll(rows, from, to, partition);
-    stoppedBy = Outcome.of((int) (result >>> 32));
-    return (int) result;
+    Objects.checkFromToIndex(from, to, rows.length);
+    int taken = 0;
+    stoppedBy = Outcome.DONE;
+    while (from + taken < to && stoppedBy == Outcome.DONE) {
+      shuffle.enter();
+      int some = Math.min(staged.capacity(), to - from - taken);
+      staged.put(0, rows, from + taken, some);
+      long result = shuffle.trySendStaged(some, partition);
+      taken += (int) result;
+      stoppedBy = Outcome.of((int) (result >>> 32));
+    }
+    return taken;
   }
 
   /** Why the last {@link #trySendAll} took fewer rows than all; DONE if it took all. */

@@ -3,6 +3,7 @@ package io.faro;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,9 +35,10 @@ public final class Shuffle implements AutoCloseable {
     static final int FRAME_SENDER;
     static final int FRAME_RING;
     static final int FRAME_OFFSET;
+    static final int FRAME_ROW_BYTES;
 
     static {
-      int[] values = new int[9];
+      int[] values = new int[10];
       layout(values);
       CURSOR_BYTES = values[0];
       CURSOR_AT = values[1];
@@ -46,6 +48,7 @@ public final class Shuffle implements AutoCloseable {
       FRAME_SENDER = values[6];
       FRAME_RING = values[7];
       FRAME_OFFSET = values[8];
+      FRAME_ROW_BYTES = values[9];
     }
 
     private Layout() {}
@@ -207,7 +210,7 @@ public final class Shuffle implements AutoCloseable {
   /** A frame to poll into; make it once and use it again. Closed with the shuffle. */
   public Frame newFrame() {
     enter();
-    Frame frame = new Frame(this, frames.size(), spec.rowBytes());
+    Frame frame = new Frame(this, frames.size());
     frames.add(frame);
     return frame;
   }
@@ -270,13 +273,14 @@ public final class Shuffle implements AutoCloseable {
       int sender = descriptor.getInt(Layout.FRAME_SENDER);
       int ring = descriptor.getInt(Layout.FRAME_RING);
       int rowCount = descriptor.getInt(Layout.FRAME_ROW_COUNT);
+      int rowBytes = descriptor.getInt(Layout.FRAME_ROW_BYTES);
+      frame.describe(bytes, rowCount, rowBytes, sender);
       if (ring >= 0) {
-        int offset = descriptor.getInt(Layout.FRAME_OFFSET);
         ByteBuffer memory = worker.incoming(sender, ring);
-        frame.fill(memory, worker.incomingLongs(sender, ring), offset, bytes, rowCount, sender);
+        frame.place(memory, worker.incomingLongs(sender, ring), descriptor.getInt(Layout.FRAME_OFFSET));
       } else {
         ByteBuffer memory = frameMemory(frame);
-        frame.fill(memory, memory.asLongBuffer(), 0, bytes, rowCount, sender);
+        frame.place(memory, memory.asLongBuffer(), 0);
       }
       return Outcome.DONE;
     }
@@ -362,14 +366,16 @@ public final class Shuffle implements AutoCloseable {
     return Outcome.of(result);
   }
 
-  /** What was taken, with the number of the outcome above it. */
-  long trySendAll(long[] rows, int from, int to, Partition partition) {
+  /** Where rows for {@link #trySendStaged} go. */
+  LongBuffer stagedRows() {
+    return Worker.mapped(stagedRows(handle)).asLongBuffer();
+  }
+
+  /** Sends the first rows staged. How many were taken, with the number of the outcome above it. */
+  long trySendStaged(int count, Partition partition) {
     call();
-    Objects.checkFromToIndex(from, to, rows.length);
-    long result = sendAll(handle, rows, from, to - from, partition.ordinal());
-    for (int i = 0; i < receiverCount; i++) {
-      open.opened(i);
-    }
+    long result = sendStaged(handle, count, partition.ordinal());
+    framesOpened(-1);
     if (result < 0) {
       throw FaroException.of(result);
     }
@@ -398,7 +404,8 @@ public final class Shuffle implements AutoCloseable {
   void detach(Frame frame) {
     call();
     check(detach(handle, frame.number()));
-    frame.moved(frameMemory(frame));
+    ByteBuffer memory = frameMemory(frame);
+    frame.place(memory, memory.asLongBuffer(), 0);
   }
 
   private ByteBuffer frameMemory(Frame frame) {
@@ -460,7 +467,9 @@ public final class Shuffle implements AutoCloseable {
   private static native int send(
       long handle, int receiver, byte[] row, int from, int bytes, long timeout);
 
-  private static native long sendAll(long handle, long[] rows, int from, int count, int partition);
+  private static native ByteBuffer stagedRows(long handle);
+
+  private static native long sendStaged(long handle, int count, int partition);
 
   private static native int flush(long handle);
 

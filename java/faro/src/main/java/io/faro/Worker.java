@@ -203,6 +203,9 @@ public final class Worker {
     int index = sender * ringsPerLane + ring;
     if (incoming[index] == null) {
       incoming[index] = mapped(incomingRing(session, localIndex, sender, ring));
+      if (incoming[index] == null) {
+        throw new FaroException(Code.SESSION_CLOSED, "the session was closed");
+      }
       incomingLongs[index] = incoming[index].asLongBuffer();
     }
     return incoming[index];

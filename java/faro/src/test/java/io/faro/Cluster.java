@@ -1,0 +1,109 @@
+package io.faro;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+
+/** A cluster whose nodes are all in this JVM. */
+final class Cluster implements AutoCloseable {
+  private final List<Session> sessions = new ArrayList<>();
+
+  Cluster(String transport, int nodes, int workersPerNode) {
+    this(nodes, workersPerNode, config -> config.set(Setting.TRANSPORT, transport));
+  }
+
+  Cluster(int nodes, int workersPerNode, Consumer<SessionConfig.Builder> settings) {
+    List<String> addresses = freeAddresses(nodes);
+    List<CompletableFuture<Session>> opening = new ArrayList<>();
+    for (int node = 0; node < nodes; node++) {
+      SessionConfig.Builder config =
+          SessionConfig.builder().cluster(node, addresses).workers(workersPerNode);
+      settings.accept(config);
+      opening.add(CompletableFuture.supplyAsync(() -> Session.open(config.build()), Cluster::start));
+    }
+    opening.forEach(one -> sessions.add(one.join()));
+  }
+
+  private static void start(Runnable task) {
+    new Thread(task, "opens a session").start();
+  }
+
+  static List<String> freeAddresses(int count) {
+    List<ServerSocket> held = new ArrayList<>();
+    List<String> addresses = new ArrayList<>();
+    try {
+      for (int i = 0; i < count; i++) {
+        held.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
+        addresses.add("127.0.0.1:" + held.get(i).getLocalPort());
+      }
+      for (ServerSocket socket : held) {
+        socket.close();
+      }
+    } catch (IOException problem) {
+      throw new IllegalStateException(problem);
+    }
+    return addresses;
+  }
+
+  Session session(int node) {
+    return sessions.get(node);
+  }
+
+  /** By number over the whole cluster. */
+  Worker worker(int number) {
+    int perNode = sessions.get(0).workers().size();
+    return sessions.get(number / perNode).workers().get(number % perNode);
+  }
+
+  int workerCount() {
+    return sessions.get(0).workerCount();
+  }
+
+  interface Task {
+    void run(Worker worker) throws Exception;
+  }
+
+  /** Runs the task on a thread per worker; throws what the first one that fails throws. */
+  void onEachWorker(Task task) throws Exception {
+    List<Thread> threads = new ArrayList<>();
+    List<Exception> problems = new ArrayList<>();
+    for (int i = 0; i < workerCount(); i++) {
+      Worker worker = worker(i);
+      Thread thread =
+          new Thread(
+              () -> {
+                try {
+                  task.run(worker);
+                  worker.handOver();
+                } catch (Exception | AssertionError problem) {
+                  synchronized (problems) {
+                    problems.add(problem instanceof Exception ? (Exception) problem : new Exception(problem));
+                  }
+                  sessions.forEach(Session::close); // the others may be waiting for this one
+                }
+              },
+              "worker " + i);
+      thread.start();
+      threads.add(thread);
+    }
+    for (Thread thread : threads) {
+      thread.join();
+    }
+    if (!problems.isEmpty()) {
+      throw problems.get(0);
+    }
+  }
+
+  @Override
+  public void close() {
+    List<CompletableFuture<Void>> closing = new ArrayList<>();
+    for (Session session : sessions) {
+      closing.add(CompletableFuture.runAsync(session::close, Cluster::start));
+    }
+    closing.forEach(CompletableFuture::join);
+  }
+}

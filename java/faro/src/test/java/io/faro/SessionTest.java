@@ -1,0 +1,97 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(30)
+class SessionTest {
+  private static Code codeOf(org.junit.jupiter.api.function.Executable call) {
+    return assertThrows(FaroException.class, call).code();
+  }
+
+  @Test
+  void knowsTheShapeOfItsCluster() {
+    try (Cluster cluster = new Cluster("auto", 2, 3)) {
+      Session second = cluster.session(1);
+      assertEquals(1, second.node());
+      assertEquals(2, second.nodeCount());
+      assertEquals(6, second.workerCount());
+      assertEquals(3, second.firstWorker());
+      assertEquals(List.of(3, 4, 5), second.workers().stream().map(Worker::number).toList());
+    }
+  }
+
+  @Test
+  void namesTheSettingThatIsWrong() {
+    SessionConfig config = 
+        SessionConfig.builder()
+            .cluster(0, Cluster.freeAddresses(1))
+            .set(Setting.RING_BYTES, "12345")
+            .build();
+    FaroException problem = assertThrows(FaroException.class, () -> Session.open(config));
+    assertEquals(Code.CONFIG_INVALID, problem.code());
+    assertEquals(Category.PROCESS, problem.category());
+    assertTrue(problem.getMessage().contains("ring.bytes"), problem.getMessage());
+  }
+
+  @Test
+  void saysWhoIsMissing() {
+    List<String> nodes = Cluster.freeAddresses(2);
+    SessionConfig config =
+        SessionConfig.builder().cluster(0, nodes).set(Setting.CONNECT_TIMEOUT_MS, 200).build();
+    FaroException problem = assertThrows(FaroException.class, () -> Session.open(config));
+    assertEquals(Code.CONNECT_FAILED, problem.code());
+    assertTrue(problem.getMessage().contains(nodes.get(1)), problem.getMessage());
+  }
+
+  @Test
+  void refusesAnAddressInUse() throws Exception {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      List<String> nodes = List.of("127.0.0.1:" + taken.getLocalPort());
+      SessionConfig config = SessionConfig.builder().cluster(0, nodes).build();
+      assertEquals(Code.ADDRESS_IN_USE, codeOf(() -> Session.open(config)));
+    }
+  }
+
+  @Test
+  void closesTwiceAndThrowsAfterwards() {
+    Cluster cluster = new Cluster("auto", 1, 1);
+    Session session = cluster.session(0);
+    Worker worker = cluster.worker(0);
+    QueryId query = session.beginQuery();
+    cluster.close();
+    session.close();
+    assertEquals(Code.SESSION_CLOSED, codeOf(session::beginQuery));
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> session.cancelQuery(query, "late")));
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> session.declareQuery(query, 0)));
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> worker.openShuffle(new ShuffleSpec(query, 1, 8))));
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> worker.waitUntil(() -> true)));
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> worker.endQuery(query)));
+    worker.wake();
+  }
+
+  @Test
+  void shufflesOutliveTheirSession() {
+    Cluster cluster = new Cluster(1, 1, config -> config.set(Setting.CLOSE_TIMEOUT_MS, 20));
+    Shuffle shuffle =
+        cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
+    LongSender sender = shuffle.longSender();
+    Frame frame = shuffle.newFrame();
+    sender.trySend(0, 1);
+    shuffle.flush();
+    assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
+    assertEquals(Code.DEADLINE_EXCEEDED, codeOf(cluster.session(0)::close));
+    cluster.session(0).close();
+    assertEquals(1, frame.getLong(0)); // still held, still mapped
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> shuffle.tryPoll(frame)));
+    shuffle.close();
+    assertEquals(Code.CLOSED, codeOf(() -> sender.trySend(0, 2)));
+  }
+}

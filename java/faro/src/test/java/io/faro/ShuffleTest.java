@@ -1,0 +1,475 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@Timeout(20)
+class ShuffleTest {
+  private static Code codeOf(org.junit.jupiter.api.function.Executable call) {
+    return assertThrows(FaroException.class, call).code();
+  }
+
+  /** Polls until the end of the stream. */
+  private interface FrameReader {
+    void read(Frame frame);
+  }
+
+  private static void drain(Shuffle shuffle, FrameReader reader) throws InterruptedException {
+    Frame frame = shuffle.newFrame();
+    while (shuffle.take(frame) == Outcome.DONE) {
+      reader.read(frame);
+    }
+  }
+
+  private static void check(Outcome outcome) {
+    assertEquals(Outcome.DONE, outcome);
+  }
+
+  // --- all to all
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void carriesEveryLongOnceAndInOrder(String transport) throws Exception {
+    int rows = 200_000;
+    try (Cluster cluster = new Cluster(transport, 2, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
+              LongSender sender = shuffle.longSender();
+              int peers = shuffle.receiverCount();
+              // Sends everything before it polls anything.
+              for (int i = 0; i < rows; i++) {
+                check(sender.send(i % peers, (long) worker.number() << 32 | i));
+              }
+              check(shuffle.finish());
+              int[] next = new int[peers];
+              Arrays.fill(next, worker.number());
+              drain(
+                  shuffle,
+                  frame -> {
+                    for (int i = 0; i < frame.rowCount(); i++) {
+                      long row = frame.getLong(i * 8);
+                      int from = frame.sender();
+                      assertEquals((long) from << 32 | next[from], row);
+                      next[from] += peers;
+                    }
+                  });
+              for (int end : next) {
+                assertTrue(end >= rows, "lost the end of a stream");
+              }
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Partition.class)
+  void sendsArraysWhereNativeNodesExpectThem(Partition partition) throws Exception {
+    long[] keys = new Random(7).longs(100_000).toArray();
+    keys[0] = 0;
+    keys[1] = -1;
+    keys[2] = Long.MIN_VALUE;
+    keys[3] = Long.MAX_VALUE;
+    AtomicLong received = new AtomicLong();
+    AtomicLong sum = new AtomicLong();
+    try (Cluster cluster = new Cluster("shm", 3, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
+              LongSender sender = shuffle.longSender();
+              int[] taken = {0};
+              while (taken[0] < keys.length) {
+                taken[0] += sender.trySendAll(keys, taken[0], keys.length, partition);
+                if (taken[0] < keys.length) {
+                  assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
+                  worker.waitUntil(
+                      () -> {
+                        int more = sender.trySendAll(keys, taken[0], keys.length, partition);
+                        taken[0] += more;
+                        return more > 0;
+                      });
+                }
+              }
+              check(shuffle.finish());
+              long[] rows = new long[8192];
+              drain(
+                  shuffle,
+                  frame -> {
+                    frame.getLongs(0, rows, 0, frame.rowCount());
+                    for (int i = 0; i < frame.rowCount(); i++) {
+                      assertEquals(worker.number(), partition.receiverOf(rows[i], 3));
+                      sum.addAndGet(rows[i]);
+                    }
+                    received.addAndGet(frame.rowCount());
+                  });
+            }
+            worker.endQuery(query);
+          });
+    }
+    assertEquals(3L * keys.length, received.get());
+    assertEquals(3 * Arrays.stream(keys).sum(), sum.get());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void carriesRowsOfAnyLength(String transport) throws Exception {
+    // Empty rows, rows of a frame and around it, rows above a ring.
+    int[] lengths = {0, 1, 7, 100, 4000, 8170, 8171, 8172, 8173, 8192, 40_000, 1_000_000};
+    try (Cluster cluster = new Cluster(transport, 2, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
+              RowWriter writer = shuffle.rowWriter();
+              for (int length : lengths) {
+                byte[] row = row(length);
+                for (int to = 0; to < 2; to++) {
+                  check(writer.claim(to, length + 16)); // more than is used
+                  writer.putBytes(0, row, 0, length);
+                  writer.commit(length);
+                }
+                check(shuffle.broadcast(row, 0, length));
+              }
+              check(shuffle.finish());
+              int[] seen = new int[2];
+              drain(
+                  shuffle,
+                  frame -> {
+                    while (frame.nextRow()) {
+                      int number = seen[frame.sender()]++;
+                      byte[] row = new byte[frame.rowLength()];
+                      frame.getBytes(frame.rowOffset(), row, 0, row.length);
+                      assertArrayEquals(row(lengths[number / 2]), row);
+                    }
+                  });
+              assertArrayEquals(new int[] {2 * lengths.length, 2 * lengths.length}, seen);
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  private static byte[] row(int length) {
+    byte[] row = new byte[length];
+    new Random(length).nextBytes(row);
+    return row;
+  }
+
+  @Test
+  void writesAndReadsEveryWidthInPlace() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 27))) {
+        RowWriter writer = shuffle.rowWriter();
+        check(writer.tryClaim(0, 27));
+        writer.putLong(0, Long.MIN_VALUE + 5);
+        writer.putInt(8, -7);
+        writer.putShort(12, (short) -9);
+        writer.putByte(14, (byte) -11);
+        writer.putDouble(15, Math.PI);
+        writer.putBytes(23, new byte[] {1, 2, 3, 4}, 0, 4);
+        writer.commit(27);
+        check(shuffle.tryFinish());
+        Frame frame = shuffle.newFrame();
+        check(shuffle.tryPoll(frame));
+        assertEquals(1, frame.rowCount());
+        assertEquals(Long.MIN_VALUE + 5, frame.getLong(0));
+        assertEquals(-7, frame.getInt(8));
+        assertEquals(-9, frame.getShort(12));
+        assertEquals(-11, frame.getByte(14));
+        assertEquals(Math.PI, frame.getDouble(15));
+        assertEquals(0x04030201, frame.getInt(23)); // little-endian
+        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(frame));
+      }
+    }
+  }
+
+  @Test
+  void rowsGoToOverflowWhileFramesAreHeld() {
+    int rows = 100_000;
+    try (Cluster cluster = new Cluster("shm", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+        LongSender sender = shuffle.longSender();
+        Frame held = shuffle.newFrame();
+        check(sender.trySend(0, 0));
+        shuffle.flush();
+        check(shuffle.tryPoll(held));
+        for (int i = 1; i < rows; i++) {
+          check(sender.trySend(0, i));
+        }
+        assertEquals(0, held.getLong(0));
+        held.release();
+        Frame frame = shuffle.newFrame();
+        int next = 1;
+        for (Outcome outcome; (outcome = shuffle.tryPoll(frame)) != Outcome.END_OF_STREAM; ) {
+          shuffle.tryFinish();
+          if (outcome == Outcome.DONE) {
+            for (int i = 0; i < frame.rowCount(); i++) {
+              assertEquals(next++, frame.getLong(i * 8));
+            }
+          }
+        }
+        assertEquals(rows, next);
+      }
+    }
+  }
+
+  // --- waiting
+
+  @Test
+  void takeEndsAtItsTimeLimit() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+        Frame frame = shuffle.newFrame();
+        assertEquals(Outcome.DEADLINE, shuffle.take(frame, Duration.ofMillis(20)));
+        assertEquals(Outcome.WOULD_WAIT, shuffle.tryPoll(frame));
+        assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ofMillis(20)));
+      }
+    }
+  }
+
+  @Test
+  void anInterruptEndsAWaitAtOnceAndTheNextOneWaitsAgain() throws Exception {
+    try (Cluster cluster = new Cluster(1, 1, c -> c.set(Setting.WAIT_SLEEP_MS, 10_000))) {
+      Worker worker = cluster.worker(0);
+      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
+      worker.handOver();
+      for (int round = 0; round < 3; round++) {
+        AtomicReference<Object> ended = new AtomicReference<>();
+        Thread waiting =
+            new Thread(
+                () -> {
+                  try {
+                    ended.set(shuffle.take(shuffle.newFrame()));
+                  } catch (InterruptedException interrupted) {
+                    ended.set(Thread.currentThread().isInterrupted() ? "still set" : "interrupted");
+                  }
+                });
+        waiting.start();
+        waiting.interrupt(); // before, while or after it begins to wait
+        waiting.join();
+        assertEquals("interrupted", ended.get());
+      }
+      assertEquals(Outcome.DEADLINE, shuffle.take(shuffle.newFrame(), Duration.ofMillis(5)));
+      shuffle.close();
+    }
+  }
+
+  @Test
+  void wakeMakesAConditionBeSeen() throws Exception {
+    try (Cluster cluster = new Cluster(1, 1, c -> c.set(Setting.WAIT_SLEEP_MS, 10_000))) {
+      CountDownLatch waits = new CountDownLatch(1);
+      AtomicReference<String> told = new AtomicReference<>();
+      Thread teller =
+          new Thread(
+              () -> {
+                try {
+                  waits.await();
+                  told.set("now");
+                  cluster.worker(0).wake();
+                } catch (InterruptedException unexpected) {
+                  throw new AssertionError(unexpected);
+                }
+              });
+      teller.start();
+      check(
+          cluster
+              .worker(0)
+              .waitUntil(
+                  () -> {
+                    waits.countDown();
+                    return told.get() != null;
+                  }));
+      teller.join();
+    }
+  }
+
+  @Test
+  void whatAConditionThrowsIsThrown() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      assertThrows(
+          IllegalStateException.class,
+          () ->
+              worker.waitUntil(
+                  () -> {
+                    throw new IllegalStateException("mine");
+                  }));
+    }
+  }
+
+  @Test
+  void closingTheSessionEndsAWait() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
+      Thread closer = new Thread(cluster.session(0)::close);
+      closer.start();
+      assertEquals(Code.SESSION_CLOSED, codeOf(() -> shuffle.take(shuffle.newFrame())));
+      shuffle.close();
+      closer.join();
+    }
+  }
+
+  // --- how a query ends early
+
+  @Test
+  void cancelReachesEveryParticipant() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 2, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      CyclicBarrier opened = new CyclicBarrier(2);
+      cluster.onEachWorker(
+          worker -> {
+            Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8));
+            opened.await();
+            if (worker.number() == 0) {
+              shuffle.cancel("no longer needed");
+            }
+            FaroException cause =
+                assertThrows(FaroException.class, () -> shuffle.take(shuffle.newFrame()));
+            assertEquals(Code.QUERY_CANCELLED, cause.code());
+            assertEquals(Category.QUERY, cause.category());
+            assertTrue(cause.getMessage().contains("no longer needed"), cause.getMessage());
+            shuffle.close();
+            assertEquals(Code.QUERY_CANCELLED, codeOf(() -> worker.endQuery(query)));
+          });
+    }
+  }
+
+  @Test
+  void aReceiverThatStopsIsSentNothingMore() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+        LongSender sender = shuffle.longSender();
+        shuffle.stop();
+        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(shuffle.newFrame()));
+        check(
+            worker.waitUntil(
+                () -> sender.trySend(0, 1) == Outcome.STOPPED, Duration.ofSeconds(20)));
+        check(shuffle.tryFinish());
+      }
+    }
+  }
+
+  // --- misuse: exceptions, never a crash
+
+  @Test
+  void anotherThreadIsRefusedUntilHandOver() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
+      LongSender sender = shuffle.longSender();
+      AtomicReference<Code> code = new AtomicReference<>();
+      Runnable intrude =
+          () -> {
+            try {
+              sender.trySend(0, 1);
+              code.set(null);
+            } catch (FaroException refused) {
+              code.set(refused.code());
+            }
+          };
+      Thread before = new Thread(intrude);
+      before.start();
+      before.join();
+      assertEquals(Code.WRONG_STATE, code.get());
+      worker.handOver();
+      Thread after = new Thread(intrude);
+      after.start();
+      after.join();
+      assertEquals(null, code.get());
+      shuffle.close(); // its owner has ended
+    }
+  }
+
+  @Test
+  void aFrameThatWasReleasedCannotBeRead() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
+      Frame frame = shuffle.newFrame();
+      assertEquals(Code.WRONG_STATE, codeOf(() -> frame.getLong(0)));
+      shuffle.longSender().trySend(0, 42);
+      shuffle.flush();
+      check(shuffle.tryPoll(frame));
+      assertEquals(42, frame.getLong(0));
+      assertThrows(IndexOutOfBoundsException.class, () -> frame.getLong(1));
+      assertThrows(IndexOutOfBoundsException.class, () -> frame.getLong(-8));
+      frame.detach();
+      assertEquals(42, frame.getLong(0));
+      frame.release();
+      frame.release();
+      assertEquals(Code.WRONG_STATE, codeOf(() -> frame.getLong(0)));
+      shuffle.close();
+      shuffle.close();
+      assertEquals(Code.CLOSED, codeOf(() -> frame.getLong(0)));
+      assertEquals(Code.CLOSED, codeOf(() -> shuffle.tryPoll(frame)));
+    }
+  }
+
+  @Test
+  void aClaimEndsWithTheNextCall() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
+        RowWriter writer = shuffle.rowWriter();
+        assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
+        check(writer.tryClaim(0, 8));
+        assertThrows(IndexOutOfBoundsException.class, () -> writer.putLong(1, 1));
+        assertThrows(IndexOutOfBoundsException.class, () -> writer.commit(9));
+        shuffle.flush(); // the frame may be closed now
+        assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
+        check(writer.tryClaim(0, 8));
+        writer.abort();
+        assertEquals(Code.WRONG_STATE, codeOf(() -> writer.commit(8)));
+        check(shuffle.tryFinish());
+        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(shuffle.newFrame()));
+      }
+    }
+  }
+
+  @Test
+  void wrongReceiversWidthsAndRolesAreRefused() {
+    try (Cluster cluster = new Cluster("auto", 1, 2)) {
+      Worker worker = cluster.worker(0);
+      QueryId query = cluster.session(0).beginQuery();
+      ShuffleSpec toOne = new ShuffleSpec(query, 1, 8, new int[] {0}, new int[] {1});
+      Shuffle shuffle = worker.openShuffle(toOne);
+      assertEquals(1, shuffle.receiverCount());
+      LongSender sender = shuffle.longSender();
+      for (int receiver : new int[] {-1, 1, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> sender.trySend(receiver, 1)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.trySend(receiver, new byte[8], 0, 8)));
+      }
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.trySend(0, new byte[8], 0, 7)));
+      assertThrows(IndexOutOfBoundsException.class, () -> shuffle.trySend(0, new byte[8], 1, 8));
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.rowWriter().tryClaim(0, 7)));
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> worker.openShuffle(toOne)));
+      Worker receiver = cluster.worker(1);
+      assertEquals(Code.WRONG_STATE, codeOf(() -> receiver.openShuffle(toOne).longSender()));
+      assertFalse(shuffle.spec().query().toString().isEmpty());
+    }
+  }
+}
