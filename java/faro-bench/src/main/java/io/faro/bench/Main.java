@@ -74,7 +74,7 @@ final class Main {
   }
 
   /** Two free ports in a row per node: node 0 uses the second one, too. */
-  private static String freeAddresses(int count) throws IOException {
+  static String freeAddresses(int count) throws IOException {
     StringJoiner text = new StringJoiner(",");
     List<ServerSocket> held = new ArrayList<>();
     try {

@@ -92,11 +92,18 @@ final class NioSocketPeer implements NioPeer {
   }
 
   /** The socket is ready. */
-  void read(NioWorker worker) {
+  void ready(NioWorker worker) {
+    if (key.isWritable()) {
+      flush();
+      watchWritable();
+    }
+    if (key.isReadable()) {
+      read(worker);
+    }
+  }
+
+  private void read(NioWorker worker) {
     try {
-      if (!key.isReadable()) {
-        return;
-      }
       if (channel.read(incoming) < 0) {
         throw new IOException("a node of the benchmark has died");
       }

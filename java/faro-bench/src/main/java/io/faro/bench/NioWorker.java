@@ -129,7 +129,7 @@ final class NioWorker implements RoundWorker {
   }
 
   private void ready(SelectionKey key) {
-    ((NioSocketPeer) key.attachment()).read(this);
+    ((NioSocketPeer) key.attachment()).ready(this);
   }
 
   private boolean takeLocal() {
