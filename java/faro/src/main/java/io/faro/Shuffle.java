@@ -123,6 +123,17 @@ public final class Shuffle implements AutoCloseable {
     return new RowWriter(this, open, spec.rowBytes());
   }
 
+  /**
+   * Sends objects by a codec, whose rowBytes must be the shuffle's.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if it is not, {@link Code#WRONG_STATE} if
+   *     this worker is no sender
+   */
+  public <T> ObjectSender<T> sender(RowCodec<T> codec) {
+    checkCodec(codec);
+    return new ObjectSender<>(rowWriter(), codec);
+  }
+
   /** Copies one row of {@code bytes} bytes towards a receiver. */
   public Outcome trySend(int receiver, byte[] row, int from, int bytes) {
     return send(receiver, row, from, bytes, 0);
@@ -285,6 +296,20 @@ public final class Shuffle implements AutoCloseable {
       return Outcome.DONE;
     }
     return Outcome.of(result);
+  }
+
+  /** Receives objects by a codec, whose rowBytes must be the shuffle's. */
+  public <T> ObjectReceiver<T> receiver(RowCodec<T> codec) {
+    checkCodec(codec);
+    return new ObjectReceiver<>(this, codec);
+  }
+
+  private void checkCodec(RowCodec<?> codec) {
+    if (codec.rowBytes() != spec.rowBytes()) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT,
+          "stage " + spec.stage() + ": rowBytes = " + spec.rowBytes() + ", of the codec " + codec.rowBytes());
+    }
   }
 
   /** This receiver needs no more rows; polling answers END_OF_STREAM. */

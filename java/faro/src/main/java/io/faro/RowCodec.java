@@ -1,0 +1,25 @@
+package io.faro;
+
+/**
+ * How objects become rows, and rows objects; used by {@link ObjectSender} and {@link ObjectReceiver}.
+ *
+ * <p>Threads: one codec may be used by all workers; it keeps no state.
+ *
+ * @param <T> the type of the objects
+ */
+public interface RowCodec<T> {
+  /** Width of every row, for {@link ShuffleSpec#rowBytes}; 0: rows have a length each. */
+  int rowBytes();
+
+  /** An upper limit for the bytes that {@link #write} needs for this object. */
+  int maxBytes(T object);
+
+  /**
+   * Writes an object from the beginning of the claim on, and returns its bytes. What it throws
+   * reaches the sender of the object; the row then never existed.
+   */
+  int write(T object, RowWriter to);
+
+  /** Reads an object that lies in a frame, {@code bytes} bytes from {@code at} on. */
+  T read(Frame from, int at, int bytes);
+}

@@ -1,0 +1,116 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** How loading fails, each time in a JVM of its own. */
+@Timeout(30)
+class NativeLibraryTest {
+  @TempDir Path folder;
+
+  /** What the JVM of each test runs: prints the cause, which isAvailable and ensureAvailable agree on. */
+  public static final class Program {
+    public static void main(String[] arguments) {
+      if (Faro.isAvailable()) {
+        System.out.println("available");
+        return;
+      }
+      try {
+        Faro.ensureAvailable();
+      } catch (FaroException cause) {
+        System.out.println(cause.code() + ": " + cause.getMessage());
+      }
+    }
+  }
+
+  private String run(String... properties) throws Exception {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of(properties));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), Program.class.getName()));
+    Process process = new ProcessBuilder(command).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor());
+    return output;
+  }
+
+  private Path copy() throws Exception {
+    Path copy = folder.resolve("copy.so");
+    String resource = "native/" + NativeLibrary.platform() + "/libfaro_jni.so";
+    try (InputStream library = Faro.class.getResourceAsStream(resource)) {
+      Files.copy(library, copy);
+    }
+    return copy;
+  }
+
+  private static void assertNames(String output, String... parts) {
+    assertTrue(output.startsWith("SYSTEM_ERROR: "), output);
+    for (String part : parts) {
+      assertTrue(output.contains(part), output);
+    }
+  }
+
+  @Test
+  void loadsFromTheJarAndLeavesNoFile() throws Exception {
+    assertEquals("available", run("-Dfaro.native.folder=" + folder).strip());
+    try (var files = Files.list(folder)) {
+      assertEquals(0, files.count());
+    }
+  }
+
+  @Test
+  void loadsTheFileThatThePropertyNames() throws Exception {
+    assertEquals("available", run("-Dfaro.native.library=" + copy()).strip());
+  }
+
+  @Test
+  void namesAMissingFile() throws Exception {
+    Path missing = folder.resolve("missing.so");
+    assertNames(run("-Dfaro.native.library=" + missing), missing.toString(), "faro.native.library");
+  }
+
+  @Test
+  void namesATruncatedFile() throws Exception {
+    Path cut = copy();
+    Files.write(cut, java.util.Arrays.copyOf(Files.readAllBytes(cut), 1000));
+    assertNames(run("-Dfaro.native.library=" + cut), cut.toString(), "UnsatisfiedLinkError");
+  }
+
+  @Test
+  void refusesALibraryOfAnotherBuild() throws Exception {
+    // The build id of a copy is changed in place, to one as long.
+    Path other = copy();
+    String resource = "native/" + NativeLibrary.platform() + "/build-id";
+    String id;
+    try (InputStream stream = Faro.class.getResourceAsStream(resource)) {
+      id = new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+    }
+    String commit = id.substring(id.indexOf('-') + 1);
+    String bytes = Files.readString(other, StandardCharsets.ISO_8859_1);
+    assertTrue(bytes.contains(commit));
+    Files.writeString(
+        other, bytes.replace(commit, "x".repeat(commit.length())), StandardCharsets.ISO_8859_1);
+    assertNames(run("-Dfaro.native.library=" + other), id, "xxx", "build");
+  }
+
+  @Test
+  void namesAFolderThatIsNotThere() throws Exception {
+    Path missing = folder.resolve("missing");
+    assertNames(run("-Dfaro.native.folder=" + missing), missing.toString(), "faro.native.folder");
+  }
+
+  @Test
+  void namesAPlatformThatTheJarHasNot() throws Exception {
+    assertNames(run("-Dos.arch=sparc"), "linux-sparc");
+  }
+}
