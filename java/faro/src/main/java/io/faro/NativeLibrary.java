@@ -49,7 +49,7 @@ final class NativeLibrary {
       String file = System.getProperty(FILE_PROPERTY);
       if (file != null) {
         tried = file + " (property " + FILE_PROPERTY + ")";
-        System.load(Path.of(file).toAbsolutePath().toString());
+        load(Path.of(file));
       } else {
         String resource = "native/" + platform() + "/libfaro_jni.so";
         tried = "io/faro/" + resource + " of the jar";
@@ -63,7 +63,7 @@ final class NativeLibrary {
           tried += " as " + unpacked.getFileName();
           try {
             Files.write(unpacked, library.readAllBytes());
-            System.load(unpacked.toAbsolutePath().toString());
+            load(unpacked);
           } finally {
             Files.deleteIfExists(unpacked);
           }
@@ -81,6 +81,11 @@ final class NativeLibrary {
       unavailable.initCause(problem);
       return unavailable;
     }
+  }
+
+  private static void load(Path file) throws IOException {
+    ElfFile.check(file);
+    System.load(file.toAbsolutePath().toString());
   }
 
   private static String jarBuildId() throws IOException {

@@ -1,0 +1,40 @@
+package io.faro;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+
+/**
+ * Whether a shared library is whole, as far as its header tells: the system's loader, and with it the
+ * JVM, dies of a file that was cut short.
+ */
+final class ElfFile {
+  private static final int HEADER_BYTES = 64;
+  private static final int MAGIC = 0x464c457f; // 0x7f E L F
+  // Offsets in the header of a 64-bit file: where the section headers begin, the size of one, how many.
+  private static final int SECTIONS_OFFSET = 0x28;
+  private static final int SECTION_BYTES = 0x3a;
+  private static final int SECTION_COUNT = 0x3c;
+
+  private ElfFile() {}
+
+  /** Throws an IOException that says what is wrong with the file. */
+  static void check(Path file) throws IOException {
+    try (FileChannel channel = FileChannel.open(file)) {
+      ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      while (header.hasRemaining() && channel.read(header) >= 0) {}
+      if (header.hasRemaining() || header.getInt(0) != MAGIC) {
+        throw new IOException(file + " is no shared library");
+      }
+      // Section headers stand at the end of the file.
+      long end =
+          header.getLong(SECTIONS_OFFSET)
+              + (long) header.getShort(SECTION_BYTES) * header.getShort(SECTION_COUNT);
+      if (channel.size() < end) {
+        throw new IOException(file + " was cut short: " + channel.size() + " bytes of " + end);
+      }
+    }
+  }
+}
