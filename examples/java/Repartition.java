@@ -1,0 +1,60 @@
+// Two JVMs repartition words by their first letter: every word arrives at the one node that owns it.
+//
+//   java -cp faro-0.1.0.jar examples/java/Repartition.java
+//
+// The first JVM is node 0; it starts the second one, and tells it the query over its standard input, as
+// an engine would over its RPC.
+import io.faro.*;
+import java.io.*;
+import java.net.ServerSocket;
+import java.util.*;
+
+public class Repartition {
+  static final String[] WORDS = "a shuffle sends each row where it belongs while others still run".split(" ");
+
+  public static void main(String[] args) throws Exception {
+    if (args.length == 2) {
+      run(Integer.parseInt(args[0]), args[1], null);
+      return;
+    }
+    String nodes = "127.0.0.1:" + freePort() + ",127.0.0.1:" + freePort();
+    Process other =
+        new ProcessBuilder(
+                System.getProperty("java.home") + "/bin/java", "-cp", System.getProperty("java.class.path"),
+                "examples/java/Repartition.java", "1", nodes)
+            .redirectOutput(ProcessBuilder.Redirect.INHERIT).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    run(0, nodes, other.getOutputStream());
+    System.exit(other.waitFor());
+  }
+
+  static void run(int node, String nodes, OutputStream other) throws Exception {
+    SessionConfig config = SessionConfig.builder().cluster(node, List.of(nodes.split(","))).build();
+    try (Session session = Session.open(config)) {
+      QueryId query = node == 0 ? begin(session, new PrintStream(other)) : read(new Scanner(System.in));
+      Worker worker = session.workers().get(0);
+      Set<String> received = new TreeSet<>();
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
+        ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
+        for (String word : WORDS) sender.send(word.charAt(0) % 2, word);
+        shuffle.finish();
+        ObjectReceiver<String> receiver = shuffle.receiver(RowCodecs.STRING);
+        while (receiver.next() == Outcome.DONE) received.add(receiver.get());
+      }
+      worker.endQuery(query); // throws if it failed anywhere
+      System.out.println("node " + node + ": " + received);
+    }
+  }
+
+  static QueryId begin(Session session, PrintStream other) {
+    QueryId query = session.beginQuery();
+    other.println(query.counter() + " " + query.incarnation() + " " + query.issuer());
+    other.flush();
+    return query;
+  }
+
+  static QueryId read(Scanner in) { return new QueryId(in.nextLong(), in.nextLong(), in.nextInt()); }
+
+  static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0)) { return socket.getLocalPort(); }
+  }
+}
