@@ -21,7 +21,10 @@ public enum Setting {
    * choose.
    */
   CLUSTER_LISTEN("cluster.listen", ""),
-  /** Transport of every link: auto (shm on one host, else tcp), shm or tcp. */
+  /**
+   * Transport of every link: auto (shm on one host, else verbs where both ends have it, else
+   * tcp), shm, verbs or tcp.
+   */
   TRANSPORT("transport", "auto"),
   /** Size of one ring; a power of two. A frame takes at most a quarter of it. */
   RING_BYTES("ring.bytes", "32768"),
@@ -33,6 +36,71 @@ public enum Setting {
   ROW_LIMIT_BYTES("row.limit_bytes", "268435456"),
   /** Shuffles that one worker may have open at a time, over all its queries. */
   SHUFFLE_LIMIT("shuffle.limit", "64"),
+  /**
+   * Local address (IPv6 in brackets) that chooses the RDMA device, the one that owns it, with
+   * port and GID; empty: that of this node in cluster.nodes.
+   */
+  VERBS_ADDRESS("verbs.address", ""),
+  /**
+   * The same by name: an RDMA device (mlx5_0, or mlx5_0:2 for its second port) or a network
+   * interface (eth1), for its first IPv4 address.
+   */
+  VERBS_DEVICE("verbs.device", ""),
+  /**
+   * With an RDMA device in verbs.device: the GID whose address is used; empty: the first of
+   * RoCEv2 with an IPv4 address.
+   */
+  VERBS_GID_INDEX("verbs.gid_index", ""),
+  /**
+   * How a receiver learns of data: send (batched messages), immediate (with the data itself; not
+   * on iWARP) or auto (immediate where both ends can).
+   */
+  VERBS_NOTIFY("verbs.notify", "auto"),
+  /**
+   * When: chained (posted together with the data) or paper (when the data's write has completed;
+   * by messages).
+   */
+  VERBS_ORDER("verbs.order", "chained"),
+  /**
+   * Receives posted ahead per link, each of 512 bytes; as many messages of the peer can be under
+   * way.
+   */
+  VERBS_RECEIVES("verbs.receives", "64"),
+  /** Work requests that a link can have under way, each with 512 bytes for a message. */
+  VERBS_SEND_QUEUE("verbs.send_queue", "256"),
+  /**
+   * Writes and messages up to this size are copied into the work request, as far as the device
+   * takes it; on iWARP at least 64.
+   */
+  VERBS_INLINE_BYTES("verbs.inline_bytes", "256"),
+  /**
+   * Traffic class of RDMA packets (the TOS byte, DSCP in its upper six bits); 0: the system's
+   * default.
+   */
+  VERBS_TRAFFIC_CLASS("verbs.traffic_class", "0"),
+  /**
+   * Time for an acknowledgement, 4.096 us * 2^timeout, before a packet is sent again; 0: what
+   * rdma_cm chooses. Not on iWARP.
+   */
+  VERBS_TIMEOUT("verbs.timeout", "18"),
+  /** Times that a packet is sent again before its peer is lost. Not on iWARP. */
+  VERBS_RETRY_COUNT("verbs.retry_count", "7"),
+  /**
+   * Times that a message is sent again that found no receive posted, which credits prevent; 7:
+   * for ever. Not on iWARP.
+   */
+  VERBS_RNR_RETRY_COUNT("verbs.rnr_retry_count", "7"),
+  /** Code of the time that such a message waits (12: 0.64 ms). Not on iWARP. */
+  VERBS_MIN_RNR_TIMER("verbs.min_rnr_timer", "12"),
+  /**
+   * 1: the network thread polls all the time, at the cost of a processor; 0: it sleeps until
+   * there is something.
+   */
+  VERBS_BUSY_POLL("verbs.busy_poll", "0"),
+  /** 1: rings in huge pages, which have to be there (vm.nr_hugepages). */
+  VERBS_HUGE_PAGES("verbs.huge_pages", "0"),
+  /** Path of libfaro_verbs.so; empty: beside libfaro or the program, or where the loader looks. */
+  VERBS_MODULE("verbs.module", ""),
   /**
    * Most memory that the rings of this node may take at open; 0: what the machine's limits
    * allow.

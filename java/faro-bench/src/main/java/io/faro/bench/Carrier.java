@@ -5,6 +5,7 @@ enum Carrier {
   AUTO(0),
   SHM(1),
   TCP(2),
+  VERBS(3),
   /** Java NIO sockets, rows gathered in outgoing buffers of 16 KiB. */
   NIO(100),
   /** Java NIO sockets as in the paper: every row is written at once. */

@@ -82,6 +82,9 @@ final class Control implements Closeable {
       message[0] = REPORT;
       System.arraycopy(words, 0, message, 1, words.length);
       peers[0].send(message);
+      if (!options.carrier().isFaro()) {
+        peers[0].awaitEnd(); // a socket that closes early looks like a node that died
+      }
       return null;
     }
     NodeReport[] reports = new NodeReport[peers.length];

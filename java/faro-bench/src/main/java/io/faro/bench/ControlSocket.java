@@ -65,6 +65,11 @@ final class ControlSocket implements Closeable {
     return words;
   }
 
+  /** Returns when the other end has closed. */
+  void awaitEnd() throws IOException {
+    while (channel.read(allocate(1)) >= 0) {}
+  }
+
   private ByteBuffer read(ByteBuffer bytes) throws IOException {
     while (bytes.hasRemaining()) {
       if (channel.read(bytes) < 0) {
