@@ -17,7 +17,8 @@ constexpr int kResolveMs = 5000;
 constexpr uint32_t kLeastInlineOnIwarp = 64;
 
 Status connect_error(const char* call, int error) {
-  return {Code::connect_failed, fmt::format("{}: {}", call, std::strerror(error))};
+  return {error == EADDRINUSE ? Code::address_in_use : Code::connect_failed,
+          fmt::format("{}: {}", call, std::strerror(error))};
 }
 
 std::string event_text(rdma_cm_event_type type, int status) {

@@ -59,7 +59,8 @@ class Connection final : public Endpoint {
   /// another one, resource_limit, system_error.
   Status create_queue_pair(const std::shared_ptr<Device>& device);
   uint32_t inline_bytes() const noexcept { return inline_bytes_; }
-  /// Asks the peer, or agrees. All receives are posted. Errors: connect_failed.
+  /// Asks the peer, or agrees. All receives are posted. Errors: connect_failed; address_in_use if
+  /// another connection, from another port, may do.
   Status connect(const StreamToken& token);
   Status accept();
 

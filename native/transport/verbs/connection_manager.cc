@@ -8,11 +8,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace faro::transport::verbs {
 namespace {
 
 constexpr int kBacklog = 128;
+constexpr int kMostPorts = 10;  // that are tried; one that is taken is rare
 
 Status unavailable(std::string message) {
   return {Code::transport_unavailable, std::move(message)};
@@ -91,11 +93,35 @@ Status ConnectionManager::start(Reactor& reactor) {
   return {};
 }
 
+// The port was rdma_cm's choice, but iWARP's is one of TCP, of which rdma_cm does not know whether a
+// socket has it: then another may do.
 Result<uint16_t> ConnectionManager::listen() {
-  if (!listening_ && rdma_listen(listener_, kBacklog) != 0)
-    return unavailable(fmt::format("rdma_listen: {}", std::strerror(errno)));
-  listening_ = true;
+  for (int tries = 1; !listening_; ++tries) {
+    if (rdma_listen(listener_, kBacklog) == 0) {
+      listening_ = true;
+    } else if (errno != EADDRINUSE || tries == kMostPorts) {
+      return unavailable(fmt::format("rdma_listen: {}", std::strerror(errno)));
+    } else {
+      FARO_RETURN_IF_ERROR(bind_anew());
+    }
+  }
   return ntohs(rdma_get_src_port(listener_));
+}
+
+// The new one is bound before the old one goes: the device stays open.
+Status ConnectionManager::bind_anew() {
+  rdma_cm_id* id = nullptr;
+  if (rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP) != 0)
+    return unavailable(fmt::format("rdma_create_id: {}", std::strerror(errno)));
+  tcp::SocketAddress any_port = local_;
+  any_port.set_port(0);
+  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any_port.storage)) != 0) {
+    const Status failed = unavailable(fmt::format("rdma_bind_addr: {}", std::strerror(errno)));
+    rdma_destroy_id(id);
+    return failed;
+  }
+  rdma_destroy_id(std::exchange(listener_, id));
+  return {};
 }
 
 void ConnectionManager::expect(const StreamToken& token, const ConnectionOptions& options,

@@ -57,6 +57,7 @@ class ConnectionManager {
   };
 
   ConnectionManager() = default;
+  Status bind_anew();
   void on_events();
   void on_trouble();
   void on_request(rdma_cm_id* id, const StreamToken& token, bool has_token);

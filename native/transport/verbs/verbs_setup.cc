@@ -160,13 +160,19 @@ Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
     peer.length = sizeof *address;
   }
   peer.set_port(listen.port);
+  peer_device_ = peer;
+  return dial();
+}
+
+Status VerbsSetup::dial() {
   tcp::SocketAddress local = manager_.local();
   local.set_port(0);
   auto connection = Connection::create(manager_.channel(), options_.connection);
   if (!connection.ok()) return connection.status();
   connection_ = std::move(*connection);
   connection_->set_setup_handler(this);
-  return connection_->resolve(local.get(), peer.get());
+  ++dials_;
+  return connection_->resolve(local.get(), peer_device_.get());
 }
 
 Status VerbsSetup::on_memory(const wire::VerbsMemory& memory) {
@@ -198,9 +204,12 @@ Status VerbsSetup::prepare_connection() {
   return {};
 }
 
+// rdma_cm chooses the port to dial from, but iWARP's is one of TCP, of which rdma_cm does not know
+// whether a socket has it: then another may do.
 void VerbsSetup::on_resolved() {
   Status status = prepare_connection();
   if (status.ok()) status = connection_->connect(context_.stream_token);
+  if (status.code() == Code::address_in_use && dials_ < kMostDials) status = dial();
   if (!status.ok()) on_failed(status);
 }
 

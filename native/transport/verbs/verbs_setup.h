@@ -43,6 +43,8 @@ class VerbsSetup final : public LinkSetup,
   std::unique_ptr<DataLink> take() override;
 
  private:
+  static constexpr uint32_t kMostDials = 10;  // a port that is taken is rare
+
   void on_resolved() override;
   void on_established() override { established_ = true; }
   void on_failed(const Status& cause) override;
@@ -54,6 +56,8 @@ class VerbsSetup final : public LinkSetup,
   void tell_memory();
   Status on_listen(const wire::VerbsListen& listen);
   Status on_memory(const wire::VerbsMemory& memory);
+  /// Replaces connection_ by a new one that is on its way to the peer.
+  Status dial();
   Status prepare_connection();
   uint32_t write_limit() const;
   LinkParts parts();
@@ -68,6 +72,8 @@ class VerbsSetup final : public LinkSetup,
   RegisteredMemory outgoing_;
   RegisteredMemory incoming_;
   RegisteredMemory messages_;
+  tcp::SocketAddress peer_device_;  // where the initiator dials
+  uint32_t dials_ = 0;
   std::unique_ptr<Connection> connection_;
   std::optional<wire::VerbsMemory> peer_;
   bool established_ = false;
