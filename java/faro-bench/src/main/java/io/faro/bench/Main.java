@@ -78,7 +78,7 @@ final class Main {
     StringJoiner text = new StringJoiner(",");
     List<ServerSocket> held = new ArrayList<>();
     try {
-      while (held.size() < 2 * count) {
+      for (int found = 0; found < count; ) {
         ServerSocket first = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
         held.add(first);
         ServerSocket second = new ServerSocket();
@@ -89,9 +89,7 @@ final class Main {
         }
         held.add(second);
         text.add("127.0.0.1:" + first.getLocalPort());
-        if (text.toString().split(",").length == count) {
-          break;
-        }
+        found++;
       }
       return text.toString();
     } finally {
