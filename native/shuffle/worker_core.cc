@@ -16,9 +16,13 @@ namespace {
 using transport::count;
 
 // Without progress for so long, a worker that only ever polls flushes. Longer than a turn of an
-// engine's loop over several shuffles takes, or every turn would cut its frames short; shorter than
-// any wake-up across processors (70-140 us).
-constexpr base::Nanoseconds kFlushPatience = 30'000;
+// engine's loop over several shuffles takes, or every turn would cut its frames short; short against
+// what anyone notices.
+constexpr base::Nanoseconds kFlushPatience = 300'000;
+
+// A call that waits flushes after so many yields: mostly one is enough for others to make room or
+// bring rows, and every flush cuts the open frames of all lanes short, to half their size on average.
+constexpr uint32_t kYieldsBeforeFlush = 2;
 
 // Patience doubles within one wait up to so many times drain.patience_us: without an end to it the
 // time that a plan needs whose rows must be set aside would double with each ring's worth of them.
@@ -170,7 +174,7 @@ bool WorkerCore::before_would_wait() {
     aside_after_ = time + patience_;
     return changed;
   }
-  if (time - stalled_since_ >= kFlushPatience) flush_all();
+  if (!may_wait_ && time - stalled_since_ >= kFlushPatience) flush_all();
   if (time >= aside_after_) {
     if (move_aside_where_needed()) {
       changed = true;
@@ -182,10 +186,15 @@ bool WorkerCore::before_would_wait() {
   return changed;
 }
 
-void WorkerCore::flush_all() {
-  post_dirty();
+// What has reached its threshold, and all read positions.
+void WorkerCore::start_transfers() {
   tell_releases();
   node_.membership().flush_network();
+}
+
+void WorkerCore::flush_all() {
+  post_dirty();
+  start_transfers();
 }
 
 base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {
@@ -201,13 +210,17 @@ base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {
 }
 
 WorkerCore::WaitStep WorkerCore::next_wait_step() {
-  flush_all();  // others may be waiting for just that
   if (yields_left_ > 0) {
     // Expiry is looked at below only: yields are few.
-    --yields_left_;
+    if (--yields_left_ + kYieldsBeforeFlush < node_.settings().wait_yields) {
+      flush_all();
+    } else {
+      start_transfers();
+    }
     waiter_->yield();
     return WaitStep::yield;
   }
+  flush_all();  // others may be waiting for just that
   if (now() >= deadline_) return WaitStep::expired;
   node_.membership().worker_sleeps();
   doorbell_.arm();

@@ -3,9 +3,9 @@
 //
 // Every operation is an attempt that answers done or would_wait; `run` and `wait` are what all
 // attempts go through. An attempt that would wait has looked at all rings. What the worker has
-// pending is flushed, and all read positions are told, after a short while without progress and
-// always before it yields or sleeps (design, hard case 2); after a longer patience frames that
-// nobody polls are moved aside (hard case 3).
+// pending is flushed, and all read positions are told, after a short while without progress, after
+// the first few yields of a wait, and always before it sleeps (design, hard case 2); after a longer
+// patience frames that nobody polls are moved aside (hard case 3).
 //
 // Threads: the worker's thread, except where said. Ownership is checked (enter) on everything that
 // is not inlined.
@@ -190,6 +190,7 @@ class WorkerCore {
   void progressed() noexcept { stalled_since_ = 0; }
   void set_held(uint32_t held) noexcept { held_.store(held, std::memory_order_relaxed); }
   bool before_would_wait();
+  void start_transfers();
   void flush_all();
   base::Nanoseconds begin_wait(Timeout timeout);
   WaitStep next_wait_step();

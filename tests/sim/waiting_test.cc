@@ -117,5 +117,47 @@ TEST(WorkerThatWaits, has_told_what_it_released_wherever_the_ring_ends) {
   }
 }
 
+// The first yields leave the open frame open: who runs meanwhile mostly brings what the worker
+// waits for. After that it may be just these rows that others wait for.
+TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
+  SimCluster cluster(1, one_ring());
+  sim::World& world = cluster.world();
+  ASSERT_TRUE(cluster.open_sessions().ok()) << world.report();
+  const QueryId query = cluster.session(0).begin_query();
+  std::vector<uint64_t> sent;  // at each look: before the first yield, after it, …
+  bool received = false;
+  cluster.spawn(0, 0, [&] {
+    Worker& worker = cluster.session(0).worker(0);
+    Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query, 0));
+    ASSERT_TRUE(shuffle.ok());
+    ASSERT_EQ(shuffle->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
+    ASSERT_EQ(worker.wait_until([&] {
+      sent.push_back(worker.metrics().rows_sent);
+      return received;
+    }),
+              Outcome::done);
+    ASSERT_EQ(shuffle->finish(), Outcome::done);
+    shuffle->close();
+    ASSERT_EQ(worker.end_query(query), Outcome::done);
+  });
+  cluster.spawn(1, 0, [&] {
+    Worker& worker = cluster.session(1).worker(0);
+    Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query, 0));
+    ASSERT_TRUE(shuffle.ok());
+    take_row(*shuffle, 1);
+    received = true;
+    cluster.session(0).worker(0).wake();
+    Batch batch;
+    ASSERT_EQ(shuffle->take(batch), Outcome::end_of_stream);
+    shuffle->close();
+    ASSERT_EQ(worker.end_query(query), Outcome::done);
+  });
+  const Status ran = cluster.run();
+  ASSERT_TRUE(ran.ok()) << world.report();
+  ASSERT_GE(sent.size(), 4u);
+  EXPECT_EQ(std::vector<uint64_t>(sent.begin(), sent.begin() + 4),
+            (std::vector<uint64_t>{0, 0, 0, 1}));
+}
+
 }  // namespace
 }  // namespace faro::test
