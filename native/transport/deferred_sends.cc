@@ -24,8 +24,7 @@ Status DeferredSends::open(Reactor& reactor) {
   FARO_RETURN_IF_ERROR(reactor.add(timer_.get(), EPOLLIN, [this](uint32_t) {
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(timer_.get(), &count, sizeof count);
-    armed_.store(false, std::memory_order_seq_cst);  // T1
-    flush();
+    on_timer();
   }));
   reactor_ = &reactor;
   return Status::Ok();
@@ -33,8 +32,17 @@ Status DeferredSends::open(Reactor& reactor) {
 
 void DeferredSends::start_timer() noexcept {
   itimerspec once{};
-  once.it_value.tv_nsec = kTimer;
+  once.it_value.tv_nsec = timer_after();
   timerfd_settime(timer_.get(), 0, &once, nullptr);  // fails for bad arguments only
+}
+
+void DeferredSends::on_timer() noexcept {
+  const base::Nanoseconds since = since_.load(std::memory_order_relaxed);
+  const bool forgotten = since != 0 && reactor_->clock().now_ns() - since >= kTimer / 2;
+  timer_after_.store(forgotten ? kTimer : std::min(2 * timer_after(), kLongestTimer),
+                     std::memory_order_relaxed);
+  armed_.store(false, std::memory_order_seq_cst);  // T1
+  flush();
 }
 
 void DeferredSends::take() noexcept {

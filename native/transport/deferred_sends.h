@@ -40,9 +40,11 @@ class DeferredSends {
   /// The longest that something waits while workers read, send or wait at all. Short against what
   /// anyone notices, long against the time in which a busy worker fills its rings.
   static constexpr base::Nanoseconds kLimit = 100'000;
-  /// The longest at all. Each time costs a wake-up of the network thread, so it is far above the time
-  /// between two flushes of a busy worker; how long a peer waits for one that computes.
+  /// The longest at all, and so how long a peer waits for a worker that computes. Each time costs a
+  /// wake-up of the network thread: while the timer finds that the workers flush by themselves, it
+  /// takes twice as long each time, up to kLongestTimer.
   static constexpr base::Nanoseconds kTimer = 1'000'000;
+  static constexpr base::Nanoseconds kLongestTimer = 16 * kTimer;
 
   DeferredSends() = default;
   ~DeferredSends();
@@ -59,9 +61,15 @@ class DeferredSends {
   /// Sends everything deferred, or another thread is about to. Threads: any. Blocks: never.
   void flush() noexcept;
 
+  /// How long the timer takes that starts next. Threads: any.
+  base::Nanoseconds timer_after() const noexcept {
+    return timer_after_.load(std::memory_order_relaxed);
+  }
+
  private:
   Status open(Reactor& reactor);
   void start_timer() noexcept;
+  void on_timer() noexcept;
   void take() noexcept;
   void give() noexcept { flushing_.store(false, std::memory_order_seq_cst); }
 
@@ -69,7 +77,8 @@ class DeferredSends {
   base::UniqueFd timer_;
   std::atomic<base::Nanoseconds> since_{0};  // when the oldest was deferred; 0: nothing is
   std::atomic<bool> armed_{false};           // the timer runs
-  std::atomic<bool> flushing_{false};        // the right to use links_
+  std::atomic<base::Nanoseconds> timer_after_{kTimer};  // written by the network thread
+  std::atomic<bool> flushing_{false};                   // the right to use links_
   std::vector<Link*> links_;
 };
 
