@@ -487,7 +487,7 @@ Outcome ShuffleCore::attempt_finish() {
     if (outcome == Outcome::done && !box.opened) outcome = send_control(r, FrameKind::open);
     if (outcome == Outcome::done) outcome = send_control(r, FrameKind::finish);
     if (outcome == Outcome::done) {
-      lane.ring->post();
+      lane.ring->post_soon();  // along with that of the next receiver, if both are on one node
       ++finished_count_;
     } else if (outcome == Outcome::would_wait) {
       all = false;  // the others' receivers need not wait for this one
@@ -495,6 +495,7 @@ Outcome ShuffleCore::attempt_finish() {
       return outcome;
     }
   }
+  worker_.node().membership().flush_network();
   if (queued_ > 0) worker_.pump_all();
   return all && queued_ == 0 ? Outcome::done : Outcome::would_wait;
 }
