@@ -14,6 +14,10 @@ namespace {
 // Extents are mapped, so they start at page boundaries.
 constexpr uint64_t kBlock = 4096;
 
+// What is mapped together. A mapping for each extent would soon be more than a process may have
+// (vm.max_map_count, 65 530 by default).
+constexpr uint64_t kWindow = uint64_t{16} << 20;
+
 constexpr uint64_t blocks(uint64_t bytes) { return (bytes + kBlock - 1) & ~(kBlock - 1); }
 
 class FileOnDisk final : public SpillFile {
@@ -110,12 +114,27 @@ class FileOnDisk final : public SpillFile {
   }
 
   std::byte* map(const Extent& extent) override {
-    void* at = mmap(nullptr, extent.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
-                    static_cast<off_t>(extent.offset));
-    return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+    if (!is_in_one_window(extent)) return map_part(extent.offset, extent.bytes);
+    std::lock_guard lock(mutex_);
+    Window& window = windows_[extent.offset / kWindow];
+    if (window.users == 0) window.memory = map_part(window_offset(extent), kWindow);
+    if (window.memory == nullptr) {
+      windows_.erase(extent.offset / kWindow);
+      return nullptr;
+    }
+    ++window.users;
+    return window.memory + extent.offset % kWindow;
   }
   void unmap(const Extent& extent, std::byte* memory) noexcept override {
-    munmap(memory, extent.bytes);
+    if (!is_in_one_window(extent)) {
+      munmap(memory, extent.bytes);
+      return;
+    }
+    std::lock_guard lock(mutex_);
+    const auto it = windows_.find(extent.offset / kWindow);
+    if (--it->second.users > 0) return;
+    munmap(it->second.memory, kWindow);
+    windows_.erase(it);
   }
 
   uint64_t used_bytes() const override {
@@ -143,6 +162,16 @@ class FileOnDisk final : public SpillFile {
                               std::strerror(errno)));
   }
 
+  static bool is_in_one_window(const Extent& extent) {
+    return extent.offset / kWindow == (extent.offset + extent.bytes - 1) / kWindow;
+  }
+  static uint64_t window_offset(const Extent& extent) { return extent.offset / kWindow * kWindow; }
+  std::byte* map_part(uint64_t offset, uint64_t bytes) const {
+    void* at =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
+    return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+  }
+
   int reserve(uint64_t offset, uint64_t bytes) const {
     int error;
     do {
@@ -162,6 +191,11 @@ class FileOnDisk final : public SpillFile {
     if (used_ > peak_) peak_ = used_;
   }
 
+  struct Window {
+    std::byte* memory = nullptr;
+    uint64_t users = 0;
+  };
+
   const std::string folder_;
   const uint64_t limit_;
   mutable std::mutex mutex_;
@@ -169,7 +203,8 @@ class FileOnDisk final : public SpillFile {
   uint64_t end_ = 0;  // size of the file
   uint64_t used_ = 0;
   uint64_t peak_ = 0;
-  std::map<uint64_t, uint64_t> free_;  // offset to bytes, never adjacent
+  std::map<uint64_t, uint64_t> free_;   // offset to bytes, never adjacent
+  std::map<uint64_t, Window> windows_;  // by number; those in use
 };
 
 }  // namespace

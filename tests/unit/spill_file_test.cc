@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace faro::shuffle {
@@ -154,6 +158,39 @@ TEST(SpillFile, extents_never_overlap_whatever_the_order) {
   EXPECT_GT(refused, 0) << "the limit was never reached";
   for (const Held& one : held) file->free(one.extent);
   EXPECT_EQ(file->used_bytes(), 0u);
+}
+
+uint64_t mappings_of_this_process() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<uint64_t>(
+      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
+}
+
+// Also across the ends of windows, for 12 KiB do not divide them.
+TEST(SpillFile, thousands_of_mapped_extents_are_few_mappings_of_the_process) {
+  constexpr uint64_t kBytes = 3 * kBlock;
+  constexpr uint32_t kExtents = 5'000;
+  auto file = make_spill_file(folder(), kExtents * kBytes);
+  const uint64_t before = mappings_of_this_process();
+  std::vector<std::pair<Extent, std::byte*>> mapped;
+  for (uint32_t i = 0; i < kExtents; ++i) {
+    const Result<Extent> extent = file->allocate(kBytes);
+    ASSERT_TRUE(extent.ok());
+    mapped.emplace_back(*extent, file->map(*extent));
+    ASSERT_NE(mapped.back().second, nullptr);
+    std::memset(mapped.back().second, static_cast<int>(i % 251), kBytes);
+  }
+  EXPECT_LT(mappings_of_this_process(), before + 20);
+  std::vector<std::byte> read(kBytes);
+  for (uint32_t i = 0; i < kExtents; ++i) {
+    ASSERT_TRUE(file->read(mapped[i].first, read).ok());
+    ASSERT_EQ(read, filled(kBytes, static_cast<int>(i % 251))) << "extent " << i;
+  }
+  for (const auto& [extent, memory] : mapped) {
+    file->unmap(extent, memory);
+    file->free(extent);
+  }
+  EXPECT_LE(mappings_of_this_process(), before + 2) << "only the heap may have grown";
 }
 
 }  // namespace
