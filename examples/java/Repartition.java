@@ -1,6 +1,6 @@
 // Two JVMs repartition words by their first letter: every word arrives at the one node that owns it.
 //
-//   java -cp faro-0.1.0.jar examples/java/Repartition.java
+//   java -cp 'faro-0.1.0.jar:lib/*' examples/java/Repartition.java
 //
 // The first JVM is node 0; it starts the second one, and tells it the query over its standard input, as
 // an engine would over its RPC.

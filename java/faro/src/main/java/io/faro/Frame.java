@@ -36,6 +36,7 @@ public final class Frame implements AutoCloseable {
   private int rowLength;
   private int rowsLeft;
   private int nextOffset;
+  private int mark; // negative: the row is an object of a reference lane
 
   Frame(Shuffle shuffle, int number) {
     this.shuffle = shuffle;
@@ -113,16 +114,34 @@ public final class Frame implements AutoCloseable {
    * Steps to the next row, the first one at first; false after the last.
    *
    * <p>{@link #rowOffset} and {@link #rowLength} then say where it lies.
+   *
+   * @throws FaroException {@link Code#WRONG_STATE} if the row came by reference (see {@link
+   *     RowCodec#immutable}); only an {@link ObjectReceiver} finds the object
    */
   public boolean nextRow() {
+    boolean found = step();
+    if (found && mark < 0) {
+      throw new FaroException(
+          Code.WRONG_STATE, "the row is an object by reference: receive it by an ObjectReceiver");
+    }
+    return found;
+  }
+
+  /** The same, also to a row that is an object: {@link #mark} tells. */
+  boolean step() {
     if (rowsLeft == 0) {
       return false;
     }
     int at = nextOffset;
     int length = rowBytes;
+    mark = 0;
     if (rowBytes == 0) {
       length = getInt(at);
       at += LENGTH;
+      if (length < 0) {
+        mark = length;
+        length = 0;
+      }
     }
     index(at, length);
     rowOffset = at;
@@ -130,6 +149,11 @@ public final class Frame implements AutoCloseable {
     nextOffset = at + length;
     rowsLeft--;
     return true;
+  }
+
+  /** The mark of the row that {@link #step} has stepped to; 0 if it is bytes. */
+  int mark() {
+    return mark;
   }
 
   /** Offset in the frame of the row that {@link #nextRow} has stepped to. */

@@ -50,10 +50,25 @@ public final class ObjectReceiver<T> {
   }
 
   private boolean hasNext() {
-    if (!frame.nextRow()) {
+    if (!frame.step()) {
       return false;
     }
-    object = codec.read(frame, frame.rowOffset(), frame.rowLength());
+    object = frame.mark() < 0 ? handedOver() : read();
     return true;
+  }
+
+  private T read() {
+    int length = frame.rowLength();
+    if (codec.rowBytes() != 0 && codec.rowBytes() != length) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a row of " + length + " bytes, of the codec " + codec.rowBytes());
+    }
+    return codec.read(frame, frame.rowOffset(), length);
+  }
+
+  // By whoever has sent it with a codec for the same type.
+  @SuppressWarnings("unchecked")
+  private T handedOver() {
+    return (T) shuffle.localLanes().from(frame.sender()).take(frame.mark());
   }
 }

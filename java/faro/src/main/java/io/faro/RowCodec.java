@@ -8,8 +8,21 @@ package io.faro;
  * @param <T> the type of the objects
  */
 public interface RowCodec<T> {
-  /** Width of every row, for {@link ShuffleSpec#rowBytes}; 0: rows have a length each. */
+  /**
+   * Width of every row, for {@link ShuffleSpec#rowBytes}; 0: rows have a length each. A shuffle of rows
+   * with a length each takes codecs of any width.
+   */
   int rowBytes();
+
+  /**
+   * Whether nobody changes an object once it was sent. Between workers of one session the receiver then
+   * gets the very object, without {@link #write} and {@link #read}: in shuffles of rows with a length
+   * each, up to {@link ShuffleSpec#referenceLimit} of them under way. What goes beyond is serialised, and
+   * all rows arrive in the order in which they were sent.
+   */
+  default boolean immutable() {
+    return false;
+  }
 
   /** An upper limit for the bytes that {@link #write} needs for this object. */
   int maxBytes(T object);

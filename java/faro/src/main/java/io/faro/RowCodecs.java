@@ -10,6 +10,11 @@ public final class RowCodecs {
   public static final RowCodec<Long> LONG =
       new RowCodec<>() {
         @Override
+        public boolean immutable() {
+          return true;
+        }
+
+        @Override
         public int rowBytes() {
           return Long.BYTES;
         }
@@ -61,6 +66,11 @@ public final class RowCodecs {
   /** A string as UTF-8. */
   public static final RowCodec<String> STRING =
       new RowCodec<>() {
+        @Override
+        public boolean immutable() {
+          return true;
+        }
+
         @Override
         public int rowBytes() {
           return 0;

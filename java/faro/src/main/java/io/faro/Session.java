@@ -18,6 +18,7 @@ public final class Session implements AutoCloseable {
   private final int workerCount;
   private final int firstWorker;
   private final List<Worker> workers;
+  private final References references;
 
   private Session(long handle) {
     this.handle = handle;
@@ -27,9 +28,10 @@ public final class Session implements AutoCloseable {
     nodeCount = shape[1];
     workerCount = shape[2];
     firstWorker = shape[3];
+    references = new References(firstWorker, shape[4]);
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
-      mine.add(new Worker(handle, i, firstWorker + i, workerCount, shape[5]));
+      mine.add(new Worker(handle, i, firstWorker + i, workerCount, shape[5], references));
     }
     workers = List.copyOf(mine);
   }
@@ -107,7 +109,9 @@ public final class Session implements AutoCloseable {
    */
   @Override
   public void close() {
-    check(close(handle));
+    int result = close(handle);
+    references.clear();
+    check(result);
   }
 
   private static void check(int result) {

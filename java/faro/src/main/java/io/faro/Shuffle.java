@@ -61,15 +61,17 @@ public final class Shuffle implements AutoCloseable {
   private final int receiverCount;
   private final ByteBuffer descriptor;
   private final OpenFrames open; // null: no sender
+  private final LocalLanes localLanes;
   private final List<Frame> frames = new ArrayList<>();
   private long handle; // 0: closed
 
-  Shuffle(Worker worker, long handle, ShuffleSpec spec, int workerCount) {
+  Shuffle(Worker worker, long handle, ShuffleSpec spec, int workerCount, References references) {
     this.worker = worker;
     this.handle = handle;
     this.spec = spec;
     int[] receivers = spec.receivers();
     receiverCount = receivers.length == 0 ? workerCount : receivers.length;
+    localLanes = new LocalLanes(references, spec, worker.number(), receiverCount, workerCount);
     descriptor = Worker.mapped(descriptor(handle));
     ByteBuffer cursors = Worker.mapped(cursors(handle));
     if (cursors == null) {
@@ -124,14 +126,17 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /**
-   * Sends objects by a codec, whose rowBytes must be the shuffle's.
+   * Sends objects by a codec, whose rowBytes must be the shuffle's; a shuffle of rows with a length each
+   * takes any. By reference, where the codec declares its objects immutable and the rows have a length
+   * each, to workers of the same session.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if it is not, {@link Code#WRONG_STATE} if
    *     this worker is no sender
    */
   public <T> ObjectSender<T> sender(RowCodec<T> codec) {
     checkCodec(codec);
-    return new ObjectSender<>(rowWriter(), codec);
+    boolean byReference = codec.immutable() && spec.rowBytes() == 0;
+    return new ObjectSender<>(rowWriter(), codec, byReference ? localLanes : null);
   }
 
   /** Copies one row of {@code bytes} bytes towards a receiver. */
@@ -298,14 +303,14 @@ public final class Shuffle implements AutoCloseable {
     return Outcome.of(result);
   }
 
-  /** Receives objects by a codec, whose rowBytes must be the shuffle's. */
+  /** Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link #sender}). */
   public <T> ObjectReceiver<T> receiver(RowCodec<T> codec) {
     checkCodec(codec);
     return new ObjectReceiver<>(this, codec);
   }
 
   private void checkCodec(RowCodec<?> codec) {
-    if (codec.rowBytes() != spec.rowBytes()) {
+    if (codec.rowBytes() != spec.rowBytes() && spec.rowBytes() != 0) {
       throw new FaroException(
           Code.INVALID_ARGUMENT,
           "stage " + spec.stage() + ": rowBytes = " + spec.rowBytes() + ", of the codec " + codec.rowBytes());
@@ -344,6 +349,7 @@ public final class Shuffle implements AutoCloseable {
     for (Frame frame : frames) {
       frame.forget();
     }
+    localLanes.close();
     close(closing);
   }
 
@@ -355,6 +361,10 @@ public final class Shuffle implements AutoCloseable {
     if (handle == 0) {
       throw new FaroException(Code.CLOSED, "the shuffle of stage " + spec.stage() + " was closed");
     }
+  }
+
+  LocalLanes localLanes() {
+    return localLanes;
   }
 
   /** Before each native call: frames may close in it, which ends claims. */

@@ -34,6 +34,7 @@ public final class Worker {
   private final int workerCount;
   private final int ringsPerLane;
   private final Interruption interruption;
+  private final References references;
 
   // The rings, mapped when first used: [peer * ringsPerLane + ring].
   private final ByteBuffer[] outgoing;
@@ -44,13 +45,20 @@ public final class Worker {
   private Thread owner;
   private int epoch; // the owner's
 
-  Worker(long session, int localIndex, int number, int workerCount, int ringsPerLane) {
+  Worker(
+      long session,
+      int localIndex,
+      int number,
+      int workerCount,
+      int ringsPerLane,
+      References references) {
     this.session = session;
     this.localIndex = localIndex;
     this.number = number;
     this.workerCount = workerCount;
     this.ringsPerLane = ringsPerLane;
     interruption = new Interruption(this);
+    this.references = references;
     outgoing = new ByteBuffer[workerCount * ringsPerLane];
     incoming = new ByteBuffer[workerCount * ringsPerLane];
     incomingLongs = new LongBuffer[workerCount * ringsPerLane];
@@ -80,7 +88,7 @@ public final class Worker {
     if (handle < 0) {
       throw FaroException.of(handle);
     }
-    return new Shuffle(this, handle, spec, workerCount);
+    return new Shuffle(this, handle, spec, workerCount, references);
   }
 
   /**
@@ -137,10 +145,13 @@ public final class Worker {
     } finally {
       interruption.end(result);
     }
-    Outcome outcome = Outcome.of(result);
-    if (outcome != Outcome.DONE) {
+    if (result == Outcome.HOLDING.ordinal()) {
       throw new FaroException(Code.HOLDING, "worker " + number + " holds frames: release them first");
     }
+    if (result != -Code.WRONG_STATE.number()) {
+      references.forget(query);
+    }
+    Outcome.of(result);
   }
 
   /** Lets go of the calling thread's ownership; the next thread that uses the worker takes it. */

@@ -116,7 +116,10 @@ class RowCodecTest {
         assertEquals(Outcome.DONE, receiver.tryNext());
         assertEquals("two", receiver.get());
         assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+      }
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 16))) {
         assertThrows(FaroException.class, () -> shuffle.sender(RowCodecs.LONG));
+        assertThrows(FaroException.class, () -> shuffle.receiver(RowCodecs.STRING));
       }
     }
   }

@@ -1,0 +1,312 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.ref.WeakReference;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Rows that go from worker to worker of one session as objects. */
+@Timeout(30)
+class ByReferenceTest {
+  /** A row; immutable or not is up to its codec. */
+  private static final class Row {
+    long value;
+
+    Row(long value) {
+      this.value = value;
+    }
+  }
+
+  private record RowsAs(boolean immutable) implements RowCodec<Row> {
+    @Override
+    public int rowBytes() {
+      return Long.BYTES;
+    }
+
+    @Override
+    public int maxBytes(Row object) {
+      return Long.BYTES;
+    }
+
+    @Override
+    public int write(Row object, RowWriter to) {
+      to.putLong(0, object.value);
+      return Long.BYTES;
+    }
+
+    @Override
+    public Row read(Frame from, int at, int bytes) {
+      return new Row(from.getLong(at));
+    }
+  }
+
+  private static final RowCodec<Row> IMMUTABLE = new RowsAs(true);
+  private static final RowCodec<Row> MUTABLE = new RowsAs(false);
+
+  private static void check(Outcome outcome) {
+    assertEquals(Outcome.DONE, outcome);
+  }
+
+  private static Row next(ObjectReceiver<Row> receiver) {
+    check(receiver.tryNext());
+    return receiver.get();
+  }
+
+  private static ShuffleSpec spec(Cluster cluster) {
+    return new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
+  }
+
+  @Test
+  void onlyImmutableRowsOfTheSameSessionAreHandedOver() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 2, 1)) {
+      ShuffleSpec spec = spec(cluster);
+      List<Row> rows = List.of(new Row(0), new Row(1));
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              for (Row row : rows) {
+                check(shuffle.sender(IMMUTABLE).send((int) row.value, row));
+                check(shuffle.sender(MUTABLE).send((int) row.value, row));
+              }
+              check(shuffle.finish());
+              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              int same = 0;
+              for (int i = 0; i < 4; i++) {
+                check(receiver.next());
+                Row row = receiver.get();
+                assertEquals(worker.number(), row.value);
+                if (row == rows.get(worker.number())) {
+                  assertEquals(worker.number(), receiver.sender());
+                  same++;
+                }
+              }
+              assertEquals(1, same);
+              assertEquals(Outcome.END_OF_STREAM, receiver.next());
+            }
+            worker.endQuery(spec.query());
+          });
+    }
+  }
+
+  @Test
+  void oneRowObjectThatIsUsedForAllSendsLosesNothing() throws Exception {
+    int rows = 50_000;
+    try (Cluster cluster = new Cluster("auto", 1, 2)) {
+      ShuffleSpec spec = spec(cluster);
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              ObjectSender<Row> sender = shuffle.sender(MUTABLE);
+              Row row = new Row(0);
+              for (; row.value < rows; row.value++) {
+                check(sender.send(1 - worker.number(), row));
+              }
+              check(shuffle.finish());
+              ObjectReceiver<Row> receiver = shuffle.receiver(MUTABLE);
+              for (long i = 0; i < rows; i++) {
+                check(receiver.next());
+                assertEquals(i, receiver.get().value);
+              }
+              assertEquals(Outcome.END_OF_STREAM, receiver.next());
+            }
+            worker.endQuery(spec.query());
+          });
+    }
+  }
+
+  @Test
+  void whatGoesBeyondTheLimitIsSerialisedInOrder() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      ShuffleSpec spec = spec(cluster).withReferenceLimit(8);
+      try (Shuffle shuffle = worker.openShuffle(spec)) {
+        ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+        ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+        List<Row> sent = new ArrayList<>();
+        for (int round = 0; round < 3; round++) {
+          for (int i = 0; i < 20; i++) {
+            Row row = new Row(sent.size());
+            sent.add(row);
+            check(sender.trySend(0, row));
+          }
+          shuffle.flush();
+          for (int i = 0; i < 20; i++) {
+            Row expected = sent.get(20 * round + i);
+            Row row = next(receiver);
+            assertEquals(expected.value, row.value);
+            if (i < 8) {
+              assertSame(expected, row);
+            } else {
+              assertNotSame(expected, row);
+            }
+          }
+        }
+        check(shuffle.tryFinish());
+        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+      }
+    }
+  }
+
+  @Test
+  void aLimitOfZeroSerialisesEverything() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      ShuffleSpec spec = spec(cluster).withReferenceLimit(0);
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
+        Row row = new Row(7);
+        check(shuffle.sender(IMMUTABLE).trySend(0, row));
+        check(shuffle.tryFinish());
+        assertNotSame(row, next(shuffle.receiver(IMMUTABLE)));
+      }
+    }
+  }
+
+  @Test
+  void ringAndLaneTogetherKeepTheOrderBetweenThreads() throws Exception {
+    int rows = 100_000;
+    AtomicLong received = new AtomicLong();
+    try (Cluster cluster = new Cluster("shm", 2, 2)) {
+      ShuffleSpec spec = spec(cluster).withReferenceLimit(64);
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+              // Sends everything before it polls anything.
+              for (long i = 0; i < rows; i++) {
+                check(sender.send((int) (i % 4), new Row(i)));
+              }
+              check(shuffle.finish());
+              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              long[] next = {worker.number(), worker.number(), worker.number(), worker.number()};
+              while (receiver.next() == Outcome.DONE) {
+                assertEquals(next[receiver.sender()], receiver.get().value);
+                next[receiver.sender()] += 4;
+                received.incrementAndGet();
+              }
+            }
+            worker.endQuery(spec.query());
+          });
+    }
+    assertEquals(4L * rows, received.get());
+  }
+
+  @Test
+  void aRowByReferenceWakesItsReceiver() throws Exception {
+    try (Cluster cluster = new Cluster(1, 2, c -> c.set(Setting.WAIT_SLEEP_MS, 10_000))) {
+      ShuffleSpec spec = spec(cluster);
+      int turns = 500;
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              for (int i = 0; i < turns; i++) {
+                if (i % 2 == worker.number()) {
+                  check(sender.send(1 - worker.number(), new Row(i)));
+                } else {
+                  check(receiver.next());
+                  assertEquals(i, receiver.get().value);
+                }
+              }
+              check(shuffle.finish());
+              assertEquals(Outcome.END_OF_STREAM, receiver.next());
+            }
+            worker.endQuery(spec.query());
+          });
+    }
+  }
+
+  @Test
+  void rowsThatWereNotReadArePassedOver() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster))) {
+        ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+        check(sender.trySend(0, new Row(1)));
+        check(sender.trySend(0, new Row(2)));
+        shuffle.flush();
+        try (Frame unread = shuffle.newFrame()) {
+          check(shuffle.tryPoll(unread));
+          FaroException refused = assertThrows(FaroException.class, unread::nextRow);
+          assertEquals(Code.WRONG_STATE, refused.code());
+        }
+        check(sender.trySend(0, new Row(3)));
+        shuffle.flush();
+        assertEquals(3, next(shuffle.receiver(IMMUTABLE)).value);
+        check(shuffle.tryFinish());
+      }
+    }
+  }
+
+  @Test
+  void aReceiverThatStopsIsHandedNothingMore() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = worker.openShuffle(spec(cluster))) {
+        ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+        check(sender.trySend(0, new Row(1)));
+        shuffle.stop();
+        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver(IMMUTABLE).tryNext());
+        check(
+            worker.waitUntil(
+                () -> sender.trySend(0, new Row(2)) == Outcome.STOPPED, Duration.ofSeconds(20)));
+        check(shuffle.tryFinish());
+      }
+    }
+  }
+
+  @Test
+  void nothingIsKeptAliveOnceBothEndsAreClosed() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 2)) {
+      ShuffleSpec spec = spec(cluster);
+      List<WeakReference<Row>> rows = new ArrayList<>();
+      CyclicBarrier barrier = new CyclicBarrier(2);
+      cluster.onEachWorker(
+          worker -> {
+            Shuffle shuffle = worker.openShuffle(spec);
+            if (worker.number() == 0) {
+              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+              for (int i = 0; i < 100; i++) {
+                Row row = new Row(i);
+                rows.add(new WeakReference<>(row));
+                check(sender.send(1, row));
+              }
+              shuffle.flush();
+              barrier.await();
+              barrier.await();
+              shuffle.cancel("in the middle");
+            } else {
+              barrier.await();
+              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              check(receiver.next());
+              barrier.await();
+              assertEquals(
+                  Code.QUERY_CANCELLED,
+                  assertThrows(
+                          FaroException.class,
+                          () -> {
+                            while (receiver.next() == Outcome.DONE) {}
+                          })
+                      .code());
+            }
+            shuffle.close();
+            assertThrows(FaroException.class, () -> worker.endQuery(spec.query()));
+          });
+      assertEquals(100, rows.size());
+      for (long end = System.nanoTime() + 20_000_000_000L; ; System.gc()) {
+        if (rows.stream().allMatch(row -> row.get() == null)) {
+          break;
+        }
+        assertTrue(System.nanoTime() < end, "rows are kept alive");
+      }
+    }
+  }
+}
