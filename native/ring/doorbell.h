@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "base/clock.h"
 
@@ -47,5 +48,11 @@ class Doorbell {
  private:
   DoorbellLine* line_;
 };
+
+/// Sleeps until one of several armed doorbells rings, at most that long, for one thread that serves
+/// many workers; returns at once if one was rung since it was armed. Which one: its line reads 0. May
+/// return early. Where the kernel cannot wait for so many it sleeps a millisecond at a time.
+/// Threads: any; the lines stay armed.
+void sleep_on_any(std::span<DoorbellLine* const> lines, base::Nanoseconds at_most) noexcept;
 
 }  // namespace faro::ring

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+#include <vector>
+
 #include "base/clock.h"
 
 namespace faro::ring {
@@ -27,6 +30,39 @@ TEST(Doorbell, is_rung_once_for_a_sleeper) {
   bell.arm();
   EXPECT_TRUE(ring_doorbell(line));
   EXPECT_FALSE(ring_doorbell(line)) << "the sleeper is already on its way";
+}
+
+TEST(Doorbell, one_sleep_serves_many) {
+  DoorbellLine lines[3]{};
+  DoorbellLine* const all[] = {&lines[0], &lines[1], &lines[2]};
+  for (DoorbellLine& line : lines) Doorbell(&line).arm();
+  std::jthread ringer([&] { ring_doorbell(lines[1]); });
+  const base::Nanoseconds before = now();
+  while (lines[1].sleeping == 1) sleep_on_any(all, kLong);
+  EXPECT_LT(now() - before, kLong);
+  EXPECT_EQ(lines[0].sleeping, 1u);
+  EXPECT_EQ(lines[2].sleeping, 1u);
+}
+
+TEST(Doorbell, one_sleep_for_more_than_the_kernel_takes_is_short) {
+  std::vector<DoorbellLine> lines(500);
+  std::vector<DoorbellLine*> all;
+  for (DoorbellLine& line : lines) {
+    Doorbell(&line).arm();
+    all.push_back(&line);
+  }
+  const base::Nanoseconds before = now();
+  sleep_on_any(all, kLong);
+  EXPECT_LT(now() - before, kLong);
+}
+
+TEST(Doorbell, one_sleep_for_many_ends_at_its_time) {
+  DoorbellLine line{};
+  Doorbell(&line).arm();
+  DoorbellLine* const all[] = {&line};
+  const base::Nanoseconds before = now();
+  sleep_on_any(all, kShort);
+  EXPECT_GE(now() - before, kShort);
 }
 
 TEST(Doorbell, rung_between_arm_and_sleep_ends_the_sleep_at_once) {
