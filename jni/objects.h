@@ -15,6 +15,7 @@
 #include "faro/shuffle.h"
 #include "jni/handle_table.h"
 #include "jni/owned_table.h"
+#include "jni/ready_watch.h"
 #include "shuffle/worker_core.h"
 
 namespace faro::jni {
@@ -70,6 +71,7 @@ struct SessionState {
 
   std::unique_ptr<Session> session;
   std::deque<WorkerState> workers;  // by local index; they do not move
+  ReadyWatch ready_watch;           // goes first: it refers to workers of the session
 };
 
 /// Where a frame lies, as Shuffle.java reads it; what it means is told there (`Descriptor`).

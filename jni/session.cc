@@ -3,10 +3,12 @@
 
 #include <jni.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
@@ -96,8 +98,24 @@ jint cancel_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarn
   return 0;
 }
 
+// Blocks until workers that were armed (Worker.arm) are ready: how many, and their local indices in
+// `to`, which has a place for each worker. 0 when the session was closed.
+jint await_ready(JNIEnv* env, jclass, jlong handle, jintArray to) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  if (state == nullptr) return 0;
+  std::vector<uint32_t> ready = state->ready_watch.wait();
+  std::sort(ready.begin(), ready.end());
+  ready.erase(std::unique(ready.begin(), ready.end()), ready.end());
+  const auto count = static_cast<jint>(ready.size());
+  env->SetIntArrayRegion(to, 0, count, reinterpret_cast<const jint*>(ready.data()));
+  return count;
+}
+
 // Shuffles that are still open keep the memory, not the session.
 jint close(JNIEnv*, jclass, jlong handle) {
+  if (const std::shared_ptr<SessionState> state = sessions().find(handle); state != nullptr)
+    state->ready_watch
+        .stop();  // first: whoever finds no session knows that nothing is added any more
   const std::shared_ptr<SessionState> state = sessions().remove(handle);
   return state == nullptr ? 0 : result(state->session->close());
 }
@@ -107,6 +125,7 @@ const std::array kMethods{method("open", "([BZ)J", open),
                           method("beginQuery", "(J[J)I", begin_query),
                           method("declareQuery", "(JJJI[I)I", declare_query),
                           method("cancelQuery", "(JJJI[B)I", cancel_query),
+                          method("awaitReady", "(J[I)I", await_ready),
                           method("close", "(J)I", close)};
 
 }  // namespace

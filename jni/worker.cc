@@ -64,6 +64,21 @@ jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jobject conditi
   return result(outcome, [] { return Status(Code::session_closed, "the session was closed"); });
 }
 
+// Done, or would_wait: then awaitReady of the session will answer this worker.
+jint arm(JNIEnv* env, jclass, jlong session, jint worker, jobject progress) {
+  const Found found = find(session, worker);
+  if (found.worker == nullptr) return closed();
+  found.worker->core.adopt();
+  base::Nanoseconds sleep_ns = 0;
+  const Outcome outcome =
+      found.worker->core.arm_unless([&] { return holds(env, progress); }, sleep_ns);
+  if (env->ExceptionCheck() == JNI_TRUE) return 0;
+  if (outcome == Outcome::would_wait &&
+      !found.session->ready_watch.add(found.worker->core, sleep_ns))
+    return closed();
+  return result(outcome, [] { return Status(Code::session_closed, "the session was closed"); });
+}
+
 jint end_query(JNIEnv*, jclass, jlong session, jint worker, jlong counter, jlong incarnation,
                jint issuer, jlong timeout_ns) {
   const Found found = find(session, worker);
@@ -131,6 +146,7 @@ jlong outgoing_base(JNIEnv*, jclass, jlong session, jint worker, jint receiver, 
 const std::array kMethods{
     method("openShuffle", "(JIJJIII[I[I)J", open_shuffle),
     method("waitUntil", "(JILjava/util/function/BooleanSupplier;J)I", wait_until),
+    method("arm", "(JILjava/util/function/BooleanSupplier;)I", arm),
     method("endQuery", "(JIJJIJ)I", end_query),
     method("wake", "(JI)V", wake),
     method("interrupt", "(JI)V", interrupt),

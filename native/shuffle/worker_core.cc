@@ -222,16 +222,20 @@ WorkerCore::WaitStep WorkerCore::next_wait_step() {
   }
   flush_all();  // others may be waiting for just that
   if (now() >= deadline_) return WaitStep::expired;
+  arm();
+  return WaitStep::sleep;
+}
+
+void WorkerCore::arm() noexcept {
   node_.membership().worker_sleeps();
   doorbell_.arm();
   // S2 of ring/doorbell.h: what was written before a wake() is seen by the attempt that follows.
   (void)wakes_.load(std::memory_order_seq_cst);
-  return WaitStep::sleep;
 }
 
 // Since `arm` the attempt has looked at alerts (enter), rings (gather) and its condition: whatever
-// came later rings the doorbell, and the sleep is over at once.
-void WorkerCore::sleep() {
+// came later rings the doorbell, and the sleep is over at once. Returns how long it may be.
+base::Nanoseconds WorkerCore::prepare_sleep() {
   // The look since `arm` may have queued, committed or released something.
   flush_all();
   const base::Nanoseconds time = now();
@@ -246,10 +250,12 @@ void WorkerCore::sleep() {
     break;
   }
   count(counters_.sleeps);
-  waiter_->sleep(doorbell_, at_most);
+  return at_most;
 }
 
-void WorkerCore::woken() { node_.membership().worker_wakes(); }
+void WorkerCore::sleep() { waiter_->sleep(doorbell_, prepare_sleep()); }
+
+void WorkerCore::woken() noexcept { node_.membership().worker_wakes(); }
 
 void WorkerCore::end_wait(base::Nanoseconds begin) {
   doorbell_.disarm();
@@ -269,6 +275,28 @@ Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout t
         return condition() ? Outcome::done : Outcome::would_wait;
       },
       timeout);
+}
+
+Outcome WorkerCore::arm_unless(const std::function<bool()>& condition,
+                               base::Nanoseconds& sleep_ns) {
+  auto attempt = [&] {
+    if (!enter().ok()) return Outcome::failed;
+    return condition() ? Outcome::done : Outcome::would_wait;
+  };
+  Outcome outcome = run(attempt);
+  if (outcome != Outcome::would_wait) return outcome;
+  count(counters_.waits);
+  flush_all();
+  arm();
+  outcome = run(attempt);
+  if (outcome != Outcome::would_wait) {
+    doorbell_.disarm();
+    woken();
+    return outcome;
+  }
+  deadline_ = base::kForever;
+  sleep_ns = prepare_sleep();
+  return outcome;
 }
 
 Outcome WorkerCore::try_end_query(const QueryId& id, Status* cause) {

@@ -115,6 +115,13 @@ class WorkerCore {
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
   Outcome try_until(const std::function<bool()>& condition);
   Outcome wait_until(const std::function<bool()>& condition, Timeout timeout);
+  /// For event loops: as wait_until, but it does not sleep. Answers would_wait if nothing can be done
+  /// now: then the doorbell is armed, and nothing that came before was missed. Whoever sleeps on it in
+  /// place of the worker, at most `sleep_ns`, calls `woken` afterwards.
+  Outcome arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns);
+  ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
+  /// After each sleep. Threads: any.
+  void woken() noexcept;
   Outcome try_end_query(const QueryId& id, Status* cause);
   Outcome end_query(const QueryId& id, Status* cause, Timeout timeout);
 
@@ -194,8 +201,9 @@ class WorkerCore {
   void flush_all();
   base::Nanoseconds begin_wait(Timeout timeout);
   WaitStep next_wait_step();
+  void arm() noexcept;
+  base::Nanoseconds prepare_sleep();
   void sleep();
-  void woken();
   void end_wait(base::Nanoseconds begin);
 
   void handle_alerts();

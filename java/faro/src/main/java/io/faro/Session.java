@@ -29,9 +29,10 @@ public final class Session implements AutoCloseable {
     workerCount = shape[2];
     firstWorker = shape[3];
     references = new References(firstWorker, shape[4]);
+    ReadyWatch readyWatch = new ReadyWatch(node, shape[4], ready -> awaitReady(handle, ready));
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
-      mine.add(new Worker(handle, i, firstWorker + i, workerCount, shape[5], references));
+      mine.add(new Worker(handle, i, firstWorker + i, workerCount, shape[5], references, readyWatch));
     }
     workers = List.copyOf(mine);
   }
@@ -131,6 +132,8 @@ public final class Session implements AutoCloseable {
 
   private static native int cancelQuery(
       long handle, long counter, long incarnation, int issuer, byte[] reason);
+
+  private static native int awaitReady(long handle, int[] to);
 
   private static native int close(long handle);
 }

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import java.time.Duration;
+import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
 
 /**
@@ -35,6 +36,7 @@ public final class Worker {
   private final int ringsPerLane;
   private final Interruption interruption;
   private final References references;
+  private final ReadyWatch readyWatch;
 
   // The rings, mapped when first used: [peer * ringsPerLane + ring].
   private final ByteBuffer[] outgoing;
@@ -51,7 +53,8 @@ public final class Worker {
       int number,
       int workerCount,
       int ringsPerLane,
-      References references) {
+      References references,
+      ReadyWatch readyWatch) {
     this.session = session;
     this.localIndex = localIndex;
     this.number = number;
@@ -59,6 +62,7 @@ public final class Worker {
     this.ringsPerLane = ringsPerLane;
     interruption = new Interruption(this);
     this.references = references;
+    this.readyWatch = readyWatch;
     outgoing = new ByteBuffer[workerCount * ringsPerLane];
     incoming = new ByteBuffer[workerCount * ringsPerLane];
     incomingLongs = new LongBuffer[workerCount * ringsPerLane];
@@ -119,6 +123,28 @@ public final class Worker {
       interruption.end(result);
     }
     return Outcome.of(result);
+  }
+
+  /**
+   * The wait of an engine that is driven by events: returns at once, with a stage that completes when
+   * {@code progress} should be tried again.
+   *
+   * <p>{@code progress} is a turn of the engine: it tries everything that this worker could do, waits for
+   * nothing, and tells whether it did anything. It is called on this thread, at most twice, the second
+   * time after the doorbell was armed, so that nothing that arrives is missed. If it has done something
+   * the stage is complete. If not, the stage completes when rows, room or a failure arrive, when somebody
+   * calls {@link #wake}, when the session is closed, and after {@code wait.sleep_ms} in any case. What its
+   * progress throws is thrown here.
+   *
+   * <p>One thread of Faro completes the stages of all workers: let dependents run elsewhere ({@code
+   * thenRunAsync}), on a thread that this worker is handed over to, or on the one that owns it.
+   *
+   * @throws FaroException {@link Code#HOLDING} if the worker holds frames, {@link Code#SESSION_CLOSED}
+   */
+  public CompletionStage<Void> whenReady(BooleanSupplier progress) {
+    enter();
+    nextEpoch();
+    return readyWatch.whenReady(localIndex, () -> arm(session, localIndex, progress));
   }
 
   /** Makes a sleeping wait of this worker look again. Threads: any. Never blocks. */
@@ -252,6 +278,8 @@ public final class Worker {
 
   private static native int waitUntil(
       long session, int worker, BooleanSupplier condition, long timeout);
+
+  private static native int arm(long session, int worker, BooleanSupplier progress);
 
   private static native int endQuery(
       long session, int worker, long counter, long incarnation, int issuer, long timeout);

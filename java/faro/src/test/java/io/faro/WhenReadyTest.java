@@ -1,0 +1,186 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Engines that are driven by events: no thread waits for rows. */
+@Timeout(20)
+class WhenReadyTest {
+  // A doorbell that is lost shows: its stage completes only after so long.
+  private static void sleepLong(SessionConfig.Builder config) {
+    config.set(Setting.WAIT_SLEEP_MS, 10_000);
+  }
+
+  private static Shuffle open(Worker worker, QueryId query) {
+    return worker.openShuffle(new ShuffleSpec(query, 1, 8));
+  }
+
+  /** One worker of the engine: sends its rows, and counts what arrives. */
+  private static final class Task {
+    private final Worker worker;
+    private final Shuffle shuffle;
+    private final LongSender sender;
+    private final Frame frame;
+    private final int rows;
+    private int sent;
+    private boolean finished;
+    private long received;
+    final CompletableFuture<Long> done = new CompletableFuture<>();
+
+    Task(Worker worker, QueryId query, int rows) {
+      this.worker = worker;
+      this.rows = rows;
+      shuffle = open(worker, query);
+      sender = shuffle.longSender();
+      frame = shuffle.newFrame();
+    }
+
+    void run(ExecutorService executor) {
+      try {
+        CompletionStage<Void> ready = worker.whenReady(this::turn);
+        if (done.isDone()) {
+          shuffle.close();
+        } else {
+          ready.thenRunAsync(() -> run(executor), executor);
+        }
+      } catch (RuntimeException | Error problem) {
+        done.completeExceptionally(problem);
+      }
+    }
+
+    // Everything that can be done now; whether that was anything.
+    private boolean turn() {
+      boolean progress = false;
+      for (; sent < rows && sender.trySend(sent % shuffle.receiverCount(), sent) == Outcome.DONE; sent++) {
+        progress = true;
+      }
+      if (sent == rows && !finished && shuffle.tryFinish() == Outcome.DONE) {
+        finished = true;
+        progress = true;
+      }
+      for (Outcome outcome; (outcome = shuffle.tryPoll(frame)) != Outcome.WOULD_WAIT; progress = true) {
+        if (outcome == Outcome.END_OF_STREAM) {
+          return finished && done.complete(received) || progress;
+        }
+        received += frame.rowCount();
+        frame.release();
+      }
+      return progress;
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void oneThreadRunsAllWorkers(String transport) throws Exception {
+    ExecutorService executor = Executors.newSingleThreadExecutor();
+    try (Cluster cluster =
+        new Cluster(
+            2,
+            3,
+            config -> {
+              sleepLong(config);
+              config.set(Setting.TRANSPORT, transport);
+            })) {
+      QueryId query = cluster.session(0).beginQuery();
+      List<Task> tasks = new ArrayList<>();
+      executor
+          .submit(
+              () -> {
+                for (int i = 0; i < cluster.workerCount(); i++) {
+                  tasks.add(new Task(cluster.worker(i), query, 60_000));
+                }
+                tasks.forEach(task -> task.run(executor));
+              })
+          .get();
+      for (Task task : tasks) {
+        assertEquals(60_000, task.done.get());
+      }
+    } finally {
+      executor.shutdownNow();
+      assertTrue(executor.awaitTermination(10, TimeUnit.SECONDS));
+    }
+  }
+
+  @Test
+  void wakeCompletesTheStage() throws Exception {
+    try (Cluster cluster = new Cluster(1, 2, WhenReadyTest::sleepLong)) {
+      CompletionStage<Void> first = cluster.worker(0).whenReady(() -> false);
+      CompletionStage<Void> second = cluster.worker(1).whenReady(() -> false);
+      assertFalse(first.toCompletableFuture().isDone());
+      cluster.worker(1).wake();
+      second.toCompletableFuture().get();
+      assertFalse(first.toCompletableFuture().isDone());
+      cluster.worker(0).wake();
+      first.toCompletableFuture().get();
+    }
+  }
+
+  @Test
+  void progressCompletesItAtOnce() {
+    try (Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong)) {
+      assertTrue(cluster.worker(0).whenReady(() -> true).toCompletableFuture().isDone());
+    }
+  }
+
+  @Test
+  void itCompletesAfterTheLongestSleepInAnyCase() throws Exception {
+    try (Cluster cluster = new Cluster(1, 1, config -> config.set(Setting.WAIT_SLEEP_MS, 20))) {
+      cluster.worker(0).whenReady(() -> false).toCompletableFuture().get();
+    }
+  }
+
+  @Test
+  void whatProgressThrowsIsThrown() {
+    try (Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong)) {
+      assertThrows(
+          IllegalStateException.class,
+          () ->
+              cluster
+                  .worker(0)
+                  .whenReady(
+                      () -> {
+                        throw new IllegalStateException("mine");
+                      }));
+    }
+  }
+
+  @Test
+  void closingTheSessionCompletesTheStage() throws Exception {
+    Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong);
+    Worker worker = cluster.worker(0);
+    CompletionStage<Void> ready = worker.whenReady(() -> false);
+    cluster.close();
+    ready.toCompletableFuture().get();
+    FaroException closed = assertThrows(FaroException.class, () -> worker.whenReady(() -> false));
+    assertEquals(Code.SESSION_CLOSED, closed.code());
+  }
+
+  @Test
+  void aWorkerThatHoldsFramesIsRefused() {
+    try (Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = open(worker, cluster.session(0).beginQuery())) {
+        shuffle.longSender().trySend(0, 1);
+        shuffle.flush();
+        Frame frame = shuffle.newFrame();
+        assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
+        FaroException holding = assertThrows(FaroException.class, () -> worker.whenReady(() -> false));
+        assertEquals(Code.HOLDING, holding.code());
+      }
+    }
+  }
+}
