@@ -84,16 +84,36 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
   }));
 }
 
-// Sends rows of `row` in `from`; receiver -1: to all.
+std::vector<std::byte> row_of(JNIEnv* env, jbyteArray from, jint begin, jint bytes) {
+  std::vector<std::byte> row(static_cast<size_t>(bytes));
+  env->GetByteArrayRegion(from, begin, bytes, reinterpret_cast<jbyte*>(row.data()));
+  return row;
+}
+
+// Sends one row, which lies in `from`.
 jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jint begin, jint bytes,
           jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  std::vector<std::byte> row(static_cast<size_t>(bytes));
-  env->GetByteArrayRegion(from, begin, bytes, reinterpret_cast<jbyte*>(row.data()));
+  const std::vector<std::byte> row = row_of(env, from, begin, bytes);
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    return receiver < 0 ? state->shuffle.try_broadcast(row)
-                        : state->shuffle.try_send(static_cast<uint32_t>(receiver), row);
+    return state->shuffle.try_send(static_cast<uint32_t>(receiver), row);
+  }));
+}
+
+// The same to several receivers; null: to all.
+jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from, jint begin,
+               jint bytes, jlong timeout_ns) {
+  ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr) return closed();
+  const std::vector<std::byte> row = row_of(env, from, begin, bytes);
+  if (to == nullptr) {
+    return answer(
+        *state, state->worker->run(timeout_ns, [&] { return state->shuffle.try_broadcast(row); }));
+  }
+  const std::vector<uint32_t> receivers = numbers_of(env, to);
+  return answer(*state, state->worker->run(timeout_ns, [&] {
+    return state->shuffle.try_multicast(receivers, row);
   }));
 }
 
@@ -229,6 +249,7 @@ const std::array kMethods{method("layout", "([I)V", layout),
                           method("openFrame", "(JI)Ljava/nio/ByteBuffer;", open_frame),
                           method("makeRoom", "(JIIJ)I", make_room),
                           method("send", "(JI[BIIJ)I", send),
+                          method("multicast", "(J[I[BIIJ)I", multicast),
                           method("stagedRows", "(J)Ljava/nio/ByteBuffer;", staged_rows),
                           method("sendStaged", "(JII)J", send_staged),
                           method("flush", "(J)I", flush),

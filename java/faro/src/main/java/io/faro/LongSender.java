@@ -71,7 +71,26 @@ public final class LongSender {
     return taken;
   }
 
-  /** Why the last {@link #trySendAll} took fewer rows than all; DONE if it took all. */
+  /**
+   * The same, waiting for room: takes fewer than all only if it is stopped by {@link Outcome#STOPPED} or
+   * {@link Outcome#HOLDING}.
+   *
+   * @throws InterruptedException if the thread is interrupted meanwhile; some rows may have been sent
+   */
+  public int sendAll(long[] rows, int from, int to, Partition partition) throws InterruptedException {
+    int taken = trySendAll(rows, from, to, partition);
+    while (stoppedBy == Outcome.WOULD_WAIT) {
+      Outcome room = shuffle.makeRoom(partition.receiverOf(rows[from + taken], shuffle.receiverCount()), Long.BYTES);
+      if (room != Outcome.DONE) {
+        stoppedBy = room;
+        return taken;
+      }
+      taken += trySendAll(rows, from + taken, to, partition);
+    }
+    return taken;
+  }
+
+  /** Why the last trySendAll or sendAll took fewer rows than all; DONE if it took all. */
   public Outcome stoppedBy() {
     return stoppedBy;
   }

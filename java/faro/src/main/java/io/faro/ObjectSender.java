@@ -1,5 +1,9 @@
 package io.faro;
 
+import java.util.List;
+import java.util.Objects;
+import java.util.function.ToIntFunction;
+
 /**
  * Sends objects by a codec. The object is written before the call returns and may be used again, but
  * for codecs that declare their objects immutable: these go by reference to workers of the same session.
@@ -9,12 +13,15 @@ package io.faro;
  * @param <T> the type of the objects
  */
 public final class ObjectSender<T> {
+  private final Shuffle shuffle;
   private final RowWriter writer;
   private final RowCodec<T> codec;
   private final LocalLanes lanes; // null: everything is serialised
+  private Outcome stoppedBy = Outcome.DONE;
 
-  ObjectSender(RowWriter writer, RowCodec<T> codec, LocalLanes lanes) {
-    this.writer = writer;
+  ObjectSender(Shuffle shuffle, RowCodec<T> codec, LocalLanes lanes) {
+    this.shuffle = shuffle;
+    writer = shuffle.rowWriter();
     this.codec = codec;
     this.lanes = lanes;
   }
@@ -43,6 +50,77 @@ public final class ObjectSender<T> {
     return write(writer.claim(receiver, codec.maxBytes(object)), object);
   }
 
+  /**
+   * Sends objects[from … to-1], each to the receiver that the function answers for it, or as many as there
+   * is room for.
+   *
+   * @return how many were taken; {@link #stoppedBy} tells why it were not all
+   */
+  public int trySendAll(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
+    Objects.checkFromToIndex(from, to, objects.size());
+    stoppedBy = Outcome.DONE;
+    for (int i = from; i < to; i++) {
+      T object = objects.get(i);
+      stoppedBy = trySend(receiverOf.applyAsInt(object), object);
+      if (stoppedBy != Outcome.DONE) {
+        return i - from;
+      }
+    }
+    return to - from;
+  }
+
+  /**
+   * The same, waiting for room: takes fewer than all only if it is stopped by {@link Outcome#STOPPED} or
+   * {@link Outcome#HOLDING}.
+   *
+   * @throws InterruptedException if the thread is interrupted meanwhile; some objects may have been sent
+   */
+  public int sendAll(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf)
+      throws InterruptedException {
+    Objects.checkFromToIndex(from, to, objects.size());
+    stoppedBy = Outcome.DONE;
+    for (int i = from; i < to; i++) {
+      T object = objects.get(i);
+      stoppedBy = send(receiverOf.applyAsInt(object), object);
+      if (stoppedBy != Outcome.DONE) {
+        return i - from;
+      }
+    }
+    return to - from;
+  }
+
+  /** Why the last trySendAll or sendAll took fewer objects than all; DONE if it took all. */
+  public Outcome stoppedBy() {
+    return stoppedBy;
+  }
+
+  /**
+   * Sends one object to several receivers, each named once: to all of them or (WOULD_WAIT) to none. It is
+   * serialised, once, also if it is immutable.
+   */
+  public Outcome tryMulticast(int[] receivers, T object) {
+    int bytes = writeAside(object);
+    return shuffle.tryMulticast(receivers, writer.written(bytes), 0, bytes);
+  }
+
+  /** The same, waiting for room. */
+  public Outcome multicast(int[] receivers, T object) throws InterruptedException {
+    int bytes = writeAside(object);
+    return shuffle.multicast(receivers, writer.written(bytes), 0, bytes);
+  }
+
+  /** As {@link #tryMulticast}, to all receivers. */
+  public Outcome tryBroadcast(T object) {
+    int bytes = writeAside(object);
+    return shuffle.tryBroadcast(writer.written(bytes), 0, bytes);
+  }
+
+  /** As {@link #multicast}, to all receivers. */
+  public Outcome broadcast(T object) throws InterruptedException {
+    int bytes = writeAside(object);
+    return shuffle.broadcast(writer.written(bytes), 0, bytes);
+  }
+
   private ReferenceLane laneFor(int receiver, T object) {
     return lanes == null || object == null ? null : lanes.to(receiver);
   }
@@ -52,5 +130,10 @@ public final class ObjectSender<T> {
       writer.commit(codec.write(object, writer));
     }
     return claimed;
+  }
+
+  private int writeAside(T object) {
+    writer.claimAside(codec.maxBytes(object));
+    return codec.write(object, writer);
   }
 }

@@ -63,6 +63,19 @@ public final class RowWriter {
     return afterRoom(shuffle.makeRoom(receiver, bytes), receiver, bytes);
   }
 
+  /** Space for a row that is for several receivers: {@link #written} gives it away. */
+  void claimAside(int bytes) {
+    shuffle.enter();
+    startAside(0, bytes);
+  }
+
+  /** What was written since {@link #claimAside}, {@code bytes} bytes; ends the claim. */
+  byte[] written(int bytes) {
+    index(0, bytes);
+    memory = null;
+    return aside.array();
+  }
+
   /** Sends the first {@code bytes} bytes of the claim (fixed width: all). */
   public void commit(int bytes) {
     index(0, bytes);
@@ -161,12 +174,16 @@ public final class RowWriter {
   private Outcome afterRoom(Outcome outcome, int receiver, int bytes) {
     if (outcome == Outcome.DONE && !begin(receiver, bytes)) {
       // Too large for a frame, or the receiver has stopped and the row will be dropped.
-      if (aside.capacity() < bytes) {
-        aside = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
-      }
-      start(aside, receiver, 0, bytes);
+      startAside(receiver, bytes);
     }
     return outcome;
+  }
+
+  private void startAside(int receiver, int bytes) {
+    if (aside.capacity() < bytes) {
+      aside = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    }
+    start(aside, receiver, 0, bytes);
   }
 
   private void start(ByteBuffer memory, int receiver, int offset, int limit) {

@@ -136,7 +136,7 @@ public final class Shuffle implements AutoCloseable {
   public <T> ObjectSender<T> sender(RowCodec<T> codec) {
     checkCodec(codec);
     boolean byReference = codec.immutable() && spec.rowBytes() == 0;
-    return new ObjectSender<>(rowWriter(), codec, byReference ? localLanes : null);
+    return new ObjectSender<>(this, codec, byReference ? localLanes : null);
   }
 
   /** Copies one row of {@code bytes} bytes towards a receiver. */
@@ -169,29 +169,52 @@ public final class Shuffle implements AutoCloseable {
     return Outcome.of(result);
   }
 
+  /**
+   * Copies one row towards several receivers, each named once: to all of them or (WOULD_WAIT) to none.
+   */
+  public Outcome tryMulticast(int[] receivers, byte[] row, int from, int bytes) {
+    return Outcome.of(tryMulticastTo(Objects.requireNonNull(receivers), row, from, bytes));
+  }
+
+  /** The same, waiting for room. */
+  public Outcome multicast(int[] receivers, byte[] row, int from, int bytes)
+      throws InterruptedException {
+    return multicastTo(Objects.requireNonNull(receivers), row, from, bytes);
+  }
+
   /** One row to all receivers, or (WOULD_WAIT) to none. */
   public Outcome tryBroadcast(byte[] row, int from, int bytes) {
-    call();
-    checkSender();
-    Objects.checkFromIndexSize(from, bytes, row.length);
-    int result = send(handle, -1, row, from, bytes, 0);
-    framesOpened(-1);
-    return Outcome.of(result);
+    return Outcome.of(tryMulticastTo(null, row, from, bytes));
   }
 
   /** The same, waiting for room. */
   public Outcome broadcast(byte[] row, int from, int bytes) throws InterruptedException {
-    int result = tryBroadcast(row, from, bytes).ordinal();
+    return multicastTo(null, row, from, bytes);
+  }
+
+  // To these receivers; null: to all.
+  private Outcome multicastTo(int[] receivers, byte[] row, int from, int bytes)
+      throws InterruptedException {
+    int result = tryMulticastTo(receivers, row, from, bytes);
     if (result == WOULD_WAIT) {
       worker.interruption().begin();
       try {
-        result = send(handle, -1, row, from, bytes, Worker.NO_TIMEOUT);
+        result = multicast(handle, receivers, row, from, bytes, Worker.NO_TIMEOUT);
       } finally {
         worker.interruption().end(result);
         framesOpened(-1);
       }
     }
     return Outcome.of(result);
+  }
+
+  private int tryMulticastTo(int[] receivers, byte[] row, int from, int bytes) {
+    call();
+    checkSender();
+    Objects.checkFromIndexSize(from, bytes, row.length);
+    int result = multicast(handle, receivers, row, from, bytes, 0);
+    framesOpened(-1);
+    return result;
   }
 
   /** Starts the transfer of everything sent so far, however little. */
@@ -501,6 +524,9 @@ public final class Shuffle implements AutoCloseable {
 
   private static native int send(
       long handle, int receiver, byte[] row, int from, int bytes, long timeout);
+
+  private static native int multicast(
+      long handle, int[] receivers, byte[] row, int from, int bytes, long timeout);
 
   private static native ByteBuffer stagedRows(long handle);
 

@@ -1,0 +1,177 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Many objects at a time, objects for many receivers, and iteration. */
+@Timeout(20)
+class ObjectStreamTest {
+  private static void check(Outcome outcome) {
+    assertEquals(Outcome.DONE, outcome);
+  }
+
+  private static FaroException failure(org.junit.jupiter.api.function.Executable call) {
+    return assertThrows(FaroException.class, call);
+  }
+
+  @Test
+  void sendsManyAndIteratesToTheEnd() throws Exception {
+    List<String> words =
+        IntStream.range(0, 30_000).mapToObj(i -> "word " + i).collect(Collectors.toList());
+    try (Cluster cluster = new Cluster("tcp", 2, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
+              ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
+              assertEquals(
+                  words.size() - 1,
+                  sender.sendAll(words, 1, words.size(), word -> word.hashCode() & 1));
+              check(sender.stoppedBy());
+              check(shuffle.finish());
+              List<List<String>> received = List.of(new ArrayList<>(), new ArrayList<>());
+              ObjectReceiver<String> receiver = shuffle.receiver(RowCodecs.STRING);
+              for (String word : receiver) {
+                received.get(receiver.sender()).add(word);
+              }
+              List<String> mine =
+                  words.subList(1, words.size()).stream()
+                      .filter(word -> (word.hashCode() & 1) == worker.number())
+                      .collect(Collectors.toList());
+              assertEquals(List.of(mine, mine), received);
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  @Test
+  void sendsManyLongsWaitingForRoom() throws Exception {
+    long[] rows = new Random(11).longs(200_000).toArray();
+    AtomicLong sum = new AtomicLong();
+    try (Cluster cluster = new Cluster("tcp", 2, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
+              LongSender sender = shuffle.longSender();
+              assertEquals(rows.length, sender.sendAll(rows, 0, rows.length, Partition.FINALIZER));
+              check(shuffle.finish());
+              for (long row : shuffle.receiver(RowCodecs.LONG)) {
+                assertEquals(worker.number(), Partition.FINALIZER.receiverOf(row, 2));
+                sum.addAndGet(row);
+              }
+            }
+            worker.endQuery(query);
+          });
+    }
+    assertEquals(2 * Arrays.stream(rows).sum(), sum.get());
+  }
+
+  @Test
+  void sendsOneObjectToSomeOrAllReceivers() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 2, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
+              ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
+              if (worker.number() == 0) {
+                check(sender.broadcast("all"));
+                check(sender.multicast(new int[] {3, 1}, "odd"));
+                check(sender.send(1, "one"));
+                check(sender.tryBroadcast("all again"));
+                check(sender.tryMulticast(new int[] {0}, "zero"));
+                assertEquals(
+                    Code.INVALID_ARGUMENT,
+                    failure(() -> sender.tryMulticast(new int[] {0, 4}, "nobody")).code());
+                assertEquals(
+                    Code.INVALID_ARGUMENT,
+                    failure(() -> sender.tryMulticast(new int[] {-1}, "nobody")).code());
+              }
+              check(shuffle.finish());
+              List<String> received = new ArrayList<>();
+              shuffle.receiver(RowCodecs.STRING).forEach(received::add);
+              assertEquals(
+                  List.of(
+                          List.of("all", "all again", "zero"),
+                          List.of("all", "odd", "one", "all again"),
+                          List.of("all", "all again"),
+                          List.of("all", "odd", "all again"))
+                      .get(worker.number()),
+                  received);
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  @Test
+  void anArrayIsTakenUpToWhereAReceiverHasNoRoom() {
+    List<String> words = IntStream.range(0, 10_000).mapToObj(i -> "word").collect(Collectors.toList());
+    try (Cluster cluster = new Cluster("shm", 2, 1)) {
+      Worker worker = cluster.worker(0);
+      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
+      try (Shuffle shuffle = worker.openShuffle(spec)) {
+        ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
+        int taken = sender.trySendAll(words, 0, words.size(), word -> 1);
+        assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
+        assertTrue(taken > 0 && taken < words.size(), "taken " + taken);
+        assertEquals(0, sender.trySendAll(words, 0, 1, word -> 1));
+      }
+    }
+  }
+
+  @Test
+  void anIteratorThatIsInterruptedGoesOn() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
+      try (Shuffle shuffle = worker.openShuffle(spec)) {
+        Iterator<String> words = shuffle.receiver(RowCodecs.STRING).iterator();
+        Thread.currentThread().interrupt();
+        assertEquals(Code.WRONG_STATE, failure(words::hasNext).code());
+        assertTrue(Thread.interrupted());
+        check(shuffle.sender(RowCodecs.STRING).trySend(0, "word"));
+        check(shuffle.tryFinish());
+        assertTrue(words.hasNext());
+        assertTrue(words.hasNext());
+        assertEquals("word", words.next());
+        assertFalse(words.hasNext());
+        assertThrows(NoSuchElementException.class, words::next);
+      }
+    }
+  }
+
+  @Test
+  void anIteratorNeverWaitsWhileItsWorkerHoldsFrames() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
+        check(shuffle.trySend(0, new byte[1], 0, 1));
+        shuffle.flush();
+        Frame held = shuffle.newFrame();
+        check(shuffle.tryPoll(held));
+        Iterator<String> words = shuffle.receiver(RowCodecs.STRING).iterator();
+        assertEquals(Code.HOLDING, failure(words::hasNext).code());
+        held.release();
+        check(shuffle.tryFinish());
+        assertFalse(words.hasNext());
+      }
+    }
+  }
+}
