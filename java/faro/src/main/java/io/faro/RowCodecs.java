@@ -2,9 +2,97 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-/** Ready codecs. */
+/** Ready codecs, and what makes codecs; for {@code Object[]} rows see {@link SchemaCodec}. */
 public final class RowCodecs {
   private RowCodecs() {}
+
+  /** Writes all fields of an object, from the beginning of the claim on. */
+  @FunctionalInterface
+  public interface FieldsWriter<T> {
+    /** Puts every byte of the row. */
+    void write(T object, RowWriter to);
+  }
+
+  /** Makes an object of its fields. */
+  @FunctionalInterface
+  public interface FieldsReader<T> {
+    /** The row lies in the frame from {@code at} on. */
+    T read(Frame from, int at);
+  }
+
+  /**
+   * A codec for records of fixed width.
+   *
+   * <pre>{@code
+   * RowCodec<Point> points =
+   *     RowCodecs.fixed(
+   *         16,
+   *         (point, to) -> {
+   *           to.putDouble(0, point.x());
+   *           to.putDouble(8, point.y());
+   *         },
+   *         (from, at) -> new Point(from.getDouble(at), from.getDouble(at + 8)));
+   * }</pre>
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the width is not positive
+   */
+  public static <T> RowCodec<T> fixed(int rowBytes, FieldsWriter<T> writer, FieldsReader<T> reader) {
+    if (rowBytes <= 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "a fixed width of " + rowBytes + " bytes");
+    }
+    return new FixedCodec<>(rowBytes, writer, reader);
+  }
+
+  /** The same codec, which declares its objects {@linkplain RowCodec#immutable immutable}. */
+  public static <T> RowCodec<T> immutable(RowCodec<T> codec) {
+    return new ImmutableCodec<>(codec);
+  }
+
+  private record FixedCodec<T>(int rowBytes, FieldsWriter<T> writer, FieldsReader<T> reader)
+      implements RowCodec<T> {
+    @Override
+    public int maxBytes(T object) {
+      return rowBytes;
+    }
+
+    @Override
+    public int write(T object, RowWriter to) {
+      writer.write(object, to);
+      return rowBytes;
+    }
+
+    @Override
+    public T read(Frame from, int at, int bytes) {
+      return reader.read(from, at);
+    }
+  }
+
+  private record ImmutableCodec<T>(RowCodec<T> codec) implements RowCodec<T> {
+    @Override
+    public boolean immutable() {
+      return true;
+    }
+
+    @Override
+    public int rowBytes() {
+      return codec.rowBytes();
+    }
+
+    @Override
+    public int maxBytes(T object) {
+      return codec.maxBytes(object);
+    }
+
+    @Override
+    public int write(T object, RowWriter to) {
+      return codec.write(object, to);
+    }
+
+    @Override
+    public T read(Frame from, int at, int bytes) {
+      return codec.read(from, at, bytes);
+    }
+  }
 
   /** A long as 8 bytes. Boxes; {@link LongSender} does not. */
   public static final RowCodec<Long> LONG =

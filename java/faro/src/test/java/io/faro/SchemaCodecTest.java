@@ -1,0 +1,220 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(20)
+class SchemaCodecTest {
+  // A failure prints it; -Dfaro.test.seed=… repeats it.
+  private final long seed = Long.getLong("faro.test.seed", System.nanoTime());
+  private final Random random = new Random(seed);
+  private Cluster cluster;
+
+  @BeforeEach
+  void open() {
+    cluster = new Cluster("auto", 1, 1);
+  }
+
+  @AfterEach
+  void close() {
+    cluster.close();
+  }
+
+  private Shuffle openShuffle(int rowBytes) {
+    return cluster
+        .worker(0)
+        .openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, rowBytes));
+  }
+
+  private List<Column> randomSchema() {
+    List<Column> schema = new ArrayList<>();
+    ColumnType[] types = ColumnType.values();
+    for (int i = 1 + random.nextInt(20); i > 0; i--) {
+      schema.add(new Column(types[random.nextInt(types.length)], random.nextInt(3) == 0));
+    }
+    return schema;
+  }
+
+  private Object[] randomRow(List<Column> schema) {
+    return schema.stream().map(this::randomValue).toArray();
+  }
+
+  private Object randomValue(Column column) {
+    if (column.nullable() && random.nextBoolean()) {
+      return null;
+    }
+    return switch (column.type()) {
+      case BOOLEAN -> random.nextBoolean();
+      case BYTE -> (byte) random.nextInt();
+      case SHORT -> (short) random.nextInt();
+      case INT -> random.nextInt();
+      case LONG -> random.nextLong();
+      case FLOAT -> Float.intBitsToFloat(random.nextInt());
+      case DOUBLE -> Double.longBitsToDouble(random.nextLong());
+      case STRING ->
+          random
+              .ints(random.nextInt(30), 0, 0x10ffff)
+              .filter(c -> c < 0xd800 || c > 0xdfff)
+              .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append)
+              .toString();
+      case BYTES -> {
+        byte[] bytes = new byte[random.nextInt(50) == 0 ? 20_000 : random.nextInt(100)];
+        random.nextBytes(bytes);
+        yield bytes;
+      }
+    };
+  }
+
+  @Test
+  void anyRowOfAnySchemaArrivesEqual() throws Exception {
+    for (int round = 0; round < 200; round++) {
+      List<Column> schema = randomSchema();
+      SchemaCodec codec = new SchemaCodec(schema);
+      String which = "seed " + seed + ", round " + round + ", " + schema;
+      try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
+        ObjectSender<Object[]> sender = shuffle.sender(codec);
+        ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
+        for (int i = 0; i < 20; i++) {
+          Object[] row = randomRow(schema);
+          assertEquals(Outcome.DONE, sender.trySend(0, row), which);
+          shuffle.flush();
+          assertEquals(Outcome.DONE, receiver.next(), which); // rows above a ring come in parts
+          assertArrayEquals(row, receiver.get(), which);
+        }
+        assertEquals(Outcome.DONE, shuffle.tryFinish(), which);
+        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext(), which);
+      }
+    }
+  }
+
+  @Test
+  void theLayoutIsThatOfItsPage() {
+    SchemaCodec codec =
+        new SchemaCodec(
+            List.of(
+                Column.of(ColumnType.STRING),
+                Column.nullable(ColumnType.INT),
+                Column.of(ColumnType.SHORT),
+                Column.nullable(ColumnType.BYTE),
+                Column.nullable(ColumnType.BYTES),
+                Column.of(ColumnType.LONG)));
+    try (Shuffle shuffle = openShuffle(0)) {
+      Object[] row = {"ab", null, (short) 2, (byte) 3, null, 1L};
+      assertEquals(Outcome.DONE, shuffle.sender(codec).trySend(0, row));
+      assertEquals(Outcome.DONE, shuffle.tryFinish());
+      Frame frame = shuffle.newFrame();
+      assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
+      assertTrue(frame.nextRow());
+      byte[] bytes = new byte[frame.rowLength()];
+      frame.getBytes(frame.rowOffset(), bytes, 0, bytes.length);
+      assertArrayEquals(
+          new byte[] {1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0b101, 3, 2, 0, 0, 0, 'a', 'b'}, bytes);
+    }
+  }
+
+  @Test
+  void aSchemaOfWidthsAloneHasRowsOfOneWidth() {
+    Column plain = Column.of(ColumnType.DOUBLE);
+    assertEquals(16, new SchemaCodec(List.of(plain, plain)).rowBytes());
+    assertEquals(0, new SchemaCodec(List.of(plain, Column.nullable(ColumnType.LONG))).rowBytes());
+    assertEquals(0, new SchemaCodec(List.of(plain, Column.of(ColumnType.STRING))).rowBytes());
+  }
+
+  @Test
+  void rowsThatDoNotFitTheSchemaAreRefusedByColumn() {
+    SchemaCodec codec =
+        new SchemaCodec(List.of(Column.of(ColumnType.LONG), Column.nullable(ColumnType.STRING)));
+    try (Shuffle shuffle = openShuffle(0)) {
+      ObjectSender<Object[]> sender = shuffle.sender(codec);
+      for (Object[] row :
+          new Object[][] {{}, {1L}, {1L, "a", 2}, {null, "a"}, {1, "a"}, {1L, new byte[1]}}) {
+        FaroException refused =
+            assertThrows(FaroException.class, () -> sender.trySend(0, row), () -> Arrays.toString(row));
+        assertEquals(Code.INVALID_ARGUMENT, refused.code());
+      }
+      FaroException refused =
+          assertThrows(FaroException.class, () -> sender.trySend(0, new Object[] {1L, 2}));
+      assertEquals("column 1 is String, the value Integer", refused.getMessage());
+      assertEquals(Outcome.DONE, sender.trySend(0, new Object[] {1L, null}));
+      assertEquals(Outcome.DONE, shuffle.tryFinish());
+    }
+  }
+
+  @Test
+  void bytesThatAreNoRowAreRefusedAndHarmless() {
+    int refused = 0;
+    for (int round = 0; round < 500; round++) {
+      List<Column> schema = randomSchema();
+      schema.add(Column.of(ColumnType.BYTES));
+      SchemaCodec codec = new SchemaCodec(schema);
+      byte[] noise = new byte[random.nextInt(200)];
+      random.nextBytes(noise);
+      try (Shuffle shuffle = openShuffle(0)) {
+        shuffle.trySend(0, noise, 0, noise.length);
+        shuffle.tryFinish();
+        ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
+        try {
+          receiver.tryNext();
+        } catch (FaroException problem) {
+          assertEquals(Code.PROTOCOL_ERROR, problem.code(), "seed " + seed);
+          refused++;
+        }
+      }
+    }
+    assertTrue(refused > 300, "seed " + seed + ": " + refused + " refused");
+  }
+
+  private record Point(double x, double y) {}
+
+  @Test
+  void recordsOfFixedWidthByTwoFunctions() {
+    RowCodec<Point> points =
+        RowCodecs.fixed(
+            16,
+            (point, to) -> {
+              to.putDouble(0, point.x());
+              to.putDouble(8, point.y());
+            },
+            (from, at) -> new Point(from.getDouble(at), from.getDouble(at + 8)));
+    for (int rowBytes : new int[] {16, 0}) {
+      try (Shuffle shuffle = openShuffle(rowBytes)) {
+        Point point = new Point(1.5, -2);
+        assertEquals(Outcome.DONE, shuffle.sender(points).trySend(0, point));
+        assertEquals(Outcome.DONE, shuffle.sender(RowCodecs.immutable(points)).trySend(0, point));
+        assertEquals(Outcome.DONE, shuffle.tryFinish());
+        ObjectReceiver<Point> receiver = shuffle.receiver(points);
+        assertEquals(Outcome.DONE, receiver.tryNext());
+        assertEquals(point, receiver.get());
+        assertEquals(Outcome.DONE, receiver.tryNext());
+        assertEquals(point, receiver.get());
+        if (rowBytes == 0) {
+          assertSame(point, receiver.get());
+        }
+      }
+    }
+    assertThrows(FaroException.class, () -> RowCodecs.fixed(0, points::write, (from, at) -> null));
+  }
+
+  @Test
+  void aRowOfAnotherWidthThanTheCodecsIsRefused() {
+    try (Shuffle shuffle = openShuffle(0)) {
+      shuffle.trySend(0, new byte[7], 0, 7);
+      shuffle.tryFinish();
+      ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+      assertEquals(
+          Code.INVALID_ARGUMENT, assertThrows(FaroException.class, receiver::tryNext).code());
+    }
+  }
+}
