@@ -14,8 +14,10 @@ struct Natives {
   std::span<const JNINativeMethod> methods;
 };
 
+extern const Natives kNativeLogNatives;
 extern const Natives kSessionNatives;
 extern const Natives kSessionConfigNatives;
+extern const Natives kNativeMetricsNatives;
 extern const Natives kShuffleNatives;
 extern const Natives kWorkerNatives;
 

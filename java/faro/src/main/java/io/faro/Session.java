@@ -2,23 +2,30 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.lang.ref.Cleaner;
 import java.util.ArrayList;
 import java.util.List;
 
 /**
  * A node's membership in a connected cluster; owns everything that is allocated ahead and is used by
- * every query.
+ * every query. Its log lines go to the {@link System.Logger} {@code io.faro}.
+ *
+ * <p>A session that nobody refers to any more, by a worker or shuffle either, was forgotten: it is closed
+ * some time after, and a warning in the log tells where it was opened.
  *
  * <p>Threads: any. Use after {@link #close} throws {@link Code#SESSION_CLOSED}.
  */
 public final class Session implements AutoCloseable {
+  private static final Cleaner CLEANER = Cleaner.create();
+
   private final long handle;
+  private final OpenSession open;
+  private final Cleaner.Cleanable forgotten;
   private final int node;
   private final int nodeCount;
   private final int workerCount;
   private final int firstWorker;
   private final List<Worker> workers;
-  private final References references;
 
   private Session(long handle) {
     this.handle = handle;
@@ -28,13 +35,16 @@ public final class Session implements AutoCloseable {
     nodeCount = shape[1];
     workerCount = shape[2];
     firstWorker = shape[3];
-    references = new References(firstWorker, shape[4]);
+    References references = new References(firstWorker, shape[4]);
     ReadyWatch readyWatch = new ReadyWatch(node, shape[4], ready -> awaitReady(handle, ready));
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
-      mine.add(new Worker(handle, i, firstWorker + i, workerCount, shape[5], references, readyWatch));
+      mine.add(
+          new Worker(this, handle, i, firstWorker + i, workerCount, shape[5], references, readyWatch));
     }
     workers = List.copyOf(mine);
+    open = new OpenSession(handle, node, references);
+    forgotten = CLEANER.register(this, open);
   }
 
   /**
@@ -47,6 +57,7 @@ public final class Session implements AutoCloseable {
    */
   public static Session open(SessionConfig config) {
     NativeLibrary.ensureLoaded();
+    NativeLog.start();
     long handle = open(config.encoded(), config.usesEnvironment());
     if (handle < 0) {
       throw FaroException.of(handle);
@@ -101,6 +112,22 @@ public final class Session implements AutoCloseable {
             handle, query.counter(), query.incarnation(), query.issuer(), reason.getBytes(UTF_8)));
   }
 
+  /** All counters, as they are about now. */
+  public SessionMetrics metrics() {
+    return NativeMetrics.of(handle);
+  }
+
+  /**
+   * Shows the counters of the session, its workers and its links in the platform's MBean server, under
+   * {@code io.faro:type=Session,…}, {@code type=Worker,…} and {@code type=Link,…}, until it is closed.
+   * Idempotent.
+   *
+   * @throws FaroException {@link Code#SESSION_CLOSED}
+   */
+  public void registerBeans() {
+    open.registerBeans();
+  }
+
   /**
    * Ends every wait and every query with {@link Code#SESSION_CLOSED} and tells the peers. The
    * memory of shuffles that are still open stays mapped until they are closed. Closing twice is
@@ -110,9 +137,8 @@ public final class Session implements AutoCloseable {
    */
   @Override
   public void close() {
-    int result = close(handle);
-    references.clear();
-    check(result);
+    open.close();
+    forgotten.clean();
   }
 
   private static void check(int result) {
@@ -135,5 +161,5 @@ public final class Session implements AutoCloseable {
 
   private static native int awaitReady(long handle, int[] to);
 
-  private static native int close(long handle);
+  static native int close(long handle);
 }

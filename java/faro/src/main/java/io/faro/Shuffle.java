@@ -88,6 +88,11 @@ public final class Shuffle implements AutoCloseable {
     }
   }
 
+  /** At which worker it was opened. */
+  public Worker worker() {
+    return worker;
+  }
+
   /** What was opened. */
   public ShuffleSpec spec() {
     return spec;

@@ -29,6 +29,7 @@ public final class Worker {
 
   static final long NO_TIMEOUT = Long.MAX_VALUE;
 
+  private final Session parent; // which is in use as long as its workers are
   private final long session;
   private final int localIndex;
   private final int number;
@@ -48,6 +49,7 @@ public final class Worker {
   private int epoch; // the owner's
 
   Worker(
+      Session parent,
       long session,
       int localIndex,
       int number,
@@ -55,6 +57,7 @@ public final class Worker {
       int ringsPerLane,
       References references,
       ReadyWatch readyWatch) {
+    this.parent = parent;
     this.session = session;
     this.localIndex = localIndex;
     this.number = number;
@@ -71,6 +74,11 @@ public final class Worker {
   /** Number of this worker over the whole cluster. */
   public int number() {
     return number;
+  }
+
+  /** Whose worker it is. */
+  public Session session() {
+    return parent;
   }
 
   /** Opens a shuffle. Never blocks: senders may start before their receivers have opened. */

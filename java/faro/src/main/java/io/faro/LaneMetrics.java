@@ -1,0 +1,25 @@
+package io.faro;
+
+/**
+ * Counters of one lane, its rings added up: from one worker to another, of which at least one is of this
+ * node.
+ *
+ * @param sender number of the worker
+ * @param receiver number of the worker
+ * @param framesSent 0 if the sender is on another node, as the next two
+ * @param bytesSent with headers and padding
+ * @param transfers started by the sender
+ * @param framesReceived 0 if the receiver is on another node, as the next two
+ * @param bytesReceived with headers and padding
+ * @param readNotifications sent by the receiver
+ */
+public record LaneMetrics(
+    int sender,
+    int receiver,
+    long framesSent,
+    long bytesSent,
+    long transfers,
+    long framesReceived,
+    long bytesReceived,
+    long readNotifications)
+    implements Counters {}

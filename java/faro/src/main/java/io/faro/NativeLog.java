@@ -1,0 +1,96 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Brings Faro's log lines to the {@link System.Logger} {@code io.faro}: a daemon thread takes them out of a
+ * native queue. So neither the network thread nor a worker ever waits for a logger.
+ *
+ * <p>Which lines there are at all is up to {@code FARO_LOG_LEVEL} (debug, info, warning, error, off;
+ * default: warning). Threads: any.
+ */
+final class NativeLog {
+  // Holds back whoever wants a line that another thread has taken to be written.
+  private static final ReentrantLock WRITING = new ReentrantLock();
+  private static final long DRAIN_LIMIT_MS = 1000;
+
+  // In the order of faro/log.h.
+  private static final System.Logger.Level[] LEVELS = {
+    System.Logger.Level.DEBUG,
+    System.Logger.Level.INFO,
+    System.Logger.Level.WARNING,
+    System.Logger.Level.ERROR
+  };
+
+  private static boolean started; // guarded by the class
+
+  /** Made with the first line: it takes long. */
+  private static final class LoggerHolder {
+    static final System.Logger LOGGER = System.getLogger("io.faro");
+  }
+
+  private NativeLog() {}
+
+  /** From now on. Idempotent. */
+  static synchronized void start() {
+    if (!started) {
+      started = true;
+      redirect();
+      Thread thread = new Thread(NativeLog::run, "faro-log");
+      thread.setDaemon(true);
+      thread.start();
+    }
+  }
+
+  /**
+   * Returns when everything logged before was written; waits at most a second for a logger that does not
+   * return, which may be waiting for the caller.
+   */
+  static void drain() {
+    try {
+      if (WRITING.tryLock(DRAIN_LIMIT_MS, TimeUnit.MILLISECONDS)) {
+        writeAll();
+      }
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** A warning of Java's own. */
+  static void warn(String line, Throwable where) {
+    LoggerHolder.LOGGER.log(System.Logger.Level.WARNING, line, where);
+  }
+
+  private static void run() {
+    for (; ; ) {
+      awaitLine();
+      WRITING.lock();
+      writeAll();
+    }
+  }
+
+  // Lets go of the lock.
+  private static void writeAll() {
+    try {
+      for (byte[] line; (line = take()) != null; ) {
+        LoggerHolder.LOGGER.log(LEVELS[line[0] - '0'], new String(line, 1, line.length - 1, UTF_8));
+      }
+    } catch (RuntimeException broken) {
+      // A log line is never worth more than the thread that writes it.
+    } finally {
+      WRITING.unlock();
+    }
+  }
+
+  /** Log lines go to the queue instead of stderr. */
+  private static native void redirect();
+
+  /** Blocks until the queue has a line. */
+  private static native void awaitLine();
+
+  /** The digit of its level, then the line; null if the queue is empty. */
+  private static native byte[] take();
+}

@@ -1,0 +1,64 @@
+package io.faro;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * What is left to close of a session, apart from the {@link Session} itself: so that one which nobody
+ * refers to any more can still be closed.
+ *
+ * <p>Threads: any.
+ */
+final class OpenSession implements Runnable {
+  final long handle;
+  final References references;
+  private final int node;
+  private final Throwable opened = new Throwable("opened here");
+  private final AtomicBoolean closed = new AtomicBoolean();
+  private SessionBeans beans; // guarded by this; null: none
+
+  OpenSession(long handle, int node, References references) {
+    this.handle = handle;
+    this.node = node;
+    this.references = references;
+  }
+
+  synchronized void registerBeans() {
+    if (closed.get()) {
+      throw new FaroException(Code.SESSION_CLOSED, "the session was closed");
+    }
+    if (beans == null) {
+      beans = new SessionBeans(node, handle);
+    }
+  }
+
+  /** As {@link Session#close}. */
+  void close() {
+    closed.set(true);
+    unregisterBeans();
+    int result = Session.close(handle);
+    references.clear();
+    NativeLog.drain();
+    if (result < 0) {
+      throw FaroException.of(result);
+    }
+  }
+
+  private synchronized void unregisterBeans() {
+    if (beans != null) {
+      beans.close();
+      beans = null;
+    }
+  }
+
+  /** Called when nobody refers to the session any more. */
+  @Override
+  public void run() {
+    if (!closed.get()) {
+      NativeLog.warn(
+          "a session of node " + node + " was forgotten: it was never closed, and nobody refers to it; it is"
+              + " closed now",
+          opened);
+      close();
+    }
+  }
+}

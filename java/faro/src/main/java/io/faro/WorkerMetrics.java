@@ -1,0 +1,32 @@
+package io.faro;
+
+/**
+ * Counters of one worker.
+ *
+ * @param worker its number
+ * @param rowsSent in closed frames
+ * @param rowsReceived handed out
+ * @param rowsDropped for receivers that had stopped
+ * @param waits operations that could not be done at once
+ * @param sleeps on the doorbell
+ * @param blockedNs in waits, nanoseconds
+ * @param framesSetAside incoming, moved to overflow
+ * @param bytesSetAside in them
+ * @param framesOutOverflow outgoing, sent by way of overflow
+ * @param bytesOutOverflow in them
+ * @param openShuffles open now
+ */
+public record WorkerMetrics(
+    int worker,
+    long rowsSent,
+    long rowsReceived,
+    long rowsDropped,
+    long waits,
+    long sleeps,
+    long blockedNs,
+    long framesSetAside,
+    long bytesSetAside,
+    long framesOutOverflow,
+    long bytesOutOverflow,
+    long openShuffles)
+    implements Counters {}

@@ -1,0 +1,81 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Native lines, at the System.Logger. */
+@Timeout(20)
+class LogTest {
+  private LogLines lines;
+
+  private void read(Consumer<LogRecord> reader) {
+    lines = new LogLines(reader);
+  }
+
+  @AfterEach
+  void close() {
+    lines.close();
+  }
+
+  private static void failAQuery(Session session) {
+    session.cancelQuery(session.beginQuery(), "told to the log");
+  }
+
+  @Test
+  void whatWasLoggedIsWrittenWhenCloseReturns() {
+    List<LogRecord> seen = new CopyOnWriteArrayList<>();
+    read(seen::add);
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      failAQuery(cluster.session(0));
+    }
+    List<LogRecord> told =
+        seen.stream().filter(line -> line.getMessage().contains("told to the log")).toList();
+    assertEquals(1, told.size(), seen::toString);
+    assertEquals(Level.WARNING, told.get(0).getLevel());
+    assertEquals("io.faro", told.get(0).getLoggerName());
+  }
+
+  @Test
+  void aLoggerThatWaitsForWhoeverClosesHoldsUpNothingForEver() throws Exception {
+    CountDownLatch inLogger = new CountDownLatch(1);
+    CountDownLatch closed = new CountDownLatch(1);
+    read(
+        line -> {
+          inLogger.countDown();
+          try {
+            closed.await();
+          } catch (InterruptedException unexpected) {
+            throw new AssertionError(unexpected);
+          }
+        });
+    Cluster cluster = new Cluster("auto", 1, 1);
+    failAQuery(cluster.session(0));
+    inLogger.await();
+    cluster.close();
+    closed.countDown();
+  }
+
+  @Test
+  void aLoggerThatThrowsIsAskedAgain() {
+    List<String> seen = new CopyOnWriteArrayList<>();
+    read(
+        line -> {
+          seen.add(line.getMessage());
+          throw new IllegalStateException("broken");
+        });
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      failAQuery(cluster.session(0));
+      failAQuery(cluster.session(0));
+    }
+    assertEquals(2, seen.stream().filter(line -> line.contains("told to the log")).count(), seen::toString);
+  }
+}

@@ -1,0 +1,136 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import javax.management.Attribute;
+import javax.management.AttributeNotFoundException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(20)
+class MetricsTest {
+  private static final int ROWS = 1000;
+
+  /** Both workers of a node and one of another send ROWS longs to each. */
+  private static void exchange(Cluster cluster) throws Exception {
+    QueryId query = cluster.session(0).beginQuery();
+    cluster.onEachWorker(
+        worker -> {
+          try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
+            LongSender sender = shuffle.longSender();
+            for (int i = 0; i < ROWS * shuffle.receiverCount(); i++) {
+              assertEquals(Outcome.DONE, sender.send(i % shuffle.receiverCount(), i));
+            }
+            assertEquals(Outcome.DONE, shuffle.finish());
+            shuffle.receiver(RowCodecs.LONG).forEach(row -> {});
+          }
+          worker.endQuery(query);
+        });
+  }
+
+  @Test
+  void namesAreThoseOfCpp() {
+    Faro.ensureAvailable();
+    List<String> java;
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      SessionMetrics metrics = cluster.session(0).metrics();
+      java =
+          Stream.of(
+                  names("session", metrics),
+                  names("worker", metrics.workers().get(0)),
+                  names("link", metrics.links().get(0)),
+                  names("lane", metrics.lanes().get(0)))
+              .flatMap(names -> names)
+              .collect(Collectors.toList());
+    }
+    assertEquals(new String(NativeMetrics.names(), UTF_8).lines().collect(Collectors.toList()), java);
+  }
+
+  private static Stream<String> names(String of, Counters counters) {
+    return counters.counters().keySet().stream().map(name -> of + "\t" + name);
+  }
+
+  @Test
+  void everyValueStandsUnderItsName() throws Exception {
+    try (Cluster cluster = new Cluster("tcp", 2, 2)) {
+      exchange(cluster);
+      SessionMetrics metrics = cluster.session(1).metrics();
+      assertEquals(List.of(2, 3), metrics.workers().stream().map(WorkerMetrics::worker).toList());
+      for (WorkerMetrics worker : metrics.workers()) {
+        assertEquals(4 * ROWS, worker.rowsSent());
+        assertEquals(4 * ROWS, worker.rowsReceived());
+        assertEquals(0, worker.rowsDropped());
+        assertEquals(0, worker.openShuffles());
+        assertEquals(4L * ROWS, worker.counters().get("rows_received"));
+      }
+      assertEquals(List.of(0, 1), metrics.links().stream().map(LinkMetrics::node).toList());
+      assertEquals(
+          List.of("tcp", "local"), metrics.links().stream().map(LinkMetrics::transport).toList());
+      LinkMetrics link = metrics.links().get(0);
+      assertTrue(link.connected());
+      assertTrue(link.bytesSent() >= 4L * ROWS * Long.BYTES, link.toString());
+      assertTrue(link.bytesReceived() >= 4L * ROWS * Long.BYTES, link.toString());
+      assertTrue(link.framesSent() > 0 && link.transfers() > 0 && link.readNotifications() > 0);
+      assertEquals(0, link.posts());
+      assertEquals(16, metrics.lanes().size());
+      assertEquals(
+          link.bytesSent(),
+          metrics.lanes().stream().filter(l -> l.receiver() < 2).mapToLong(LaneMetrics::bytesSent).sum());
+      assertEquals(0, metrics.queriesFailed());
+      assertEquals(0, metrics.queriesRunning());
+      assertEquals(0, metrics.overflowMemoryBytes());
+    }
+  }
+
+  @Test
+  void afterCloseThereAreNone() {
+    Cluster cluster = new Cluster("auto", 1, 1);
+    cluster.close();
+    Session session = cluster.session(0);
+    assertEquals(
+        Code.SESSION_CLOSED, assertThrows(FaroException.class, session::metrics).code());
+    assertEquals(
+        Code.SESSION_CLOSED, assertThrows(FaroException.class, session::registerBeans).code());
+  }
+
+  private static Set<ObjectName> beans() throws Exception {
+    return ManagementFactory.getPlatformMBeanServer().queryNames(new ObjectName("io.faro:*"), null);
+  }
+
+  @Test
+  void beansStandInThePlatformServerUntilClose() throws Exception {
+    MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+    assertEquals(Set.of(), beans());
+    try (Cluster cluster = new Cluster("auto", 2, 2)) {
+      cluster.session(0).registerBeans();
+      cluster.session(0).registerBeans();
+      cluster.session(1).registerBeans();
+      assertEquals(2 * (1 + 2 + 2), beans().size());
+      exchange(cluster);
+      ObjectName worker =
+          server.queryNames(new ObjectName("io.faro:type=Worker,worker=3,*"), null).iterator().next();
+      assertEquals(4L * ROWS, server.getAttribute(worker, "rows_sent"));
+      assertEquals(
+          List.of(new Attribute("rows_received", 4L * ROWS)),
+          server.getAttributes(worker, new String[] {"rows_received", "unknown"}).asList());
+      assertThrows(AttributeNotFoundException.class, () -> server.getAttribute(worker, "unknown"));
+      assertEquals(
+          List.copyOf(cluster.session(0).metrics().workers().get(0).counters().keySet()),
+          Arrays.stream(server.getMBeanInfo(worker).getAttributes()).map(a -> a.getName()).toList());
+      cluster.session(1).close();
+      assertEquals(1 + 2 + 2, beans().size());
+    }
+    assertEquals(Set.of(), beans());
+  }
+}

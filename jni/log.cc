@@ -1,0 +1,81 @@
+// io.faro.NativeLog: log lines wait in a queue until a thread of Java takes them. No thread of Faro
+// ever runs a logger of Java, which may block, or calls into the JVM at all.
+#include "faro/log.h"
+
+#include <jni.h>
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "jni/java_bytes.h"
+#include "jni/natives.h"
+
+namespace faro::jni {
+namespace {
+
+// Threads: any.
+class LogQueue {
+ public:
+  // Far more than the levels allow (faro/log.h); if nobody takes them the newest are dropped.
+  static constexpr size_t kLimit = 4096;
+
+  void push(LogLevel level, std::string_view line) {
+    {
+      std::lock_guard lock(mutex_);
+      if (lines_.size() >= kLimit) return;
+      lines_.push_back(static_cast<char>('0' + static_cast<int>(level)) + std::string(line));
+    }
+    not_empty_.notify_one();
+  }
+
+  /// Blocks until there is a line, for ever if none comes.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    not_empty_.wait(lock, [this] { return !lines_.empty(); });
+  }
+
+  /// False if there is none.
+  bool take(std::string& line) {
+    std::lock_guard lock(mutex_);
+    if (lines_.empty()) return false;
+    line = std::move(lines_.front());
+    lines_.pop_front();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable not_empty_;
+  std::deque<std::string> lines_;
+};
+
+LogQueue& queue() {
+  // Never destroyed: a thread of Java waits in it while the process ends.
+  static auto* const lines = new LogQueue;
+  return *lines;
+}
+
+void redirect(JNIEnv*, jclass) {
+  set_log_sink([](LogLevel level, std::string_view line) { queue().push(level, line); });
+}
+
+void await_line(JNIEnv*, jclass) { queue().wait(); }
+
+// The digit of its level, then the line; null if there is none.
+jbyteArray take(JNIEnv* env, jclass) {
+  std::string line;
+  return queue().take(line) ? bytes_of(env, line) : nullptr;
+}
+
+const std::array kMethods{method("redirect", "()V", redirect),
+                          method("awaitLine", "()V", await_line), method("take", "()[B", take)};
+
+}  // namespace
+
+const Natives kNativeLogNatives{"io/faro/NativeLog", kMethods};
+
+}  // namespace faro::jni
