@@ -12,11 +12,16 @@
 namespace faro::jni {
 namespace {
 
-// One line per setting: name, tab, default.
+// One line per setting: name, tab, default, tab, help.
 jbyteArray table(JNIEnv* env, jclass) {
   std::string text;
   for (const SettingInfo& info : Config::table())
-    text.append(info.name).append("\t").append(info.default_value).append("\n");
+    text.append(info.name)
+        .append("\t")
+        .append(info.default_value)
+        .append("\t")
+        .append(info.help)
+        .append("\n");
   return bytes_of(env, text);
 }
 

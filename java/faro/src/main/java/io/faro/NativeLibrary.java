@@ -8,6 +8,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Finds, checks and loads the native library, once: the file that the property {@code
@@ -18,6 +20,11 @@ import java.util.Objects;
 final class NativeLibrary {
   static final String FILE_PROPERTY = "faro.native.library";
   static final String FOLDER_PROPERTY = "faro.native.folder";
+
+  /** For which there are libraries; a jar has those that it was built with. */
+  private static final String[] PLATFORMS = {"linux-x86_64", "linux-aarch64"};
+
+  private static final String LIBRARY = "libfaro_jni.so";
 
   /** Why the library cannot be used; null if it can. */
   static final FaroException CAUSE = load();
@@ -51,18 +58,17 @@ final class NativeLibrary {
         tried = file + " (property " + FILE_PROPERTY + ")";
         load(Path.of(file));
       } else {
-        String resource = "native/" + platform() + "/libfaro_jni.so";
-        tried = "io/faro/" + resource + " of the jar";
-        try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
+        tried = "io/faro/native/" + platform() + "/" + LIBRARY + " of the jar";
+        try (InputStream library = resource(LIBRARY)) {
           if (library == null) {
-            return unavailable(tried, "this jar has no library for the platform " + platform());
+            return unavailable(
+                tried,
+                "this jar has no library for the platform " + platform() + ", only for " + platformsOfJar());
           }
-          Path folder = Path.of(System.getProperty(FOLDER_PROPERTY, System.getProperty("java.io.tmpdir")));
-          tried += ", unpacked to " + folder + " (property " + FOLDER_PROPERTY + ")";
-          Path unpacked = Files.createTempFile(folder, "libfaro_jni-", ".so");
+          tried += ", unpacked to " + folder() + " (property " + FOLDER_PROPERTY + ")";
+          Path unpacked = unpack(library, "libfaro_jni-");
           tried += " as " + unpacked.getFileName();
           try {
-            Files.write(unpacked, library.readAllBytes());
             load(unpacked);
           } finally {
             Files.deleteIfExists(unpacked);
@@ -88,9 +94,35 @@ final class NativeLibrary {
     System.load(file.toAbsolutePath().toString());
   }
 
+  /** A file of this platform inside the jar; null if there is none. */
+  static InputStream resource(String name) {
+    return NativeLibrary.class.getResourceAsStream("native/" + platform() + "/" + name);
+  }
+
+  /** A new file with this content. */
+  static Path unpack(InputStream library, String prefix) throws IOException {
+    Path unpacked = Files.createTempFile(folder(), prefix, ".so");
+    try {
+      Files.write(unpacked, library.readAllBytes());
+    } catch (IOException problem) {
+      Files.deleteIfExists(unpacked);
+      throw problem;
+    }
+    return unpacked;
+  }
+
+  private static Path folder() {
+    return Path.of(System.getProperty(FOLDER_PROPERTY, System.getProperty("java.io.tmpdir")));
+  }
+
+  private static String platformsOfJar() {
+    return Stream.of(PLATFORMS)
+        .filter(one -> NativeLibrary.class.getResource("native/" + one + "/" + LIBRARY) != null)
+        .collect(Collectors.joining(", "));
+  }
+
   private static String jarBuildId() throws IOException {
-    String resource = "native/" + platform() + "/build-id";
-    try (InputStream id = Objects.requireNonNull(NativeLibrary.class.getResourceAsStream(resource), resource)) {
+    try (InputStream id = Objects.requireNonNull(resource("build-id"), "build-id")) {
       return new String(id.readAllBytes(), UTF_8);
     }
   }

@@ -58,11 +58,13 @@ public final class Session implements AutoCloseable {
   public static Session open(SessionConfig config) {
     NativeLibrary.ensureLoaded();
     NativeLog.start();
-    long handle = open(config.encoded(), config.usesEnvironment());
-    if (handle < 0) {
-      throw FaroException.of(handle);
+    try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
+      long handle = open(verbs.in(config).encoded(), config.usesEnvironment());
+      if (handle < 0) {
+        throw FaroException.of(handle);
+      }
+      return new Session(handle);
     }
-    return new Session(handle);
   }
 
   /** This node's number. */

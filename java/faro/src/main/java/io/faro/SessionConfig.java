@@ -34,6 +34,14 @@ public final class SessionConfig {
     return environment;
   }
 
+  /** The same with another value. */
+  SessionConfig with(Setting setting, String value) {
+    Builder builder = new Builder();
+    builder.values.putAll(values);
+    builder.environment = environment;
+    return builder.set(setting, value).build();
+  }
+
   /** Name, NUL, value, NUL, and so on. */
   byte[] encoded() {
     StringBuilder text = new StringBuilder();
@@ -84,7 +92,7 @@ public final class SessionConfig {
     }
   }
 
-  /** One line per setting: name, tab, default. */
+  /** One line per setting: name, tab, default, tab, help. */
   static native byte[] table();
 
   /** One line per code: number, tab, name, tab, category. */

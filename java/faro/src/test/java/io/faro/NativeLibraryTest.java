@@ -9,7 +9,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -19,6 +21,8 @@ import org.junit.jupiter.api.io.TempDir;
 class NativeLibraryTest {
   @TempDir Path folder;
   private String classPath = System.getProperty("java.class.path");
+  private Class<?> program = Program.class;
+  private final Map<String, String> environment = new HashMap<>();
 
   /** What the JVM of each test runs: prints the cause, which isAvailable and ensureAvailable agree on. */
   public static final class Program {
@@ -39,8 +43,10 @@ class NativeLibraryTest {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of(properties));
-    command.addAll(List.of("-cp", classPath, Program.class.getName()));
-    Process process = new ProcessBuilder(command).start();
+    command.addAll(List.of("-cp", classPath, program.getName()));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    Process process = builder.start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertEquals(0, process.waitFor());
     return output;
@@ -106,6 +112,42 @@ class NativeLibraryTest {
 
   @Test
   void namesAPlatformThatTheJarHasNot() throws Exception {
-    assertNames(run("-Dos.arch=sparc"), "linux-sparc");
+    assertNames(run("-Dos.arch=sparc"), "linux-sparc", "only for " + NativeLibrary.platform());
+  }
+
+  /** Opens a session over verbs, and prints why that is not possible. */
+  public static final class OverVerbs {
+    public static void main(String[] arguments) {
+      SessionConfig.Builder config = SessionConfig.builder().cluster(0, Cluster.freeAddresses(1));
+      Session.open(config.build()).close(); // without verbs it always works
+      try {
+        Session.open(config.set(Setting.TRANSPORT, "verbs").build()).close();
+        System.out.println("works");
+      } catch (FaroException cause) {
+        System.out.println(cause.code() + ": " + cause.getMessage());
+      }
+    }
+  }
+
+  @Test
+  void theVerbsModuleOfTheJarIsLoadedAndLeavesNoFile() throws Exception {
+    program = OverVerbs.class;
+    // Unless the machine has a device.
+    String output = run("-Dfaro.native.folder=" + folder);
+    assertTrue(output.startsWith("works") || output.contains("RDMA device"), output);
+    try (var files = Files.list(folder)) {
+      assertEquals(0, files.count());
+    }
+  }
+
+  @Test
+  void withoutLibibverbsOnlyVerbsAreNotAvailable() throws Exception {
+    program = OverVerbs.class;
+    // The loader finds this one first.
+    Files.writeString(folder.resolve("libibverbs.so.1"), "no library");
+    environment.put("LD_LIBRARY_PATH", folder.toString());
+    String output = run();
+    assertTrue(output.startsWith("TRANSPORT_UNAVAILABLE: "), output);
+    assertTrue(output.contains(folder.resolve("libibverbs.so.1").toString()), output);
   }
 }

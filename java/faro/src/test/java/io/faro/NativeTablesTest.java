@@ -4,9 +4,13 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -40,11 +44,30 @@ class NativeTablesTest {
   }
 
   @Test
-  void settingsAndDefaultsAreTheSame() {
+  void settingsDefaultsAndDescriptionsAreTheSame() throws Exception {
+    Map<String, String> descriptions = descriptions();
     List<String> java =
         Arrays.stream(Setting.values())
-            .map(setting -> setting.key() + "\t" + setting.defaultValue())
+            .map(
+                setting ->
+                    String.join(
+                        "\t", setting.key(), setting.defaultValue(), descriptions.get(setting.key())))
             .collect(Collectors.toList());
     assertEquals(lines(SessionConfig.table()), java);
+  }
+
+  /** Of each key: what the javadoc of its constant says, without the final stop. */
+  private static Map<String, String> descriptions() throws Exception {
+    String source = Files.readString(Path.of("src/main/java/io/faro/Setting.java"));
+    Pattern constant =
+        Pattern.compile("/\\*\\*((?:(?!\\*/).)*)\\*/\\s*\\w+\\(\\s*\"([^\"]*)\"", Pattern.DOTALL);
+    return constant
+        .matcher(source)
+        .results()
+        .collect(
+            Collectors.toMap(
+                found -> found.group(2),
+                found ->
+                    found.group(1).replaceAll("\\n *\\* ", " ").strip().replaceAll("\\s+", " ").replaceAll("\\.$", "")));
   }
 }

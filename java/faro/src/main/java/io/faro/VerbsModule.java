@@ -1,0 +1,57 @@
+package io.faro;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * libfaro_verbs.so of the jar, unpacked as long as a session opens: native loads it then, if a link could
+ * use RDMA and libibverbs is there, and keeps it. Not unpacked if the configuration names another one.
+ *
+ * <p>Threads: one at a time.
+ */
+final class VerbsModule implements AutoCloseable {
+  private static final String ENVIRONMENT = "FARO_VERBS_MODULE";
+
+  private final Path file; // null: not unpacked
+
+  private VerbsModule(Path file) {
+    this.file = file;
+  }
+
+  /** Never fails: without the file native says what it has tried. */
+  static VerbsModule unpackFor(SessionConfig config) {
+    String transport = config.get(Setting.TRANSPORT);
+    boolean wanted = transport.equals("auto") || transport.equals("verbs");
+    boolean named =
+        !config.get(Setting.VERBS_MODULE).isEmpty()
+            || (config.usesEnvironment() && System.getenv(ENVIRONMENT) != null)
+            || System.getProperty(NativeLibrary.FILE_PROPERTY) != null;
+    if (!wanted || named) {
+      return new VerbsModule(null);
+    }
+    try (InputStream library = NativeLibrary.resource("libfaro_verbs.so")) {
+      return new VerbsModule(library == null ? null : NativeLibrary.unpack(library, "libfaro_verbs-"));
+    } catch (IOException unusable) {
+      return new VerbsModule(null);
+    }
+  }
+
+  /** The configuration, with this module. */
+  SessionConfig in(SessionConfig config) {
+    return file == null ? config : config.with(Setting.VERBS_MODULE, file.toString());
+  }
+
+  /** Deletes the file. */
+  @Override
+  public void close() {
+    try {
+      if (file != null) {
+        Files.deleteIfExists(file);
+      }
+    } catch (IOException stays) {
+      // A file in the temporary folder is no reason to fail.
+    }
+  }
+}
