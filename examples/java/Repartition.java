@@ -30,15 +30,14 @@ public class Repartition {
   static void run(int node, String nodes, OutputStream other) throws Exception {
     SessionConfig config = SessionConfig.builder().cluster(node, List.of(nodes.split(","))).build();
     try (Session session = Session.open(config)) {
-      QueryId query = node == 0 ? begin(session, new PrintStream(other)) : read(new Scanner(System.in));
+      QueryId query = node == 0 ? begin(session, new PrintStream(other)) : QueryId.parse(new Scanner(System.in).next());
       Worker worker = session.workers().get(0);
       Set<String> received = new TreeSet<>();
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
         ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
         for (String word : WORDS) sender.send(word.charAt(0) % 2, word);
         shuffle.finish();
-        ObjectReceiver<String> receiver = shuffle.receiver(RowCodecs.STRING);
-        while (receiver.next() == Outcome.DONE) received.add(receiver.get());
+        for (String word : shuffle.receiver(RowCodecs.STRING)) received.add(word);
       }
       worker.endQuery(query); // throws if it failed anywhere
       System.out.println("node " + node + ": " + received);
@@ -47,12 +46,10 @@ public class Repartition {
 
   static QueryId begin(Session session, PrintStream other) {
     QueryId query = session.beginQuery();
-    other.println(query.counter() + " " + query.incarnation() + " " + query.issuer());
+    other.println(query.encoded());
     other.flush();
     return query;
   }
-
-  static QueryId read(Scanner in) { return new QueryId(in.nextLong(), in.nextLong(), in.nextInt()); }
 
   static int freePort() throws IOException {
     try (ServerSocket socket = new ServerSocket(0)) { return socket.getLocalPort(); }

@@ -9,6 +9,29 @@ package io.faro;
  * @param issuer node number
  */
 public record QueryId(long counter, long incarnation, int issuer) {
+  /** As text, for a plan; {@link #parse} reads it. */
+  public String encoded() {
+    return issuer + ":" + counter + ":" + Long.toUnsignedString(incarnation, 16);
+  }
+
+  /**
+   * Reads what {@link #encoded} has written.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if it is something else
+   */
+  public static QueryId parse(String encoded) {
+    String[] parts = encoded.split(":", -1);
+    try {
+      if (parts.length == 3) {
+        return new QueryId(
+            Long.parseLong(parts[1]), Long.parseUnsignedLong(parts[2], 16), Integer.parseInt(parts[0]));
+      }
+    } catch (NumberFormatException malformed) {
+      // Told below.
+    }
+    throw new FaroException(Code.INVALID_ARGUMENT, "no query id: " + encoded);
+  }
+
   /** {@code "0:17"}: issuer and counter. */
   @Override
   public String toString() {

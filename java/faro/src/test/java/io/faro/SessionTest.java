@@ -29,6 +29,16 @@ class SessionTest {
   }
 
   @Test
+  void queryIdsTravelAsText() {
+    QueryId query = new QueryId(7, -2, 3);
+    assertEquals("3:7:fffffffffffffffe", query.encoded());
+    assertEquals(query, QueryId.parse(query.encoded()));
+    for (String wrong : new String[] {"", "3:7", "3:7:x", "3:7:1:", "x:7:1"}) {
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> QueryId.parse(wrong)));
+    }
+  }
+
+  @Test
   void namesTheSettingThatIsWrong() {
     SessionConfig config = 
         SessionConfig.builder()

@@ -1,0 +1,58 @@
+// Two JVMs join orders with customers: rows of both go to the node that owns the customer's number; each
+// node builds a hash table of its customers and probes it with its orders.
+//   java -cp 'faro-0.1.0.jar:lib/*' examples/java/HashJoin.java
+// The first JVM is node 0; it starts the second one and tells it the query, as an engine would by its RPC.
+import io.faro.*;
+import java.io.*;
+import java.net.ServerSocket;
+import java.util.*;
+
+public class HashJoin {
+  static final Column KEY = Column.of(ColumnType.LONG);
+  static final SchemaCodec CUSTOMERS = new SchemaCodec(List.of(KEY, Column.of(ColumnType.STRING)));
+  static final SchemaCodec ORDERS = new SchemaCodec(List.of(KEY, Column.nullable(ColumnType.DOUBLE)));
+
+  public static void main(String[] args) throws Exception {
+    boolean first = args.length == 0;
+    List<String> nodes = first ? List.of(freeAddress(), freeAddress()) : List.of(args);
+    Process other = first ? startOther(nodes) : null;
+    SessionConfig config = SessionConfig.builder().cluster(first ? 0 : 1, nodes).build();
+    try (Session session = Session.open(config)) {
+      QueryId query = first ? session.beginQuery() : QueryId.parse(new Scanner(System.in).next());
+      if (first) new PrintStream(other.getOutputStream(), true).println(query.encoded());
+      join(session, query);
+    }
+    System.exit(first ? other.waitFor() : 0);
+  }
+
+  static void join(Session session, QueryId query) throws InterruptedException {
+    Worker worker = session.workers().get(0);
+    try (Shuffle customers = worker.openShuffle(new ShuffleSpec(query, 1, CUSTOMERS.rowBytes()));
+        Shuffle orders = worker.openShuffle(new ShuffleSpec(query, 2, ORDERS.rowBytes()))) {
+      for (long i = session.node(); i < 1000; i += 2) { // this node's half of both tables
+        customers.sender(CUSTOMERS).send(owner(i), new Object[] {i, "customer " + i});
+        orders.sender(ORDERS).send(owner(i / 3), new Object[] {i / 3, i % 10 == 0 ? null : 0.5 * i});
+      }
+      customers.finish();
+      orders.finish();
+      Map<Object, Object> names = new HashMap<>();
+      int pairs = 0;
+      for (Object[] row : customers.receiver(CUSTOMERS)) names.put(row[0], row[1]);
+      for (Object[] row : orders.receiver(ORDERS)) if (names.containsKey(row[0])) pairs++;
+      System.out.println("node " + session.node() + ": " + names.size() + " customers, " + pairs + " orders");
+    }
+    worker.endQuery(query); // throws if it failed anywhere
+  }
+
+  static int owner(long key) { return Partition.FINALIZER.receiverOf(key, 2); }
+
+  static Process startOther(List<String> nodes) throws IOException {
+    String java = System.getProperty("java.home") + "/bin/java", path = System.getProperty("java.class.path");
+    return new ProcessBuilder(java, "-cp", path, "examples/java/HashJoin.java", nodes.get(0), nodes.get(1))
+        .redirectOutput(ProcessBuilder.Redirect.INHERIT).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+  }
+
+  static String freeAddress() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0)) { return "127.0.0.1:" + socket.getLocalPort(); }
+  }
+}
