@@ -76,12 +76,18 @@ final class NativeLog {
   private static void writeAll() {
     try {
       for (byte[] line; (line = take()) != null; ) {
-        LoggerHolder.LOGGER.log(LEVELS[line[0] - '0'], new String(line, 1, line.length - 1, UTF_8));
+        write(LEVELS[line[0] - '0'], new String(line, 1, line.length - 1, UTF_8));
       }
-    } catch (RuntimeException broken) {
-      // A log line is never worth more than the thread that writes it.
     } finally {
       WRITING.unlock();
+    }
+  }
+
+  private static void write(System.Logger.Level level, String line) {
+    try {
+      LoggerHolder.LOGGER.log(level, line);
+    } catch (RuntimeException broken) {
+      // A log line is never worth more than the thread that writes it.
     }
   }
 

@@ -187,7 +187,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private static void checkRest(int wanted, int left) {
     if (wanted < 0 || wanted > left) {
       throw new FaroException(
-          Code.PROTOCOL_ERROR, "a row that does not fit its schema: " + wanted + " bytes where " + left + " are left");
+          Code.PROTOCOL_ERROR,
+          "a row that does not fit its schema: " + wanted + " bytes where " + left + " are left");
     }
   }
 }

@@ -68,6 +68,11 @@ class NativeTablesTest {
             Collectors.toMap(
                 found -> found.group(2),
                 found ->
-                    found.group(1).replaceAll("\\n *\\* ", " ").strip().replaceAll("\\s+", " ").replaceAll("\\.$", "")));
+                    found
+                        .group(1)
+                        .replaceAll("\\n *\\* ", " ")
+                        .strip()
+                        .replaceAll("\\s+", " ")
+                        .replaceAll("\\.$", "")));
   }
 }
