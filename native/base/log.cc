@@ -28,14 +28,16 @@ std::atomic<LogLevel>& level() {
   return value;
 }
 
+// What a line needs is never destroyed: the network thread of a session that nobody has closed may
+// still log while the process ends.
 spdlog::logger& default_logger() {
-  static spdlog::logger logger = [] {
-    spdlog::logger made("faro", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made.set_level(spdlog::level::trace);
-    made.set_pattern("%Y-%m-%d %H:%M:%S.%e faro %l: %v");
+  static spdlog::logger* const logger = [] {
+    auto* made = new spdlog::logger("faro", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_level(spdlog::level::trace);
+    made->set_pattern("%Y-%m-%d %H:%M:%S.%e faro %l: %v");
     return made;
   }();
-  return logger;
+  return *logger;
 }
 
 spdlog::level::level_enum to_spdlog(LogLevel value) {
@@ -52,13 +54,18 @@ spdlog::level::level_enum to_spdlog(LogLevel value) {
 }
 
 std::mutex sink_mutex;
-std::shared_ptr<const LogSink> sink;  // guarded by sink_mutex; null: the default logger
+
+// Guarded by sink_mutex; null: the default logger.
+std::shared_ptr<const LogSink>& sink() {
+  static auto* const value = new std::shared_ptr<const LogSink>;
+  return *value;
+}
 
 }  // namespace
 
 void set_log_sink(LogSink replacement) {
   std::lock_guard lock(sink_mutex);
-  sink = replacement ? std::make_shared<const LogSink>(std::move(replacement)) : nullptr;
+  sink() = replacement ? std::make_shared<const LogSink>(std::move(replacement)) : nullptr;
 }
 
 void set_log_level(LogLevel value) noexcept { level().store(value, std::memory_order_relaxed); }
@@ -74,7 +81,7 @@ void log_line(LogLevel line_level, std::string_view line) noexcept {
     std::shared_ptr<const LogSink> target;
     {
       std::lock_guard lock(sink_mutex);
-      target = sink;
+      target = sink();
     }
     if (target) {
       (*target)(line_level, line);
