@@ -311,6 +311,18 @@ Status check_verbs_device(const Settings& settings) {
   return invalid(fmt::format("verbs.gid_index = {} is no number from 0 to 65535", index));
 }
 
+Status check_verbs_path(const Settings& settings) {
+  const uint64_t mtu = settings.verbs_mtu;
+  if (mtu != 0 && (mtu < 256 || (mtu & (mtu - 1)) != 0)) {
+    return invalid(fmt::format("verbs.mtu = {} is none of 0, 256, 512, 1024, 2048, 4096", mtu));
+  }
+  const std::string& level = settings.verbs_service_level;
+  if (level.empty()) return Status::Ok();
+  const auto number = parse_number(level, Unit::number);
+  if (number && *number < 16) return Status::Ok();
+  return invalid(fmt::format("verbs.service_level = {} is no number from 0 to 15", level));
+}
+
 }  // namespace
 
 Result<Settings> Settings::resolve(const Config& config) {
@@ -335,6 +347,7 @@ Result<Settings> Settings::resolve(const Config& config) {
       check_choice("verbs.notify", settings.verbs_notify, {"auto", "send", "immediate"}));
   FARO_RETURN_IF_ERROR(check_choice("verbs.order", settings.verbs_order, {"chained", "paper"}));
   FARO_RETURN_IF_ERROR(check_verbs_device(settings));
+  FARO_RETURN_IF_ERROR(check_verbs_path(settings));
   settings.digest_value = config.digest();
   return settings;
 }

@@ -65,7 +65,7 @@ std::unique_ptr<Connection> Connection::adopt(rdma_cm_id* id, const ConnectionOp
 // returns.
 Connection::~Connection() {
   disconnect();
-  if (id_->qp != nullptr) rdma_destroy_qp(id_);
+  if (pair_ != nullptr) ibv_destroy_qp(pair_);
   if (queue_ != nullptr) ibv_destroy_cq(queue_);
   rdma_destroy_id(id_);
 }
@@ -114,16 +114,37 @@ Status Connection::create_queue_pair(const std::shared_ptr<Device>& device) {
   for (;; inline_bytes /= 2) {
     attributes.cap = wanted;  // a call changes it
     attributes.cap.max_inline_data = inline_bytes;
-    if (rdma_create_qp(id_, device->domain(), &attributes) == 0) break;
+    pair_ = ibv_create_qp(device->domain(), &attributes);
+    if (pair_ != nullptr) break;
     // A device that cannot inline so much refuses, and does not say how much it could.
-    if (inline_bytes == 0) return verbs_error("rdma_create_qp", errno);
+    if (inline_bytes == 0) return verbs_error("ibv_create_qp", errno);
   }
   inline_bytes_ = inline_bytes;
-  return {};
+  return enter(IBV_QPS_INIT);
+}
+
+Status Connection::enter(ibv_qp_state state) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = state;
+  int mask = 0;
+  if (rdma_init_qp_attr(id_, &attributes, &mask) != 0)
+    return connect_error("rdma_init_qp_attr", errno);
+  if (state == IBV_QPS_RTR) apply_path(options_.path, attributes);
+  const int error = ibv_modify_qp(pair_, &attributes, mask);
+  return error == 0 ? Status() : connect_error("ibv_modify_qp", error);
+}
+
+// With a peer there are other attributes, also of the first state. On iWARP the kernel does the rest.
+Status Connection::make_ready() {
+  FARO_RETURN_IF_ERROR(enter(IBV_QPS_INIT));
+  if (device_->is_iwarp()) return {};
+  FARO_RETURN_IF_ERROR(enter(IBV_QPS_RTR));
+  return enter(IBV_QPS_RTS);
 }
 
 rdma_conn_param Connection::parameters() const noexcept {
   rdma_conn_param parameters{};
+  parameters.qp_num = pair_->qp_num;
   // No READs are used, but iWARP may need one to begin.
   parameters.responder_resources = 1;
   parameters.initiator_depth = 1;
@@ -142,17 +163,31 @@ Status Connection::connect(const StreamToken& token) {
 
 Status Connection::accept() {
   tune();
+  FARO_RETURN_IF_ERROR(make_ready());
   rdma_conn_param agreed = parameters();
   if (rdma_accept(id_, &agreed) != 0) return connect_error("rdma_accept", errno);
   return {};
 }
 
 void Connection::disconnect() noexcept {
-  if (disconnected_.exchange(true, std::memory_order_acq_rel) || id_->qp == nullptr) return;
+  if (disconnected_.exchange(true, std::memory_order_acq_rel) || pair_ == nullptr) return;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  ibv_modify_qp(id_->qp, &attributes, IBV_QP_STATE);
+  ibv_modify_qp(pair_, &attributes, IBV_QP_STATE);
   rdma_disconnect(id_);  // fails where nothing is connected
+}
+
+// The peer has accepted, and learns by rdma_establish that so have we.
+void Connection::on_response() {
+  Status status = make_ready();
+  if (status.ok() && rdma_establish(id_) != 0) status = connect_error("rdma_establish", errno);
+  if (!status.ok()) rdma_reject(id_, nullptr, 0);
+  if (setup_handler_ == nullptr) return;
+  if (status.ok()) {
+    setup_handler_->on_established();
+  } else {
+    setup_handler_->on_failed(status);
+  }
 }
 
 void Connection::on_event(rdma_cm_event_type type, int status) {
@@ -164,16 +199,11 @@ void Connection::on_event(rdma_cm_event_type type, int status) {
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
       if (setup_handler_ != nullptr) setup_handler_->on_resolved();
       return;
-    case RDMA_CM_EVENT_ESTABLISHED: {
-      // rdma_cm leaves the longest there is, 655 ms. iWARP does not know it.
-      ibv_qp_attr attributes{};
-      attributes.qp_state = IBV_QPS_RTS;
-      attributes.min_rnr_timer = options_.min_rnr_timer;
-      if (!device_->is_iwarp())
-        ibv_modify_qp(id_->qp, &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      return on_response();
+    case RDMA_CM_EVENT_ESTABLISHED:
       if (setup_handler_ != nullptr) setup_handler_->on_established();
       return;
-    }
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:  // the end of a connection's numbers; nothing to do
     case RDMA_CM_EVENT_ADDR_CHANGE:    // the interface moved (bonding); packets still arrive
       return;

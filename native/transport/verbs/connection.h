@@ -3,6 +3,9 @@
 //   initiator   resolve ──► on_resolved: create_queue_pair, connect ──► on_established
 //   acceptor    (ConnectionManager) ──► create_queue_pair, accept    ──► on_established
 //   both        … disconnect, or on_disconnected
+//
+// rdma_cm knows the numbers of both queue pairs and the way between them; what state the queue pair
+// is in, and with which attributes, is set here, since some of those are settings.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -14,6 +17,7 @@
 #include "transport/transport.h"
 #include "transport/verbs/device.h"
 #include "transport/verbs/endpoint.h"
+#include "transport/verbs/queue_pair_path.h"
 
 namespace faro::transport::verbs {
 
@@ -26,7 +30,7 @@ struct ConnectionOptions {
   uint8_t timeout = 0;  // exponent of the acknowledgement's timeout; 0: rdma_cm's choice
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
-  uint8_t min_rnr_timer = 0;  // code of IB; see settings.def
+  PathOptions path;
 };
 
 /// Threads: network thread but for disconnect. Blocks: for system calls; none waits for the peer.
@@ -64,7 +68,7 @@ class Connection final : public Endpoint {
   Status connect(const StreamToken& token);
   Status accept();
 
-  ibv_qp* queue_pair() noexcept override { return id_->qp; }
+  ibv_qp* queue_pair() noexcept override { return pair_; }
   ibv_cq* completion_queue() noexcept override { return queue_; }
   void disconnect() noexcept override;
   /// From now on its setup hears nothing more.
@@ -80,11 +84,15 @@ class Connection final : public Endpoint {
   Connection(rdma_cm_id* id, const ConnectionOptions& options);
   rdma_conn_param parameters() const noexcept;
   void tune();
+  Status enter(ibv_qp_state state);
+  Status make_ready();
+  void on_response();
 
   const ConnectionOptions options_;
   rdma_cm_id* const id_;
   std::shared_ptr<Device> device_;
   ibv_cq* queue_ = nullptr;
+  ibv_qp* pair_ = nullptr;
   uint32_t inline_bytes_ = 0;
   SetupHandler* setup_handler_ = nullptr;  // until the link takes over
   Handler* handler_ = nullptr;

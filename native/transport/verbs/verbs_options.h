@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/settings.h"
 #include "transport/verbs/connection.h"
@@ -24,7 +25,12 @@ struct VerbsOptions {
     connection.timeout = static_cast<uint8_t>(settings.verbs_timeout);
     connection.retry_count = static_cast<uint8_t>(settings.verbs_retry_count);
     connection.rnr_retry_count = static_cast<uint8_t>(settings.verbs_rnr_retry_count);
-    connection.min_rnr_timer = static_cast<uint8_t>(settings.verbs_min_rnr_timer);
+    connection.path.mtu_bytes = static_cast<uint32_t>(settings.verbs_mtu);
+    if (!settings.verbs_service_level.empty()) {  // a number: checked with the settings
+      connection.path.service_level =
+          static_cast<uint8_t>(std::stoul(settings.verbs_service_level));
+    }
+    connection.path.min_rnr_timer = static_cast<uint8_t>(settings.verbs_min_rnr_timer);
     wants_immediates = settings.verbs_notify != "send";
     order = settings.verbs_order == "paper" ? Order::paper : Order::chained;
     // The paper has no immediates; and one that goes with its data cannot wait for it.

@@ -47,6 +47,10 @@ Status VerbsTransport::open(const plugin::Request& request) {
             fmt::format("verbs.notify = immediate, but {} is iWARP and has no WRITE WITH IMMEDIATE",
                         device.name())};
   }
+  ibv_port_attr port{};
+  if (!device.is_iwarp() && ibv_query_port(device.context(), manager_->device_port(), &port) == 0) {
+    FARO_RETURN_IF_ERROR(check_mtu(options_.connection.path, port.active_mtu, device.name()));
+  }
   poller_ = std::make_shared<CompletionPoller>(manager_->device(), options_.busy_poll);
   manager_->set_on_device_lost([this](const Status& cause) { poller_->fail_all(cause); });
   request.log(LogLevel::info, fmt::format("verbs: {} port {} ({}), which owns {}", device.name(),

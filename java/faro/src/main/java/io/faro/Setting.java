@@ -78,6 +78,13 @@ public enum Setting {
    * default.
    */
   VERBS_TRAFFIC_CLASS("verbs.traffic_class", "0"),
+  /** Service level of RDMA packets, 0 to 15; empty: what rdma_cm chooses. Not on iWARP. */
+  VERBS_SERVICE_LEVEL("verbs.service_level", ""),
+  /**
+   * Path MTU, the rows and messages in one packet: 256, 512, 1024, 2048 or 4096, at most what
+   * the port has now; 0: that. Not on iWARP.
+   */
+  VERBS_MTU("verbs.mtu", "0"),
   /**
    * Time for an acknowledgement, 4.096 us * 2^timeout, before a packet is sent again; 0: what
    * rdma_cm chooses. Not on iWARP.

@@ -1,0 +1,82 @@
+// The settings of a queue pair's path: what is refused, and what becomes of them.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/settings.h"
+#include "faro/config.h"
+#include "transport/verbs/verbs_options.h"
+
+namespace faro::transport::verbs {
+namespace {
+
+Result<base::Settings> resolve(const char* name, const char* value) {
+  Config config;
+  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", "127.0.0.1:0"));
+  FARO_RETURN_IF_ERROR(config.set(name, std::string_view(value)));
+  return base::Settings::resolve(config);
+}
+
+PathOptions path_of(const char* name, const char* value) {
+  return VerbsOptions(resolve(name, value).value()).connection.path;
+}
+
+TEST(VerbsPathTest, an_mtu_is_a_size_that_packets_can_have) {
+  for (const char* good : {"0", "256", "512", "1KiB", "2048", "4096"})
+    EXPECT_TRUE(resolve("verbs.mtu", good).ok()) << good;
+  for (const char* bad : {"1", "128", "1000", "1500", "8192"}) {
+    const auto resolved = resolve("verbs.mtu", bad);
+    ASSERT_FALSE(resolved.ok()) << bad;
+    EXPECT_EQ(resolved.status().code(), Code::config_invalid);
+    EXPECT_NE(resolved.status().message().find("verbs.mtu"), std::string::npos);
+  }
+}
+
+TEST(VerbsPathTest, there_are_sixteen_service_levels) {
+  for (const char* good : {"", "0", "15"})
+    EXPECT_TRUE(resolve("verbs.service_level", good).ok()) << good;
+  for (const char* bad : {"16", "-1", "x", "3x"}) {
+    const auto resolved = resolve("verbs.service_level", bad);
+    ASSERT_FALSE(resolved.ok()) << bad;
+    EXPECT_EQ(resolved.status().code(), Code::config_invalid);
+    EXPECT_NE(resolved.status().message().find("verbs.service_level"), std::string::npos);
+  }
+}
+
+TEST(VerbsPathTest, nodes_have_to_agree_on_the_mtu) {
+  EXPECT_NE(resolve("verbs.mtu", "1024")->digest_value, resolve("verbs.mtu", "2048")->digest_value);
+}
+
+TEST(VerbsPathTest, an_mtu_beyond_that_of_the_port_is_refused_with_both) {
+  EXPECT_TRUE(check_mtu(path_of("verbs.mtu", "0"), IBV_MTU_256, "rxe1").ok());
+  EXPECT_TRUE(check_mtu(path_of("verbs.mtu", "1024"), IBV_MTU_1024, "rxe1").ok());
+  const Status refused = check_mtu(path_of("verbs.mtu", "2048"), IBV_MTU_1024, "rxe1");
+  EXPECT_EQ(refused.code(), Code::transport_unavailable);
+  for (const char* part : {"2048", "1024", "rxe1"})
+    EXPECT_NE(refused.message().find(part), std::string::npos) << refused.message();
+}
+
+TEST(VerbsPathTest, what_is_not_set_stays_as_rdma_cm_has_it) {
+  ibv_qp_attr attributes{};
+  attributes.path_mtu = IBV_MTU_4096;
+  attributes.ah_attr.sl = 5;
+  apply_path(path_of("verbs.min_rnr_timer", "9"), attributes);
+  EXPECT_EQ(attributes.path_mtu, IBV_MTU_4096);
+  EXPECT_EQ(attributes.ah_attr.sl, 5);
+  EXPECT_EQ(attributes.min_rnr_timer, 9);
+}
+
+TEST(VerbsPathTest, what_is_set_replaces_what_rdma_cm_has) {
+  ibv_qp_attr attributes{};
+  attributes.path_mtu = IBV_MTU_4096;
+  attributes.ah_attr.sl = 5;
+  apply_path(path_of("verbs.service_level", "0"), attributes);
+  EXPECT_EQ(attributes.ah_attr.sl, 0);
+  apply_path(path_of("verbs.mtu", "256"), attributes);
+  EXPECT_EQ(attributes.path_mtu, IBV_MTU_256);
+  apply_path(path_of("verbs.mtu", "2048"), attributes);
+  EXPECT_EQ(attributes.path_mtu, IBV_MTU_2048);
+}
+
+}  // namespace
+}  // namespace faro::transport::verbs
