@@ -346,6 +346,8 @@ Result<Settings> Settings::resolve(const Config& config) {
   FARO_RETURN_IF_ERROR(
       check_choice("verbs.notify", settings.verbs_notify, {"auto", "send", "immediate"}));
   FARO_RETURN_IF_ERROR(check_choice("verbs.order", settings.verbs_order, {"chained", "paper"}));
+  FARO_RETURN_IF_ERROR(
+      check_choice("verbs.queue_pairs", settings.verbs_queue_pairs, {"link", "worker", "lane"}));
   FARO_RETURN_IF_ERROR(check_verbs_device(settings));
   FARO_RETURN_IF_ERROR(check_verbs_path(settings));
   settings.digest_value = config.digest();

@@ -191,7 +191,8 @@ SessionMetrics NodeCore::metrics() const {
     link.node = peer.number;
     link.transport = peer.number == self.number ? "local" : std::string(data.capabilities().name);
     link.connected = membership_->connected(peer.number);
-    const transport::LinkCounters& network = data.counters();
+    transport::LinkCounters network;
+    data.add_counters(network);
     link.posts = read(network.posts);
     link.writes = read(network.writes);
     link.notifications = read(network.notifications);

@@ -49,18 +49,18 @@ void DeferredSends::take() noexcept {
   while (flushing_.exchange(true, std::memory_order_seq_cst)) sched_yield();
 }
 
-Status DeferredSends::add(Reactor& reactor, Link& link) {
+Status DeferredSends::add(Reactor& reactor, Channel& channel) {
   if (reactor_ == nullptr) FARO_RETURN_IF_ERROR(open(reactor));
   take();
-  links_.push_back(&link);
+  channels_.push_back(&channel);
   give();
   flush();  // of those who found the right taken
   return Status::Ok();
 }
 
-void DeferredSends::remove(Link& link) noexcept {
+void DeferredSends::remove(Channel& channel) noexcept {
   take();
-  links_.erase(std::remove(links_.begin(), links_.end(), &link), links_.end());
+  channels_.erase(std::remove(channels_.begin(), channels_.end(), &channel), channels_.end());
   give();
   flush();
 }
@@ -78,7 +78,7 @@ void DeferredSends::flush() noexcept {
   while (since_.load(std::memory_order_seq_cst) != 0) {
     if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
     since_.store(0, std::memory_order_seq_cst);
-    for (Link* link : links_) link->send_deferred();
+    for (Channel* channel : channels_) channel->send_deferred();
     give();
   }
 }

@@ -1,4 +1,4 @@
-// DeferredSends: the links of a node that have something to send which may wait a moment.
+// DeferredSends: the channels of a node that have something to send which may wait a moment.
 //
 // A transfer of 16 KiB costs the kernel far more for being a packet than for its bytes. So what
 // reached the threshold, and read positions, wait for more to go with them: until a worker is about
@@ -6,10 +6,10 @@
 // waited for kLimit. Should every worker be busy with something else by then, a timer makes the
 // network thread send it.
 //
-// Nothing is left behind (the pattern of the right to send, messaged_link.h):
-//   who defers     D1 adds to the link's deferred bytes   D2 reads since_, or sets it if it is 0
+// Nothing is left behind (the pattern of the right to send, messaged_channel.h):
+//   who defers     D1 adds to its deferred bytes         D2 reads since_, or sets it if it is 0
 //                  D3 if set: exchanges armed_ with true, and starts the timer if it was false
-//   who flushes    F1 takes the right   F2 since_ := 0   F3 looks at every link
+//   who flushes    F1 takes the right   F2 since_ := 0   F3 looks at every channel
 //                  F4 gives the right   F5 reads since_; not 0: from F1
 //   the timer      T1 armed_ := false   T2 flushes
 // All are seq_cst. If D2 finds since_ set, it comes before the F2 that clears it, so D1 < F3 and that
@@ -30,9 +30,9 @@ namespace faro::transport {
 
 class DeferredSends {
  public:
-  class Link {
+  class Channel {
    public:
-    virtual ~Link() = default;
+    virtual ~Channel() = default;
     /// Sends what was deferred. Threads: any. Blocks: never.
     virtual void send_deferred() = 0;
   };
@@ -52,9 +52,9 @@ class DeferredSends {
   DeferredSends& operator=(const DeferredSends&) = delete;
 
   /// Threads: network thread. Errors: system_error.
-  Status add(Reactor& reactor, Link& link);
-  /// From now on nobody touches the link. Blocks: while another thread flushes, which never waits.
-  void remove(Link& link) noexcept;
+  Status add(Reactor& reactor, Channel& channel);
+  /// From now on nobody touches the channel. Blocks: while another thread flushes, which never waits.
+  void remove(Channel& channel) noexcept;
 
   /// D2; flushes if something has waited for too long. Threads: any.
   void note(base::Nanoseconds now) noexcept;
@@ -78,8 +78,8 @@ class DeferredSends {
   std::atomic<base::Nanoseconds> since_{0};  // when the oldest was deferred; 0: nothing is
   std::atomic<bool> armed_{false};           // the timer runs
   std::atomic<base::Nanoseconds> timer_after_{kTimer};  // written by the network thread
-  std::atomic<bool> flushing_{false};                   // the right to use links_
-  std::vector<Link*> links_;
+  std::atomic<bool> flushing_{false};                   // the right to use channels_
+  std::vector<Channel*> channels_;
 };
 
 }  // namespace faro::transport

@@ -5,7 +5,7 @@
 // set the bit is about to set that too (mark), or a taker that cleared the summary bit is about to
 // look at the word, or to set it again (take).
 //
-// Memory orders: everything here is seq_cst, for it takes part in the argument of messaged_link.h (W1
+// Memory orders: everything here is seq_cst, for it takes part in the argument of messaged_channel.h (W1
 // to W4). What a marker wrote before `mark` is seen by the taker: the RMW of mark releases, that of
 // take acquires.
 #pragma once

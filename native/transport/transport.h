@@ -126,8 +126,8 @@ struct Capabilities {
   bool registers_memory = false;      // verbs: memory must be registered (see MemoryRegistry)
 };
 
-/// What the data path of a link has asked of its network device; zeros where it has none. Each is
-/// written by one thread at a time, relaxed.
+/// What the data path of a link has asked of its network device, or a part of the link. Each is written
+/// by one thread at a time, relaxed.
 struct LinkCounters {
   std::atomic<uint64_t> posts{0};          // calls that hand over work requests
   std::atomic<uint64_t> writes{0};         // work requests that carry rows
@@ -136,6 +136,21 @@ struct LinkCounters {
   std::atomic<uint64_t> signalled{0};      // posts that were to be reported when they completed
   std::atomic<uint64_t> completions{0};    // taken, of what was sent and received
   std::atomic<uint64_t> events{0};         // that woke the network thread to take some
+
+  /// Threads: any; `sum` belongs to the caller.
+  void add_to(LinkCounters& sum) const noexcept {
+    const auto add = [](std::atomic<uint64_t>& to, const std::atomic<uint64_t>& more) {
+      to.store(to.load(std::memory_order_relaxed) + more.load(std::memory_order_relaxed),
+               std::memory_order_relaxed);
+    };
+    add(sum.posts, posts);
+    add(sum.writes, writes);
+    add(sum.notifications, notifications);
+    add(sum.returns, returns);
+    add(sum.signalled, signalled);
+    add(sum.completions, completions);
+    add(sum.events, events);
+  }
 };
 
 /// The data side of one link to one peer. Rings are numbered as in ring::Layout, separately per
@@ -146,10 +161,8 @@ class DataLink {
   virtual const Capabilities& capabilities() const = 0;
   virtual Outgoing& outgoing(uint32_t ring) = 0;
   virtual Incoming& incoming(uint32_t ring) = 0;
-  virtual const LinkCounters& counters() const {
-    static const LinkCounters none;
-    return none;
-  }
+  /// Adds what this link has counted; nothing where there is no such device. Threads: any.
+  virtual void add_counters(LinkCounters& sum) const { (void)sum; }
 
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
   /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.

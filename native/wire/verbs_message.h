@@ -92,7 +92,7 @@ struct VerbsMemory {
   uint32_t key;               // with which the other side may write there (rkey)
   uint64_t address;           // of the region's first byte
   uint64_t bytes;             // of the region
-  uint32_t receives;          // posted ahead for the other side's messages
+  uint32_t receives;          // posted ahead on each connection for the other side's messages
   uint32_t takes_immediates;  // 0 or 1: WRITE WITH IMMEDIATE is understood
 };
 static_assert(sizeof(VerbsMemory) == 32 && std::is_trivially_copyable_v<VerbsMemory>);

@@ -2,22 +2,28 @@
 // sanitizers. verbs_pair.cc has the real devices.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
 #include "support/fake_fabric.h"
+#include "transport/verbs/channel_map.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::test {
 namespace {
 
+using transport::verbs::ChannelMap;
 using transport::verbs::CompletionPoller;
 using transport::verbs::LinkParts;
 using transport::verbs::RegisteredMemory;
+using transport::verbs::Sharing;
 
 struct Options {
+  Sharing sharing = Sharing::link;
   uint32_t send_depth = 64;
   uint32_t receives[2] = {32, 32};
   uint32_t inline_bytes = 0;
@@ -28,14 +34,26 @@ struct Options {
 
 constexpr uint32_t kKey = 77;
 
+// What joins the two sides: a fabric for each queue pair.
+struct Fabrics {
+  std::shared_ptr<FakeFabric::Events> events[2] = {std::make_shared<FakeFabric::Events>(),
+                                                   std::make_shared<FakeFabric::Events>()};
+  std::vector<std::shared_ptr<FakeFabric>> each;
+
+  explicit Fabrics(uint32_t count) {
+    for (uint32_t n = 0; n < count; ++n)
+      each.push_back(std::make_shared<FakeFabric>(events[0], events[1]));
+  }
+};
+
 class FakeSetup final : public transport::LinkSetup {
  public:
-  FakeSetup(transport::LinkContext& context, int side, std::shared_ptr<FakeFabric> fabric,
+  FakeSetup(transport::LinkContext& context, int side, std::shared_ptr<Fabrics> fabrics,
             std::shared_ptr<CompletionPoller> poller,
             std::shared_ptr<transport::DeferredSends> deferred, const Options& options)
       : context_(context),
         side_(side),
-        fabric_(std::move(fabric)),
+        fabrics_(std::move(fabrics)),
         poller_(std::move(poller)),
         deferred_(std::move(deferred)),
         options_(options) {}
@@ -50,23 +68,31 @@ class FakeSetup final : public transport::LinkSetup {
     const uint32_t receives = options_.receives[side_];
     FARO_RETURN_IF_ERROR(make(context_.outgoing.region_bytes(), parts_.outgoing));
     FARO_RETURN_IF_ERROR(make(context_.incoming.region_bytes(), parts_.incoming));
+    const uint32_t channels = static_cast<uint32_t>(fabrics_->each.size());
     FARO_RETURN_IF_ERROR(
-        make(LinkParts::message_bytes(receives, options_.send_depth), parts_.messages));
-    parts_.endpoint = fabric_->open(side_, *context_.reactor, options_.send_depth,
-                                    {parts_.incoming.base(), parts_.incoming.bytes(), kKey});
-    for (uint32_t i = 0; i < receives; ++i)
-      transport::verbs::post_receive(parts_.endpoint->queue_pair(), parts_.messages, i);
+        make(channels * LinkParts::message_bytes(receives, options_.send_depth), parts_.messages));
+    for (uint32_t channel = 0; channel < channels; ++channel) {
+      auto endpoint =
+          fabric_of(channel).open(side_, *context_.reactor, options_.send_depth,
+                                  {parts_.incoming.base(), parts_.incoming.bytes(), kKey});
+      FARO_RETURN_IF_ERROR(transport::verbs::post_receives(endpoint->queue_pair(), parts_.messages,
+                                                           channel, receives, options_.send_depth));
+      parts_.channels.push_back({std::move(endpoint), options_.inline_bytes});
+    }
     return {};
   }
   Status on_message(std::span<const std::byte>) override { return {}; }
   Status on_stream(transport::DataStream) override { return {}; }
   Status status() const override { return status_; }
-  bool ready() const override { return fabric_->connected(); }
+  bool ready() const override {
+    return std::all_of(fabrics_->each.begin(), fabrics_->each.end(),
+                       [](const auto& fabric) { return fabric->connected(); });
+  }
   std::unique_ptr<transport::DataLink> take() override {
-    parts_.peer_address = reinterpret_cast<uint64_t>(fabric_->region(1 - side_).base);
+    parts_.peer_address = reinterpret_cast<uint64_t>(fabrics_->each[0]->region(1 - side_).base);
     parts_.peer_key = kKey;
     parts_.send_depth = options_.send_depth;
-    parts_.inline_bytes = options_.inline_bytes;
+    parts_.sharing = options_.sharing;
     parts_.write_limit = options_.write_limit;
     parts_.receives = options_.receives[side_];
     parts_.peer_receives = options_.receives[1 - side_];
@@ -81,9 +107,15 @@ class FakeSetup final : public transport::LinkSetup {
   }
 
  private:
+  // The numbers that the two sides give their ends differ, as with rdma_cm.
+  FakeFabric& fabric_of(uint32_t channel) const {
+    const size_t count = fabrics_->each.size();
+    return *fabrics_->each[side_ == 0 ? channel : count - 1 - channel];
+  }
+
   transport::LinkContext& context_;
   const int side_;
-  const std::shared_ptr<FakeFabric> fabric_;
+  const std::shared_ptr<Fabrics> fabrics_;
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<transport::DeferredSends> deferred_;
   const Options options_;
@@ -93,18 +125,20 @@ class FakeSetup final : public transport::LinkSetup {
 
 class FakeTransport final : public transport::Transport {
  public:
-  FakeTransport(int side, std::shared_ptr<FakeFabric> fabric, const Options& options)
+  FakeTransport(int side, std::shared_ptr<Fabrics> fabrics, const Options& options)
       : side_(side),
-        fabric_(std::move(fabric)),
+        fabrics_(std::move(fabrics)),
         options_(options),
-        poller_(std::make_shared<CompletionPoller>(fabric_->events(side), false)) {}
-  ~FakeTransport() override { EXPECT_EQ(fabric_->faults(), ""); }
+        poller_(std::make_shared<CompletionPoller>(fabrics_->events[side], false)) {}
+  ~FakeTransport() override {
+    for (const auto& fabric : fabrics_->each) EXPECT_EQ(fabric->faults(), "");
+  }
 
   const transport::Capabilities& capabilities() const override { return capabilities_; }
   Status available() const override { return {}; }
   uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext& context) override {
-    return std::make_unique<FakeSetup>(context, side_, fabric_, poller_, deferred_, options_);
+    return std::make_unique<FakeSetup>(context, side_, fabrics_, poller_, deferred_, options_);
   }
   bool poll() noexcept override { return poller_->poll(); }
   void flush() noexcept override { deferred_->flush(); }
@@ -113,7 +147,7 @@ class FakeTransport final : public transport::Transport {
 
  private:
   const int side_;
-  const std::shared_ptr<FakeFabric> fabric_;
+  const std::shared_ptr<Fabrics> fabrics_;
   const Options options_;
   const transport::Capabilities capabilities_{.name = "verbs"};
   const std::shared_ptr<CompletionPoller> poller_;
@@ -125,10 +159,11 @@ TransportUnderTest fake(const char* name, const Options& options) {
   return {.name = name,
           .open =
               [options](const PairShape& shape) {
-                const auto fabric = std::make_shared<FakeFabric>();
+                const auto fabrics =
+                    std::make_shared<Fabrics>(ChannelMap::count(options.sharing, shape.forth));
                 return ConnectedPair::open(
-                    shape, {.transports = {std::make_shared<FakeTransport>(0, fabric, options),
-                                           std::make_shared<FakeTransport>(1, fabric, options)},
+                    shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
+                                           std::make_shared<FakeTransport>(1, fabrics, options)},
                             .pump = {}});
               },
           .no_threads_because = {},
@@ -142,6 +177,10 @@ TransportUnderTest fake(const char* name, const Options& options) {
     add_transport(fake("verbs_in_memory_least", {.receives = {4, 4}})),
     add_transport(
         fake("verbs_in_memory_least_immediate", {.receives = {4, 7}, .immediates = true})),
+    add_transport(fake("verbs_in_memory_worker", {.sharing = Sharing::worker})),
+    add_transport(fake("verbs_in_memory_lane", {.sharing = Sharing::lane, .receives = {4, 4}})),
+    add_transport(fake("verbs_in_memory_lane_immediate",
+                       {.sharing = Sharing::lane, .receives = {7, 4}, .immediates = true})),
 };
 
 }  // namespace

@@ -59,6 +59,8 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
     add_transport(verbs("verbs_send", {"verbs.notify", "send"})),
     add_transport(verbs("verbs_immediate", {"verbs.notify", "immediate"})),
     add_transport(verbs("verbs_paper", {"verbs.order", "paper"})),
+    add_transport(verbs("verbs_worker", {"verbs.queue_pairs", "worker"})),
+    add_transport(verbs("verbs_lane", {"verbs.queue_pairs", "lane", "verbs.notify", "send"})),
     // Both sides run out of credits and of places all the time.
     add_transport(verbs("verbs_least", {"verbs.notify", "send", "verbs.receives", "4",
                                         "verbs.send_queue", "32", "verbs.inline_bytes", "0"})),

@@ -34,32 +34,32 @@ class FakeFabric {
   class Events final : public transport::verbs::CompletionEvents {
    public:
     int descriptor() const noexcept override { return event_.get(); }
-    transport::verbs::VerbsLink* next() noexcept override {
+    transport::verbs::VerbsChannel* next() noexcept override {
       const std::lock_guard lock(mutex_);
-      if (links_.empty()) {
+      if (channels_.empty()) {
         uint64_t count = 0;
         [[maybe_unused]] const ssize_t got = read(event_.get(), &count, sizeof count);
         return nullptr;
       }
-      auto* const link = links_.front();
-      links_.pop_front();
-      return link;
+      auto* const channel = channels_.front();
+      channels_.pop_front();
+      return channel;
     }
-    void add(transport::verbs::VerbsLink* link) {
+    void add(transport::verbs::VerbsChannel* channel) {
       const std::lock_guard lock(mutex_);
-      links_.push_back(link);
+      channels_.push_back(channel);
       const uint64_t one = 1;
       [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof one);
     }
-    void forget(const void* link) {
+    void forget(const void* channel) {
       const std::lock_guard lock(mutex_);
-      links_.erase(std::remove(links_.begin(), links_.end(), link), links_.end());
+      channels_.erase(std::remove(channels_.begin(), channels_.end(), channel), channels_.end());
     }
 
    private:
     const base::UniqueFd event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     std::mutex mutex_;
-    std::deque<transport::verbs::VerbsLink*> links_;
+    std::deque<transport::verbs::VerbsChannel*> channels_;
   };
 
   /// What the peer may write.
@@ -69,7 +69,9 @@ class FakeFabric {
     uint32_t key = 0;
   };
 
-  FakeFabric() : device_([this] { run(); }) {}
+  /// The completion channels of the two sides, which other fabrics may share.
+  FakeFabric(std::shared_ptr<Events> first, std::shared_ptr<Events> second)
+      : sides_{Side(std::move(first)), Side(std::move(second))}, device_([this] { run(); }) {}
   ~FakeFabric() {
     {
       const std::lock_guard lock(mutex_);
@@ -79,7 +81,6 @@ class FakeFabric {
     device_.join();
   }
 
-  const std::shared_ptr<Events>& events(int side) const { return sides_[side].events; }
   /// The queue pair of a side; once. Its owner's reactor hears of a disconnect.
   std::unique_ptr<transport::verbs::Endpoint> open(int side, transport::Reactor& reactor,
                                                    uint32_t send_depth, Region region) {
@@ -136,8 +137,8 @@ class FakeFabric {
     void disconnect() noexcept override { fabric_.disconnect(side_); }
     void set_handler(Handler* handler) noexcept override { handler_ = handler; }
     Handler* handler() const { return handler_; }
-    transport::verbs::VerbsLink* link() const {
-      return static_cast<transport::verbs::VerbsLink*>(queue_.cq_context);
+    transport::verbs::VerbsChannel* channel() const {
+      return static_cast<transport::verbs::VerbsChannel*>(queue_.cq_context);
     }
 
    private:
@@ -171,7 +172,9 @@ class FakeFabric {
     uint32_t places = 0;  // of the send queue, that it frees
   };
   struct Side {
-    std::shared_ptr<Events> events = std::make_shared<Events>();
+    explicit Side(std::shared_ptr<Events> reports_to) : events(std::move(reports_to)) {}
+
+    std::shared_ptr<Events> events;
     QueuePair* pair = nullptr;
     std::shared_ptr<QueuePair*> alive;  // gone with the queue pair
     transport::Reactor* reactor = nullptr;
@@ -255,7 +258,7 @@ class FakeFabric {
     work_.notify_one();
   }
 
-  void close(int side, const void* link) {
+  void close(int side, const void* channel) {
     const std::lock_guard lock(mutex_);
     Side& mine = sides_[side];
     mine.alive.reset();
@@ -263,7 +266,7 @@ class FakeFabric {
     mine.receives.clear();
     mine.receive_pieces.clear();
     mine.armed = false;
-    mine.events->forget(link);
+    mine.events->forget(channel);
   }
 
   void run() {
@@ -338,7 +341,7 @@ class FakeFabric {
 
   void complete(Side& side, const Completion& completion) {
     side.completions.push_back(completion);
-    if (std::exchange(side.armed, false)) side.events->add(side.pair->link());
+    if (std::exchange(side.armed, false)) side.events->add(side.pair->channel());
   }
 
   void fault(const char* what) {

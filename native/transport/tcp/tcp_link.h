@@ -17,7 +17,7 @@
 //                                           right was held: its holder must try again instead of
 //                                           blocking
 //
-// messaged_link.h has the argument why no post is lost (W1 to W4). If W2 finds `blocked`, the network
+// messaged_channel.h has the argument why no post is lost (W1 to W4). If W2 finds `blocked`, the network
 // thread becomes the holder later, and the same holds.
 //
 // No writability is lost: the socket is registered with the reactor edge-triggered once, so that a
@@ -40,7 +40,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/messaged_link.h"
+#include "transport/messaged_channel.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
@@ -80,7 +80,7 @@ class TcpIncoming final : public MessagedIncoming {
 
 /// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or
 /// when that does not run. Owns: the socket and the memory of the rings.
-class TcpLink final : public MessagedLink {
+class TcpLink final : public DataLink, public MessagedChannel {
  public:
   /// Takes over a connected non-blocking socket. context.ready_group is set.
   TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,

@@ -30,7 +30,7 @@ constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
                  std::shared_ptr<DeferredSends> deferred, int fd, RingRegion outgoing,
                  RingRegion incoming)
-    : MessagedLink(context, std::move(deferred)),
+    : MessagedChannel(context, std::move(deferred)),
       receiver_(std::move(receiver)),
       fd_(fd),
       outgoing_region_(std::move(outgoing)),

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "transport/verbs/verbs_link.h"
+#include "transport/verbs/verbs_channel.h"
 
 namespace faro::transport::verbs {
 
@@ -17,7 +17,7 @@ void CompletionPoller::take() noexcept {
   while (!try_take()) sched_yield();
 }
 
-Status CompletionPoller::add(Reactor& reactor, VerbsLink& link) {
+Status CompletionPoller::add(Reactor& reactor, VerbsChannel& channel) {
   if (reactor_ == nullptr) {
     FARO_RETURN_IF_ERROR(
         reactor.add(events_->descriptor(), EPOLLIN, [this](uint32_t) { on_events(); }));
@@ -25,21 +25,21 @@ Status CompletionPoller::add(Reactor& reactor, VerbsLink& link) {
     if (busy_) spin();
   }
   take();
-  links_.push_back(&link);
-  if (watching_) arm_and_work(link);
+  channels_.push_back(&channel);
+  if (watching_) arm_and_work(channel);
   give();
   return {};
 }
 
-void CompletionPoller::remove(VerbsLink& link) noexcept {
+void CompletionPoller::remove(VerbsChannel& channel) noexcept {
   take();
-  links_.erase(std::remove(links_.begin(), links_.end(), &link), links_.end());
+  channels_.erase(std::remove(channels_.begin(), channels_.end(), &channel), channels_.end());
   give();
 }
 
 void CompletionPoller::fail_all(const Status& cause) noexcept {
   take();
-  for (VerbsLink* link : links_) link->on_device_lost(cause);
+  for (VerbsChannel* channel : channels_) channel->on_device_lost(cause);
   give();
 }
 
@@ -47,7 +47,7 @@ bool CompletionPoller::poll() noexcept {
   if (!try_take()) return false;
   if (watching_ && sleeping_.load(std::memory_order_relaxed) == 0) watching_ = false;
   bool any = false;
-  for (VerbsLink* link : links_) any |= work(*link);
+  for (VerbsChannel* channel : channels_) any |= work(*channel);
   give();
   return any;
 }
@@ -56,8 +56,8 @@ void CompletionPoller::worker_sleeps() noexcept {
   sleeping_.fetch_add(1, std::memory_order_relaxed);
   take();
   watching_ = true;
-  for (VerbsLink* link : links_) {
-    if (!link->poll_state().armed) arm_and_work(*link);
+  for (VerbsChannel* channel : channels_) {
+    if (!channel->poll_state().armed) arm_and_work(*channel);
   }
   give();
 }
@@ -66,40 +66,40 @@ void CompletionPoller::worker_wakes() noexcept {
   sleeping_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void CompletionPoller::watch(VerbsLink& link) noexcept {
+void CompletionPoller::watch(VerbsChannel& channel) noexcept {
   take();
-  if (link.poll_state().armed) {
-    work(link);
+  if (channel.poll_state().armed) {
+    work(channel);
   } else {
-    arm_and_work(link);
+    arm_and_work(channel);
   }
   give();
 }
 
 // Everything that is there, and what it makes possible.
-bool CompletionPoller::work(VerbsLink& link) noexcept {
-  const bool any = link.take_completions();
-  if (link.post_pending() && !link.poll_state().armed) arm_and_work(link);
+bool CompletionPoller::work(VerbsChannel& channel) noexcept {
+  const bool any = channel.take_completions();
+  if (channel.post_pending() && !channel.poll_state().armed) arm_and_work(channel);
   return any;
 }
 
-void CompletionPoller::arm_and_work(VerbsLink& link) noexcept {
-  link.poll_state().armed = true;
-  link.arm();
-  link.take_completions();
-  link.post_pending();
+void CompletionPoller::arm_and_work(VerbsChannel& channel) noexcept {
+  channel.poll_state().armed = true;
+  channel.arm();
+  channel.take_completions();
+  channel.post_pending();
 }
 
 // Threads: network thread.
 void CompletionPoller::on_events() noexcept {
-  while (VerbsLink* link = events_->next()) {
+  while (VerbsChannel* channel = events_->next()) {
     take();
-    link->poll_state().armed = false;
-    link->count_event();
+    channel->poll_state().armed = false;
+    channel->count_event();
     if (watching_) {
-      arm_and_work(*link);
+      arm_and_work(*channel);
     } else {
-      work(*link);
+      work(*channel);
     }
     give();
   }

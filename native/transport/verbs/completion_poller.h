@@ -28,7 +28,7 @@
 
 namespace faro::transport::verbs {
 
-class VerbsLink;
+class VerbsChannel;
 
 /// Where armed completion queues report.
 class CompletionEvents {
@@ -36,12 +36,12 @@ class CompletionEvents {
   virtual ~CompletionEvents() = default;
   /// Readable while there is an event.
   virtual int descriptor() const noexcept = 0;
-  /// Takes an event: the link of the queue that reports (its cq_context); null when there is none.
+  /// Takes an event: the channel of the queue that reports (its cq_context); null when there is none.
   /// Threads: network thread.
-  virtual VerbsLink* next() noexcept = 0;
+  virtual VerbsChannel* next() noexcept = 0;
 };
 
-/// A link's part of it; whoever has the right to poll.
+/// A channel's part of it; whoever has the right to poll.
 struct PollState {
   bool armed = false;  // since the last event
 };
@@ -55,10 +55,10 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   CompletionPoller(const CompletionPoller&) = delete;
   CompletionPoller& operator=(const CompletionPoller&) = delete;
 
-  /// From now on the link's completions are taken. Threads: network thread. Errors: system_error.
-  Status add(Reactor& reactor, VerbsLink& link);
-  /// From now on nobody looks at the link. Threads: network thread.
-  void remove(VerbsLink& link) noexcept;
+  /// From now on the channel's completions are taken. Threads: network thread. Errors: system_error.
+  Status add(Reactor& reactor, VerbsChannel& channel);
+  /// From now on nobody looks at the channel. Threads: network thread.
+  void remove(VerbsChannel& channel) noexcept;
 
   /// The device is gone, and all links with it. Threads: network thread.
   void fail_all(const Status& cause) noexcept;
@@ -70,9 +70,9 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   void worker_sleeps() noexcept;
   void worker_wakes() noexcept;
 
-  /// The link waits for a completion: the network thread sees to it if nobody else does. Handles
+  /// The channel waits for a completion: the network thread sees to it if nobody else does. Handles
   /// what is there now. Not with a right to post or to poll. Threads: any.
-  void watch(VerbsLink& link) noexcept;
+  void watch(VerbsChannel& channel) noexcept;
 
  private:
   // The right to poll, of one thread at a time, whose holder never waits. Acquire and release.
@@ -80,8 +80,8 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   void take() noexcept;
   void give() noexcept { taken_.store(false, std::memory_order_release); }
 
-  bool work(VerbsLink& link) noexcept;
-  void arm_and_work(VerbsLink& link) noexcept;
+  bool work(VerbsChannel& channel) noexcept;
+  void arm_and_work(VerbsChannel& channel) noexcept;
   void on_events() noexcept;
   void spin();
 
@@ -93,7 +93,7 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   std::atomic<uint32_t> sleeping_{0};  // workers
 
   // Whoever has the right to poll.
-  std::vector<VerbsLink*> links_;
+  std::vector<VerbsChannel*> channels_;
   bool watching_ = true;  // the network thread is responsible
 };
 

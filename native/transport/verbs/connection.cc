@@ -197,7 +197,7 @@ void Connection::on_event(rdma_cm_event_type type, int status) {
         setup_handler_->on_failed(connect_error("rdma_resolve_route", errno));
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-      if (setup_handler_ != nullptr) setup_handler_->on_resolved();
+      if (setup_handler_ != nullptr) setup_handler_->on_resolved(*this);
       return;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       return on_response();

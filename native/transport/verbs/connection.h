@@ -41,7 +41,7 @@ class Connection final : public Endpoint {
   class SetupHandler {
    public:
     virtual ~SetupHandler() = default;
-    virtual void on_resolved() = 0;
+    virtual void on_resolved(Connection& connection) = 0;
     virtual void on_established() = 0;
     virtual void on_failed(const Status& cause) = 0;
   };

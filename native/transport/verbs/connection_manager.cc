@@ -125,8 +125,8 @@ Status ConnectionManager::bind_anew() {
 }
 
 void ConnectionManager::expect(const StreamToken& token, const ConnectionOptions& options,
-                               Expecting* expecting) {
-  expected_[token] = {options, expecting};
+                               uint32_t count, Expecting* expecting) {
+  expected_[token] = {options, count, expecting};
 }
 
 void ConnectionManager::forget(const StreamToken& token) { expected_.erase(token); }
@@ -170,7 +170,7 @@ void ConnectionManager::on_request(rdma_cm_id* id, const StreamToken& token, boo
     return;
   }
   const Expected expected = found->second;
-  expected_.erase(found);  // a token is good for one connection
+  if (--found->second.count == 0) expected_.erase(found);  // the token is used up
   expected.expecting->on_request(Connection::adopt(id, expected.options));
 }
 

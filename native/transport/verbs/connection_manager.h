@@ -20,7 +20,7 @@ namespace faro::transport::verbs {
 /// Blocks: for system calls. Owns: event channel and listener; connections belong to who made them.
 class ConnectionManager {
  public:
-  /// Who waits for the connection with a token.
+  /// Who waits for the connections with a token.
   class Expecting {
    public:
     virtual ~Expecting() = default;
@@ -46,13 +46,15 @@ class ConnectionManager {
   /// The port of the listener, which from the first call on takes connections. Errors:
   /// transport_unavailable.
   Result<uint16_t> listen();
-  /// A connection that brings this token is for `expecting`. Until forget.
-  void expect(const StreamToken& token, const ConnectionOptions& options, Expecting* expecting);
+  /// The next `count` connections that bring this token are for `expecting`. Until forget.
+  void expect(const StreamToken& token, const ConnectionOptions& options, uint32_t count,
+              Expecting* expecting);
   void forget(const StreamToken& token);
 
  private:
   struct Expected {
     ConnectionOptions options;
+    uint32_t count = 0;
     Expecting* expecting = nullptr;
   };
 

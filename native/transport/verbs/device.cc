@@ -48,12 +48,12 @@ bool Device::take_trouble() noexcept {
   return gone;
 }
 
-VerbsLink* Device::next() noexcept {
+VerbsChannel* Device::next() noexcept {
   ibv_cq* queue = nullptr;
-  void* link = nullptr;
-  if (ibv_get_cq_event(channel_, &queue, &link) != 0) return nullptr;
+  void* channel = nullptr;
+  if (ibv_get_cq_event(channel_, &queue, &channel) != 0) return nullptr;
   ibv_ack_cq_events(queue, 1);
-  return static_cast<VerbsLink*>(link);
+  return static_cast<VerbsChannel*>(channel);
 }
 
 }  // namespace faro::transport::verbs

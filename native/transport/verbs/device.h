@@ -29,7 +29,7 @@ class Device final : public CompletionEvents {
   const ibv_device_attr& limits() const noexcept { return limits_; }
   std::string name() const { return ibv_get_device_name(context_->device); }
   int descriptor() const noexcept override { return channel_->fd; }
-  VerbsLink* next() noexcept override;
+  VerbsChannel* next() noexcept override;
 
   /// Readable when the device has something to say.
   int trouble_descriptor() const noexcept { return watched_->async_fd; }

@@ -18,7 +18,7 @@
 namespace faro::transport::verbs {
 
 /// Threads: "poster" is whoever has the right to post, "poller" whoever has the right to poll
-/// (verbs_link.h).
+/// (verbs_channel.h).
 class SendQueue {
  public:
   static constexpr uint32_t kLeastDepth = 16;
@@ -31,7 +31,7 @@ class SendQueue {
   uint32_t chain_limit() const noexcept { return depth() / 4; }
 
   /// Room for a whole chain. Threads: any; exact for the poster, and for whoever just gave the right
-  /// to post back. All seq_cst: part of the argument in verbs_link.h.
+  /// to post back. All seq_cst: part of the argument in verbs_channel.h.
   bool has_room() const noexcept {
     return depth() - (announced_.load(std::memory_order_seq_cst) -
                       completed_.load(std::memory_order_seq_cst)) >=

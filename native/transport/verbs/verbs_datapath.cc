@@ -1,11 +1,12 @@
 // Sending: from what is committed or released to the send queue. verbs_receive.cc has the other
-// direction, verbs_link.h the picture and the arguments.
+// direction, verbs_channel.h the picture and the arguments.
 #include <endian.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::transport::verbs {
@@ -16,39 +17,22 @@ constexpr uint32_t kMostReads = wire::kVerbsRecordLimit / 2;
 
 }  // namespace
 
-// ----------------------------------------------------------------------------------- ends of rings
-
-VerbsOutgoing::VerbsOutgoing(VerbsLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes)
-    : MessagedOutgoing(link, ring, base, ring_bytes), link_(link) {}
-
-void VerbsOutgoing::on_broken() {
-  link_.fail({Code::protocol_error, fmt::format("impossible read position for ring {}", number_)});
-}
-
-VerbsIncoming::VerbsIncoming(VerbsLink& link, uint32_t ring, const std::byte* base,
-                             uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring)
-    : MessagedIncoming(link, ring, base, ring_bytes, worker, ready_ring), link_(link) {}
-
-void VerbsIncoming::on_invalid(const char* why) {
-  link_.fail({Code::protocol_error, fmt::format("{} in ring {}", why, number_)});
-}
-
 // ------------------------------------------------------------------------------- the right to post
 
-void VerbsLink::send_pending() {
-  if (post_pending()) poller_->watch(*this);
+void VerbsChannel::send_pending() {
+  if (post_pending()) link_.poller_->watch(*this);
 }
 
-bool VerbsLink::can_post() const noexcept {
+bool VerbsChannel::can_post() const noexcept {
   if (stopped() || !places_.has_room()) return false;
   if (credits_.return_due() && credits_.may_return()) return true;
   if (parts_.order == Order::paper && anything_due() && writes_.any()) return true;
   return credits_.notes_left() != 0 && anything_to_note();
 }
 
-bool VerbsLink::stuck() const noexcept { return !stopped() && anything_to_note(); }
+bool VerbsChannel::stuck() const noexcept { return !stopped() && anything_to_note(); }
 
-bool VerbsLink::post_pending() noexcept {
+bool VerbsChannel::post_pending() noexcept {
   do {
     if (held_.exchange(true, std::memory_order_seq_cst)) return false;  // W2
     while (fill_chain() && post_chain()) {
@@ -61,7 +45,7 @@ bool VerbsLink::post_pending() noexcept {
 // ------------------------------------------------------------------------------------- one post
 
 // What can be posted now; false if there is nothing.
-bool VerbsLink::fill_chain() noexcept {
+bool VerbsChannel::fill_chain() noexcept {
   chain_.count = 0;
   chain_.signal = false;
   record_count_ = 0;
@@ -77,7 +61,7 @@ bool VerbsLink::fill_chain() noexcept {
   return chain_.count != 0;
 }
 
-void VerbsLink::fill_with_immediates() noexcept {
+void VerbsChannel::fill_with_immediates() noexcept {
   if (credits_.notes_left() == 0 || !anything_due()) return;
   take_due();
   // A read position that became due before take_due, and is not among what this sends.
@@ -91,14 +75,14 @@ void VerbsLink::fill_with_immediates() noexcept {
     if (bytes == 0) return true;
     ibv_send_wr& last = chain_.requests[chain_.count - 1];
     last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    last.imm_data = htobe32(outgoing_code_.encode(number, bytes));
+    last.imm_data = htobe32(link_.outgoing_code_.encode(number, bytes));
     credits_.note_sent();
     count(counters_.notifications);
     return true;
   });
 }
 
-void VerbsLink::fill_with_message() noexcept {
+void VerbsChannel::fill_with_message() noexcept {
   const bool may_note = credits_.notes_left() != 0 && anything_to_note();
   const bool paper = parts_.order == Order::paper;
   if (may_note) {
@@ -118,7 +102,7 @@ void VerbsLink::fill_with_message() noexcept {
   }
 }
 
-void VerbsLink::gather_reads() noexcept {
+void VerbsChannel::gather_reads() noexcept {
   reads_due_.store(false, std::memory_order_seq_cst);  // first: what comes later sets it again
   reads_.take([this](uint32_t number) {
     if (record_count_ == kMostReads) {
@@ -127,14 +111,14 @@ void VerbsLink::gather_reads() noexcept {
       return false;
     }
     wire::Position read = 0;
-    if (incoming_[number].take_told(read))
+    if (link_.incoming_[number].take_told(read))
       records_[record_count_++] = wire::verbs_read(number, read);
     return true;
   });
 }
 
 // In paper order without records, which follow when the WRITEs have completed.
-void VerbsLink::gather_writes() noexcept {
+void VerbsChannel::gather_writes() noexcept {
   const bool paper = parts_.order == Order::paper;
   writes_.take([this, paper](uint32_t number) {
     if (!has_room_for_ring() || record_count_ == records_.size()) {
@@ -142,7 +126,7 @@ void VerbsLink::gather_writes() noexcept {
       return false;
     }
     if (add_ring(number) != 0 && !paper) {
-      const wire::Position end = outgoing_[number].sent_.load(std::memory_order_relaxed);
+      const wire::Position end = link_.outgoing_[number].sent_.load(std::memory_order_relaxed);
       records_[record_count_++] = wire::verbs_written(number, end);
     }
     return true;
@@ -150,10 +134,10 @@ void VerbsLink::gather_writes() noexcept {
 }
 
 // Paper order: of the bytes whose WRITE has completed.
-void VerbsLink::gather_notes() noexcept {
+void VerbsChannel::gather_notes() noexcept {
   notes_.take([this](uint32_t number) {
     if (record_count_ == records_.size()) return false;
-    VerbsOutgoing& ring = outgoing_[number];
+    VerbsOutgoing& ring = link_.outgoing_[number];
     const wire::Position end = ring.completed_.load(std::memory_order_seq_cst);
     // Equal: a mark that came after its position had gone with an earlier one.
     if (end != ring.noted_) records_[record_count_++] = wire::verbs_written(number, end);
@@ -163,8 +147,8 @@ void VerbsLink::gather_notes() noexcept {
 }
 
 // Adds the WRITEs for all that is committed in a ring; returns its bytes.
-uint32_t VerbsLink::add_ring(uint32_t number) noexcept {
-  VerbsOutgoing& ring = outgoing_[number];
+uint32_t VerbsChannel::add_ring(uint32_t number) noexcept {
+  VerbsOutgoing& ring = link_.outgoing_[number];
   const wire::Position from = ring.sent_.load(std::memory_order_relaxed);
   const wire::Position end = ring.producer_.committed();  // acquire: the frames' bytes
   if (end == from) return 0;
@@ -201,8 +185,8 @@ uint32_t VerbsLink::add_ring(uint32_t number) noexcept {
   return static_cast<uint32_t>(end - from);  // at most the ring
 }
 
-ibv_send_wr& VerbsLink::add_request(uint32_t ring, wire::Position end, const std::byte* data,
-                                    uint32_t bytes, uint32_t key) noexcept {
+ibv_send_wr& VerbsChannel::add_request(uint32_t ring, wire::Position end, const std::byte* data,
+                                       uint32_t bytes, uint32_t key) noexcept {
   ibv_sge& piece = chain_.pieces[chain_.count];
   piece = {reinterpret_cast<uint64_t>(data), bytes, key};
   ibv_send_wr& request = chain_.requests[chain_.count];
@@ -210,19 +194,19 @@ ibv_send_wr& VerbsLink::add_request(uint32_t ring, wire::Position end, const std
   request.wr_id = places_.add(ring, end);
   request.sg_list = &piece;
   request.num_sge = 1;
-  if (bytes <= parts_.inline_bytes) request.send_flags = IBV_SEND_INLINE;
+  if (bytes <= inline_bytes_) request.send_flags = IBV_SEND_INLINE;
   if (chain_.count != 0) chain_.requests[chain_.count - 1].next = &request;
   ++chain_.count;
   return request;
 }
 
 // The SEND at the end of the chain, with the records that were gathered and all credits.
-void VerbsLink::add_message() noexcept {
+void VerbsChannel::add_message() noexcept {
   const Credits::Told told = credits_.tell();
   const wire::VerbsHead head{record_count_, 0, told.notes, told.returns};
   const uint32_t bytes =
       static_cast<uint32_t>(sizeof head + record_count_ * sizeof(wire::VerbsRecord));
-  const uint32_t place = parts_.receives + places_.next_place();
+  const uint32_t place = first_message_ + parts_.receives + places_.next_place();
   std::byte* const message = message_at(place);
   std::memcpy(message, &head, sizeof head);
   std::memcpy(message + sizeof head, records_.data(), bytes - sizeof head);
@@ -230,7 +214,7 @@ void VerbsLink::add_message() noexcept {
       .opcode = IBV_WR_SEND;
 }
 
-bool VerbsLink::post_chain() noexcept {
+bool VerbsChannel::post_chain() noexcept {
   const bool signal = chain_.signal || places_.signal_due();
   if (signal) {
     chain_.requests[chain_.count - 1].send_flags |= IBV_SEND_SIGNALED;
@@ -240,29 +224,13 @@ bool VerbsLink::post_chain() noexcept {
   places_.announce(signal);
   count(counters_.posts);
   ibv_send_wr* refused = nullptr;
-  const int error = ibv_post_send(parts_.endpoint->queue_pair(), chain_.requests.data(), &refused);
+  const int error = ibv_post_send(endpoint_->queue_pair(), chain_.requests.data(), &refused);
   if (error == 0) [[likely]]
     return true;
   // Places were counted, so the queue is not full: the connection has gone.
   fail({Code::peer_lost,
         fmt::format("RDMA connection broken while posting: {}", std::strerror(error))});
   return false;
-}
-
-// --------------------------------------------------------------------------------------------- end
-
-void VerbsLink::stop() noexcept { end(); }
-
-// After stop() a broken connection is no failure, and of two failures the first counts.
-void VerbsLink::fail(const Status& cause) {
-  if (end()) context_.events->on_link_failed(cause);
-}
-
-// True for the one who ended it.
-bool VerbsLink::end() noexcept {
-  if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
-  parts_.endpoint->disconnect();
-  return true;
 }
 
 }  // namespace faro::transport::verbs

@@ -6,12 +6,13 @@
 
 #include "base/settings.h"
 #include "transport/verbs/connection.h"
-#include "transport/verbs/verbs_link.h"
+#include "transport/verbs/link_parts.h"
 
 namespace faro::transport::verbs {
 
 struct VerbsOptions {
   ConnectionOptions connection;
+  Sharing sharing = Sharing::link;
   bool wants_immediates = false;
   Order order = Order::chained;
   bool busy_poll = false;
@@ -31,6 +32,8 @@ struct VerbsOptions {
           static_cast<uint8_t>(std::stoul(settings.verbs_service_level));
     }
     connection.path.min_rnr_timer = static_cast<uint8_t>(settings.verbs_min_rnr_timer);
+    if (settings.verbs_queue_pairs == "worker") sharing = Sharing::worker;
+    if (settings.verbs_queue_pairs == "lane") sharing = Sharing::lane;
     wants_immediates = settings.verbs_notify != "send";
     order = settings.verbs_order == "paper" ? Order::paper : Order::chained;
     // The paper has no immediates; and one that goes with its data cannot wait for it.

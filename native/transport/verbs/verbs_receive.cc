@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "transport/verbs/completion_error.h"
+#include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::transport::verbs {
@@ -34,55 +35,54 @@ int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t 
   return ibv_post_recv(queue_pair, &request, &refused);
 }
 
-VerbsLink::VerbsLink(LinkContext& context, std::shared_ptr<CompletionPoller> poller,
-                     std::shared_ptr<DeferredSends> deferred, LinkParts parts)
-    : MessagedLink(context, std::move(deferred)),
-      poller_(std::move(poller)),
-      parts_(std::move(parts)),
-      capabilities_{
-          .name = "verbs", .write_with_immediate = parts_.immediates, .registers_memory = true},
-      outgoing_code_(context.outgoing),
-      incoming_code_(context.incoming),
+Status post_receives(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t channel,
+                     uint32_t receives, uint32_t send_depth) {
+  const uint32_t first = channel * LinkParts::message_count(receives, send_depth);
+  for (uint32_t i = 0; i < receives; ++i) {
+    if (const int error = post_receive(queue_pair, messages, first + i); error != 0)
+      return verbs_error("ibv_post_recv", error);
+  }
+  return {};
+}
+
+VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
+    : MessagedChannel(link.context_, link.deferred_),
+      link_(link),
+      parts_(link.parts_),
+      endpoint_(std::move(parts.endpoint)),
+      inline_bytes_(parts.inline_bytes),
+      first_message_(number * LinkParts::message_count(parts_.receives, parts_.send_depth)),
       chain_limit_(LinkParts::chain_limit(parts_.send_depth)),
       requests_per_ring_(
-          LinkParts::requests_per_ring(context.outgoing.ring_bytes, parts_.write_limit)),
-      notes_(context.outgoing.ring_count()),
+          LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit)),
+      notes_(context_.outgoing.ring_count()),
       places_(parts_.send_depth),
       credits_(parts_.receives, parts_.peer_receives) {
-  const ring::Layout& out = context.outgoing;
-  for (uint32_t r = 0; r < out.ring_count(); ++r)
-    outgoing_.emplace_back(*this, r, parts_.outgoing.base() + out.base_offset(r), out.ring_bytes);
-  const ring::Layout& in = context.incoming;
-  for (uint32_t r = 0; r < in.ring_count(); ++r) {
-    incoming_.emplace_back(*this, r, parts_.incoming.base() + in.base_offset(r), in.ring_bytes,
-                           context.workers[in.receiver_of(r)], ready_ring_of(context, r));
-  }
-  parts_.endpoint->completion_queue()->cq_context = this;
-  parts_.endpoint->set_handler(this);
+  endpoint_->completion_queue()->cq_context = this;
+  endpoint_->set_handler(this);
 }
 
-Status VerbsLink::start() {
+Status VerbsChannel::start() {
   FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
-  return poller_->add(*context_.reactor, *this);
+  return link_.poller_->add(*context_.reactor, *this);
 }
 
-VerbsLink::~VerbsLink() {
-  stop();
+VerbsChannel::~VerbsChannel() {
   deferred_->remove(*this);
-  poller_->remove(*this);
+  link_.poller_->remove(*this);
 }
 
-void VerbsLink::arm() noexcept {
+void VerbsChannel::arm() noexcept {
   if (stopped()) return;
-  if (const int error = ibv_req_notify_cq(parts_.endpoint->completion_queue(), 0); error != 0)
+  if (const int error = ibv_req_notify_cq(endpoint_->completion_queue(), 0); error != 0)
     fail(verbs_error("ibv_req_notify_cq", error));
 }
 
-bool VerbsLink::take_completions() noexcept {
+bool VerbsChannel::take_completions() noexcept {
   bool any = false;
   std::array<ibv_wc, kBatch> batch;
   for (int taken = kBatch; taken == kBatch && !stopped();) {
-    taken = ibv_poll_cq(parts_.endpoint->completion_queue(), kBatch, batch.data());
+    taken = ibv_poll_cq(endpoint_->completion_queue(), kBatch, batch.data());
     if (taken < 0) fail({Code::system_error, "ibv_poll_cq failed"});
     for (int i = 0; i < taken && !stopped(); ++i) {
       any = true;
@@ -93,14 +93,14 @@ bool VerbsLink::take_completions() noexcept {
   return any;
 }
 
-void VerbsLink::take_completion(const ibv_wc& completion) {
+void VerbsChannel::take_completion(const ibv_wc& completion) {
   count(counters_.completions);
   if (completion.status != IBV_WC_SUCCESS) return fail_completion(completion);
   if ((completion.wr_id & kReceive) == 0) return take_sent(completion.wr_id);
   take_received(completion);
 }
 
-void VerbsLink::fail_completion(const ibv_wc& completion) {
+void VerbsChannel::fail_completion(const ibv_wc& completion) {
   std::string operation = "a receive";
   if ((completion.wr_id & kReceive) == 0) {
     const uint32_t ring = places_.ring_of(completion.wr_id);
@@ -115,15 +115,9 @@ void VerbsLink::fail_completion(const ibv_wc& completion) {
 
 // ------------------------------------------------------------------------------------------- sent
 
-bool VerbsOutgoing::update_free() noexcept {
-  const wire::Position completed = completed_.load(std::memory_order_relaxed);
-  const wire::Position both = completed < peer_read_ ? completed : peer_read_;
-  return both != free() && free_up_to(both);
-}
-
-void VerbsLink::take_sent(uint64_t number) {
+void VerbsChannel::take_sent(uint64_t number) {
   const bool known = places_.complete(number, [this](uint32_t ring, wire::Position end) {
-    VerbsOutgoing& out = outgoing_[ring];
+    VerbsOutgoing& out = link_.outgoing_[ring];
     out.completed_.store(end, std::memory_order_seq_cst);
     if (parts_.order == Order::paper) notes_.mark(ring);
     if (out.update_free()) wake_sender(ring);
@@ -133,7 +127,7 @@ void VerbsLink::take_sent(uint64_t number) {
 
 // --------------------------------------------------------------------------------------- received
 
-void VerbsLink::take_received(const ibv_wc& completion) {
+void VerbsChannel::take_received(const ibv_wc& completion) {
   const uint32_t index = static_cast<uint32_t>(completion.wr_id & ~kReceive);
   Status status;
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
@@ -145,14 +139,14 @@ void VerbsLink::take_received(const ibv_wc& completion) {
 }
 
 // The receive is posted anew before the peer can learn that it was taken.
-Status VerbsLink::take_message(uint32_t index) {
-  const int error = post_receive(parts_.endpoint->queue_pair(), parts_.messages, index);
+Status VerbsChannel::take_message(uint32_t index) {
+  const int error = post_receive(endpoint_->queue_pair(), parts_.messages, index);
   if (error == 0) return {};
   return {Code::peer_lost,
           fmt::format("RDMA connection broken while posting a receive: {}", std::strerror(error))};
 }
 
-Status VerbsLink::accept_message(uint32_t index, uint32_t bytes) {
+Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
   wire::VerbsHead head;
   if (bytes < sizeof head) return {Code::protocol_error, fmt::format("a SEND of {} bytes", bytes)};
   std::memcpy(&head, message_at(index), sizeof head);
@@ -179,19 +173,19 @@ Status VerbsLink::accept_message(uint32_t index, uint32_t bytes) {
   return {};
 }
 
-Status VerbsLink::accept_record(const wire::VerbsRecord& record) {
+Status VerbsChannel::accept_record(const wire::VerbsRecord& record) {
   const uint32_t ring = wire::ring_of(record);
   if (record.reserved != 0) return {Code::protocol_error, "a record with reserved bits"};
   return wire::is_read(record) ? accept_read(ring, record.position)
                                : accept_written(ring, record.position);
 }
 
-Status VerbsLink::accept_read(uint32_t number, wire::Position position) {
-  if (number >= outgoing_.size()) {
+Status VerbsChannel::accept_read(uint32_t number, wire::Position position) {
+  if (number >= link_.outgoing_.size()) {
     return {Code::protocol_error,
-            fmt::format("READ of ring {}; there are {}", number, outgoing_.size())};
+            fmt::format("READ of ring {}; there are {}", number, link_.outgoing_.size())};
   }
-  VerbsOutgoing& ring = outgoing_[number];
+  VerbsOutgoing& ring = link_.outgoing_[number];
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
   if (position <= ring.peer_read_ || position > sent || position % wire::kFrameAlignment != 0) {
     return {Code::protocol_error, fmt::format("READ of ring {} at {}; it was at {} and {} was sent",
@@ -202,12 +196,12 @@ Status VerbsLink::accept_read(uint32_t number, wire::Position position) {
   return {};
 }
 
-Status VerbsLink::accept_written(uint32_t number, wire::Position position) {
-  if (number >= incoming_.size()) {
+Status VerbsChannel::accept_written(uint32_t number, wire::Position position) {
+  if (number >= link_.incoming_.size()) {
     return {Code::protocol_error,
-            fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
+            fmt::format("WRITTEN of ring {}; there are {}", number, link_.incoming_.size())};
   }
-  VerbsIncoming& ring = incoming_[number];
+  VerbsIncoming& ring = link_.incoming_[number];
   const wire::Position written = ring.written();
   const wire::Position limit = ring.write_limit();
   if (position <= written || position > limit || position % wire::kFrameAlignment != 0) {
@@ -220,19 +214,25 @@ Status VerbsLink::accept_written(uint32_t number, wire::Position position) {
   return {};
 }
 
-Status VerbsLink::accept_immediate(uint32_t index, uint32_t code) {
+Status VerbsChannel::accept_immediate(uint32_t index, uint32_t code) {
   FARO_RETURN_IF_ERROR(take_message(index));
   credits_.note_taken();
-  const ImmediateCode::Written written = incoming_code_.decode(code);
-  if (!incoming_code_.fits() || written.ring >= incoming_.size()) {
+  const ImmediateCode::Written written = link_.incoming_code_.decode(code);
+  if (!link_.incoming_code_.fits() || written.ring >= link_.incoming_.size()) {
     return {Code::protocol_error, fmt::format("immediate {:#x} is of no ring", code)};
   }
-  return accept_written(written.ring, incoming_[written.ring].written() + written.bytes);
+  return accept_written(written.ring, link_.incoming_[written.ring].written() + written.bytes);
 }
 
+// ------------------------------------------------------------------------------------------- ending
+
+bool VerbsChannel::stopped() const noexcept { return link_.stopped(); }
+void VerbsChannel::fail(const Status& cause) { link_.fail(cause); }
+void VerbsChannel::on_device_lost(const Status& cause) noexcept { link_.fail(cause); }
+
 // What arrived before the end counts.
-void VerbsLink::on_disconnected(const Status& cause) {
-  poller_->watch(*this);
+void VerbsChannel::on_disconnected(const Status& cause) {
+  link_.poller_->watch(*this);
   fail(cause);
 }
 

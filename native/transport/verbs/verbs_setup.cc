@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/verbs/verbs_link.h"
+
 namespace faro::transport::verbs {
 namespace {
 
@@ -36,7 +38,8 @@ VerbsSetup::VerbsSetup(LinkContext& context, ConnectionManager& manager,
       poller_(std::move(poller)),
       deferred_(std::move(deferred)),
       options_(options),
-      tells_address_(tells_address) {}
+      tells_address_(tells_address),
+      channel_count_(ChannelMap::count(options.sharing, context.outgoing)) {}
 
 VerbsSetup::~VerbsSetup() { manager_.forget(context_.stream_token); }
 
@@ -45,7 +48,7 @@ Status VerbsSetup::start() {
   FARO_RETURN_IF_ERROR(check_limits());
   FARO_RETURN_IF_ERROR(allocate());
   if (!context_.initiator) {
-    manager_.expect(context_.stream_token, options_.connection, this);
+    manager_.expect(context_.stream_token, options_.connection, channel_count_, this);
     FARO_RETURN_IF_ERROR(tell_listener());
   }
   tell_memory();
@@ -93,9 +96,9 @@ Status VerbsSetup::allocate() {
   write_limit_ = write_limit();
   FARO_RETURN_IF_ERROR(make(context_.outgoing.region_bytes(), Access::local_read, outgoing_));
   FARO_RETURN_IF_ERROR(make(context_.incoming.region_bytes(), Access::remote_write, incoming_));
-  return make(
-      LinkParts::message_bytes(options_.connection.receives, options_.connection.send_depth),
-      Access::local_write, messages_);
+  return make(channel_count_ * LinkParts::message_bytes(options_.connection.receives,
+                                                        options_.connection.send_depth),
+              Access::local_write, messages_);
 }
 
 Status VerbsSetup::tell_listener() {
@@ -141,7 +144,7 @@ Status VerbsSetup::on_message(std::span<const std::byte> message) {
 
 Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
   const bool known_family = listen.family == 0 || listen.family == 4 || listen.family == 6;
-  if (!context_.initiator || connection_ != nullptr || !known_family || listen.port == 0)
+  if (!context_.initiator || !connections_.empty() || !known_family || listen.port == 0)
     return {Code::protocol_error, "a LISTEN out of place"};
   tcp::SocketAddress peer;
   if (listen.family == 0) {
@@ -161,18 +164,20 @@ Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
   }
   peer.set_port(listen.port);
   peer_device_ = peer;
-  return dial();
+  connections_.resize(channel_count_);
+  for (uint32_t channel = 0; channel < channel_count_; ++channel)
+    FARO_RETURN_IF_ERROR(dial(channel));
+  return {};
 }
 
-Status VerbsSetup::dial() {
+Status VerbsSetup::dial(uint32_t channel) {
   tcp::SocketAddress local = manager_.local();
   local.set_port(0);
   auto connection = Connection::create(manager_.channel(), options_.connection);
   if (!connection.ok()) return connection.status();
-  connection_ = std::move(*connection);
-  connection_->set_setup_handler(this);
-  ++dials_;
-  return connection_->resolve(local.get(), peer_device_.get());
+  connections_[channel] = std::move(*connection);
+  connections_[channel]->set_setup_handler(this);
+  return connections_[channel]->resolve(local.get(), peer_device_.get());
 }
 
 Status VerbsSetup::on_memory(const wire::VerbsMemory& memory) {
@@ -195,29 +200,34 @@ Status VerbsSetup::on_stream(DataStream stream) {
 }
 
 // Receives are posted before the peer can send.
-Status VerbsSetup::prepare_connection() {
-  FARO_RETURN_IF_ERROR(connection_->create_queue_pair(manager_.device()));
-  for (uint32_t i = 0; i < options_.connection.receives; ++i) {
-    if (const int error = post_receive(connection_->queue_pair(), messages_, i); error != 0)
-      return verbs_error("ibv_post_recv", error);
-  }
-  return {};
+Status VerbsSetup::prepare(uint32_t channel) {
+  Connection& connection = *connections_[channel];
+  FARO_RETURN_IF_ERROR(connection.create_queue_pair(manager_.device()));
+  return post_receives(connection.queue_pair(), messages_, channel, options_.connection.receives,
+                       options_.connection.send_depth);
+}
+
+uint32_t VerbsSetup::channel_of(const Connection& connection) const {
+  const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                  [&](const auto& each) { return each.get() == &connection; });
+  return static_cast<uint32_t>(found - connections_.begin());
 }
 
 // rdma_cm chooses the port to dial from, but iWARP's is one of TCP, of which rdma_cm does not know
 // whether a socket has it: then another may do.
-void VerbsSetup::on_resolved() {
-  Status status = prepare_connection();
-  if (status.ok()) status = connection_->connect(context_.stream_token);
-  if (status.code() == Code::address_in_use && dials_ < kMostDials) status = dial();
+void VerbsSetup::on_resolved(Connection& connection) {
+  const uint32_t channel = channel_of(connection);
+  Status status = prepare(channel);
+  if (status.ok()) status = connection.connect(context_.stream_token);
+  if (status.code() == Code::address_in_use && redials_++ < kMostRedials) status = dial(channel);
   if (!status.ok()) on_failed(status);
 }
 
 void VerbsSetup::on_request(std::unique_ptr<Connection> connection) {
-  connection_ = std::move(connection);
-  connection_->set_setup_handler(this);
-  Status status = prepare_connection();
-  if (status.ok()) status = connection_->accept();
+  connections_.push_back(std::move(connection));
+  connections_.back()->set_setup_handler(this);
+  Status status = prepare(static_cast<uint32_t>(connections_.size() - 1));
+  if (status.ok()) status = connections_.back()->accept();
   if (!status.ok()) on_failed(status);
 }
 
@@ -228,7 +238,7 @@ void VerbsSetup::on_failed(const Status& cause) {
 LinkParts VerbsSetup::parts() {
   LinkParts parts;
   parts.send_depth = options_.connection.send_depth;
-  parts.inline_bytes = connection_->inline_bytes();
+  parts.sharing = options_.sharing;
   parts.write_limit = write_limit_;
   parts.receives = options_.connection.receives;
   parts.peer_receives = peer_->receives;
@@ -237,7 +247,10 @@ LinkParts VerbsSetup::parts() {
   parts.immediates = options_.wants_immediates && manager_.device()->has_immediates() &&
                      peer_->takes_immediates == 1 && ImmediateCode(context_.outgoing).fits();
   parts.order = options_.order;
-  parts.endpoint = std::move(connection_);
+  for (auto& connection : connections_) {
+    const uint32_t inline_bytes = connection->inline_bytes();
+    parts.channels.push_back({std::move(connection), inline_bytes});
+  }
   parts.outgoing = std::move(outgoing_);
   parts.incoming = std::move(incoming_);
   parts.messages = std::move(messages_);

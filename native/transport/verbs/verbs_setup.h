@@ -1,4 +1,4 @@
-// The setup of one link: memory, keys, connection.
+// The setup of one link: memory, keys, connections (one per channel, each as here).
 //
 //   acceptor                                  initiator
 //   start: allocate, register, listen         start: allocate, register
@@ -8,11 +8,12 @@
 //   accept                             ──►     established
 //
 // LISTEN and MEMORY go over the control connection; rdma_cm's private data is the link's token, which
-// ties the two together.
+// ties the two together. Connections need no other name: see channel_map.h.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "transport/deferred_sends.h"
 #include "transport/transport.h"
@@ -39,14 +40,16 @@ class VerbsSetup final : public LinkSetup,
   Status on_message(std::span<const std::byte> message) override;
   Status on_stream(DataStream stream) override;
   Status status() const override { return status_; }
-  bool ready() const override { return status_.ok() && established_ && peer_.has_value(); }
+  bool ready() const override {
+    return status_.ok() && established_ == channel_count_ && peer_.has_value();
+  }
   std::unique_ptr<DataLink> take() override;
 
  private:
-  static constexpr uint32_t kMostDials = 10;  // a port that is taken is rare
+  static constexpr uint32_t kMostRedials = 10;  // a port that is taken is rare
 
-  void on_resolved() override;
-  void on_established() override { established_ = true; }
+  void on_resolved(Connection& connection) override;
+  void on_established() override { ++established_; }
   void on_failed(const Status& cause) override;
   void on_request(std::unique_ptr<Connection> connection) override;
 
@@ -56,9 +59,11 @@ class VerbsSetup final : public LinkSetup,
   void tell_memory();
   Status on_listen(const wire::VerbsListen& listen);
   Status on_memory(const wire::VerbsMemory& memory);
-  /// Replaces connection_ by a new one that is on its way to the peer.
-  Status dial();
-  Status prepare_connection();
+  /// Puts a new connection, on its way to the peer, into the place of channel `channel`.
+  Status dial(uint32_t channel);
+  uint32_t channel_of(const Connection& connection) const;
+  /// The queue pair and its receives.
+  Status prepare(uint32_t channel);
   uint32_t write_limit() const;
   LinkParts parts();
 
@@ -68,15 +73,16 @@ class VerbsSetup final : public LinkSetup,
   const std::shared_ptr<DeferredSends> deferred_;
   const VerbsOptions options_;
   const bool tells_address_;
+  const uint32_t channel_count_;
   uint32_t write_limit_ = 0;
   RegisteredMemory outgoing_;
   RegisteredMemory incoming_;
   RegisteredMemory messages_;
   tcp::SocketAddress peer_device_;  // where the initiator dials
-  uint32_t dials_ = 0;
-  std::unique_ptr<Connection> connection_;
+  uint32_t redials_ = 0;
+  std::vector<std::unique_ptr<Connection>> connections_;  // one per channel
   std::optional<wire::VerbsMemory> peer_;
-  bool established_ = false;
+  uint32_t established_ = 0;  // of connections_
   Status status_;
 };
 

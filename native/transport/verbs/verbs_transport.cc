@@ -67,7 +67,8 @@ uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
     return verbs::pinned_bytes(bytes, options_.huge_pages);
   };
   return pinned(outgoing.region_bytes()) + pinned(incoming.region_bytes()) +
-         pinned(LinkParts::message_bytes(queues.receives, queues.send_depth));
+         pinned(ChannelMap::count(options_.sharing, outgoing) *
+                LinkParts::message_bytes(queues.receives, queues.send_depth));
 }
 
 std::unique_ptr<LinkSetup> VerbsTransport::begin(LinkContext& context) {

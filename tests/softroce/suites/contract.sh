@@ -1,6 +1,10 @@
 # The transport contract suite: its two sides on two addresses of one rxe device, on two rxe devices with packets that
-# cross the switch, and on two siw devices; each with other ways of notifying. `least` has 4 receives on each side.
+# cross the switch, and on two siw devices; each with other ways of notifying, and the cases with several workers also
+# with a queue pair for each worker or lane. `least` has 4 receives on each side.
 source tests/softroce/lib/suite.sh
+
+# of_several_workers <variant>: the cases in which that makes a difference.
+of_several_workers() { printf '*many*/%s:*transfer_marks*/%s:*stop*/%s:*vanishes*/%s\n' "$1" "$1" "$1" "$1"; }
 
 step "rxe, two addresses of one device"
 one_device 2
@@ -20,9 +24,11 @@ for driver in rxe siw; do
   sent=$(wire_bytes 2)
   if [[ $driver == rxe ]]; then
     on_addresses 2 passes transport_contract_test '*/verbs_immediate:*/verbs_paper' 44
+    on_addresses 2 passes transport_contract_test "$(of_several_workers verbs_worker)" 8
     expect_clean rxe1 rxe2
   else
     on_addresses 2 passes transport_contract_test '*/verbs_send:*/verbs_least' 44
+    on_addresses 2 passes transport_contract_test "$(of_several_workers verbs_lane)" 8
   fi
   expect_at_least "bytes on the wire" $(($(wire_bytes 2) - sent)) 1000000
   expect_resources "$before"

@@ -62,11 +62,18 @@ public enum Setting {
    */
   VERBS_ORDER("verbs.order", "chained"),
   /**
-   * Receives posted ahead per link, each of 512 bytes; as many messages of the peer can be under
-   * way.
+   * Who shares a queue pair: link (all lanes between two nodes), worker (all lanes of a worker) or
+   * lane (none but the lane back).
+   */
+  VERBS_QUEUE_PAIRS("verbs.queue_pairs", "link"),
+  /**
+   * Receives posted ahead per queue pair, each of 512 bytes; as many messages of the peer can be
+   * under way.
    */
   VERBS_RECEIVES("verbs.receives", "64"),
-  /** Work requests that a link can have under way, each with 512 bytes for a message. */
+  /**
+   * Work requests that a queue pair can have under way, each with 512 bytes for a message.
+   */
   VERBS_SEND_QUEUE("verbs.send_queue", "256"),
   /**
    * Writes and messages up to this size are copied into the work request, as far as the device

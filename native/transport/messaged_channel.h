@@ -1,4 +1,5 @@
-// A link whose positions travel as messages, and the ends of its rings: what tcp and verbs share.
+// A channel is a connection of a link over which positions travel as messages, with its own right to
+// send; here is what tcp, which has one in each link, and verbs share of it and of the ends of rings.
 // Each end tells the other how far it got; telling costs something, so both tell no more than the
 // other may wait for, and together with what goes to the same peer anyway.
 //
@@ -31,10 +32,10 @@ namespace faro::transport {
 
 /// Threads: "sender" is whoever has the right to send, "receiver" whoever has that to receive: one
 /// at a time of each kind.
-class MessagedLink : public DataLink, public DeferredSends::Link {
+class MessagedChannel : public DeferredSends::Channel {
  public:
   /// context.ready_group is set.
-  MessagedLink(LinkContext& context, std::shared_ptr<DeferredSends> deferred);
+  MessagedChannel(LinkContext& context, std::shared_ptr<DeferredSends> deferred);
 
   void send_deferred() final {
     if (deferred_bytes_.load(std::memory_order_seq_cst) != 0) send_now();
@@ -88,8 +89,8 @@ class MessagedLink : public DataLink, public DeferredSends::Link {
 /// The sending end of a ring.
 class MessagedOutgoing : public MirroredOutgoing {
  public:
-  MessagedOutgoing(MessagedLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes)
-      : MirroredOutgoing(base, ring_bytes, &free_), number_(ring), messaged_link_(link) {}
+  MessagedOutgoing(MessagedChannel& channel, uint32_t ring, std::byte* base, uint32_t ring_bytes)
+      : MirroredOutgoing(base, ring_bytes, &free_), number_(ring), channel_(channel) {}
 
   Claim claim(uint32_t least_bytes, uint32_t most_bytes) override;
   void post() override;
@@ -111,7 +112,7 @@ class MessagedOutgoing : public MirroredOutgoing {
   alignas(64) std::atomic<wire::Position> sent_{0};
 
  private:
-  MessagedLink& messaged_link_;
+  MessagedChannel& channel_;
 
   // 1 since a claim found no space; then a new free_ wakes the worker. Written by the worker: with
   // seq_cst before it looks at free_ again. Read by free_up_to with seq_cst after it stored free_:
@@ -126,11 +127,11 @@ class MessagedOutgoing : public MirroredOutgoing {
 /// The receiving end of a ring.
 class MessagedIncoming : public MirroredIncoming {
  public:
-  MessagedIncoming(MessagedLink& link, uint32_t ring, const std::byte* base, uint32_t ring_bytes,
-                   WorkerEnd worker, uint32_t ready_ring)
+  MessagedIncoming(MessagedChannel& channel, uint32_t ring, const std::byte* base,
+                   uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring)
       : MirroredIncoming(base, ring_bytes, &written_),
         number_(ring),
-        messaged_link_(link),
+        channel_(channel),
         worker_(worker),
         ready_ring_(ready_ring) {}
 
@@ -164,7 +165,7 @@ class MessagedIncoming : public MirroredIncoming {
   void tell_read(wire::Position read) final;
   void defer_read();
 
-  MessagedLink& messaged_link_;
+  MessagedChannel& channel_;
   const WorkerEnd worker_;
   const uint32_t ready_ring_;  // its number in the worker's ready set
 

@@ -1,4 +1,4 @@
-#include "transport/messaged_link.h"
+#include "transport/messaged_channel.h"
 
 #include <bit>
 #include <utility>
@@ -15,22 +15,22 @@ constexpr uint64_t kReadBytes = 16;
 
 }  // namespace
 
-// -------------------------------------------------------------------------------------------- link
+// ----------------------------------------------------------------------------------------- channel
 
-MessagedLink::MessagedLink(LinkContext& context, std::shared_ptr<DeferredSends> deferred)
+MessagedChannel::MessagedChannel(LinkContext& context, std::shared_ptr<DeferredSends> deferred)
     : context_(context),
       deferred_(std::move(deferred)),
       writes_(context.outgoing.ring_count()),
       reads_(context.incoming.ring_count()),
       to_ring_((context.workers.size() + 63) / 64) {}
 
-void MessagedLink::defer(uint64_t bytes) {
+void MessagedChannel::defer(uint64_t bytes) {
   if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
     return send_now();  // D1 of deferred_sends.h
   deferred_->note(context_.reactor->clock().now_ns());
 }
 
-void MessagedLink::ring_doorbells() noexcept {
+void MessagedChannel::ring_doorbells() noexcept {
   for (size_t w = 0; w < to_ring_.size(); ++w) {
     for (uint64_t bits = std::exchange(to_ring_[w], 0); bits != 0; bits &= bits - 1) {
       ring::ring_doorbell(
@@ -59,7 +59,7 @@ Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
   }
   // See starved_: say so, then look again. The peer can only make room by reading what it has.
   starved_.store(1, std::memory_order_seq_cst);
-  messaged_link_.send_deferred();
+  channel_.send_deferred();
   claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
   if (claimed.bytes != 0) starved_.store(0, std::memory_order_relaxed);
   return claimed;
@@ -67,11 +67,11 @@ Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
 
 void MessagedOutgoing::post() {
   const wire::Position end = producer_.committed();
-  if (end == posted_) return messaged_link_.send_deferred();
+  if (end == posted_) return channel_.send_deferred();
   mark_posted(end);
   count(counters_.transfers);
-  messaged_link_.writes_.mark(number_);
-  messaged_link_.send_now();
+  channel_.writes_.mark(number_);
+  channel_.send_now();
 }
 
 void MessagedOutgoing::post_soon() {
@@ -80,8 +80,8 @@ void MessagedOutgoing::post_soon() {
   const uint64_t bytes = end - posted_;
   mark_posted(end);
   count(counters_.transfers);
-  messaged_link_.writes_.mark(number_);
-  messaged_link_.defer(bytes);
+  channel_.writes_.mark(number_);
+  channel_.defer(bytes);
 }
 
 // ---------------------------------------------------------------------------------- incoming rings
@@ -98,7 +98,7 @@ void MessagedOutgoing::post_soon() {
 
 void MessagedIncoming::tell_read(wire::Position read) {
   told_.store(read, std::memory_order_release);
-  messaged_link_.reads_.mark(number_);
+  channel_.reads_.mark(number_);
   if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2) defer_read();
 }
 
@@ -111,8 +111,8 @@ void MessagedIncoming::flush_releases() {
 }
 
 void MessagedIncoming::defer_read() {
-  messaged_link_.on_read_due();
-  messaged_link_.defer(kReadBytes);
+  channel_.on_read_due();
+  channel_.defer(kReadBytes);
 }
 
 }  // namespace faro::transport

@@ -1,0 +1,58 @@
+// ChannelMap: which queue pair of a link carries what (verbs.queue_pairs).
+//
+// Everything that a worker posts, the rows of its outgoing rings and the read positions of its incoming
+// ones, goes by a channel of that worker, so that with a channel for each worker none ever meets
+// another at the right to post. The two ends of a queue pair need not mean the same by it: data and its
+// notification share one, which is all that their order needs, and whatever arrives names its ring.
+// So the ends only have to agree on the number.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ring/layout.h"
+
+namespace faro::transport::verbs {
+
+/// Who shares a queue pair.
+enum class Sharing {
+  link,    // all lanes of the link, as in the paper (§3.2)
+  worker,  // all lanes of a worker
+  lane,    // the lanes that two workers have to each other
+};
+
+/// Threads: constant after construction.
+class ChannelMap {
+ public:
+  /// Of one end: its outgoing and its incoming rings.
+  ChannelMap(Sharing sharing, const ring::Layout& outgoing, const ring::Layout& incoming)
+      : sharing_(sharing), outgoing_(outgoing), incoming_(incoming) {}
+
+  /// The same at both ends.
+  uint32_t count() const noexcept { return count(sharing_, outgoing_); }
+  static uint32_t count(Sharing sharing, const ring::Layout& outgoing) noexcept {
+    if (sharing == Sharing::link) return 1;
+    const uint32_t senders = outgoing.sender_workers;
+    const uint32_t receivers = outgoing.receiver_workers;
+    return sharing == Sharing::worker ? std::max(senders, receivers) : senders * receivers;
+  }
+
+  uint32_t of_outgoing(uint32_t ring) const noexcept {
+    return of_workers(outgoing_.sender_of(ring), outgoing_.receiver_of(ring));
+  }
+  uint32_t of_incoming(uint32_t ring) const noexcept {
+    return of_workers(incoming_.receiver_of(ring), incoming_.sender_of(ring));
+  }
+
+ private:
+  uint32_t of_workers(uint32_t own, uint32_t peers) const noexcept {
+    if (sharing_ == Sharing::link) return 0;
+    return sharing_ == Sharing::worker ? own : own * outgoing_.receiver_workers + peers;
+  }
+
+  const Sharing sharing_;
+  const ring::Layout outgoing_;
+  const ring::Layout incoming_;
+};
+
+}  // namespace faro::transport::verbs

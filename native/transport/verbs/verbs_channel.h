@@ -1,0 +1,169 @@
+// One queue pair of a link, and all that is bound to it: the right to post, places in its send queue,
+// credits, and what its rings have to send. A link has one channel or several (channel_map.h).
+//
+//   worker: commit → post ──► writes_ ─┐  WRITE … SEND               ┌─► READ: free,
+//   worker: release → tell ─► reads_  ─┤─ ibv_post_send ─► device ─► │   wake the sender
+//                                      │                completions ─┤
+//                   whoever has the right to post                    └─► WRITTEN: ready bit,
+//                                                                        wake the receiver
+//                             whoever has the right to poll (completion_poller.h)
+//
+// The data of a WRITE and the notification behind it are in one post, in this order, on one queue
+// pair: the notification cannot overtake.
+//
+// The right to post (design, hard case 6) is one word, free or held: that to send of
+// messaged_channel.h, whose argument (W1 to W4) covers more here. What can be posted also depends on
+// places (SendQueue) and credits (Credits), and the poller makes more possible: it stores that as its
+// W1 and goes on with W2. At W4 the holder looks whether anything can be posted; all these stores and
+// looks are seq_cst as well.
+//
+// If the last holder leaves something behind for lack of places or credits (stuck()), a completion
+// will bring them: of an earlier request, since the last of a run is signalled (SendQueue), or of
+// the peer's message (Credits). The holder then has the completion queue watched, so that the
+// network thread goes on if no worker looks (CompletionPoller::watch).
+//
+// Space in an outgoing ring is free when the peer has read it *and* a completion covers its WRITE: a
+// software device may still send from its pages. A chain is signalled when a ring has a quarter
+// posted that no signalled request covers. So after everything was posted, all but a quarter gets
+// covered, and a producer (which never needs more than half a ring) cannot wait for a completion
+// that does not come.
+//
+// While the right to post is held, chain_, records_ and the posters' sides of the channel's rings,
+// credits and places belong to the holder; the exchange that takes it (acquire) sees what the store
+// that gave it back (release) published. The right to poll is of all channels of a node: what arrives
+// may be of any ring of the link.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "transport/messaged_channel.h"
+#include "transport/transport.h"
+#include "transport/verbs/completion_poller.h"
+#include "transport/verbs/credits.h"
+#include "transport/verbs/endpoint.h"
+#include "transport/verbs/immediate_code.h"
+#include "transport/verbs/link_parts.h"
+#include "transport/verbs/send_queue.h"
+#include "transport/verbs/verbs_rings.h"
+#include "wire/verbs_message.h"
+
+namespace faro::transport::verbs {
+
+class VerbsLink;
+
+/// Threads: start and destruction: network thread, or when that does not run; all else as it says.
+/// Owns: the queue pair.
+class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
+ public:
+  /// Channel `number` of the link, which outlives it.
+  VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts);
+  ~VerbsChannel() override;
+  VerbsChannel(const VerbsChannel&) = delete;
+  VerbsChannel& operator=(const VerbsChannel&) = delete;
+
+  /// From now on its completions are taken. Errors: system_error.
+  Status start();
+  /// As Endpoint::disconnect.
+  void disconnect() noexcept { endpoint_->disconnect(); }
+  const LinkCounters& counters() const noexcept { return counters_; }
+
+  // For CompletionPoller, whose right to poll the caller holds.
+
+  /// Handles all completions that are there; returns whether there were any.
+  bool take_completions() noexcept;
+  /// Posts what can be posted (W2 to W4). True if the caller was the last holder and is stuck().
+  /// Threads: any.
+  bool post_pending() noexcept;
+  /// Something waits for places or credits. Threads: whoever was the last holder.
+  bool stuck() const noexcept;
+  /// The next completion, if none is there yet, makes an event.
+  void arm() noexcept;
+  void on_device_lost(const Status& cause) noexcept;
+  PollState& poll_state() noexcept { return poll_state_; }
+  void count_event() noexcept { count(counters_.events); }
+
+ private:
+  // Work requests on their way into one ibv_post_send.
+  struct Chain {
+    std::array<ibv_send_wr, LinkParts::kChainLimit> requests;
+    std::array<ibv_sge, LinkParts::kChainLimit> pieces;
+    uint32_t count = 0;
+    bool signal = false;  // somebody relies on it
+  };
+
+  // Posting (verbs_datapath.cc). Whoever has the right to post.
+  void send_pending() override;
+  void on_read_due() override { reads_due_.store(true, std::memory_order_seq_cst); }
+  bool anything_to_note() const noexcept { return anything_due() || notes_.any(); }
+  bool can_post() const noexcept;
+  bool fill_chain() noexcept;
+  void fill_with_immediates() noexcept;
+  void fill_with_message() noexcept;
+  void gather_reads() noexcept;
+  void gather_notes() noexcept;
+  void gather_writes() noexcept;
+  bool has_room_for_ring() const noexcept {
+    return chain_.count + requests_per_ring_ + 1 <= chain_limit_;
+  }
+  uint32_t add_ring(uint32_t number) noexcept;
+  ibv_send_wr& add_request(uint32_t ring, wire::Position end, const std::byte* data, uint32_t bytes,
+                           uint32_t key) noexcept;
+  void add_message() noexcept;
+  bool post_chain() noexcept;
+  std::byte* message_at(uint32_t index) const noexcept {
+    return parts_.messages.base() + uint64_t{index} * wire::kVerbsMessageBytes;
+  }
+
+  // Polling (verbs_receive.cc). Whoever has the right to poll.
+  void take_completion(const ibv_wc& completion);
+  void take_sent(uint64_t number);
+  void take_received(const ibv_wc& completion);
+  Status take_message(uint32_t index);
+  Status accept_message(uint32_t index, uint32_t bytes);
+  Status accept_record(const wire::VerbsRecord& record);
+  Status accept_read(uint32_t number, wire::Position position);
+  Status accept_written(uint32_t number, wire::Position position);
+  Status accept_immediate(uint32_t index, uint32_t code);
+  void fail_completion(const ibv_wc& completion);
+  void wake_sender(uint32_t ring) noexcept { note_worker(context_.outgoing.sender_of(ring)); }
+
+  // Ending. Any thread.
+  void on_disconnected(const Status& cause) override;
+  void fail(const Status& cause);
+  bool stopped() const noexcept;
+
+  // Constant after construction.
+  VerbsLink& link_;
+  const LinkParts& parts_;  // the link's
+  const std::unique_ptr<Endpoint> endpoint_;
+  const uint32_t inline_bytes_;
+  const uint32_t first_message_;      // its first of the link's messages
+  const uint32_t chain_limit_;        // requests in one post
+  const uint32_t requests_per_ring_;  // for one transfer, at most
+
+  // Shared.
+  PendingRings notes_;                  // paper order: outgoing rings with a WRITTEN to send
+  std::atomic<bool> reads_due_{false};  // not only along with a message that is sent anyway
+  alignas(64) std::atomic<bool> held_{false};
+  SendQueue places_;
+  Credits credits_;
+  LinkCounters counters_;
+
+  // The poster's.
+  alignas(64) Chain chain_;
+  std::array<wire::VerbsRecord, wire::kVerbsRecordLimit> records_;  // of the chain's message
+  uint32_t record_count_ = 0;
+  uint64_t signals_ = 1;  // signalled posts, plus one
+
+  // The poller's.
+  alignas(64) PollState poll_state_;
+};
+
+}  // namespace faro::transport::verbs

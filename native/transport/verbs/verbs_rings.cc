@@ -1,0 +1,32 @@
+#include "transport/verbs/verbs_rings.h"
+
+#include <fmt/format.h>
+
+#include "transport/verbs/verbs_link.h"
+
+namespace faro::transport::verbs {
+
+VerbsOutgoing::VerbsOutgoing(VerbsLink& link, MessagedChannel& channel, uint32_t ring,
+                             std::byte* base, uint32_t ring_bytes)
+    : MessagedOutgoing(channel, ring, base, ring_bytes), link_(link) {}
+
+void VerbsOutgoing::on_broken() {
+  link_.fail({Code::protocol_error, fmt::format("impossible read position for ring {}", number_)});
+}
+
+bool VerbsOutgoing::update_free() noexcept {
+  const wire::Position completed = completed_.load(std::memory_order_relaxed);
+  const wire::Position both = completed < peer_read_ ? completed : peer_read_;
+  return both != free() && free_up_to(both);
+}
+
+VerbsIncoming::VerbsIncoming(VerbsLink& link, MessagedChannel& channel, uint32_t ring,
+                             const std::byte* base, uint32_t ring_bytes, WorkerEnd worker,
+                             uint32_t ready_ring)
+    : MessagedIncoming(channel, ring, base, ring_bytes, worker, ready_ring), link_(link) {}
+
+void VerbsIncoming::on_invalid(const char* why) {
+  link_.fail({Code::protocol_error, fmt::format("{} in ring {}", why, number_)});
+}
+
+}  // namespace faro::transport::verbs
