@@ -60,8 +60,13 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
       plan.shm_bytes += shm.memory_bytes(outgoing, incoming);
       plan.state_bytes += shm_state;
     } else {
-      ++plan.tcp_links;
-      plan.tcp_bytes += tcp.memory_bytes(outgoing, incoming);
+      if (input.verbs != nullptr) {
+        ++plan.verbs_links;
+        plan.verbs_bytes += input.verbs->memory_bytes(outgoing, incoming);
+      } else {
+        ++plan.tcp_links;
+        plan.tcp_bytes += tcp.memory_bytes(outgoing, incoming);
+      }
       plan.state_bytes += outgoing.ring_count() * sizes.tcp_outgoing_ring +
                           incoming.ring_count() * sizes.tcp_incoming_ring;
       ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
@@ -75,8 +80,8 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
   plan.overflow_memory_bytes = settings.overflow_memory_bytes;
   plan.overflow_file_bytes = settings.overflow_file_bytes;
-  plan.descriptors = session::kDescriptorsPerSession +
-                     session::kDescriptorsPerLink * (uint64_t{plan.shm_links} + plan.tcp_links);
+  plan.descriptors =
+      session::kDescriptorsPerSession + session::kDescriptorsPerLink * uint64_t{plan.links()};
   return plan;
 }
 
@@ -115,6 +120,7 @@ NodePlan ClusterPlan::sum(uint32_t first, uint32_t count) const noexcept {
     total.local_ring_bytes += node.local_ring_bytes;
     total.shm_bytes += node.shm_bytes;
     total.tcp_bytes += node.tcp_bytes;
+    total.verbs_bytes += node.verbs_bytes;
     total.local_bytes += node.local_bytes;
     total.ready_bytes += node.ready_bytes;
     total.doorbell_bytes += node.doorbell_bytes;
@@ -125,6 +131,7 @@ NodePlan ClusterPlan::sum(uint32_t first, uint32_t count) const noexcept {
     total.overflow_file_bytes = saturated(total.overflow_file_bytes, node.overflow_file_bytes);
     total.shm_links += node.shm_links;
     total.tcp_links += node.tcp_links;
+    total.verbs_links += node.verbs_links;
     total.descriptors += node.descriptors;
   }
   return total;

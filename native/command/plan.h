@@ -2,8 +2,8 @@
 //
 // Rings: from each worker of a node to each worker of another there is a lane of ring.per_lane
 // rings. With m nodes of n workers and B bytes per lane a node has (m-1)·n²·B of outgoing rings and
-// as much of incoming ones. Over tcp it holds both itself; over shm only the incoming ones, for an
-// outgoing ring *is* the peer's incoming one. Its own workers have n²·B more between them.
+// as much of incoming ones. Over tcp and verbs it holds both itself; over shm only the incoming ones,
+// for an outgoing ring *is* the peer's incoming one. Its own workers have n²·B more between them.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,12 @@ namespace faro::command {
 struct PlanInput {
   base::Settings settings;      ///< resolved; names as many nodes as the cluster is to have
   uint32_t nodes_per_host = 1;  ///< nodes on one machine; between them auto chooses shm
+  /// What carries links between machines if not tcp: the loaded verbs transport; null: none does.
+  const transport::Transport* verbs = nullptr;
 };
 
-/// Bytes of the objects that are counted per ring, lane and shuffle; of this build.
+/// Bytes of the objects that are counted per ring, lane and shuffle; of this build. Those of verbs, a
+/// library of its own, are counted as if they were tcp's, of which they are a few words more.
 struct StateSizes {
   uint64_t tcp_outgoing_ring = 0;
   uint64_t tcp_incoming_ring = 0;
@@ -41,6 +44,7 @@ struct NodePlan {
   // What is allocated at open.
   uint64_t shm_bytes = 0;       ///< sealed segments of links to nodes of the same host
   uint64_t tcp_bytes = 0;       ///< rings of both directions
+  uint64_t verbs_bytes = 0;     ///< rings of both directions and messages, all of it pinned
   uint64_t local_bytes = 0;     ///< rings between own workers
   uint64_t ready_bytes = 0;     ///< ready words (those of shm are part of its segments)
   uint64_t doorbell_bytes = 0;  ///< one cache line per worker
@@ -53,10 +57,14 @@ struct NodePlan {
 
   uint32_t shm_links = 0;
   uint32_t tcp_links = 0;
+  uint32_t verbs_links = 0;
   uint64_t descriptors = 0;
 
+  uint32_t links() const noexcept { return shm_links + tcp_links + verbs_links; }
+  /// What memory.limit_bytes bounds.
+  uint64_t link_bytes() const noexcept { return shm_bytes + tcp_bytes + verbs_bytes + local_bytes; }
   uint64_t open_bytes() const noexcept {
-    return shm_bytes + tcp_bytes + local_bytes + ready_bytes + doorbell_bytes + state_bytes;
+    return link_bytes() + ready_bytes + doorbell_bytes + state_bytes;
   }
   uint64_t most_bytes() const noexcept {
     return open_bytes() + shuffle_bytes + overflow_memory_bytes;

@@ -21,6 +21,7 @@
 #include "command/setting_flags.h"
 #include "command/text.h"
 #include "session/limits.h"
+#include "transport/plugin/plugin_loader.h"
 
 namespace faro::command {
 namespace {
@@ -58,7 +59,23 @@ struct ConnectEstimate {
   std::string why_not;          ///< empty if it could be estimated
 };
 
-Result<PlanInput> read_input(const Flags& flags) {
+/// Loads verbs if links between machines go by it: if it is asked for, or if auto would take it on this
+/// machine, as far as the address of its node is known. Errors: transport_unavailable.
+Status choose_verbs(const Flags& flags, const base::Settings& settings,
+                    std::unique_ptr<transport::Transport>& verbs) {
+  const bool forced = settings.transport == "verbs";
+  const bool knows_device =
+      flags.nodes == 0 || !settings.verbs_address.empty() || !settings.verbs_device.empty();
+  if (!forced && (settings.transport != "auto" || !knows_device)) return Status::Ok();
+  auto loaded = transport::plugin::load_verbs({settings, settings.node_addresses[settings.node],
+                                               [](LogLevel, std::string_view) noexcept {}});
+  if (!loaded) return forced ? loaded.status() : Status::Ok();
+  if (forced || (*loaded)->available().ok()) verbs = std::move(loaded).value();
+  return Status::Ok();
+}
+
+/// `verbs` is what the input refers to.
+Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Transport>& verbs) {
   Result<Config> loaded = flags.settings.load();
   if (!loaded) return loaded.status();
   Config& config = loaded.value();
@@ -88,6 +105,8 @@ Result<PlanInput> read_input(const Flags& flags) {
   if (!settings) return settings.status();
   PlanInput input;
   input.settings = std::move(settings).value();
+  if (Status status = choose_verbs(flags, input.settings, verbs); !status.ok()) return status;
+  input.verbs = verbs.get();
   input.nodes_per_host = input.settings.transport == "shm"
                              ? input.settings.node_count()
                              : std::min(flags.per_host, input.settings.node_count());
@@ -127,8 +146,7 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
           smaller);
   require("cgroup", "memory control group", machine.open_bytes(), known(limits.cgroup_bytes), true,
           smaller);
-  require("memory_limit", "memory.limit_bytes (a node)",
-          node.shm_bytes + node.tcp_bytes + node.local_bytes,
+  require("memory_limit", "memory.limit_bytes (a node)", node.link_bytes(),
           input.settings.memory_limit_bytes == 0
               ? std::nullopt
               : std::optional<uint64_t>(input.settings.memory_limit_bytes),
@@ -143,8 +161,13 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
                           : fmt::format("it cannot be written: {}", folder.why_not));
   require("open_files", "open files (a node)", node.descriptors, known(limits.descriptors), false,
           "raise RLIMIT_NOFILE (ulimit -n)");
-  note("memlock", "memlock (a node)", node.outgoing_ring_bytes + node.incoming_ring_bytes,
-       process.memlock_bytes, "only RDMA pins memory; shm and tcp do not");
+  if (node.verbs_links > 0) {
+    require("memlock", "memlock (a node)", node.verbs_bytes, known(limits.pinned_bytes), true,
+            "raise RLIMIT_MEMLOCK (ulimit -l unlimited)");
+  } else {
+    note("memlock", "memlock (a node)", node.outgoing_ring_bytes + node.incoming_ring_bytes,
+         process.memlock_bytes, "only RDMA pins memory; shm and tcp do not");
+  }
   note("dev_shm", "/dev/shm", machine.shm_bytes, process.shm_folder_bytes,
        "segments are memfds: they count as memory, and not against /dev/shm");
   return verdicts;
@@ -164,6 +187,10 @@ double touch_rate() {
 ConnectEstimate estimate_connect(const PlanInput& input, const ClusterPlan& plan) {
   ConnectEstimate estimate;
   estimate.bytes_per_second = touch_rate();
+  if (plan.nodes[plan.largest()].verbs_links > 0) {
+    estimate.why_not = "of verbs, only between the addresses of RDMA devices: `faro doctor`";
+    return estimate;
+  }
   Config config;
   const NodePlan& node = plan.nodes[plan.largest()];
   const char* transport = node.tcp_links > 0 ? "tcp" : "shm";
@@ -184,7 +211,7 @@ ConnectEstimate estimate_connect(const PlanInput& input, const ClusterPlan& plan
   // Machines work at the same time, the nodes of one share its processors.
   const double processors = std::max(1u, read_machine().processors);
   const double share = std::max(1.0, input.nodes_per_host / processors);
-  const double links = std::max<uint32_t>(1, node.shm_links + node.tcp_links);
+  const double links = std::max<uint32_t>(1, node.links());
   estimate.seconds = share * links * estimate.per_link_seconds;
   if (estimate.bytes_per_second > 0) {
     estimate.seconds += share * static_cast<double>(node.open_bytes()) / estimate.bytes_per_second;
@@ -230,6 +257,8 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   if (node.shm_links > 0)
     line("shm segments", &NodePlan::shm_bytes, "incoming rings, positions, ready words");
   if (node.tcp_links > 0) line("tcp rings", &NodePlan::tcp_bytes, "outgoing and incoming");
+  if (node.verbs_links > 0)
+    line("verbs rings", &NodePlan::verbs_bytes, "outgoing and incoming, messages; pinned");
   line("local rings", &NodePlan::local_bytes, "");
   line("state of rings and lanes", &NodePlan::state_bytes, "positions, counters, tables");
   memory.add({"  ready words, doorbells", bytes_text(node.ready_bytes + node.doorbell_bytes),
@@ -247,6 +276,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   links.add({"connections", "per node", "cluster", ""});
   links.add({"  links over shm", grouped(node.shm_links), grouped(all.shm_links / 2), ""});
   links.add({"  links over tcp", grouped(node.tcp_links), grouped(all.tcp_links / 2), ""});
+  links.add({"  links over verbs", grouped(node.verbs_links), grouped(all.verbs_links / 2), ""});
   links.add({"  file descriptors", grouped(node.descriptors), "",
              "at most, while connecting; then two per link"});
   fmt::print("{}\n", links.text());
@@ -286,6 +316,7 @@ Json node_json(const NodePlan& node) {
           {"local_ring_bytes", node.local_ring_bytes},
           {"shm_bytes", node.shm_bytes},
           {"tcp_bytes", node.tcp_bytes},
+          {"verbs_bytes", node.verbs_bytes},
           {"local_bytes", node.local_bytes},
           {"ready_bytes", node.ready_bytes},
           {"doorbell_bytes", node.doorbell_bytes},
@@ -310,6 +341,7 @@ void print_json(const PlanInput& input, const ClusterPlan& plan,
   json["node"] = node_json(node);
   json["node"]["shm_links"] = node.shm_links;
   json["node"]["tcp_links"] = node.tcp_links;
+  json["node"]["verbs_links"] = node.verbs_links;
   json["cluster"] = node_json(plan.sum(0, input.settings.node_count()));
   json["cluster"]["links"] = plan.link_count();
   if (estimate.why_not.empty()) {
@@ -334,7 +366,8 @@ void print_json(const PlanInput& input, const ClusterPlan& plan,
 }
 
 int run(const Flags& flags) {
-  const Result<PlanInput> input = read_input(flags);
+  std::unique_ptr<transport::Transport> verbs;
+  const Result<PlanInput> input = read_input(flags, verbs);
   if (!input) {
     fmt::print(stderr, "faro plan: {}\n", input.status().message());
     return exit_code_of(input.status().code());
@@ -367,7 +400,8 @@ void add_plan_command(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
-  command->add_option("--transport", flags->transport, "auto, shm or tcp")->type_name("NAME");
+  command->add_option("--transport", flags->transport, "auto, shm, tcp or verbs")
+      ->type_name("NAME");
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer(kExitCodeHelp);

@@ -26,6 +26,7 @@ using Arguments = std::vector<std::string>;
 constexpr int kOk = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+constexpr int kMachine = 3;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -294,6 +295,31 @@ TEST(FaroPlan, counts_rings_once_over_shm_and_twice_over_tcp) {
   EXPECT_LE(tcp["node"]["tcp_bytes"], 2 * one_way * 104 / 100);
   EXPECT_GE(shm["node"]["shm_bytes"], one_way);
   EXPECT_LE(shm["node"]["shm_bytes"], one_way * 104 / 100);
+}
+
+TEST(FaroPlan, counts_links_over_verbs_with_their_messages_as_pinned) {
+  const auto plan = [](const char* queue_pairs) {
+    return run_faro({"plan", "--nodes", "8", "--workers", "2", "--transport", "verbs", "--json",
+                     "--set", std::string("verbs.queue_pairs=") + queue_pairs});
+  };
+  const CommandResult result = plan("link");
+  if (result.exit_code == kMachine) GTEST_SKIP() << result.errors;  // no libibverbs
+  const json shared = parse(result);
+  EXPECT_EQ(shared["node"]["verbs_links"], 7);
+  EXPECT_EQ(shared["node"]["tcp_links"], 0);
+  const uint64_t rings = 2 * 7 * 4 * (64 << 10);
+  const uint64_t messages = 7 * (64 + 256) * 512;
+  const uint64_t pinned = shared["node"]["verbs_bytes"];
+  EXPECT_GE(pinned, rings + messages);
+  EXPECT_LE(pinned, (rings + messages) * 104 / 100);
+  // Lanes: four times the queue pairs.
+  EXPECT_EQ(parse(plan("lane"))["node"]["verbs_bytes"], pinned + 3 * messages);
+  for (const json& limit : shared["limits"]) {
+    if (limit["id"] == "memlock") {
+      EXPECT_EQ(limit["need"], pinned);
+      EXPECT_NE(limit["verdict"], "note");
+    }
+  }
 }
 
 TEST(FaroPlan, says_no_where_something_does_not_fit) {
