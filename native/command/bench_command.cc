@@ -62,6 +62,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   command->add_flag("--json", flags->json, "Print JSON, with all counters");
   command->footer(kExitCodeHelp);
   add_two_stage_command(*command, exit_code);
+  add_link_command(*command, exit_code);
   command->callback([command, flags, &exit_code] {
     if (command->get_subcommands().empty()) exit_code = run(*flags);
   });

@@ -25,6 +25,9 @@ int run_full_bench(const Config& config, const std::vector<std::string>& parts, 
 /// The names of the parts, for a help text: "pinned, unpinned, …".
 std::string full_bench_parts();
 
+/// `faro bench link`.
+void add_link_command(CLI::App& bench, int& exit_code);
+
 /// `faro bench two-stage`.
 void add_two_stage_command(CLI::App& bench, int& exit_code);
 

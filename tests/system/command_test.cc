@@ -53,6 +53,9 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
         "--hash", "--repetitions", "--json", "--pin", "--node", "--nodes", "--set"}},
+      {{"bench", "link"},
+       {"--frame", "--count", "--repetitions", "--transport", "--host", "--node", "--nodes",
+        "--json", "--set"}},
       {{"plan"}, {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
       {{"doctor"}, {"--json", "--set"}},
       {{"config"}, {"--file", "--set", "--json"}}};
@@ -118,6 +121,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{
             {"bench", "two-stage", "--nodes", "a:1,b:1", "--node", "0", "--transport", "sockets"},
             "--transport"},
+        BadCase{{"bench", "link", "--frame", "100"}, "--frame"},
+        BadCase{{"bench", "link", "--transport", "sockets"}, "--transport"},
+        BadCase{{"bench", "link", "--set", "ring.bytes=64KiB"}, "ring.bytes"},
+        BadCase{{"bench", "link", "--nodes", "a:1,b:1"}, "--node"},
+        BadCase{{"bench", "link", "--node", "0", "--nodes", "a:1"}, "--nodes"},
         BadCase{{"bench", "--set", "ring.bites=5"}, "ring.bites"}, BadCase{{"plan"}, "--nodes"},
         BadCase{{"plan", "--nodes", "0"}, "--nodes"},
         BadCase{{"plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
@@ -175,6 +183,35 @@ INSTANTIATE_TEST_SUITE_P(
                     BenchCase{"shm", {"--hash", "multiplicative", "--ring", "4KiB"}},
                     BenchCase{"tcp", {"--ring", "4KiB", "--threshold", "512"}},
                     BenchCase{"tcp", {"--host", "::1"}}));
+
+class TinyLink : public testing::TestWithParam<BenchCase> {};
+
+TEST_P(TinyLink, carries_every_frame) {
+  Arguments arguments = {"bench",  "link",        "--count",           "300", "--repetitions", "3",
+                         "--json", "--transport", GetParam().transport};
+  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  const CommandResult result = run_faro(arguments);
+  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
+  const json parsed = parse(result);
+  const json& one = parsed["results"][0];
+  EXPECT_EQ(one["transport"], GetParam().transport);
+  EXPECT_EQ(one["verified"], true);
+  EXPECT_EQ(one["runs"].size(), 3u);
+  EXPECT_GT(one["gigabits_per_second"], 0);
+  const json& sent = one["nodes"][0]["links"];
+  uint64_t frames = 0;
+  for (const json& link : sent) {
+    if (link["transport"] != "local") frames += link["frames_sent"].get<uint64_t>();
+  }
+  // OPEN and FINISH in each round, the first of which is not timed.
+  EXPECT_EQ(frames, 4u * (300 + 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TinyLink,
+                         testing::Values(BenchCase{"shm", {}}, BenchCase{"tcp", {}},
+                                         BenchCase{"tcp", {"--frame", "64"}},
+                                         BenchCase{"shm", {"--frame", "1048576"}},
+                                         BenchCase{"tcp", {"--set", "ring.bytes=256KiB"}}));
 
 TEST(FaroBench, prints_one_table_with_the_ratio_to_the_baseline) {
   const CommandResult result =
