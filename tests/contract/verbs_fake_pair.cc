@@ -1,6 +1,7 @@
 // The data path of verbs in the contract suite, over a device in memory: on every machine, and under the
 // sanitizers. verbs_pair.cc has the real devices.
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "contract/transport_pair.h"
 #include "support/fake_fabric.h"
 #include "transport/verbs/channel_map.h"
+#include "transport/verbs/device_watch.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::test {
@@ -123,6 +125,20 @@ class FakeSetup final : public transport::LinkSetup {
   Status status_;
 };
 
+// A device that says that it has failed when it is told to.
+class FakeDevice final : public transport::verbs::DeviceEvents {
+ public:
+  void fail() { eventfd_write(event_.get(), 1); }
+  int trouble_descriptor() const noexcept override { return event_.get(); }
+  bool take_trouble() noexcept override {
+    eventfd_t count = 0;
+    return eventfd_read(event_.get(), &count) == 0;
+  }
+
+ private:
+  const base::UniqueFd event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+};
+
 class FakeTransport final : public transport::Transport {
  public:
   FakeTransport(int side, std::shared_ptr<Fabrics> fabrics, const Options& options)
@@ -138,8 +154,10 @@ class FakeTransport final : public transport::Transport {
   Status available() const override { return {}; }
   uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext& context) override {
+    EXPECT_TRUE(watch_.start(*context.reactor).ok());
     return std::make_unique<FakeSetup>(context, side_, fabrics_, poller_, deferred_, options_);
   }
+  FakeDevice& device() { return device_; }
   bool poll() noexcept override { return poller_->poll(); }
   void flush() noexcept override { deferred_->flush(); }
   void worker_sleeps() noexcept override { poller_->worker_sleeps(); }
@@ -153,6 +171,10 @@ class FakeTransport final : public transport::Transport {
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<transport::DeferredSends> deferred_ =
       std::make_shared<transport::DeferredSends>();
+  FakeDevice device_;
+  transport::verbs::DeviceWatch watch_{device_, [this] {
+                                         poller_->fail_all({Code::peer_lost, "the device failed"});
+                                       }};
 };
 
 TransportUnderTest fake(const char* name, const Options& options) {
@@ -182,6 +204,37 @@ TransportUnderTest fake(const char* name, const Options& options) {
     add_transport(fake("verbs_in_memory_lane_immediate",
                        {.sharing = Sharing::lane, .receives = {7, 4}, .immediates = true})),
 };
+
+// No software driver of Linux reports a failed device (native/transport/verbs/README.md, Trouble).
+TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_hear_of_it) {
+  for (const Sharing sharing : {Sharing::link, Sharing::lane}) {
+    const PairShape shape = PairShape::symmetric(2, 1, 4096);
+    const Options options{.sharing = sharing};
+    const auto fabrics = std::make_shared<Fabrics>(ChannelMap::count(sharing, shape.forth));
+    auto own = std::make_shared<FakeTransport>(0, fabrics, options);
+    FakeDevice& device = own->device();
+    auto opened = ConnectedPair::open(
+        shape,
+        {.transports = {std::move(own), std::make_shared<FakeTransport>(1, fabrics, options)},
+         .pump = {}});
+    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    TransportPair& pair = **opened;
+    while (pair.pump()) {
+    }
+    EXPECT_EQ(pair.failures(0) + pair.failures(1), 0);
+    device.fail();
+    while (pair.pump()) {
+    }
+    EXPECT_EQ(pair.failures(0), 1);
+    EXPECT_EQ(pair.failure(0).message(), "the device failed");
+    EXPECT_EQ(pair.failures(1), 1);
+    EXPECT_EQ(pair.failure(1).code(), Code::peer_lost);
+    device.fail();
+    while (pair.pump()) {
+    }
+    EXPECT_EQ(pair.failures(0), 1) << "of one device, once";
+  }
+}
 
 }  // namespace
 }  // namespace faro::test

@@ -75,10 +75,8 @@ Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(
 }
 
 ConnectionManager::~ConnectionManager() {
-  if (reactor_ != nullptr) {
-    reactor_->remove(channel_->fd);
-    reactor_->remove(device_->trouble_descriptor());
-  }
+  if (reactor_ != nullptr) reactor_->remove(channel_->fd);
+  watch_.reset();
   device_.reset();
   if (listener_ != nullptr) rdma_destroy_id(listener_);
   if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
@@ -87,10 +85,14 @@ ConnectionManager::~ConnectionManager() {
 Status ConnectionManager::start(Reactor& reactor) {
   if (reactor_ != nullptr) return {};
   FARO_RETURN_IF_ERROR(reactor.add(channel_->fd, EPOLLIN, [this](uint32_t) { on_events(); }));
-  FARO_RETURN_IF_ERROR(
-      reactor.add(device_->trouble_descriptor(), EPOLLIN, [this](uint32_t) { on_trouble(); }));
   reactor_ = &reactor;
-  return {};
+  watch_ = std::make_unique<DeviceWatch>(*device_, [this] {
+    if (lost_) {
+      lost_({Code::peer_lost,
+             fmt::format("the local RDMA device {} failed, or is being removed", device_->name())});
+    }
+  });
+  return watch_->start(reactor);
 }
 
 // The port was rdma_cm's choice, but iWARP's is one of TCP, of which rdma_cm does not know whether a
@@ -130,15 +132,6 @@ void ConnectionManager::expect(const StreamToken& token, const ConnectionOptions
 }
 
 void ConnectionManager::forget(const StreamToken& token) { expected_.erase(token); }
-
-void ConnectionManager::on_trouble() {
-  if (!device_->take_trouble()) return;
-  reactor_->remove(device_->trouble_descriptor());  // nothing better follows
-  if (lost_) {
-    lost_({Code::peer_lost,
-           fmt::format("the local RDMA device {} failed, or is being removed", device_->name())});
-  }
-}
 
 // An event is acknowledged before it is handled: a handler may destroy the id that it is of, which
 // waits for that.

@@ -13,6 +13,7 @@
 #include "transport/transport.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/device.h"
+#include "transport/verbs/device_watch.h"
 
 namespace faro::transport::verbs {
 
@@ -61,7 +62,6 @@ class ConnectionManager {
   ConnectionManager() = default;
   Status bind_anew();
   void on_events();
-  void on_trouble();
   void on_request(rdma_cm_id* id, const StreamToken& token, bool has_token);
 
   tcp::SocketAddress local_;
@@ -69,6 +69,7 @@ class ConnectionManager {
   rdma_cm_id* listener_ = nullptr;
   bool listening_ = false;
   std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceWatch> watch_;  // from start on
   Reactor* reactor_ = nullptr;
   std::function<void(const Status&)> lost_;
   std::map<StreamToken, Expected> expected_;

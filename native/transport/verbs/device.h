@@ -9,13 +9,14 @@
 
 #include "faro/status.h"
 #include "transport/verbs/completion_poller.h"
+#include "transport/verbs/device_watch.h"
 
 namespace faro::transport::verbs {
 
 /// Threads: the getters any; all else network thread. Owns: domain, channel and a context of its own
 /// for the device's events, which rdma_cm's context would have to share with all sessions of the
 /// process.
-class Device final : public CompletionEvents {
+class Device final : public CompletionEvents, public DeviceEvents {
  public:
   /// Errors: resource_limit or system_error, with the call that failed.
   static Result<std::shared_ptr<Device>> open(ibv_context* context);
@@ -31,11 +32,8 @@ class Device final : public CompletionEvents {
   int descriptor() const noexcept override { return channel_->fd; }
   VerbsChannel* next() noexcept override;
 
-  /// Readable when the device has something to say.
-  int trouble_descriptor() const noexcept { return watched_->async_fd; }
-  /// Takes all of it; whether the device has failed or is being removed, which waits until this
-  /// process has let go of it.
-  bool take_trouble() noexcept;
+  int trouble_descriptor() const noexcept override { return watched_->async_fd; }
+  bool take_trouble() noexcept override;
 
   bool is_iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   /// iWARP of the usual version has no WRITE WITH IMMEDIATE; the others must have it.

@@ -1,0 +1,45 @@
+// DeviceWatch: hears of the end of a device.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "faro/status.h"
+#include "transport/transport.h"
+
+namespace faro::transport::verbs {
+
+/// What a device says of itself.
+class DeviceEvents {
+ public:
+  virtual ~DeviceEvents() = default;
+  /// Readable when it has something to say.
+  virtual int trouble_descriptor() const noexcept = 0;
+  /// Takes all of it; whether the device has failed or is being removed, which waits until this
+  /// process has let go of it. Threads: network thread.
+  virtual bool take_trouble() noexcept = 0;
+};
+
+/// Threads: network thread.
+class DeviceWatch {
+ public:
+  /// `events` outlives it.
+  DeviceWatch(DeviceEvents& events, std::function<void()> lost)
+      : events_(events), lost_(std::move(lost)) {}
+  ~DeviceWatch() { stop(); }
+  DeviceWatch(const DeviceWatch&) = delete;
+  DeviceWatch& operator=(const DeviceWatch&) = delete;
+
+  /// From now on `lost` is called when the device is: once, and from here. Errors: system_error.
+  Status start(Reactor& reactor);
+
+ private:
+  void on_events();
+  void stop() noexcept;
+
+  DeviceEvents& events_;
+  const std::function<void()> lost_;
+  Reactor* reactor_ = nullptr;  // while it is watched
+};
+
+}  // namespace faro::transport::verbs
