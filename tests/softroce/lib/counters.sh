@@ -20,6 +20,21 @@ expect_clean() {
   done
 }
 
+# sent_once: from here on Faro's devices wait 8.6 s for an acknowledgement (verbs.timeout) instead of 1 s: one that is late
+# because the processor was busy elsewhere causes no retry, so that expect_sent_once can tell a loss from a delay.
+sent_once() { export FARO_VERBS_TIMEOUT=21; }
+
+# expect_sent_once <rxe device...>: after sent_once, nothing was sent twice.
+expect_sent_once() {
+  local device counter
+  expect_clean "$@"
+  for device in "$@"; do
+    for counter in duplicate_request completer_retry_err; do
+      expect_equal "$device: $counter" "$(device_counter "$device" "$counter")" 0
+    done
+  done
+}
+
 # wire_bytes <nodes>: what all nodes of a switched network have sent, from the Ethernet header on.
 wire_bytes() {
   local node sum=0

@@ -27,6 +27,16 @@ two_stage() {
     fail "two-stage $*: exit code $?: $(cat "$share/$name.log" "$share/$name.json" | tail -n 20)"
 }
 
+# link_bandwidth <name> <server node> <client node> <bytes> <count> <flags...>: Gb/s of one lane over verbs, verified by
+# itself, to compare with write_bandwidth.
+link_bandwidth() {
+  local name=$1
+  "$bin/faro" bench link --transport verbs --host "$(address_of "$3"),$(address_of "$2")" --frame "$4" --count "$5" \
+    --repetitions 3 --json "${@:6}" >"$share/$name.json" 2>"$share/$name.log" ||
+    fail "bench link: exit code $?: $(tail -n 5 "$share/$name.log")"
+  jq -r '.results[0].gigabits_per_second * 1000 | round | . / 1000' "$share/$name.json"
+}
+
 # result_of <name> <jq expression over a contestant's result>
 result_of() { jq -r ".contests[].results[] | $2" "$share/$1.json"; }
 

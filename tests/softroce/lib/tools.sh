@@ -32,3 +32,23 @@ write_bandwidth() {
   served 18515 ib_write_bw -d "$1$2" "${flags[@]}" -- ib_write_bw -d "$1$3" "${flags[@]}" "$(address_of "$2")" |
     awk -v size="$4" '$1 == size { print $4 }'
 }
+
+# take_ports <first> <last> <step> <address...>: TCP listens at every so many port of these addresses, until the process
+# ends whose number this prints.
+take_ports() {
+  perl -MSocket -e '
+    my ($first, $last, $step, @addresses) = @ARGV;
+    my @sockets;
+    for my $address (@addresses) {
+      for (my $port = $first; $port <= $last; $port += $step) {
+        socket(my $socket, PF_INET, SOCK_STREAM, 0) or die "socket: $!";
+        bind($socket, pack_sockaddr_in($port, inet_aton($address))) or die "$address:$port: $!";
+        listen($socket, 1) or die "listen: $!";
+        push @sockets, $socket;
+      }
+    }
+    my $keeper = fork // die "fork: $!";
+    if ($keeper) { print "$keeper\n"; exit }
+    close STDOUT; # whoever reads the number waits for its end
+    sleep;' "$@" || fail "taking ports"
+}
