@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +17,34 @@
 
 namespace faro::bench {
 
-/// What carries the rows.
-enum class Carrier : uint8_t { faro_auto, faro_shm, faro_tcp, faro_verbs, sockets, sockets_paper };
+/// What carries the rows. Behind the baselines in C++ what runs in JVMs: Faro with rows sent many at
+/// a time, one by one, or as objects by a codec; and the sockets middleware in Java NIO.
+enum class Carrier : uint8_t {
+  faro_auto,
+  faro_shm,
+  faro_tcp,
+  faro_verbs,
+  sockets,
+  sockets_paper,
+  java_shm,
+  java_shm_one,
+  java_shm_codec,
+  java_tcp,
+  java_verbs,
+  java_nio,
+  java_nio_paper
+};
 
-/// "auto", "shm", "tcp", "verbs", "sockets", "sockets-paper".
+/// "auto", "shm", … "java-shm", … "java-nio-paper".
 std::string_view carrier_name(Carrier carrier) noexcept;
+/// The names of all, separated by commas.
+std::string carrier_names();
 /// Errors: invalid_argument names the text and the accepted names.
 Result<Carrier> parse_carrier(std::string_view name);
-/// Faro over whichever transport, not a baseline.
+/// Faro in C++ over whichever transport, not a baseline.
 constexpr bool is_faro(Carrier carrier) noexcept { return carrier <= Carrier::faro_verbs; }
+/// In JVMs.
+constexpr bool is_java(Carrier carrier) noexcept { return carrier >= Carrier::java_shm; }
 
 struct Contestant {
   Carrier carrier = Carrier::faro_auto;
@@ -40,10 +60,11 @@ struct ContestProgress {
 struct ContestOptions {
   /// How often each contestant is started anew; in each lap they run in another order.
   uint32_t laps = 7;
-  uint32_t warmup_rounds = 1;                      ///< per lap, not reported
+  uint32_t warmup_rounds = 1;                      ///< per lap; of these only the first is reported
   uint32_t timed_rounds = 1;                       ///< per lap
   Config config;                                   ///< of Faro's nodes; transport is set here
   std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see ClusterOptions
+  std::string java_class_path;                     ///< see JavaOptions
   uint64_t lap_limit_ns = 120'000'000'000;
   std::function<void(const ContestProgress&)> progress;
 };
@@ -52,8 +73,9 @@ struct ContestResult {
   Contestant contestant;
   RunFigures median;
   std::vector<RunFigures> runs;
+  std::optional<RunFigures> cold;       ///< median of the laps' first rounds, if they are a warm-up
   std::vector<double> connect_seconds;  ///< one per lap; none for the sockets
-  std::vector<NodeReport> nodes;        ///< of the last lap; none for the sockets
+  std::vector<NodeReport> nodes;        ///< of the last lap; only of Faro in C++
 };
 
 /// Threads: as run_faro, the caller must have no other threads. Blocks: until all have run.

@@ -19,6 +19,7 @@ struct Flags {
   SettingFlags settings;
   bool full = false;
   std::vector<std::string> parts;
+  std::string java_class_path;
   bool json = false;
 };
 
@@ -27,9 +28,9 @@ int run(const Flags& flags) {
   Status status = config.status();
   if (status.ok()) status = validate_settings(config.value());
   if (!status.ok()) return bench_error(status);
-  return flags.full || !flags.parts.empty()
-             ? run_full_bench(config.value(), flags.parts, flags.json)
-             : run_standard_bench(config.value(), flags.json);
+  const BenchInputs inputs{config.value(), flags.java_class_path, flags.json};
+  return flags.full || !flags.parts.empty() ? run_full_bench(inputs, flags.parts)
+                                            : run_standard_bench(inputs);
 }
 
 }  // namespace
@@ -48,9 +49,16 @@ std::function<void(const bench::ContestProgress&)> contest_progress(
   };
 }
 
+void add_java_flag(CLI::App& command, std::string& class_path) {
+  command
+      .add_option("--java", class_path,
+                  "Class path of java/faro-bench: what runs in JVMs takes part, too")
+      ->type_name("PATHS");
+}
+
 void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "bench", "The two-stage shuffle against a sockets baseline: one table, under two minutes");
+      "bench", "The two-stage shuffle against a sockets baseline: one table, in a minute");
   command->require_subcommand(0, 1);
   auto flags = std::make_shared<Flags>();
   command->add_flag("--full", flags->full,
@@ -58,6 +66,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   command->add_option("--part", flags->parts, "Only these figures: " + full_bench_parts())
       ->delimiter(',')
       ->type_name("NAMES");
+  add_java_flag(*command, flags->java_class_path);
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON, with all counters");
   command->footer(kExitCodeHelp);

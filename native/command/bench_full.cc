@@ -1,5 +1,7 @@
 // Workloads of `faro bench --full`, one line each:
 //   pinned         4 × 1, 5 M integers, all on one processor: shm, tcp, sockets; shm with the cheap hash
+//   java           4 × 1, 5 M integers in JVMs on one processor, beside shm in C++: rows sent many at a time,
+//                  one by one, as objects by a codec; tcp; Java NIO sockets. Only with --java
 //   unpinned       4 × 2 and 8 × 1, 5 M integers: shm, tcp, sockets
 //   variable-rows  rows of 100 bytes with a length each, 2 × 1 on one processor: written and read
 //   idle           8 × 1, every worker waits 10 s for nothing; then a small job to see that all is well
@@ -36,6 +38,7 @@ using bench::RunFigures;
 using bench::TwoStageJob;
 
 constexpr uint32_t kLaps = 7;
+constexpr uint32_t kJavaWarmupRounds = 5;  // until the JIT compilers are done
 constexpr uint64_t kIdleNs = 10'000'000'000;
 constexpr uint64_t kSmallRows = 20'000;
 
@@ -55,7 +58,7 @@ struct Figure {
 /// All that is measured, one part after the other.
 class FullBench {
  public:
-  explicit FullBench(const Config& config) : config_(config) {}
+  explicit FullBench(const BenchInputs& inputs) : inputs_(inputs), config_(inputs.config) {}
 
   /// Runs the parts that are named, all of them if none is. Errors: invalid_argument for a name that is none.
   Status run(const std::vector<std::string>& names) {
@@ -90,7 +93,7 @@ class FullBench {
     std::string_view name;
     Status (FullBench::*run)();
   };
-  static const std::array<Part, 5> kParts;
+  static const std::array<Part, 6> kParts;
 
   static TwoStageJob job_of(uint32_t processes, uint32_t workers) {
     TwoStageJob job;
@@ -100,9 +103,11 @@ class FullBench {
   }
 
   Status run_contest_of(const std::vector<Contestant>& contestants, const std::string& title,
-                        std::optional<uint32_t> cpu) {
+                        std::optional<uint32_t> cpu, uint32_t warmup_rounds = 1) {
     bench::ContestOptions options;
     options.laps = kLaps;
+    options.warmup_rounds = warmup_rounds;
+    options.java_class_path = inputs_.java_class_path;
     options.config = config_;
     options.progress = contest_progress(line_, contestants, kLaps);
     line_.begin(title);
@@ -143,6 +148,48 @@ class FullBench {
          times_faster(tcp, sockets)});
     add({"tcp_cpu", where + "tcp against sockets, CPU", " ×", 3, true,
          times_less_cpu(tcp, sockets)});
+    return Status::Ok();
+  }
+
+  Status run_java() {
+    if (inputs_.java_class_path.empty()) return Status::Ok();
+    const uint32_t cpu = bench::CpuPin::first_allowed();
+    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
+    if (!pin) return pin.status();
+    const TwoStageJob job = job_of(4, 1);
+    FARO_RETURN_IF_ERROR(run_contest_of(
+        {{Carrier::faro_shm, job},
+         {Carrier::java_shm, job},
+         {Carrier::java_shm_one, job},
+         {Carrier::java_shm_codec, job},
+         {Carrier::java_tcp, job},
+         {Carrier::java_nio, job}},
+        fmt::format("{} on processor {}, Java", shape_text(job), cpu), cpu, kJavaWarmupRounds));
+    const std::vector<ContestResult>& results = contests_.back().results;
+    const RunFigures& cpp = results[0].median;
+    const ContestResult& shm = results[1];
+    const RunFigures& one = results[2].median;
+    const RunFigures& codec = results[3].median;
+    const RunFigures& tcp = results[4].median;
+    const ContestResult& nio = results[5];
+
+    const std::string where = "4 × 1 on one processor, Java: ";
+    add({"java_shm_wall", where + "shm against NIO sockets, wall", " ×", 6, true,
+         times_faster(shm.median, nio.median)});
+    add({"java_shm_cpu", where + "shm against NIO sockets, CPU", " ×", 6, true,
+         times_less_cpu(shm.median, nio.median)});
+    add({"java_hop_many", where + "shm, CPU per hop against C++, rows sent many at a time", " ×",
+         1.25, false, times_less_cpu(cpp, shm.median)});
+    add({"java_hop_one", where + "shm, CPU per hop against C++, rows sent one by one", " ×", 1.25,
+         false, times_less_cpu(cpp, one)});
+    add({"java_hop_codec", where + "shm, CPU per hop against C++, objects by a codec", " ×", 2,
+         false, times_less_cpu(cpp, codec)});
+    add({"java_tcp_wall", where + "tcp against NIO sockets, wall", " ×", 3, true,
+         times_faster(tcp, nio.median)});
+    add({"java_tcp_cpu", where + "tcp against NIO sockets, CPU", " ×", 3, true,
+         times_less_cpu(tcp, nio.median)});
+    add({"java_cold", where + "first round in fresh JVMs, shm against NIO sockets", " ×", 0.5,
+         false, times_faster(*nio.cold, *shm.cold)});
     return Status::Ok();
   }
 
@@ -237,6 +284,7 @@ class FullBench {
   void add(Figure figure) { figures_.push_back(std::move(figure)); }
   void note_verified(bool verified) { others_verified_ = others_verified_ && verified; }
 
+  const BenchInputs& inputs_;
   const Config config_;
   ProgressLine line_;
   std::vector<ContestReport> contests_;
@@ -244,8 +292,9 @@ class FullBench {
   bool others_verified_ = true;
 };
 
-const std::array<FullBench::Part, 5> FullBench::kParts = {{
+const std::array<FullBench::Part, 6> FullBench::kParts = {{
     {"pinned", &FullBench::run_pinned},
+    {"java", &FullBench::run_java},
     {"unpinned", &FullBench::run_unpinned},
     {"variable-rows", &FullBench::run_variable},
     {"idle", &FullBench::run_idle},
@@ -289,11 +338,11 @@ void print_json(const FullBench& bench, const Machine& machine) {
 
 std::string full_bench_parts() { return FullBench::part_names(); }
 
-int run_full_bench(const Config& config, const std::vector<std::string>& parts, bool json) {
-  FullBench bench(config);
+int run_full_bench(const BenchInputs& inputs, const std::vector<std::string>& parts) {
+  FullBench bench(inputs);
   if (const Status status = bench.run(parts); !status.ok()) return bench_error(status);
   const Machine machine = read_machine();
-  if (json) {
+  if (inputs.json) {
     print_json(bench, machine);
   } else {
     if (!bench.contests().empty()) {

@@ -16,11 +16,21 @@ class App;
 
 namespace faro::command {
 
+/// What the benchmark is run with.
+struct BenchInputs {
+  Config config;                ///< of all nodes
+  std::string java_class_path;  ///< of java/faro-bench; empty: nothing runs in Java
+  bool json = false;
+};
+
 /// `faro bench`: the table a newcomer gets. Returns the exit code.
-int run_standard_bench(const Config& config, bool json);
+int run_standard_bench(const BenchInputs& inputs);
 
 /// `faro bench --full`: every figure that has a goal, or those of some parts. Returns the exit code.
-int run_full_bench(const Config& config, const std::vector<std::string>& parts, bool json);
+int run_full_bench(const BenchInputs& inputs, const std::vector<std::string>& parts);
+
+/// The flag --java.
+void add_java_flag(CLI::App& command, std::string& class_path);
 
 /// The names of the parts, for a help text: "pinned, unpinned, …".
 std::string full_bench_parts();

@@ -35,7 +35,7 @@ double times_less_cpu(const RunFigures& run, const RunFigures& baseline) {
 bool all_verified(const std::vector<ContestReport>& reports) {
   for (const ContestReport& report : reports) {
     for (const ContestResult& result : report.results) {
-      if (!result.median.verified) return false;
+      if (!result.median.verified || (result.cold && !result.cold->verified)) return false;
     }
   }
   return true;
@@ -53,8 +53,9 @@ std::string verdict_text(const RunFigures& run) {
 
 std::string contest_table(const std::vector<ContestReport>& reports) {
   using Align = Table::Align;
-  Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
-  table.add({"", "seconds", "rows/s", "CPU ns/hop", "vs sockets", "result"});
+  Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
+               Align::right, Align::left});
+  table.add({"", "seconds", "rows/s", "CPU ns/hop", "vs sockets", "cold s", "cold CPU", "result"});
   for (const ContestReport& report : reports) {
     table.add({report.title});
     const ContestResult* baseline = baseline_of(report.results);
@@ -72,7 +73,8 @@ std::string contest_table(const std::vector<ContestReport>& reports) {
            fmt::format("{:.4f}", run.seconds * scale), scaled(run.rows_per_second()),
            fmt::format("{:.2f}", run.cpu_ns_per_hop()),
            baseline == nullptr ? "-" : fmt::format("{:.2f} ×", times_faster(run, baseline->median)),
-           verdict_text(run)});
+           one.cold ? fmt::format("{:.4f}", one.cold->seconds * scale) : "-",
+           one.cold ? fmt::format("{:.2f}", one.cold->cpu_ns_per_hop()) : "-", verdict_text(run)});
     }
   }
   return table.text();
@@ -161,7 +163,11 @@ Json contest_json(const ContestReport& report) {
     for (const RunFigures& each : one.runs) {
       result["runs"].push_back({{"seconds", each.seconds}, {"cpu_seconds", each.cpu_seconds}});
     }
-    if (is_faro(one.contestant.carrier)) {
+    if (one.cold) {
+      result["cold"] = {{"seconds", one.cold->seconds},
+                        {"cpu_ns_per_hop", one.cold->cpu_ns_per_hop()}};
+    }
+    if (!one.connect_seconds.empty()) {
       result["connect_seconds"] = one.connect_seconds;
       result["nodes"] = Json::array();
       for (const bench::NodeReport& node : one.nodes) {

@@ -35,7 +35,7 @@ double times_less_cpu(const bench::RunFigures& run, const bench::RunFigures& bas
 bool all_verified(const std::vector<ContestReport>& reports);
 
 /// One table over all contests. Seconds of a contestant that ran with fewer rows than the others of
-/// its contest are scaled to theirs and marked with a *.
+/// its contest are scaled to theirs and marked with a *. "Cold" is the first round of fresh processes.
 std::string contest_table(const std::vector<ContestReport>& reports);
 
 /// "verified", or what is wrong.

@@ -1,6 +1,7 @@
 // Workloads of the standard table:
-//   4 × 1, 4 × 2    5 M integers per process, shuffled twice; shm, tcp and the tuned sockets
-//   baseline the same        by the paper's form of the baseline, with fewer rows
+//   4 × 1, 4 × 2    5 M integers per process, shuffled twice; shm, tcp and the tuned sockets baseline
+//   the same        by the paper's form of the baseline, with fewer rows
+//   4 × 1 in Java   the same, in JVMs: the first round of each is cold, the next ones warm it up
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -20,55 +21,88 @@ namespace {
 using bench::Carrier;
 using bench::Contestant;
 using bench::ContestResult;
+using bench::TwoStageJob;
 
 constexpr uint32_t kProcesses = 4;
 constexpr uint64_t kRowsPerProcess = 5'000'000;
 constexpr uint64_t kPaperRowsPerProcess = 100'000;
 constexpr uint32_t kLaps = 7;
 constexpr uint32_t kPaperLaps = 3;
+constexpr uint64_t kJavaPaperRowsPerProcess = 20'000;
+// A JVM is started for each lap, and compiles for some rounds.
+constexpr uint32_t kJavaLaps = 3;
+constexpr uint32_t kJavaWarmupRounds = 4;
+constexpr uint32_t kJavaRounds = 3;
 
-Result<ContestReport> run_shape(const Config& config, uint32_t workers, ProgressLine& line) {
-  Contestant contestant;
-  contestant.job.process_count = kProcesses;
-  contestant.job.workers_per_process = workers;
-  contestant.job.rows_per_process = kRowsPerProcess;
-  std::vector<Contestant> contestants;
-  for (Carrier carrier : {Carrier::faro_shm, Carrier::faro_tcp, Carrier::sockets}) {
-    contestant.carrier = carrier;
-    contestants.push_back(contestant);
+/// The contests of one shape: their results are rows of one report.
+class Shape {
+ public:
+  Shape(const BenchInputs& inputs, uint32_t workers, ProgressLine& line)
+      : inputs_(inputs), line_(line) {
+    job_.process_count = kProcesses;
+    job_.workers_per_process = workers;
+    job_.rows_per_process = kRowsPerProcess;
+    report_.title = shape_text(job_);
+    report_.laps = kLaps;
   }
-  ContestReport report;
-  report.title = shape_text(contestant.job);
-  report.laps = kLaps;
+
+  /// Adds what these bring back. `what` is shown meanwhile.
+  Status run(std::initializer_list<Carrier> carriers, uint64_t rows_per_process,
+             bench::ContestOptions options, const std::string& what) {
+    job_.rows_per_process = rows_per_process;
+    std::vector<Contestant> contestants;
+    for (Carrier carrier : carriers) contestants.push_back({carrier, job_});
+    options.config = inputs_.config;
+    options.java_class_path = inputs_.java_class_path;
+    options.progress = contest_progress(line_, contestants, options.laps);
+    line_.begin(fmt::format("{}: {}", report_.title, what));
+    Result<std::vector<ContestResult>> results = run_contest(contestants, options);
+    if (!results) return results.status();
+    for (ContestResult& result : results.value()) report_.results.push_back(std::move(result));
+    return Status::Ok();
+  }
+
+  ContestReport take() { return std::move(report_); }
+
+ private:
+  const BenchInputs& inputs_;
+  ProgressLine& line_;
+  TwoStageJob job_;
+  ContestReport report_;
+};
+
+Result<ContestReport> run_shape(const BenchInputs& inputs, uint32_t workers, ProgressLine& line) {
+  Shape shape(inputs, workers, line);
   bench::ContestOptions options;
   options.laps = kLaps;
-  options.config = config;
-  options.progress = contest_progress(line, contestants, kLaps);
-  line.begin(fmt::format("{}: shm, tcp, sockets, {} laps", report.title, kLaps));
-  Result<std::vector<ContestResult>> results = run_contest(contestants, options);
-  if (!results) return results.status();
-  report.results = std::move(results).value();
-
-  contestant.carrier = Carrier::sockets_paper;
-  contestant.job.rows_per_process = kPaperRowsPerProcess;
+  FARO_RETURN_IF_ERROR(shape.run({Carrier::faro_shm, Carrier::faro_tcp, Carrier::sockets},
+                                 kRowsPerProcess, options, "shm, tcp, sockets"));
   options.laps = kPaperLaps;
-  options.progress = contest_progress(line, {contestant}, kPaperLaps);
-  line.begin(fmt::format("{}: sockets as in the paper", report.title));
-  Result<std::vector<ContestResult>> paper = run_contest({contestant}, options);
-  if (!paper) return paper.status();
-  report.results.push_back(std::move(paper.value().front()));
-  return report;
+  FARO_RETURN_IF_ERROR(shape.run({Carrier::sockets_paper}, kPaperRowsPerProcess, options,
+                                 "sockets as in the paper"));
+  if (workers == 1 && !inputs.java_class_path.empty()) {
+    options.laps = kJavaLaps;
+    options.warmup_rounds = kJavaWarmupRounds;
+    options.timed_rounds = kJavaRounds;
+    FARO_RETURN_IF_ERROR(shape.run({Carrier::java_shm, Carrier::java_tcp, Carrier::java_nio},
+                                   kRowsPerProcess, options, "Java: shm, tcp, NIO sockets"));
+    options = {};
+    options.laps = kPaperLaps;
+    FARO_RETURN_IF_ERROR(shape.run({Carrier::java_nio_paper}, kJavaPaperRowsPerProcess, options,
+                                   "Java: NIO sockets as in the paper"));
+  }
+  return shape.take();
 }
 
 }  // namespace
 
-int run_standard_bench(const Config& config, bool json) {
+int run_standard_bench(const BenchInputs& inputs) {
   const Machine machine = read_machine();
   std::vector<ContestReport> reports;
   {
     ProgressLine line;
     for (uint32_t workers : {1, 2}) {
-      Result<ContestReport> report = run_shape(config, workers, line);
+      Result<ContestReport> report = run_shape(inputs, workers, line);
       if (!report) {
         line.clear();
         return bench_error(report.status());
@@ -76,7 +110,7 @@ int run_standard_bench(const Config& config, bool json) {
       reports.push_back(std::move(report).value());
     }
   }
-  if (json) {
+  if (inputs.json) {
     Json all = origin_json(machine);
     all["contests"] = Json::array();
     for (const ContestReport& report : reports) all["contests"].push_back(contest_json(report));
@@ -85,8 +119,9 @@ int run_standard_bench(const Config& config, bool json) {
     fmt::print(
         "Two-stage shuffle: {} integers per process go to the worker of their hash, become n*3/2, "
         "and\n"
-        "go to the worker of that. Medians of {} interleaved runs; a hop is a row shuffled "
-        "once.\n\n"
+        "go to the worker of that. Medians of {} interleaved runs; a hop is a row shuffled once; "
+        "cold is\n"
+        "the first run of new processes.\n\n"
         "{}\n{}\n{}\n{}\n",
         grouped(kRowsPerProcess), kLaps, contest_table(reports), kPaperNote, machine_text(machine),
         version_text());

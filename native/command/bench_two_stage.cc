@@ -40,6 +40,8 @@ struct Flags {
   std::string ring;
   uint32_t repetitions = 7;
   std::vector<std::string> hosts = {"127.0.0.1"};
+  std::string java_class_path;
+  uint32_t warmup = 1;
   std::optional<uint32_t> pin;
   std::optional<uint32_t> node;
   std::vector<std::string> nodes;
@@ -111,6 +113,9 @@ Result<Run> read_flags(const Flags& flags) {
     if (!carrier) return flag_error("--transport", carrier.status().message());
     if (several_hosts && !is_faro(carrier.value())) {
       return flag_error("--transport", "the sockets baselines run on one host only");
+    }
+    if (is_java(carrier.value()) && flags.java_class_path.empty()) {
+      return flag_error("--transport", fmt::format("{} needs --java", name));
     }
     run.contestants.push_back({carrier.value(), job});
   }
@@ -185,6 +190,8 @@ Result<std::vector<ContestResult>> run_here(const Flags& flags, const Run& run,
   options.laps = flags.repetitions;
   options.config = run.config;
   options.hosts = flags.hosts;
+  options.warmup_rounds = flags.warmup;
+  options.java_class_path = flags.java_class_path;
   options.progress = contest_progress(line, run.contestants, flags.repetitions);
   line.begin(shape_text(run.contestants.front().job));
   return run_contest(run.contestants, options);
@@ -263,6 +270,11 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
       ->check(quiet(CLI::Range(1u, 1000u)))
       ->type_name("N");
   command
+      ->add_option("--warmup", flags->warmup,
+                   "Untimed runs before each timed one, in the same processes (JVMs need five)")
+      ->check(quiet(CLI::Range(1u, 1000u)))
+      ->type_name("N");
+  command
       ->add_option("--host", flags->hosts,
                    "Numeric addresses of this host, separated by commas: the processes\n"
                    "take turns to listen on them, and dial from them")
@@ -271,8 +283,8 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   command->option_defaults()->always_capture_default(false);
   command
       ->add_option("--transport", flags->transports,
-                   "One or several, separated by commas, of auto, shm, tcp, verbs, sockets and\n"
-                   "sockets-paper (default: shm,tcp,sockets; on several hosts: auto)")
+                   "One or several, separated by commas, of " + bench::carrier_names() +
+                       "\n(default: shm,tcp,sockets; on several hosts: auto)")
       ->delimiter(',')
       ->type_name("NAMES");
   command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
@@ -292,6 +304,7 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
                    "after its own, for starts and results")
       ->delimiter(',')
       ->type_name("ADDRESSES");
+  add_java_flag(*command, flags->java_class_path);
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON, with all counters");
   command->footer(kExitCodeHelp);

@@ -49,7 +49,7 @@ struct HelpCase {
 TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
   const std::vector<HelpCase> cases = {
       {{}, {"bench", "plan", "doctor", "config", "--version"}},
-      {{"bench"}, {"--full", "--json", "--set", "two-stage"}},
+      {{"bench"}, {"--full", "--json", "--set", "--java", "two-stage"}},
       {{"bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
         "--hash", "--repetitions", "--json", "--pin", "--node", "--nodes", "--set"}},
@@ -109,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"bench", "two-stage", "--row-bytes", "12"}, "--row-bytes"},
         BadCase{{"bench", "two-stage", "--hash", "md5"}, "--hash"},
         BadCase{{"bench", "two-stage", "--transport", "pigeon"}, "--transport"},
+        BadCase{{"bench", "two-stage", "--transport", "java-shm"}, "--java"},
         BadCase{{"bench", "two-stage", "--ring", "12345"}, "ring.bytes"},
         BadCase{{"bench", "two-stage", "--ring", "fast"}, "--ring"},
         BadCase{{"bench", "two-stage", "--threshold", "1MiB"}, "transfer.threshold_bytes"},

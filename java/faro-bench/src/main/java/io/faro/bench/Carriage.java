@@ -37,7 +37,7 @@ interface Carriage extends AutoCloseable {
 
       @Override
       public RoundWorker worker(int localIndex) {
-        return new FaroWorker(options.job(), session.workers().get(localIndex));
+        return new FaroWorker(options.job(), options.level(), session.workers().get(localIndex));
       }
 
       @Override

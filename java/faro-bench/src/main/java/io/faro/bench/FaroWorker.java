@@ -1,7 +1,5 @@
 package io.faro.bench;
 
-import io.faro.Frame;
-import io.faro.LongSender;
 import io.faro.Outcome;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
@@ -16,22 +14,19 @@ final class FaroWorker implements RoundWorker {
   private static final int BLOCK = 2048; // rows between two looks at what has arrived
 
   private final TwoStageJob job;
+  private final RowsLevel level;
   private final Worker worker;
 
   private Shuffle stage1;
   private Shuffle stage2;
-  private LongSender sender1;
-  private LongSender sender2;
-  private Frame frame1;
-  private Frame frame2;
+  private RowPort port1;
+  private RowPort port2;
 
   private final long[] generated = new long[BLOCK]; // not yet sent: [generatedBegin, generatedEnd)
   private int generatedBegin;
   private int generatedEnd;
-  private long[] forwarded = new long[BLOCK]; // transformed, not yet sent
-  private int forwardBegin;
+  private int forwardBegin; // received, transformed, not yet sent: of the rows in port1
   private int forwardEnd;
-  private long[] consumed = new long[BLOCK];
   private long next; // still to be generated: [next, end)
   private long end;
   private boolean finished1; // this worker has said that it sends no more
@@ -41,8 +36,9 @@ final class FaroWorker implements RoundWorker {
   private long count;
   private long checksum;
 
-  FaroWorker(TwoStageJob job, Worker worker) {
+  FaroWorker(TwoStageJob job, RowsLevel level, Worker worker) {
     this.job = job;
+    this.level = level;
     this.worker = worker;
   }
 
@@ -75,10 +71,8 @@ final class FaroWorker implements RoundWorker {
   private void open(Round round) {
     stage1 = worker.openShuffle(new ShuffleSpec(round.query(), 1, Long.BYTES));
     stage2 = worker.openShuffle(new ShuffleSpec(round.query(), 2, Long.BYTES));
-    sender1 = stage1.longSender();
-    sender2 = stage2.longSender();
-    frame1 = stage1.newFrame();
-    frame2 = stage2.newFrame();
+    port1 = level.open(stage1, job.partition());
+    port2 = level.open(stage2, job.partition());
     next = job.rangeBegin(worker.number());
     end = job.rangeEnd(worker.number());
     generatedBegin = generatedEnd = forwardBegin = forwardEnd = 0;
@@ -105,47 +99,36 @@ final class FaroWorker implements RoundWorker {
   private boolean consume() {
     boolean moved = false;
     while (!ended2) {
-      Outcome outcome = stage2.tryPoll(frame2);
+      Outcome outcome = port2.tryReceive();
       if (outcome != Outcome.DONE) {
         ended2 = outcome == Outcome.END_OF_STREAM;
         return moved || ended2;
       }
-      int rows = frame2.rowCount();
-      if (rows > consumed.length) {
-        consumed = new long[rows];
-      }
-      frame2.getLongs(0, consumed, 0, rows);
-      checksum += TwoStageJob.sumOfMix(consumed, rows);
-      count += rows;
+      checksum += TwoStageJob.sumOfMix(port2.rows(), port2.count());
+      count += port2.count();
       moved = true;
     }
     return moved;
   }
 
-  /** A frame of stage 1 to stage 2; given back before its rows are sent, so that none is held. */
+  /** Rows of stage 1 to stage 2; their frame is given back before they are sent. */
   private boolean forward() {
     boolean moved = false;
     if (forwardBegin == forwardEnd) {
       if (ended1) {
         return false;
       }
-      Outcome outcome = stage1.tryPoll(frame1);
+      Outcome outcome = port1.tryReceive();
       if (outcome != Outcome.DONE) {
         ended1 = outcome == Outcome.END_OF_STREAM;
         return ended1;
       }
-      int rows = frame1.rowCount();
-      if (rows > forwarded.length) {
-        forwarded = new long[rows];
-      }
-      frame1.getLongs(0, forwarded, 0, rows);
-      frame1.release();
-      TwoStageJob.transformAll(forwarded, rows);
+      TwoStageJob.transformAll(port1.rows(), port1.count());
       forwardBegin = 0;
-      forwardEnd = rows;
+      forwardEnd = port1.count();
       moved = true;
     }
-    int taken = sender2.trySendAll(forwarded, forwardBegin, forwardEnd, job.partition());
+    int taken = port2.trySend(port1.rows(), forwardBegin, forwardEnd);
     forwardBegin += taken;
     return moved || taken > 0;
   }
@@ -162,7 +145,7 @@ final class FaroWorker implements RoundWorker {
       generatedBegin = 0;
       generatedEnd = rows;
     }
-    int taken = sender1.trySendAll(generated, generatedBegin, generatedEnd, job.partition());
+    int taken = port1.trySend(generated, generatedBegin, generatedEnd);
     generatedBegin += taken;
     return taken > 0;
   }

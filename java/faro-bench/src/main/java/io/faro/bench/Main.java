@@ -8,13 +8,14 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * The benchmark as a program. Workload: {@code two-stage}, the two-stage shuffle of integers over
- * Faro (auto, shm, tcp) or Java NIO sockets (nio, nio-paper).
+ * Faro (auto, shm, tcp, verbs) or Java NIO sockets (nio, nio-paper).
  *
  * <p>{@code two-stage [--processes 4] [--workers 1] [--rows 5000000] [--hash finalizer] [--transport
- * auto] [--repetitions 7] [--warmup 5]} starts a JVM per process and prints one line of JSON. With
+ * auto] [--level many|one|codec] [--hosts 127.0.0.1] [--repetitions 7] [--warmup 5]} starts a JVM per process and prints one line of JSON. With
  * {@code --node} and {@code --nodes} it is one node of a cluster, whose other nodes may be {@code
  * faro bench two-stage} with the same flags.
  */
@@ -34,14 +35,16 @@ final class Main {
         System.out.println(result);
       }
     } else {
-      System.exit(launch(flags, options.job().processes()));
+      System.exit(launch(flags, options.job().processes(), options.hosts()));
     }
   }
 
   /** Starts a JVM like this one per node; node 0 prints. */
-  private static int launch(List<String> flags, int processes) throws Exception {
-    String nodes = freeAddresses(processes);
-    List<Process> started = new ArrayList<>();
+  private static int launch(List<String> flags, int processes, List<String> hosts) throws Exception {
+    String nodes = freeAddresses(processes, hosts);
+    List<Process> started = new CopyOnWriteArrayList<>();
+    Runtime.getRuntime()
+        .addShutdownHook(new Thread(() -> started.forEach(Process::destroyForcibly)));
     try {
       for (int node = 0; node < processes; node++) {
         List<String> command = new ArrayList<>();
@@ -73,13 +76,17 @@ final class Main {
     return kept;
   }
 
-  /** Two free ports in a row per node: node 0 uses the second one, too. */
-  static String freeAddresses(int count) throws IOException {
+  /**
+   * Two free ports in a row per node: node 0 uses the second one, too. The nodes take turns on the
+   * hosts.
+   */
+  static String freeAddresses(int count, List<String> hosts) throws IOException {
     StringJoiner text = new StringJoiner(",");
     List<ServerSocket> held = new ArrayList<>();
     try {
       for (int found = 0; found < count; ) {
-        ServerSocket first = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        String host = hosts.get(found % hosts.size());
+        ServerSocket first = new ServerSocket(0, 1, InetAddress.getByName(host));
         held.add(first);
         ServerSocket second = new ServerSocket();
         try {
@@ -88,7 +95,7 @@ final class Main {
           continue;
         }
         held.add(second);
-        text.add("127.0.0.1:" + first.getLocalPort());
+        text.add(host + ":" + first.getLocalPort());
         found++;
       }
       return text.toString();

@@ -9,7 +9,14 @@ import java.util.TreeMap;
 
 /** The flags of one run, as {@code faro bench two-stage} names them. */
 record Options(
-    TwoStageJob job, Carrier carrier, int rounds, int warmup, int node, List<String> nodes) {
+    TwoStageJob job,
+    Carrier carrier,
+    RowsLevel level,
+    int rounds,
+    int warmup,
+    List<String> hosts,
+    int node,
+    List<String> nodes) {
 
   /** {@code --name value --name value}. With {@code --nodes}, one node of a cluster. */
   static Options parse(List<String> arguments) {
@@ -33,8 +40,10 @@ record Options(
                 Long.parseLong(take(flags, "rows", "5000000")),
                 Partition.valueOf(take(flags, "hash", "finalizer").toUpperCase(Locale.ROOT))),
             Carrier.of(take(flags, "transport", "auto")),
+            RowsLevel.valueOf(take(flags, "level", "many").toUpperCase(Locale.ROOT)),
             1 + repetitions,
             Integer.parseInt(take(flags, "warmup", "5")),
+            List.of(take(flags, "hosts", "127.0.0.1").split(",")),
             Integer.parseInt(take(flags, "node", "0")),
             nodes);
     if (!flags.isEmpty()) {

@@ -15,6 +15,7 @@ final class Result {
     double[] cpuPerHop = new double[rounds];
     long expected = job.expectedChecksum();
     boolean verified = true;
+    StringJoiner each = new StringJoiner(",", "[", "]");
     for (int i = 0; i < rounds; i++) {
       long longest = 0;
       long cpu = 0;
@@ -30,33 +31,30 @@ final class Result {
       seconds[i] = longest * 1e-9;
       cpuPerHop[i] = (double) cpu / job.hopCount();
       verified &= count == job.rowCount() && checksum == expected;
+      each.add(
+          String.format(
+              Locale.ROOT,
+              "{\"seconds\":%.6f,\"cpu_seconds\":%.6f,\"count\":%d,\"checksum\":%s}",
+              seconds[i], cpu * 1e-9, count, Long.toUnsignedString(checksum)));
     }
     int warm = Math.min(options.warmup(), rounds - 1);
     return String.format(
         Locale.ROOT,
-        "{\"language\":\"java\",\"java\":\"%s\",\"carrier\":\"%s\",\"processes\":%d,\"workers\":%d,"
+        "{\"language\":\"java\",\"java\":\"%s\",\"carrier\":\"%s\",\"level\":\"%s\",\"processes\":%d,\"workers\":%d,"
             + "\"rows\":%d,\"hash\":\"%s\",\"verified\":%b,\"connect_seconds\":%.4f,"
             + "\"cold\":{\"seconds\":%.4f,\"cpu_ns_per_hop\":%.3f},"
             + "\"warm\":{\"seconds\":%.4f,\"cpu_ns_per_hop\":%.3f},"
-            + "\"seconds\":%s,\"cpu_ns_per_hop\":%s}",
-        Runtime.version(), options.carrier(), job.processes(), job.workersPerProcess(),
+            + "\"rounds\":%s}",
+        Runtime.version(), options.carrier(), options.level().name().toLowerCase(Locale.ROOT), job.processes(), job.workersPerProcess(),
         job.rowsPerProcess(), job.partition().name().toLowerCase(Locale.ROOT), verified,
         Arrays.stream(nodes).mapToLong(NodeReport::connectNanos).max().orElse(0) * 1e-9,
         seconds[0], cpuPerHop[0], median(seconds, warm), median(cpuPerHop, warm),
-        list(seconds), list(cpuPerHop));
+        each);
   }
 
   private static double median(double[] values, int from) {
     double[] sorted = Arrays.copyOfRange(values, from, values.length);
     Arrays.sort(sorted);
     return (sorted[(sorted.length - 1) / 2] + sorted[sorted.length / 2]) / 2;
-  }
-
-  private static String list(double[] values) {
-    StringJoiner text = new StringJoiner(",", "[", "]");
-    for (double value : values) {
-      text.add(String.format(Locale.ROOT, "%.4f", value));
-    }
-    return text.toString();
   }
 }

@@ -8,7 +8,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -45,9 +47,34 @@ class ClusterTest {
     assertTrue(first.contains("\"verified\":true"), first);
   }
 
+  @ParameterizedTest
+  @EnumSource(RowsLevel.class)
+  void everyLevelOfTheApiCarriesTheJob(RowsLevel level) throws Exception {
+    String name = level.name().toLowerCase(Locale.ROOT);
+    List<String> flags =
+        List.of("--rows", ROWS, "--repetitions", "1", "--transport", "shm", "--level", name);
+    String first = run("jj", flags);
+    assertTrue(first.contains("\"verified\":true"), first);
+  }
+
+  @Test
+  void theCommandShowsJavaBesideCpp() throws Exception {
+    List<String> command = new ArrayList<>(List.of(System.getProperty("faro.command"), "bench"));
+    command.addAll(List.of("two-stage", "--java", System.getProperty("java.class.path")));
+    command.addAll(List.of("--transport", "shm,java-shm,java-nio", "--processes", "2"));
+    command.addAll(List.of("--rows", "20000", "--repetitions", "1"));
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+    Process process = builder.redirectOutput(output(0).toFile()).start();
+    started.add(process);
+    assertTrue(process.waitFor(50, TimeUnit.SECONDS));
+    assertEquals(0, process.exitValue(), text(0));
+    assertEquals(3, text(0).split(" verified", -1).length - 1, text(0));
+  }
+
   /** The output of node 0. */
   private String run(String languages, List<String> flags) throws Exception {
-    String nodes = Main.freeAddresses(languages.length());
+    String nodes = Main.freeAddresses(languages.length(), List.of("127.0.0.1"));
     try {
       for (int node = 0; node < languages.length(); node++) {
         List<String> command = new ArrayList<>();
