@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -200,6 +201,14 @@ jobject frame_memory(JNIEnv* env, jclass, jlong handle, jint number) {
                                   static_cast<jlong>(bytes.size()));
 }
 
+// Copies them; `to` has room for them.
+void copy_frame(JNIEnv* env, jclass, jlong handle, jint number, jobject to) {
+  ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr || static_cast<size_t>(number) >= state->frames.size()) return;
+  const std::span<const std::byte> bytes = state->frames[static_cast<size_t>(number)].bytes();
+  std::memcpy(env->GetDirectBufferAddress(to), bytes.data(), bytes.size());
+}
+
 jint release(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
@@ -256,6 +265,7 @@ const std::array kMethods{method("layout", "([I)V", layout),
                           method("finish", "(JJ)I", finish),
                           method("poll", "(JIIJ)I", poll),
                           method("frameMemory", "(JI)Ljava/nio/ByteBuffer;", frame_memory),
+                          method("copyFrame", "(JILjava/nio/ByteBuffer;)V", copy_frame),
                           method("release", "(JI)I", release),
                           method("detach", "(JI)I", detach),
                           method("stop", "(J)I", stop),

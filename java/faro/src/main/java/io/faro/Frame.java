@@ -1,13 +1,14 @@
 package io.faro;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import java.util.Objects;
 
 /**
  * Rows that were received, where they lie: in the ring, or in memory when they had been set aside.
- * Polled into by {@link Shuffle#tryPoll} and used again for each poll; nothing is allocated per frame
- * in a ring.
+ * Polled into by {@link Shuffle#tryPoll} and used again for each poll; nothing is allocated per frame,
+ * but for rows of more than 64 KiB that had been set aside.
  *
  * <p>Held frames keep their sender's ring from moving on: release soon. A worker that holds some
  * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a frame that was released,
@@ -18,10 +19,17 @@ import java.util.Objects;
  * <p>Threads: those of its worker.
  */
 public final class Frame implements AutoCloseable {
+  /** Rows of up to so many bytes that were set aside are copied: all but those of huge rows and rings. */
+  static final int ASIDE_BYTES = 64 * 1024;
+
   private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
 
   private final Shuffle shuffle;
+  private final Worker worker;
   private final int number;
+
+  private ByteBuffer aside; // for rows that were set aside; null: none yet
+  private LongBuffer asideLongs; // the same memory
 
   private ByteBuffer memory; // null: empty
   private LongBuffer longs; // the same memory
@@ -40,6 +48,7 @@ public final class Frame implements AutoCloseable {
 
   Frame(Shuffle shuffle, int number) {
     this.shuffle = shuffle;
+    worker = shuffle.worker();
     this.number = number;
   }
 
@@ -208,6 +217,19 @@ public final class Frame implements AutoCloseable {
     nextOffset = 0;
   }
 
+  /** Memory for rows that were set aside, {@link #ASIDE_BYTES} of it. */
+  ByteBuffer aside() {
+    if (aside == null) {
+      aside = ByteBuffer.allocateDirect(ASIDE_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      asideLongs = aside.asLongBuffer();
+    }
+    return aside;
+  }
+
+  LongBuffer asideLongs() {
+    return asideLongs;
+  }
+
   /** Where the rows lie, or now lie. */
   void place(ByteBuffer memory, LongBuffer longs, int offset) {
     this.memory = memory;
@@ -225,11 +247,16 @@ public final class Frame implements AutoCloseable {
   }
 
   private int index(int at, int count) {
-    shuffle.enter();
+    worker.enter();
     if (memory == null) {
-      throw new FaroException(Code.WRONG_STATE, "the frame is empty: it was released, or never filled");
+      throw empty();
     }
     Objects.checkFromIndexSize(at, count, bytes);
     return offset + at;
+  }
+
+  private FaroException empty() {
+    shuffle.enter(); // closing empties its frames
+    return new FaroException(Code.WRONG_STATE, "the frame is empty: it was released, or never filled");
   }
 }

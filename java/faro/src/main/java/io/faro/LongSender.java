@@ -1,6 +1,7 @@
 package io.faro;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import java.util.Objects;
 
@@ -24,30 +25,22 @@ public final class LongSender {
 
   /** Sends one row; WOULD_WAIT if there is no room now. */
   public Outcome trySend(int receiver, long row) {
-    shuffle.enter();
-    shuffle.checkReceiver(receiver);
-    if (!put(receiver, row)) {
-      Outcome outcome = shuffle.tryMakeRoom(receiver, Long.BYTES);
-      if (outcome != Outcome.DONE) {
-        return outcome;
-      }
-      putAfterRoom(receiver, row);
+    OpenFrame frame = open.frame(receiver);
+    if (frame.room() >= Long.BYTES) {
+      put(frame, row);
+      return Outcome.DONE;
     }
-    return Outcome.DONE;
+    return afterRoom(shuffle.tryMakeRoom(receiver, Long.BYTES), receiver, row);
   }
 
   /** The same, waiting for room. */
   public Outcome send(int receiver, long row) throws InterruptedException {
-    shuffle.enter();
-    shuffle.checkReceiver(receiver);
-    if (!put(receiver, row)) {
-      Outcome outcome = shuffle.makeRoom(receiver, Long.BYTES);
-      if (outcome != Outcome.DONE) {
-        return outcome;
-      }
-      putAfterRoom(receiver, row);
+    OpenFrame frame = open.frame(receiver);
+    if (frame.room() >= Long.BYTES) {
+      put(frame, row);
+      return Outcome.DONE;
     }
-    return Outcome.DONE;
+    return afterRoom(shuffle.makeRoom(receiver, Long.BYTES), receiver, row);
   }
 
   /**
@@ -95,21 +88,27 @@ public final class LongSender {
     return stoppedBy;
   }
 
-  private boolean put(int receiver, long row) {
-    OpenFrames frames = open;
-    ByteBuffer cursors = frames.cursors;
-    int cursor = receiver * frames.cursorBytes;
-    long at = cursors.getLong(cursor + frames.atOffset);
-    if (cursors.getLong(cursor + frames.endOffset) - at < Long.BYTES) {
-      return false;
-    }
-    frames.memory(receiver).putLong((int) (at - frames.base(receiver)), row);
-    cursors.putLong(cursor + frames.atOffset, at + Long.BYTES);
-    return true;
+  private static void put(OpenFrame frame, long row) {
+    frame.longs.put(frame.at >> 3, row); // frames begin at multiples of 16
+    frame.at += Long.BYTES;
   }
 
-  // A receiver that has stopped while others have not gets no room: its rows are dropped.
-  private void putAfterRoom(int receiver, long row) {
-    put(receiver, row);
+  private Outcome afterRoom(Outcome outcome, int receiver, long row) {
+    if (outcome == Outcome.DONE) {
+      OpenFrame frame = open.frame(receiver);
+      if (frame.room() >= Long.BYTES) {
+        put(frame, row);
+      } else {
+        drop(receiver, row);
+      }
+    }
+    return outcome;
+  }
+
+  // A receiver that has stopped while others have not gets no room: its rows are dropped, and counted.
+  private void drop(int receiver, long row) {
+    byte[] bytes = new byte[Long.BYTES];
+    ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(row);
+    shuffle.sendAside(receiver, bytes, bytes.length);
   }
 }

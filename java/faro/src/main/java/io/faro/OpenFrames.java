@@ -3,98 +3,125 @@ package io.faro;
 import java.nio.ByteBuffer;
 
 /**
- * Where the next row of one shuffle goes, per receiver: the native cursors, and the memory that they
- * point into. Rows are written there without a call.
+ * The open frames of one shuffle, one per receiver: the native cursors, and what Java has of them.
+ * Rows are written there without a call.
  *
  * <pre>
- *   cursor of receiver r (native; faro/shuffle.h: OutboxCursor)      memory[r]: the ring, or a frame
- *   +----------+----------+                                          in the outgoing overflow
+ *   cursor of receiver r (native; faro/shuffle.h: OutboxCursor)      memory of frame r: the ring, or
+ *   +----------+----------+                                          a frame in the outgoing overflow
  *   |    at    |   end    |  addresses; at == end: no open frame     +------ - -
- *   +----------+----------+                                          base[r]
+ *   +----------+----------+                                          base
  * </pre>
  *
- * A frame opens only within a native call of this shuffle; whoever makes one calls {@link #opened},
- * so that memory[r] always covers what the cursor points to. Frames close within any native call of
- * the worker.
+ * Frames open and close only within native calls of the worker. Between two of them, in one epoch, at
+ * and end of a frame are Java's: read from the cursor when the frame is first used ({@link #frame}),
+ * moved by each row, and written back before the next native call ({@link #writeBack}, called by
+ * {@link Worker#nextEpoch}). So nothing is ever written by one side while the other looks.
  *
  * <p>Threads: the worker's.
  */
 final class OpenFrames {
-  final ByteBuffer cursors;
-  final ByteBuffer frameRows;
-  final int cursorBytes;
-  final int atOffset;
-  final int endOffset;
-
   private final Shuffle shuffle;
-  private final ByteBuffer[] memory;
-  private final long[] base;
+  private final Worker worker;
+  private final ByteBuffer cursors;
+  private final ByteBuffer frameRows;
   private final ByteBuffer[] rings;
-  private final long[] ringBase;
+  private final long[] ringBases;
+  private final OpenFrame[] frames;
 
+  /** {@code rings} and where they begin: one per receiver; null where there is none. */
   OpenFrames(
-      Shuffle shuffle, ByteBuffer cursors, ByteBuffer frameRows, ByteBuffer[] rings, long[] ringBase) {
+      Shuffle shuffle,
+      Worker worker,
+      ByteBuffer cursors,
+      ByteBuffer frameRows,
+      ByteBuffer[] rings,
+      long[] ringBases) {
     this.shuffle = shuffle;
+    this.worker = worker;
     this.cursors = cursors;
     this.frameRows = frameRows;
     this.rings = rings;
-    this.ringBase = ringBase;
-    memory = rings.clone();
-    base = ringBase.clone();
-    cursorBytes = Shuffle.Layout.CURSOR_BYTES;
-    atOffset = Shuffle.Layout.CURSOR_AT;
-    endOffset = Shuffle.Layout.CURSOR_END;
-  }
-
-  int receiverCount() {
-    return memory.length;
-  }
-
-  /** Bytes left in the open frame for a receiver. */
-  long room(int receiver) {
-    int cursor = receiver * cursorBytes;
-    return cursors.getLong(cursor + endOffset) - cursors.getLong(cursor + atOffset);
-  }
-
-  ByteBuffer memory(int receiver) {
-    return memory[receiver];
-  }
-
-  /** The address where {@link #memory} begins. */
-  long base(int receiver) {
-    return base[receiver];
-  }
-
-  /** Where in {@link #memory} the next row goes. */
-  int offset(int receiver) {
-    return (int) (cursors.getLong(receiver * cursorBytes + atOffset) - base[receiver]);
-  }
-
-  void advance(int receiver, int bytes) {
-    int at = receiver * cursorBytes + atOffset;
-    cursors.putLong(at, cursors.getLong(at) + bytes);
-  }
-
-  void countRow(int receiver) {
-    frameRows.putInt(receiver * 4, frameRows.getInt(receiver * 4) + 1);
-  }
-
-  /** A native call may have opened a frame for this receiver. */
-  void opened(int receiver) {
-    long at = cursors.getLong(receiver * cursorBytes + atOffset);
-    long end = cursors.getLong(receiver * cursorBytes + endOffset);
-    if (at == end) {
-      return;
+    this.ringBases = ringBases;
+    frames = new OpenFrame[rings.length];
+    for (int i = 0; i < frames.length; i++) {
+      frames[i] = new OpenFrame(i);
     }
-    ByteBuffer ring = rings[receiver];
-    long inRing = at - ringBase[receiver];
-    if (ring != null && inRing >= 0 && inRing < ring.capacity()) {
-      memory[receiver] = ring;
-      base[receiver] = ringBase[receiver];
-    } else if (memory[receiver] == ring || at < base[receiver]
-        || end > base[receiver] + memory[receiver].capacity()) {
-      memory[receiver] = shuffle.mapOpenFrame(receiver);
-      base[receiver] = at;
+  }
+
+  /**
+   * The frame for a receiver, as it is in this epoch: until the worker's next native call.
+   *
+   * @throws FaroException if the worker is another thread's, the shuffle was closed, or there is no such
+   *     receiver
+   */
+  OpenFrame frame(int receiver) {
+    worker.enter();
+    if (receiver < 0 || receiver >= frames.length) {
+      shuffle.checkReceiver(receiver);
+    }
+    OpenFrame frame = frames[receiver];
+    if (frame.epoch != worker.epoch()) {
+      read(frame);
+    }
+    return frame;
+  }
+
+  /** The native cursor of a frame becomes Java's. */
+  private void read(OpenFrame frame) {
+    shuffle.enter(); // closing ends the epoch
+    int cursor = frame.receiver * Shuffle.Layout.CURSOR_BYTES;
+    long at = cursors.getLong(cursor + Shuffle.Layout.CURSOR_AT);
+    long end = cursors.getLong(cursor + Shuffle.Layout.CURSOR_END);
+    if (at == end) {
+      frame.at = frame.end = 0;
+    } else {
+      place(frame, at, end);
+      frame.at = (int) (at - frame.base);
+      frame.end = (int) (end - frame.base);
+    }
+    frame.newRows = 0;
+    frame.epoch = worker.epoch();
+    worker.lend(this, frame);
+  }
+
+  /** Makes memory and base of a frame cover these addresses. */
+  private void place(OpenFrame frame, long at, long end) {
+    ByteBuffer ring = rings[frame.receiver];
+    long ringBase = ringBases[frame.receiver];
+    if (ring != null && at >= ringBase && at < ringBase + ring.capacity()) {
+      cover(frame, ring, ringBase);
+    } else if (frame.memory == null || frame.memory == ring || at < frame.base
+        || end > frame.base + frame.memory.capacity()) {
+      cover(frame, shuffle.mapOpenFrame(frame.receiver), at);
+    }
+  }
+
+  private static void cover(OpenFrame frame, ByteBuffer memory, long base) {
+    if (frame.memory != memory) {
+      frame.memory = memory;
+      frame.longs = memory.asLongBuffer();
+      frame.base = base;
+    }
+  }
+
+  /** Whether this is still the worker's epoch. Throws if the worker is another thread's. */
+  boolean isEpoch(long epoch) {
+    worker.enter();
+    return epoch == worker.epoch();
+  }
+
+  /** Before a native call of the worker: the cursor becomes native again. */
+  void writeBack(OpenFrame frame) {
+    if (frame.end == 0) {
+      return; // there was none
+    }
+    cursors.putLong(
+        frame.receiver * Shuffle.Layout.CURSOR_BYTES + Shuffle.Layout.CURSOR_AT,
+        frame.base + frame.at);
+    if (frame.newRows != 0) {
+      int rows = frame.receiver * Integer.BYTES;
+      frameRows.putInt(rows, frameRows.getInt(rows) + frame.newRows);
     }
   }
 }

@@ -29,25 +29,31 @@ public final class RowWriter {
   private final OpenFrames open;
   private final int rowBytes; // 0: a length in front of each row
   private final int header;
-  private ByteBuffer aside = ByteBuffer.allocate(0);
+
+  private static final long NO_EPOCH = -1;
+
+  // Rows above a frame, and those for several receivers, are written here. Direct as rings are: one
+  // kind of buffer is what the JIT compiles puts for.
+  private final OpenFrame aside = new OpenFrame(-1);
+  private byte[] copied = new byte[0];
 
   // The claim.
-  private ByteBuffer memory; // null: none
+  private long epoch = NO_EPOCH; // in which it holds; NO_EPOCH: there is none
+  private OpenFrame frame; // whose memory it is in
   private int receiver;
   private int offset;
   private int limit;
-  private int epoch;
 
   RowWriter(Shuffle shuffle, OpenFrames open, int rowBytes) {
     this.shuffle = shuffle;
     this.open = open;
     this.rowBytes = rowBytes;
     header = rowBytes == 0 ? LENGTH : 0;
+    aside.memory = ByteBuffer.allocateDirect(0);
   }
 
   /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). */
   public Outcome tryClaim(int receiver, int bytes) {
-    check(receiver, bytes);
     if (begin(receiver, bytes)) {
       return Outcome.DONE;
     }
@@ -56,7 +62,6 @@ public final class RowWriter {
 
   /** The same, waiting for room. */
   public Outcome claim(int receiver, int bytes) throws InterruptedException {
-    check(receiver, bytes);
     if (begin(receiver, bytes)) {
       return Outcome.DONE;
     }
@@ -72,8 +77,12 @@ public final class RowWriter {
   /** What was written since {@link #claimAside}, {@code bytes} bytes; ends the claim. */
   byte[] written(int bytes) {
     index(0, bytes);
-    memory = null;
-    return aside.array();
+    epoch = NO_EPOCH;
+    if (copied.length < bytes) {
+      copied = new byte[bytes];
+    }
+    aside.memory.get(0, copied, 0, bytes);
+    return copied;
   }
 
   /** Sends the first {@code bytes} bytes of the claim (fixed width: all). */
@@ -83,17 +92,14 @@ public final class RowWriter {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "commit of " + bytes + " bytes, but rowBytes = " + rowBytes);
     }
-    ByteBuffer written = memory;
-    memory = null;
-    if (written == aside) {
-      shuffle.sendAside(receiver, written.array(), bytes);
+    if (frame == aside) {
+      shuffle.sendAside(receiver, written(bytes), bytes);
       return;
     }
     if (header != 0) {
-      written.putInt(offset - LENGTH, bytes);
-      open.countRow(receiver);
+      frame.memory.putInt(offset - LENGTH, bytes);
     }
-    open.advance(receiver, header + bytes);
+    advance(bytes);
   }
 
   /**
@@ -103,7 +109,7 @@ public final class RowWriter {
    */
   boolean tryCommitReference(ReferenceLane lane, Object object) {
     index(0, 0);
-    if (memory == aside) {
+    if (frame == aside) {
       commit(0); // its receiver has stopped: dropped, and counted
       return true;
     }
@@ -111,64 +117,71 @@ public final class RowWriter {
     if (mark == 0) {
       return false;
     }
-    memory.putInt(offset - LENGTH, mark);
-    memory = null;
-    open.countRow(receiver);
-    open.advance(receiver, header);
+    frame.memory.putInt(offset - LENGTH, mark);
+    advance(0);
     return true;
   }
 
   /** Gives the claim up. */
   public void abort() {
-    memory = null;
+    epoch = NO_EPOCH;
   }
 
   /** Writes at an offset from the beginning of the row, as all {@code put…}. */
   public void putByte(int at, byte value) {
-    memory.put(index(at, Byte.BYTES), value);
+    int index = index(at, Byte.BYTES);
+    frame.memory.put(index, value);
   }
 
   /** Writes two bytes. */
   public void putShort(int at, short value) {
-    memory.putShort(index(at, Short.BYTES), value);
+    int index = index(at, Short.BYTES);
+    frame.memory.putShort(index, value);
   }
 
   /** Writes four bytes. */
   public void putInt(int at, int value) {
-    memory.putInt(index(at, Integer.BYTES), value);
+    int index = index(at, Integer.BYTES);
+    frame.memory.putInt(index, value);
   }
 
   /** Writes eight bytes. */
   public void putLong(int at, long value) {
-    memory.putLong(index(at, Long.BYTES), value);
+    int index = index(at, Long.BYTES);
+    frame.memory.putLong(index, value);
   }
 
   /** Writes eight bytes. */
   public void putDouble(int at, double value) {
-    memory.putDouble(index(at, Double.BYTES), value);
+    int index = index(at, Double.BYTES);
+    frame.memory.putDouble(index, value);
   }
 
   /** Writes {@code bytes} bytes of an array. */
   public void putBytes(int at, byte[] from, int begin, int bytes) {
-    memory.put(index(at, bytes), from, begin, bytes);
+    int index = index(at, bytes);
+    frame.memory.put(index, from, begin, bytes);
   }
 
-  private void check(int receiver, int bytes) {
-    shuffle.enter();
-    memory = null;
-    shuffle.checkReceiver(receiver);
+  private boolean begin(int receiver, int bytes) {
+    epoch = NO_EPOCH;
+    OpenFrame open = this.open.frame(receiver);
     if (bytes < 0 || (rowBytes != 0 && bytes != rowBytes)) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "a claim of " + bytes + " bytes, but rowBytes = " + rowBytes);
     }
-  }
-
-  private boolean begin(int receiver, int bytes) {
-    if (open.room(receiver) - header < bytes) {
+    if (open.room() - header < bytes) {
       return false;
     }
-    start(open.memory(receiver), receiver, open.offset(receiver) + header, bytes);
+    start(open, receiver, open.at + header, bytes, open.epoch);
     return true;
+  }
+
+  /** The row of the claim, with so many bytes, is the frame's. */
+  private void advance(int bytes) {
+    frame.at = offset + bytes;
+    frame.newRows++;
+    epoch = NO_EPOCH;
   }
 
   private Outcome afterRoom(Outcome outcome, int receiver, int bytes) {
@@ -180,28 +193,32 @@ public final class RowWriter {
   }
 
   private void startAside(int receiver, int bytes) {
-    if (aside.capacity() < bytes) {
-      aside = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    if (aside.memory.capacity() < bytes) {
+      aside.memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN);
     }
-    start(aside, receiver, 0, bytes);
+    start(aside, receiver, 0, bytes, shuffle.epoch());
   }
 
-  private void start(ByteBuffer memory, int receiver, int offset, int limit) {
-    this.memory = memory;
+  private void start(OpenFrame frame, int receiver, int offset, int limit, long epoch) {
+    this.frame = frame;
     this.receiver = receiver;
     this.offset = offset;
     this.limit = limit;
-    epoch = shuffle.epoch();
+    this.epoch = epoch;
   }
 
   private int index(int at, int bytes) {
-    shuffle.enter();
-    if (memory == null || epoch != shuffle.epoch()) {
-      memory = null;
-      throw new FaroException(
-          Code.WRONG_STATE, "there is no claim, or something was done on its worker since");
+    if (!open.isEpoch(epoch)) {
+      throw noClaim();
     }
     Objects.checkFromIndexSize(at, bytes, limit);
     return offset + at;
+  }
+
+  private FaroException noClaim() {
+    epoch = NO_EPOCH;
+    shuffle.enter(); // it may be closed
+    return new FaroException(
+        Code.WRONG_STATE, "there is no claim, or something was done on its worker since");
   }
 }

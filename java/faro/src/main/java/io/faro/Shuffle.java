@@ -84,7 +84,7 @@ public final class Shuffle implements AutoCloseable {
         rings[i] = worker.outgoing(peer, worker.ringOf(spec.stage()));
         bases[i] = worker.outgoingBase(peer, worker.ringOf(spec.stage()));
       }
-      open = new OpenFrames(this, cursors, Worker.mapped(frameRows(handle)), rings, bases);
+      open = new OpenFrames(this, worker, cursors, Worker.mapped(frameRows(handle)), rings, bases);
     }
   }
 
@@ -158,7 +158,6 @@ public final class Shuffle implements AutoCloseable {
         result = send(handle, receiver, row, from, bytes, Worker.NO_TIMEOUT);
       } finally {
         worker.interruption().end(result);
-        framesOpened(receiver);
       }
     }
     return Outcome.of(result);
@@ -170,7 +169,6 @@ public final class Shuffle implements AutoCloseable {
     Objects.checkFromIndexSize(from, bytes, row.length);
     checkReceiver(receiver);
     int result = send(handle, receiver, row, from, bytes, timeout);
-    framesOpened(receiver);
     return Outcome.of(result);
   }
 
@@ -207,7 +205,6 @@ public final class Shuffle implements AutoCloseable {
         result = multicast(handle, receivers, row, from, bytes, Worker.NO_TIMEOUT);
       } finally {
         worker.interruption().end(result);
-        framesOpened(-1);
       }
     }
     return Outcome.of(result);
@@ -218,7 +215,6 @@ public final class Shuffle implements AutoCloseable {
     checkSender();
     Objects.checkFromIndexSize(from, bytes, row.length);
     int result = multicast(handle, receivers, row, from, bytes, 0);
-    framesOpened(-1);
     return result;
   }
 
@@ -323,8 +319,7 @@ public final class Shuffle implements AutoCloseable {
         ByteBuffer memory = worker.incoming(sender, ring);
         frame.place(memory, worker.incomingLongs(sender, ring), descriptor.getInt(Layout.FRAME_OFFSET));
       } else {
-        ByteBuffer memory = frameMemory(frame);
-        frame.place(memory, memory.asLongBuffer(), 0);
+        placeAside(frame);
       }
       return Outcome.DONE;
     }
@@ -391,6 +386,10 @@ public final class Shuffle implements AutoCloseable {
     }
   }
 
+  Worker worker() {
+    return worker;
+  }
+
   LocalLanes localLanes() {
     return localLanes;
   }
@@ -402,14 +401,13 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /** Changes with each native call of the worker. */
-  int epoch() {
+  long epoch() {
     return worker.epoch();
   }
 
   Outcome tryMakeRoom(int receiver, int bytes) {
     call();
     int result = makeRoom(handle, receiver, bytes, 0);
-    open.opened(receiver);
     return Outcome.of(result);
   }
 
@@ -424,7 +422,6 @@ public final class Shuffle implements AutoCloseable {
       result = makeRoom(handle, receiver, bytes, Worker.NO_TIMEOUT);
     } finally {
       worker.interruption().end(result);
-      open.opened(receiver);
     }
     return Outcome.of(result);
   }
@@ -438,7 +435,6 @@ public final class Shuffle implements AutoCloseable {
   long trySendStaged(int count, Partition partition) {
     call();
     long result = sendStaged(handle, count, partition.ordinal());
-    framesOpened(-1);
     if (result < 0) {
       throw FaroException.of(result);
     }
@@ -449,7 +445,6 @@ public final class Shuffle implements AutoCloseable {
   void sendAside(int receiver, byte[] row, int bytes) {
     call();
     int result = send(handle, receiver, row, 0, bytes, Worker.NO_TIMEOUT);
-    open.opened(receiver);
     if (Outcome.of(result) == Outcome.HOLDING) {
       throw new FaroException(Code.HOLDING, "no room for a row written aside while frames are held");
     }
@@ -467,21 +462,21 @@ public final class Shuffle implements AutoCloseable {
   void detach(Frame frame) {
     call();
     check(detach(handle, frame.number()));
-    ByteBuffer memory = frameMemory(frame);
-    frame.place(memory, memory.asLongBuffer(), 0);
+    placeAside(frame);
   }
 
-  private ByteBuffer frameMemory(Frame frame) {
-    return Worker.mapped(frameMemory(handle, frame.number()));
-  }
-
-  private void framesOpened(int receiver) {
-    if (receiver >= 0) {
-      open.opened(receiver);
-      return;
-    }
-    for (int i = 0; i < receiverCount; i++) {
-      open.opened(i);
+  /**
+   * The rows of a frame lie in memory of their own. Mapping it makes objects, so that rows which are not
+   * many are copied to memory that the frame keeps.
+   */
+  private void placeAside(Frame frame) {
+    if (frame.bytes() <= Frame.ASIDE_BYTES) {
+      ByteBuffer aside = frame.aside();
+      copyFrame(handle, frame.number(), aside);
+      frame.place(aside, frame.asideLongs(), 0);
+    } else {
+      ByteBuffer memory = Worker.mapped(frameMemory(handle, frame.number()));
+      frame.place(memory, memory.asLongBuffer(), 0);
     }
   }
 
@@ -544,6 +539,8 @@ public final class Shuffle implements AutoCloseable {
   private static native int poll(long handle, int frame, int sender, long timeout);
 
   private static native ByteBuffer frameMemory(long handle, int frame);
+
+  private static native void copyFrame(long handle, int frame, ByteBuffer to);
 
   private static native int release(long handle, int frame);
 

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
 
@@ -46,7 +47,12 @@ public final class Worker {
 
   // Written with CAS. A plain read that finds the reading thread is right: nobody else changes it then.
   private Thread owner;
-  private int epoch; // the owner's
+  private long epoch; // the owner's
+
+  // Open frames whose cursors are Java's in this epoch, and what they belong to.
+  private OpenFrame[] lent = new OpenFrame[16];
+  private OpenFrames[] lenders = new OpenFrames[16];
+  private int lentCount;
 
   Worker(
       Session parent,
@@ -126,7 +132,7 @@ public final class Worker {
     int result = Outcome.WOULD_WAIT.ordinal();
     interruption.begin();
     try {
-      result = waitUntil(session, localIndex, condition, timeout);
+      result = waitUntil(session, localIndex, () -> holds(condition), timeout);
     } finally {
       interruption.end(result);
     }
@@ -152,7 +158,7 @@ public final class Worker {
   public CompletionStage<Void> whenReady(BooleanSupplier progress) {
     enter();
     nextEpoch();
-    return readyWatch.whenReady(localIndex, () -> arm(session, localIndex, progress));
+    return readyWatch.whenReady(localIndex, () -> arm(session, localIndex, () -> holds(progress)));
   }
 
   /** Makes a sleeping wait of this worker look again. Threads: any. Never blocks. */
@@ -212,13 +218,42 @@ public final class Worker {
         "worker " + number + " belongs to " + before + "; that one has to handOver() first");
   }
 
-  /** Counts native calls: in each of them frames may close. */
+  /**
+   * Before each native call, and after what native calls in Java: frames may close then, so their
+   * cursors are handed back, and claims end.
+   */
   void nextEpoch() {
     epoch++;
+    while (lentCount > 0) {
+      lentCount--;
+      lenders[lentCount].writeBack(lent[lentCount]);
+      lenders[lentCount] = null;
+    }
   }
 
-  int epoch() {
+  /** Counts native calls. */
+  long epoch() {
     return epoch;
+  }
+
+  /** The cursor of this frame is Java's until the next epoch. */
+  void lend(OpenFrames lender, OpenFrame frame) {
+    if (lentCount == lent.length) {
+      lent = Arrays.copyOf(lent, 2 * lentCount);
+      lenders = Arrays.copyOf(lenders, 2 * lentCount);
+    }
+    lent[lentCount] = frame;
+    lenders[lentCount++] = lender;
+  }
+
+  /** A condition as native code calls it. */
+  private boolean holds(BooleanSupplier condition) {
+    nextEpoch();
+    try {
+      return condition.getAsBoolean();
+    } finally {
+      nextEpoch();
+    }
   }
 
   Interruption interruption() {

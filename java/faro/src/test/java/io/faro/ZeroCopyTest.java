@@ -1,0 +1,179 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Rows that are written and read in place: what this costs the heap, and how long a claim holds. */
+@Timeout(60)
+class ZeroCopyTest {
+  private static final int WARMUP_ROWS = 50_000;
+  private static final int ROWS = 100_000;
+  private static final long NOISE_BYTES = 16 * 1024; // of all rows together: less than one bit each
+
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+  /** Moves one row on; false if there is nothing to do now. */
+  private interface Step {
+    boolean run(int row) throws Exception;
+  }
+
+  private static void nothingIsAllocatedBy(String what, Step step) throws Exception {
+    long before = 0;
+    long id = Thread.currentThread().getId();
+    for (int row = 0; row < WARMUP_ROWS + ROWS; row++) {
+      if (row == WARMUP_ROWS) {
+        before = THREADS.getThreadAllocatedBytes(id);
+      }
+      while (!step.run(row)) {
+        Thread.onSpinWait();
+      }
+    }
+    long allocated = THREADS.getThreadAllocatedBytes(id) - before;
+    assertTrue(allocated < NOISE_BYTES, what + ": " + allocated + " bytes for " + ROWS + " rows");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void longsCostTheHeapNothing(String transport) throws Exception {
+    try (Cluster cluster = new Cluster(transport, 2, 1)) {
+      ShuffleSpec spec = toWorker1(cluster, Long.BYTES);
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              if (worker.number() == 0) {
+                LongSender sender = shuffle.longSender();
+                nothingIsAllocatedBy("send", row -> sender.trySend(0, row) == Outcome.DONE);
+                shuffle.finish();
+              } else {
+                Frame frame = shuffle.newFrame();
+                int[] next = new int[1];
+                nothingIsAllocatedBy(
+                    "poll",
+                    row -> {
+                      if (frame.isEmpty()) {
+                        next[0] = 0;
+                        return shuffle.tryPoll(frame) == Outcome.DONE && take(frame, next, row);
+                      }
+                      return take(frame, next, row);
+                    });
+                drain(shuffle);
+              }
+            }
+            worker.endQuery(spec.query());
+          });
+    }
+  }
+
+  private static boolean take(Frame frame, int[] next, int row) {
+    assertRow(row, frame.getLong(Long.BYTES * next[0]));
+    if (++next[0] == frame.rowCount()) {
+      frame.release();
+    }
+    return true;
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void rowsWithALengthEachCostTheHeapNothing(String transport) throws Exception {
+    try (Cluster cluster = new Cluster(transport, 2, 1)) {
+      ShuffleSpec spec = toWorker1(cluster, 0);
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              if (worker.number() == 0) {
+                RowWriter writer = shuffle.rowWriter();
+                nothingIsAllocatedBy(
+                    "write",
+                    row -> {
+                      if (writer.tryClaim(0, 40) != Outcome.DONE) {
+                        return false;
+                      }
+                      writer.putLong(0, row);
+                      writer.commit(8 + row % 32);
+                      return true;
+                    });
+                shuffle.finish();
+              } else {
+                Frame frame = shuffle.newFrame();
+                nothingIsAllocatedBy(
+                    "read",
+                    row -> {
+                      if (!frame.nextRow()) {
+                        if (shuffle.tryPoll(frame) != Outcome.DONE) {
+                          return false;
+                        }
+                        frame.nextRow();
+                      }
+                      assertRow(row, frame.getLong(frame.rowOffset()));
+                      assertRow(8 + row % 32, frame.rowLength());
+                      return true;
+                    });
+                drain(shuffle);
+              }
+            }
+            worker.endQuery(spec.query());
+          });
+    }
+  }
+
+  // assertEquals boxes.
+  private static void assertRow(long expected, long row) {
+    if (expected != row) {
+      throw new AssertionError("row " + row + " instead of " + expected);
+    }
+  }
+
+  private static ShuffleSpec toWorker1(Cluster cluster, int rowBytes) {
+    return new ShuffleSpec(
+        cluster.session(0).beginQuery(), 1, rowBytes, new int[] {0}, new int[] {1});
+  }
+
+  private static void drain(Shuffle shuffle) throws InterruptedException {
+    assertEquals(Outcome.END_OF_STREAM, shuffle.take(shuffle.newFrame()));
+  }
+
+  @Test
+  void aClaimEndsWithTheCallOfTheConditionThatMadeIt() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+        RowWriter writer = shuffle.rowWriter();
+        LongSender sender = shuffle.longSender();
+        int[] calls = new int[1];
+        worker.waitUntil(
+            () -> {
+              if (calls[0]++ == 0) {
+                assertEquals(Outcome.DONE, writer.tryClaim(0, 8));
+                writer.putLong(0, 1);
+                writer.commit(8);
+                assertEquals(Outcome.DONE, writer.tryClaim(0, 8));
+                return false; // the worker may close the frame before it asks again
+              }
+              assertEquals(
+                  Code.WRONG_STATE,
+                  assertThrows(FaroException.class, () -> writer.commit(8)).code());
+              assertEquals(Outcome.DONE, sender.trySend(0, 2));
+              return true;
+            });
+        assertEquals(Outcome.DONE, shuffle.tryFinish());
+        Frame frame = shuffle.newFrame();
+        for (long row = 1; row <= 2; ) {
+          assertEquals(Outcome.DONE, shuffle.take(frame));
+          for (int i = 0; i < frame.rowCount(); i++) {
+            assertEquals(row++, frame.getLong(8 * i));
+          }
+        }
+        frame.release();
+        drain(shuffle);
+      }
+    }
+  }
+}
