@@ -1,4 +1,4 @@
-// OwnedTable: handles of objects that one thread at a time uses; found without a lock.
+// OwnedTable: the numbers by which Java names native objects; found without a lock.
 #pragma once
 
 #include <array>
@@ -11,16 +11,19 @@
 
 namespace faro::jni {
 
-/// As HandleTable, but for objects that are used and removed by their owner alone (Java checks the
-/// thread before each call): then nobody can remove an object that another call is inside of, and
-/// finding it costs three loads. A stale handle finds nothing here, too.
+/// Gives each object a handle, (generation << 32) | place, that is never given twice: a handle that
+/// was removed finds nothing for ever, whatever has taken its place since.
+///
+/// For objects that are used and removed by their owner alone (Java checks the thread before each
+/// call): then nobody can remove an object that another call is inside of, and finding it costs
+/// three loads. Others: HandleTable.
 ///
 /// Who writes what: a slot's object, then its generation with release (add), or its generation with
 /// release, then the object (remove), under the mutex. The release of the generation is the partner
 /// of the acquire in `find`.
 ///
 /// Threads: any. Owns: the objects. Slots are never given back.
-template <typename T>
+template <typename T, uint32_t kLastGeneration = 0x7fffffff>  // handles are positive
 class OwnedTable {
  public:
   int64_t add(std::unique_ptr<T> object) {
@@ -60,7 +63,6 @@ class OwnedTable {
 
  private:
   static constexpr uint32_t kChunk = 256;
-  static constexpr uint32_t kLastGeneration = 0x7fffffff;  // handles are positive
 
   struct Slot {
     std::atomic<uint32_t> generation{0};  // 0: empty
