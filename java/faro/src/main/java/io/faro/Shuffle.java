@@ -386,10 +386,6 @@ public final class Shuffle implements AutoCloseable {
     }
   }
 
-  Worker worker() {
-    return worker;
-  }
-
   LocalLanes localLanes() {
     return localLanes;
   }

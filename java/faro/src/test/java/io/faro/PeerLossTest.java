@@ -1,92 +1,163 @@
 package io.faro;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.PrintStream;
-import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Scanner;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A JVM that is killed in the middle of a shuffle. */
+/** A JVM that is killed, in each phase of its life in a cluster. */
 @Timeout(30)
 class PeerLossTest {
-  private static SessionConfig config(int node, String nodes, String transport) {
+  private static final Duration LIMIT = Duration.ofSeconds(20);
+
+  private static SessionConfig.Builder config(int node, String nodes, String transport) {
     return SessionConfig.builder()
         .cluster(node, List.of(nodes.split(",")))
-        .set(Setting.TRANSPORT, transport)
-        .build();
+        .set(Setting.TRANSPORT, transport);
   }
 
-  /** Node 1, in a JVM of its own: sends rows for ever. */
-  public static final class Sender {
+  /** How far node 1 comes. */
+  enum Phase {
+    FIRST_ROWS,
+    MID_SHUFFLE,
+    FINISH,
+    CLOSE
+  }
+
+  /** Node 1, in a JVM of its own: goes up to a phase, says so, and stays there. */
+  public static final class Node1 {
     public static void main(String[] arguments) throws Exception {
-      Session session = Session.open(config(1, arguments[0], arguments[1]));
-      Scanner plan = new Scanner(System.in, UTF_8);
-      QueryId query = new QueryId(plan.nextLong(), plan.nextLong(), plan.nextInt());
-      Shuffle shuffle = session.workers().get(0).openShuffle(new ShuffleSpec(query, 1, 8));
+      Phase phase = Phase.valueOf(arguments[2]);
+      Session session = Session.open(config(1, arguments[0], arguments[1]).build());
+      Worker worker = session.workers().get(0);
+      QueryId query = ChildJvm.readQuery();
+      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8, new int[] {1}, new int[] {0}));
       LongSender sender = shuffle.longSender();
-      for (long i = 0; ; i++) {
-        sender.send(0, i);
+      sender.send(0, 0);
+      shuffle.flush();
+      if (phase == Phase.MID_SHUFFLE) {
+        System.out.println(phase);
+        for (long i = 1; ; i++) {
+          sender.send(0, i);
+        }
       }
+      if (phase.compareTo(Phase.FINISH) >= 0) {
+        shuffle.finish();
+        shuffle.close();
+      }
+      if (phase == Phase.CLOSE) {
+        worker.endQuery(query);
+      }
+      System.out.println(phase);
+      worker.waitUntil(() -> false);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "FIRST_ROWS,shm", "FIRST_ROWS,tcp", "MID_SHUFFLE,shm", "MID_SHUFFLE,tcp",
+    "FINISH,shm", "FINISH,tcp", "CLOSE,shm", "CLOSE,tcp"
+  })
+  void endsWhatNeedsItWithItsName(Phase phase, String transport) throws Exception {
+    List<String> addresses = Cluster.freeAddresses(2);
+    String nodes = String.join(",", addresses);
+    try (ChildJvm other = new ChildJvm(Node1.class, nodes, transport, phase.name());
+        Session session = Session.open(config(0, nodes, transport).build())) {
+      QueryId query = session.beginQuery();
+      other.tell(query);
+      Worker worker = session.workers().get(0);
+      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8, new int[] {1}, new int[] {0}));
+      Frame frame = shuffle.newFrame();
+      assertEquals(Outcome.DONE, shuffle.take(frame));
+      assertEquals(0, frame.getLong(0));
+      if (phase == Phase.CLOSE) {
+        assertEquals(Outcome.END_OF_STREAM, shuffle.take(frame));
+        shuffle.close();
+        worker.endQuery(query); // it has ended there, too: whatever happens now is no loss
+      }
+      assertEquals(phase.name(), other.line());
+      other.kill();
+      if (phase == Phase.CLOSE) {
+        isLost(addresses.get(1), () -> useNode1(session, worker));
+      } else {
+        isLost(
+            addresses.get(1),
+            () -> {
+              while (shuffle.take(frame, LIMIT) == Outcome.DONE) {}
+              shuffle.close();
+              worker.endQuery(query);
+            });
+        shuffle.close();
+      }
+      anotherQueryOfThisNodeAloneGoesOn(session, worker);
+    }
+  }
+
+  /** A new query that needs node 1. */
+  private static void useNode1(Session session, Worker worker) throws Exception {
+    QueryId query = session.beginQuery();
+    try (Shuffle shuffle =
+        worker.openShuffle(new ShuffleSpec(query, 1, 8, new int[] {1}, new int[] {0}))) {
+      shuffle.take(shuffle.newFrame(), LIMIT);
+    }
+  }
+
+  private static void isLost(String address, Executable use) {
+    FaroException lost = assertThrows(FaroException.class, use);
+    assertEquals(Code.PEER_LOST, lost.code());
+    assertEquals(Category.PEER, lost.category());
+    assertTrue(lost.getMessage().contains(address), lost.getMessage());
+  }
+
+  private static void anotherQueryOfThisNodeAloneGoesOn(Session session, Worker worker)
+      throws InterruptedException {
+    QueryId alone = session.beginQuery();
+    session.declareQuery(alone, 0);
+    try (Shuffle own =
+        worker.openShuffle(new ShuffleSpec(alone, 1, 8, new int[] {0}, new int[] {0}))) {
+      assertEquals(Outcome.DONE, own.finish());
+      assertEquals(Outcome.END_OF_STREAM, own.take(own.newFrame()));
+    }
+    worker.endQuery(alone);
+  }
+
+  /** Node 1 of three in a JVM of its own; the third never comes, so that it stays in the handshake. */
+  public static final class Connecting {
+    public static void main(String[] arguments) {
+      System.out.println("connecting");
+      Session.open(config(1, arguments[0], arguments[1]).build());
     }
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
-  void endsTheQueryWithItsName(String transport) throws Exception {
-    List<String> addresses = Cluster.freeAddresses(2);
+  void openingEndsWithTheNameOfANodeThatDiedInTheHandshake(String transport) throws Exception {
+    List<String> addresses = new ArrayList<>(Cluster.freeAddresses(3));
     String nodes = String.join(",", addresses);
-    Process other = start(nodes, transport);
-    try {
-      try (Session session = Session.open(config(0, nodes, transport));
-          PrintStream plan = new PrintStream(other.getOutputStream(), true, UTF_8)) {
-        QueryId query = session.beginQuery();
-        plan.println(query.counter() + " " + query.incarnation() + " " + query.issuer());
-        Worker worker = session.workers().get(0);
-        Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8));
-        Frame frame = shuffle.newFrame();
-        assertEquals(Outcome.DONE, shuffle.take(frame));
-        other.destroyForcibly().waitFor();
-        FaroException lost =
-            assertThrows(
-                FaroException.class,
-                () -> {
-                  while (shuffle.take(frame, Duration.ofSeconds(20)) == Outcome.DONE) {}
-                });
-        assertEquals(Code.PEER_LOST, lost.code());
-        assertTrue(lost.getMessage().contains(addresses.get(1)), lost.getMessage());
-        shuffle.close();
-        // Another query of this node alone goes on.
-        QueryId alone = session.beginQuery();
-        session.declareQuery(alone, 0);
-        try (Shuffle own =
-            worker.openShuffle(new ShuffleSpec(alone, 1, 8, new int[] {0}, new int[] {0}))) {
-          assertEquals(Outcome.DONE, own.finish());
-          assertEquals(Outcome.END_OF_STREAM, own.take(own.newFrame()));
-        }
-        worker.endQuery(alone);
-      }
-    } finally {
-      other.destroyForcibly();
+    SessionConfig own = config(0, nodes, transport).set(Setting.CONNECT_TIMEOUT_MS, 4000).build();
+    try (ChildJvm other = new ChildJvm(Connecting.class, nodes, transport)) {
+      assertEquals("connecting", other.line());
+      Thread killer =
+          new Thread(
+              () -> {
+                try {
+                  other.kill();
+                } catch (InterruptedException impossible) {
+                  throw new AssertionError(impossible);
+                }
+              });
+      killer.start();
+      FaroException failed = assertThrows(FaroException.class, () -> Session.open(own));
+      killer.join();
+      assertTrue(failed.getMessage().contains(addresses.get(1)), failed.getMessage());
     }
-  }
-
-  private static Process start(String nodes, String transport) throws Exception {
-    return new ProcessBuilder(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-cp",
-            System.getProperty("java.class.path"),
-            Sender.class.getName(),
-            nodes,
-            transport)
-        .redirectError(ProcessBuilder.Redirect.INHERIT)
-        .start();
   }
 }

@@ -1,0 +1,70 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Scanner;
+
+/** Another JVM that runs the main method of a class, and is killed when this is closed. */
+final class ChildJvm implements AutoCloseable {
+  private static final Scanner PLAN = new Scanner(System.in, UTF_8);
+
+  private final Process process;
+  private final PrintStream in;
+  private final BufferedReader out;
+
+  ChildJvm(Class<?> program, String... arguments) throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-Xmx64m", "-cp", System.getProperty("java.class.path")));
+    command.add(program.getName());
+    command.addAll(List.of(arguments));
+    process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    in = new PrintStream(process.getOutputStream(), true, UTF_8);
+    out = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8));
+  }
+
+  /** Waits for the next line that it prints; null if it has ended. */
+  String line() throws IOException {
+    return out.readLine();
+  }
+
+  /** Tells it a query: what {@link #readQuery} reads there. */
+  void tell(QueryId query) {
+    in.println(query.counter() + " " + query.incarnation() + " " + query.issuer());
+  }
+
+  /** In the other JVM. */
+  static QueryId readQuery() {
+    return new QueryId(PLAN.nextLong(), PLAN.nextLong(), PLAN.nextInt());
+  }
+
+  /** Starts a dump of its heap into this file. */
+  Process dumpHeap(Path file) throws IOException {
+    return new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "jcmd").toString(),
+            Long.toString(process.pid()),
+            "GC.heap_dump",
+            "-overwrite=true",
+            file.toString())
+        .redirectErrorStream(true)
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .start();
+  }
+
+  /** As kill -9. Returns when it is gone. */
+  void kill() throws InterruptedException {
+    process.destroyForcibly().waitFor();
+  }
+
+  @Override
+  public void close() {
+    process.destroyForcibly();
+  }
+}
