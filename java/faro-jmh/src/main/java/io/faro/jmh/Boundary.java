@@ -1,0 +1,146 @@
+package io.faro.jmh;
+
+import io.faro.Column;
+import io.faro.ColumnType;
+import io.faro.Frame;
+import io.faro.LongSender;
+import io.faro.ObjectReceiver;
+import io.faro.ObjectSender;
+import io.faro.Outcome;
+import io.faro.Partition;
+import io.faro.RowWriter;
+import io.faro.SchemaCodec;
+import io.faro.Shuffle;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Fork;
+import org.openjdk.jmh.annotations.Measurement;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OperationsPerInvocation;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.Warmup;
+
+/**
+ * One row sent and received, from one worker to another over shared memory, both on one thread:
+ * what the way of a row costs, without anybody to wait for. Run it with {@code -prof gc}: on the
+ * zero-copy level (all but objects) it must show 0 bytes per row.
+ */
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+@Warmup(iterations = 3, time = 1)
+@Measurement(iterations = 3, time = 1)
+@Fork(1)
+public class Boundary {
+  /** Rows under way at once: they fit into a ring. */
+  private static final int BATCH = 256;
+
+  private static final int RECORD_BYTES = 100;
+
+  /** Rows of one long each. */
+  @State(Scope.Thread)
+  public static class Longs extends Lane {
+    final Shuffle from = sender(Long.BYTES);
+    final Shuffle to = receiver(Long.BYTES);
+    final LongSender sender = from.longSender();
+    final Frame frame = to.newFrame();
+    final long[] rows = new long[BATCH];
+  }
+
+  /** Sent one by one, in place; read in place. */
+  @Benchmark
+  @OperationsPerInvocation(BATCH)
+  public long oneLong(Longs lane) {
+    for (int i = 0; i < BATCH; i++) {
+      Lane.check(lane.sender.trySend(0, i));
+    }
+    lane.from.flush();
+    long sum = 0;
+    for (int left = BATCH; left > 0; left -= lane.frame.rowCount()) {
+      Lane.check(lane.to.tryPoll(lane.frame));
+      for (int i = 0; i < lane.frame.rowCount(); i++) {
+        sum += lane.frame.getLong(i * Long.BYTES);
+      }
+    }
+    lane.frame.release();
+    return sum;
+  }
+
+  /** Sent and received as arrays. */
+  @Benchmark
+  @OperationsPerInvocation(BATCH)
+  public long manyLongs(Longs lane) {
+    lane.sender.trySendAll(lane.rows, 0, BATCH, Partition.FINALIZER);
+    Lane.check(lane.sender.stoppedBy());
+    lane.from.flush();
+    for (int left = BATCH; left > 0; left -= lane.frame.rowCount()) {
+      Lane.check(lane.to.tryPoll(lane.frame));
+      lane.frame.getLongs(0, lane.rows, 0, lane.frame.rowCount());
+    }
+    lane.frame.release();
+    return lane.rows[0];
+  }
+
+  /** Rows of 100 bytes. */
+  @State(Scope.Thread)
+  public static class Records extends Lane {
+    final Shuffle from = sender(RECORD_BYTES);
+    final Shuffle to = receiver(RECORD_BYTES);
+    final RowWriter writer = from.rowWriter();
+    final Frame frame = to.newFrame();
+    final byte[] record = new byte[RECORD_BYTES];
+  }
+
+  /** Claimed, written, committed; stepped to and copied out. */
+  @Benchmark
+  @OperationsPerInvocation(BATCH)
+  public byte recordOf100Bytes(Records lane) {
+    for (int i = 0; i < BATCH; i++) {
+      Lane.check(lane.writer.tryClaim(0, RECORD_BYTES));
+      lane.writer.putBytes(0, lane.record, 0, RECORD_BYTES);
+      lane.writer.commit(RECORD_BYTES);
+    }
+    lane.from.flush();
+    for (int left = BATCH; left > 0; left -= lane.frame.rowCount()) {
+      Lane.check(lane.to.tryPoll(lane.frame));
+      while (lane.frame.nextRow()) {
+        lane.frame.getBytes(lane.frame.rowOffset(), lane.record, 0, RECORD_BYTES);
+      }
+    }
+    lane.frame.release();
+    return lane.record[0];
+  }
+
+  /** Rows of a schema. */
+  @State(Scope.Thread)
+  public static class Objects extends Lane {
+    final SchemaCodec codec =
+        new SchemaCodec(
+            List.of(
+                Column.of(ColumnType.LONG),
+                Column.nullable(ColumnType.INT),
+                Column.of(ColumnType.STRING)));
+    final Shuffle from = sender(0);
+    final Shuffle to = receiver(0);
+    final ObjectSender<Object[]> sender = from.sender(codec);
+    final ObjectReceiver<Object[]> receiver = to.receiver(codec);
+    final Object[] row = {1L, null, "a string of some length"};
+  }
+
+  /** By its codec. */
+  @Benchmark
+  @OperationsPerInvocation(BATCH)
+  public Object objectRow(Objects lane) {
+    for (int i = 0; i < BATCH; i++) {
+      Lane.check(lane.sender.trySend(0, lane.row));
+    }
+    lane.from.flush();
+    for (int i = 0; i < BATCH; i++) {
+      Lane.check(lane.receiver.tryNext());
+    }
+    return lane.receiver.get();
+  }
+}

@@ -1,0 +1,73 @@
+package io.faro.jmh;
+
+import io.faro.Outcome;
+import io.faro.QueryId;
+import io.faro.Session;
+import io.faro.SessionConfig;
+import io.faro.Setting;
+import io.faro.Shuffle;
+import io.faro.ShuffleSpec;
+import io.faro.Worker;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.openjdk.jmh.annotations.Level;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+
+/** Two nodes in this JVM, one worker each, and a shuffle from the first to the second. */
+@State(Scope.Thread)
+public abstract class Lane {
+  private final List<String> nodes = List.of(freeAddress(), freeAddress());
+  private final CompletableFuture<Session> opening = CompletableFuture.supplyAsync(() -> open(1));
+  private final Session session0 = open(0);
+  private final Session session1 = opening.join();
+  private final QueryId query = session0.beginQuery();
+  private final List<Shuffle> shuffles = new ArrayList<>();
+
+  private static String freeAddress() {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return "127.0.0.1:" + socket.getLocalPort();
+    } catch (IOException problem) {
+      throw new IllegalStateException(problem);
+    }
+  }
+
+  private Session open(int node) {
+    return Session.open(
+        SessionConfig.builder().cluster(node, nodes).set(Setting.TRANSPORT, "shm").build());
+  }
+
+  final Shuffle sender(int rowBytes) {
+    return open(session0.workers().get(0), rowBytes);
+  }
+
+  final Shuffle receiver(int rowBytes) {
+    return open(session1.workers().get(0), rowBytes);
+  }
+
+  private Shuffle open(Worker worker, int rowBytes) {
+    Shuffle shuffle =
+        worker.openShuffle(new ShuffleSpec(query, 1, rowBytes, new int[] {0}, new int[] {1}));
+    shuffles.add(shuffle);
+    return shuffle;
+  }
+
+  static void check(Outcome outcome) {
+    if (outcome != Outcome.DONE) {
+      throw new IllegalStateException(outcome.toString());
+    }
+  }
+
+  /** The query ends with its sessions. */
+  @TearDown(Level.Trial)
+  public final void close() {
+    shuffles.forEach(Shuffle::close);
+    session1.close();
+    session0.close();
+  }
+}
