@@ -6,7 +6,6 @@ import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
-import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
  * The mesh of the sockets middleware: one connection per pair of workers of different processes. The
@@ -30,7 +29,7 @@ final class NioCarriage implements Carriage {
     for (NioWorker one : workers) {
       for (NioWorker other : workers) {
         if (one != other) {
-          one.connectLocal(other, new ConcurrentLinkedQueue<>());
+          one.connectLocal(other);
         }
       }
     }

@@ -1,59 +1,58 @@
 package io.faro.bench;
 
-import java.nio.channels.Selector;
 import java.util.Arrays;
-import java.util.Queue;
 
 /** To another worker of the same process: blocks of rows, stage in front; a block of none ends it. */
 final class NioLocalPeer implements NioPeer {
   private static final int BLOCK = 1024;
+  private static final int STAGES = 2;
 
-  private final Queue<long[]> lane;
-  private final Selector receiver;
-  private final long[][] open = new long[3][1 + BLOCK]; // by stage
+  private final NioLane lane;
+  private final long[][] open = new long[1 + STAGES][1 + BLOCK]; // by stage
   private final int[] used = {1, 1, 1};
 
-  NioLocalPeer(Queue<long[]> lane, Selector receiver) {
+  NioLocalPeer(NioLane lane) {
     this.lane = lane;
-    this.receiver = receiver;
   }
 
   @Override
   public boolean put(int stage, long n) {
-    open[stage][used[stage]++] = n;
-    if (used[stage] == open[stage].length) {
-      hand(stage);
+    if (used[stage] == open[stage].length && !hand(stage)) {
+      return false;
     }
+    open[stage][used[stage]++] = n;
     return true;
   }
 
+  /** For an end, with what must go before it. */
   @Override
   public boolean hasRoom() {
-    return true;
+    return lane.hasRoom(STAGES + 1);
   }
 
   @Override
   public void putEnd(int stage) {
     flush();
-    lane.add(new long[] {stage});
-    receiver.wakeup();
+    lane.offer(new long[] {stage});
   }
 
   @Override
   public boolean flush() {
-    for (int stage = 1; stage <= 2; stage++) {
-      if (used[stage] > 1) {
-        hand(stage);
-      }
+    boolean all = true;
+    for (int stage = 1; stage <= STAGES; stage++) {
+      all &= used[stage] == 1 || hand(stage);
     }
-    return true;
+    return all;
   }
 
-  private void hand(int stage) {
+  private boolean hand(int stage) {
+    if (!lane.hasRoom(1)) {
+      return false;
+    }
     open[stage][0] = stage;
-    lane.add(Arrays.copyOf(open[stage], used[stage]));
+    lane.offer(Arrays.copyOf(open[stage], used[stage]));
     used[stage] = 1;
-    receiver.wakeup();
+    return true;
   }
 
   @Override

@@ -5,14 +5,15 @@ import java.io.IOException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
-import java.util.Queue;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * One worker of the paper's sockets middleware in Java NIO: the baseline. Workers do all I/O
  * themselves: they serialise rows into outgoing buffers, write these to non-blocking sockets, and
  * read what sockets hold into incoming buffers of 64 KiB. The order of polling is the paper's: rows
  * of the own process, then sockets, then rows of the child. Rows of other workers of the process go
- * through a queue in blocks, the worker's own are handled directly.
+ * through bounded lanes in blocks, the worker's own are handled directly.
  *
  * <p>In the tuned form rows gather in outgoing buffers of 16 KiB; in the paper's each row is written
  * at once.
@@ -27,6 +28,7 @@ final class NioWorker implements RoundWorker {
   private final Partition partition;
   private final int workerCount;
   private final NioPeer[] peers; // by worker; null: this one
+  private final List<NioLane> incoming = new ArrayList<>(); // from other workers of the process
   private final Selector selector;
   private final int[] receivers = new int[BLOCK];
 
@@ -64,13 +66,11 @@ final class NioWorker implements RoundWorker {
   }
 
   /** Rows for another worker of this process. */
-  void connectLocal(NioWorker other, Queue<long[]> lane) {
-    NioLocalPeer made = new NioLocalPeer(lane, other.selector);
-    peers[other.number] = made;
+  void connectLocal(NioWorker other) {
+    NioLane lane = new NioLane(selector, other.selector);
+    peers[other.number] = new NioLocalPeer(lane);
     other.incoming.add(lane);
   }
-
-  private final java.util.List<Queue<long[]>> incoming = new java.util.ArrayList<>();
 
   @Override
   public void run(Round round) throws IOException {
@@ -120,7 +120,7 @@ final class NioWorker implements RoundWorker {
         peer.watchWritable();
       }
     }
-    for (Queue<long[]> lane : incoming) {
+    for (NioLane lane : incoming) {
       if (!lane.isEmpty()) {
         return;
       }
@@ -134,7 +134,7 @@ final class NioWorker implements RoundWorker {
 
   private boolean takeLocal() {
     boolean moved = false;
-    for (Queue<long[]> lane : incoming) {
+    for (NioLane lane : incoming) {
       for (long[] block = lane.poll(); block != null; block = lane.poll()) {
         int stage = (int) block[0];
         for (int i = 1; i < block.length; i++) {
