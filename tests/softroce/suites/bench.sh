@@ -65,10 +65,30 @@ baselines() {
   row "$1" "Faro, tcp"
 }
 
+# beside_the_driver <driver>: one lane with frames of 64 KiB, and ib_write_bw with writes of 64 KiB, in turns.
+beside_the_driver() {
+  local lap faro=() tool=() bytes=65536 count=2000
+  for ((lap = 0; lap < laps; lap++)); do
+    faro+=("$(link_bandwidth "$1-link" 1 2 "$bytes" "$count")")
+    tool+=("$(write_bandwidth "$1" 1 2 "$bytes" "$count")")
+  done
+  printf '%s, 64 KiB, Gb/s: one lane of Faro %s; ib_write_bw %s\n' "$1" "${faro[*]}" "${tool[*]}" | tee -a "$table"
+}
+
+# connects <network> <driver>: how long the sessions of its lines took to open.
+connects() {
+  jq -rs --arg of "$1, $2" '[.[].contests[].results[].connect_seconds[] * 1000 | round] | sort |
+    "\($of): 4 × 2 connected in \(.[0]) to \(.[-1]) ms, median \(.[length / 2 | floor])"' \
+    "$share/$1-$2-"*-*.json | tee -a "$table"
+}
+
 over() {
   local network=$1 driver=$2 notify threshold node name
   rdma_over "$driver" {1..4}
-  [[ $network != unshaped ]] || bandwidth[$driver]=$(write_bandwidth "$driver" 1 2 16384 2000)
+  if [[ $network == unshaped ]]; then
+    bandwidth[$driver]=$(write_bandwidth "$driver" 1 2 16384 2000)
+    beside_the_driver "$driver"
+  fi
   for notify in send immediate; do
     [[ $driver == rxe || $notify == send ]] || continue
     for threshold in 1 4 16 32; do
@@ -77,6 +97,7 @@ over() {
       row "$network" "$driver, $notify, $threshold KiB" "$driver" "$name"
     done
   done
+  connects "$network" "$driver"
   [[ $network != unshaped || $driver == siw ]] || expect_clean rxe{1..4}
   for node in 1 2 3 4; do rdma link delete "$driver$node"; done
 }
