@@ -22,10 +22,17 @@ namespace faro::jni {
 /// release, then the object (remove), under the mutex. The release of the generation is the partner
 /// of the acquire in `find`.
 ///
-/// Threads: any. Owns: the objects. Slots are never given back.
+/// Threads: any. Owns: the objects. Slots are given back with the table only.
 template <typename T, uint32_t kLastGeneration = 0x7fffffff>  // handles are positive
 class OwnedTable {
  public:
+  OwnedTable() = default;
+  ~OwnedTable() {
+    for (const auto& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);
+  }
+  OwnedTable(const OwnedTable&) = delete;
+  OwnedTable& operator=(const OwnedTable&) = delete;
+
   int64_t add(std::unique_ptr<T> object) {
     std::lock_guard lock(mutex_);
     uint32_t place;
