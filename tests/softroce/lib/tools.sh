@@ -33,16 +33,19 @@ write_bandwidth() {
     awk -v size="$4" '$1 == size { print $4 }'
 }
 
-# take_ports <first> <last> <step> <address...>: TCP listens at every so many port of these addresses, until the process
+# take_ports <first> <last> <step> <address...>: every so many port of these addresses is in use by TCP, until the process
 # ends whose number this prints.
 take_ports() {
-  perl -MSocket -e '
+  perl -MSocket -MErrno -e '
     my ($first, $last, $step, @addresses) = @ARGV;
     my @sockets;
     for my $address (@addresses) {
       for (my $port = $first; $port <= $last; $port += $step) {
         socket(my $socket, PF_INET, SOCK_STREAM, 0) or die "socket: $!";
-        bind($socket, pack_sockaddr_in($port, inet_aton($address))) or die "$address:$port: $!";
+        if (!bind($socket, pack_sockaddr_in($port, inet_aton($address)))) {
+          $!{EADDRINUSE} or die "$address:$port: $!"; # by a connection, perhaps one that is over
+          next;
+        }
         listen($socket, 1) or die "listen: $!";
         push @sockets, $socket;
       }
