@@ -19,8 +19,9 @@
 //
 // If the last holder leaves something behind for lack of places or credits (stuck()), a completion
 // will bring them: of an earlier request, since the last of a run is signalled (SendQueue), or of
-// the peer's message (Credits). The holder then has the completion queue watched, so that the
-// network thread goes on if no worker looks (CompletionPoller::watch).
+// the peer's message (Credits). In paper order a WRITE leaves its notification behind, until it has
+// completed. The holder then has the completion queue watched, so that the network thread goes on if
+// no worker looks (CompletionPoller::watch).
 //
 // Space in an outgoing ring is free when the peer has read it *and* a completion covers its WRITE: a
 // software device may still send from its pages. A chain is signalled when a ring has a quarter
@@ -81,7 +82,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   /// Posts what can be posted (W2 to W4). True if the caller was the last holder and is stuck().
   /// Threads: any.
   bool post_pending() noexcept;
-  /// Something waits for places or credits. Threads: whoever was the last holder.
+  /// Something waits for places, credits or a completion. Threads: whoever was the last holder.
   bool stuck() const noexcept;
   /// The next completion, if none is there yet, makes an event.
   void arm() noexcept;
@@ -149,7 +150,9 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   const uint32_t requests_per_ring_;  // for one transfer, at most
 
   // Shared.
-  PendingRings notes_;                  // paper order: outgoing rings with a WRITTEN to send
+  PendingRings notes_;  // paper order: outgoing rings with a WRITTEN to send
+  std::atomic<uint64_t> unnoted_{
+      0};  // paper order: bytes posted whose WRITTEN was not; by the poster
   std::atomic<bool> reads_due_{false};  // not only along with a message that is sent anyway
   alignas(64) std::atomic<bool> held_{false};
   SendQueue places_;

@@ -30,7 +30,9 @@ bool VerbsChannel::can_post() const noexcept {
   return credits_.notes_left() != 0 && anything_to_note();
 }
 
-bool VerbsChannel::stuck() const noexcept { return !stopped() && anything_to_note(); }
+bool VerbsChannel::stuck() const noexcept {
+  return !stopped() && (anything_to_note() || unnoted_.load(std::memory_order_seq_cst) != 0);
+}
 
 bool VerbsChannel::post_pending() noexcept {
   do {
@@ -125,7 +127,10 @@ void VerbsChannel::gather_writes() noexcept {
       note_due();
       return false;
     }
-    if (add_ring(number) != 0 && !paper) {
+    const uint32_t bytes = add_ring(number);
+    if (paper) {
+      unnoted_.fetch_add(bytes, std::memory_order_seq_cst);
+    } else if (bytes != 0) {
       const wire::Position end = link_.outgoing_[number].sent_.load(std::memory_order_relaxed);
       records_[record_count_++] = wire::verbs_written(number, end);
     }
@@ -141,6 +146,7 @@ void VerbsChannel::gather_notes() noexcept {
     const wire::Position end = ring.completed_.load(std::memory_order_seq_cst);
     // Equal: a mark that came after its position had gone with an earlier one.
     if (end != ring.noted_) records_[record_count_++] = wire::verbs_written(number, end);
+    unnoted_.fetch_sub(end - ring.noted_, std::memory_order_seq_cst);
     ring.noted_ = end;
     return true;
   });
