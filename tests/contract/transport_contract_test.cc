@@ -606,7 +606,7 @@ TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_workers_that_r
   run_busy_workers(*pair_, shape_, many_frames(), true);
 }
 
-// Its worker polled, and then computes: the network threads are all that runs there.
+// Its worker polled, and then computes: the network thread is all that runs there.
 TEST_P(TransportContract, a_frame_arrives_though_its_sender_never_looks_again) {
   if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
   open(PairShape::symmetric(1, 1, 8192));
@@ -614,18 +614,20 @@ TEST_P(TransportContract, a_frame_arrives_though_its_sender_never_looks_again) {
   FrameSequence sent(1, 64);
   FrameSequence received(1, 64);
   pair_->poll(0);
-  ASSERT_TRUE(sent.try_send(outgoing()));
-  outgoing().post();
-  FrameView view;
-  Next next = Next::nothing;
-  const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kLimit;
-  while ((next = incoming().next(view)) == Next::nothing) {
-    ASSERT_LT(base::SystemClock::instance().now_ns(), deadline);
-    pair_->poll(1);
+  for (int frame = 0; frame < 3; ++frame) {
+    ASSERT_TRUE(sent.try_send(outgoing()));
+    outgoing().post();
+    FrameView view;
+    Next next = Next::nothing;
+    const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kLimit;
+    while ((next = incoming().next(view)) == Next::nothing) {
+      ASSERT_LT(base::SystemClock::instance().now_ns(), deadline) << "frame " << frame;
+      pair_->poll(1);
+    }
+    ASSERT_EQ(next, Next::frame);
+    EXPECT_EQ(received.check(view), "");
+    incoming().release(view.token);
   }
-  ASSERT_EQ(next, Next::frame);
-  EXPECT_EQ(received.check(view), "");
-  incoming().release(view.token);
 }
 
 TEST_P(TransportContract, a_large_ring_carries_more_than_a_socket_takes_at_once) {
