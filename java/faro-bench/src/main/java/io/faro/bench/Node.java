@@ -46,13 +46,14 @@ final class Node {
       thread.start();
       threads.add(thread);
     }
+    CpuClock cpu = new CpuClock();
     long[] began = new long[2];
     rounds(
         workers[0],
         () -> {
           round = control.start(rounds.size(), carriage::newQuery);
           began[0] = System.nanoTime();
-          began[1] = CpuClock.nanos();
+          began[1] = cpu.nanos();
         },
         () -> {
           long rows = 0;
@@ -63,7 +64,7 @@ final class Node {
           }
           rounds.add(
               new NodeReport.RoundReport(
-                  System.nanoTime() - began[0], CpuClock.nanos() - began[1], rows, checksum));
+                  System.nanoTime() - began[0], cpu.nanos() - began[1], rows, checksum));
         });
     for (Thread thread : threads) {
       thread.join();
