@@ -65,8 +65,8 @@ class Outgoing {
   virtual void post() = 0;
 
   /// The same, but not urgent: the transport may wait for more to go along, until Transport::flush, a
-  /// `post` to the same node, a claim that finds no space, or about a millisecond has passed: a
-  /// worker that computes for long without a call must not keep its peers waiting.
+  /// `post` to the same node, a claim that finds no space, or some milliseconds have passed: a worker
+  /// that computes for long without a call must not keep its peers waiting.
   virtual void post_soon() { post(); }
 
   /// Committed bytes of which no transfer was started.
