@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "command/bench_report.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
+#include "command/node_flags.h"
 #include "command/setting_flags.h"
 #include "command/text.h"
 
@@ -32,12 +32,8 @@ struct Flags {
   LinkJob job;
   std::vector<std::string> transports;
   uint32_t repetitions = 5;
-  std::vector<std::string> hosts = {"127.0.0.1"};
-  std::optional<uint32_t> node;
-  std::vector<std::string> nodes;
+  NodeFlags nodes;
   bool json = false;
-
-  bool on_several_hosts() const { return node || !nodes.empty(); }
 };
 
 struct Measured {
@@ -62,11 +58,9 @@ Status check(const Flags& flags) {
     if (!carrier) return flag_error("--transport", carrier.status().message());
     if (!is_faro(*carrier)) return flag_error("--transport", "no baseline of sockets runs here");
   }
-  if (!flags.on_several_hosts()) return Status::Ok();
-  if (flags.nodes.size() != LinkJob::kProcesses)
+  FARO_RETURN_IF_ERROR(flags.nodes.check());
+  if (flags.nodes.on_several_hosts() && flags.nodes.nodes().size() != LinkJob::kProcesses)
     return flag_error("--nodes", "the addresses of two nodes are needed");
-  if (!flags.node || *flags.node >= LinkJob::kProcesses)
-    return flag_error("--node", "which of --nodes is this one, 0 or 1?");
   return Status::Ok();
 }
 
@@ -75,8 +69,8 @@ Result<LinkRun> run_on_hosts(const Flags& flags, const Config& config) {
   Result<Config> tuned = link_config(flags.job, config);
   if (!tuned) return tuned.status();
   bench::ClusterNodeOptions options;
-  options.node = *flags.node;
-  options.nodes = flags.nodes;
+  options.node = flags.nodes.node();
+  options.nodes = flags.nodes.nodes();
   options.round_count = 1 + flags.repetitions;
   options.config = std::move(tuned).value();
   options.job_words = {flags.job.frame_bytes, flags.job.frame_count, flags.repetitions};
@@ -102,15 +96,15 @@ Result<LinkRun> run_on_hosts(const Flags& flags, const Config& config) {
 Result<std::vector<Measured>> measure(const Flags& flags, Config config) {
   std::vector<std::string> names = flags.transports;
   if (names.empty()) {
-    names = flags.on_several_hosts() ? std::vector<std::string>{"auto"}
-                                     : std::vector<std::string>{"shm", "tcp"};
+    names = flags.nodes.on_several_hosts() ? std::vector<std::string>{"auto"}
+                                           : std::vector<std::string>{"shm", "tcp"};
   }
   std::vector<Measured> all;
   for (const std::string& name : names) {
     FARO_RETURN_IF_ERROR(config.set("transport", std::string_view(name), "--transport"));
-    Result<LinkRun> run = flags.on_several_hosts()
+    Result<LinkRun> run = flags.nodes.on_several_hosts()
                               ? run_on_hosts(flags, config)
-                              : run_link(flags.job, config, flags.hosts, flags.repetitions);
+                              : run_link(flags.job, config, flags.nodes.hosts(), flags.repetitions);
     if (!run)
       return Status(run.status().code(), fmt::format("{}: {}", name, run.status().message()));
     if (run->rounds.empty()) continue;
@@ -164,7 +158,7 @@ int run(const Flags& flags) {
   const Result<std::vector<Measured>> all = measure(flags, *config);
   if (!all) return bench_error(all.status());
   if (all->empty()) {
-    fmt::print("node {}: done; node 0 has the results\n", *flags.node);
+    fmt::print("node {}: done; node 0 has the results\n", flags.nodes.node());
     return kExitOk;
   }
   if (flags.json) {
@@ -192,12 +186,6 @@ void add_link_command(CLI::App& bench, int& exit_code) {
   command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
       ->check(CLI::Range(1u, 1000u).description(""))
       ->type_name("N");
-  command
-      ->add_option("--host", flags->hosts,
-                   "Numeric addresses of this host, separated by commas: the processes\n"
-                   "take turns to listen on them, and dial from them")
-      ->delimiter(',')
-      ->type_name("ADDRESSES");
   command->option_defaults()->always_capture_default(false);
   command
       ->add_option("--transport", flags->transports,
@@ -205,15 +193,7 @@ void add_link_command(CLI::App& bench, int& exit_code) {
                    "(default: shm,tcp; on several hosts: auto)")
       ->delimiter(',')
       ->type_name("NAMES");
-  command->add_option("--node", flags->node, "On two hosts: this node; 0 sends, and prints")
-      ->type_name("N");
-  command
-      ->add_option("--nodes", flags->nodes,
-                   "On two hosts: both nodes, host:port,host:port. Start each with the\n"
-                   "same flags and its own --node. Node 0 also listens on the port after\n"
-                   "its own, for starts and results")
-      ->delimiter(',')
-      ->type_name("ADDRESSES");
+  flags->nodes.add_to(*command);
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON, with all counters");
   command->footer(kExitCodeHelp);

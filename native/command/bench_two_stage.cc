@@ -18,6 +18,7 @@
 #include "command/bench_report.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
+#include "command/node_flags.h"
 #include "command/setting_flags.h"
 #include "command/text.h"
 
@@ -39,12 +40,10 @@ struct Flags {
   std::string threshold;
   std::string ring;
   uint32_t repetitions = 7;
-  std::vector<std::string> hosts = {"127.0.0.1"};
+  NodeFlags nodes;
   std::string java_class_path;
   uint32_t warmup = 1;
   std::optional<uint32_t> pin;
-  std::optional<uint32_t> node;
-  std::vector<std::string> nodes;
   bool json = false;
 
   CLI::Option* processes_option = nullptr;
@@ -89,23 +88,18 @@ Result<Run> read_flags(const Flags& flags) {
   if (!hash) return flag_error("--hash", hash.status().message());
   job.hash = hash.value();
 
-  const bool several_hosts = flags.node || !flags.nodes.empty();
+  const bool several_hosts = flags.nodes.on_several_hosts();
   std::vector<std::string> names = flags.transports;
   if (names.empty()) {
     names = several_hosts ? std::vector<std::string>{"auto"}
                           : std::vector<std::string>{"shm", "tcp", "sockets"};
   }
+  FARO_RETURN_IF_ERROR(flags.nodes.check());
   if (several_hosts) {
-    if (flags.nodes.empty()) return flag_error("--nodes", "missing: the addresses of all nodes");
-    if (!flags.node) return flag_error("--node", "missing: which of --nodes is this one?");
-    if (*flags.node >= flags.nodes.size()) {
-      return flag_error("--node", fmt::format("{} but --nodes names {}: 0 … {}", *flags.node,
-                                              flags.nodes.size(), flags.nodes.size() - 1));
-    }
     if (flags.processes_option->count() > 0) {
       return flag_error("--processes", "with --nodes there is one process per node");
     }
-    job.process_count = static_cast<uint32_t>(flags.nodes.size());
+    job.process_count = static_cast<uint32_t>(flags.nodes.nodes().size());
   }
   FARO_RETURN_IF_ERROR(job.validate());
   for (const std::string& name : names) {
@@ -144,8 +138,8 @@ Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& r
   for (const Contestant& contestant : run.contestants) {
     const TwoStageJob& job = contestant.job;
     bench::ClusterNodeOptions options;
-    options.node = *flags.node;
-    options.nodes = flags.nodes;
+    options.node = flags.nodes.node();
+    options.nodes = flags.nodes.nodes();
     options.workers_per_node = job.workers_per_process;
     options.round_count = 1 + flags.repetitions;
     options.config = run.config;
@@ -189,7 +183,7 @@ Result<std::vector<ContestResult>> run_here(const Flags& flags, const Run& run,
   bench::ContestOptions options;
   options.laps = flags.repetitions;
   options.config = run.config;
-  options.hosts = flags.hosts;
+  options.hosts = flags.nodes.hosts();
   options.warmup_rounds = flags.warmup;
   options.java_class_path = flags.java_class_path;
   options.progress = contest_progress(line, run.contestants, flags.repetitions);
@@ -210,7 +204,7 @@ int run(const Flags& flags) {
   ContestReport report;
   {
     ProgressLine line;
-    Result<std::vector<ContestResult>> results = flags.nodes.empty()
+    Result<std::vector<ContestResult>> results = !flags.nodes.on_several_hosts()
                                                      ? run_here(flags, read.value(), line)
                                                      : run_on_hosts(flags, read.value(), line);
     line.clear();
@@ -218,7 +212,7 @@ int run(const Flags& flags) {
     report.results = std::move(results).value();
   }
   if (report.results.empty()) {
-    fmt::print("node {}: done; node 0 has the results\n", *flags.node);
+    fmt::print("node {}: done; node 0 has the results\n", flags.nodes.node());
     return kExitOk;
   }
   const TwoStageJob& job = read.value().contestants.front().job;
@@ -274,12 +268,6 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
                    "Untimed runs before each timed one, in the same processes (JVMs need five)")
       ->check(quiet(CLI::Range(1u, 1000u)))
       ->type_name("N");
-  command
-      ->add_option("--host", flags->hosts,
-                   "Numeric addresses of this host, separated by commas: the processes\n"
-                   "take turns to listen on them, and dial from them")
-      ->delimiter(',')
-      ->type_name("ADDRESSES");
   command->option_defaults()->always_capture_default(false);
   command
       ->add_option("--transport", flags->transports,
@@ -295,15 +283,7 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
       ->type_name("SIZE");
   command->add_option("--pin", flags->pin, "Keep all processes on this processor")
       ->type_name("CPU");
-  command->add_option("--node", flags->node, "On several hosts: this node; 0 prints the table")
-      ->type_name("N");
-  command
-      ->add_option("--nodes", flags->nodes,
-                   "On several hosts: all nodes, host:port,host:port,... Start each with\n"
-                   "the same flags and its own --node. Node 0 also listens on the port\n"
-                   "after its own, for starts and results")
-      ->delimiter(',')
-      ->type_name("ADDRESSES");
+  flags->nodes.add_to(*command);
   add_java_flag(*command, flags->java_class_path);
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON, with all counters");
