@@ -54,6 +54,14 @@ Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t 
                   bool wait) noexcept;
 Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait, RowClaim& claim);
 
+/// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's room is
+/// short or fewer than a vector are left; returns how many.
+using WordScatter = size_t (*)(const void* rows, const uint32_t* receivers, size_t count,
+                               OutboxCursor* cursors) noexcept;
+
+/// For so many receivers; null where row by row is faster.
+WordScatter word_scatter(uint32_t receiver_count) noexcept;
+
 }  // namespace detail
 
 /// A row written in place, in the memory it is sent from (see Shuffle::claim).
@@ -363,25 +371,36 @@ class RowSender {
   size_t put_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome,
                  bool wait) const noexcept {
     constexpr size_t kBlock = 256;  // keys and receivers of a block: 3 KiB of stack, in L1
+    constexpr size_t kBetween =
+        16;  // rows that are put one by one where a vector of them found no room
     uint64_t keys[kBlock];
     uint32_t receivers[kBlock];
     detail::OutboxCursor* const cursors = cursors_;
+    detail::WordScatter scatter = nullptr;
+    if constexpr (sizeof(Row) == sizeof(uint64_t)) scatter = detail::word_scatter(receiver_count_);
     outcome = Outcome::done;
     for (size_t begin = 0; begin < rows.size(); begin += kBlock) {
       const size_t count = rows.size() - begin < kBlock ? rows.size() - begin : kBlock;
       const Row* block = rows.data() + begin;
       for (size_t i = 0; i < count; ++i) keys[i] = key(block[i]);
       partition_all(hash, std::span<const uint64_t>(keys, count), receiver_count_, receivers);
-      for (size_t i = 0; i < count; ++i) {
-        detail::OutboxCursor& cursor = cursors[receivers[i]];
-        std::byte* at = cursor.at;
-        if (static_cast<size_t>(cursor.end - at) >= sizeof(Row)) [[likely]] {
-          cursor.at = at + sizeof(Row);
-          std::memcpy(at, &block[i], sizeof(Row));
-          continue;
+      for (size_t i = 0; i < count;) {
+        size_t end = count;
+        if (scatter != nullptr) {
+          i += scatter(block + i, receivers + i, count - i, cursors);
+          end = count - i < kBetween ? count : i + kBetween;
         }
-        outcome = detail::send_slow(*core_, receivers[i], &block[i], sizeof(Row), wait);
-        if (outcome != Outcome::done) return begin + i;
+        for (; i < end; ++i) {
+          detail::OutboxCursor& cursor = cursors[receivers[i]];
+          std::byte* at = cursor.at;
+          if (static_cast<size_t>(cursor.end - at) >= sizeof(Row)) [[likely]] {
+            cursor.at = at + sizeof(Row);
+            std::memcpy(at, &block[i], sizeof(Row));
+            continue;
+          }
+          outcome = detail::send_slow(*core_, receivers[i], &block[i], sizeof(Row), wait);
+          if (outcome != Outcome::done) return begin + i;
+        }
       }
     }
     return rows.size();
