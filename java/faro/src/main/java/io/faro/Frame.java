@@ -160,6 +160,27 @@ public final class Frame implements AutoCloseable {
     return true;
   }
 
+  /** Rows that {@link #step} has not come to. */
+  int rowsLeft() {
+    return rowsLeft;
+  }
+
+  /** Width of all rows; 0: each has a length. */
+  int rowBytes() {
+    return rowBytes;
+  }
+
+  /** Where the row begins that {@link #step} comes to next. */
+  int nextOffset() {
+    return nextOffset;
+  }
+
+  /** {@link #step} goes on from here, with so many rows. Only for rows of one width. */
+  void standBefore(int offset, int rows) {
+    nextOffset = offset;
+    rowsLeft = rows;
+  }
+
   /** The mark of the row that {@link #step} has stepped to; 0 if it is bytes. */
   int mark() {
     return mark;

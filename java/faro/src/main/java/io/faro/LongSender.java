@@ -13,21 +13,23 @@ import java.util.Objects;
  */
 public final class LongSender {
   private final Shuffle shuffle;
+  private final Worker worker;
   private final OpenFrames open;
+  private final OpenFrame[] frames;
   private final LongBuffer staged;
   private Outcome stoppedBy = Outcome.DONE;
 
   LongSender(Shuffle shuffle, OpenFrames open) {
     this.shuffle = shuffle;
+    worker = shuffle.worker();
     this.open = open;
+    frames = open.all();
     staged = shuffle.stagedRows();
   }
 
   /** Sends one row; WOULD_WAIT if there is no room now. */
   public Outcome trySend(int receiver, long row) {
-    OpenFrame frame = open.frame(receiver);
-    if (frame.room() >= Long.BYTES) {
-      put(frame, row);
+    if (put(receiver, row)) {
       return Outcome.DONE;
     }
     return afterRoom(shuffle.tryMakeRoom(receiver, Long.BYTES), receiver, row);
@@ -35,9 +37,7 @@ public final class LongSender {
 
   /** The same, waiting for room. */
   public Outcome send(int receiver, long row) throws InterruptedException {
-    OpenFrame frame = open.frame(receiver);
-    if (frame.room() >= Long.BYTES) {
-      put(frame, row);
+    if (put(receiver, row)) {
       return Outcome.DONE;
     }
     return afterRoom(shuffle.makeRoom(receiver, Long.BYTES), receiver, row);
@@ -88,19 +88,36 @@ public final class LongSender {
     return stoppedBy;
   }
 
+  /** Whether there was room. What is here runs for each row: a frame that Java has not yet, has no room. */
+  private boolean put(int receiver, long row) {
+    worker.enter();
+    if (receiver >= 0 && receiver < frames.length) {
+      OpenFrame frame = frames[receiver];
+      if (frame.room() >= Long.BYTES) {
+        put(frame, row);
+        return true;
+      }
+    }
+    return putAfterOpening(receiver, row);
+  }
+
+  private boolean putAfterOpening(int receiver, long row) {
+    OpenFrame frame = open.frame(receiver);
+    if (frame.room() < Long.BYTES) {
+      return false;
+    }
+    put(frame, row);
+    return true;
+  }
+
   private static void put(OpenFrame frame, long row) {
     frame.longs.put(frame.at >> 3, row); // frames begin at multiples of 16
     frame.at += Long.BYTES;
   }
 
   private Outcome afterRoom(Outcome outcome, int receiver, long row) {
-    if (outcome == Outcome.DONE) {
-      OpenFrame frame = open.frame(receiver);
-      if (frame.room() >= Long.BYTES) {
-        put(frame, row);
-      } else {
-        drop(receiver, row);
-      }
+    if (outcome == Outcome.DONE && !put(receiver, row)) {
+      drop(receiver, row);
     }
     return outcome;
   }

@@ -17,6 +17,7 @@ public final class ObjectSender<T> {
   private final RowWriter writer;
   private final RowCodec<T> codec;
   private final LocalLanes lanes; // null: everything is serialised
+  private final LongSender longs; // null: the rows are not longs
   private Outcome stoppedBy = Outcome.DONE;
 
   ObjectSender(Shuffle shuffle, RowCodec<T> codec, LocalLanes lanes) {
@@ -24,10 +25,14 @@ public final class ObjectSender<T> {
     writer = shuffle.rowWriter();
     this.codec = codec;
     this.lanes = lanes;
+    longs = codec == RowCodecs.LONG && shuffle.spec().rowBytes() != 0 ? shuffle.longSender() : null;
   }
 
   /** Sends one object; WOULD_WAIT if there is no room now. */
   public Outcome trySend(int receiver, T object) {
+    if (longs != null) {
+      return longs.trySend(receiver, (Long) object);
+    }
     ReferenceLane lane = laneFor(receiver, object);
     if (lane != null) {
       Outcome claimed = writer.tryClaim(receiver, 0);
@@ -40,6 +45,9 @@ public final class ObjectSender<T> {
 
   /** The same, waiting for room. */
   public Outcome send(int receiver, T object) throws InterruptedException {
+    if (longs != null) {
+      return longs.send(receiver, (Long) object);
+    }
     ReferenceLane lane = laneFor(receiver, object);
     if (lane != null) {
       Outcome claimed = writer.claim(receiver, 0);

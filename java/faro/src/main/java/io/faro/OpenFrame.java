@@ -14,9 +14,8 @@ final class OpenFrame {
   ByteBuffer memory; // the ring, or a frame in the outgoing overflow; may be null while there is no room
   LongBuffer longs; // the same memory
   long base; // the address where it begins
-  long epoch; // of the worker, in which at and end hold
   int at; // in memory: of the next row
-  int end; // in memory: of the frame; at == end: there is no room
+  int end; // in memory: of the frame; 0: Java has no cursor
   int newRows; // rows with a length each, written in this epoch
 
   OpenFrame(int receiver) {

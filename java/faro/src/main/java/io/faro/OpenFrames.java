@@ -16,7 +16,8 @@ import java.nio.ByteBuffer;
  * Frames open and close only within native calls of the worker. Between two of them, in one epoch, at
  * and end of a frame are Java's: read from the cursor when the frame is first used ({@link #frame}),
  * moved by each row, and written back before the next native call ({@link #writeBack}, called by
- * {@link Worker#nextEpoch}). So nothing is ever written by one side while the other looks.
+ * {@link Worker#nextEpoch}), which leaves no room in them. So nothing is ever written by one side while
+ * the other looks.
  *
  * <p>Threads: the worker's.
  */
@@ -61,10 +62,15 @@ final class OpenFrames {
       shuffle.checkReceiver(receiver);
     }
     OpenFrame frame = frames[receiver];
-    if (frame.epoch != worker.epoch()) {
+    if (frame.end == 0) {
       read(frame);
     }
     return frame;
+  }
+
+  /** All frames, by receiver. */
+  OpenFrame[] all() {
+    return frames;
   }
 
   /** The native cursor of a frame becomes Java's. */
@@ -74,14 +80,12 @@ final class OpenFrames {
     long at = cursors.getLong(cursor + Shuffle.Layout.CURSOR_AT);
     long end = cursors.getLong(cursor + Shuffle.Layout.CURSOR_END);
     if (at == end) {
-      frame.at = frame.end = 0;
-    } else {
-      place(frame, at, end);
-      frame.at = (int) (at - frame.base);
-      frame.end = (int) (end - frame.base);
+      return; // there is none
     }
+    place(frame, at, end);
+    frame.at = (int) (at - frame.base);
+    frame.end = (int) (end - frame.base);
     frame.newRows = 0;
-    frame.epoch = worker.epoch();
     worker.lend(this, frame);
   }
 
@@ -105,17 +109,8 @@ final class OpenFrames {
     }
   }
 
-  /** Whether this is still the worker's epoch. Throws if the worker is another thread's. */
-  boolean isEpoch(long epoch) {
-    worker.enter();
-    return epoch == worker.epoch();
-  }
-
   /** Before a native call of the worker: the cursor becomes native again. */
   void writeBack(OpenFrame frame) {
-    if (frame.end == 0) {
-      return; // there was none
-    }
     cursors.putLong(
         frame.receiver * Shuffle.Layout.CURSOR_BYTES + Shuffle.Layout.CURSOR_AT,
         frame.base + frame.at);
@@ -123,5 +118,6 @@ final class OpenFrames {
       int rows = frame.receiver * Integer.BYTES;
       frameRows.putInt(rows, frameRows.getInt(rows) + frame.newRows);
     }
+    frame.at = frame.end = 0;
   }
 }

@@ -2,6 +2,7 @@ package io.faro;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -25,31 +26,37 @@ import java.util.Objects;
 public final class RowWriter {
   private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
 
+  private static final long NO_EPOCH = -1;
+
   private final Shuffle shuffle;
+  private final Worker worker;
   private final OpenFrames open;
   private final int rowBytes; // 0: a length in front of each row
   private final int header;
 
-  private static final long NO_EPOCH = -1;
-
-  // Rows above a frame, and those for several receivers, are written here. Direct as rings are: one
-  // kind of buffer is what the JIT compiles puts for.
-  private final OpenFrame aside = new OpenFrame(-1);
+  // By receiver; then the one in which rows above a frame, and those for several receivers, are written:
+  // direct as rings are, since one kind of buffer is what the JIT compiles puts for.
+  private final OpenFrame[] frames;
+  private final int aside;
   private byte[] copied = new byte[0];
 
-  // The claim.
+  // The claim. Numbers only: to store a reference per row would cost a garbage collector's barrier each.
   private long epoch = NO_EPOCH; // in which it holds; NO_EPOCH: there is none
-  private OpenFrame frame; // whose memory it is in
+  private int frame; // whose memory it is in: of frames
   private int receiver;
   private int offset;
   private int limit;
 
   RowWriter(Shuffle shuffle, OpenFrames open, int rowBytes) {
     this.shuffle = shuffle;
+    worker = shuffle.worker();
     this.open = open;
     this.rowBytes = rowBytes;
     header = rowBytes == 0 ? LENGTH : 0;
-    aside.memory = ByteBuffer.allocateDirect(0);
+    aside = open.all().length;
+    frames = Arrays.copyOf(open.all(), aside + 1);
+    frames[aside] = new OpenFrame(aside);
+    frames[aside].memory = ByteBuffer.allocateDirect(0);
   }
 
   /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). */
@@ -81,7 +88,7 @@ public final class RowWriter {
     if (copied.length < bytes) {
       copied = new byte[bytes];
     }
-    aside.memory.get(0, copied, 0, bytes);
+    frames[aside].memory.get(0, copied, 0, bytes);
     return copied;
   }
 
@@ -97,7 +104,7 @@ public final class RowWriter {
       return;
     }
     if (header != 0) {
-      frame.memory.putInt(offset - LENGTH, bytes);
+      frames[frame].memory.putInt(offset - LENGTH, bytes);
     }
     advance(bytes);
   }
@@ -117,7 +124,7 @@ public final class RowWriter {
     if (mark == 0) {
       return false;
     }
-    frame.memory.putInt(offset - LENGTH, mark);
+    frames[frame].memory.putInt(offset - LENGTH, mark);
     advance(0);
     return true;
   }
@@ -130,37 +137,37 @@ public final class RowWriter {
   /** Writes at an offset from the beginning of the row, as all {@code put…}. */
   public void putByte(int at, byte value) {
     int index = index(at, Byte.BYTES);
-    frame.memory.put(index, value);
+    frames[frame].memory.put(index, value);
   }
 
   /** Writes two bytes. */
   public void putShort(int at, short value) {
     int index = index(at, Short.BYTES);
-    frame.memory.putShort(index, value);
+    frames[frame].memory.putShort(index, value);
   }
 
   /** Writes four bytes. */
   public void putInt(int at, int value) {
     int index = index(at, Integer.BYTES);
-    frame.memory.putInt(index, value);
+    frames[frame].memory.putInt(index, value);
   }
 
   /** Writes eight bytes. */
   public void putLong(int at, long value) {
     int index = index(at, Long.BYTES);
-    frame.memory.putLong(index, value);
+    frames[frame].memory.putLong(index, value);
   }
 
   /** Writes eight bytes. */
   public void putDouble(int at, double value) {
     int index = index(at, Double.BYTES);
-    frame.memory.putDouble(index, value);
+    frames[frame].memory.putDouble(index, value);
   }
 
   /** Writes {@code bytes} bytes of an array. */
   public void putBytes(int at, byte[] from, int begin, int bytes) {
     int index = index(at, bytes);
-    frame.memory.put(index, from, begin, bytes);
+    frames[frame].memory.put(index, from, begin, bytes);
   }
 
   private boolean begin(int receiver, int bytes) {
@@ -173,14 +180,15 @@ public final class RowWriter {
     if (open.room() - header < bytes) {
       return false;
     }
-    start(open, receiver, open.at + header, bytes, open.epoch);
+    start(receiver, receiver, open.at + header, bytes);
     return true;
   }
 
   /** The row of the claim, with so many bytes, is the frame's. */
   private void advance(int bytes) {
-    frame.at = offset + bytes;
-    frame.newRows++;
+    OpenFrame open = frames[frame];
+    open.at = offset + bytes;
+    open.newRows++;
     epoch = NO_EPOCH;
   }
 
@@ -193,22 +201,23 @@ public final class RowWriter {
   }
 
   private void startAside(int receiver, int bytes) {
-    if (aside.memory.capacity() < bytes) {
-      aside.memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    if (frames[aside].memory.capacity() < bytes) {
+      frames[aside].memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN);
     }
-    start(aside, receiver, 0, bytes, shuffle.epoch());
+    start(aside, receiver, 0, bytes);
   }
 
-  private void start(OpenFrame frame, int receiver, int offset, int limit, long epoch) {
+  private void start(int frame, int receiver, int offset, int limit) {
     this.frame = frame;
     this.receiver = receiver;
     this.offset = offset;
     this.limit = limit;
-    this.epoch = epoch;
+    epoch = worker.epoch();
   }
 
   private int index(int at, int bytes) {
-    if (!open.isEpoch(epoch)) {
+    worker.enter();
+    if (epoch != worker.epoch()) {
       throw noClaim();
     }
     Objects.checkFromIndexSize(at, bytes, limit);

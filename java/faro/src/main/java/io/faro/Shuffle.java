@@ -396,11 +396,6 @@ public final class Shuffle implements AutoCloseable {
     worker.nextEpoch();
   }
 
-  /** Changes with each native call of the worker. */
-  long epoch() {
-    return worker.epoch();
-  }
-
   Outcome tryMakeRoom(int receiver, int bytes) {
     call();
     int result = makeRoom(handle, receiver, bytes, 0);

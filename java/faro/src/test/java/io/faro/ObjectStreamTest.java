@@ -14,6 +14,7 @@ import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -173,5 +174,54 @@ class ObjectStreamTest {
         assertFalse(words.hasNext());
       }
     }
+  }
+
+  /** Sends to itself and receives by draining; `rowBytes` 0: a length with each row. */
+  private static List<Long> drained(int rowBytes, List<Long> rows, boolean failing) {
+    List<Long> received = new ArrayList<>();
+    try (Cluster cluster = new Cluster("shm", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, rowBytes);
+      try (Shuffle shuffle = worker.openShuffle(spec)) {
+        ObjectSender<Long> sender = shuffle.sender(RowCodecs.LONG);
+        rows.forEach(row -> check(sender.trySend(0, row)));
+        check(shuffle.tryFinish());
+        ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+        check(receiver.tryNext());
+        received.add(receiver.get());
+        Outcome outcome = Outcome.DONE;
+        while (outcome == Outcome.DONE) {
+          try {
+            outcome =
+                receiver.tryDrain(
+                    row -> {
+                      received.add(row);
+                      if (failing && row % 100 == 50) {
+                        throw new IllegalStateException("as the test wants");
+                      }
+                    });
+          } catch (IllegalStateException expected) {
+            assertTrue(failing);
+          }
+        }
+        assertEquals(Outcome.END_OF_STREAM, outcome);
+        assertEquals(null, receiver.get());
+      }
+    }
+    return received;
+  }
+
+  @Test
+  void drainsWhatWasNotReadYet() {
+    List<Long> rows = LongStream.range(0, 3000).boxed().collect(Collectors.toList());
+    assertEquals(rows, drained(Long.BYTES, rows, false));
+    assertEquals(rows, drained(0, rows, false)); // by reference and by bytes
+  }
+
+  @Test
+  void whoThrowsWhileDrainingGetsTheRestTheNextTime() {
+    List<Long> rows = LongStream.range(0, 3000).boxed().collect(Collectors.toList());
+    assertEquals(rows, drained(Long.BYTES, rows, true));
+    assertEquals(rows, drained(0, rows, true));
   }
 }

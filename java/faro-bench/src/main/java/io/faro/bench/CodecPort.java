@@ -34,11 +34,6 @@ final class CodecPort extends RowPort {
   @Override
   Outcome tryReceive() {
     clear();
-    Outcome outcome = receiver.tryNext();
-    while (outcome == Outcome.DONE) {
-      add(receiver.get());
-      outcome = receiver.tryNext();
-    }
-    return count() > 0 ? Outcome.DONE : outcome;
+    return receiver.tryDrain(this::add);
   }
 }
