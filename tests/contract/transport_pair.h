@@ -21,6 +21,9 @@
 
 namespace faro::test {
 
+/// Nothing in the suite takes as long unless it hangs.
+inline constexpr base::Nanoseconds kLimit = 30'000'000'000;
+
 /// Rings from side 0 to side 1, and back. The worker counts must fit each other.
 struct PairShape {
   ring::Layout forth;
