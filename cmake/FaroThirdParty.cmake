@@ -1,8 +1,9 @@
-# What faro is built with. All but RDMA is used header-only, so nothing of it reaches the users of the installed library,
-# and public headers must not include any of it (check_headers refuses that).
+# What faro is built with. All but OpenSSL and RDMA is used header-only, so nothing of it reaches the users of the
+# installed library, and public headers must not include any of it (check_headers refuses that).
 #
 #   rdma::verbs                  <infiniband/verbs.h>, <rdma/rdma_cma.h>: libibverbs and librdmacm, for libfaro_verbs.so
 #                                only; the target is missing where they are
+#   OpenSSL::Crypto              <openssl/...>: the shared libcrypto, so that its corrections come with the system
 #   faro::fmt                    <fmt/...>, compiled once, in native/base/fmt_library.cc
 #   spdlog::spdlog_header_only   <spdlog/...>
 #   atomic_queue::atomic_queue   <atomic_queue/atomic_queue.h>
@@ -12,6 +13,7 @@
 #   nlohmann_json::nlohmann_json <nlohmann/json.hpp>      only with FARO_BUILD_COMMAND or FARO_BUILD_TESTS
 
 find_package(Threads REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
 # A project that includes faro may have brought its own.
 if(NOT TARGET spdlog::spdlog_header_only)
   find_package(spdlog REQUIRED)

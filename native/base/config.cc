@@ -22,7 +22,7 @@ namespace faro {
 namespace {
 
 // FARO_… variables that are no settings.
-constexpr std::string_view kOtherVariables[] = {"FARO_LOG_LEVEL", "FARO_CONFIG"};
+constexpr std::string_view kOtherVariables[] = {"FARO_LOG_LEVEL", "FARO_CONFIG", "FARO_SECRET"};
 
 std::string environment_name(std::string_view name) {
   std::string result = "FARO_";

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -12,8 +11,9 @@
 namespace faro::session {
 
 /// One side of one authentication: a state machine that is fed the peer's payloads and answers with
-/// its own. The dialling side begins. The link goes on when both sides have said that they are
-/// content. Threads: network thread. Blocks: never.
+/// its own. The dialling side begins. The link goes on when both sides have said all and are
+/// content; what a peer claims about that never replaces content(). Threads: network thread.
+/// Blocks: never.
 class Authentication {
  public:
   virtual ~Authentication() = default;
@@ -21,12 +21,14 @@ class Authentication {
   /// Takes what the peer sent (empty for the dialling side's first turn) and appends what to
   /// answer. Errors: any, which refuses the link.
   virtual Status advance(std::span<const std::byte> received, std::vector<std::byte>& answer) = 0;
-  /// Nothing more is needed from the peer, and nothing to send after the last answer.
+  /// There is nothing to send after the last answer.
+  virtual bool said_all() const = 0;
+  /// The peer has shown that it may join.
   virtual bool content() const = 0;
 };
 
-/// Whoever reaches the port and knows the cluster's id may join: for networks that keep strangers
-/// out.
+/// Whoever reaches the port and knows the cluster's id may join: for loopback, and networks that
+/// keep strangers out.
 class NoAuthentication final : public Authentication {
  public:
   wire::AuthMethod method() const override { return wire::AuthMethod::none; }
@@ -35,6 +37,7 @@ class NoAuthentication final : public Authentication {
       return Status(Code::protocol_error, "authentication data where none is expected");
     return Status::Ok();
   }
+  bool said_all() const override { return true; }
   bool content() const override { return true; }
 };
 

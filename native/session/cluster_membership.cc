@@ -21,6 +21,9 @@ constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 constexpr base::Nanoseconds kStrangerTime = 5'000'000'000;
 constexpr size_t kStrangerLimit = 256;
 
+// "10.0.0.2" of "10.0.0.2:40213".
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
 // How the network thread is called in tools; at most 15 characters.
 constexpr const char* kThreadName = "faro-net";
 
@@ -234,6 +237,13 @@ void ClusterMembership::finish_closing() {
 // --------------------------------------------------------------------------------------- strangers
 
 void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connection) {
+  if (!attempts_.allows(host_of(connection->peer_address()), clock().now_ns())) {
+    const Status cause(Code::authentication_failed,
+                       fmt::format("too many attempts from {} have failed: {} takes one per second",
+                                   host_of(connection->peer_address()), identity_.name));
+    connection->send(wire::encode_refuse({cause.code(), true, std::string(cause.message())}));
+    return refuse_stranger(connection->peer_address(), cause);
+  }
   if (strangers_.size() >= kStrangerLimit) {
     Handshake& oldest = *strangers_.front().handshake;
     const Status cause(Code::limit_exceeded,
@@ -346,6 +356,9 @@ void ClusterMembership::on_refused(Handshake& handshake, const Refusal& refusal)
       retry_later(*dialled, refusal.status);
     }
   } else {
+    if (refusal.status.code() == Code::authentication_failed) {
+      attempts_.failed(host_of(handshake.peer_address()), clock().now_ns());
+    }
     refuse_stranger(handshake.peer_address(), refusal.status);
     if (refusal.ends_open) fail_open(refusal.status);
   }

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "session/attempt_limiter.h"
 #include "session/handshake.h"
 #include "session/link.h"
 #include "session/liveness.h"
@@ -102,6 +103,7 @@ class ClusterMembership final : public Membership,
   Status prepare();
   void make_nodes();
   void make_identity();
+  Status load_secret();
   Status make_transports();
   Result<std::unique_ptr<transport::Transport>> make_transport(std::string_view name) const;
   Status check_dialled_addresses() const;
@@ -146,6 +148,7 @@ class ClusterMembership final : public Membership,
   void on_connection(std::unique_ptr<ControlConnection> connection) override;
   void on_data_stream(const StreamToken& token, transport::DataStream stream) override;
   // Handshake::Owner
+  bool draw_random(std::span<std::byte> bytes) override { return network_->draw_random(bytes); }
   std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) override;
   void on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
                    const wire::Hello& peer) override;
@@ -196,6 +199,7 @@ class ClusterMembership final : public Membership,
   std::vector<std::unique_ptr<Handshake>> retired_;  // destroyed at the end of the round
   Liveness liveness_;
   LogLimiter limiter_;
+  AttemptLimiter attempts_;  // of those who dial in
   Phase phase_ = Phase::opening;
   bool allocated_ = false;
   bool more_to_begin_ = false;  // links that could be set up now

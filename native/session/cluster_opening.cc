@@ -69,6 +69,7 @@ Status ClusterMembership::open() {
 
 Status ClusterMembership::prepare() {
   make_nodes();
+  FARO_RETURN_IF_ERROR(load_secret());
   FARO_RETURN_IF_ERROR(make_transports());
   FARO_RETURN_IF_ERROR(check_dialled_addresses());
   FARO_RETURN_IF_ERROR(check_least_need());
@@ -94,6 +95,22 @@ void ClusterMembership::make_nodes() {
     worker_count_ += node.worker_count;
     nodes_.push_back(std::move(node));
   }
+}
+
+Status ClusterMembership::load_secret() {
+  auto secret = session::load_secret(settings_);
+  if (!secret.ok()) return secret.status();
+  identity_.secret = std::move(*secret);
+  if (identity_.secret != nullptr || settings_.security_open != 0 || !network_->open_to_others()) {
+    return Status::Ok();
+  }
+  return Status(
+      Code::config_invalid,
+      fmt::format("{} listens where other machines may reach it, and the cluster has no secret: "
+                  "whoever reaches the port could join. Give all nodes the same secret by "
+                  "security.secret_file (a file) or the environment variable FARO_SECRET, or set "
+                  "security.open = 1 if the network keeps strangers out",
+                  nodes_[self_].name));
 }
 
 void ClusterMembership::make_identity() {

@@ -60,6 +60,11 @@ std::string differences(const LocalIdentity& ours, const wire::Hello& theirs,
   return text + " (all nodes must agree)";
 }
 
+// Where it says it listens tells more than the port it happened to dial from.
+std::string name_of(const wire::Hello& hello, const std::string& from) {
+  return fmt::format("node {} ({})", hello.head.node, hello.address.empty() ? from : hello.address);
+}
+
 Refusal mismatch(std::string text, bool ends_open = true) {
   return {Status(Code::configuration_mismatch, std::move(text)), false, ends_open};
 }
@@ -107,18 +112,19 @@ std::optional<Refusal> compare_heads(const LocalIdentity& ours, const wire::Hell
   return std::nullopt;
 }
 
+std::optional<Refusal> compare_clusters(const LocalIdentity& ours, const wire::Hello& theirs,
+                                        const std::string& from, std::optional<uint32_t> dialled) {
+  if (theirs.cluster_id == ours.hello.cluster_id) return std::nullopt;
+  // Somebody else's node: not our cluster's trouble, unless we dialled it.
+  return mismatch(fmt::format("cluster.id is {} on {} and {} on {}", ours.hello.cluster_id,
+                              ours.name, theirs.cluster_id, name_of(theirs, from)),
+                  dialled.has_value());
+}
+
 std::optional<Refusal> compare(const LocalIdentity& ours, const wire::Hello& theirs,
                                const std::string& from, std::optional<uint32_t> dialled) {
   const wire::Hello& hello = ours.hello;
-  // Where it says it listens tells more than the port it happened to dial from.
-  const std::string their_name =
-      fmt::format("node {} ({})", theirs.head.node, theirs.address.empty() ? from : theirs.address);
-  if (theirs.cluster_id != hello.cluster_id) {
-    // Somebody else's node: not our cluster's trouble, unless we dialled it.
-    return mismatch(fmt::format("cluster.id is {} on {} and {} on {}", hello.cluster_id, ours.name,
-                                theirs.cluster_id, their_name),
-                    dialled.has_value());
-  }
+  const std::string their_name = name_of(theirs, from);
   if (theirs.incarnation == hello.incarnation) {
     return mismatch(
         fmt::format("{} reaches itself at {}: two entries of cluster.nodes name the same process",
@@ -153,18 +159,20 @@ Handshake::Handshake(Owner& owner, const LocalIdentity& ours,
       ours_(ours),
       connection_(std::move(connection)),
       peer_address_(connection_->peer_address()),
-      dialled_(dialled),
-      authentication_(std::make_unique<NoAuthentication>()) {}
+      dialled_(dialled) {}
 
 void Handshake::start() {
-  if (dialled_) send_hello();
+  if (dialled_) {
+    sent_hello_ = own_hello();
+    connection_->send(sent_hello_);
+  }
   connection_->set_handler(this);
 }
 
-void Handshake::send_hello() {
+wire::ControlMessage Handshake::own_hello() const {
   wire::Hello hello = ours_.hello;
   hello.expected_node = dialled_ ? *dialled_ : peer_.head.node;
-  connection_->send(wire::encode(hello));
+  return wire::encode(hello);
 }
 
 void Handshake::refuse(const Refusal& refusal) {
@@ -175,10 +183,19 @@ void Handshake::refuse(const Refusal& refusal) {
   connection_.reset();
 }
 
-void Handshake::end(const Refusal& refusal) {
+void Handshake::end(Refusal refusal) {
+  // A stranger must not be able to end the open of a node that has a secret.
+  if (!dialled_ && !proven()) refusal.ends_open = false;
   refuse(refusal);
   owner_.on_refused(*this, refusal);
 }
+
+// Whether the peer has shown all that this node wants of it; without a secret that is nothing.
+bool Handshake::proven() const {
+  return ours_.secret == nullptr || (authentication_ != nullptr && authentication_->content());
+}
+
+std::string Handshake::peer_name() const { return name_of(peer_, peer_address_); }
 
 void Handshake::on_closed(const Status& cause) {
   state_ = State::done;
@@ -214,52 +231,94 @@ void Handshake::on_hello(std::span<const std::byte> message) {
   auto hello = wire::decode_hello(message);
   if (!hello.ok()) return end({hello.status(), true, false});
   peer_ = std::move(hello.value());
-  if (const auto refusal = compare(ours_, peer_, peer_address_, dialled_)) return end(*refusal);
-  state_ = State::expects_auth;
-  if (dialled_) {
-    send_auth({});
-    return;
+  if (const auto refusal = compare_clusters(ours_, peer_, peer_address_, dialled_)) {
+    return end(*refusal);
   }
-  if (const auto refusal = owner_.judge(peer_, peer_address_)) return end(*refusal);
-  send_hello();
+  wire::ControlMessage answer = dialled_ ? std::move(sent_hello_) : own_hello();
+  const Status begun = begin_authentication(answer, message);
+  if (!begun.ok()) return end({begun, true, false});
+  if (authentication_->content() && !agree()) return;
+  state_ = State::expects_auth;
+  if (!dialled_) return connection_->send(answer);
+  std::vector<std::byte> first;
+  const Status status = authentication_->advance({}, first);
+  if (!status.ok()) return end_authentication(status);
+  send_auth(std::move(first));
 }
 
-bool Handshake::send_auth(std::span<const std::byte> received) {
-  wire::Auth answer;
-  answer.method = authentication_->method();
-  const Status status = authentication_->advance(received, answer.payload);
-  if (!status.ok()) {
-    end({status, false, false});
-    return false;
+Status Handshake::begin_authentication(wire::ControlMessage ours,
+                                       std::span<const std::byte> theirs) {
+  if (ours_.secret == nullptr) {
+    authentication_ = std::make_unique<NoAuthentication>();
+    return Status::Ok();
   }
-  answer.last = said_last_ = authentication_->content();
-  connection_->send(wire::encode(answer));
-  return true;
+  Challenge challenge;
+  if (!owner_.draw_random(challenge)) {
+    return Status(Code::system_error, "the system has no random numbers (getrandom)");
+  }
+  Introduction introduction{std::move(ours), {theirs.begin(), theirs.end()}};
+  if (!dialled_) std::swap(introduction.dialling_hello, introduction.accepting_hello);
+  authentication_ = std::make_unique<SecretAuthentication>(
+      ours_.secret, dialled_ ? Role::dialling : Role::accepting, challenge,
+      std::move(introduction));
+  return Status::Ok();
+}
+
+// What only matters between nodes of one cluster. False: they do not agree, and that is the end.
+bool Handshake::agree() {
+  agreed_ = true;
+  auto refusal = compare(ours_, peer_, peer_address_, dialled_);
+  if (!refusal && !dialled_) refusal = owner_.judge(peer_, peer_address_);
+  if (refusal) end(*refusal);
+  return !refusal;
+}
+
+void Handshake::send_auth(std::vector<std::byte> payload) {
+  said_last_ = authentication_->said_all();
+  connection_->send(wire::encode({authentication_->method(), said_last_, std::move(payload)}));
+}
+
+Refusal Handshake::other_method(wire::AuthMethod theirs) const {
+  const auto status = [&](std::string text) {
+    return Status(Code::authentication_failed, std::move(text));
+  };
+  constexpr std::string_view kWith = "has a secret (security.secret_file or FARO_SECRET)";
+  if (theirs == wire::AuthMethod::none) {
+    return {status(fmt::format("{} {}, {} has none", ours_.name, kWith, peer_name())), false, true};
+  }
+  if (theirs == wire::AuthMethod::secret) {
+    return {status(fmt::format("{} {}, {} has none", peer_name(), kWith, ours_.name)), false, true};
+  }
+  return {status(fmt::format("{} wants authentication method {}, which {} does not know",
+                             peer_name(), static_cast<int>(theirs), ours_.name)),
+          false, false};
 }
 
 void Handshake::on_auth(std::span<const std::byte> message) {
   const auto auth = wire::decode_auth(message);
   if (!auth.ok()) return end({auth.status(), true, false});
-  if (auth.value().method != authentication_->method()) {
-    return end(mismatch(fmt::format("{} wants authentication method {}, {} wants {}", peer_address_,
-                                    static_cast<int>(auth.value().method), ours_.name,
-                                    static_cast<int>(authentication_->method())),
-                        false));
-  }
-  if (peer_content_)
+  if (auth.value().method != authentication_->method())
+    return end(other_method(auth.value().method));
+  if (peer_said_last_)
     return end({Status(Code::protocol_error, "AUTH after the last one"), true, false});
-  peer_content_ = auth.value().last;
-  if (!said_last_) {
-    if (!send_auth(auth.value().payload)) return;
-  } else {
-    // Our part is said: the peer's last word is only checked.
-    std::vector<std::byte> nothing;
-    const Status status = authentication_->advance(auth.value().payload, nothing);
-    if (!status.ok()) return end({status, false, false});
-  }
-  if (!peer_content_ || !said_last_) return;
+  peer_said_last_ = auth.value().last;
+  std::vector<std::byte> answer;
+  const Status status = authentication_->advance(auth.value().payload, answer);
+  if (!status.ok()) return end_authentication(status);
+  if (!authentication_->content() && peer_said_last_)
+    return end({Status(Code::protocol_error, "AUTH ended without a proof"), true, false});
+  if (authentication_->content() && !agreed_ && !agree()) return;
+  if (!said_last_) send_auth(std::move(answer));
+  if (!peer_said_last_ || !said_last_) return;
   state_ = State::done;
   owner_.on_admitted(*this, std::move(connection_), peer_);
+}
+
+// Names both sides; what was wrong about a proof is nobody's business.
+void Handshake::end_authentication(const Status& status) {
+  end({Status(status.code(),
+              fmt::format("{} and {}: {}", ours_.name, peer_name(), status.message())),
+       status.code() != Code::authentication_failed, status.code() == Code::authentication_failed});
 }
 
 }  // namespace faro::session

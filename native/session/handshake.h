@@ -8,6 +8,9 @@
 //      AUTH   <------------------------------------>  AUTH      as many as the method needs,
 //      dialling side first
 //
+// With a secret, versions and clusters are compared first, all else when the peer has proved that
+// it knows the secret: until then nobody who dials can end this node's open by what it says.
+//
 // Nothing secret (tokens, keys, segments) is sent before both sides are content with AUTH. What
 // follows, LINK to READY, is link.h's. Does not know sockets or time: whoever owns it bounds its
 // time.
@@ -22,6 +25,8 @@
 #include "faro/status.h"
 #include "session/authentication.h"
 #include "session/network.h"
+#include "session/secret.h"
+#include "session/secret_authentication.h"
 #include "wire/control.h"
 
 namespace faro::session {
@@ -29,7 +34,8 @@ namespace faro::session {
 /// What this node says about itself; expected_node is filled in per connection.
 struct LocalIdentity {
   wire::Hello hello;
-  std::string name;  // "node 0 (10.0.0.1:7000)"
+  std::string name;                      // "node 0 (10.0.0.1:7000)"
+  std::shared_ptr<const Secret> secret;  // null: whoever reaches this node may join
 };
 
 /// What `settings` tell of this node; incarnation, address, host and transports are left to fill
@@ -47,8 +53,11 @@ struct Refusal {
 /// Compares what holds in every version. `from`: the other side's address, for messages.
 std::optional<Refusal> compare_heads(const LocalIdentity& ours, const wire::HelloHead& theirs,
                                      const std::string& from);
-/// Compares the rest of a HELLO of our version. `dialled`: the number of the node that was dialled,
-/// if we did.
+/// Whether a HELLO of our version is of our cluster. `dialled`: the number of the node that was
+/// dialled, if we did.
+std::optional<Refusal> compare_clusters(const LocalIdentity& ours, const wire::Hello& theirs,
+                                        const std::string& from, std::optional<uint32_t> dialled);
+/// Compares the rest of it.
 std::optional<Refusal> compare(const LocalIdentity& ours, const wire::Hello& theirs,
                                const std::string& from, std::optional<uint32_t> dialled);
 
@@ -59,6 +68,8 @@ class Handshake final : private ControlConnection::Handler {
   class Owner {
    public:
     virtual ~Owner() = default;
+    /// Fills `bytes` with what nobody can guess. False: the system has none.
+    virtual bool draw_random(std::span<std::byte> bytes) = 0;
     /// Accepting side: may the sender of this HELLO (which agrees with ours) join now?
     virtual std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) = 0;
     /// Both sides agree. The owner sets the connection's handler before it returns.
@@ -87,9 +98,15 @@ class Handshake final : private ControlConnection::Handler {
   void on_closed(const Status& cause) override;
   void on_hello(std::span<const std::byte> message);
   void on_auth(std::span<const std::byte> message);
-  void send_hello();
-  bool send_auth(std::span<const std::byte> received);
-  void end(const Refusal& refusal);
+  wire::ControlMessage own_hello() const;
+  Status begin_authentication(wire::ControlMessage ours, std::span<const std::byte> theirs);
+  void send_auth(std::vector<std::byte> payload);
+  bool agree();
+  bool proven() const;
+  std::string peer_name() const;
+  Refusal other_method(wire::AuthMethod theirs) const;
+  void end(Refusal refusal);
+  void end_authentication(const Status& status);
 
   Owner& owner_;
   const LocalIdentity& ours_;
@@ -98,9 +115,11 @@ class Handshake final : private ControlConnection::Handler {
   const std::optional<uint32_t> dialled_;
   State state_ = State::expects_hello;
   wire::Hello peer_;
-  std::unique_ptr<Authentication> authentication_;
-  bool said_last_ = false;     // our AUTH was the last we send
-  bool peer_content_ = false;  // the peer's was
+  wire::ControlMessage sent_hello_;                 // dialling side
+  std::unique_ptr<Authentication> authentication_;  // once both have said HELLO
+  bool agreed_ = false;
+  bool said_last_ = false;       // our AUTH was the last we send
+  bool peer_said_last_ = false;  // the peer's was
 };
 
 }  // namespace faro::session

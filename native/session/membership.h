@@ -56,8 +56,8 @@ class Membership {
   /// Blocks: until the whole cluster is connected, or the deadline. Owns: `network`; `observer`
   /// must outlive the membership. Calls of `observer` can come before open returns. Errors:
   /// config_invalid, resource_limit (need and limit, before anything is allocated), address_in_use,
-  /// transport_unavailable, configuration_mismatch (key and both values), connect_failed (which
-  /// nodes are missing, and the last cause for each).
+  /// transport_unavailable, configuration_mismatch (key and both values), authentication_failed,
+  /// connect_failed (which nodes are missing, and the last cause for each).
   static Result<std::unique_ptr<Membership>> open(const base::Settings& settings,
                                                   std::unique_ptr<Network> network,
                                                   Observer& observer);

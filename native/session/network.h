@@ -67,6 +67,8 @@ class Network {
   virtual transport::Reactor& reactor() = 0;
   /// Where this node can be reached: the address listened on, with the port that the system chose.
   virtual const std::string& local_address() const = 0;
+  /// Whether that address may be reached from other machines: it is not on loopback.
+  virtual bool open_to_others() const { return false; }
   /// The address from which this node dials: that at which it listens. None: the system chooses.
   virtual std::optional<transport::tcp::SocketAddress> source() const { return std::nullopt; }
   /// Equal on two nodes that can share memory (same kernel, same user, same network namespace).

@@ -43,6 +43,11 @@ std::optional<transport::tcp::SocketAddress> source_of(const Listener& listener)
   return transport::tcp::source_of(listening.value().front());
 }
 
+bool on_loopback(const Listener& listener) {
+  const auto listening = transport::tcp::resolve(listener.address());
+  return listening.ok() && transport::tcp::is_loopback(listening.value().front());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings) {
@@ -65,6 +70,7 @@ SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener lis
                              std::string local_address)
     : reactor_(std::move(reactor)),
       local_address_(std::move(local_address)),
+      open_to_others_(!on_loopback(listener)),
       source_(source_of(listener)),
       host_identity_(session::host_identity()),
       door_(*reactor_, std::move(listener)) {}

@@ -34,6 +34,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
   /// This node's entry of cluster.nodes; if that has port 0, its host and the port that the system
   /// chose.
   const std::string& local_address() const override { return local_address_; }
+  bool open_to_others() const override { return open_to_others_; }
   std::optional<transport::tcp::SocketAddress> source() const override { return source_; }
   const std::string& host_identity() const override { return host_identity_; }
   void set_acceptor(Acceptor* acceptor) override;
@@ -66,6 +67,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
 
   const std::unique_ptr<EpollReactor> reactor_;  // outlives all that is registered with it
   const std::string local_address_;
+  const bool open_to_others_;
   const std::optional<transport::tcp::SocketAddress> source_;
   const std::string host_identity_;
   Door door_;

@@ -42,6 +42,7 @@ class Question final : private Handshake::Owner {
   void answer(const Status& status) { answer_ = status; }
 
   // Handshake::Owner
+  bool draw_random(std::span<std::byte> bytes) override { return network_.draw_random(bytes); }
   std::optional<Refusal> judge(const wire::Hello&, const std::string&) override { return {}; }
   void on_admitted(Handshake&, std::unique_ptr<ControlConnection>, const wire::Hello&) override {
     answer(Status::Ok());  // nodes of one number are never linked
@@ -64,6 +65,9 @@ Status ask_who_listens(const base::Settings& settings, const Status& taken) {
   identity.name = fmt::format("node {} ({})", settings.node, address);
   identity.hello = hello_of(settings);
   identity.hello.address = address;
+  auto secret = load_secret(settings);
+  if (!secret.ok()) return taken;
+  identity.secret = std::move(*secret);
   if (!(*network)->draw_random(std::as_writable_bytes(std::span(&identity.hello.incarnation, 1)))) {
     return taken;
   }

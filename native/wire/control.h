@@ -29,7 +29,7 @@ namespace faro::wire {
 
 /// Changes with every change of what wire/README.md says. Nodes of different versions refuse each
 /// other.
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 
 /// A message as it is sent: kind and fields, without the length.
 using ControlMessage = std::vector<std::byte>;
@@ -103,12 +103,13 @@ struct Ending {
 
 enum class AuthMethod : uint8_t {
   none = 0,
+  secret = 1,  // challenges and proofs: session/secret_authentication.h
 };
 
 /// One message of an authentication; a method may need several in each direction.
 struct Auth {
   AuthMethod method = AuthMethod::none;
-  bool last = true;                // the sender is content and sends no more
+  bool last = true;                // the sender sends no more AUTH
   std::vector<std::byte> payload;  // at most kControlPayloadLimit bytes
 };
 

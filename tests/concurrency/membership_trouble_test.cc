@@ -209,7 +209,7 @@ TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
   const auto ending = wire::decode_ending(*answer);
   ASSERT_TRUE(ending.ok());
   EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
-  expect_contains(ending.value().reason, "speaks protocol version 1");
+  expect_contains(ending.value().reason, "speaks protocol version 2");
   expect_contains(ending.value().reason, "speaks version 77");
   opening.join();
   EXPECT_EQ(status.code(),

@@ -10,6 +10,7 @@
 
 #include "sim/seeds.h"
 #include "sim/sim_pair.h"
+#include "support/secret_file.h"
 
 namespace faro::test {
 namespace {
@@ -84,6 +85,28 @@ TEST(SimCluster, a_node_that_never_starts_ends_open_at_its_deadline) {
   EXPECT_FALSE(cluster.world().failed()) << cluster.world().report();
   EXPECT_GE(cluster.world().now() - before, 2'000'000'000u);
   EXPECT_LT(cluster.world().now() - before, 4'000'000'000u);
+}
+
+TEST(SimCluster, with_a_secret_opens_whatever_the_timing_and_never_with_a_node_that_has_another) {
+  const SecretFile secret;
+  const SecretFile other(kOtherSecret);
+  for_each_seed(30, [&](uint64_t seed) {
+    sim::Random random(seed);
+    ClusterShape shape = random_shape(random);
+    const auto nodes = static_cast<uint32_t>(shape.workers_per_node.size());
+    // One of them, or none.
+    const auto stranger = static_cast<uint32_t>(random.below(2) == 0 ? nodes : random.below(nodes));
+    shape.configure = [&, rest = shape.configure](Config& config, uint32_t node) {
+      rest(config, node);
+      const std::string& path = node == stranger ? other.path() : secret.path();
+      EXPECT_TRUE(config.set("security.secret_file", std::string_view(path)).ok());
+      EXPECT_TRUE(config.set("connect.timeout_ms", 3000).ok());
+    };
+    SimCluster cluster(seed, shape);
+    const Status opened = cluster.open();
+    EXPECT_EQ(opened.ok(), stranger == nodes) << opened.to_string();
+    EXPECT_FALSE(cluster.world().failed()) << cluster.world().report();
+  });
 }
 
 TEST(SimCluster, an_idle_cluster_stays_connected_by_heartbeats) {

@@ -107,6 +107,7 @@ class NetworkAround : public session::Network {
   explicit NetworkAround(std::unique_ptr<session::Network> inner) : inner_(std::move(inner)) {}
   transport::Reactor& reactor() override { return inner_->reactor(); }
   const std::string& local_address() const override { return inner_->local_address(); }
+  bool open_to_others() const override { return inner_->open_to_others(); }
   const std::string& host_identity() const override { return inner_->host_identity(); }
   void set_acceptor(Acceptor* acceptor) override { inner_->set_acceptor(acceptor); }
   void connect(
@@ -165,6 +166,7 @@ class ClusterPlan {
     FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{node}));
     FARO_RETURN_IF_ERROR(config.set("ring.bytes", "4 KiB"));
     FARO_RETURN_IF_ERROR(config.set("transfer.threshold_bytes", "1 KiB"));
+    if (names_addresses()) FARO_RETURN_IF_ERROR(config.set("security.open", 1));
     for (const auto& [name, value] : common_) FARO_RETURN_IF_ERROR(config.set(name, value));
     for (const auto& [name, value] : more) FARO_RETURN_IF_ERROR(config.set(name, value));
     return base::Settings::resolve(config);

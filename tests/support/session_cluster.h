@@ -22,6 +22,7 @@ inline Result<Config> config_of(uint32_t node, const std::string& addresses,
   Config config;
   FARO_RETURN_IF_ERROR(config.set("cluster.nodes", addresses));
   FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{node}));
+  if (names_addresses()) FARO_RETURN_IF_ERROR(config.set("security.open", 1));
   for (const auto& [name, value] : settings) FARO_RETURN_IF_ERROR(config.set(name, value));
   return config;
 }

@@ -132,6 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
         BadCase{{"doctor", "--set", "novalue"}, "--set"},
         BadCase{{"config", "--set", "ring.bytes=5"}, "ring.bytes"},
+        BadCase{{"config", "--set", "security.secret=never on a command line"}, "unknown setting"},
         BadCase{{"config", "--set", "ring.bytes=8KiB"}, "transfer.threshold_bytes"},
         BadCase{{"config", "--file", "/no/such/file"}, "/no/such/file"}),
     [](const auto& bad) {

@@ -3,16 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "support/wire_page.h"
+
 namespace faro::wire {
 namespace {
+
+using test::framed;
+using test::hex_of_page;
+using test::page_hello;
 
 Hello sample_hello() {
   Hello hello;
@@ -202,47 +205,6 @@ TEST(ControlMessages, payloads_and_reasons_stay_within_their_limits) {
 
 // ------------------------------------------------------------------------------ the page's example
 
-// Hex of everything in lines "    > 46 41 …   text" of one block of the page.
-std::vector<std::byte> hex_of_page(const std::string& title) {
-  std::ifstream page(FARO_WIRE_PAGE);
-  EXPECT_TRUE(page.good()) << FARO_WIRE_PAGE;
-  std::vector<std::byte> bytes;
-  std::string line;
-  bool inside = false;
-  while (std::getline(page, line)) {
-    if (line.rfind("**", 0) == 0) inside = line.find("**" + title + "**") == 0;
-    if (!inside || line.size() < 2 || line.rfind("  ", 0) != 0) continue;
-    std::istringstream words(line.substr(0, line.find('|')));
-    std::string word;
-    while (words >> word) bytes.push_back(static_cast<std::byte>(std::stoi(word, nullptr, 16)));
-  }
-  return bytes;
-}
-
-std::vector<std::byte> framed(const ControlMessage& message) {
-  std::vector<std::byte> bytes(kControlLengthBytes + message.size());
-  const auto length = static_cast<uint32_t>(message.size());
-  std::memcpy(bytes.data(), &length, sizeof length);
-  std::memcpy(bytes.data() + kControlLengthBytes, message.data(), message.size());
-  return bytes;
-}
-
-Hello page_hello() {
-  Hello hello;
-  hello.head.node = 1;
-  hello.head.cluster_hash = 0x1122334455667788u;
-  hello.expected_node = 0;
-  hello.node_count = 2;
-  hello.incarnation = 0xa1a2a3a4a5a6a7a8u;
-  hello.settings_digest = 0xb1b2b3b4b5b6b7b8u;
-  hello.cluster_id = "faro";
-  hello.address = "h1:7000";
-  hello.host_identity = "k";
-  hello.transports = {"tcp"};
-  hello.settings = "a=1\n";
-  return hello;
-}
-
 TEST(WirePage, shows_the_bytes_that_are_sent) {
   const Preamble control = control_preamble();
   const auto control_bytes = std::as_bytes(std::span(&control, 1));
@@ -256,6 +218,9 @@ TEST(WirePage, shows_the_bytes_that_are_sent) {
             std::vector<std::byte>(data_bytes.begin(), data_bytes.end()));
   EXPECT_EQ(hex_of_page("HELLO"), framed(encode(page_hello())));
   EXPECT_EQ(hex_of_page("AUTH"), framed(encode(Auth{})));
+  Auth challenge{AuthMethod::secret, false, {}};
+  for (size_t i = 0; i < 32; ++i) challenge.payload.push_back(static_cast<std::byte>(i));
+  EXPECT_EQ(hex_of_page("AUTH, challenge"), framed(encode(challenge)));
   EXPECT_EQ(hex_of_page("LINK"), framed(encode(LinkChoice{"tcp", token})));
   EXPECT_EQ(hex_of_page("READY"), framed(encode_plain(ControlKind::ready)));
   EXPECT_EQ(hex_of_page("REFUSE"),

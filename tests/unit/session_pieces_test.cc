@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "session/limits.h"
 #include "session/liveness.h"
 #include "session/log_limiter.h"
+#include "support/handshake_pair.h"
 
 namespace faro::session {
 namespace {
@@ -26,95 +26,8 @@ void expect_contains(std::string_view text, std::string_view part) {
 
 // --------------------------------------------------------------------------------------- handshake
 
-/// Keeps what is sent; the test delivers by hand.
-struct Wire {
-  ControlConnection::Handler* handler = nullptr;
-  std::deque<wire::ControlMessage> sent;
-  bool closed = false;
-};
-
-class HandConnection final : public ControlConnection {
- public:
-  explicit HandConnection(std::shared_ptr<Wire> wire) : wire_(std::move(wire)) {}
-  ~HandConnection() override {
-    wire_->closed = true;
-    wire_->handler = nullptr;
-  }
-  void set_handler(Handler* handler) override { wire_->handler = handler; }
-  void send(std::span<const std::byte> message) override {
-    wire_->sent.emplace_back(message.begin(), message.end());
-  }
-  bool flushed() const override { return true; }
-  const std::string& peer_address() const override { return address_; }
-
- private:
-  std::shared_ptr<Wire> wire_;
-  const std::string address_ = "10.9.9.9:4242";
-};
-
-struct Side final : Handshake::Owner {
-  Side(uint32_t node, std::optional<uint32_t> dialled) {
-    identity.name = "node " + std::to_string(node) + " (h" + std::to_string(node) + ":7000)";
-    identity.hello.head.node = node;
-    identity.hello.head.cluster_hash = 77;
-    identity.hello.node_count = 3;
-    identity.hello.incarnation = 1000 + node;
-    identity.hello.cluster_id = "faro";
-    identity.hello.address = "h" + std::to_string(node) + ":7000";
-    identity.hello.transports = {"tcp"};
-    identity.hello.settings = "ring.bytes=32768\ntransport=auto\n";
-    identity.hello.settings_digest = 5;
-    dialled_node = dialled;
-  }
-  void begin() {
-    handshake = std::make_unique<Handshake>(*this, identity, std::make_unique<HandConnection>(wire),
-                                            dialled_node);
-    handshake->start();
-  }
-  std::optional<Refusal> judge(const wire::Hello&, const std::string&) override {
-    return judgement;
-  }
-  void on_admitted(Handshake&, std::unique_ptr<ControlConnection> connection,
-                   const wire::Hello& peer) override {
-    admitted = peer.head.node;
-    kept = std::move(connection);
-  }
-  void on_refused(Handshake&, const Refusal& refusal) override { refused = refusal; }
-
-  LocalIdentity identity;
-  std::optional<uint32_t> dialled_node;
-  std::shared_ptr<Wire> wire = std::make_shared<Wire>();
-  std::unique_ptr<Handshake> handshake;
-  std::optional<Refusal> judgement;
-  std::optional<uint32_t> admitted;
-  std::optional<Refusal> refused;
-  std::unique_ptr<ControlConnection> kept;
-};
-
-/// Delivers until nothing is under way.
-void exchange(Side& a, Side& b) {
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
-      while (!from->wire->sent.empty() && to->wire->handler != nullptr) {
-        const wire::ControlMessage message = std::move(from->wire->sent.front());
-        from->wire->sent.pop_front();
-        to->wire->handler->on_message(message);
-        moved = true;
-      }
-    }
-  }
-}
-
-struct Pair {
-  Side dialling{2, 1};
-  Side accepting{1, std::nullopt};
-  void run() {
-    accepting.begin();
-    dialling.begin();
-    exchange(dialling, accepting);
-  }
-};
+using Pair = test::HandshakePair;
+using Side = test::HandshakeSide;
 
 TEST(Handshakes, admit_both_sides_when_they_agree) {
   Pair pair;
@@ -156,8 +69,8 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
        {"both say that they are node 1"}},
       {"number out of range", [](Pair& p) { p.dialling.identity.hello.head.node = 3; }, {"node 3"}},
       {"version",
-       [](Pair& p) { p.dialling.identity.hello.head.version = 2; },
-       {"speaks protocol version 1", "speaks version 2"}},
+       [](Pair& p) { p.dialling.identity.hello.head.version = 9; },
+       {"speaks protocol version 2", "speaks version 9"}},
       {"judged",
        [](Pair& p) {
          p.accepting.judgement =
@@ -215,7 +128,7 @@ TEST(Handshakes, someone_elses_cluster_or_version_does_not_end_ours) {
   Pair pair;
   pair.dialling.identity.hello.cluster_id = "other";
   pair.dialling.identity.hello.head.cluster_hash = 78;
-  pair.dialling.identity.hello.head.version = 2;
+  pair.dialling.identity.hello.head.version = 9;
   pair.run();
   ASSERT_TRUE(pair.accepting.refused);
   EXPECT_FALSE(pair.accepting.refused->ends_open);

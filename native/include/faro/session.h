@@ -104,8 +104,8 @@ class Session {
   ///
   /// Blocks: until the cluster is connected, at most connect.timeout_ms.
   /// Errors: config_invalid, resource_limit (what is needed, what the limit is), address_in_use,
-  /// transport_unavailable, configuration_mismatch (the key and both values), connect_failed (which
-  /// nodes are missing, and why).
+  /// transport_unavailable, configuration_mismatch (the key and both values), authentication_failed,
+  /// connect_failed (which nodes are missing, and why).
   static Result<std::unique_ptr<Session>> open(const Config& config);
   static Result<std::unique_ptr<Session>> open(const Config& config, Listener listener);
 

@@ -8,7 +8,6 @@
 #include <memory>
 
 namespace faro::transport::tcp {
-namespace {
 
 bool is_loopback(const SocketAddress& address) {
   if (address.family() == AF_INET6) {
@@ -17,8 +16,6 @@ bool is_loopback(const SocketAddress& address) {
   const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address.storage);
   return ntohl(ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
-
-}  // namespace
 
 Result<std::vector<SocketAddress>> resolve(const std::string& address) {
   const size_t colon = address.rfind(':');

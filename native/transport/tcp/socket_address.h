@@ -35,6 +35,9 @@ Result<std::vector<SocketAddress>> resolve(const std::string& address);
 /// "10.0.0.2:7000" or "[::1]:7000".
 std::string to_string(const SocketAddress& address);
 
+/// Whether only this host reaches it: 127.0.0.0/8 or ::1.
+bool is_loopback(const SocketAddress& address);
+
 /// The address to dial from if a node listens at this one: the same, with a port that the system
 /// chooses. None if it listens at every address of its host.
 std::optional<SocketAddress> source_of(const SocketAddress& listening);

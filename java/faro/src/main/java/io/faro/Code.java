@@ -39,6 +39,8 @@ public enum Code {
   CONNECT_FAILED(61, Category.SESSION),
   /** Nodes disagree about version or configuration. */
   CONFIGURATION_MISMATCH(62, Category.SESSION),
+  /** Nodes do not share one secret. */
+  AUTHENTICATION_FAILED(63, Category.SESSION),
   /** A setting is unknown, malformed or out of range. */
   CONFIG_INVALID(80, Category.PROCESS),
   /** Memory, /dev/shm or another limit of the machine is too small. */

@@ -22,6 +22,17 @@ public enum Setting {
    */
   CLUSTER_LISTEN("cluster.listen", ""),
   /**
+   * File of the secret that all nodes of the cluster share, at least 32 bytes, for its owner only
+   * (chmod 600); or put the secret itself into the environment variable FARO_SECRET. Empty: no
+   * secret.
+   */
+  SECURITY_SECRET_FILE("security.secret_file", ""),
+  /**
+   * 1: listens also without a secret on addresses that other machines may reach, where then
+   * whoever reaches the port can join; 0: only on loopback.
+   */
+  SECURITY_OPEN("security.open", "0"),
+  /**
    * Transport of every link: auto (shm on one host, else verbs where both ends have it, else
    * tcp), shm, verbs or tcp.
    */

@@ -1,0 +1,118 @@
+// HandshakePair: two ends of a handshake without sockets; the test delivers by hand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "session/handshake.h"
+
+namespace faro::test {
+
+/// Keeps what is sent; the test delivers by hand.
+struct HandWire {
+  session::ControlConnection::Handler* handler = nullptr;
+  std::deque<wire::ControlMessage> sent;
+  bool closed = false;
+};
+
+class HandConnection final : public session::ControlConnection {
+ public:
+  explicit HandConnection(std::shared_ptr<HandWire> wire) : wire_(std::move(wire)) {}
+  ~HandConnection() override {
+    wire_->closed = true;
+    wire_->handler = nullptr;
+  }
+  void set_handler(Handler* handler) override { wire_->handler = handler; }
+  void send(std::span<const std::byte> message) override {
+    wire_->sent.emplace_back(message.begin(), message.end());
+  }
+  bool flushed() const override { return true; }
+  const std::string& peer_address() const override { return address_; }
+
+ private:
+  std::shared_ptr<HandWire> wire_;
+  const std::string address_ = "10.9.9.9:4242";
+};
+
+/// One node's part; remembers how it ended.
+struct HandshakeSide final : session::Handshake::Owner {
+  HandshakeSide(uint32_t node, std::optional<uint32_t> dialled) {
+    identity.name = "node " + std::to_string(node) + " (h" + std::to_string(node) + ":7000)";
+    identity.hello.head.node = node;
+    identity.hello.head.cluster_hash = 77;
+    identity.hello.node_count = 3;
+    identity.hello.incarnation = 1000 + node;
+    identity.hello.cluster_id = "faro";
+    identity.hello.address = "h" + std::to_string(node) + ":7000";
+    identity.hello.transports = {"tcp"};
+    identity.hello.settings = "ring.bytes=32768\ntransport=auto\n";
+    identity.hello.settings_digest = 5;
+    dialled_node = dialled;
+    drawn = static_cast<uint8_t>(node << 6);
+  }
+  void begin() {
+    handshake = std::make_unique<session::Handshake>(
+        *this, identity, std::make_unique<HandConnection>(wire), dialled_node);
+    handshake->start();
+  }
+  /// Not random, but different at each side and each time.
+  bool draw_random(std::span<std::byte> bytes) override {
+    for (std::byte& each : bytes) each = static_cast<std::byte>(++drawn);
+    return true;
+  }
+  std::optional<session::Refusal> judge(const wire::Hello&, const std::string&) override {
+    return judgement;
+  }
+  void on_admitted(session::Handshake&, std::unique_ptr<session::ControlConnection> connection,
+                   const wire::Hello& peer) override {
+    admitted = peer.head.node;
+    kept = std::move(connection);
+  }
+  void on_refused(session::Handshake&, const session::Refusal& refusal) override {
+    refused = refusal;
+  }
+
+  session::LocalIdentity identity;
+  std::optional<uint32_t> dialled_node;
+  uint8_t drawn = 0;  // the last byte of it
+  std::shared_ptr<HandWire> wire = std::make_shared<HandWire>();
+  std::unique_ptr<session::Handshake> handshake;
+  std::optional<session::Refusal> judgement;
+  std::optional<uint32_t> admitted;
+  std::optional<session::Refusal> refused;
+  std::unique_ptr<session::ControlConnection> kept;
+};
+
+/// Delivers until nothing is under way.
+inline void exchange(HandshakeSide& a, HandshakeSide& b) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+      while (!from->wire->sent.empty() && to->wire->handler != nullptr) {
+        const wire::ControlMessage message = std::move(from->wire->sent.front());
+        from->wire->sent.pop_front();
+        to->wire->handler->on_message(message);
+        moved = true;
+      }
+    }
+  }
+}
+
+/// Node 2 dials node 1.
+struct HandshakePair {
+  HandshakeSide dialling{2, 1};
+  HandshakeSide accepting{1, std::nullopt};
+  void run() {
+    accepting.begin();
+    dialling.begin();
+    exchange(dialling, accepting);
+  }
+};
+
+}  // namespace faro::test
