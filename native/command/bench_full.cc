@@ -5,7 +5,7 @@
 //   unpinned       4 × 2 and 8 × 1, 5 M integers: shm, tcp, sockets
 //   variable-rows  rows of 100 bytes with a length each, 2 × 1 on one processor: written and read
 //   idle           8 × 1, every worker waits 10 s for nothing; then a small job to see that all is well
-//   connect        8 × 2, from the first node that begins to the last that is connected
+//   connect        8 × 2, from the first node that begins to the last that is connected, without and with a secret
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bench/cpu_pin.h"
+#include "bench/temporary_secret.h"
 #include "bench/two_stage.h"
 #include "bench/variable_rows.h"
 #include "command/bench_parts.h"
@@ -258,27 +259,57 @@ class FullBench {
   }
 
   Status run_connect() {
-    TwoStageJob job = job_of(8, 2);
+    if (bench::has_secret(config_)) {
+      return Status(Code::invalid_argument,
+                    "--part connect compares no secret with one of its own: unset FARO_SECRET and "
+                    "security.secret_file");
+    }
+    const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
+    if (!secret) return secret.status();
+    Config guarded = config_;
+    FARO_RETURN_IF_ERROR(guarded.set("security.secret_file", std::string_view(secret->path())));
+    constexpr uint32_t kNodes = 8;
+    const std::vector<Carrier> carriers = {Carrier::faro_shm, Carrier::faro_tcp};
+    const auto open = connect_ms(config_, carriers, kNodes, "connecting 8 × 2");
+    if (!open) return open.status();
+    const auto closed = connect_ms(guarded, carriers, kNodes, "connecting 8 × 2 with a secret");
+    if (!closed) return closed.status();
+    for (size_t i = 0; i < carriers.size(); ++i) {
+      const std::string name(carrier_name(carriers[i]));
+      add({"connect_" + name, "connect 8 processes × 2 workers, " + name, " ms", 100, false,
+           (*open)[i], 1});
+      add({"connect_secret_" + name, "the same with a secret, " + name, " ms", 100, false,
+           (*closed)[i], 1});
+      // As if a node's links authenticated one after the other, which is the worst that can be.
+      add({"authentication_" + name, "authentication on connect, per link, " + name, " ms", 5,
+           false, std::max(0.0, (*closed)[i] - (*open)[i]) / (kNodes - 1), 3});
+    }
+    return Status::Ok();
+  }
+
+  /// The median time until a cluster of two workers per node is connected, for each carrier.
+  Result<std::vector<double>> connect_ms(const Config& config, const std::vector<Carrier>& carriers,
+                                         uint32_t nodes, const std::string& title) {
+    TwoStageJob job = job_of(nodes, 2);
     job.rows_per_process = kSmallRows;
     bench::ContestOptions options;
     options.laps = kLaps;
     options.warmup_rounds = 0;
-    options.config = config_;
-    const std::vector<Contestant> contestants = {{Carrier::faro_shm, job},
-                                                 {Carrier::faro_tcp, job}};
+    options.config = config;
+    std::vector<Contestant> contestants;
+    for (const Carrier carrier : carriers) contestants.push_back({carrier, job});
     options.progress = contest_progress(line_, contestants, kLaps);
-    line_.begin("connecting 8 × 2");
+    line_.begin(title);
     Result<std::vector<ContestResult>> results = run_contest(contestants, options);
     if (!results) return results.status();
+    std::vector<double> medians;
     for (ContestResult& result : results.value()) {
       note_verified(result.median.verified);
       std::vector<double>& seconds = result.connect_seconds;
       std::sort(seconds.begin(), seconds.end());
-      const std::string name(carrier_name(result.contestant.carrier));
-      add({"connect_" + name, "connect 8 processes × 2 workers, " + name, " ms", 100, false,
-           seconds[seconds.size() / 2] * 1e3, 1});
+      medians.push_back(seconds[seconds.size() / 2] * 1e3);
     }
-    return Status::Ok();
+    return medians;
   }
 
   void add(Figure figure) { figures_.push_back(std::move(figure)); }
