@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "bench/temporary_secret.h"
 #include "faro/session.h"
 
 namespace faro::command {
@@ -98,6 +99,12 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   FARO_RETURN_IF_ERROR(shared.set("cluster.workers", 1));
   FARO_RETURN_IF_ERROR(shared.set("connect.timeout_ms", 5000));
   FARO_RETURN_IF_ERROR(shared.set("close.timeout_ms", 2000));
+  // The address may be one that other machines reach, and nobody else is to join.
+  const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
+  if (!secret) return secret.status();
+  if (!bench::has_secret(config)) {
+    FARO_RETURN_IF_ERROR(shared.set("security.secret_file", std::string_view(secret->path())));
+  }
 
   SessionProbe probe;
   std::array<std::unique_ptr<Session>, kNodes> sessions;
