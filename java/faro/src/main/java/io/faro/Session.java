@@ -53,7 +53,8 @@ public final class Session implements AutoCloseable {
    *
    * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#RESOURCE_LIMIT}, {@link
    *     Code#ADDRESS_IN_USE}, {@link Code#TRANSPORT_UNAVAILABLE}, {@link
-   *     Code#CONFIGURATION_MISMATCH}, {@link Code#CONNECT_FAILED}
+   *     Code#CONFIGURATION_MISMATCH}, {@link Code#AUTHENTICATION_FAILED}, {@link
+   *     Code#CONNECT_FAILED}
    */
   public static Session open(SessionConfig config) {
     NativeLibrary.ensureLoaded();
