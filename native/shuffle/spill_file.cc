@@ -11,11 +11,11 @@
 namespace faro::shuffle {
 namespace {
 
-// Extents are mapped, so they start at page boundaries.
 constexpr uint64_t kBlock = 4096;
 
 // What is mapped together. A mapping for each extent would soon be more than a process may have
-// (vm.max_map_count, 65 530 by default).
+// (vm.max_map_count, 65 530 by default). Mappings begin at windows: pages are larger than blocks on
+// some machines (64 KiB on some of aarch64).
 constexpr uint64_t kWindow = uint64_t{16} << 20;
 
 constexpr uint64_t blocks(uint64_t bytes) { return (bytes + kBlock - 1) & ~(kBlock - 1); }
@@ -114,7 +114,11 @@ class FileOnDisk final : public SpillFile {
   }
 
   std::byte* map(const Extent& extent) override {
-    if (!is_in_one_window(extent)) return map_part(extent.offset, extent.bytes);
+    const uint64_t before = extent.offset % kWindow;
+    if (!is_in_one_window(extent)) {
+      std::byte* const memory = map_part(window_offset(extent), before + extent.bytes);
+      return memory == nullptr ? nullptr : memory + before;
+    }
     std::lock_guard lock(mutex_);
     Window& window = windows_[extent.offset / kWindow];
     if (window.users == 0) window.memory = map_part(window_offset(extent), kWindow);
@@ -123,11 +127,12 @@ class FileOnDisk final : public SpillFile {
       return nullptr;
     }
     ++window.users;
-    return window.memory + extent.offset % kWindow;
+    return window.memory + before;
   }
   void unmap(const Extent& extent, std::byte* memory) noexcept override {
     if (!is_in_one_window(extent)) {
-      munmap(memory, extent.bytes);
+      const uint64_t before = extent.offset % kWindow;
+      munmap(memory - before, before + extent.bytes);
       return;
     }
     std::lock_guard lock(mutex_);
