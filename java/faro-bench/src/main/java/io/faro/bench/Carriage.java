@@ -1,10 +1,13 @@
 package io.faro.bench;
 
+import io.faro.LinkMetrics;
 import io.faro.QueryId;
 import io.faro.Session;
 import io.faro.SessionConfig;
 import io.faro.Setting;
 import java.io.IOException;
+import java.util.List;
+import java.util.stream.Collectors;
 
 /** What a node opens once and uses in every round. */
 interface Carriage extends AutoCloseable {
@@ -14,6 +17,9 @@ interface Carriage extends AutoCloseable {
   RoundWorker worker(int localIndex);
 
   QueryId newQuery();
+
+  /** What carries the rows to each other node; empty if it is none of Faro's transports. */
+  List<String> transports();
 
   @Override
   void close() throws IOException;
@@ -43,6 +49,14 @@ interface Carriage extends AutoCloseable {
       @Override
       public QueryId newQuery() {
         return session.beginQuery();
+      }
+
+      @Override
+      public List<String> transports() {
+        return session.metrics().links().stream()
+            .filter(link -> link.node() != options.node())
+            .map(LinkMetrics::transport)
+            .collect(Collectors.toList());
       }
 
       @Override

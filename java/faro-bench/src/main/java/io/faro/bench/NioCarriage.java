@@ -6,6 +6,7 @@ import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.util.List;
 
 /**
  * The mesh of the sockets middleware: one connection per pair of workers of different processes. The
@@ -76,6 +77,11 @@ final class NioCarriage implements Carriage {
   @Override
   public QueryId newQuery() {
     return new QueryId(++queries, 0, 0);
+  }
+
+  @Override
+  public List<String> transports() {
+    return List.of();
   }
 
   @Override

@@ -29,7 +29,7 @@ final class Node {
       long connectNanos = System.nanoTime() - start;
       carry(carriage, control);
       NodeReport[] reports = control.collect(new NodeReport(connectNanos, rounds));
-      return reports == null ? null : Result.json(options, reports);
+      return reports == null ? null : Result.json(options, reports, carriage.transports());
     }
   }
 

@@ -1,14 +1,17 @@
 package io.faro.bench;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.StringJoiner;
+import java.util.stream.Collectors;
 
 /** The figures of a run over all nodes, as one line of JSON. */
 final class Result {
   private Result() {}
 
-  static String json(Options options, NodeReport[] nodes) {
+  /** {@code transports} to the other nodes from this one. */
+  static String json(Options options, NodeReport[] nodes, List<String> transports) {
     TwoStageJob job = options.job();
     int rounds = options.rounds();
     double[] seconds = new double[rounds];
@@ -44,12 +47,12 @@ final class Result {
             + "\"rows\":%d,\"hash\":\"%s\",\"verified\":%b,\"connect_seconds\":%.4f,"
             + "\"cold\":{\"seconds\":%.4f,\"cpu_ns_per_hop\":%.3f},"
             + "\"warm\":{\"seconds\":%.4f,\"cpu_ns_per_hop\":%.3f},"
-            + "\"rounds\":%s}",
+            + "\"transports\":[%s],\"rounds\":%s}",
         Runtime.version(), options.carrier(), options.level().name().toLowerCase(Locale.ROOT), job.processes(), job.workersPerProcess(),
         job.rowsPerProcess(), job.partition().name().toLowerCase(Locale.ROOT), verified,
         Arrays.stream(nodes).mapToLong(NodeReport::connectNanos).max().orElse(0) * 1e-9,
         seconds[0], cpuPerHop[0], median(seconds, warm), median(cpuPerHop, warm),
-        each);
+        transports.stream().map(name -> '"' + name + '"').collect(Collectors.joining(",")), each);
   }
 
   private static double median(double[] values, int from) {
