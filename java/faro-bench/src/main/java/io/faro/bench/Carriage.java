@@ -61,7 +61,9 @@ interface Carriage extends AutoCloseable {
 
       @Override
       public void close() {
-        session.close();
+        if (session != null) {
+          session.close();
+        }
       }
     };
   }
