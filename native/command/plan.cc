@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "counters/counter_file.h"
 #include "faro/shuffle.h"
 #include "ring/doorbell.h"
 #include "ring/layout.h"
@@ -76,6 +77,11 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   const uint64_t summaries = (ready_groups + 63) / 64;
   plan.ready_bytes = workers * (ready_groups + summaries) * sizeof(uint64_t);
   plan.doorbell_bytes = workers * sizeof(ring::DoorbellLine);
+  counters::Shape counted;
+  counted.node = node;
+  counted.workers_per_node = settings.workers_per_node;
+  counted.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
+  plan.counter_bytes = counters::CounterFile::bytes(counted);
   plan.shuffle_bytes =
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
   plan.overflow_memory_bytes = settings.overflow_memory_bytes;
@@ -124,6 +130,7 @@ NodePlan ClusterPlan::sum(uint32_t first, uint32_t count) const noexcept {
     total.local_bytes += node.local_bytes;
     total.ready_bytes += node.ready_bytes;
     total.doorbell_bytes += node.doorbell_bytes;
+    total.counter_bytes += node.counter_bytes;
     total.state_bytes += node.state_bytes;
     total.shuffle_bytes += node.shuffle_bytes;
     total.overflow_memory_bytes =

@@ -48,6 +48,7 @@ struct NodePlan {
   uint64_t local_bytes = 0;     ///< rings between own workers
   uint64_t ready_bytes = 0;     ///< ready words (those of shm are part of its segments)
   uint64_t doorbell_bytes = 0;  ///< one cache line per worker
+  uint64_t counter_bytes = 0;   ///< a cache line per ring and direction, and some per worker
   uint64_t state_bytes = 0;     ///< positions, counters, tables of lanes, by worker and ring
 
   // What queries may take on top.
@@ -64,7 +65,7 @@ struct NodePlan {
   /// What memory.limit_bytes bounds.
   uint64_t link_bytes() const noexcept { return shm_bytes + tcp_bytes + verbs_bytes + local_bytes; }
   uint64_t open_bytes() const noexcept {
-    return link_bytes() + ready_bytes + doorbell_bytes + state_bytes;
+    return link_bytes() + ready_bytes + doorbell_bytes + counter_bytes + state_bytes;
   }
   uint64_t most_bytes() const noexcept {
     return open_bytes() + shuffle_bytes + overflow_memory_bytes;

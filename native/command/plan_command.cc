@@ -260,7 +260,8 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   if (node.verbs_links > 0)
     line("verbs rings", &NodePlan::verbs_bytes, "outgoing and incoming, messages; pinned");
   line("local rings", &NodePlan::local_bytes, "");
-  line("state of rings and lanes", &NodePlan::state_bytes, "positions, counters, tables");
+  line("state of rings and lanes", &NodePlan::state_bytes, "positions, tables");
+  line("counters", &NodePlan::counter_bytes, "64 bytes per ring and direction; the counter file");
   memory.add({"  ready words, doorbells", bytes_text(node.ready_bytes + node.doorbell_bytes),
               bytes_text(all.ready_bytes + all.doorbell_bytes),
               "8 bytes per 64 rings, 64 bytes per worker"});
@@ -320,6 +321,7 @@ Json node_json(const NodePlan& node) {
           {"local_bytes", node.local_bytes},
           {"ready_bytes", node.ready_bytes},
           {"doorbell_bytes", node.doorbell_bytes},
+          {"counter_bytes", node.counter_bytes},
           {"state_bytes", node.state_bytes},
           {"open_bytes", node.open_bytes()},
           {"shuffle_bytes", node.shuffle_bytes},

@@ -232,6 +232,7 @@ void ClusterMembership::finish_closing() {
   for_each_link([](Link& link) { link.end(); });
   if (local_link_ != nullptr) local_link_->stop();
   network_->set_acceptor(nullptr);
+  if (counters_ != nullptr) counters_->remove_name();
 }
 
 // --------------------------------------------------------------------------------------- strangers
@@ -424,6 +425,7 @@ void ClusterMembership::on_lost(Link& link, const Status& cause) {
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
   base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
+  counters::set(counters_->peer(link.node()).connected, 0);
   observer_.on_peer_lost(link.node(), lost);
 }
 
@@ -435,6 +437,7 @@ void ClusterMembership::on_left(Link& link) {
   }
   if (phase_ != Phase::open) return;
   base::log(LogLevel::debug, "{}: {} has closed its session", identity_.name, link.name());
+  counters::set(counters_->peer(link.node()).connected, 0);
   observer_.on_peer_left(link.node());
 }
 

@@ -78,6 +78,7 @@ class ClusterMembership final : public Membership,
   }
   void fail_link(uint32_t node, const Status& cause) override;
   bool connected(uint32_t node) const override;
+  counters::CounterFile& counters() override { return *counters_; }
   void close() override;
   bool do_work() override;
 
@@ -129,6 +130,9 @@ class ClusterMembership final : public Membership,
   const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
   transport::Transport* find_transport(std::string_view name) const;
   Status allocate();
+  counters::Shape counter_shape() const;
+  Status make_counters();
+  void count_links();
   void set_up_links();
   void set_up(Link& link);
   void log_opened(base::Nanoseconds since) const;
@@ -185,6 +189,7 @@ class ClusterMembership final : public Membership,
 
   // Destroyed last to first: links use all that stands before them.
   const std::unique_ptr<Network> network_;
+  std::unique_ptr<counters::CounterFile> counters_;
   std::vector<std::unique_ptr<transport::Transport>> transports_;  // preferred first
   transport::shm::NodeDoorbells doorbells_;
   std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;

@@ -60,6 +60,7 @@ Status ClusterMembership::open() {
     end_opening(fatal_);
     return fatal_;
   }
+  count_links();
   phase_ = Phase::open;
   last_stranger_ = Status::Ok();
   log_opened(since);

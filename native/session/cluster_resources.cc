@@ -22,6 +22,7 @@ uint32_t groups_of(const ring::Layout& rings) {
 
 uint64_t ClusterMembership::fixed_memory_bytes() const {
   return transport::shm::local_link_bytes(layout(self_, self_)) +
+         counters::CounterFile::bytes(counter_shape()) +
          uint64_t{sizeof(ring::DoorbellLine)} * settings_.workers_per_node[self_];
 }
 
@@ -108,6 +109,7 @@ Status ClusterMembership::allocate() {
   }
   FARO_RETURN_IF_ERROR(check_need(memory_bytes_, pinned_bytes_));
 
+  FARO_RETURN_IF_ERROR(make_counters());
   auto doorbells = transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size()));
   if (!doorbells.ok()) return doorbells.status();
   doorbells_ = std::move(doorbells.value());
@@ -123,6 +125,61 @@ Status ClusterMembership::allocate() {
   if (!local.ok()) return local.status();
   local_link_ = std::move(local.value());
   return Status::Ok();
+}
+
+counters::Shape ClusterMembership::counter_shape() const {
+  counters::Shape shape;
+  shape.cluster = settings_.cluster_id;
+  shape.node = self_;
+  shape.workers_per_node = settings_.workers_per_node;
+  shape.rings_per_lane = static_cast<uint32_t>(settings_.rings_per_lane);
+  shape.ring_bytes = settings_.ring_bytes;
+  shape.threshold_bytes = settings_.threshold_bytes;
+  return shape;
+}
+
+// A session is worth more than its counters: without a file they are kept all the same.
+Status ClusterMembership::make_counters() {
+  // A simulated node is nobody's to look at from outside.
+  const std::string folder = network_->wants_thread() ? settings_.counters_folder : "";
+  auto made = counters::CounterFile::make(counter_shape(), folder, clock().now_ns());
+  if (!made.ok() && !folder.empty()) {
+    base::log(LogLevel::warning, "{}: {} (counters.folder); faro stat will not see this node",
+              identity_.name, made.status().message());
+    made = counters::CounterFile::make(counter_shape(), "", clock().now_ns());
+  }
+  if (!made.ok()) return made.status();
+  counters_ = std::move(made.value());
+  return Status::Ok();
+}
+
+// When all links are up, and before any worker uses one.
+void ClusterMembership::count_links() {
+  for (const Node& node : nodes_) {
+    transport::DataLink& data = link(node.number);
+    const ring::Layout out = outgoing_layout(node.number);
+    const ring::Layout in = incoming_layout(node.number);
+    for (uint32_t local = 0; local < out.sender_workers; ++local) {
+      for (uint32_t remote = 0; remote < node.worker_count; ++remote) {
+        for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
+          const uint32_t worker = node.first_worker + remote;
+          data.outgoing(out.ring(local, remote, k)).count_in(counters_->outgoing(local, worker, k));
+          data.incoming(in.ring(remote, local, k)).count_in(counters_->incoming(local, worker, k));
+        }
+      }
+    }
+    counters::Peer peer;
+    peer.incarnation = node.incarnation;
+    peer.first_worker = node.first_worker;
+    peer.worker_count = node.worker_count;
+    const std::string_view kind =
+        node.number == self_ ? std::string_view("local") : links_[node.number]->transport_name();
+    kind.copy(peer.transport.data(), peer.transport.size() - 1);
+    node.name.copy(peer.name.data(), peer.name.size() - 1);
+    counters_->set_peer(node.number, peer);
+    counters::set(counters_->peer(node.number).connected, 1);
+  }
+  counters_->opened();
 }
 
 // Once every peer is known; and again for links that come later because their connection broke in

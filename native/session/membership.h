@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/settings.h"
+#include "counters/counter_file.h"
 #include "faro/status.h"
 #include "ring/doorbell.h"
 #include "ring/layout.h"
@@ -102,6 +103,9 @@ class Membership {
 
   /// Whether the link to a peer is up. Threads: any.
   virtual bool connected(uint32_t node) const = 0;
+
+  /// Where this node counts; after open. All links count their rings there.
+  virtual counters::CounterFile& counters() = 0;
 
   /// Tells the peers BYE, waits for what is queued to leave, stops the network thread. Links stop;
   /// their memory stays until destruction. Idempotent. Blocks: at most close.timeout_ms.

@@ -49,8 +49,10 @@ void NodeCore::start(const NodeEnvironment& environment) {
     shape.worker_count.push_back(node.worker_count);
   }
   const uint32_t local_workers = shape.worker_count[shape.node];
+  overflow_.show_in(membership_->counters().node());
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
                                                    settings_.unopened_timeout_ms * 1'000'000);
+  queries_->show_in(membership_->counters(), membership_->clock());
   for (uint32_t w = 0; w < local_workers; ++w) {
     workers_.push_back(std::make_unique<WorkerCore>(*this, w, environment.make_waiter()));
   }
@@ -102,7 +104,30 @@ void NodeCore::on_peer_left(uint32_t node) {
 }
 
 void NodeCore::on_tick(base::Nanoseconds now) {
-  if (started_.load(std::memory_order_acquire)) queries_->on_tick(now);
+  if (!started_.load(std::memory_order_acquire)) return;
+  queries_->on_tick(now);
+  count_network();
+}
+
+// What links have asked of their devices is counted in pieces; here it is added up for the file.
+void NodeCore::count_network() noexcept {
+  counters::CounterFile& file = membership_->counters();
+  counters::count(file.node().ticks);
+  for (const session::Node& peer : membership_->nodes()) {
+    transport::LinkCounters sum;
+    membership_->link(peer.number).add_counters(sum);
+    counters::PeerCounters& shown = file.peer(peer.number);
+    const auto show = [](counters::Counter& to, const counters::Counter& from) {
+      counters::set(to, from.load(std::memory_order_relaxed));
+    };
+    show(shown.posts, sum.posts);
+    show(shown.writes, sum.writes);
+    show(shown.notifications, sum.notifications);
+    show(shown.credit_returns, sum.returns);
+    show(shown.signalled_posts, sum.signalled);
+    show(shown.completions, sum.completions);
+    show(shown.network_events, sum.events);
+  }
 }
 
 void NodeCore::send(uint32_t node, const wire::QueryMessage& message) {
@@ -156,7 +181,7 @@ Status NodeCore::wait_for_workers(base::Nanoseconds deadline) {
 
 WorkerMetrics NodeCore::worker_metrics(uint32_t local_index) const {
   WorkerCore& worker = *workers_[local_index];
-  const WorkerCounters& c = worker.counters();
+  const counters::WorkerCounters& c = worker.counters();
   auto read = [](const std::atomic<uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);
   };
@@ -209,13 +234,13 @@ SessionMetrics NodeCore::metrics() const {
         for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
           const transport::OutgoingCounters& sent =
               data.outgoing(out.ring(local, remote, k)).counters();
-          to.frames_sent += read(sent.frames);
-          to.bytes_sent += read(sent.bytes);
+          to.frames_sent += read(sent.frames_sent);
+          to.bytes_sent += read(sent.bytes_sent);
           to.transfers += read(sent.transfers);
           const transport::IncomingCounters& received =
               data.incoming(in.ring(remote, local, k)).counters();
-          from.frames_received += read(received.frames);
-          from.bytes_received += read(received.bytes);
+          from.frames_received += read(received.frames_received);
+          from.bytes_received += read(received.bytes_received);
           from.read_notifications += read(received.read_notifications);
         }
         link.frames_sent += to.frames_sent;

@@ -68,6 +68,7 @@ class NodeCore final : public session::Observer,
 
   NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
   void start(const NodeEnvironment& environment);
+  void count_network() noexcept;
   bool postpone(Event event);
   Status wait_for_workers(base::Nanoseconds deadline);
 

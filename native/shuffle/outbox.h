@@ -56,10 +56,11 @@ struct Outbox {
 /// One outgoing ring.
 struct OutLane {
   transport::Outgoing* ring = nullptr;
-  uint32_t receiver = 0;  // worker number
-  bool to_self = false;   // this worker is also the receiver: only it can make room
-  bool dirty = false;     // in the worker's list of lanes to flush
-  bool claimed = false;   // the open frame has an open RowClaim
+  counters::OutgoingCounters* counters = nullptr;  // the ring's
+  uint32_t receiver = 0;                           // worker number
+  bool to_self = false;  // this worker is also the receiver: only it can make room
+  bool dirty = false;    // in the worker's list of lanes to flush
+  bool claimed = false;  // the open frame has an open RowClaim
   detail::ShuffleCore* owner =
       nullptr;                         // whose open frame lies in the ring (or heads for the queue)
   uint32_t owner_receiver = 0;         // index of the Outbox at the owner

@@ -28,7 +28,37 @@ bool Overflow::take_memory(uint64_t bytes) noexcept {
   while (peak < used + bytes &&
          !peak_.compare_exchange_weak(peak, used + bytes, std::memory_order_relaxed)) {
   }
+  show_memory();
   return true;
+}
+
+void Overflow::give_memory(uint64_t bytes) noexcept {
+  used_.fetch_sub(bytes, std::memory_order_relaxed);
+  show_memory();
+}
+
+Result<Extent> Overflow::take_file(uint64_t bytes) {
+  Result<Extent> extent = file_->allocate(bytes);
+  show_file();
+  return extent;
+}
+
+void Overflow::give_file(const Extent& extent) noexcept {
+  file_->free(extent);
+  show_file();
+}
+
+// Of two threads the slower one may leave what was true a moment ago; the next change puts it right.
+void Overflow::show_memory() noexcept {
+  if (counters_ == nullptr) return;
+  counters::set(counters_->overflow_memory_bytes, memory_bytes());
+  counters::set(counters_->overflow_memory_peak_bytes, memory_peak_bytes());
+}
+
+void Overflow::show_file() noexcept {
+  if (counters_ == nullptr) return;
+  counters::set(counters_->overflow_file_bytes, file_->used_bytes());
+  counters::set(counters_->overflow_file_peak_bytes, file_->peak_bytes());
 }
 
 Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, bool may_map, Stored& out) {
@@ -47,11 +77,11 @@ Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, bool may_map, St
               "overflow memory is full: {} of overflow.memory_bytes = {} in use, {} more needed",
               memory_bytes(), limit_, bytes));
     }
-    Result<Extent> extent = file_->allocate(bytes);
+    Result<Extent> extent = take_file(bytes);
     if (!extent.ok()) return extent.status();
     std::byte* memory = file_->map(*extent);
     if (memory == nullptr) {
-      file_->free(*extent);
+      give_file(*extent);
       return out_of_memory(bytes);
     }
     out = Stored{Stored::Place::mapped, memory, *extent, bytes, &usage};
@@ -65,14 +95,14 @@ Status Overflow::store(OverflowUsage& usage, std::span<const std::byte> bytes, S
     std::memcpy(out.memory, bytes.data(), bytes.size());
     return Status::Ok();
   }
-  Result<Extent> extent = file_->allocate(bytes.size());
+  Result<Extent> extent = take_file(bytes.size());
   if (!extent.ok()) {
     return Status(Code::overflow_exhausted,
                   fmt::format("{}; memory too: {} of overflow.memory_bytes = {} in use",
                               extent.status().message(), memory_bytes(), limit_));
   }
   if (Status status = file_->write(*extent, bytes); !status.ok()) {
-    file_->free(*extent);
+    give_file(*extent);
     return status;
   }
   out = Stored{Stored::Place::file, nullptr, *extent, bytes.size(), &usage};
@@ -82,10 +112,10 @@ Status Overflow::store(OverflowUsage& usage, std::span<const std::byte> bytes, S
 
 Status Overflow::spill(Stored& stored) {
   if (stored.place != Stored::Place::memory) return Status::Ok();
-  Result<Extent> extent = file_->allocate(stored.bytes);
+  Result<Extent> extent = take_file(stored.bytes);
   if (!extent.ok()) return extent.status();
   if (Status status = file_->write(*extent, {stored.memory, stored.bytes}); !status.ok()) {
-    file_->free(*extent);
+    give_file(*extent);
     return status;
   }
   std::free(stored.memory);
@@ -118,11 +148,11 @@ void Overflow::free(Stored& stored) noexcept {
       break;
     case Stored::Place::file:
       std::free(stored.memory);
-      file_->free(stored.extent);
+      give_file(stored.extent);
       break;
     case Stored::Place::mapped:
       file_->unmap(stored.extent, stored.memory);
-      file_->free(stored.extent);
+      give_file(stored.extent);
       break;
   }
   stored.usage->bytes.fetch_sub(stored.bytes, std::memory_order_relaxed);

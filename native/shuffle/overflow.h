@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "counters/records.h"
 #include "faro/status.h"
 #include "shuffle/spill_file.h"
 
@@ -37,6 +38,10 @@ class Overflow {
   Overflow(uint64_t memory_bytes, std::unique_ptr<SpillFile> file)
       : limit_(memory_bytes), file_(std::move(file)) {}
 
+  /// Shows what is in use in `counters` from now on, which outlives this. Threads: before any other
+  /// call.
+  void show_in(counters::NodeCounters& counters) noexcept { counters_ = &counters; }
+
   /// Room for `bytes` in memory that can be written at once; also used for outgoing frames and
   /// assembled rows. Beyond the memory budget it is a mapped part of the file if `may_map`, else an
   /// error. Errors: overflow_exhausted, naming both limits.
@@ -61,12 +66,17 @@ class Overflow {
 
  private:
   bool take_memory(uint64_t bytes) noexcept;
-  void give_memory(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void give_memory(uint64_t bytes) noexcept;
+  Result<Extent> take_file(uint64_t bytes);
+  void give_file(const Extent& extent) noexcept;
+  void show_memory() noexcept;
+  void show_file() noexcept;
 
   const uint64_t limit_;
   std::atomic<uint64_t> used_{0};
   std::atomic<uint64_t> peak_{0};
   std::unique_ptr<SpillFile> file_;
+  counters::NodeCounters* counters_ = nullptr;
 };
 
 }  // namespace faro::shuffle

@@ -51,6 +51,53 @@ void QueryTable::Ended::raise(uint64_t counter) {
   }
 }
 
+void QueryTable::show_in(counters::CounterFile& file, const base::Clock& clock) {
+  file_ = &file;
+  clock_ = &clock;
+  for (uint32_t slot = counters::kQuerySlots; slot-- > 0;) free_slots_.push_back(slot);
+}
+
+// The state of a query has changed: shows it, if there is room for it.
+void QueryTable::show_locked(Query& query) {
+  if (file_ == nullptr || query.forgotten_) return;
+  counters::set(file_->node().queries_running, queries_.size());
+  counters::set(file_->node().queries_failed, failed_count());
+  if (!query.shown_in_) {
+    if (free_slots_.empty()) return;
+    query.shown_in_ = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  const auto pending = [](const std::vector<bool>& bits, uint64_t& count, uint64_t& first) {
+    count = static_cast<uint64_t>(std::count(bits.begin(), bits.end(), true));
+    first = static_cast<uint64_t>(std::find(bits.begin(), bits.end(), true) - bits.begin());
+  };
+  counters::QueryState state;
+  state.id = query.id;
+  state.life = query.outcome_known() ? counters::QueryLife::ended
+               : query.failed()      ? counters::QueryLife::failed
+                                     : counters::QueryLife::running;
+  state.since_ns = query.since_;
+  state.overflow_bytes = query.usage.bytes.load(std::memory_order_relaxed);
+  pending(query.workers_pending_, state.workers_pending, state.first_worker_pending);
+  state.first_worker_pending += shape_.first_worker[shape_.node];
+  if (query.id.issuer == shape_.node)
+    pending(query.nodes_pending_, state.nodes_pending, state.first_node_pending);
+  if (!query.unopened_.empty()) {
+    state.unopened_worker = query.unopened_.front().worker;
+    state.unopened_stage = query.unopened_.front().stage;
+  }
+  file_->query(*query.shown_in_).store(state);
+}
+
+void QueryTable::hide_locked(Query& query) {
+  query.forgotten_ = true;  // whoever still has it must not show it again
+  if (file_ == nullptr) return;
+  counters::set(file_->node().queries_running, queries_.size());
+  if (!query.shown_in_) return;
+  file_->query(*query.shown_in_).store({});
+  free_slots_.push_back(*query.shown_in_);
+}
+
 QueryId QueryTable::begin() {
   std::lock_guard lock(mutex_);
   return {++counter_, shape_.incarnations[shape_.node], shape_.node, 0};
@@ -88,7 +135,9 @@ std::shared_ptr<Query> QueryTable::find_locked(const QueryId& id) {
   if (queries_.size() >= kQueryLimit) return nullptr;
   auto query = std::make_shared<Query>(id);
   set_participants(*query, {});
+  if (clock_ != nullptr) query->since_ = clock_->now_ns();
   queries_.emplace(id, query);
+  show_locked(*query);
   return query;
 }
 
@@ -131,6 +180,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
   for (uint32_t n = 0; n < node_count(); ++n) {
     if (ended_early[n]) query->nodes_pending_[n] = false;
   }
+  show_locked(*query);
   // An issuer that takes no part may have been waited for.
   if (id.issuer == shape_.node) decide_if_all_ended_locked(*query, out);
   return Status::Ok();
@@ -164,6 +214,7 @@ bool QueryTable::fail_locked(Query& query, const Status& cause, bool tell_others
   query.cause_ = cause;
   query.failed_.store(true, std::memory_order_release);
   failed_count_.fetch_add(1, std::memory_order_relaxed);
+  show_locked(query);
   base::log(LogLevel::warning, "query {} failed: {}", query.id.to_string(), cause.to_string());
   if (tell_others) {
     for (uint32_t n = 0; n < node_count(); ++n) {
@@ -228,12 +279,14 @@ void QueryTable::add_unopened(Query& query, uint32_t worker, uint32_t stage, uin
                               base::Nanoseconds now) {
   std::lock_guard lock(mutex_);
   query.unopened_.push_back({worker, stage, sender, now});
+  show_locked(query);
 }
 
 void QueryTable::remove_unopened(Query& query, uint32_t worker, uint32_t stage) {
   std::lock_guard lock(mutex_);
   std::erase_if(query.unopened_,
                 [&](const Query::Unopened& u) { return u.worker == worker && u.stage == stage; });
+  show_locked(query);
 }
 
 void QueryTable::end(Query& query, uint32_t worker) {
@@ -244,6 +297,7 @@ void QueryTable::end(Query& query, uint32_t worker) {
     if (query.workers_pending_[local]) {
       query.workers_pending_[local] = false;
       --query.workers_pending_count_;
+      show_locked(query);
     }
     if (query.outcome_known()) {
       forget_if_over_locked(query);
@@ -270,6 +324,7 @@ void QueryTable::node_ended_locked(Query& query, uint32_t node, const Status& re
   if (!result.ok()) fail_locked(query, result, true, out);
   if (query.outcome_known() || !query.nodes_pending_[node]) return;
   query.nodes_pending_[node] = false;
+  show_locked(query);
   decide_if_all_ended_locked(query, out);
 }
 
@@ -290,6 +345,7 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
     message.low_water = ended_[shape_.node].low_water;
     out.emplace_back(n, std::move(message));
   }
+  show_locked(query);
   node_confirmed_locked(query, shape_.node);
 }
 
@@ -310,7 +366,11 @@ void QueryTable::forget_if_over_locked(Query& query) {
   }
   const QueryId id = query.id;
   ended_[id.issuer].add(id.counter);
-  queries_.erase(id);  // may destroy `query`
+  const auto known = queries_.find(id);
+  if (known == queries_.end()) return;  // forgotten already; a worker still has it
+  const std::shared_ptr<Query> last = std::move(known->second);
+  queries_.erase(known);
+  hide_locked(query);
 }
 
 void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
@@ -331,6 +391,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         }
         query->outcome_known_.store(true, std::memory_order_release);
         alert = true;
+        show_locked(*query);
         forget_if_over_locked(*query);
       }
       if (id.issuer < node_count() && id.incarnation == shape_.incarnations[id.issuer]) {
@@ -421,6 +482,7 @@ void QueryTable::on_tick(base::Nanoseconds now) {
   {
     std::lock_guard lock(mutex_);
     for (const auto& [id, query] : queries_) {
+      if (query->shown_in_) show_locked(*query);  // with what it has in overflow now
       for (const Query::Unopened& u : query->unopened_) {
         if (now - u.since < unopened_timeout_ns_ || now < u.since) continue;
         alert |= fail_locked(

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "counters/counter_file.h"
 #include "faro/query.h"
 #include "faro/status.h"
 #include "shuffle/overflow.h"
@@ -67,6 +69,9 @@ class Query {
   Status cause_;  // written once, before failed_ or outcome_known_ is set
 
   // All below: under the table's mutex.
+  std::optional<uint32_t> shown_in_;  // slot of the counter file
+  bool forgotten_ = false;
+  base::Nanoseconds since_ = 0;
   bool declared_ = false;
   bool used_ = false;                  // by a worker of this node
   std::vector<bool> nodes_;            // participants
@@ -106,6 +111,9 @@ class QueryTable {
         environment_(environment),
         unopened_timeout_ns_(unopened_timeout_ns),
         lost_(shape_.incarnations.size()) {}
+
+  /// Shows its queries in `file` from now on; both outlive this. Threads: before any other call.
+  void show_in(counters::CounterFile& file, const base::Clock& clock);
 
   QueryId begin();
   Status declare(const QueryId& id, const std::vector<uint32_t>& workers);
@@ -170,6 +178,8 @@ class QueryTable {
   void decide_if_all_ended_locked(Query& query, Outbound& out);
   void forget_if_over_locked(Query& query);
   void flush(Outbound& out, bool alert);
+  void show_locked(Query& query);
+  void hide_locked(Query& query);
 
   uint32_t node_of_worker(uint32_t worker) const;
   uint32_t node_count() const { return static_cast<uint32_t>(shape_.incarnations.size()); }
@@ -178,7 +188,11 @@ class QueryTable {
   QueryEnvironment& environment_;
   const base::Nanoseconds unopened_timeout_ns_;
 
+  counters::CounterFile* file_ = nullptr;
+  const base::Clock* clock_ = nullptr;
+
   mutable std::mutex mutex_;
+  std::vector<uint32_t> free_slots_;  // of file_
   uint64_t counter_ = 0;
   std::unordered_map<QueryId, std::shared_ptr<Query>> queries_;
   std::map<uint32_t, Ended> ended_;  // per issuer

@@ -37,7 +37,8 @@ Outcome ShuffleCore::attempt_poll(Batch& batch, const uint32_t* only_sender) {
     }
     const bool end =
         only != nullptr ? only->finished : inbox_->finished_count == spec_.senders.size();
-    return end ? Outcome::end_of_stream : Outcome::would_wait;
+    if (end) return Outcome::end_of_stream;
+    return worker_.wants_rows(*this, only_sender != nullptr ? *only_sender : counters::kAnyPeer);
   }
   worker_.handed_out(node);
   ++held_;

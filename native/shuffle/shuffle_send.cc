@@ -105,7 +105,7 @@ Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes) {
   }
   if (lane.owner != nullptr) lane.owner->close_frame(lane.owner_receiver);
   if (!lane.queue_empty() && !worker_.pump(lane)) {
-    return worker_.held() > 0 ? open_in_overflow(receiver) : Outcome::would_wait;
+    return worker_.held() > 0 ? open_in_overflow(receiver) : worker_.wants_room(*this, receiver);
   }
   if (!box.opened) {
     if (const Outcome outcome = send_control(receiver, FrameKind::open); outcome != Outcome::done)
@@ -120,7 +120,7 @@ Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes) {
   if (claim.bytes == 0) {
     if (worker_.held() > 0) return open_in_overflow(receiver);
     lane.ring->post();  // the receiver can only make room by reading what is there
-    return Outcome::would_wait;
+    return worker_.wants_room(*this, receiver);
   }
   box.frame = claim.data;
   // Not beyond the threshold: the frame closes, and the transfer starts, when so much is pending.
@@ -189,7 +189,7 @@ Outcome ShuffleCore::send_control(uint32_t receiver, FrameKind kind) {
     }
     if (worker_.held() == 0) {
       lane.ring->post();
-      return Outcome::would_wait;
+      return worker_.wants_room(*this, receiver);
     }
   }
   auto frame = std::make_unique<QueuedFrame>();
@@ -286,7 +286,8 @@ Outcome ShuffleCore::prepare_large(uint32_t receiver) {
   }
   if (lane.owner != nullptr) lane.owner->close_frame(lane.owner_receiver);
   // One large row per ring at a time: the queue is not a way around back-pressure.
-  if (!lane.queue_empty() && !worker_.pump(lane) && worker_.held() == 0) return Outcome::would_wait;
+  if (!lane.queue_empty() && !worker_.pump(lane) && worker_.held() == 0)
+    return worker_.wants_room(*this, receiver);
   return box.opened ? Outcome::done : send_control(receiver, FrameKind::open);
 }
 
@@ -483,7 +484,7 @@ Outcome ShuffleCore::attempt_finish() {
     if (lane.owner != nullptr) lane.owner->close_frame(lane.owner_receiver);
     if (!lane.queue_empty()) worker_.pump(lane);
     Outcome outcome = Outcome::done;
-    if (!lane.queue_empty() && worker_.held() == 0) outcome = Outcome::would_wait;
+    if (!lane.queue_empty() && worker_.held() == 0) outcome = worker_.wants_room(*this, r);
     if (outcome == Outcome::done && !box.opened) outcome = send_control(r, FrameKind::open);
     if (outcome == Outcome::done) outcome = send_control(r, FrameKind::finish);
     if (outcome == Outcome::done) {
@@ -497,7 +498,8 @@ Outcome ShuffleCore::attempt_finish() {
   }
   worker_.node().membership().flush_network();
   if (queued_ > 0) worker_.pump_all();
-  return all && queued_ == 0 ? Outcome::done : Outcome::would_wait;
+  if (queued_ > 0) return worker_.wants_queues_sent(*query_);
+  return all ? Outcome::done : Outcome::would_wait;
 }
 
 void ShuffleCore::receivers_stopped(const std::vector<uint32_t>& workers) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/log.h"
@@ -13,6 +14,7 @@
 namespace faro::detail {
 namespace {
 
+using counters::WaitKind;
 using transport::count;
 
 // Without progress for so long, a worker that only ever polls flushes. Longer than a turn of an
@@ -45,8 +47,10 @@ WorkerCore::WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Wai
       number_(node.membership().nodes()[node.membership().node()].first_worker + local_index),
       local_index_(local_index),
       ready_(node.membership().ready_set(local_index)),
+      counter_file_(node.membership().counters()),
       doorbell_(&node.membership().doorbell(local_index)),
       waiter_(std::move(waiter)),
+      counters_(counter_file_.worker(local_index)),
       slots_(node.settings().shuffle_limit) {
   session::Membership& membership = node.membership();
   const auto rings_per_lane = static_cast<uint32_t>(node.settings().rings_per_lane);
@@ -60,6 +64,7 @@ WorkerCore::WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Wai
         OutLane& lane = out_lanes_[size_t{worker} * rings_per_lane + k];
         lane.ring = &link.outgoing(out.ring(local_index, receiver, k));
         lane.receiver = worker;
+        lane.counters = &counter_file_.outgoing(local_index, worker, k);
         lane.to_self = worker == number_;
       }
     }
@@ -124,6 +129,8 @@ Status WorkerCore::enter() {
                       number_));
     }
   }
+  count(counters_.operations);
+  wanted_.kind = WaitKind::none;
   // S2 of ring/doorbell.h. What an alert is about, closing included, was stored before it: alerts
   // come first.
   if (alerts_.load(std::memory_order_seq_cst) != alerts_seen_) handle_alerts();
@@ -174,7 +181,10 @@ bool WorkerCore::before_would_wait() {
     aside_after_ = time + patience_;
     return changed;
   }
-  if (!may_wait_ && time - stalled_since_ >= kFlushPatience) flush_all();
+  if (!may_wait_ && time - stalled_since_ >= kFlushPatience) {
+    flush_all();
+    show_wait(false);
+  }
   if (time >= aside_after_) {
     if (move_aside_where_needed()) {
       changed = true;
@@ -250,6 +260,7 @@ base::Nanoseconds WorkerCore::prepare_sleep() {
     break;
   }
   count(counters_.sleeps);
+  show_wait(true);
   return at_most;
 }
 
@@ -259,20 +270,78 @@ void WorkerCore::woken() noexcept { node_.membership().worker_wakes(); }
 
 void WorkerCore::end_wait(base::Nanoseconds begin) {
   doorbell_.disarm();
+  if (wait_shown_) hide_wait();
   count(counters_.blocked_ns, now() - begin);
   waiting_.store(false, std::memory_order_release);
 }
 
+// --- what others see of it
+
+Outcome WorkerCore::wants_rows(const ShuffleCore& core, uint64_t sender) noexcept {
+  wanted_ = {WaitKind::rows, 0, core.query()->id, core.spec().stage, sender};
+  wanted_inbox_ = core.inbox();
+  return Outcome::would_wait;
+}
+
+Outcome WorkerCore::wants_room(const ShuffleCore& core, uint32_t receiver) noexcept {
+  const OutLane& lane = lane_to(core.spec().receivers[receiver], core.spec().stage);
+  wanted_ = {WaitKind::room, 0, core.query()->id, core.spec().stage, lane.receiver};
+  count(lane.counters->no_room);
+  return Outcome::would_wait;
+}
+
+Outcome WorkerCore::wants(WaitKind kind, const QueryId& query) noexcept {
+  wanted_ = {kind, 0, query};
+  return Outcome::would_wait;
+}
+
+Outcome WorkerCore::wants_queues_sent(const shuffle::Query& query) noexcept {
+  for (const OutLane& lane : out_lanes_) {
+    for (const QueuedFrame* frame = lane.queue.get(); frame != nullptr; frame = frame->next.get()) {
+      if (frame->core->query().get() == &query) return wants_room(*frame->core, frame->receiver);
+    }
+  }
+  return Outcome::would_wait;
+}
+
+// Not on the way of any row: the worker has nothing to do, or is about to sleep.
+void WorkerCore::show_wait(bool in_call) noexcept {
+  wanted_.since_ns = stalled_since_ != 0 ? stalled_since_ : now();  // 0: just now a queue moved on
+  wanted_.in_call = in_call ? 1 : 0;
+  if (wanted_.kind == WaitKind::rows) {
+    const std::span<counters::Counter> words = counter_file_.awaited(local_index_);
+    wanted_.awaited_count = 0;
+    for (size_t w = 0; w < words.size(); ++w) {
+      uint64_t bits = 0;
+      for (uint32_t bit = 0; bit < 64 && w * 64 + bit < node_.worker_count(); ++bit) {
+        const auto sender = static_cast<uint32_t>(w * 64 + bit);
+        const bool awaited = wanted_.peer == counters::kAnyPeer || wanted_.peer == sender;
+        if (awaited && wanted_inbox_->is_sender(sender) && !wanted_inbox_->stream(sender).finished)
+          bits |= uint64_t{1} << bit;
+      }
+      words[w].store(bits, std::memory_order_relaxed);
+      wanted_.awaited_count += static_cast<uint64_t>(std::popcount(bits));
+    }
+  }
+  counter_file_.wait(local_index_).store(wanted_);
+  wait_shown_ = true;
+}
+
+void WorkerCore::hide_wait() noexcept {
+  counter_file_.wait(local_index_).store({});
+  wait_shown_ = false;
+}
+
 Outcome WorkerCore::try_until(const std::function<bool()>& condition) {
   if (!enter().ok()) return Outcome::failed;
-  return run([&] { return condition() ? Outcome::done : Outcome::would_wait; });
+  return run([&] { return condition() ? Outcome::done : wants(WaitKind::condition); });
 }
 
 Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout timeout) {
   return wait(
       [&] {
         if (!enter().ok()) return Outcome::failed;
-        return condition() ? Outcome::done : Outcome::would_wait;
+        return condition() ? Outcome::done : wants(WaitKind::condition);
       },
       timeout);
 }
@@ -281,7 +350,7 @@ Outcome WorkerCore::arm_unless(const std::function<bool()>& condition,
                                base::Nanoseconds& sleep_ns) {
   auto attempt = [&] {
     if (!enter().ok()) return Outcome::failed;
-    return condition() ? Outcome::done : Outcome::would_wait;
+    return condition() ? Outcome::done : wants(WaitKind::condition);
   };
   Outcome outcome = run(attempt);
   if (outcome != Outcome::would_wait) return outcome;
@@ -338,12 +407,12 @@ Outcome WorkerCore::end_query(const QueryId& id, Status* cause, Timeout timeout)
       const bool sending = std::any_of(shuffles_.begin(), shuffles_.end(), [&](const auto& core) {
         return core->query() == query && core->has_queued();
       });
-      if (sending && !query->failed()) return Outcome::would_wait;
+      if (sending && !query->failed()) return wants_queues_sent(*query);
       ending_.push_back(query);
       node_.queries().end(*query, number_);
       told = true;
     }
-    if (!query->outcome_known()) return Outcome::would_wait;
+    if (!query->outcome_known()) return wants(WaitKind::outcome, id);
     std::erase(ending_, query);
     sweep();
     if (query->cause().ok()) return Outcome::done;
@@ -368,7 +437,7 @@ Outcome WorkerCore::overflow_exhausted(const std::shared_ptr<shuffle::Query>& qu
                                   victim->usage.bytes.load(std::memory_order_relaxed))));
   // The caller may be in the middle of a list that handling the alert would change: it is handled
   // at the next enter.
-  return victim == query ? Outcome::failed : Outcome::would_wait;
+  return victim == query ? Outcome::failed : wants(WaitKind::overflow, query->id);
 }
 
 // --- shuffles

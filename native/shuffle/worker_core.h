@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "counters/counter_file.h"
 #include "faro/metrics.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
@@ -43,15 +44,6 @@ using shuffle::Outbox;
 using shuffle::OutLane;
 using shuffle::QueuedFrame;
 
-/// Counters of one worker; written by it, read by anyone.
-struct WorkerCounters {
-  std::atomic<uint64_t> rows_sent{0}, rows_received{0}, rows_dropped{0};
-  std::atomic<uint64_t> waits{0}, sleeps{0}, blocked_ns{0};
-  std::atomic<uint64_t> frames_set_aside{0}, bytes_set_aside{0};
-  std::atomic<uint64_t> frames_out_overflow{0}, bytes_out_overflow{0};
-  std::atomic<uint64_t> open_shuffles{0};
-};
-
 class WorkerCore {
  public:
   WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Waiter> waiter);
@@ -62,7 +54,7 @@ class WorkerCore {
   NodeCore& node() noexcept { return node_; }
   uint32_t number() const noexcept { return number_; }
   uint32_t local_index() const noexcept { return local_index_; }
-  WorkerCounters& counters() noexcept { return counters_; }
+  counters::WorkerCounters& counters() noexcept { return counters_; }
 
   // --- ownership and alerts
 
@@ -148,6 +140,16 @@ class WorkerCore {
   bool busy() const noexcept {
     return held_.load(std::memory_order_relaxed) > 0 || waiting_.load(std::memory_order_acquire);
   }
+
+  // --- for attempts: answer would_wait, and note for what, for whoever looks from outside (counters/)
+
+  /// `sender`: the only one that is polled, or counters::kAnyPeer.
+  Outcome wants_rows(const ShuffleCore& core, uint64_t sender) noexcept;
+  /// `receiver`: its index at `core`.
+  Outcome wants_room(const ShuffleCore& core, uint32_t receiver) noexcept;
+  /// Room for what the query has in the queues of this worker's rings.
+  Outcome wants_queues_sent(const shuffle::Query& query) noexcept;
+
   /// Drops everything of an inbox and whatever still comes for it.
   void discard(Inbox& inbox) noexcept;
 
@@ -194,8 +196,18 @@ class WorkerCore {
  private:
   enum class WaitStep { yield, sleep, expired };
 
-  void progressed() noexcept { stalled_since_ = 0; }
-  void set_held(uint32_t held) noexcept { held_.store(held, std::memory_order_relaxed); }
+  void progressed() noexcept {
+    stalled_since_ = 0;
+    if (wait_shown_) [[unlikely]]
+      hide_wait();
+  }
+  Outcome wants(counters::WaitKind kind, const QueryId& query = {}) noexcept;
+  void show_wait(bool in_call) noexcept;
+  void hide_wait() noexcept;
+  void set_held(uint32_t held) noexcept {
+    held_.store(held, std::memory_order_relaxed);
+    counters::set(counters_.held_frames, held);
+  }
   bool before_would_wait();
   void start_transfers();
   void flush_all();
@@ -227,9 +239,10 @@ class WorkerCore {
   const uint32_t number_;
   const uint32_t local_index_;
   ring::ReadySet& ready_;
+  counters::CounterFile& counter_file_;
   ring::Doorbell doorbell_;
   std::unique_ptr<Waiter> waiter_;
-  WorkerCounters counters_;
+  counters::WorkerCounters& counters_;  // written by this worker, read by anyone
 
   // Shared with other threads.
   std::atomic<const void*> owner_{nullptr};
@@ -260,6 +273,9 @@ class WorkerCore {
   base::Nanoseconds aside_after_ = 0;    // when unpolled frames are moved aside next
   base::Nanoseconds patience_ = 0;
   base::Nanoseconds network_polled_at_ = 0;
+  counters::Wait wanted_;          // by the attempt that answered would_wait; none while it runs
+  Inbox* wanted_inbox_ = nullptr;  // if rows
+  bool wait_shown_ = false;
   bool network_had_data_ = false;
   base::Nanoseconds deadline_ = 0;
   uint32_t yields_left_ = 0;

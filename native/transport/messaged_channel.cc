@@ -69,7 +69,7 @@ void MessagedOutgoing::post() {
   const wire::Position end = producer_.committed();
   if (end == posted_) return channel_.send_deferred();
   mark_posted(end);
-  count(counters_.transfers);
+  count(counters_->transfers);
   channel_.writes_.mark(number_);
   channel_.send_now();
 }
@@ -79,7 +79,7 @@ void MessagedOutgoing::post_soon() {
   if (end == posted_) return;
   const uint64_t bytes = end - posted_;
   mark_posted(end);
-  count(counters_.transfers);
+  count(counters_->transfers);
   channel_.writes_.mark(number_);
   channel_.defer(bytes);
 }

@@ -13,11 +13,6 @@
 
 namespace faro::transport {
 
-/// Adds one to a counter that a single thread writes and others read: no locked instruction.
-inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) noexcept {
-  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-}
-
 /// The sending end. `post` is the transport's: it moves bytes up to producer_.committed(), and calls
 /// mark_posted with the position up to which it (or someone it handed over to) will.
 class MirroredOutgoing : public Outgoing {
@@ -33,13 +28,14 @@ class MirroredOutgoing : public Outgoing {
   }
   void commit(uint32_t length) override {
     producer_.commit(length);
-    count(counters_.frames);
-    count(counters_.bytes, wire::padded(length));
+    count(counters_->frames_sent);
+    count(counters_->bytes_sent, wire::padded(length));
   }
   uint64_t pending_bytes() const override { return producer_.committed() - posted_; }
   uint32_t frame_limit() const override { return producer_.frame_limit(); }
   std::span<std::byte> memory() const override { return {producer_.at(0), producer_.ring_bytes()}; }
-  const OutgoingCounters& counters() const override { return counters_; }
+  const OutgoingCounters& counters() const override { return *counters_; }
+  void count_in(OutgoingCounters& counters) override { counters_ = &counters; }
 
  protected:
   /// The peer's read position was impossible: fail the link. Called again on each claim.
@@ -47,8 +43,11 @@ class MirroredOutgoing : public Outgoing {
   void mark_posted(wire::Position position) noexcept { posted_ = position; }
 
   ring::Producer producer_;
-  OutgoingCounters counters_;
+  OutgoingCounters* counters_ = &own_counters_;
   wire::Position posted_ = 0;  // the worker's: up to here transfers were started
+
+ private:
+  OutgoingCounters own_counters_;  // until count_in
 };
 
 /// The receiving end. `tell_read` is the transport's: it sends the read position to the peer.
@@ -62,8 +61,9 @@ class MirroredIncoming : public Incoming {
     const wire::Position before = consumer_.taken();
     const Next result = consumer_.next(view);
     if (result == Next::frame) {
-      count(counters_.frames);
-      count(counters_.bytes, consumer_.taken() - before);
+      count(counters_->frames_received);
+      count(counters_->bytes_received, consumer_.taken() - before);
+      counters::set(counters_->unreleased_bytes, unreleased_bytes());
     } else if (result == Next::invalid) {
       on_invalid(consumer_.why_invalid());
     }
@@ -71,6 +71,7 @@ class MirroredIncoming : public Incoming {
   }
   void release(uint32_t token) override {
     consumer_.release(token);
+    counters::set(counters_->unreleased_bytes, unreleased_bytes());
     const wire::Position read = consumer_.read();
     // A quarter of the ring at a time (paper §3.2: read notifications after a configurable amount of
     // data); at once when nothing is left, for the sender may be waiting for just that.
@@ -84,7 +85,8 @@ class MirroredIncoming : public Incoming {
   std::span<const std::byte> memory() const override {
     return {consumer_.base(), consumer_.ring_bytes()};
   }
-  const IncomingCounters& counters() const override { return counters_; }
+  const IncomingCounters& counters() const override { return *counters_; }
+  void count_in(IncomingCounters& counters) override { counters_ = &counters; }
 
  protected:
   virtual void tell_read(wire::Position read) = 0;
@@ -92,15 +94,16 @@ class MirroredIncoming : public Incoming {
   virtual void on_invalid(const char* why) = 0;
 
   ring::Consumer consumer_;
-  IncomingCounters counters_;
+  IncomingCounters* counters_ = &own_counters_;
 
  private:
   void tell(wire::Position read) {
     told_ = read;
-    count(counters_.read_notifications);
+    count(counters_->read_notifications);
     tell_read(read);
   }
   wire::Position told_ = 0;
+  IncomingCounters own_counters_;  // until count_in
 };
 
 }  // namespace faro::transport

@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "counters/records.h"
 #include "faro/status.h"
 #include "ring/consumer.h"
 #include "ring/doorbell.h"
@@ -32,17 +33,12 @@
 
 namespace faro::transport {
 
+using counters::count;
+using counters::IncomingCounters;
+using counters::OutgoingCounters;
 using ring::Claim;
 using ring::FrameView;
 using ring::Next;
-
-/// What one ring's sending end has done; read by any thread for metrics, written by its worker
-/// (and for some transports its network thread) with relaxed order.
-struct OutgoingCounters {
-  std::atomic<uint64_t> frames{0};     // committed
-  std::atomic<uint64_t> bytes{0};      // committed, with headers and padding
-  std::atomic<uint64_t> transfers{0};  // started
-};
 
 /// The sending end of one ring.
 /// Threads: one worker at a time. Blocks: never.
@@ -77,12 +73,9 @@ class Outgoing {
   /// none. For engines in languages that have to map memory before they can write to it.
   virtual std::span<std::byte> memory() const { return {}; }
   virtual const OutgoingCounters& counters() const = 0;
-};
-
-struct IncomingCounters {
-  std::atomic<uint64_t> frames{0};
-  std::atomic<uint64_t> bytes{0};
-  std::atomic<uint64_t> read_notifications{0};
+  /// Counts in `counters` from now on, which outlives this; before, in memory of its own. Threads: who
+  /// opens the session, before any worker uses the ring.
+  virtual void count_in(OutgoingCounters& counters) = 0;
 };
 
 /// The receiving end of one ring.
@@ -116,6 +109,8 @@ class Incoming {
   virtual std::span<const std::byte> memory() const { return {}; }
 
   virtual const IncomingCounters& counters() const = 0;
+  /// As Outgoing::count_in.
+  virtual void count_in(IncomingCounters& counters) = 0;
 };
 
 /// What a kind of transport can do; read once when a link is opened.

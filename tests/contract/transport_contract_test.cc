@@ -413,11 +413,11 @@ TEST_P(TransportContract, counters_count_what_happened) {
   outgoing().post();
   outgoing().post();  // nothing to start
   for (const uint32_t token : take(received, 3)) incoming().release(token);
-  EXPECT_EQ(outgoing().counters().frames.load(), 3u);
-  EXPECT_EQ(outgoing().counters().bytes.load(), 3u * 128);
+  EXPECT_EQ(outgoing().counters().frames_sent.load(), 3u);
+  EXPECT_EQ(outgoing().counters().bytes_sent.load(), 3u * 128);
   EXPECT_EQ(outgoing().counters().transfers.load(), 1u);
-  EXPECT_EQ(incoming().counters().frames.load(), 3u);
-  EXPECT_EQ(incoming().counters().bytes.load(), 3u * 128);
+  EXPECT_EQ(incoming().counters().frames_received.load(), 3u);
+  EXPECT_EQ(incoming().counters().bytes_received.load(), 3u * 128);
 }
 
 TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_one_thread) {

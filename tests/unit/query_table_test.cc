@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "counters/counter_view.h"
+
 namespace faro::shuffle {
 namespace {
 
@@ -114,6 +117,74 @@ TEST(QueryTable, ends_well_when_every_worker_has_ended) {
     EXPECT_EQ(cluster[n].use(id).status().code(), Code::query_ended);
     EXPECT_EQ(cluster[n].find(id), nullptr);
   }
+}
+
+/// What the counter file of a node shows.
+class ShownQueries {
+ public:
+  explicit ShownQueries(QueryTable& table) {
+    counters::Shape shape;
+    shape.workers_per_node = {2, 2};
+    shape.rings_per_lane = 1;
+    file_ = std::move(*counters::CounterFile::make(shape, "", 1));
+    table.show_in(*file_, clock_);
+  }
+  counters::NodeView look() const {
+    return (*counters::CounterView::over(file_->memory()))->read();
+  }
+
+ private:
+  base::ManualClock clock_;
+  std::unique_ptr<counters::CounterFile> file_;
+};
+
+TEST(QueryTable, shows_who_has_not_ended_and_nothing_of_what_is_over) {
+  Cluster cluster(2);
+  const ShownQueries shown(cluster[0]);
+  const QueryId id = cluster[0].begin();
+  const auto a = cluster.use(0, id);
+  const auto b = cluster.use(1, id);
+  cluster[0].add_unopened(*a, 1, 7, 2, 0);
+  cluster[0].end(*a, 0);
+  counters::NodeView node = shown.look();
+  ASSERT_EQ(node.queries.size(), 1u);
+  EXPECT_EQ(node.queries[0].id, id);
+  EXPECT_EQ(node.queries[0].life, counters::QueryLife::running);
+  EXPECT_EQ(node.queries[0].workers_pending, 1u);
+  EXPECT_EQ(node.queries[0].first_worker_pending, 1u);
+  EXPECT_EQ(node.queries[0].unopened_worker, 1u);
+  EXPECT_EQ(node.queries[0].unopened_stage, 7u);
+  cluster[0].remove_unopened(*a, 1, 7);
+  cluster[0].end(*a, 1);
+  node = shown.look();
+  EXPECT_EQ(node.queries[0].unopened_worker, counters::kAnyPeer);
+  EXPECT_EQ(node.queries[0].nodes_pending, 1u) << "this node is the issuer, and waits for node 1";
+  EXPECT_EQ(node.queries[0].first_node_pending, 1u);
+  cluster.end(1, *b);
+  cluster.deliver_all();
+  cluster[0].remove_unopened(*a, 1, 7);  // a worker that still has the query
+  node = shown.look();
+  EXPECT_TRUE(node.queries.empty());
+  EXPECT_EQ(node.counters.queries_running, 0u);
+}
+
+TEST(QueryTable, shows_as_many_queries_as_there_is_room_for_and_counts_them_all) {
+  Cluster cluster(2);
+  const ShownQueries shown(cluster[0]);
+  std::vector<std::shared_ptr<Query>> queries;
+  for (uint32_t i = 0; i < counters::kQuerySlots + 3; ++i)
+    queries.push_back(cluster.use(0, cluster[0].begin()));
+  EXPECT_EQ(shown.look().queries.size(), counters::kQuerySlots);
+  EXPECT_EQ(shown.look().counters.queries_running, counters::kQuerySlots + 3);
+  for (const auto& query : queries) {
+    cluster[0].fail(*query, kCancelled);
+    cluster.end(0, *query);
+  }
+  EXPECT_EQ(shown.look().counters.queries_failed, counters::kQuerySlots + 3);
+  cluster[0].on_peer_lost(1, kLost);
+  EXPECT_TRUE(shown.look().queries.empty());
+  (void)cluster.use(0, cluster[0].begin());
+  EXPECT_EQ(shown.look().queries.size(), 1u) << "the room is free again";
 }
 
 TEST(QueryTable, ending_twice_is_ending_once) {

@@ -50,7 +50,7 @@ void ShmOutgoing::post() {
   const wire::Position committed = producer_.committed();
   if (committed == posted_ || link_.stopped()) return;
   mark_posted(committed);
-  count(counters_.transfers);
+  count(counters_->transfers);
   written_.position.store(committed, std::memory_order_release);  // partner: Consumer::next
   ready_word_.fetch_or(ready_bit_, std::memory_order_seq_cst);    // R1 of ring/doorbell.h
   ring_doorbell(*doorbell_);

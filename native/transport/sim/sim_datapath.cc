@@ -17,9 +17,13 @@ class SimOutgoing final : public transport::MirroredOutgoing {
                          port.peer_read(ring)),
         port_(port),
         ring_(ring) {
-    port_.count_transfers(ring, &counters_.transfers);
+    port_.count_transfers(ring, &counters_->transfers);
   }
 
+  void count_in(transport::OutgoingCounters& counters) override {
+    MirroredOutgoing::count_in(counters);
+    port_.count_transfers(ring_, &counters.transfers);
+  }
   ring::Claim claim(uint32_t least_bytes, uint32_t most_bytes) override {
     port_.world().maybe_yield();
     return MirroredOutgoing::claim(least_bytes, most_bytes);

@@ -148,6 +148,11 @@ public enum Setting {
   LIVENESS_TIMEOUT_MS("liveness.timeout_ms", "10000"),
   /** Rows for a shuffle that no worker here opens within this time fail their query. */
   QUERY_UNOPENED_TIMEOUT_MS("query.unopened_timeout_ms", "60000"),
+  /**
+   * Folder for the file of this node's counters, which faro stat, top and explain read; removed at
+   * close. Empty: no file.
+   */
+  COUNTERS_FOLDER("counters.folder", "/dev/shm"),
   /** Times that a waiting worker yields the processor before it sleeps. */
   WAIT_YIELDS("wait.yields", "20"),
   /** Longest single sleep of a waiting worker; only a lost doorbell makes it matter. */

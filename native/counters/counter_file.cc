@@ -1,0 +1,208 @@
+#include "counters/counter_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "counters/descriptions.h"
+
+namespace faro::counters {
+namespace {
+
+constexpr char kFileStart[] = "faro-";
+constexpr int kNamesTried = 1000;
+
+Status system_error(std::string_view what, const std::string& where) {
+  return Status(Code::system_error, fmt::format("{} {}: {}", what, where, std::strerror(errno)));
+}
+
+uint32_t awaited_words(const Shape& shape) { return (shape.worker_count() + 63) / 64; }
+
+std::array<SectionPlace, kSections> places_of(const Shape& shape) {
+  const auto nodes = static_cast<uint32_t>(shape.workers_per_node.size());
+  const uint32_t workers = shape.local_workers();
+  const uint32_t rings = workers * shape.worker_count() * shape.rings_per_lane;
+  const auto whole_lines = [](size_t bytes) { return static_cast<uint32_t>((bytes + 63) & ~63ul); };
+  std::array<SectionPlace, kSections> places;
+  const auto set = [&places](Section section, size_t count, size_t stride) {
+    SectionPlace& place = places[static_cast<uint32_t>(section)];
+    place.count = static_cast<uint32_t>(count);
+    place.stride_bytes = static_cast<uint32_t>(stride);
+  };
+  set(Section::descriptions, descriptions().size(), sizeof(Description));
+  set(Section::node, 1, sizeof(NodeCounters));
+  set(Section::peers, nodes, sizeof(Peer));
+  set(Section::peer_counters, nodes, sizeof(PeerCounters));
+  set(Section::workers, workers, sizeof(WorkerCounters));
+  set(Section::waits, workers, sizeof(Sequenced<Wait>));
+  set(Section::awaited, workers, whole_lines(awaited_words(shape) * sizeof(Counter)));
+  set(Section::outgoing, rings, sizeof(OutgoingCounters));
+  set(Section::incoming, rings, sizeof(IncomingCounters));
+  set(Section::queries, kQuerySlots, sizeof(Sequenced<QueryState>));
+  uint64_t offset = sizeof(Header);
+  for (SectionPlace& place : places) {
+    place.offset = offset;
+    offset += uint64_t{place.count} * place.stride_bytes;
+  }
+  return places;
+}
+
+// All records are of zeros at first, as fresh memory is.
+void fill(std::byte* memory, const Shape& shape, uint64_t now) {
+  auto* const header = new (memory) Header;
+  header->magic = kMagic;
+  header->version = kLayoutVersion;
+  header->header_bytes = sizeof(Header);
+  header->file_bytes = CounterFile::bytes(shape);
+  header->created_ns = now;
+  header->pid = static_cast<uint32_t>(getpid());
+  header->node = shape.node;
+  header->node_count = static_cast<uint32_t>(shape.workers_per_node.size());
+  header->worker_count = shape.worker_count();
+  header->first_worker = shape.first_worker(shape.node);
+  header->local_worker_count = shape.local_workers();
+  header->rings_per_lane = shape.rings_per_lane;
+  header->ring_bytes = shape.ring_bytes;
+  header->threshold_bytes = shape.threshold_bytes;
+  shape.cluster.copy(header->cluster.data(), header->cluster.size() - 1);
+  header->sections = places_of(shape);
+  const std::span<const Description> rows = descriptions();
+  const uint64_t offset = header->sections[static_cast<uint32_t>(Section::descriptions)].offset;
+  std::memcpy(memory + offset, rows.data(), rows.size_bytes());
+}
+
+// Names of processes that are gone; a name that is not this user's stays.
+void remove_stale(const std::string& folder) {
+  for (const std::string& path : counter_files_in(folder)) {
+    const Result<base::UniqueFd> fd = open_counter_file(path);
+    if (fd.ok() && !is_locked(fd->get())) unlink(path.c_str());
+  }
+}
+
+// Gives the file its name once it is whole and locked.
+Result<std::string> name_file(int fd, const std::string& folder) {
+  const std::string nameless = fmt::format("/proc/self/fd/{}", fd);
+  for (int n = 0; n < kNamesTried; ++n) {
+    std::string path = fmt::format("{}/{}{}-{}{}", folder, kFileStart, getpid(), n, kFileEnding);
+    if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      return path;
+    if (errno != EEXIST) break;
+  }
+  return system_error("no counter file can be named in", folder);
+}
+
+}  // namespace
+
+uint32_t Shape::worker_count() const {
+  return std::accumulate(workers_per_node.begin(), workers_per_node.end(), 0u);
+}
+uint32_t Shape::first_worker(uint32_t of_node) const {
+  return std::accumulate(workers_per_node.begin(), workers_per_node.begin() + of_node, 0u);
+}
+
+uint64_t CounterFile::bytes(const Shape& shape) {
+  const SectionPlace last = places_of(shape).back();
+  return last.offset + uint64_t{last.count} * last.stride_bytes;
+}
+
+Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
+                                                       const std::string& folder, uint64_t now) {
+  const uint64_t size = bytes(shape);
+  base::UniqueFd fd;
+  if (!folder.empty()) {
+    remove_stale(folder);
+    fd.reset(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (!fd.valid()) return system_error("no counter file can be made in", folder);
+    // Allocated, never sparse: a folder that is full must be an error here and not SIGBUS later.
+    errno = posix_fallocate(fd.get(), 0, static_cast<off_t>(size));
+    if (errno != 0)
+      return system_error(fmt::format("no room for {} bytes of counters in", size), folder);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0)
+      return system_error("the counter file cannot be locked in", folder);
+  }
+  void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            fd.valid() ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd.get(), 0);
+  if (memory == MAP_FAILED) {
+    return Status(Code::resource_limit, fmt::format("no memory for {} bytes of counters", size));
+  }
+  fill(static_cast<std::byte*>(memory), shape, now);
+  std::string path;
+  if (fd.valid()) {
+    Result<std::string> named = name_file(fd.get(), folder);
+    if (!named.ok()) {
+      munmap(memory, size);
+      return named.status();
+    }
+    path = std::move(*named);
+  }
+  return std::unique_ptr<CounterFile>(
+      new CounterFile(static_cast<std::byte*>(memory), size, std::move(fd), std::move(path)));
+}
+
+CounterFile::~CounterFile() {
+  remove_name();
+  munmap(memory_, bytes_);
+}
+
+void CounterFile::remove_name() noexcept {
+  if (!path_.empty()) unlink(path_.c_str());
+  path_.clear();
+}
+
+void CounterFile::set_peer(uint32_t node, const Peer& peer) noexcept {
+  *at<Peer>(Section::peers, node) = peer;
+}
+
+void CounterFile::opened() noexcept {
+  // Partner: CounterView::read. Whoever sees it sees the peers.
+  node().open.store(1, std::memory_order_release);
+}
+
+std::span<Counter> CounterFile::awaited(uint32_t local) noexcept {
+  return {at<Counter>(Section::awaited, local), (header().worker_count + 63) / 64};
+}
+
+bool is_locked(int fd) noexcept {
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+std::vector<std::string> counter_files_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open_folder(opendir(folder.c_str()), closedir);
+  if (open_folder == nullptr) return paths;
+  while (const dirent* const entry = readdir(open_folder.get())) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(kFileStart) && name.ends_with(kFileEnding))
+      paths.push_back(folder + "/" + std::string(name));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Result<base::UniqueFd> open_counter_file(const std::string& path) {
+  base::UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return system_error("cannot read", path);
+  struct stat state {};
+  if (fstat(fd.get(), &state) != 0) return system_error("cannot read", path);
+  if (!S_ISREG(state.st_mode) || (state.st_uid != geteuid() && geteuid() != 0)) {
+    return Status(Code::system_error, fmt::format("{} is not a file of this user", path));
+  }
+  return fd;
+}
+
+}  // namespace faro::counters

@@ -1,0 +1,115 @@
+// CounterFile: the counters of one node, where others can read them. Whoever counts, counts in the
+// file's mapping: nothing is copied and no thread publishes anything.
+//
+// The file appears whole under its name (faro-<pid>-<n>.counters), is of mode 0600, and is locked for
+// as long as its process lives (an open file description lock, which the kernel drops with the
+// process and which readers can ask about without taking it). So a file that nobody has locked is
+// stale, whatever process has its pid by now and in whichever namespace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "counters/layout.h"
+#include "faro/status.h"
+
+namespace faro::counters {
+
+/// What the size of a file follows from.
+struct Shape {
+  std::string cluster;
+  uint32_t node = 0;
+  std::vector<uint32_t> workers_per_node;
+  uint32_t rings_per_lane = 0;
+  uint64_t ring_bytes = 0;
+  uint64_t threshold_bytes = 0;
+
+  uint32_t local_workers() const { return workers_per_node[node]; }
+  uint32_t worker_count() const;
+  uint32_t first_worker(uint32_t of_node) const;
+};
+
+class CounterFile {
+ public:
+  /// Bytes of memory that a node's counters take.
+  static uint64_t bytes(const Shape& shape);
+
+  /// Counters in a new file in `folder`, or in memory of this process alone if that is empty. Stale
+  /// files of this user there are removed. `now`: CLOCK_MONOTONIC.
+  /// Errors: resource_limit (no memory), system_error (the folder cannot take it).
+  static Result<std::unique_ptr<CounterFile>> make(const Shape& shape, const std::string& folder,
+                                                   uint64_t now);
+  ~CounterFile();
+  CounterFile(const CounterFile&) = delete;
+  CounterFile& operator=(const CounterFile&) = delete;
+
+  /// Empty if there is no file, or its name was removed. Threads: one at a time, as remove_name.
+  const std::string& path() const noexcept { return path_; }
+  /// Nobody is to find the file any more; the records stay. Idempotent.
+  void remove_name() noexcept;
+  std::span<const std::byte> memory() const noexcept { return {memory_, bytes_}; }
+
+  // What is constant while the session is open. Threads: one at a time, before `opened`.
+  void set_peer(uint32_t node, const Peer& peer) noexcept;
+  void opened() noexcept;
+
+  // The records. Valid as long as this object.
+  NodeCounters& node() noexcept { return *at<NodeCounters>(Section::node, 0); }
+  PeerCounters& peer(uint32_t node) noexcept {
+    return *at<PeerCounters>(Section::peer_counters, node);
+  }
+  WorkerCounters& worker(uint32_t local) noexcept {
+    return *at<WorkerCounters>(Section::workers, local);
+  }
+  Sequenced<Wait>& wait(uint32_t local) noexcept {
+    return *at<Sequenced<Wait>>(Section::waits, local);
+  }
+  /// A bit per worker of the cluster.
+  std::span<Counter> awaited(uint32_t local) noexcept;
+  /// `worker`: number of the receiver, or of the sender; `k`: the ring of the lane.
+  OutgoingCounters& outgoing(uint32_t local, uint32_t worker, uint32_t k) noexcept {
+    return *at<OutgoingCounters>(Section::outgoing, ring(local, worker, k));
+  }
+  IncomingCounters& incoming(uint32_t local, uint32_t worker, uint32_t k) noexcept {
+    return *at<IncomingCounters>(Section::incoming, ring(local, worker, k));
+  }
+  Sequenced<QueryState>& query(uint32_t slot) noexcept {
+    return *at<Sequenced<QueryState>>(Section::queries, slot);
+  }
+
+ private:
+  CounterFile(std::byte* memory, uint64_t bytes, base::UniqueFd fd, std::string path)
+      : memory_(memory), bytes_(bytes), fd_(std::move(fd)), path_(std::move(path)) {}
+
+  Header& header() noexcept { return *reinterpret_cast<Header*>(memory_); }
+  template <typename Record>
+  Record* at(Section section, uint32_t index) noexcept {
+    const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
+    return reinterpret_cast<Record*>(memory_ + place.offset + uint64_t{index} * place.stride_bytes);
+  }
+  uint32_t ring(uint32_t local, uint32_t worker, uint32_t k) noexcept {
+    return (local * header().worker_count + worker) * header().rings_per_lane + k;
+  }
+
+  std::byte* const memory_;
+  const uint64_t bytes_;
+  const base::UniqueFd fd_;  // holds the lock
+  std::string path_;
+};
+
+/// The ending of every counter file's name.
+inline constexpr char kFileEnding[] = ".counters";
+
+/// Whether the process that wrote it still has it. Threads: any. Blocks: never.
+bool is_locked(int fd) noexcept;
+/// The counter files in a folder, also of others, also stale ones; in the order of their names.
+std::vector<std::string> counter_files_in(const std::string& folder);
+/// Opens a counter file for reading if it is this user's (or this user is root), without following
+/// links. Errors: system_error.
+Result<base::UniqueFd> open_counter_file(const std::string& path);
+
+}  // namespace faro::counters

@@ -1,0 +1,213 @@
+#include "counters/counter_view.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "counters/counter_file.h"
+
+namespace faro::counters {
+namespace {
+
+// Files are written by processes of the same user, and still: whatever stands in one must not make
+// its reader leave the mapping. Sizes are constant from the start, so they are checked once.
+constexpr size_t record_bytes(Section section) {
+  switch (section) {
+    case Section::descriptions:
+      return sizeof(Description);
+    case Section::node:
+      return sizeof(NodeCounters);
+    case Section::peers:
+      return sizeof(Peer);
+    case Section::peer_counters:
+      return sizeof(PeerCounters);
+    case Section::workers:
+      return sizeof(WorkerCounters);
+    case Section::waits:
+      return sizeof(Sequenced<Wait>);
+    case Section::outgoing:
+      return sizeof(OutgoingCounters);
+    case Section::incoming:
+      return sizeof(IncomingCounters);
+    case Section::queries:
+      return sizeof(Sequenced<QueryState>);
+    case Section::awaited:
+    case Section::count:
+      break;
+  }
+  return 64;
+}
+
+template <size_t N>
+std::string text_of(const std::array<char, N>& chars) {
+  return std::string(chars.data(), strnlen(chars.data(), N));
+}
+
+// Values and records are the same list, of numbers and of atomics.
+template <typename Values, typename Record>
+Values values_of(const Record& record) {
+  Values values;
+  auto* const to = reinterpret_cast<uint64_t*>(&values);
+  const auto* const from = reinterpret_cast<const Counter*>(&record);
+  for (size_t i = 0; i < sizeof(Values) / sizeof(uint64_t); ++i)
+    to[i] = from[i].load(std::memory_order_relaxed);
+  return values;
+}
+
+}  // namespace
+
+uint32_t CounterView::count(Section section) const {
+  return header().sections[static_cast<uint32_t>(section)].count;
+}
+
+template <typename Record>
+const Record& CounterView::at(Section section, uint32_t index) const {
+  const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
+  return *reinterpret_cast<const Record*>(memory_.data() + place.offset +
+                                          uint64_t{index} * place.stride_bytes);
+}
+
+Result<std::unique_ptr<CounterView>> CounterView::open(const std::string& path) {
+  Result<base::UniqueFd> fd = open_counter_file(path);
+  if (!fd.ok()) return fd.status();
+  struct stat state {};
+  if (fstat(fd->get(), &state) != 0 || static_cast<size_t>(state.st_size) < sizeof(Header)) {
+    return Status(Code::invalid_argument, fmt::format("{} is no counter file", path));
+  }
+  const auto bytes = static_cast<size_t>(state.st_size);
+  void* const memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd->get(), 0);
+  if (memory == MAP_FAILED) {
+    return Status(Code::system_error, fmt::format("{} cannot be mapped", path));
+  }
+  std::unique_ptr<CounterView> view(
+      new CounterView({static_cast<const std::byte*>(memory), bytes}, std::move(*fd), path));
+  FARO_RETURN_IF_ERROR(view->check());
+  return view;
+}
+
+Result<std::unique_ptr<CounterView>> CounterView::over(std::span<const std::byte> memory) {
+  std::unique_ptr<CounterView> view(new CounterView(memory, base::UniqueFd(), "memory"));
+  FARO_RETURN_IF_ERROR(view->check());
+  return view;
+}
+
+CounterView::~CounterView() {
+  if (fd_.valid()) munmap(const_cast<std::byte*>(memory_.data()), memory_.size());
+}
+
+Status CounterView::check() {
+  const auto bad = [this](std::string_view why) {
+    return Status(Code::invalid_argument, fmt::format("{} is no counter file: {}", path_, why));
+  };
+  if (memory_.size() < sizeof(Header)) return bad("too short");
+  std::memcpy(&header_, memory_.data(), sizeof header_);
+  if (header().magic != kMagic) return bad("no magic number");
+  if (header().version != kLayoutVersion) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("{} has version {} of the layout, this faro reads {}: use the faro of "
+                    "that process's library",
+                    path_, header().version, kLayoutVersion));
+  }
+  for (uint32_t s = 0; s < kSections; ++s) {
+    const SectionPlace& place = header().sections[s];
+    const uint64_t bytes = uint64_t{place.count} * place.stride_bytes;
+    if (place.offset % 64 != 0 || place.stride_bytes < record_bytes(static_cast<Section>(s)) ||
+        place.stride_bytes % 8 != 0 || place.offset > memory_.size() ||
+        bytes > memory_.size() - place.offset) {
+      return bad(fmt::format("section {} lies outside of it", s));
+    }
+  }
+  const uint64_t rings =
+      uint64_t{header().local_worker_count} * header().worker_count * header().rings_per_lane;
+  if (count(Section::node) != 1 || count(Section::peers) != header().node_count ||
+      count(Section::peer_counters) != header().node_count ||
+      header().node >= header().node_count ||
+      count(Section::workers) != header().local_worker_count ||
+      count(Section::waits) != header().local_worker_count ||
+      count(Section::awaited) != header().local_worker_count || count(Section::outgoing) != rings ||
+      count(Section::incoming) != rings ||
+      uint64_t{header().sections[static_cast<uint32_t>(Section::awaited)].stride_bytes} * 8 <
+          header().worker_count) {
+    return bad("its sections do not fit its cluster");
+  }
+  return Status::Ok();
+}
+
+// The rings of a lane stand behind each other.
+template <typename Values>
+void CounterView::add(Section section, uint32_t first, Values& sum) const {
+  using Record = std::conditional_t<std::is_same_v<Values, OutgoingValues>, OutgoingCounters,
+                                    IncomingCounters>;
+  for (uint32_t k = 0; k < header().rings_per_lane; ++k) {
+    const Values one = values_of<Values>(at<Record>(section, first + k));
+    auto* const to = reinterpret_cast<uint64_t*>(&sum);
+    const auto* const from = reinterpret_cast<const uint64_t*>(&one);
+    for (size_t i = 0; i < sizeof(Values) / sizeof(uint64_t); ++i) to[i] += from[i];
+  }
+}
+
+WorkerView CounterView::read_worker(uint32_t local) const {
+  WorkerView worker;
+  worker.number = header().first_worker + local;
+  worker.counters = values_of<WorkerValues>(at<WorkerCounters>(Section::workers, local));
+  if (!at<Sequenced<Wait>>(Section::waits, local).load(worker.wait)) worker.wait = Wait{};
+  if (worker.wait.kind == WaitKind::rows) {
+    const auto* const words = &at<Counter>(Section::awaited, local);
+    for (uint32_t w = 0; w < header().worker_count; ++w) {
+      if (words[w / 64].load(std::memory_order_acquire) >> (w % 64) & 1)
+        worker.awaited.push_back(w);
+    }
+  }
+  return worker;
+}
+
+NodeView CounterView::read() const {
+  const Header& head = header();
+  NodeView view;
+  view.path = path_;
+  view.alive = !fd_.valid() || is_locked(fd_.get());
+  const NodeCounters& node = at<NodeCounters>(Section::node, 0);
+  view.open = node.open.load(std::memory_order_acquire) != 0;  // partner: CounterFile::opened
+  view.pid = head.pid;
+  view.cluster = text_of(head.cluster);
+  view.node = head.node;
+  view.created_ns = head.created_ns;
+  view.ring_bytes = head.ring_bytes;
+  view.threshold_bytes = head.threshold_bytes;
+  view.rings_per_lane = head.rings_per_lane;
+  view.read_ns = base::SystemClock::instance().now_ns();
+  view.counters = values_of<NodeValues>(node);
+  for (uint32_t n = 0; n < head.node_count; ++n) {
+    const Peer& peer = at<Peer>(Section::peers, n);
+    view.peers.push_back({n, text_of(peer.name), text_of(peer.transport), peer.incarnation,
+                          peer.first_worker, peer.worker_count,
+                          values_of<PeerValues>(at<PeerCounters>(Section::peer_counters, n))});
+  }
+  for (uint32_t local = 0; local < head.local_worker_count; ++local) {
+    view.workers.push_back(read_worker(local));
+    const uint32_t number = head.first_worker + local;
+    for (uint32_t other = 0; other < head.worker_count; ++other) {
+      const uint32_t first = (local * head.worker_count + other) * head.rings_per_lane;
+      add(Section::outgoing, first,
+          view.outgoing.emplace_back(OutgoingLane{number, other, {}}).counters);
+      add(Section::incoming, first,
+          view.incoming.emplace_back(IncomingLane{other, number, {}}).counters);
+    }
+  }
+  for (uint32_t slot = 0; slot < count(Section::queries); ++slot) {
+    QueryState state;
+    if (at<Sequenced<QueryState>>(Section::queries, slot).load(state) &&
+        state.life != QueryLife::none)
+      view.queries.push_back(state);
+  }
+  return view;
+}
+
+}  // namespace faro::counters

@@ -1,0 +1,137 @@
+// The layout of a counter file; README.md in this folder is the page of its bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "counters/records.h"
+#include "faro/query.h"
+
+namespace faro::counters {
+
+inline constexpr uint64_t kMagic = 0x3152544e43524146;  // "FARCNTR1", little-endian
+inline constexpr uint32_t kLayoutVersion = 1;
+
+enum class Section : uint32_t {
+  descriptions,   ///< Description, one per row of counters.def
+  node,           ///< NodeCounters, one
+  peers,          ///< Peer, one per node of the cluster
+  peer_counters,  ///< PeerCounters, the same
+  workers,        ///< WorkerCounters, one per worker of this node
+  waits,          ///< Sequenced<Wait>, the same
+  awaited,        ///< the same: a bit per worker of the cluster, see Wait
+  outgoing,  ///< OutgoingCounters: (local worker * workers of the cluster + receiver) * rings + k
+  incoming,  ///< IncomingCounters: (local worker * workers of the cluster + sender) * rings + k
+  queries,   ///< Sequenced<QueryState>, kQuerySlots
+  count,
+};
+inline constexpr uint32_t kSections = static_cast<uint32_t>(Section::count);
+
+/// Queries that the file has room for; of more, `queries_running` tells.
+inline constexpr uint32_t kQuerySlots = 256;
+
+struct SectionPlace {
+  uint64_t offset = 0;        ///< from the start of the file, a multiple of 64
+  uint32_t count = 0;         ///< of records
+  uint32_t stride_bytes = 0;  ///< from one record to the next
+};
+
+enum class Life : uint32_t { opening = 0, open = 1 };
+
+/// Constant from the moment the file has a name.
+struct Header {
+  uint64_t magic = 0;
+  uint32_t version = 0;
+  uint32_t header_bytes = 0;
+  uint64_t file_bytes = 0;
+  uint64_t created_ns = 0;  ///< CLOCK_MONOTONIC, as all times in the file
+  uint32_t pid = 0;         ///< in its own namespace
+  uint32_t reserved_number = 0;
+  uint32_t node = 0;
+  uint32_t node_count = 0;
+  uint32_t worker_count = 0;  ///< of the cluster
+  uint32_t first_worker = 0;
+  uint32_t local_worker_count = 0;
+  uint32_t rings_per_lane = 0;
+  uint64_t ring_bytes = 0;
+  uint64_t threshold_bytes = 0;
+  std::array<char, 64> cluster{};  ///< cluster.id, cut if longer; ends with 0
+  std::array<SectionPlace, kSections> sections{};
+  std::array<std::byte, 208> reserved{};
+};
+static_assert(std::is_trivially_copyable_v<Header>);
+static_assert(sizeof(Header) == 512 && offsetof(Header, sections) == 144);
+
+/// What is constant about a node of the cluster once the session is open.
+struct Peer {
+  uint64_t incarnation = 0;
+  uint32_t first_worker = 0;
+  uint32_t worker_count = 0;
+  std::array<char, 16> transport{};  ///< of the link: "shm"; "local" for the own node
+  std::array<char, 96> name{};       ///< "node 2 (10.0.0.2:7000)", cut if longer; ends with 0
+};
+static_assert(sizeof(Peer) == 128 && std::is_trivially_copyable_v<Peer>);
+
+enum class Scope : uint32_t { node, peer, worker, outgoing, incoming };
+enum class Kind : uint32_t { total, now };
+
+/// A row of counters.def.
+struct Description {
+  uint32_t id = 0;
+  Scope scope = Scope::node;
+  Kind kind = Kind::total;
+  uint32_t offset = 0;  ///< in the record of that scope
+  std::array<char, 48> name{};
+};
+static_assert(sizeof(Description) == 64);
+
+/// What a worker waits for.
+enum class WaitKind : uint64_t {
+  none,
+  rows,       ///< polls; the awaited bits are the senders that have not finished
+  room,       ///< sends or finishes; `peer` is the receiver
+  outcome,    ///< of a query that has ended here, from its issuer
+  condition,  ///< of the engine's own (wait_until), or an event loop's
+  overflow,   ///< that the query that uses most of it fails and frees some
+};
+
+inline constexpr uint64_t kAnyPeer = ~uint64_t{0};
+
+/// Written before a worker sleeps, or when it has tried in vain for a while; none once it goes on.
+struct Wait {
+  WaitKind kind = WaitKind::none;
+  uint64_t since_ns = 0;
+  QueryId query;
+  uint64_t stage = 0;
+  uint64_t peer = kAnyPeer;    ///< worker number: receiver, or the only sender that is polled
+  uint64_t awaited_count = 0;  ///< bits set
+  uint64_t in_call = 0;        ///< 1: inside a call that waits; 0: between calls that try
+};
+static_assert(sizeof(Wait) == 72 && sizeof(Sequenced<Wait>) == 128);
+
+enum class QueryLife : uint64_t {
+  none,
+  running,
+  failed,  ///< and not all participants have ended their part
+  ended,   ///< the outcome is known; not all have asked for it, or confirmed it
+};
+
+/// A query as this node sees it.
+struct QueryState {
+  QueryId id;
+  QueryLife life = QueryLife::none;
+  uint64_t since_ns = 0;         ///< known here
+  uint64_t overflow_bytes = 0;   ///< at the last tick
+  uint64_t workers_pending = 0;  ///< of this node: have not ended their part
+  uint64_t first_worker_pending = 0;
+  uint64_t nodes_pending = 0;  ///< at the issuer: have not told that they ended theirs
+  uint64_t first_node_pending = 0;
+  uint64_t unopened_worker =
+      kAnyPeer;                 ///< a worker of this node that was sent rows but has not opened
+  uint64_t unopened_stage = 0;  ///< this stage
+};
+static_assert(sizeof(QueryState) == 96 && sizeof(Sequenced<QueryState>) == 128);
+
+}  // namespace faro::counters

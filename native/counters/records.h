@@ -1,0 +1,118 @@
+// The records of counters, one list of counters.def each. A worker counts into records that it alone
+// writes and that share no cache line with another thread's: a count is a load and a store of its own
+// line, and reading from outside costs it nothing but that line's transfer.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace faro::counters {
+
+/// Adds to a counter that a single thread writes and others read: no locked instruction.
+inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+/// Sets a value of this moment. Threads: one at a time per value, read by any.
+inline void set(std::atomic<uint64_t>& value, uint64_t now) noexcept {
+  value.store(now, std::memory_order_relaxed);
+}
+
+// Each list twice: of atomics where it is counted, of plain numbers where it was read.
+#define FARO_FIELD(id, name, kind, help) Cell name{0};
+template <typename Cell>
+struct NodeList {
+#define FARO_NODE_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct PeerList {
+#define FARO_PEER_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct WorkerList {
+#define FARO_WORKER_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct OutgoingList {
+#define FARO_OUTGOING_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct IncomingList {
+#define FARO_INCOMING_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+#undef FARO_FIELD
+
+using Counter = std::atomic<uint64_t>;
+static_assert(sizeof(Counter) == 8 && Counter::is_always_lock_free);
+
+/// Of a node. Threads: any for overflow (its own locked instructions), else the network thread or
+/// under the lock of the queries.
+struct alignas(64) NodeCounters : NodeList<Counter> {};
+/// Of a link. Threads: the network thread.
+struct alignas(64) PeerCounters : PeerList<Counter> {};
+/// Threads: the worker.
+struct alignas(64) WorkerCounters : WorkerList<Counter> {};
+/// Of one ring's sending end. Threads: the worker, and for some transports who posts for it.
+struct alignas(64) OutgoingCounters : OutgoingList<Counter> {};
+/// Of one ring's receiving end. Threads: the worker.
+struct alignas(64) IncomingCounters : IncomingList<Counter> {};
+
+static_assert(sizeof(NodeCounters) == 64 && sizeof(PeerCounters) == 64);
+static_assert(sizeof(WorkerCounters) == 128);
+static_assert(sizeof(OutgoingCounters) == 64 && sizeof(IncomingCounters) == 64);
+
+using NodeValues = NodeList<uint64_t>;
+using PeerValues = PeerList<uint64_t>;
+using WorkerValues = WorkerList<uint64_t>;
+using OutgoingValues = OutgoingList<uint64_t>;
+using IncomingValues = IncomingList<uint64_t>;
+
+/// A record that is replaced as a whole by one thread and read by any, also of other processes: what
+/// a worker waits for, the state of a query. `Value` is plain and a multiple of 8 bytes.
+///
+/// sequence_ is odd while the record is written. Every word is a release store that acquire loads
+/// pair with: who has read a word of a new value also reads the odd number, or a later one.
+template <typename Value>
+class alignas(64) Sequenced {
+ public:
+  /// Threads: one at a time. Blocks: never.
+  void store(const Value& value) noexcept {
+    const uint64_t sequence = sequence_.load(std::memory_order_relaxed);
+    const auto words = __builtin_bit_cast(Words, value);
+    sequence_.store(sequence + 1, std::memory_order_relaxed);
+    for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
+    sequence_.store(sequence + 2, std::memory_order_release);
+  }
+
+  /// Returns whether `out` is whole; not if it is written just now, or its writer died of that.
+  bool load(Value& out) const noexcept {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const uint64_t before = sequence_.load(std::memory_order_acquire);
+      Words words;
+      for (size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
+      if (before % 2 == 0 && sequence_.load(std::memory_order_relaxed) == before) {
+        out = __builtin_bit_cast(Value, words);
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static constexpr int kAttempts = 1000;  // a store takes nanoseconds
+  static constexpr size_t kWords = sizeof(Value) / sizeof(uint64_t);
+  using Words = std::array<uint64_t, kWords>;
+  static_assert(sizeof(Words) == sizeof(Value));
+
+  Counter sequence_{0};
+  std::array<Counter, kWords> words_{};
+};
+
+}  // namespace faro::counters

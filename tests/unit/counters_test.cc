@@ -1,0 +1,281 @@
+// The counter file: what is counted is read by others; stale, foreign and broken files do no harm.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "counters/counter_file.h"
+#include "counters/counter_view.h"
+#include "counters/descriptions.h"
+#include "support/child.h"
+#include "support/temporary_folder.h"
+
+namespace faro::counters {
+namespace {
+
+using test::Child;
+using test::TemporaryFolder;
+
+/// Node 1 of three with 2, 3 and 1 workers.
+Shape some_shape() {
+  Shape shape;
+  shape.cluster = "test";
+  shape.node = 1;
+  shape.workers_per_node = {2, 3, 1};
+  shape.rings_per_lane = 2;
+  shape.ring_bytes = 4096;
+  shape.threshold_bytes = 1024;
+  return shape;
+}
+
+std::unique_ptr<CounterFile> make(const std::string& folder) {
+  auto file = CounterFile::make(some_shape(), folder, 1);
+  EXPECT_TRUE(file.ok()) << file.status().to_string();
+  return std::move(*file);
+}
+
+NodeView read(const std::string& path) {
+  const auto view = CounterView::open(path);
+  EXPECT_TRUE(view.ok()) << view.status().to_string();
+  return (*view)->read();
+}
+
+TEST(Counters, have_ids_and_names_that_are_used_once) {
+  std::set<uint32_t> ids;
+  std::set<std::pair<Scope, std::string>> names;
+  for (const Description& row : descriptions()) {
+    EXPECT_TRUE(ids.insert(row.id).second) << row.name.data();
+    EXPECT_TRUE(names.emplace(row.scope, row.name.data()).second) << row.name.data();
+  }
+}
+
+// What other versions and other tools rely on: a change of these is a new kLayoutVersion.
+TEST(Counters, keep_their_ids_and_places) {
+  const std::map<std::string, std::pair<uint32_t, uint32_t>> expected = {
+      {"overflow_memory_bytes", {1, 0}},
+      {"open", {8, 56}},
+      {"connected", {20, 0}},
+      {"rows_sent", {40, 0}},
+      {"blocked_ns", {45, 40}},
+      {"held_frames", {52, 96}},
+      {"bytes_sent", {61, 8}},
+      {"no_room", {63, 24}},
+      {"bytes_received", {81, 8}},
+      {"unreleased_bytes", {83, 24}}};
+  size_t found = 0;
+  for (const Description& row : descriptions()) {
+    const auto place = expected.find(row.name.data());
+    if (place == expected.end()) continue;
+    ++found;
+    EXPECT_EQ(row.id, place->second.first) << row.name.data();
+    EXPECT_EQ(row.offset, place->second.second) << row.name.data();
+  }
+  EXPECT_EQ(found, expected.size());
+}
+
+TEST(Counters, are_described_in_the_page_of_the_layout) {
+  std::ifstream file(FARO_COUNTERS_PAGE);
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  for (const Description& row : descriptions()) {
+    const std::string line = "| " + std::to_string(row.id) + " | `" + row.name.data() + "` |";
+    EXPECT_NE(page.find(line), std::string::npos) << line;
+  }
+}
+
+TEST(CounterFile, shows_others_what_is_counted) {
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  count(file->worker(2).rows_sent, 17);
+  count(file->outgoing(0, 5, 0).bytes_sent, 100);
+  count(file->outgoing(0, 5, 1).bytes_sent, 11);
+  set(file->incoming(2, 0, 1).unreleased_bytes, 64);
+  Peer peer;
+  std::strcpy(peer.name.data(), "node 2 (host:1)");
+  std::strcpy(peer.transport.data(), "shm");
+  file->set_peer(2, peer);
+  EXPECT_FALSE(read(file->path()).open);
+  file->opened();
+
+  const NodeView node = read(file->path());
+  EXPECT_TRUE(node.alive);
+  EXPECT_TRUE(node.open);
+  EXPECT_EQ(node.cluster, "test");
+  EXPECT_EQ(node.pid, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(node.peers[2].name, "node 2 (host:1)");
+  EXPECT_EQ(node.peers[2].transport, "shm");
+  ASSERT_EQ(node.workers.size(), 3u);
+  EXPECT_EQ(node.workers[2].number, 4u);
+  EXPECT_EQ(node.workers[2].counters.rows_sent, 17u);
+  uint64_t lanes = 0;
+  for (const OutgoingLane& lane : node.outgoing) {
+    const bool counted = lane.sender == 2 && lane.receiver == 5;
+    EXPECT_EQ(lane.counters.bytes_sent, counted ? 111u : 0u) << "both rings of one lane";
+    ++lanes;
+  }
+  EXPECT_EQ(lanes, 3u * 6);
+  for (const IncomingLane& lane : node.incoming) {
+    const bool counted = lane.sender == 0 && lane.receiver == 4;
+    EXPECT_EQ(lane.counters.unreleased_bytes, counted ? 64u : 0u);
+  }
+}
+
+TEST(CounterFile, shows_what_a_worker_waits_for) {
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  Wait wait;
+  wait.kind = WaitKind::rows;
+  wait.query = {7, 8, 1, 0};
+  wait.stage = 3;
+  file->awaited(1)[0].store(0b100001);
+  file->wait(1).store(wait);
+  const WorkerView worker = read(file->path()).workers[1];
+  EXPECT_EQ(worker.wait.kind, WaitKind::rows);
+  EXPECT_EQ(worker.wait.query, wait.query);
+  EXPECT_EQ(worker.wait.stage, 3u);
+  EXPECT_EQ(worker.awaited, (std::vector<uint32_t>{0, 5}));
+  file->wait(1).store({});
+  EXPECT_EQ(read(file->path()).workers[1].wait.kind, WaitKind::none);
+}
+
+TEST(CounterFile, is_for_its_user_alone_and_goes_with_its_session) {
+  TemporaryFolder folder;
+  auto file = make(folder.path());
+  struct stat state {};
+  ASSERT_EQ(stat(file->path().c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0600u);
+  const std::string path = file->path();
+  file->remove_name();
+  EXPECT_TRUE(folder.empty());
+  auto successor = make(folder.path());
+  EXPECT_EQ(successor->path(), path) << "the name is free again";
+  file.reset();
+  EXPECT_FALSE(folder.empty()) << "a name that was given up is another's";
+}
+
+TEST(CounterFile, of_two_sessions_of_a_process_are_two) {
+  TemporaryFolder folder;
+  const auto one = make(folder.path());
+  const auto two = make(folder.path());
+  EXPECT_NE(one->path(), two->path());
+  EXPECT_TRUE(read(one->path()).alive) << "looking for stale files gives no lock up";
+  EXPECT_TRUE(read(two->path()).alive);
+}
+
+TEST(CounterFile, without_a_folder_is_memory) {
+  auto file = CounterFile::make(some_shape(), "", 1);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ((*file)->path(), "");
+  count((*file)->worker(0).waits);
+  const auto view = CounterView::over((*file)->memory());
+  ASSERT_TRUE(view.ok());
+  EXPECT_EQ((*view)->read().workers[0].counters.waits, 1u);
+}
+
+TEST(CounterFile, cannot_be_made_where_there_is_no_folder) {
+  const auto file = CounterFile::make(some_shape(), "/dev/shm/faro-no-such-folder", 1);
+  EXPECT_EQ(file.status().code(), Code::system_error);
+  EXPECT_NE(file.status().message().find("faro-no-such-folder"), std::string::npos);
+}
+
+TEST(CounterFile, of_a_killed_process_can_be_read_and_goes_with_the_next_session) {
+  TemporaryFolder folder;
+  Child child([&folder](const Child::Side& parent) {
+    const auto file = make(folder.path());
+    count(file->worker(0).rows_sent, 3);
+    parent.say(file->path());
+    parent.hear();
+    return 0;
+  });
+  const std::string path = child.hear().value_or("");
+  {
+    const auto other = make(folder.path());
+    EXPECT_TRUE(read(path).alive) << "a session that opens leaves the files of others";
+  }
+  child.signal(SIGKILL);
+  child.wait_for_end();
+  const NodeView dead = read(path);
+  EXPECT_FALSE(dead.alive);
+  EXPECT_EQ(dead.workers[0].counters.rows_sent, 3u);
+  const auto next = make(folder.path());
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "the stale file is still there";
+}
+
+TEST(CounterView, refuses_links_and_what_is_no_counter_file) {
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  const std::string link = folder.path() + "/link.counters";
+  ASSERT_EQ(symlink(file->path().c_str(), link.c_str()), 0);
+  EXPECT_EQ(CounterView::open(link).status().code(), Code::system_error);
+  EXPECT_EQ(CounterView::open(folder.path()).status().code(), Code::system_error);
+  const std::string text = folder.path() + "/text.counters";
+  std::ofstream(text) << std::string(4096, 'x');
+  EXPECT_EQ(CounterView::open(text).status().code(), Code::invalid_argument);
+  std::ofstream(text, std::ios::trunc) << "short";
+  EXPECT_EQ(CounterView::open(text).status().code(), Code::invalid_argument);
+}
+
+TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {
+  auto file = CounterFile::make(some_shape(), "", 1);
+  ASSERT_TRUE(file.ok());
+  std::vector<uint64_t> copy((*file)->memory().size() / 8);
+  std::memcpy(copy.data(), (*file)->memory().data(), copy.size() * 8);
+  reinterpret_cast<Header*>(copy.data())->version = 77;
+  const Status status = CounterView::over(std::as_bytes(std::span(copy))).status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("version 77"), std::string::npos) << status.message();
+}
+
+// Every byte of the header, one at a time: refused, or read without leaving the memory (which the
+// sanitizers see).
+TEST(CounterView, never_leaves_the_memory_of_a_file_whose_header_lies) {
+  auto file = CounterFile::make(some_shape(), "", 1);
+  ASSERT_TRUE(file.ok());
+  int refused = 0;
+  for (size_t byte = 0; byte < sizeof(Header); ++byte) {
+    for (const unsigned value : {0x00u, 0x01u, 0x7fu, 0xffu}) {
+      // Of exactly its size and of the heap: the address sanitizer watches its ends.
+      std::vector<uint64_t> copy((*file)->memory().size() / 8);
+      std::memcpy(copy.data(), (*file)->memory().data(), copy.size() * 8);
+      reinterpret_cast<unsigned char*>(copy.data())[byte] = static_cast<unsigned char>(value);
+      const auto view = CounterView::over(std::as_bytes(std::span(copy)));
+      if (view.ok()) {
+        (void)(*view)->read();
+      } else {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(Sequenced, is_read_whole_or_not_at_all) {
+  struct Value {
+    uint64_t words[8];
+  };
+  Sequenced<Value> record;
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (uint64_t n = 1; !stop.load(); ++n) record.store({{n, n, n, n, n, n, n, n}});
+  });
+  uint64_t last = 0;
+  for (int reads = 0; reads < 20000;) {
+    Value value{};
+    if (!record.load(value)) continue;
+    ++reads;
+    for (const uint64_t word : value.words) ASSERT_EQ(word, value.words[0]);
+    ASSERT_GE(value.words[0], last);
+    last = value.words[0];
+  }
+  stop = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace faro::counters
