@@ -48,7 +48,7 @@ struct HelpCase {
 
 TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
   const std::vector<HelpCase> cases = {
-      {{}, {"bench", "plan", "doctor", "config", "--version"}},
+      {{}, {"bench", "plan", "doctor", "config", "stat", "top", "explain", "--version"}},
       {{"bench"}, {"--full", "--json", "--set", "--java", "two-stage"}},
       {{"bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
@@ -58,6 +58,10 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
         "--json", "--set"}},
       {{"plan"}, {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
       {{"doctor"}, {"--json", "--set"}},
+      {{"stat"},
+       {"--once", "--json", "--all", "--interval", "--pid", "--folder", "--counter-file"}},
+      {{"top"}, {"--interval", "--pid", "--folder"}},
+      {{"explain"}, {"--query", "--json", "--interval", "--pid", "--folder"}},
       {{"config"}, {"--file", "--set", "--json"}}};
   for (const HelpCase& one : cases) {
     Arguments arguments = one.command;
@@ -131,6 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"plan", "--nodes", "0"}, "--nodes"},
         BadCase{{"plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
         BadCase{{"doctor", "--set", "novalue"}, "--set"},
+        BadCase{{"stat", "--interval", "0"}, "--interval"},
+        BadCase{{"explain", "--pid", "x"}, "--pid"},
         BadCase{{"config", "--set", "ring.bytes=5"}, "ring.bytes"},
         BadCase{{"config", "--set", "security.secret=never on a command line"}, "unknown setting"},
         BadCase{{"config", "--set", "ring.bytes=8KiB"}, "transfer.threshold_bytes"},

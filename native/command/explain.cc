@@ -1,0 +1,292 @@
+#include "command/explain.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "command/text.h"
+#include "command/wait_text.h"
+
+namespace faro::command {
+namespace {
+
+using namespace counters;
+
+/// The nodes of one cluster that are on this host: those that know the same incarnations.
+class Cluster {
+ public:
+  void add(const NodeChange& node) { nodes_[node.now.node] = &node; }
+  /// Whether a node belongs here. Two clusters may have one name.
+  bool holds(const NodeChange& other) const {
+    const NodeView& a = nodes_.begin()->second->now;
+    const NodeView& b = other.now;
+    if (a.cluster != b.cluster || a.peers.size() != b.peers.size()) return false;
+    for (size_t i = 0; i < a.peers.size(); ++i) {
+      if (a.peers[i].incarnation != b.peers[i].incarnation) return false;
+    }
+    return true;
+  }
+  const std::string& name() const { return nodes_.begin()->second->now.cluster; }
+  const std::map<uint32_t, const NodeChange*>& nodes() const { return nodes_; }
+
+  /// nullptr if it is not on this host.
+  const NodeChange* node(uint32_t number) const {
+    const auto found = nodes_.find(number);
+    return found == nodes_.end() ? nullptr : found->second;
+  }
+  const std::vector<PeerView>& all_nodes() const { return nodes_.begin()->second->now.peers; }
+  std::string name_of(uint64_t number) const {
+    return number < all_nodes().size() ? all_nodes()[number].name : fmt::format("node {}", number);
+  }
+  uint32_t node_of(uint64_t worker) const {
+    for (const PeerView& peer : all_nodes()) {
+      if (worker >= peer.first_worker && worker - peer.first_worker < peer.worker_count)
+        return peer.node;
+    }
+    return 0;
+  }
+
+ private:
+  std::map<uint32_t, const NodeChange*> nodes_;
+};
+
+const QueryState* find_query(const NodeView& node, const QueryId& id) {
+  const auto found = std::find_if(node.queries.begin(), node.queries.end(),
+                                  [&id](const QueryState& query) { return query.id == id; });
+  return found == node.queries.end() ? nullptr : &*found;
+}
+
+/// Follows waits to their ends.
+class Follower {
+ public:
+  explicit Follower(const Cluster& cluster) : cluster_(cluster) {}
+
+  /// The ends of what this worker waits for.
+  std::set<std::string> ends_of(uint32_t worker) {
+    ends_.clear();
+    seen_.clear();
+    follow(worker, "waits");
+    if (ends_.empty()) ends_.insert(circle());
+    return ends_;
+  }
+
+ private:
+  /// `fault`: what it is that others miss of this worker.
+  void follow(uint64_t worker, std::string_view fault) {
+    if (!seen_.insert(worker).second) return;
+    const uint32_t number = cluster_.node_of(worker);
+    const NodeChange* const node = cluster_.node(number);
+    if (node == nullptr) {
+      ends_.insert(
+          fmt::format("worker {} is on {}, which this user does not see here: run `faro "
+                      "explain` there",
+                      worker, cluster_.name_of(number)));
+      return;
+    }
+    const size_t local = worker - node->now.self().first_worker;
+    if (local >= node->now.workers.size()) return;  // its file is broken
+    const WorkerView& view = node->now.workers[local];
+    const uint64_t calls = node->change.workers[local].counters.operations;
+    if (!node->now.alive) {
+      ends_.insert(fmt::format("{} has ended", place(*node, worker)));
+    } else if (view.wait.kind == WaitKind::none || (view.wait.in_call == 0 && calls == 0)) {
+      ends_.insert(calls == 0 ? makes_no_call(*node, view, fault) : goes_on(*node, view, calls));
+    } else {
+      follow_wait(*node, view);
+    }
+  }
+
+  void follow_wait(const NodeChange& node, const WorkerView& view) {
+    switch (view.wait.kind) {
+      case WaitKind::room:
+        return follow(view.wait.peer, "does not drain");
+      case WaitKind::rows:
+        for (const uint32_t sender : view.awaited) follow(sender, "sends nothing");
+        return;
+      case WaitKind::outcome:
+        return follow_outcome(view.wait.query);
+      default:
+        ends_.insert(fmt::format("{} waits for {}", place(node, view.number), wait_text(view)));
+    }
+  }
+
+  // The issuer waits for nodes, and each of these for its workers.
+  void follow_outcome(const QueryId& id) {
+    const NodeChange* const issuer = cluster_.node(id.issuer);
+    if (issuer == nullptr) {
+      ends_.insert(fmt::format("{} has to tell the outcome: run `faro explain` there",
+                               cluster_.name_of(id.issuer)));
+      return;
+    }
+    const QueryState* const state = find_query(issuer->now, id);
+    if (state == nullptr || state->nodes_pending == 0) return;
+    const auto pending = static_cast<uint32_t>(state->first_node_pending);
+    const NodeChange* const node = cluster_.node(pending);
+    if (node == nullptr) {
+      ends_.insert(fmt::format("{} has not ended its part: run `faro explain` there",
+                               cluster_.name_of(pending)));
+      return;
+    }
+    const QueryState* const part = find_query(node->now, id);
+    if (part == nullptr) {
+      ends_.insert(fmt::format("{} (pid {}) takes part in the query and has not used it",
+                               node->now.self().name, node->now.pid));
+    } else if (part->workers_pending > 0) {
+      follow(part->first_worker_pending, "has not ended its part");
+    }
+  }
+
+  static std::string place(const NodeChange& node, uint64_t worker) {
+    return fmt::format("worker {} of {} (pid {})", worker, node.now.self().name, node.now.pid);
+  }
+
+  /// What lies in its rings and is not given back.
+  static std::string holds(const NodeChange& node, const WorkerView& view) {
+    std::string text;
+    for (const IncomingLane& lane : node.now.incoming) {
+      if (lane.receiver != view.number || lane.counters.unreleased_bytes == 0) continue;
+      text += fmt::format("{} {} from worker {}", text.empty() ? "; not released:" : ",",
+                          bytes_text(lane.counters.unreleased_bytes), lane.sender);
+    }
+    if (view.counters.held_frames > 0)
+      text = fmt::format("; holds {}{}", counted(view.counters.held_frames, "frame"), text);
+    return text;
+  }
+
+  static std::string makes_no_call(const NodeChange& node, const WorkerView& view,
+                                   std::string_view fault) {
+    return fmt::format("{} {}: it makes no call of Faro{}", place(node, view.number), fault,
+                       holds(node, view));
+  }
+
+  static std::string goes_on(const NodeChange& node, const WorkerView& view, uint64_t calls) {
+    const WorkerValues& change =
+        node.change.workers[view.number - node.now.self().first_worker].counters;
+    return fmt::format("{} goes on: {}, {} out and {} in within {}{}", place(node, view.number),
+                       counted(calls, "call"), counted(change.rows_sent, "row"),
+                       counted(change.rows_received, "row"), seconds_text(node.seconds),
+                       holds(node, view));
+  }
+
+  std::string circle() const {
+    return fmt::format(
+        "these workers wait for each other: {}; or the last of them has just gone on",
+        few_of({seen_.begin(), seen_.end()}));
+  }
+
+  const Cluster& cluster_;
+  std::set<std::string> ends_;
+  std::set<uint64_t> seen_;
+};
+
+void explain_in(const Cluster& cluster, const QueryId& id, ExplainedQuery& out) {
+  std::map<std::string, uint32_t> ends;
+  Follower follower(cluster);
+  for (const auto& [number, node] : cluster.nodes()) {
+    const NodeView& now = node->now;
+    const QueryState* const state = find_query(now, id);
+    if (state == nullptr) continue;
+    out.nodes.push_back(number);
+    out.seconds = std::max(out.seconds, static_cast<double>(age_ns(now, state->since_ns)) / 1e9);
+    out.failed = out.failed || state->life == QueryLife::failed;
+    if (state->unopened_worker != kAnyPeer) {
+      ++ends[fmt::format("worker {} of {} (pid {}) was sent rows of stage {} and has not opened it",
+                         state->unopened_worker, now.self().name, now.pid, state->unopened_stage)];
+    }
+    for (const WorkerView& worker : now.workers) {
+      if (worker.wait.kind == WaitKind::none || worker.wait.query != id) continue;
+      out.waits.push_back({number, now.pid, worker.number,
+                           static_cast<double>(age_ns(now, worker.wait.since_ns)) / 1e9,
+                           wait_text(worker)});
+      for (const std::string& end : follower.ends_of(worker.number)) ++ends[end];
+    }
+  }
+  for (const auto& [text, waiting] : ends) out.causes.push_back({text, waiting});
+  std::stable_sort(out.causes.begin(), out.causes.end(),
+                   [](const Cause& a, const Cause& b) { return a.waiting > b.waiting; });
+}
+
+std::vector<Cluster> clusters_of(const std::vector<NodeChange>& nodes) {
+  std::vector<Cluster> clusters;
+  for (const NodeChange& node : nodes) {
+    if (!node.now.open) continue;
+    const auto known = std::find_if(clusters.begin(), clusters.end(),
+                                    [&node](const Cluster& c) { return c.holds(node); });
+    (known == clusters.end() ? clusters.emplace_back() : *known).add(node);
+  }
+  return clusters;
+}
+
+}  // namespace
+
+std::vector<ExplainedQuery> explain(const std::vector<NodeChange>& nodes,
+                                    const std::string& only_query) {
+  std::vector<ExplainedQuery> explained;
+  for (const Cluster& cluster : clusters_of(nodes)) {
+    std::set<QueryId> ids;
+    for (const auto& [number, node] : cluster.nodes()) {
+      for (const QueryState& query : node->now.queries) {
+        if (only_query.empty() || query.id.to_string() == only_query) ids.insert(query.id);
+      }
+    }
+    for (const QueryId& id : ids) {
+      ExplainedQuery& out = explained.emplace_back();
+      out.cluster = cluster.name();
+      out.query = id.to_string();
+      explain_in(cluster, id, out);
+    }
+  }
+  return explained;
+}
+
+std::string explain_text(const std::vector<ExplainedQuery>& queries) {
+  std::string text;
+  for (const ExplainedQuery& query : queries) {
+    text += fmt::format("{}query {} of cluster {}: for {}{}, known here to node{} {}\n",
+                        text.empty() ? "" : "\n", query.query, query.cluster,
+                        seconds_text(query.seconds), query.failed ? ", failed" : "",
+                        query.nodes.size() == 1 ? "" : "s", few_of(query.nodes));
+    for (const ExplainedWait& wait : query.waits) {
+      text += fmt::format("  worker {} (node {}, pid {}) waits {} for {}\n", wait.worker, wait.node,
+                          wait.pid, seconds_text(wait.seconds), wait.what);
+    }
+    if (query.waits.empty()) text += "  no worker of this host waits for anything of it\n";
+    for (const Cause& cause : query.causes) {
+      text += cause.waiting == 0
+                  ? fmt::format("  → {}\n", cause.text)
+                  : fmt::format("  → {} ({})\n", cause.text,
+                                cause.waiting == 1
+                                    ? "1 worker waits for that"
+                                    : fmt::format("{} workers wait for that", cause.waiting));
+    }
+  }
+  return text;
+}
+
+Json explain_json(const std::vector<ExplainedQuery>& queries) {
+  Json json;
+  json["queries"] = Json::array();
+  for (const ExplainedQuery& query : queries) {
+    Json one = {{"cluster", query.cluster}, {"query", query.query},   {"seconds", query.seconds},
+                {"nodes", query.nodes},     {"failed", query.failed}, {"waits", Json::array()},
+                {"causes", Json::array()}};
+    for (const ExplainedWait& wait : query.waits) {
+      one["waits"].push_back({{"node", wait.node},
+                              {"pid", wait.pid},
+                              {"worker", wait.worker},
+                              {"seconds", wait.seconds},
+                              {"for", wait.what}});
+    }
+    for (const Cause& cause : query.causes)
+      one["causes"].push_back({{"text", cause.text}, {"waiting", cause.waiting}});
+    json["queries"].push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace faro::command

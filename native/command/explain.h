@@ -1,0 +1,44 @@
+// Why a query does not go on: who waits for what on which peer, and where all that waiting ends.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command/build_json.h"
+#include "command/node_watch.h"
+
+namespace faro::command {
+
+/// One worker that waits for something of a query.
+struct ExplainedWait {
+  uint32_t node = 0, pid = 0, worker = 0;
+  double seconds = 0;
+  std::string what;  ///< "room towards worker 3, stage 0 of query 0:1"
+};
+
+/// A worker, node or circle that others wait for and that waits for nobody.
+struct Cause {
+  std::string text;
+  uint32_t waiting = 0;  ///< workers whose waits end here
+};
+
+struct ExplainedQuery {
+  std::string cluster;
+  std::string query;  ///< "0:1"
+  double seconds = 0;
+  std::vector<uint32_t> nodes;  ///< of this host that know it
+  bool failed = false;
+  std::vector<ExplainedWait> waits;
+  std::vector<Cause> causes;  ///< most waited for first
+};
+
+/// Every query that the nodes know, or only that one ("0:1"). `nodes`: two looks, so that it is seen
+/// who moves.
+std::vector<ExplainedQuery> explain(const std::vector<NodeChange>& nodes,
+                                    const std::string& only_query);
+
+std::string explain_text(const std::vector<ExplainedQuery>& queries);
+Json explain_json(const std::vector<ExplainedQuery>& queries);
+
+}  // namespace faro::command

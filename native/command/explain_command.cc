@@ -1,0 +1,69 @@
+#include "command/explain_command.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "command/exit_code.h"
+#include "command/explain.h"
+#include "command/node_watch.h"
+#include "command/stat_report.h"
+
+namespace faro::command {
+namespace {
+
+struct Flags {
+  NodeWatch watch;
+  std::string query;
+  double interval_s = 0.5;
+  bool json = false;
+};
+
+int run(Flags& flags) {
+  Result<std::vector<NodeChange>> nodes = flags.watch.look();
+  if (nodes.ok() && !nodes->empty()) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(flags.interval_s));
+    nodes = flags.watch.look();
+  }
+  if (!nodes.ok()) {
+    fmt::print(stderr, "faro explain: {}\n", nodes.status().message());
+    return exit_code_of(nodes.status().code());
+  }
+  if (nodes->empty()) {
+    fmt::print(stderr, "faro explain: {}\n", flags.watch.none_text());
+    return kExitFailed;
+  }
+  const std::vector<ExplainedQuery> queries = explain(*nodes, flags.query);
+  if (flags.json) {
+    fmt::print("{}\n", json_text(explain_json(queries), true));
+  } else if (queries.empty()) {
+    fmt::print("no {} on the nodes of this host\n",
+               flags.query.empty() ? "query runs" : "query " + flags.query + " runs");
+  } else {
+    fmt::print("{}", explain_text(queries));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "Why a query does not go on: which worker waits for what on which peer");
+  auto flags = std::make_shared<Flags>();
+  flags->watch.add_to(*command);
+  command->add_option("--query", flags->query, "Only this query")->type_name("ISSUER:NUMBER");
+  command->add_option("--interval", flags->interval_s, "Seconds over which it is watched who moves")
+      ->check(CLI::Range(0.01, 60.0))
+      ->type_name("SECONDS");
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->footer(kExitCodeHelp);
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace faro::command

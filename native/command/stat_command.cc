@@ -1,0 +1,119 @@
+#include "command/stat_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "command/exit_code.h"
+#include "command/node_watch.h"
+#include "command/stat_report.h"
+#include "command/terminal.h"
+
+namespace faro::command {
+namespace {
+
+// Nodes and their headings, queries, headings of workers and lanes.
+constexpr size_t kOtherLines = 14;
+
+struct Flags {
+  NodeWatch watch;
+  double interval_s = 1;
+  bool once = false;
+  bool json = false;
+  bool all = false;
+};
+
+CLI::Validator positive_interval() { return CLI::Range(0.01, 3600.0); }
+
+int say(const char* command, const Status& status) {
+  fmt::print(stderr, "faro {}: {}\n", command, status.message());
+  return exit_code_of(status.code());
+}
+
+int none(const char* command, const NodeWatch& watch) {
+  fmt::print(stderr, "faro {}: {}\n", command, watch.none_text());
+  return kExitFailed;
+}
+
+void wait_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+int run_stat(Flags& flags) {
+  Result<std::vector<NodeChange>> first = flags.watch.look();
+  if (!first.ok()) return say("stat", first.status());
+  if (first->empty()) return none("stat", flags.watch);
+  StatOrder order;
+  order.idle_too = flags.all;
+  if (flags.all) order.most_lanes = order.most_workers = SIZE_MAX;
+  const bool redraw = !flags.once && !flags.json && isatty(STDOUT_FILENO) == 1;
+  for (;;) {
+    wait_for(flags.interval_s);
+    const Result<std::vector<NodeChange>> nodes = flags.watch.look();
+    if (!nodes.ok()) return say("stat", nodes.status());
+    if (nodes->empty()) return flags.once ? none("stat", flags.watch) : kExitOk;
+    const std::string text =
+        flags.json ? json_text(stat_json(*nodes), flags.once) : stat_text(*nodes, order);
+    fmt::print("{}{}\n", redraw ? kClearScreen : "", text);
+    std::fflush(stdout);
+    if (flags.once || std::ferror(stdout) != 0) return kExitOk;
+  }
+}
+
+int run_top(Flags& flags) {
+  Result<std::vector<NodeChange>> nodes = flags.watch.look();
+  if (!nodes.ok()) return say("top", nodes.status());
+  if (nodes->empty()) return none("top", flags.watch);
+  const Result<std::unique_ptr<Terminal>> terminal = Terminal::open();
+  if (!terminal.ok()) return say("top", terminal.status());
+  StatOrder order;
+  order.by_rate = true;
+  while (!(*terminal)->key_that_ends(flags.interval_s)) {
+    nodes = flags.watch.look();
+    if (!nodes.ok()) return say("top", nodes.status());
+    const size_t lines = (*terminal)->lines();
+    const size_t free = lines > kOtherLines + 2 ? lines - kOtherLines : 2;
+    order.most_workers = free / 2;
+    order.most_lanes = free - order.most_workers;
+    (*terminal)->show(nodes->empty() ? flags.watch.none_text() + "\n" : stat_text(*nodes, order));
+  }
+  return kExitOk;
+}
+
+void add_common(CLI::App& command, Flags& flags) {
+  flags.watch.add_to(command);
+  command.add_option("--interval", flags.interval_s, "Seconds from one look to the next")
+      ->check(positive_interval())
+      ->type_name("SECONDS");
+  command.footer(kExitCodeHelp);
+}
+
+}  // namespace
+
+void add_stat_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "stat", "What the nodes of this host do: lanes, rates, waits, who does not drain");
+  auto flags = std::make_shared<Flags>();
+  add_common(*command, *flags);
+  command->add_flag("--once", flags->once, "Print one table, over one interval, and end");
+  command->add_flag("--json", flags->json, "Print JSON, an object per line unless --once");
+  command->add_flag("--all", flags->all, "Idle lanes too");
+  command->callback([flags, &exit_code] { exit_code = run_stat(*flags); });
+}
+
+void add_top_command(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("top", "The same by rate, in the terminal, until q or Ctrl-C");
+  auto flags = std::make_shared<Flags>();
+  add_common(*command, *flags);
+  command->callback([flags, &exit_code] { exit_code = run_top(*flags); });
+}
+
+}  // namespace faro::command

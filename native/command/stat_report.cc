@@ -1,0 +1,327 @@
+#include "command/stat_report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "command/text.h"
+#include "command/wait_text.h"
+#include "counters/descriptions.h"
+
+namespace faro::command {
+namespace {
+
+using namespace counters;
+using Align = Table::Align;
+
+// A worker that waits for room for so long is worth a line of its own.
+constexpr uint64_t kNotDrainingNs = 100'000'000;
+
+std::string rate_text(double per_second) { return per_second == 0 ? "-" : scaled(per_second); }
+
+std::string byte_rate_text(double per_second) {
+  return per_second == 0 ? "-" : bytes_text(static_cast<uint64_t>(per_second));
+}
+
+std::string age_text(uint64_t ns) { return seconds_text(static_cast<double>(ns) / 1e9); }
+
+/// Of the time since the last look a worker was blocked, waits that go on included.
+double blocked_share(const NodeChange& node, size_t worker) {
+  if (node.seconds == 0) return 0;
+  const WorkerView& view = node.now.workers[worker];
+  uint64_t ns = node.change.workers[worker].counters.blocked_ns;
+  if (view.wait.in_call != 0) ns += age_ns(node.now, view.wait.since_ns);
+  return std::min(1.0, static_cast<double>(ns) / 1e9 / node.seconds);
+}
+
+void add_nodes(Table& table, const std::vector<NodeChange>& nodes) {
+  table.add({"node", "pid", "cluster", "up for", "links", "queries", "failed", "overflow memory",
+             "overflow file"});
+  for (const NodeChange& node : nodes) {
+    const NodeView& now = node.now;
+    const auto up = std::count_if(now.peers.begin(), now.peers.end(), [](const PeerView& peer) {
+      return peer.counters.connected != 0;
+    });
+    const char* const state = !now.alive ? " (ended)" : !now.open ? " (connecting)" : "";
+    table.add({fmt::format("{}{}", now.node, state), std::to_string(now.pid), now.cluster,
+               age_text(age_ns(now, now.created_ns)),
+               fmt::format("{} of {}", std::max<ptrdiff_t>(0, up - 1), now.peers.size() - 1),
+               grouped(now.counters.queries_running), grouped(now.counters.queries_failed),
+               bytes_text(now.counters.overflow_memory_bytes),
+               bytes_text(now.counters.overflow_file_bytes)});
+  }
+}
+
+/// A query as all nodes of this host that know it see it.
+void add_queries(Table& table, const std::vector<NodeChange>& nodes) {
+  bool any = false;
+  for (const NodeChange& node : nodes) {
+    for (const QueryState& query : node.now.queries) {
+      if (!std::exchange(any, true)) {
+        table.add_line("");
+        table.add({"query", "on node", "for", "state", "workers not done", "overflow"});
+      }
+      const char* const life = query.life == QueryLife::failed  ? "failed"
+                               : query.life == QueryLife::ended ? "ended"
+                                                                : "running";
+      table.add({query.id.to_string(), std::to_string(node.now.node),
+                 age_text(age_ns(node.now, query.since_ns)), life, grouped(query.workers_pending),
+                 bytes_text(query.overflow_bytes)});
+    }
+  }
+}
+
+struct WorkerLine {
+  const NodeChange* node;
+  size_t index;
+  const WorkerView& now() const { return node->now.workers[index]; }
+  const WorkerValues& change() const { return node->change.workers[index].counters; }
+};
+
+void add_workers(Table& table, const std::vector<NodeChange>& nodes, const StatOrder& order) {
+  std::vector<WorkerLine> lines;
+  for (const NodeChange& node : nodes) {
+    for (size_t w = 0; w < node.now.workers.size(); ++w) lines.push_back({&node, w});
+  }
+  if (order.by_rate) {
+    std::stable_sort(lines.begin(), lines.end(), [](const WorkerLine& a, const WorkerLine& b) {
+      return a.change().rows_sent + a.change().rows_received >
+             b.change().rows_sent + b.change().rows_received;
+    });
+  }
+  table.add_line("");
+  table.add({"worker", "rows/s out", "rows/s in", "blocked", "set aside/s", "out overflow/s",
+             "held", "shuffles", "waits for"});
+  for (size_t i = 0; i < lines.size() && i < order.most_workers; ++i) {
+    const NodeChange& node = *lines[i].node;
+    const WorkerView& now = lines[i].now();
+    const WorkerValues& change = lines[i].change();
+    std::string waits = wait_text(now);
+    if (!waits.empty())
+      waits = fmt::format("{}: {}", age_text(age_ns(node.now, now.wait.since_ns)), waits);
+    table.add({std::to_string(now.number), rate_text(node.per_second(change.rows_sent)),
+               rate_text(node.per_second(change.rows_received)),
+               fmt::format("{:.0f} %", 100 * blocked_share(node, lines[i].index)),
+               byte_rate_text(node.per_second(change.bytes_set_aside)),
+               byte_rate_text(node.per_second(change.bytes_out_overflow)),
+               grouped(now.counters.held_frames), grouped(now.counters.open_shuffles),
+               std::move(waits)});
+  }
+  if (lines.size() > order.most_workers)
+    table.add_line(
+        fmt::format("and {}", counted(lines.size() - order.most_workers, "more worker")));
+}
+
+void add_not_draining(Table& table, const std::vector<NodeChange>& nodes) {
+  struct Longest {
+    uint64_t ns = 0;
+    uint64_t waiting = 0;
+  };
+  std::map<std::pair<std::string, uint64_t>, Longest> receivers;  // of one cluster
+  for (const NodeChange& node : nodes) {
+    for (const WorkerView& worker : node.now.workers) {
+      if (worker.wait.kind != WaitKind::room) continue;
+      const uint64_t ns = age_ns(node.now, worker.wait.since_ns);
+      if (ns < kNotDrainingNs) continue;
+      Longest& longest = receivers[{node.now.cluster, worker.wait.peer}];
+      longest.ns = std::max(longest.ns, ns);
+      ++longest.waiting;
+    }
+  }
+  if (receivers.empty()) return;
+  table.add_line("");
+  for (const auto& [receiver, longest] : receivers) {
+    table.add_line(fmt::format(
+        "! worker {} does not drain: {} for room in its rings, {} so far", receiver.second,
+        longest.waiting == 1 ? "1 worker waits" : fmt::format("{} workers wait", longest.waiting),
+        age_text(longest.ns)));
+  }
+}
+
+/// A lane from one worker to another, of which one end or both are on this host.
+struct LaneLine {
+  uint64_t sender = 0, receiver = 0;
+  double frames = 0, bytes = 0, no_room = 0;  // per second
+  double transfer_bytes = 0;                  // bytes per transfer
+  double threshold_bytes = 0;
+  uint64_t unreleased_bytes = 0;
+};
+
+std::vector<LaneLine> lanes_of(const std::vector<NodeChange>& nodes) {
+  std::map<std::tuple<std::string, uint32_t, uint32_t>, LaneLine> lanes;
+  for (const NodeChange& node : nodes) {
+    for (const OutgoingLane& out : node.change.outgoing) {
+      LaneLine& lane = lanes[{node.now.cluster, out.sender, out.receiver}];
+      lane.frames = node.per_second(out.counters.frames_sent);
+      lane.bytes = node.per_second(out.counters.bytes_sent);
+      lane.no_room = node.per_second(out.counters.no_room);
+      lane.threshold_bytes = static_cast<double>(node.now.threshold_bytes);
+      if (out.counters.transfers > 0) {
+        lane.transfer_bytes = static_cast<double>(out.counters.bytes_sent) /
+                              static_cast<double>(out.counters.transfers);
+      }
+    }
+    for (const IncomingLane& in : node.change.incoming) {
+      LaneLine& lane = lanes[{node.now.cluster, in.sender, in.receiver}];
+      lane.frames = std::max(lane.frames, node.per_second(in.counters.frames_received));
+      lane.bytes = std::max(lane.bytes, node.per_second(in.counters.bytes_received));
+      lane.unreleased_bytes = in.counters.unreleased_bytes;
+    }
+  }
+  std::vector<LaneLine> lines;
+  for (auto& [key, lane] : lanes) {
+    lane.sender = std::get<1>(key);
+    lane.receiver = std::get<2>(key);
+    lines.push_back(lane);
+  }
+  return lines;
+}
+
+void add_lanes(Table& table, const std::vector<NodeChange>& nodes, const StatOrder& order) {
+  std::vector<LaneLine> lines = lanes_of(nodes);
+  if (!order.idle_too) {
+    std::erase_if(lines, [](const LaneLine& lane) {
+      return lane.bytes == 0 && lane.no_room == 0 && lane.unreleased_bytes == 0;
+    });
+  }
+  if (order.by_rate) {
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const LaneLine& a, const LaneLine& b) { return a.bytes > b.bytes; });
+  }
+  table.add_line("");
+  table.add({"lane", "frames/s", "bytes/s", "threshold fill", "no room/s", "unreleased"});
+  for (size_t i = 0; i < lines.size() && i < order.most_lanes; ++i) {
+    const LaneLine& lane = lines[i];
+    const bool known = lane.threshold_bytes > 0 && lane.transfer_bytes > 0;
+    table.add(
+        {fmt::format("{} → {}", lane.sender, lane.receiver), rate_text(lane.frames),
+         byte_rate_text(lane.bytes),
+         known ? fmt::format("{:.0f} %", 100 * lane.transfer_bytes / lane.threshold_bytes) : "-",
+         rate_text(lane.no_room), bytes_text(lane.unreleased_bytes)});
+  }
+  if (lines.size() > order.most_lanes)
+    table.add_line(fmt::format("and {}", counted(lines.size() - order.most_lanes, "more lane")));
+  if (lines.empty()) table.add_line("nothing moves on any lane");
+}
+
+template <typename Values>
+Json values_json(Scope scope, const Values& now, const Values& change, const NodeChange& node) {
+  Json json;
+  for_each_counter(scope, now,
+                   [&](const Description& row, uint64_t value) { json[row.name.data()] = value; });
+  if (node.seconds == 0) return json;
+  for_each_counter(scope, change, [&](const Description& row, uint64_t added) {
+    if (row.kind == Kind::total) json["per_second"][row.name.data()] = node.per_second(added);
+  });
+  return json;
+}
+
+Json wait_json(const NodeView& node, const WorkerView& worker) {
+  const Wait& wait = worker.wait;
+  Json json;
+  json["kind"] = wait_name(wait.kind);
+  if (wait.kind == WaitKind::none) return json;
+  json["seconds"] = static_cast<double>(age_ns(node, wait.since_ns)) / 1e9;
+  json["in_call"] = wait.in_call != 0;
+  if (wait.query.counter != 0) json["query"] = wait.query.to_string();
+  if (wait.kind == WaitKind::rows || wait.kind == WaitKind::room) json["stage"] = wait.stage;
+  if (wait.kind == WaitKind::room) json["worker"] = wait.peer;
+  if (wait.kind == WaitKind::rows) json["workers"] = worker.awaited;
+  return json;
+}
+
+Json node_json(const NodeChange& node) {
+  const NodeView& now = node.now;
+  Json json;
+  json["node"] = now.node;
+  json["name"] = now.self().name;
+  json["cluster"] = now.cluster;
+  json["pid"] = now.pid;
+  json["alive"] = now.alive;
+  json["open"] = now.open;
+  json["file"] = now.path;
+  json["seconds"] = node.seconds;
+  json["counters"] = values_json(Scope::node, now.counters, node.change.counters, node);
+  json["links"] = Json::array();
+  for (size_t i = 0; i < now.peers.size(); ++i) {
+    const PeerView& peer = now.peers[i];
+    json["links"].push_back({{"node", peer.node},
+                             {"name", peer.name},
+                             {"transport", peer.transport},
+                             {"counters", values_json(Scope::peer, peer.counters,
+                                                      node.change.peers[i].counters, node)}});
+  }
+  json["workers"] = Json::array();
+  for (size_t i = 0; i < now.workers.size(); ++i) {
+    const WorkerView& worker = now.workers[i];
+    json["workers"].push_back({{"worker", worker.number},
+                               {"counters", values_json(Scope::worker, worker.counters,
+                                                        node.change.workers[i].counters, node)},
+                               {"blocked_share", blocked_share(node, i)},
+                               {"wait", wait_json(now, worker)}});
+  }
+  json["queries"] = Json::array();
+  for (const QueryState& query : now.queries) {
+    json["queries"].push_back({{"query", query.id.to_string()},
+                               {"seconds", static_cast<double>(age_ns(now, query.since_ns)) / 1e9},
+                               {"failed", query.life == QueryLife::failed},
+                               {"ended", query.life == QueryLife::ended},
+                               {"workers_pending", query.workers_pending},
+                               {"nodes_pending", query.nodes_pending},
+                               {"overflow_bytes", query.overflow_bytes}});
+  }
+  json["outgoing_lanes"] = Json::array();
+  for (size_t i = 0; i < now.outgoing.size(); ++i) {
+    const OutgoingLane& lane = now.outgoing[i];
+    json["outgoing_lanes"].push_back(
+        {{"sender", lane.sender},
+         {"receiver", lane.receiver},
+         {"counters",
+          values_json(Scope::outgoing, lane.counters, node.change.outgoing[i].counters, node)}});
+  }
+  json["incoming_lanes"] = Json::array();
+  for (size_t i = 0; i < now.incoming.size(); ++i) {
+    const IncomingLane& lane = now.incoming[i];
+    json["incoming_lanes"].push_back(
+        {{"sender", lane.sender},
+         {"receiver", lane.receiver},
+         {"counters",
+          values_json(Scope::incoming, lane.counters, node.change.incoming[i].counters, node)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string stat_text(const std::vector<NodeChange>& nodes, const StatOrder& order) {
+  const auto right = Align::right;
+  std::string text;
+  const auto section = [&text, right](auto add) {
+    Table table({Align::left, right, right, right, right, right, right, right, Align::left});
+    add(table);
+    text += table.text();
+  };
+  section([&](Table& table) { add_nodes(table, nodes); });
+  section([&](Table& table) { add_queries(table, nodes); });
+  section([&](Table& table) { add_workers(table, nodes, order); });
+  section([&](Table& table) { add_not_draining(table, nodes); });
+  section([&](Table& table) { add_lanes(table, nodes, order); });
+  return text;
+}
+
+std::string json_text(const Json& json, bool pretty) {
+  return json.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json stat_json(const std::vector<NodeChange>& nodes) {
+  Json json;
+  json["nodes"] = Json::array();
+  for (const NodeChange& node : nodes) json["nodes"].push_back(node_json(node));
+  return json;
+}
+
+}  // namespace faro::command

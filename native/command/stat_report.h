@@ -1,0 +1,30 @@
+// The tables of `faro stat` and `faro top`, and the same as JSON.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "command/build_json.h"
+#include "command/node_watch.h"
+
+namespace faro::command {
+
+/// How lanes and workers are listed.
+struct StatOrder {
+  bool by_rate = false;        ///< most bytes, or rows, first; else by number
+  bool idle_too = false;       ///< also lanes on which nothing moves or lies
+  size_t most_lanes = 40;      ///< beyond it only how many more there are
+  size_t most_workers = 1000;  ///< the same
+};
+
+/// Nodes, queries, workers, who does not drain, lanes.
+std::string stat_text(const std::vector<NodeChange>& nodes, const StatOrder& order);
+
+/// With line breaks, or on one line. Names that were cut in the middle of a letter do no harm.
+std::string json_text(const Json& json, bool pretty);
+
+/// Everything, by the names of counters.def; "per_second" beside each total.
+Json stat_json(const std::vector<NodeChange>& nodes);
+
+}  // namespace faro::command

@@ -1,0 +1,61 @@
+#include "command/wait_text.h"
+
+#include <fmt/format.h>
+
+namespace faro::command {
+
+using counters::WaitKind;
+
+uint64_t age_ns(const counters::NodeView& node, uint64_t since_ns) {
+  return node.read_ns > since_ns ? node.read_ns - since_ns : 0;
+}
+
+const char* wait_name(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::none:
+      return "none";
+    case WaitKind::rows:
+      return "rows";
+    case WaitKind::room:
+      return "room";
+    case WaitKind::outcome:
+      return "outcome";
+    case WaitKind::condition:
+      return "condition";
+    case WaitKind::overflow:
+      return "overflow";
+  }
+  return "unknown";
+}
+
+std::string few_of(const std::vector<uint32_t>& numbers) {
+  constexpr size_t kMost = 6;
+  std::string text;
+  for (size_t i = 0; i < numbers.size() && i < kMost; ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", numbers[i]);
+  if (numbers.size() > kMost) text += fmt::format(" and {} more", numbers.size() - kMost);
+  return text;
+}
+
+std::string wait_text(const counters::WorkerView& worker) {
+  const counters::Wait& wait = worker.wait;
+  const std::string of = fmt::format("stage {} of query {}", wait.stage, wait.query.to_string());
+  switch (wait.kind) {
+    case WaitKind::none:
+      return "";
+    case WaitKind::rows:
+      return fmt::format("rows from worker{} {}, {}", worker.awaited.size() == 1 ? "" : "s",
+                         few_of(worker.awaited), of);
+    case WaitKind::room:
+      return fmt::format("room towards worker {}, {}", wait.peer, of);
+    case WaitKind::outcome:
+      return fmt::format("the outcome of query {}", wait.query.to_string());
+    case WaitKind::condition:
+      return "a condition of the engine's own";
+    case WaitKind::overflow:
+      return fmt::format("overflow to be freed, query {}", wait.query.to_string());
+  }
+  return "something that this faro does not know";
+}
+
+}  // namespace faro::command

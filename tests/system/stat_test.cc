@@ -1,0 +1,385 @@
+// faro stat, top and explain on nodes that are processes of their own.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_runner.h"
+#include "faro/log.h"
+#include "support/child.h"
+#include "support/session_cluster.h"
+#include "support/temporary_folder.h"
+
+namespace faro::test {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kRowBytes = 64;
+constexpr int kRows = 2000;  // many times the rings of 4 KiB
+
+std::string to_text(const QueryId& id) {
+  return std::to_string(id.counter) + " " + std::to_string(id.incarnation) + " " +
+         std::to_string(id.issuer);
+}
+
+QueryId to_query(const std::string& text) {
+  QueryId id;
+  std::istringstream(text) >> id.counter >> id.incarnation >> id.issuer;
+  return id;
+}
+
+ShuffleSpec from_0_to_1(const QueryId& query) { return {query, 5, kRowBytes, {0}, {1}}; }
+
+/// Two nodes of one worker each, both processes. Worker 0 sends to worker 1 in stage 5; worker 1 takes
+/// one batch and keeps it until it is told to go on.
+class TwoNodes {
+ public:
+  explicit TwoNodes(const std::string& folder) {
+    for (int n = 0; n < 2; ++n) {
+      Result<Listener> listener = Listener::bind("127.0.0.1:0");
+      if (!listener.ok()) std::abort();
+      addresses_ += (n == 0 ? "" : ",") + listener->address();
+      listeners_.push_back(std::move(*listener));
+    }
+    start(0, folder, send_all);
+    start(1, folder, receive_late);
+    listeners_.clear();
+  }
+
+  Child& node(uint32_t n) { return *nodes_[n]; }
+
+  /// Until worker 1 holds its batch. Returns the query's name.
+  std::string start_query() {
+    const std::string query = node(0).hear().value_or("");
+    node(1).say(query);
+    EXPECT_EQ(node(1).hear().value_or("ended"), "holding");
+    return to_query(query).to_string();
+  }
+  void go_on() { node(1).say("go on"); }
+  /// Both nodes end their query and keep their session until `close`.
+  void expect_done() {
+    for (const auto& child : nodes_) EXPECT_EQ(child->hear().value_or("ended"), "done");
+  }
+  void close() {
+    for (const auto& child : nodes_) child->say("close");
+    for (const auto& child : nodes_) EXPECT_EQ(child->wait_for_end(), 0);
+  }
+
+ private:
+  using Body = std::function<bool(Session&, const Child::Side&)>;
+
+  void start(uint32_t n, const std::string& folder, const Body& body) {
+    nodes_.push_back(std::make_unique<Child>([&](const Child::Side& parent) {
+      set_log_level(LogLevel::off);
+      const Result<Config> config =
+          config_of(n, addresses_, small_rings({{"counters.folder", folder}}));
+      Result<std::unique_ptr<Session>> session = Session::open(*config, std::move(listeners_[n]));
+      if (!session.ok()) return 2;
+      const bool done = body(**session, parent);
+      parent.say(done ? "done" : "failed");
+      parent.hear();
+      return (*session)->close().ok() && done ? 0 : 1;
+    }));
+  }
+
+  static bool send_all(Session& session, const Child::Side& parent) {
+    const QueryId query = session.begin_query();
+    parent.say(to_text(query));
+    Worker& worker = session.worker(0);
+    Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query));
+    if (!shuffle.ok()) return false;
+    const std::vector<std::byte> row(kRowBytes);
+    for (int i = 0; i < kRows; ++i) {
+      if (shuffle->send(0, row) != Outcome::done) return false;
+    }
+    if (shuffle->finish() != Outcome::done) return false;
+    shuffle->close();
+    return worker.end_query(query) == Outcome::done;
+  }
+
+  static bool receive_late(Session& session, const Child::Side& parent) {
+    const QueryId query = to_query(parent.hear());
+    Worker& worker = session.worker(0);
+    Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query));
+    if (!shuffle.ok()) return false;
+    {
+      Batch batch;
+      if (shuffle->take(batch) != Outcome::done) return false;
+      parent.say("holding");
+      parent.hear();
+    }
+    Batch batch;
+    Outcome outcome;
+    while ((outcome = shuffle->take(batch)) == Outcome::done) {
+    }
+    if (outcome != Outcome::end_of_stream) return false;
+    shuffle->close();
+    return worker.end_query(query) == Outcome::done;
+  }
+
+  std::string addresses_;
+  std::vector<Listener> listeners_;
+  std::vector<std::unique_ptr<Child>> nodes_;
+};
+
+json look(const std::vector<std::string>& arguments, const std::string& folder) {
+  std::vector<std::string> words = arguments;
+  words.insert(words.end(), {"--json", "--folder", folder, "--interval", "0.05"});
+  const CommandResult result = run_faro(words);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  return json::parse(result.output, nullptr, false);
+}
+
+json explain(const std::string& folder) { return look({"explain"}, folder); }
+json stat_once(const std::string& folder) { return look({"stat", "--once"}, folder); }
+
+/// Looks until `enough` or too long; the last look.
+json look_until(const std::function<json()>& look_once,
+                const std::function<bool(const json&)>& enough) {
+  const auto deadline = Clock::now() + std::chrono::seconds(20);
+  json seen;
+  do {
+    seen = look_once();
+  } while (!enough(seen) && Clock::now() < deadline);
+  return seen;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Explain, names_the_worker_the_stage_and_the_peer_that_does_not_drain) {
+  TemporaryFolder folder;
+  TwoNodes nodes(folder.path());
+  const std::string query = nodes.start_query();
+  const json seen = look_until([&] { return explain(folder.path()); },
+                               [](const json& explained) {
+                                 return explained["queries"].size() == 1 &&
+                                        explained["queries"][0]["waits"].size() == 1;
+                               });
+  ASSERT_EQ(seen["queries"].size(), 1u) << seen;
+  const json& one = seen["queries"][0];
+  EXPECT_EQ(one["query"], query);
+  EXPECT_EQ(one["nodes"], json({0, 1}));
+  ASSERT_EQ(one["waits"].size(), 1u) << seen;
+  EXPECT_EQ(one["waits"][0]["worker"], 0);
+  EXPECT_EQ(one["waits"][0]["pid"], nodes.node(0).pid());
+  EXPECT_EQ(one["waits"][0]["for"], "room towards worker 1, stage 5 of query " + query);
+  ASSERT_EQ(one["causes"].size(), 1u) << seen;
+  const std::string cause = one["causes"][0]["text"];
+  EXPECT_TRUE(contains(cause, "worker 1 of node 1 (127.0.0.1:")) << cause;
+  EXPECT_TRUE(contains(cause, "(pid " + std::to_string(nodes.node(1).pid()) + ")")) << cause;
+  EXPECT_TRUE(contains(cause,
+                       "does not drain: it makes no call of Faro; holds 1 frame; "
+                       "not released: "))
+      << cause;
+  EXPECT_TRUE(contains(cause, " from worker 0")) << cause;
+
+  const CommandResult text = run_faro({"explain", "--folder", folder.path()});
+  EXPECT_TRUE(contains(text.output, "→ worker 1 of node 1")) << text.output;
+  nodes.go_on();
+  nodes.expect_done();
+  EXPECT_TRUE(explain(folder.path())["queries"].empty()) << "the query has ended on all nodes";
+  nodes.close();
+}
+
+TEST(Explain, names_the_worker_that_sends_nothing_to_one_that_polls) {
+  TemporaryFolder folder;
+  SessionCluster cluster(2, small_rings({{"counters.folder", folder.path()}}));
+  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  const QueryId query = cluster[0].begin_query();
+  std::thread receiver([&] {
+    Result<Shuffle> shuffle = cluster.worker(1).open_shuffle(from_0_to_1(query));
+    Batch batch;
+    EXPECT_EQ(shuffle->take(batch), Outcome::failed) << "cancelled";
+  });
+  const json seen = look_until([&] { return explain(folder.path()); },
+                               [](const json& explained) {
+                                 return explained["queries"].size() == 1 &&
+                                        explained["queries"][0]["causes"].size() == 1;
+                               });
+  cluster[0].cancel_query(query, "seen enough");
+  receiver.join();
+  ASSERT_EQ(seen["queries"].size(), 1u) << seen;
+  EXPECT_EQ(seen["queries"][0]["waits"][0]["for"],
+            "rows from worker 0, stage 5 of query " + query.to_string());
+  const std::string cause = seen["queries"][0]["causes"][0]["text"];
+  EXPECT_TRUE(contains(cause, "worker 0 of node 0")) << cause;
+  EXPECT_TRUE(contains(cause, " sends nothing: it makes no call of Faro")) << cause;
+}
+
+TEST(Stat, shows_what_moved_who_waits_and_who_does_not_drain) {
+  TemporaryFolder folder;
+  TwoNodes nodes(folder.path());
+  nodes.start_query();
+  const auto waits = [](const json& seen) {
+    return seen["nodes"].size() == 2 && seen["nodes"][0]["workers"][0]["wait"]["kind"] == "room" &&
+           seen["nodes"][0]["workers"][0]["wait"]["seconds"] > 0.1;
+  };
+  json seen = look_until([&] { return stat_once(folder.path()); }, waits);
+  ASSERT_TRUE(waits(seen)) << seen;
+  const json& sender = seen["nodes"][0]["workers"][0];
+  EXPECT_EQ(sender["wait"]["worker"], 1);
+  EXPECT_EQ(sender["wait"]["stage"], 5);
+  EXPECT_GT(sender["blocked_share"], 0.9);
+  const json& receiver = seen["nodes"][1]["workers"][0];
+  EXPECT_EQ(receiver["counters"]["held_frames"], 1);
+  EXPECT_EQ(receiver["wait"]["kind"], "none");
+  EXPECT_EQ(seen["nodes"][0]["queries"].size(), 1u);
+  EXPECT_EQ(seen["nodes"][0]["links"][1]["transport"], "shm");
+  EXPECT_EQ(seen["nodes"][0]["links"][1]["counters"]["connected"], 1);
+
+  const CommandResult table =
+      run_faro({"stat", "--once", "--folder", folder.path(), "--interval", "0.05"});
+  EXPECT_TRUE(contains(table.output, "! worker 1 does not drain: 1 worker waits")) << table.output;
+  EXPECT_TRUE(contains(table.output, "0 → 1")) << table.output;
+
+  nodes.go_on();
+  nodes.expect_done();
+  seen = stat_once(folder.path());
+  EXPECT_EQ(seen["nodes"][0]["workers"][0]["counters"]["rows_sent"], kRows);
+  EXPECT_EQ(seen["nodes"][1]["workers"][0]["counters"]["rows_received"], kRows);
+  EXPECT_EQ(seen["nodes"][1]["workers"][0]["counters"]["held_frames"], 0);
+  for (const json& lane : seen["nodes"][1]["incoming_lanes"])
+    EXPECT_EQ(lane["counters"]["unreleased_bytes"], 0) << lane;
+  EXPECT_EQ(seen["nodes"][0]["workers"][0]["wait"]["kind"], "none");
+
+  const std::string pid = std::to_string(nodes.node(1).pid());
+  seen = look({"stat", "--once", "--pid", pid}, folder.path());
+  ASSERT_EQ(seen["nodes"].size(), 1u);
+  EXPECT_EQ(seen["nodes"][0]["node"], 1);
+  nodes.close();
+  EXPECT_TRUE(folder.empty()) << "a closed session leaves no file";
+}
+
+TEST(Stat, shows_a_killed_node_only_if_its_file_is_named) {
+  TemporaryFolder folder;
+  TwoNodes nodes(folder.path());
+  nodes.start_query();
+  json seen = stat_once(folder.path());
+  ASSERT_EQ(seen["nodes"].size(), 2u);
+  const std::string file = seen["nodes"][1]["file"];
+  nodes.node(1).signal(SIGKILL);
+  nodes.node(1).wait_for_end();
+  EXPECT_EQ(nodes.node(0).hear().value_or("ended"), "failed") << "its peer is lost";
+  seen = stat_once(folder.path());
+  ASSERT_EQ(seen["nodes"].size(), 1u) << seen;
+  EXPECT_EQ(seen["nodes"][0]["node"], 0);
+  EXPECT_EQ(seen["nodes"][0]["links"][1]["counters"]["connected"], 0);
+  EXPECT_EQ(seen["nodes"][0]["counters"]["queries_failed"], 1);
+  seen = look({"stat", "--once", "--counter-file", file}, folder.path());
+  ASSERT_EQ(seen["nodes"].size(), 1u) << seen;
+  EXPECT_EQ(seen["nodes"][0]["alive"], false);
+  EXPECT_EQ(seen["nodes"][0]["workers"][0]["counters"]["held_frames"], 1);
+}
+
+TEST(Stat, says_where_it_looked_if_there_is_nothing) {
+  TemporaryFolder folder;
+  const CommandResult result = run_faro({"stat", "--once", "--folder", folder.path()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.errors, folder.path())) << result.errors;
+}
+
+TEST(Session, whose_counters_have_no_folder_works_without) {
+  std::string warning;
+  set_log_sink([&warning](LogLevel, std::string_view line) { warning += line; });
+  Session* opened = nullptr;
+  {
+    SessionCluster cluster(1, {{"counters.folder", "/dev/shm/faro-no-such-folder"}});
+    ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+    opened = &cluster[0];
+    EXPECT_EQ(opened->metrics().workers.size(), 1u);
+  }
+  set_log_sink(nullptr);
+  EXPECT_TRUE(contains(warning, "counters.folder")) << warning;
+}
+
+TEST(Top, needs_a_terminal) {
+  TemporaryFolder folder;
+  SessionCluster cluster(1, {{"counters.folder", folder.path()}});
+  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  const CommandResult result = run_faro({"top", "--folder", folder.path()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.errors, "needs a terminal; `faro stat`")) << result.errors;
+}
+
+/// `faro top` on a terminal of its own.
+class TopOnTerminal {
+ public:
+  explicit TopOnTerminal(const std::string& folder) : master_(posix_openpt(O_RDWR | O_NOCTTY)) {
+    if (grantpt(master_) != 0 || unlockpt(master_) != 0) std::abort();
+    const std::string name = ptsname(master_);
+    // Kept open, so that what the command leaves can be read after its end.
+    slave_ = open(name.c_str(), O_RDWR | O_NOCTTY);
+    pid_ = fork();
+    if (pid_ == 0) {
+      setsid();
+      for (int fd = 0; fd < 3; ++fd) dup2(slave_, fd);
+      execl(FARO_COMMAND_PATH, "faro", "top", "--folder", folder.c_str(), "--interval", "0.05",
+            nullptr);
+      _exit(127);
+    }
+  }
+  ~TopOnTerminal() {
+    if (pid_ > 0) kill(pid_, SIGKILL), waitpid(pid_, nullptr, 0);
+    ::close(master_);
+    ::close(slave_);
+  }
+  void type(char key) { ASSERT_EQ(write(master_, &key, 1), 1); }
+  /// Everything shown until `part` is there, or for too long.
+  std::string read_until(const std::string& part) {
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
+    while (!contains(shown_, part) && Clock::now() < deadline) {
+      pollfd polled{master_, POLLIN, 0};
+      if (poll(&polled, 1, 100) <= 0) continue;
+      char bytes[4096];
+      const ssize_t got = read(master_, bytes, sizeof bytes);
+      if (got <= 0) break;
+      shown_.append(bytes, static_cast<size_t>(got));
+    }
+    return shown_;
+  }
+  int exit_code() {
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  int master_;
+  int slave_ = -1;
+  pid_t pid_ = -1;
+  std::string shown_;
+};
+
+TEST(Top, shows_nodes_until_q_and_gives_the_screen_back) {
+  for (const char key : {'q', '\x03'}) {
+    TemporaryFolder folder;
+    SessionCluster cluster(1, {{"counters.folder", folder.path()}, {"cluster.id", "on-top"}});
+    ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+    TopOnTerminal top(folder.path());
+    EXPECT_TRUE(contains(top.read_until("on-top"), "rows/s out") ||
+                contains(top.read_until("rows/s out"), "on-top"));
+    top.type(key);
+    EXPECT_EQ(top.exit_code(), 0);
+    EXPECT_TRUE(contains(top.read_until("\x1b[?1049l"), "\x1b[?1049l")) << "the former screen";
+  }
+}
+
+}  // namespace
+}  // namespace faro::test
