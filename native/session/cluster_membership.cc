@@ -232,6 +232,7 @@ void ClusterMembership::finish_closing() {
   for_each_link([](Link& link) { link.end(); });
   if (local_link_ != nullptr) local_link_->stop();
   network_->set_acceptor(nullptr);
+  metrics_.reset();
   if (counters_ != nullptr) counters_->remove_name();
 }
 

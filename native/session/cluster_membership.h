@@ -28,6 +28,7 @@
 #include "session/liveness.h"
 #include "session/log_limiter.h"
 #include "session/membership.h"
+#include "session/metrics_endpoint.h"
 #include "session/network.h"
 #include "transport/shm/node_doorbells.h"
 
@@ -132,6 +133,7 @@ class ClusterMembership final : public Membership,
   Status allocate();
   counters::Shape counter_shape() const;
   Status make_counters();
+  Status start_metrics();
   void count_links();
   void set_up_links();
   void set_up(Link& link);
@@ -190,6 +192,7 @@ class ClusterMembership final : public Membership,
   // Destroyed last to first: links use all that stands before them.
   const std::unique_ptr<Network> network_;
   std::unique_ptr<counters::CounterFile> counters_;
+  std::unique_ptr<MetricsEndpoint> metrics_;                       // null: none is wanted
   std::vector<std::unique_ptr<transport::Transport>> transports_;  // preferred first
   transport::shm::NodeDoorbells doorbells_;
   std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;

@@ -110,6 +110,7 @@ Status ClusterMembership::allocate() {
   FARO_RETURN_IF_ERROR(check_need(memory_bytes_, pinned_bytes_));
 
   FARO_RETURN_IF_ERROR(make_counters());
+  FARO_RETURN_IF_ERROR(start_metrics());
   auto doorbells = transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size()));
   if (!doorbells.ok()) return doorbells.status();
   doorbells_ = std::move(doorbells.value());
@@ -150,6 +151,16 @@ Status ClusterMembership::make_counters() {
   }
   if (!made.ok()) return made.status();
   counters_ = std::move(made.value());
+  return Status::Ok();
+}
+
+Status ClusterMembership::start_metrics() {
+  if (settings_.metrics_listen.empty()) return Status::Ok();
+  auto started = MetricsEndpoint::start(settings_.metrics_listen, counters_->memory());
+  if (!started.ok()) return started.status();
+  metrics_ = std::move(started.value());
+  base::log(LogLevel::info, "{}: metrics at http://{}/metrics", identity_.name,
+            metrics_->address());
   return Status::Ok();
 }
 

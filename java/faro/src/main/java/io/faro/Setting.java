@@ -153,6 +153,11 @@ public enum Setting {
    * close. Empty: no file.
    */
   COUNTERS_FOLDER("counters.folder", "/dev/shm"),
+  /**
+   * Loopback address, host:port, at which this node answers GET /metrics with its counters for
+   * Prometheus; empty: nowhere. Port 0 lets the system choose, and the log says which.
+   */
+  METRICS_LISTEN("metrics.listen", ""),
   /** Times that a waiting worker yields the processor before it sleeps. */
   WAIT_YIELDS("wait.yields", "20"),
   /** Longest single sleep of a waiting worker; only a lost doorbell makes it matter. */

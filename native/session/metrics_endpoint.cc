@@ -1,0 +1,187 @@
+#include "session/metrics_endpoint.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "counters/prometheus_text.h"
+#include "session/listener.h"
+
+namespace faro::session {
+namespace {
+
+// Prometheus scrapes from one place, now and then; its request has some hundred bytes.
+constexpr size_t kConnectionLimit = 8;
+constexpr size_t kRequestLimit = 8192;
+constexpr base::Nanoseconds kConnectionTime = 5'000'000'000;
+constexpr base::Nanoseconds kAcceptPause = 100'000'000;
+
+// At most 15 characters.
+constexpr const char* kThreadName = "faro-metrics";
+
+base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
+
+std::string response(std::string_view status, std::string_view type, std::string_view body) {
+  return fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+      status, type, body.size(), body);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
+    const std::string& address, std::span<const std::byte> counters) {
+  Result<Listener> listener = Listener::bind(address);
+  if (!listener.ok()) {
+    return Status(listener.status().code(),
+                  fmt::format("metrics.listen: {}", listener.status().message()));
+  }
+  const std::string bound = listener->address();
+  if (!bound.starts_with("127.") && !bound.starts_with("[::1]:")) {
+    return Status(
+        Code::config_invalid,
+        fmt::format("metrics.listen = {}: only a loopback address is allowed, since anyone "
+                    "who reaches it can read; put a proxy that asks who it is before it",
+                    address));
+  }
+  base::UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop.valid())
+    return Status(Code::system_error, fmt::format("eventfd: {}", std::strerror(errno)));
+  auto view = counters::CounterView::over(counters);
+  if (!view.ok()) return view.status();
+  std::unique_ptr<MetricsEndpoint> endpoint(new MetricsEndpoint(
+      std::move(*listener).take(), bound, std::move(stop), std::move(view.value())));
+  return endpoint;
+}
+
+MetricsEndpoint::MetricsEndpoint(base::UniqueFd listener, std::string address, base::UniqueFd stop,
+                                 std::unique_ptr<counters::CounterView> view)
+    : address_(std::move(address)),
+      listener_(std::move(listener)),
+      stop_(std::move(stop)),
+      view_(std::move(view)),
+      thread_([this] { run(); }) {}
+
+MetricsEndpoint::~MetricsEndpoint() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t wrote = write(stop_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void MetricsEndpoint::run() noexcept {
+  // Signals are the engine's business, and a JVM's.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  pthread_setname_np(pthread_self(), kThreadName);
+  while (!stopping_) {
+    try {
+      round();
+    } catch (const std::exception& error) {
+      connections_.clear();  // out of memory: gives back what it has
+      base::log(LogLevel::warning, "the metrics endpoint at {} met an exception: {}", address_,
+                error.what());
+    }
+  }
+}
+
+void MetricsEndpoint::round() {
+  std::vector<pollfd> polled = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+  base::Nanoseconds deadline = base::kForever;
+  const base::Nanoseconds before = now();
+  if (before < accept_after_) {
+    polled[1].events = 0;
+    deadline = accept_after_;
+  }
+  for (const Connection& connection : connections_) {
+    const short events = connection.answering ? POLLOUT : POLLIN;
+    polled.push_back({connection.socket.get(), events, 0});
+    deadline = std::min(deadline, connection.deadline);
+  }
+  int timeout_ms = -1;
+  if (deadline != base::kForever)
+    timeout_ms = deadline > before ? static_cast<int>((deadline - before) / 1'000'000 + 1) : 0;
+  if (poll(polled.data(), polled.size(), timeout_ms) < 0) return;
+  if (polled[0].revents != 0) {
+    stopping_ = true;
+    return;
+  }
+  size_t i = 2;
+  const base::Nanoseconds after = now();
+  for (auto connection = connections_.begin(); connection != connections_.end(); ++i) {
+    const bool late = after >= connection->deadline;
+    const bool done = late || (polled[i].revents != 0 && !advance(*connection));
+    connection = done ? connections_.erase(connection) : std::next(connection);
+  }
+  if (polled[1].revents != 0) accept_some();
+}
+
+void MetricsEndpoint::accept_some() {
+  base::UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid()) {
+    // Out of descriptors, mostly: who waits can be told again and again, and must not be.
+    accept_after_ = now() + kAcceptPause;
+    return;
+  }
+  if (connections_.size() >= kConnectionLimit) connections_.pop_front();
+  Connection& added = connections_.emplace_back();
+  added.socket = std::move(socket);
+  added.deadline = now() + kConnectionTime;
+}
+
+bool MetricsEndpoint::advance(Connection& connection) const {
+  if (!connection.answering && !read_request(connection)) return false;
+  while (connection.answering && !connection.answer.empty()) {
+    const ssize_t sent = send(connection.socket.get(), connection.answer.data(),
+                              connection.answer.size(), MSG_NOSIGNAL);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    connection.answer.erase(0, static_cast<size_t>(sent));
+  }
+  return !connection.answering;
+}
+
+bool MetricsEndpoint::read_request(Connection& connection) const {
+  char bytes[1024];
+  const ssize_t got = recv(connection.socket.get(), bytes, sizeof bytes, 0);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  connection.request.append(bytes, static_cast<size_t>(got));
+  const bool whole = connection.request.find("\r\n\r\n") != std::string::npos;
+  if (!whole && connection.request.size() <= kRequestLimit) return true;
+  connection.answering = true;
+  connection.answer = whole ? answer_to(connection.request)
+                            : response("431 Request Header Fields Too Large", "text/plain", "");
+  return true;
+}
+
+std::string MetricsEndpoint::answer_to(std::string_view request) const {
+  const std::string_view line = request.substr(0, request.find("\r\n"));
+  const size_t method_end = line.find(' ');
+  const size_t target_end = line.find(' ', method_end + 1);
+  if (method_end == std::string_view::npos || target_end == std::string_view::npos ||
+      !line.substr(target_end + 1).starts_with("HTTP/1.")) {
+    return response("400 Bad Request", "text/plain", "");
+  }
+  if (line.substr(0, method_end) != "GET")
+    return response("405 Method Not Allowed", "text/plain", "");
+  const std::string_view target = line.substr(method_end + 1, target_end - method_end - 1);
+  if (target.substr(0, target.find('?')) != "/metrics")
+    return response("404 Not Found", "text/plain", "/metrics is all there is\n");
+  return response("200 OK", "text/plain; version=0.0.4; charset=utf-8",
+                  counters::prometheus_text(view_->read()));
+}
+
+}  // namespace faro::session

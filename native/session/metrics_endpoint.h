@@ -1,0 +1,67 @@
+// MetricsEndpoint: answers GET /metrics over HTTP with a node's counters, for Prometheus.
+//
+// It has a thread of its own that touches nothing but its sockets and the counters, which it reads as
+// any other process would: whoever scrapes slowly, often or with nonsense delays other scrapers at
+// most. Requests are bounded in size, number and time, one per connection; of too many connections
+// the oldest is dropped.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "counters/counter_view.h"
+#include "faro/status.h"
+
+namespace faro::session {
+
+class MetricsEndpoint {
+ public:
+  /// Listens at a loopback address ("127.0.0.1:9464", "[::1]:9464") and starts the thread. `counters`
+  /// outlives it.
+  /// Errors: config_invalid (not a loopback address, which anyone could read); address_in_use;
+  /// system_error.
+  static Result<std::unique_ptr<MetricsEndpoint>> start(const std::string& address,
+                                                        std::span<const std::byte> counters);
+  /// Ends the thread; connections are cut off.
+  ~MetricsEndpoint();
+  MetricsEndpoint(const MetricsEndpoint&) = delete;
+  MetricsEndpoint& operator=(const MetricsEndpoint&) = delete;
+
+  /// With the real port.
+  const std::string& address() const noexcept { return address_; }
+
+ private:
+  struct Connection {
+    base::UniqueFd socket;
+    base::Nanoseconds deadline = 0;
+    std::string request;
+    std::string answer;  // what is left of it
+    bool answering = false;
+  };
+
+  MetricsEndpoint(base::UniqueFd listener, std::string address, base::UniqueFd stop,
+                  std::unique_ptr<counters::CounterView> view);
+  void run() noexcept;
+  void round();
+  void accept_some();
+  /// Returns false when the connection is done with.
+  bool advance(Connection& connection) const;
+  bool read_request(Connection& connection) const;
+  std::string answer_to(std::string_view request) const;
+
+  const std::string address_;
+  const base::UniqueFd listener_;
+  const base::UniqueFd stop_;  // an eventfd
+  const std::unique_ptr<counters::CounterView> view_;
+  std::list<Connection> connections_;  // the thread's; oldest first
+  base::Nanoseconds accept_after_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace faro::session
