@@ -209,13 +209,19 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
   return query;
 }
 
+// Once per query: with its first cause here, which names the peer if it was one.
+void QueryTable::log_failure(const Query& query) const {
+  base::log(LogLevel::warning, "{}: query {} failed: {}", shape_.node_names[shape_.node],
+            query.id.to_string(), query.cause_.to_string());
+}
+
 bool QueryTable::fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out) {
   if (query.failed() || query.outcome_known()) return false;
   query.cause_ = cause;
   query.failed_.store(true, std::memory_order_release);
   failed_count_.fetch_add(1, std::memory_order_relaxed);
   show_locked(query);
-  base::log(LogLevel::warning, "query {} failed: {}", query.id.to_string(), cause.to_string());
+  log_failure(query);
   if (tell_others) {
     for (uint32_t n = 0; n < node_count(); ++n) {
       const bool concerned = query.nodes_[n] || n == query.id.issuer;
@@ -368,6 +374,8 @@ void QueryTable::forget_if_over_locked(Query& query) {
   ended_[id.issuer].add(id.counter);
   const auto known = queries_.find(id);
   if (known == queries_.end()) return;  // forgotten already; a worker still has it
+  base::log(LogLevel::debug, "{}: query {} has ended: {}", shape_.node_names[shape_.node],
+            id.to_string(), query.cause_.ok() ? "done" : "failed");
   const std::shared_ptr<Query> last = std::move(known->second);
   queries_.erase(known);
   hide_locked(query);
@@ -388,6 +396,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         if (!query->cause_.ok() && !query->failed()) {
           query->failed_.store(true, std::memory_order_release);
           failed_count_.fetch_add(1, std::memory_order_relaxed);
+          log_failure(*query);
         }
         query->outcome_known_.store(true, std::memory_order_release);
         alert = true;

@@ -172,6 +172,7 @@ class QueryTable {
   Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
   std::shared_ptr<Query> find_locked(const QueryId& id);
   void set_participants(Query& query, const std::vector<uint32_t>& workers);
+  void log_failure(const Query& query) const;
   bool fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out);
   void node_ended_locked(Query& query, uint32_t node, const Status& result, Outbound& out);
   void node_confirmed_locked(Query& query, uint32_t node);
