@@ -33,8 +33,12 @@ TransportReport check_shm(const Config& config);
 TransportReport check_tcp(const Config& config);
 TransportReport check_verbs(const Config& config);
 
-/// Limits, folders and settings of this machine.
+/// Processors, memory and limits of this machine, the overflow folder, versions.
 std::vector<Check> check_machine(const Config& config);
+/// What the system lets this process do: container, permissions, networks, time limits.
+std::vector<Check> check_system(const Config& config);
+/// A line per port of each RDMA device.
+std::vector<Check> check_rdma_ports();
 
 // For those who write checks.
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command/build_json.h"
@@ -108,7 +109,8 @@ int run(const Flags& flags) {
   }
   const std::vector<TransportReport> transports = {
       check_shm(config.value()), check_tcp(config.value()), check_verbs(config.value())};
-  const std::vector<Check> machine = check_machine(config.value());
+  std::vector<Check> machine = check_machine(config.value());
+  for (Check& check : check_system(config.value())) machine.push_back(std::move(check));
   (flags.json ? print_json : print_report)(transports, machine);
   const bool any = std::any_of(transports.begin(), transports.end(),
                                [](const TransportReport& transport) { return transport.works; });

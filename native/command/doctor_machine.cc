@@ -29,6 +29,17 @@ Check memory_check(const char* name, uint64_t bytes, const char* remedy) {
   return {name, little ? Health::warning : Health::ok, bytes_text(bytes), little ? remedy : ""};
 }
 
+Check memlock_check(const ProcessLimits& process, const session::MachineLimits& limits) {
+  std::string found = limit_text(process.memlock_bytes);
+  if (limits.pinned_bytes == UINT64_MAX || limits.pinned_bytes >= kLittleMemlockBytes)
+    return {"memlock", Health::ok, std::move(found), ""};
+  if (check_rdma_ports().empty())
+    return {"memlock", Health::ok, found + " (enough for shm and tcp; RDMA would need more)", ""};
+  return {"memlock", Health::warning, std::move(found),
+          "rings over RDMA are locked memory: raise it (ulimit -l, LimitMEMLOCK of the service, "
+          "--ulimit memlock of the container); CAP_IPC_LOCK helps root only"};
+}
+
 Check overflow_check(const Config& config) {
   const std::string folder = config.get("overflow.folder");
   const uint64_t wanted = config.get_number("overflow.file_bytes");
@@ -74,13 +85,7 @@ std::vector<Check> check_machine(const Config& config) {
                                 "little memory: `faro plan` says what a cluster needs"));
   checks.push_back(memory_check("memory control group", limits.cgroup_bytes,
                                 "raise the container's memory limit; rings count against it"));
-  checks.push_back(
-      {"memlock", Health::ok,
-       fmt::format("{}{}", limit_text(process.memlock_bytes),
-                   process.memlock_bytes && *process.memlock_bytes < kLittleMemlockBytes
-                       ? " (enough for shm and tcp; RDMA will need more)"
-                       : ""),
-       ""});
+  checks.push_back(memlock_check(process, limits));
   const bool few_files = limits.descriptors < kFewOpenFiles;
   checks.push_back({"open files", few_files ? Health::warning : Health::ok,
                     process.open_files
@@ -88,10 +93,11 @@ std::vector<Check> check_machine(const Config& config) {
                                       grouped(limits.descriptors))
                         : "no limit",
                     few_files ? "raise RLIMIT_NOFILE (ulimit -n); a link takes two" : ""});
-  checks.push_back({"/dev/shm", Health::ok,
-                    fmt::format("{} free (not used: segments are memfds, which count as memory)",
-                                limit_text(process.shm_folder_bytes)),
-                    ""});
+  checks.push_back(
+      {"/dev/shm", Health::ok,
+       fmt::format("{} free (for counters only: rings are memfds, which count as memory)",
+                   limit_text(process.shm_folder_bytes)),
+       ""});
   checks.push_back(
       {"transparent huge pages", Health::ok,
        fmt::format("{}; shared memory: {}",

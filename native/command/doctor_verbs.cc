@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -68,6 +69,7 @@ TransportReport check_verbs(const Config& config) {
                              "driver, and the packages rdma-core and ibverbs-providers"});
   } else {
     report.checks.push_back(works("RDMA devices", fmt::format("{}", fmt::join(devices, ", "))));
+    for (Check& port : check_rdma_ports()) report.checks.push_back(std::move(port));
   }
 
   std::vector<std::string> addresses = own_addresses();

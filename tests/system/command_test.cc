@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -419,18 +420,40 @@ TEST(FaroDoctor, has_really_tried_the_transports) {
 }
 
 TEST(FaroDoctor, names_reason_and_remedy_of_what_does_not_work) {
-  const CommandResult result =
-      run_faro({"doctor", "--json", "--set", "overflow.folder=/no/such/folder"});
-  const json parsed = parse(result);
-  bool found = false;
-  for (const json& check : parsed["machine"]) {
-    if (check["name"] != "overflow folder") continue;
-    found = true;
-    EXPECT_EQ(check["health"], "failed");
-    EXPECT_TRUE(contains(check["found"], "/no/such/folder"));
-    EXPECT_TRUE(contains(check["remedy"], "overflow.folder"));
+  struct {
+    std::string setting, check, health, found, remedy;
+  } const cases[] = {
+      {"overflow.folder=/no/such/folder", "overflow folder", "failed", "/no/such/folder",
+       "overflow.folder"},
+      {"counters.folder=/no/such/folder", "counters folder", "warning", "/no/such/folder",
+       "counters.folder"},
+      {"liveness.timeout_ms=500", "time limits", "warning", "500", "liveness.timeout_ms"}};
+  Arguments arguments = {"doctor", "--json"};
+  for (const auto& one : cases) arguments.insert(arguments.end(), {"--set", one.setting});
+  const json parsed = parse(run_faro(arguments));
+  for (const auto& one : cases) {
+    bool found = false;
+    for (const json& check : parsed["machine"]) {
+      if (check["name"] != one.check) continue;
+      found = true;
+      EXPECT_EQ(check["health"], one.health);
+      EXPECT_TRUE(contains(check["found"], one.found)) << check;
+      EXPECT_TRUE(contains(check["remedy"], one.remedy)) << check;
+    }
+    EXPECT_TRUE(found) << one.check;
   }
-  EXPECT_TRUE(found);
+}
+
+TEST(FaroDoctor, looks_at_everything_that_a_session_depends_on) {
+  const json parsed = parse(run_faro({"doctor", "--json"}));
+  std::set<std::string> names;
+  for (const json& check : parsed["machine"]) names.insert(check["name"]);
+  for (const char* name :
+       {"processors", "memory", "memory control group", "memlock", "open files", "/dev/shm",
+        "transparent huge pages", "huge pages", "overflow folder", "counters folder", "clock",
+        "time limits", "container", "permissions", "networks", "kernel, libc", "version"}) {
+    EXPECT_EQ(names.count(name), 1u) << name;
+  }
 }
 
 // --- config --------------------------------------------------------------------------------------
