@@ -37,6 +37,33 @@ TEST(World, runs_every_fiber_to_its_end) {
   EXPECT_EQ(finished, 20);
 }
 
+TEST(World, nothing_of_a_stalled_group_runs_before_its_time) {
+  for_each_seed(20, [](uint64_t seed) {
+    World world(seed);
+    const Nanoseconds until = world.now() + 50'000'000;
+    bool other_finished = false;
+    std::vector<Nanoseconds> ran;
+    world.add_agent(
+        "stalled agent", [&] { return ran.push_back(world.now()), true; }, 3);
+    world.spawn(
+        "stalled fiber",
+        [&] {
+          ran.push_back(world.now());
+          world.wait_until([&] { return other_finished; }, base::kForever, "the other");
+          ran.push_back(world.now());
+        },
+        3);
+    world.spawn("other", [&] {
+      for (int i = 0; i < 100; ++i) world.yield();
+      other_finished = true;
+    });
+    world.stall(3, until);
+    ASSERT_TRUE(world.run().ok()) << world.report();
+    ASSERT_GE(ran.size(), 2u);
+    for (const Nanoseconds when : ran) EXPECT_GE(when, until);
+  });
+}
+
 TEST(World, a_fiber_can_start_another_and_wait_for_it) {
   World world(1);
   bool inner = false;

@@ -24,7 +24,11 @@ class SimInternet {
   /// `address` with its port chosen, if that is 0. Errors: address_in_use, config_invalid (no
   /// port).
   Result<std::string> listen(const std::string& address, SimNetwork* network);
-  void stop_listening(const std::string& address) { listening_.erase(address); }
+  /// Nothing happens if somebody else listens there by now.
+  void stop_listening(const std::string& address, const SimNetwork* network) {
+    const auto found = listening_.find(address);
+    if (found != listening_.end() && found->second == network) listening_.erase(found);
+  }
   /// Null if nobody listens there.
   SimNetwork* find(const std::string& address) const {
     const auto found = listening_.find(address);

@@ -29,14 +29,15 @@ Result<std::unique_ptr<SimNetwork>> SimNetwork::create(SimInternet& internet,
   // The address is found before there is a network that could be found there.
   Result<std::string> address = internet.listen(wanted, nullptr);
   if (!address.ok()) return address.status();
-  internet.stop_listening(*address);
-  return std::unique_ptr<SimNetwork>(
-      new SimNetwork(internet, std::move(*address), std::move(host)));
+  internet.stop_listening(*address, nullptr);
+  return std::unique_ptr<SimNetwork>(new SimNetwork(internet, static_cast<uint32_t>(settings.node),
+                                                    std::move(*address), std::move(host)));
 }
 
-SimNetwork::SimNetwork(SimInternet& internet, std::string address, std::string host)
+SimNetwork::SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host)
     : internet_(internet),
       world_(internet.world()),
+      node_(node),
       local_address_(std::move(address)),
       host_(std::move(host)),
       transport_(internet.fabric()),
@@ -46,7 +47,7 @@ SimNetwork::SimNetwork(SimInternet& internet, std::string address, std::string h
 }
 
 SimNetwork::~SimNetwork() {
-  internet_.stop_listening(local_address_);
+  internet_.stop_listening(local_address_, this);
   for (const auto& weak : streams_) {
     if (const auto stream = weak.lock()) stream->cut();
   }
@@ -56,14 +57,23 @@ SimNetwork::~SimNetwork() {
   tasks_.clear();
 }
 
-void SimNetwork::set_acceptor(Acceptor* acceptor) {
-  acceptor_ = acceptor;
-  if (acceptor == nullptr) internet_.stop_listening(local_address_);
+void SimNetwork::die() {
+  dead_ = true;
+  internet_.stop_listening(local_address_, this);
+  internet_.fabric().faults().end_life(node_);
+  for (const auto& weak : streams_) {
+    if (const auto stream = weak.lock()) stream->die();
+  }
 }
 
-std::shared_ptr<SimStream> SimNetwork::make_stream(std::string peer_address) {
+void SimNetwork::set_acceptor(Acceptor* acceptor) {
+  acceptor_ = acceptor;
+  if (acceptor == nullptr) internet_.stop_listening(local_address_, this);
+}
+
+std::shared_ptr<SimStream> SimNetwork::make_stream(uint32_t peer, std::string peer_address) {
   std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-  auto stream = std::make_shared<SimStream>(world_, this, std::move(peer_address));
+  auto stream = std::make_shared<SimStream>(*this, peer, std::move(peer_address));
   streams_.push_back(stream);
   return stream;
 }
@@ -78,14 +88,14 @@ void SimNetwork::connect(const std::string& address, Connected done) {
 
 void SimNetwork::establish(const std::string& address, Connected done) {
   SimNetwork* peer = internet_.find(address);
-  if (peer == nullptr || peer->acceptor_ == nullptr) {
+  if (dead_ || peer == nullptr || peer->acceptor_ == nullptr) {
     defer([address, done = std::move(done)] {
       done(Status(Code::connect_failed, fmt::format("connect to {}: refused", address)));
     });
     return;
   }
-  const std::shared_ptr<SimStream> ours = make_stream(address);
-  const std::shared_ptr<SimStream> theirs = peer->make_stream(local_address_);
+  const std::shared_ptr<SimStream> ours = make_stream(peer->node_, address);
+  const std::shared_ptr<SimStream> theirs = peer->make_stream(node_, local_address_);
   SimStream::join(ours, theirs);
   // A task has to be copyable; what it owns is taken out when it runs. If it never runs, the
   // connection ends.

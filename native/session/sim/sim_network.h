@@ -40,6 +40,12 @@ class SimNetwork final : public session::Network, private transport::Reactor {
   void set_agent(World::AgentId agent) { agent_ = agent; }
   void clear_agent() { agent_.reset(); }
 
+  /// The process dies as the others see it: what it sent and has not left is lost, every connection
+  /// is reset, nobody listens, and its data links carry nothing. Its own code is not stopped: it finds
+  /// itself alone, ends with errors, and can be destroyed in order. Another network can then be made
+  /// in its place.
+  void die();
+
   transport::Reactor& reactor() override { return *this; }
   const std::string& local_address() const override { return local_address_; }
   const std::string& host_identity() const override { return host_; }
@@ -59,7 +65,7 @@ class SimNetwork final : public session::Network, private transport::Reactor {
   using Task = std::function<void()>;
   using Connected = std::function<void(Result<std::unique_ptr<session::ControlConnection>>)>;
 
-  SimNetwork(SimInternet& internet, std::string address, std::string host);
+  SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host);
 
   // Reactor: there are no descriptors in a simulation.
   Status add(int fd, uint32_t epoll_events, Handler handler) override;
@@ -69,18 +75,20 @@ class SimNetwork final : public session::Network, private transport::Reactor {
   const base::Clock& clock() const override { return world_.clock(); }
 
   void establish(const std::string& address, Connected done);
-  std::shared_ptr<SimStream> make_stream(std::string peer_address);
+  std::shared_ptr<SimStream> make_stream(uint32_t peer, std::string peer_address);
   bool has_work() const;
   bool handle_some();
 
   SimInternet& internet_;
   World& world_;
+  const uint32_t node_;
   const std::string local_address_;
   const std::string host_;
   SimTransport transport_;
   Random secrets_;
   Acceptor* acceptor_ = nullptr;
   std::optional<World::AgentId> agent_;
+  bool dead_ = false;
   bool woken_ = false;
   bool waiting_ = false;    // a fiber is suspended in run_once
   std::deque<Task> tasks_;  // of the network thread, in order

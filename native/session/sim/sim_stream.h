@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "session/network.h"
+#include "transport/sim/sim_faults.h"
 #include "transport/sim/sim_world.h"
 
 namespace faro::sim {
@@ -29,8 +30,7 @@ class SimStream : public std::enable_shared_from_this<SimStream> {
   /// A peer that leaves so much untaken is as good as lost (as with sockets).
   static constexpr size_t kUntakenLimit = size_t{4} << 20;
 
-  SimStream(World& world, SimNetwork* network, std::string peer_address)
-      : world_(world), network_(network), peer_address_(std::move(peer_address)) {}
+  SimStream(SimNetwork& network, uint32_t peer_node, std::string peer_address);
 
   static void join(const std::shared_ptr<SimStream>& a, const std::shared_ptr<SimStream>& b) {
     a->peer_ = b;
@@ -47,6 +47,8 @@ class SimStream : public std::enable_shared_from_this<SimStream> {
   void detach();
   /// The network is gone.
   void cut();
+  /// The process is gone for the other end; this end sees its connection reset at once.
+  void die();
 
   /// Whether deliver would do anything.
   bool has_news() const {
@@ -62,10 +64,16 @@ class SimStream : public std::enable_shared_from_this<SimStream> {
   void arrive(Message message);
   void arrive_end(const char* cause);
   void send_end(const char* cause);
+  void lose_what_is_queued();
   void wake_network();
+  Nanoseconds next_arrival();
+  void make_hostile(Message& message);
 
   World& world_;
+  SimFaults& faults_;
   SimNetwork* network_;  // null once it is gone
+  const uint32_t node_;
+  const uint32_t peer_node_;
   const std::string peer_address_;
   std::weak_ptr<SimStream> peer_;
   Handler* handler_ = nullptr;
@@ -74,6 +82,7 @@ class SimStream : public std::enable_shared_from_this<SimStream> {
 
   // Outgoing.
   uint64_t queued_count_ = 0;   // messages that have not left
+  bool lost_ = false;           // what has not left never does
   uint64_t untaken_bytes_ = 0;  // sent and not yet taken by the peer's handler
   Nanoseconds last_departure_ = 0;
   Nanoseconds last_arrival_ = 0;

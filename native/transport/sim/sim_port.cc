@@ -40,15 +40,17 @@ SimPort::Memory SimPort::allocate(uint64_t bytes) {
   return memory;
 }
 
-SimPort::SimPort(World& world, transport::LinkContext& context)
+SimPort::SimPort(World& world, SimFaults& faults, transport::LinkContext& context)
     : world_(world),
+      faults_(faults),
       context_(context),
       outgoing_(context.outgoing),
       incoming_(context.incoming),
       outgoing_memory_(allocate(outgoing_.region_bytes())),
       incoming_memory_(allocate(incoming_.region_bytes())),
       sending_(outgoing_.ring_count()),
-      receiving_(incoming_.ring_count()) {
+      receiving_(incoming_.ring_count()),
+      life_(faults.life(context.local_node)) {
   const uint32_t rings = incoming_.rings_of_receiver();
   for (size_t worker = 0; worker < context.workers.size(); ++worker) {
     for (uint32_t first = 0; first < rings; first += ring::ReadySet::kRingsPerGroup) {
@@ -61,8 +63,7 @@ SimPort::SimPort(World& world, transport::LinkContext& context)
 void SimPort::transfer(uint32_t ring, Position to) {
   Sending& s = sending_[ring];
   s.wanted = to;
-  if (stopped_ || s.started == s.wanted || s.in_flight >= world_.knobs().transfers_in_flight)
-    return;
+  if (gone() || s.started == s.wanted || s.in_flight >= world_.knobs().transfers_in_flight) return;
   start_transfer(ring);
 }
 
@@ -84,7 +85,7 @@ void SimPort::start_transfer(uint32_t ring) {
   Position piece = from;
   for (uint64_t i = 1; i <= pieces; ++i) {
     const Position end = from + lines * i / pieces * wire::kFrameAlignment;
-    const Nanoseconds when = now + knobs.placement.draw(random);
+    const Nanoseconds when = arrival(knobs.placement.draw(random));
     all_placed = std::max(all_placed, when);
     world_.schedule(when, "bytes arrive",
                     [self, ring, piece, end, expected = digest(ring, piece, end)] {
@@ -126,10 +127,38 @@ void SimPort::check_unchanged(uint32_t ring, Position from, Position to, uint64_
                   context_.local_node, context_.peer_node, ring, from, to, when));
 }
 
+Nanoseconds SimPort::arrival(Nanoseconds delay) const {
+  return std::max(world_.now() + delay,
+                  faults_.silent_until(context_.local_node, context_.peer_node));
+}
+
+Position SimPort::hostile_position(Position position) {
+  Random& random = world_.random();
+  switch (random.below(4)) {
+    case 0:
+      return random.next();
+    case 1:
+      return position + random.between(1, 4) * wire::kFrameAlignment;
+    case 2:
+      return position - std::min(position, random.between(1, 4) * wire::kFrameAlignment);
+    default:
+      return position + 1;
+  }
+}
+
+// Some bytes, at the beginning most of all: that is where headers are.
+void SimPort::scribble(std::byte* base, uint32_t ring_bytes, Position from, Position to) {
+  Random& random = world_.random();
+  const uint64_t span = random.one_in(2) ? std::min<uint64_t>(to - from, 32) : to - from;
+  for (uint64_t count = random.between(1, 8); count > 0; --count) {
+    base[(from + random.below(span)) & (ring_bytes - 1)] = static_cast<std::byte>(random.next());
+  }
+}
+
 std::shared_ptr<SimPort> SimPort::reach_peer() {
-  if (stopped_) return nullptr;
+  if (gone()) return nullptr;
   std::shared_ptr<SimPort> peer = peer_.lock();
-  if (peer != nullptr && !peer->stopped_) return peer;
+  if (peer != nullptr && !peer->gone()) return peer;
   fail(Status(Code::peer_lost, "the other end of the data connection is closed"));
   return nullptr;
 }
@@ -138,7 +167,8 @@ void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected
   const std::shared_ptr<SimPort> peer = reach_peer();
   if (peer == nullptr) return;
   check_unchanged(ring, from, to, expected, "before they were transferred");
-  if (to - peer->receiving_[ring].released > outgoing_.ring_bytes) {
+  if (to - peer->receiving_[ring].released > outgoing_.ring_bytes &&
+      !faults_.distrusted(context_.local_node, context_.peer_node)) {
     world_.violation(
         fmt::format("node {} to {}, ring {}: bytes {} … {} arrive where the receiver has released "
                     "only up to {} (ring of {} bytes)",
@@ -149,6 +179,7 @@ void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected
   for_each_run(outgoing_.ring_bytes, from, to, [&](uint64_t offset, uint64_t bytes) {
     std::memcpy(peer->incoming_base(ring) + offset, outgoing_base(ring) + offset, bytes);
   });
+  if (delivers_hostile()) scribble(peer->incoming_base(ring), outgoing_.ring_bytes, from, to);
 }
 
 void SimPort::notify(uint32_t ring, Position to) {
@@ -157,6 +188,7 @@ void SimPort::notify(uint32_t ring, Position to) {
   const transport::WorkerEnd& worker = peer->context_.workers[peer->incoming_.receiver_of(ring)];
   const uint32_t first = peer->context_.ready_group[peer->incoming_.receiver_of(ring)] *
                          ring::ReadySet::kRingsPerGroup;
+  if (delivers_hostile()) to = hostile_position(to);
   // R1 of ring/doorbell.h.
   peer->receiving_[ring].written.store(to, std::memory_order_seq_cst);
   worker.ready->mark(first + peer->incoming_.index_at_receiver(ring));
@@ -175,18 +207,19 @@ void SimPort::complete(uint32_t ring, Position from, Position to, uint64_t expec
 }
 
 void SimPort::tell_read(uint32_t ring, Position read) {
-  if (stopped_) return;
+  if (gone()) return;
   Receiving& r = receiving_[ring];
   r.released = read;
-  r.last_read_notification =
-      std::max(r.last_read_notification,
-               world_.now() + world_.knobs().read_notification.draw(world_.random()));
+  r.last_read_notification = std::max(
+      r.last_read_notification, arrival(world_.knobs().read_notification.draw(world_.random())));
   world_.schedule(r.last_read_notification, "read notification",
                   [self = weak_from_this(), ring, read] {
                     const std::shared_ptr<SimPort> port = self.lock();
                     if (port == nullptr) return;
-                    if (const auto peer = port->reach_peer())
-                      peer->on_read_notification(ring, read);
+                    if (const auto peer = port->reach_peer()) {
+                      peer->on_read_notification(
+                          ring, port->delivers_hostile() ? port->hostile_position(read) : read);
+                    }
                   });
 }
 
@@ -206,7 +239,7 @@ void SimPort::show_free_space(uint32_t ring) {
 }
 
 void SimPort::fail(const Status& cause) {
-  if (stopped_ || failed_) return;
+  if (gone() || failed_) return;
   failed_ = true;
   if (context_.events != nullptr) context_.events->on_link_failed(cause);
 }

@@ -20,6 +20,7 @@
 //   - the bytes of a transfer do not change between its start and its completion
 //   - no piece lands on bytes that the receiver has not given back
 //   - nothing lands after stop
+// unless a fault (sim_faults.h) has made what one end says to the other untrue.
 #pragma once
 
 #include <atomic>
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "ring/layout.h"
+#include "transport/sim/sim_faults.h"
 #include "transport/sim/sim_world.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
@@ -42,7 +44,7 @@ using wire::Position;
 class SimPort : public std::enable_shared_from_this<SimPort> {
  public:
   /// Allocates the rings, and takes this link's ready groups at each local worker.
-  SimPort(World& world, transport::LinkContext& context);
+  SimPort(World& world, SimFaults& faults, transport::LinkContext& context);
 
   std::byte* outgoing_base(uint32_t ring) {
     return outgoing_memory_.get() + outgoing_.base_offset(ring);
@@ -108,8 +110,16 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
                        const char* when);
   /// The peer's port if this one may still touch it; fails the link if the peer has stopped.
   std::shared_ptr<SimPort> reach_peer();
+  bool gone() const { return stopped_ || life_ != faults_.life(context_.local_node); }
+  /// When something sent now, which takes `delay`, arrives.
+  Nanoseconds arrival(Nanoseconds delay) const;
+  bool delivers_hostile() { return faults_.take_hostile(context_.local_node, context_.peer_node); }
+  /// What a hostile end could say instead of `position`.
+  Position hostile_position(Position position);
+  void scribble(std::byte* base, uint32_t ring_bytes, Position from, Position to);
 
   World& world_;
+  SimFaults& faults_;
   transport::LinkContext& context_;
   const ring::Layout outgoing_;
   const ring::Layout incoming_;
@@ -118,6 +128,7 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   std::vector<Sending> sending_;      // one per outgoing ring
   std::vector<Receiving> receiving_;  // one per incoming ring
   std::weak_ptr<SimPort> peer_;
+  const uint32_t life_;  // of the local node
   bool stopped_ = false;
   bool failed_ = false;
 };

@@ -38,7 +38,13 @@ class SimSetup final : public transport::LinkSetup {
   }
 
   Status start() override {
-    port_ = std::make_shared<SimPort>(fabric_.world(), context_);
+    if (fabric_.faults().refuses_registration(context_.local_node)) {
+      return Status(
+          Code::resource_limit,
+          fmt::format("node {}: {} bytes of rings cannot be registered", context_.local_node,
+                      context_.outgoing.region_bytes() + context_.incoming.region_bytes()));
+    }
+    port_ = std::make_shared<SimPort>(fabric_.world(), fabric_.faults(), context_);
     key_ = fabric_.add(port_);
     const PortMessage message{kMagic, key_, context_.outgoing, context_.incoming};
     context_.send(std::as_bytes(std::span(&message, 1)));
@@ -59,6 +65,8 @@ class SimSetup final : public transport::LinkSetup {
       return protocol_error("rings of another shape than ours");
     }
     std::shared_ptr<SimPort> peer = fabric_.find(message.key);
+    // Its end has given up since: the control connection says why.
+    if (peer == nullptr && fabric_.has_given_out(message.key)) return Status::Ok();
     if (peer == nullptr || peer == port_) return protocol_error("an unknown port");
     // The peer's memory is as announced, not only its message.
     if (!same(peer->outgoing(), context_.incoming) || !same(peer->incoming(), context_.outgoing)) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "transport/sim/sim_faults.h"
 #include "transport/sim/sim_port.h"
 #include "transport/sim/sim_world.h"
 #include "transport/transport.h"
@@ -17,6 +18,7 @@ class SimFabric {
   explicit SimFabric(World& world) : world_(world) {}
 
   World& world() { return world_; }
+  SimFaults& faults() { return faults_; }
   uint64_t add(const std::shared_ptr<SimPort>& port) {
     ports_[++last_key_] = port;
     return last_key_;
@@ -26,10 +28,12 @@ class SimFabric {
     const auto found = ports_.find(key);
     return found == ports_.end() ? nullptr : found->second.lock();
   }
+  bool has_given_out(uint64_t key) const { return key != 0 && key <= last_key_; }
   void remove(uint64_t key) { ports_.erase(key); }
 
  private:
   World& world_;
+  SimFaults faults_;
   std::map<uint64_t, std::weak_ptr<SimPort>> ports_;
   uint64_t last_key_ = 0;
 };

@@ -21,6 +21,7 @@ double World::at_ms(Nanoseconds when) {
 struct World::Thread {
   std::string name;
   uint32_t weight = 1;
+  Group group = kNoGroup;
   std::unique_ptr<Fiber> fiber;
   Nanoseconds runnable_at = 0;
   // While it waits:
@@ -52,12 +53,13 @@ uint32_t World::draw_weight() {
   return kWeights[random_.below(std::size(kWeights))];
 }
 
-World::FiberId World::spawn(std::string name, std::function<void()> body) {
+World::FiberId World::spawn(std::string name, std::function<void()> body, Group group) {
   auto thread = std::make_unique<Thread>();
   const auto number = static_cast<uint32_t>(threads_.size());
   thread->name = std::move(name);
   thread->weight = draw_weight();
-  thread->runnable_at = now() + knobs_.wake_up.draw(random_);
+  thread->group = group;
+  thread->runnable_at = not_before(group, now() + knobs_.wake_up.draw(random_));
   thread->fiber = std::make_unique<Fiber>([this, number, body = std::move(body)] {
     try {
       body();
@@ -73,9 +75,9 @@ World::FiberId World::spawn(std::string name, std::function<void()> body) {
   return number;
 }
 
-World::AgentId World::add_agent(std::string name, std::function<bool()> do_work) {
-  agents_.push_back(
-      {std::move(name), std::move(do_work), draw_weight(), now(), knobs_.agent_idle_least});
+World::AgentId World::add_agent(std::string name, std::function<bool()> do_work, Group group) {
+  agents_.push_back({std::move(name), std::move(do_work), draw_weight(), not_before(group, now()),
+                     knobs_.agent_idle_least, group});
   return static_cast<AgentId>(agents_.size() - 1);
 }
 
@@ -85,11 +87,28 @@ void World::wake_agent(AgentId agent) {
   Agent& a = agents_[agent];
   if (a.woken) return;
   a.woken = true;
-  a.due = std::min(a.due, now() + knobs_.wake_up.draw(random_));
+  agent_due(agent, now() + knobs_.wake_up.draw(random_));
 }
 
 void World::agent_due(AgentId agent, Nanoseconds when) {
-  agents_[agent].due = std::min(agents_[agent].due, when);
+  Agent& a = agents_[agent];
+  a.due = std::min(a.due, not_before(a.group, when));
+}
+
+Nanoseconds World::not_before(Group group, Nanoseconds when) const {
+  return group < stalled_until_.size() ? std::max(when, stalled_until_[group]) : when;
+}
+
+void World::stall(Group group, Nanoseconds until) {
+  if (group >= stalled_until_.size()) stalled_until_.resize(group + 1);
+  stalled_until_[group] = std::max(stalled_until_[group], until);
+  for (const uint32_t number : live_) {
+    Thread& thread = *threads_[number];
+    if (thread.group == group) thread.runnable_at = not_before(group, thread.runnable_at);
+  }
+  for (Agent& agent : agents_) {
+    if (agent.group == group) agent.due = not_before(group, agent.due);
+  }
 }
 
 void World::schedule(Nanoseconds when, const char* what, std::function<void()> event) {
@@ -184,10 +203,10 @@ void World::look_at_waiters() {
     if (!thread.waiting) continue;
     if (thread.has_what_it_waits_for()) {
       thread.waiting = false;
-      thread.runnable_at = now() + knobs_.wake_up.draw(random_);
+      thread.runnable_at = not_before(thread.group, now() + knobs_.wake_up.draw(random_));
     } else if (thread.deadline <= now()) {
       thread.waiting = false;
-      thread.runnable_at = now();
+      thread.runnable_at = not_before(thread.group, now());
     }
   }
 }
@@ -304,7 +323,7 @@ void World::run_agent(uint32_t number) {
     return;
   }
   agent.idle = worked ? knobs_.agent_idle_least : std::min(agent.idle * 2, knobs_.agent_idle_most);
-  agent.due = std::min(agent.due, now() + random_.between(agent.idle / 2, agent.idle));
+  agent_due(number, now() + random_.between(agent.idle / 2, agent.idle));
 }
 
 void World::run_event() {

@@ -35,6 +35,9 @@ class World {
  public:
   using FiberId = uint32_t;
   using AgentId = uint32_t;
+  /// Fibers and agents that stop together: a process. Small numbers; kNoGroup is never stalled.
+  using Group = uint32_t;
+  static constexpr Group kNoGroup = UINT32_MAX;
 
   explicit World(uint64_t seed, const Knobs& knobs = {});
   ~World();
@@ -52,17 +55,20 @@ class World {
 
   /// A thread. `body` starts at a moment that the seed chooses. An exception that leaves it is a
   /// violation.
-  FiberId spawn(std::string name, std::function<void()> body);
+  FiberId spawn(std::string name, std::function<void()> body, Group group = kNoGroup);
 
   /// A network thread. `do_work` returns whether there was any; it runs when woken, at the time it
   /// asked for, and now and then without reason. It must not wait.
-  AgentId add_agent(std::string name, std::function<bool()> do_work);
+  AgentId add_agent(std::string name, std::function<bool()> do_work, Group group = kNoGroup);
   /// Not called again from now on; may be called by its own do_work.
   void remove_agent(AgentId agent);
   /// Something happened that this agent should see soon. Callable from anywhere in the world.
   void wake_agent(AgentId agent);
   /// The agent has to look again by then, at the latest.
   void agent_due(AgentId agent, Nanoseconds when);
+
+  /// Nothing of this group runs before `until`: a process that was stopped and goes on.
+  void stall(Group group, Nanoseconds until);
 
   /// Something that happens later. `what` is a literal, for the trace. Events of equal time happen
   /// in the order in which they were scheduled.
@@ -152,6 +158,7 @@ class World {
     uint32_t weight;
     Nanoseconds due;  // the next look
     Nanoseconds idle;
+    Group group;
     bool woken = false;
     bool removed = false;
   };
@@ -179,6 +186,7 @@ class World {
   bool step_inside();
   void look_at_waiters();
   Nanoseconds next_moment() const;
+  Nanoseconds not_before(Group group, Nanoseconds when) const;
   void record(Kind kind, uint64_t number, const char* what);
   void run_fiber(uint32_t number);
   void run_agent(uint32_t number);
@@ -198,9 +206,10 @@ class World {
   SimClock clock_{*this};
 
   std::vector<std::unique_ptr<Thread>> threads_;
-  std::vector<uint32_t> live_;  // numbers of those not finished, in order
-  std::deque<Agent> agents_;    // a deque: an agent may add another while it runs
-  std::vector<Event> events_;   // a heap by LaterFirst
+  std::vector<uint32_t> live_;              // numbers of those not finished, in order
+  std::vector<Nanoseconds> stalled_until_;  // by group
+  std::deque<Agent> agents_;                // a deque: an agent may add another while it runs
+  std::vector<Event> events_;               // a heap by LaterFirst
   uint64_t event_count_ = 0;
   uint32_t event_weight_;
 

@@ -1,0 +1,79 @@
+// SimFaults: what is wrong between the nodes of a simulated world, told by whoever runs it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace faro::sim {
+
+/// Asked by data links and control connections at each delivery. Nodes are numbers in their
+/// cluster. Without a call of the first part nothing is ever wrong.
+/// Threads: its world's.
+class SimFaults {
+ public:
+  // --- said by whoever runs the world
+
+  /// Nothing that `from` sends from now on reaches `to` before `until`: a cable that was pulled. What
+  /// was sent then arrives, as packets that were sent again do.
+  void silence(uint32_t from, uint32_t to, base::Nanoseconds until) {
+    base::Nanoseconds& silent = silent_until_[{from, to}];
+    silent = std::max(silent, until);
+  }
+  /// The next so many deliveries from one node to another are not what the sender wrote, but what a
+  /// hostile one could have written.
+  void corrupt(uint32_t from, uint32_t to, uint32_t deliveries) {
+    hostile_[{from, to}] += deliveries;
+  }
+  /// The node's memory cannot be registered, until `allow_registration`.
+  void refuse_registration(uint32_t node) { unregistered_.insert(node); }
+  void allow_registration(uint32_t node) { unregistered_.erase(node); }
+  /// The node's process dies: nothing of its data links is delivered any more. One that is started
+  /// afterwards in its place is another life.
+  void end_life(uint32_t node) { ++lives_[node]; }
+
+  /// From now on lines are silent no more, and nobody is hostile.
+  void heal() {
+    silent_until_.clear();
+    hostile_.clear();
+  }
+
+  // --- asked at each delivery
+
+  /// When what is sent now can arrive at the earliest.
+  base::Nanoseconds silent_until(uint32_t from, uint32_t to) const {
+    const auto found = silent_until_.find({from, to});
+    return found == silent_until_.end() ? 0 : found->second;
+  }
+  /// Whether this delivery is to be a hostile one; counts it.
+  bool take_hostile(uint32_t from, uint32_t to) {
+    const auto found = hostile_.find({from, to});
+    if (found == hostile_.end() || found->second == 0) return false;
+    --found->second;
+    return true;
+  }
+  /// Whether anything between the two was ever hostile, in either direction: then the sender may
+  /// have been misled too.
+  bool distrusted(uint32_t a, uint32_t b) const {
+    return hostile_.count({a, b}) != 0 || hostile_.count({b, a}) != 0;
+  }
+  bool refuses_registration(uint32_t node) const { return unregistered_.count(node) != 0; }
+  /// Differs between a node's process and the one that follows it.
+  uint32_t life(uint32_t node) const {
+    const auto found = lives_.find(node);
+    return found == lives_.end() ? 0 : found->second;
+  }
+
+ private:
+  using Direction = std::pair<uint32_t, uint32_t>;
+  std::map<Direction, base::Nanoseconds> silent_until_;
+  std::map<Direction, uint32_t> hostile_;
+  std::set<uint32_t> unregistered_;
+  std::map<uint32_t, uint32_t> lives_;
+};
+
+}  // namespace faro::sim
