@@ -27,6 +27,12 @@ Status status_of(int32_t code, const std::string& text) {
   return Status(code_name(known) == "unknown" ? Code::query_failed : known, text);
 }
 
+// Why a query cannot be used any more. `lost`: per node.
+Status why_over(const QueryId& id, const std::vector<Status>& lost) {
+  if (id.issuer < lost.size() && !lost[id.issuer].ok()) return lost[id.issuer];
+  return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
+}
+
 }  // namespace
 
 wire::QueryKey to_key(const QueryId& id) { return {id.counter, id.incarnation, id.issuer, 0}; }
@@ -103,6 +109,11 @@ QueryId QueryTable::begin() {
   return {++counter_, shape_.incarnations[shape_.node], shape_.node, 0};
 }
 
+bool QueryTable::has_worker(uint32_t node, uint32_t worker) const {
+  return worker >= shape_.first_worker[node] &&
+         worker - shape_.first_worker[node] < shape_.worker_count[node];
+}
+
 uint32_t QueryTable::node_of_worker(uint32_t worker) const {
   for (uint32_t n = node_count(); n-- > 0;) {
     if (worker >= shape_.first_worker[n]) return n;
@@ -132,6 +143,7 @@ std::shared_ptr<Query> QueryTable::find_locked(const QueryId& id) {
   const auto it = queries_.find(id);
   if (it != queries_.end()) return it->second;
   if (ended_[id.issuer].contains(id.counter)) return nullptr;
+  if (!lost_[id.issuer].ok()) return nullptr;  // it ended with its issuer: nobody else would end it
   if (queries_.size() >= kQueryLimit) return nullptr;
   auto query = std::make_shared<Query>(id);
   set_participants(*query, {});
@@ -165,8 +177,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
     }
   }
   const std::shared_ptr<Query> query = find_locked(id);
-  if (query == nullptr)
-    return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
+  if (query == nullptr) return why_over(id, lost_);
   if (query->declared_ || query->used_) {
     return Status(Code::wrong_state,
                   fmt::format("query {} is in use already; declare it before", id.to_string()));
@@ -198,7 +209,7 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
         return Status(Code::limit_exceeded,
                       fmt::format("{} queries are running, the limit", kQueryLimit));
       }
-      return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
+      return why_over(id, lost_);
     }
     query->used_ = true;
     for (uint32_t n = 0; n < node_count(); ++n) {
@@ -343,8 +354,10 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
   if (query.workers_pending_count_ > 0) return;
   query.outcome_known_.store(true, std::memory_order_release);
   for (uint32_t n = 0; n < node_count(); ++n) {
-    query.nodes_pending_[n] = query.nodes_[n] && n != shape_.node && lost_[n].ok();
-    if (!query.nodes_pending_[n]) continue;
+    const bool is_there = n != shape_.node && lost_[n].ok();
+    query.nodes_pending_[n] = query.nodes_[n] && is_there;
+    // Who failed it may not have known who takes part, and has told everybody.
+    if (!is_there || !(query.nodes_[n] || query.failed())) continue;
     wire::QueryMessage message =
         message_of(wire::QueryMessageKind::outcome, query.id, shape_.node,
                    static_cast<int32_t>(query.cause_.code()), query.cause_.message());
@@ -425,6 +438,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         }
         case Kind::stop: {
           const auto receiver = static_cast<uint32_t>(message.second);
+          if (!has_worker(from_node, receiver)) break;  // nobody stops for another node's workers
           // Each receiver of each stage stops once; a peer that repeats itself does not fill
           // memory.
           const bool known =
@@ -471,8 +485,9 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
       // `node`, which may well have that answer already and have left with it.
       if (query->ended_sent_ && query->id.issuer != node && query->id.issuer != shape_.node)
         continue;
-      // A query that only a peer's message made known here, and that nobody here uses, needs
-      // nobody.
+      // What only a peer's message made known here needs nobody: who takes part is not known yet, and
+      // its first use here looks at who is lost.
+      if (!query->used_ && !query->declared_ && query->id.issuer != node) continue;
       fail_locked(*query, cause, true, out);
       if (query->id.issuer == node) {  // nobody else will answer
         query->outcome_known_.store(true, std::memory_order_release);

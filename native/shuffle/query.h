@@ -73,9 +73,9 @@ class Query {
   bool forgotten_ = false;
   base::Nanoseconds since_ = 0;
   bool declared_ = false;
-  bool used_ = false;                  // by a worker of this node
-  std::vector<bool> nodes_;            // participants
-  std::vector<bool> workers_pending_;  // local workers that take part and have not ended
+  bool used_ = false;                   // by a worker of this node
+  std::vector<bool> nodes_;             // participants
+  std::vector<bool> workers_pending_;   // local workers that take part and have not ended
   uint32_t workers_pending_count_ = 0;
   bool ended_sent_ = false;
   std::vector<Stop> stops_;
@@ -183,6 +183,7 @@ class QueryTable {
   void hide_locked(Query& query);
 
   uint32_t node_of_worker(uint32_t worker) const;
+  bool has_worker(uint32_t node, uint32_t worker) const;
   uint32_t node_count() const { return static_cast<uint32_t>(shape_.incarnations.size()); }
 
   const Shape shape_;

@@ -458,6 +458,69 @@ TEST(QueryTable, a_lost_issuer_is_the_end) {
   EXPECT_EQ(cluster[0].running_count(), 0u);
 }
 
+TEST(QueryTable, a_query_that_is_first_used_after_its_issuer_was_lost_is_over) {
+  Cluster cluster(3);
+  const QueryId id = cluster[1].begin();
+  cluster[0].on_peer_lost(1, kLost);
+  for (const Status& status : {cluster[0].declare(id, {0, 1, 4, 5}), cluster[0].use(id).status()}) {
+    EXPECT_EQ(status.code(), Code::peer_lost) << status.to_string();
+    EXPECT_EQ(status.message(), kLost.message());
+  }
+  // What others still say of it is not remembered: nobody would end it.
+  QueryMessage fail = message_of(QueryMessageKind::fail, id);
+  fail.second = static_cast<int32_t>(Code::peer_lost);
+  cluster[0].on_message(2, fail);
+  EXPECT_EQ(cluster[0].running_count(), 0u);
+}
+
+TEST(QueryTable, a_worker_that_comes_after_the_end_with_a_lost_issuer_hears_of_the_loss) {
+  Cluster cluster(2);
+  const QueryId id = cluster[1].begin();
+  ASSERT_NE(cluster[0].find(id), nullptr);  // its rows came
+  cluster[0].on_peer_lost(1, kLost);
+  const auto used = cluster[0].use(id);
+  EXPECT_EQ(used.status().code(), Code::peer_lost) << used.status().to_string();
+  EXPECT_EQ(used.status().message(), kLost.message());
+}
+
+TEST(QueryTable, where_a_query_is_not_used_yet_nobody_is_needed_but_its_issuer) {
+  Cluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  for (const uint32_t n : {0u, 2u}) ASSERT_NE(cluster[n].find(id), nullptr);
+  cluster[2].on_peer_lost(1, kLost);  // it takes no part, as node 2 will hear
+  ASSERT_TRUE(cluster[2].declare(id, {0, 1, 4, 5}).ok());
+  EXPECT_FALSE(cluster.use(2, id)->failed());
+  cluster.deliver_all();
+  EXPECT_FALSE(cluster[0].find(id)->failed());
+}
+
+TEST(QueryTable,
+     a_query_that_failed_before_it_was_declared_is_remembered_nowhere_once_it_has_ended) {
+  Cluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  cluster[1].cancel(id, Status(Code::query_cancelled, "before it was declared"));
+  cluster.deliver_all();
+  ASSERT_EQ(cluster[2].running_count(), 1u) << "a worker that begins it would have to hear of it";
+  ASSERT_TRUE(cluster[0].declare(id, {0, 1, 2, 3}).ok());  // node 2 takes no part
+  for (const uint32_t n : {0u, 1u}) cluster.end(n, *cluster.use(n, id));
+  cluster.deliver_all();
+  for (const uint32_t n : {0u, 1u, 2u}) EXPECT_EQ(cluster[n].running_count(), 0u) << "node " << n;
+  EXPECT_EQ(cluster[2].use(id).status().code(), Code::query_ended);
+}
+
+TEST(QueryTable, a_peer_stops_receivers_of_its_own_only) {
+  Cluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  const auto query = cluster.use(0, id);
+  QueryMessage stop = message_of(QueryMessageKind::stop, id);
+  stop.first = 7;
+  for (const int32_t receiver : {2, 4, 6, -1}) {  // 2 is of node 1, 6 and -1 are of none
+    stop.second = receiver;
+    cluster[0].on_message(1, stop);
+  }
+  EXPECT_EQ(cluster[0].stops(*query, 7), std::vector<uint32_t>{2});
+}
+
 TEST(QueryTable, a_peer_that_leaves_after_the_outcome_is_no_loss) {
   Cluster cluster(2);
   const QueryId id = cluster[0].begin();
