@@ -334,11 +334,12 @@ void WorkerCore::hide_wait() noexcept {
 
 Outcome WorkerCore::try_until(const std::function<bool()>& condition) {
   if (!enter().ok()) return Outcome::failed;
-  return run([&] { return condition() ? Outcome::done : wants(WaitKind::condition); });
+  return run<For::condition>(
+      [&] { return condition() ? Outcome::done : wants(WaitKind::condition); });
 }
 
 Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout timeout) {
-  return wait(
+  return wait<For::condition>(
       [&] {
         if (!enter().ok()) return Outcome::failed;
         return condition() ? Outcome::done : wants(WaitKind::condition);
@@ -352,12 +353,12 @@ Outcome WorkerCore::arm_unless(const std::function<bool()>& condition,
     if (!enter().ok()) return Outcome::failed;
     return condition() ? Outcome::done : wants(WaitKind::condition);
   };
-  Outcome outcome = run(attempt);
+  Outcome outcome = run<For::condition>(attempt);
   if (outcome != Outcome::would_wait) return outcome;
   count(counters_.waits);
   flush_all();
   arm();
-  outcome = run(attempt);
+  outcome = run<For::condition>(attempt);
   if (outcome != Outcome::would_wait) {
     doorbell_.disarm();
     woken();

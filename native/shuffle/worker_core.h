@@ -71,22 +71,25 @@ class WorkerCore {
 
   // --- operations
 
+  /// What an attempt is for. That a condition of the engine's own holds does not bring its rows
+  /// forward: a worker that waits for such a condition again and again still loses patience.
+  enum class For : uint8_t { rows, condition };
+
   /// Tries once; what would wait is answered after what hard case 2 demands.
-  template <typename Attempt>
+  template <For what = For::rows, typename Attempt>
   Outcome run(Attempt&& attempt) {
     Outcome outcome = attempt();
-    if (outcome != Outcome::would_wait) return progressed(), outcome;
-    if (!before_would_wait()) return held() > 0 ? Outcome::holding : Outcome::would_wait;
-    outcome = attempt();
-    if (outcome != Outcome::would_wait) return progressed(), outcome;
-    return held() > 0 ? Outcome::holding : Outcome::would_wait;
+    if (outcome == Outcome::would_wait && before_would_wait()) outcome = attempt();
+    if (outcome == Outcome::would_wait) return held() > 0 ? Outcome::holding : Outcome::would_wait;
+    if constexpr (what == For::rows) progressed();
+    return outcome;
   }
 
   /// Tries until the attempt answers something else than would_wait, or the time limit passes.
-  template <typename Attempt>
+  template <For what = For::rows, typename Attempt>
   Outcome wait(Attempt&& attempt, Timeout timeout) {
     may_wait_ = true;
-    Outcome outcome = run(attempt);
+    Outcome outcome = run<what>(attempt);
     if (outcome != Outcome::would_wait) return may_wait_ = false, outcome;
     const base::Nanoseconds begin = begin_wait(timeout);
     while (outcome == Outcome::would_wait) {
@@ -95,7 +98,7 @@ class WorkerCore {
         outcome = Outcome::deadline;
         break;
       }
-      outcome = run(attempt);
+      outcome = run<what>(attempt);
       if (outcome == Outcome::would_wait && step == WaitStep::sleep) sleep();
       if (step == WaitStep::sleep) woken();
     }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/cluster.h"
@@ -157,6 +158,49 @@ TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
   ASSERT_GE(sent.size(), 4u);
   EXPECT_EQ(std::vector<uint64_t>(sent.begin(), sent.begin() + 4),
             (std::vector<uint64_t>{0, 0, 0, 1}));
+}
+
+// An engine with an event loop of its own: between looks at one shuffle it waits for conditions that soon
+// hold, and have nothing to do with rows. Frames of the other shuffle fill the ring; they have to be set
+// aside all the same.
+TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_set_aside) {
+  SimCluster cluster(1, one_ring());
+  sim::World& world = cluster.world();
+  ASSERT_TRUE(cluster.open_sessions().ok()) << world.report();
+  const QueryId query = cluster.session(0).begin_query();
+  cluster.spawn(0, 0, [&] {
+    Worker& worker = cluster.session(0).worker(0);
+    Result<Shuffle> unwanted = worker.open_shuffle(from_0_to_1(query, 1));
+    Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
+    ASSERT_TRUE(wanted.ok() && unwanted.ok());
+    for (int i = 0; i < 8; ++i)
+      ASSERT_EQ(unwanted->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
+    ASSERT_EQ(wanted->send(0, row_of_frame(kRing / 4, 1)), Outcome::done);
+    ASSERT_EQ(wanted->finish(), Outcome::done);
+    ASSERT_EQ(unwanted->finish(), Outcome::done);
+    wanted->close(), unwanted->close();
+    ASSERT_EQ(worker.end_query(query), Outcome::done);
+  });
+  cluster.spawn(1, 0, [&] {
+    Worker& worker = cluster.session(1).worker(0);
+    Result<Shuffle> unwanted = worker.open_shuffle(from_0_to_1(query, 1));
+    Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
+    ASSERT_TRUE(wanted.ok() && unwanted.ok());
+    Batch batch;
+    while (wanted->try_poll(batch) == Outcome::would_wait) {
+      bool looked = false;
+      ASSERT_EQ(worker.wait_until([&looked] { return std::exchange(looked, true); }),
+                Outcome::done);
+    }
+    ASSERT_EQ(batch.row_count(), 1u);
+    batch.release();
+    for (int i = 0; i < 8; ++i) take_row(*unwanted, 3);
+    ASSERT_EQ(wanted->take(batch), Outcome::end_of_stream);
+    ASSERT_EQ(unwanted->take(batch), Outcome::end_of_stream);
+    wanted->close(), unwanted->close();
+    ASSERT_EQ(worker.end_query(query), Outcome::done);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << world.report();
 }
 
 }  // namespace
