@@ -1,10 +1,8 @@
 // Cases: worker programs over the public API that check themselves, wherever they run: as threads of
 // one process, as processes, in the simulation.
 //
-// Every row's destinations, length and bytes are a function of (seed, query, stage, sender, number of
-// the row at its sender), so a receiver knows exactly what it has to see next from each sender: rows
-// once, whole and in order. Senders write how many rows they made to the board before they finish;
-// a receiver compares at the end of stream.
+// What each row is stands in simulation/row_law.h. Senders write how many rows they made to the board
+// before they finish; a receiver compares at the end of stream.
 #pragma once
 
 #include <array>
@@ -19,9 +17,14 @@
 #include <vector>
 
 #include "faro/session.h"
+#include "simulation/row_law.h"
 #include "support/case_random.h"
 
 namespace faro::test {
+
+using simulation::RowLaw;
+using simulation::Spread;
+using simulation::StagePlan;
 
 /// What the workers of a run share beside their shuffles; plain memory that may be shared by
 /// processes. All zero at first.
@@ -162,26 +165,6 @@ class Program {
   }
 };
 
-/// How rows of a stage are spread.
-enum class Spread : uint32_t {
-  by_key,     // one receiver: partition(FinalizerHash(key))
-  one_key,    // the same with one key for all rows
-  multicast,  // some receivers, at least one
-  broadcast,  // all
-};
-
-/// A stage as all workers know it.
-struct StagePlan {
-  uint32_t query = 0;  // index
-  uint32_t stage = 0;
-  Spread spread = Spread::by_key;
-  uint32_t row_bytes = 0;  // 0: rows have a length each, of least … most bytes
-  uint32_t least_bytes = 24;
-  uint32_t most_bytes = 24;
-  std::vector<uint32_t> senders;  // as in ShuffleSpec: empty is all
-  std::vector<uint32_t> receivers;
-};
-
 /// One stage at one worker: makes rows, sends them, and checks what arrives.
 class Stage {
  public:
@@ -189,7 +172,7 @@ class Stage {
 
   Status open(const QueryId& id);
   Shuffle& shuffle() { return shuffle_; }
-  const StagePlan& plan() const { return plan_; }
+  const StagePlan& plan() const { return law_.plan(); }
   bool sends() const { return sends_; }
   bool receives() const { return receives_; }
   uint64_t rows_made() const { return made_; }
@@ -223,21 +206,14 @@ class Stage {
   struct Source {
     uint64_t next = 0;  // number of the sender's next row that is for this worker
   };
-  uint64_t key(uint32_t sender, uint64_t row) const;
-  uint64_t length(uint32_t sender, uint64_t row) const;
-  void fill(uint32_t sender, uint64_t row, std::span<std::byte> bytes) const;
-  void destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& receivers) const;
-  bool is_for_me(uint32_t sender, uint64_t row) const;
   void skip_to_mine(uint32_t sender);
   void publish();
 
   Program& program_;
-  const StagePlan plan_;
-  std::vector<uint32_t> senders_;    // worker numbers
-  std::vector<uint32_t> receivers_;  // worker numbers
+  const RowLaw law_;
   bool sends_ = false;
   bool receives_ = false;
-  uint32_t my_receiver_ = 0;  // index in receivers_
+  uint32_t my_receiver_ = 0;  // index in the law's receivers
   bool stopped_ = false;
   uint64_t made_ = 0;
   std::vector<Source> sources_;  // by worker number

@@ -1,0 +1,147 @@
+#include "simulation/checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/session_access.h"
+
+namespace faro::simulation {
+namespace {
+
+bool names_node(const Status& cause, uint32_t node) {
+  return cause.message().find(fmt::format("node {} (", node)) != std::string_view::npos;
+}
+
+}  // namespace
+
+Checker::Checker(const RunPlan& plan, const Ledger& ledger, const std::vector<Fault>& happened)
+    : plan_(plan), ledger_(ledger), happened_(happened), sound_(plan.node_count(), true) {
+  for (const Fault& fault : happened_) {
+    switch (fault.kind) {
+      case FaultKind::half_open:
+      case FaultKind::hostile:
+        sound_[fault.peer] = false;
+        [[fallthrough]];
+      case FaultKind::long_stall:
+      case FaultKind::death:
+      case FaultKind::death_return:
+        sound_[fault.node] = false;
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+// The design's points 3 to 6: which errors a fault may bring to a query, and what they have to name.
+bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
+  const Code code = cause.code();
+  const bool disks_are_small = plan_.disk_bytes != UINT64_MAX;
+  if (code == Code::overflow_exhausted && disks_are_small) return true;
+  return std::any_of(happened_.begin(), happened_.end(), [&](const Fault& fault) {
+    switch (fault.kind) {
+      case FaultKind::cancel:
+        return code == Code::query_cancelled && &plan_.queries[fault.query] == &query;
+      case FaultKind::disk_full:
+        return code == Code::overflow_exhausted && plan_.concerns(query, fault.node);
+      case FaultKind::death:
+      case FaultKind::death_return:
+        return code == Code::peer_lost && plan_.concerns(query, fault.node) &&
+               names_node(cause, fault.node);
+      case FaultKind::half_open:
+        return code == Code::peer_lost && plan_.concerns(query, fault.node) &&
+               plan_.concerns(query, fault.peer) &&
+               (names_node(cause, fault.node) || names_node(cause, fault.peer));
+      case FaultKind::long_stall:  // the node finds itself cut off from all others
+        return code == Code::peer_lost && plan_.concerns(query, fault.node);
+      case FaultKind::hostile:  // may say anything about the queries of both
+        return plan_.concerns(query, fault.node) || plan_.concerns(query, fault.peer);
+      default:
+        return false;
+    }
+  });
+}
+
+std::string Checker::check_query(uint32_t index) const {
+  const QueryPlan& query = plan_.queries[index];
+  const Ledger::QueryRecord& record = ledger_.queries[index];
+  const Ending* first = nullptr;
+  uint32_t first_worker = 0;
+  for (const uint32_t worker : query.workers) {
+    const uint32_t node = plan_.node_of(worker);
+    const auto found = record.endings.find(worker);
+    if (found == record.endings.end()) {
+      return fmt::format("query {} has no outcome at worker {}", index, worker);
+    }
+    const Ending& ending = found->second;
+    if (!sound_[node]) continue;  // it knows what it can know
+    if (ending.outcome == Outcome::failed && !is_excused(query, ending.cause)) {
+      return fmt::format("query {} failed at worker {} without a reason: {}", index, worker,
+                         ending.cause.to_string());
+    }
+    if (ending.outcome == Outcome::done && record.must_fail) {
+      return fmt::format("query {} is done at worker {}, but its rows cannot be complete", index,
+                         worker);
+    }
+    if (ending.outcome == Outcome::done && !ending.failure.ok()) {
+      return fmt::format("query {} is done at worker {}, but had failed there: {}", index, worker,
+                         ending.failure.to_string());
+    }
+    if (!sound_[query.issuer]) continue;  // nobody decides for all
+    if (first != nullptr && first->outcome != ending.outcome) {
+      return fmt::format("query {} ended as {} ({}) at worker {}, as {} ({}) at worker {}", index,
+                         outcome_name(first->outcome), first->cause.to_string(), first_worker,
+                         outcome_name(ending.outcome), ending.cause.to_string(), worker);
+    }
+    first = &ending;
+    first_worker = worker;
+  }
+  return "";
+}
+
+std::string Checker::check_later_query(uint32_t index) const {
+  for (const auto& [worker, ending] : ledger_.queries[index].endings) {
+    if (ending.outcome == Outcome::done) continue;
+    const bool no_room = ending.cause.code() == Code::overflow_exhausted;
+    if (no_room && is_excused(plan_.queries[index], ending.cause)) continue;
+    return fmt::format("a query that began after all faults failed at worker {}: {}", worker,
+                       ending.cause.to_string());
+  }
+  const size_t expected = plan_.queries[index].workers.size();
+  if (ledger_.queries[index].endings.size() == expected) return "";
+  return fmt::format("a query that began after all faults ended at {} of {} workers",
+                     ledger_.queries[index].endings.size(), expected);
+}
+
+std::string Checker::check_idle(uint32_t node, Session& session, const SimDisk& disk) const {
+  detail::NodeCore& core = SessionAccess::core(session);
+  const auto left = [node](const char* what, uint64_t count) {
+    return fmt::format("node {} has nothing to do, but keeps {} {}", node, count, what);
+  };
+  if (const uint64_t bytes = core.overflow().memory_bytes(); bytes > 0)
+    return left("bytes of overflow memory", bytes);
+  if (disk.used_bytes > 0) return left("bytes of the overflow file", disk.used_bytes);
+  for (uint32_t w = 0; w < core.local_worker_count(); ++w) {
+    const uint64_t open = core.worker(w).counters().open_shuffles.load(std::memory_order_relaxed);
+    if (open > 0) return left("open shuffles", open);
+    if (core.worker(w).held() > 0) return left("held batches", core.worker(w).held());
+  }
+  // A hostile node can make up queries, which nobody ends.
+  const bool any_hostile = std::any_of(happened_.begin(), happened_.end(), [](const Fault& fault) {
+    return fault.kind == FaultKind::hostile;
+  });
+  if (const uint64_t running = core.queries().running_count(); running > 0 && !any_hostile)
+    return left("queries", running);
+  if (core.overflow().memory_peak_bytes() > plan_.overflow_memory_bytes) {
+    return fmt::format("node {} had {} bytes in overflow memory, with a budget of {}", node,
+                       core.overflow().memory_peak_bytes(), plan_.overflow_memory_bytes);
+  }
+  if (disk.peak_bytes > disk.limit_bytes) {
+    return fmt::format("node {} had {} bytes in its overflow file, with a limit of {}", node,
+                       disk.peak_bytes, disk.limit_bytes);
+  }
+  return "";
+}
+
+}  // namespace faro::simulation

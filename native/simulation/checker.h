@@ -1,0 +1,43 @@
+// Checker: what has to hold when the queries of a run have ended. That rows arrive once, whole and in
+// order is checked where they arrive (stage_run.h); that waits end, by the world's limits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulation/cluster.h"
+#include "simulation/ledger.h"
+#include "simulation/run_plan.h"
+#include "simulation/sim_spill_file.h"
+
+namespace faro::simulation {
+
+/// Threads: its world's. Every check answers the first thing that is wrong, or nothing.
+class Checker {
+ public:
+  Checker(const RunPlan& plan, const Ledger& ledger, const std::vector<Fault>& happened);
+
+  /// Nodes whose process and links had nothing that could cost them a peer: the others have to tell
+  /// them the truth, and they have to go on.
+  const std::vector<bool>& sound() const { return sound_; }
+
+  /// Every worker knows how the query ended: with data, or with an error for which there was a reason;
+  /// and all sound nodes know the same.
+  std::string check_query(uint32_t index) const;
+  /// The same for a query that began after all faults, on sound nodes only.
+  std::string check_later_query(uint32_t index) const;
+
+  /// A node that has nothing to do keeps nothing: no overflow, no open shuffle, no query. And it never
+  /// took more than it was given.
+  std::string check_idle(uint32_t node, Session& session, const SimDisk& disk) const;
+
+ private:
+  bool is_excused(const QueryPlan& query, const Status& cause) const;
+
+  const RunPlan& plan_;
+  const Ledger& ledger_;
+  const std::vector<Fault>& happened_;
+  std::vector<bool> sound_;
+};
+
+}  // namespace faro::simulation

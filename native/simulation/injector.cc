@@ -1,0 +1,114 @@
+#include "simulation/injector.h"
+
+#include <algorithm>
+
+namespace faro::simulation {
+
+Injector::Injector(Cluster& cluster, const RunPlan& plan, Ledger& ledger,
+                   std::vector<SimDisk>& disks)
+    : cluster_(cluster), plan_(plan), ledger_(ledger), disks_(disks) {}
+
+void Injector::begin() {
+  sim::World& world = cluster_.world();
+  for (const Fault& fault : plan_.faults) {
+    // These two come before there is a cluster.
+    if (fault.kind == FaultKind::registration || fault.kind == FaultKind::slow_start) continue;
+    world.schedule(world.now() + fault.at, fault_name(fault.kind), [this, fault] {
+      if (!over_) happen(fault);
+    });
+  }
+}
+
+void Injector::happen(const Fault& fault) {
+  if (dead_.count(fault.node) != 0) return;
+  sim::World& world = cluster_.world();
+  switch (fault.kind) {
+    case FaultKind::cancel:
+      if (!cancel(fault)) return;
+      break;
+    case FaultKind::short_stall:
+    case FaultKind::long_stall:
+      cluster_.stall(fault.node, fault.lasting);
+      break;
+    case FaultKind::short_outage:
+      cluster_.faults().silence(fault.node, fault.peer, world.now() + fault.lasting);
+      cluster_.faults().silence(fault.peer, fault.node, world.now() + fault.lasting);
+      break;
+    case FaultKind::half_open:
+      cluster_.faults().silence(fault.node, fault.peer, world.now() + fault.lasting);
+      break;
+    case FaultKind::death:
+    case FaultKind::death_return:
+      kill(fault);
+      break;
+    case FaultKind::hostile:
+      cluster_.faults().corrupt(fault.node, fault.peer, fault.count);
+      // Whoever says nothing wrong, but not the truth either, can keep its own queries waiting for ever:
+      // the engine has a time limit.
+      world.schedule(world.now() + 5 * plan_.liveness, "time limit of the engine",
+                     [this, fault] { cancel_what_concerns(fault); });
+      break;
+    case FaultKind::disk_full:
+      disks_[fault.node].full = true;
+      break;
+    case FaultKind::registration:
+    case FaultKind::slow_start:
+      break;
+  }
+  happened_.push_back(fault);
+}
+
+bool Injector::cancel(const Fault& fault) {
+  const QueryPlan& query = plan_.queries[fault.query];
+  Ledger::QueryRecord& record = ledger_.queries[fault.query];
+  if (fault.way != 0) {
+    record.wish_worker = query.workers[fault.count % query.workers.size()];
+    record.wish_way = fault.way;
+    return true;
+  }
+  // Some node that has to do with it.
+  const uint32_t worker = query.workers[fault.count % query.workers.size()];
+  const uint32_t node = fault.node % 2 == 0 ? query.issuer : plan_.node_of(worker);
+  if (dead_.count(node) != 0) return false;
+  if (record.endings.count(worker) != 0) return false;  // over for it
+  cluster_.session(node).cancel_query(record.id, "the user's wish");
+  if (node == plan_.node_of(worker)) record.must_fail |= record.ending.count(worker) == 0;
+  return true;
+}
+
+void Injector::cancel_what_concerns(const Fault& fault) {
+  for (size_t q = 0; q < plan_.queries.size(); ++q) {
+    const QueryPlan& query = plan_.queries[q];
+    for (const uint32_t node : {fault.peer, fault.node}) {
+      const bool is_waiting = ledger_.queries[q].endings.size() < query.workers.size();
+      if (is_waiting && plan_.concerns(query, node) && dead_.count(node) == 0)
+        cluster_.session(node).cancel_query(ledger_.queries[q].id, "it took too long");
+    }
+  }
+}
+
+void Injector::kill(const Fault& fault) {
+  dead_.insert(fault.node);
+  // What its workers had not ended can be complete nowhere.
+  for (size_t q = 0; q < plan_.queries.size(); ++q) {
+    for (const uint32_t worker : plan_.queries[q].workers) {
+      Ledger::QueryRecord& record = ledger_.queries[q];
+      if (plan_.node_of(worker) == fault.node) record.must_fail |= record.ending.count(worker) == 0;
+    }
+  }
+  cluster_.kill(fault.node);
+  cluster_.world().spawn("end of node " + std::to_string(fault.node), [this, fault] {
+    bury(fault.node, fault.kind == FaultKind::death_return);
+  });
+}
+
+void Injector::bury(uint32_t node, bool comes_back) {
+  cluster_.world().wait_until([&] { return ledger_.running[node] == 0; }, base::kForever,
+                              "the programs of a dead node");
+  const uint32_t first = plan_.first_worker(node);
+  for (uint32_t w = 0; w < plan_.workers_per_node[node]; ++w) ledger_.workers[first + w] = nullptr;
+  (void)cluster_.end_node(node);
+  if (comes_back) returned_.push_back(cluster_.open_session(node));
+}
+
+}  // namespace faro::simulation
