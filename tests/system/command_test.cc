@@ -49,7 +49,8 @@ struct HelpCase {
 
 TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
   const std::vector<HelpCase> cases = {
-      {{}, {"bench", "plan", "doctor", "config", "stat", "top", "explain", "--version"}},
+      {{},
+       {"bench", "plan", "doctor", "config", "stat", "top", "explain", "simulate", "--version"}},
       {{"bench"}, {"--full", "--json", "--set", "--java", "two-stage"}},
       {{"bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
@@ -63,7 +64,8 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
        {"--once", "--json", "--all", "--interval", "--pid", "--folder", "--counter-file"}},
       {{"top"}, {"--interval", "--pid", "--folder"}},
       {{"explain"}, {"--query", "--json", "--interval", "--pid", "--folder"}},
-      {{"config"}, {"--file", "--set", "--json"}}};
+      {{"config"}, {"--file", "--set", "--json"}},
+      {{"simulate"}, {"--seed", "--runs", "--resume"}}};
   for (const HelpCase& one : cases) {
     Arguments arguments = one.command;
     arguments.emplace_back("--help");
@@ -512,6 +514,59 @@ TEST(FaroConfig, refuses_a_misspelt_variable) {
   const CommandResult result = run_faro({"config"}, {"FARO_RING_BITES=1"});
   EXPECT_EQ(result.exit_code, kUsage);
   EXPECT_TRUE(contains(result.errors, "FARO_RING_BITES")) << result.errors;
+}
+
+// --- simulate ------------------------------------------------------------------------------------
+
+/// What a run of seeds ends with: "hash 0123…", which is over every decision and outcome.
+std::string hash_in(const std::string& output) {
+  const size_t at = output.find("hash ");
+  return at == std::string::npos ? "" : output.substr(at, 21);
+}
+
+TEST(FaroSimulate, runs_the_same_for_the_same_seeds_and_says_what_it_ran) {
+  const CommandResult once = run_faro({"simulate", "--seed", "11", "--runs", "5"});
+  const CommandResult again = run_faro({"simulate", "--seed", "11", "--runs", "5"});
+  EXPECT_EQ(once.exit_code, kOk) << once.output << once.errors;
+  EXPECT_TRUE(contains(once.output, "5 of 5 runs from seed 11 without a violation"));
+  for (const char* line : {"nodes", "workers", "rows of a run", "faults of a run", "queries ended"})
+    EXPECT_TRUE(contains(once.output, std::string("\n") + line)) << line << '\n' << once.output;
+  EXPECT_EQ(hash_in(once.output).size(), 21u) << once.output;
+  EXPECT_EQ(hash_in(once.output), hash_in(again.output));
+  EXPECT_NE(hash_in(once.output),
+            hash_in(run_faro({"simulate", "--seed", "12", "--runs", "5"}).output));
+}
+
+class FaroSimulateResume : public testing::Test {
+ protected:
+  FaroSimulateResume()
+      : path_(testing::TempDir() + "faro-simulate-test-" + std::to_string(getpid()) + ".json") {}
+  ~FaroSimulateResume() override { std::remove(path_.c_str()); }
+  const std::string path_;
+};
+
+TEST_F(FaroSimulateResume, goes_on_where_it_was) {
+  const Arguments command = {"simulate", "--seed", "3", "--runs", "4", "--resume", path_};
+  const CommandResult whole = run_faro(command);
+  ASSERT_EQ(whole.exit_code, kOk) << whole.output << whole.errors;
+  json kept = json::parse(std::ifstream(path_));
+  EXPECT_EQ(kept["ranges"][0]["done"], 4);
+  const CommandResult nothing_left = run_faro(command);
+  EXPECT_TRUE(contains(nothing_left.output, "4 of 4 runs were done before")) << nothing_left.output;
+  EXPECT_EQ(hash_in(nothing_left.output), hash_in(whole.output));
+  // As if it had been killed before the first save.
+  json& range = kept["ranges"][0];
+  range["done"] = 0, range["hash"] = 0, range["events"] = json::object();
+  range.erase("sizes");
+  std::ofstream(path_) << kept;
+  EXPECT_EQ(hash_in(run_faro(command).output), hash_in(whole.output));
+}
+
+TEST_F(FaroSimulateResume, refuses_a_file_of_something_else) {
+  std::ofstream(path_) << "{\"ranges\": 7}";
+  const CommandResult result = run_faro({"simulate", "--runs", "1", "--resume", path_});
+  EXPECT_EQ(result.exit_code, kUsage);
+  EXPECT_TRUE(contains(result.errors, path_)) << result.errors;
 }
 
 }  // namespace

@@ -1,0 +1,108 @@
+#include "command/simulate_command.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "command/exit_code.h"
+#include "command/progress_line.h"
+#include "command/seed_ranges.h"
+#include "command/version.h"
+#include "simulation/chance.h"
+#include "simulation/run.h"
+
+namespace faro::command {
+namespace {
+
+// How often the file of --resume is written: what a killed process loses.
+constexpr double kSaveSeconds = 5;
+
+struct Flags {
+  uint64_t seed = 1;
+  uint64_t runs = 2000;
+  std::string resume;
+};
+
+double seconds_now() { return static_cast<double>(base::SystemClock::instance().now_ns()) * 1e-9; }
+
+/// Runs what is left of a range. Returns the report of the run that found a violation, if one did.
+std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRanges& ranges,
+                                               bool keeps_file, Status& saved) {
+  ProgressLine progress;
+  progress.begin(fmt::format("seeds {} … {}", range.seed, range.seed + range.runs - 1));
+  const double seconds_before = range.seconds;
+  const double start = seconds_now();
+  double last_save = start;
+  while (range.done < range.runs) {
+    simulation::RunReport report = simulation::run_seed(range.seed + range.done);
+    if (!report.violation.empty()) return report;
+    ++range.done;
+    range.hash = simulation::mix(range.hash, report.hash);
+    range.coverage.merge(report.coverage);
+    const double now = seconds_now();
+    range.seconds = seconds_before + (now - start);
+    if (keeps_file && (now - last_save > kSaveSeconds || range.done == range.runs)) {
+      last_save = now;
+      saved = ranges.save();
+      if (!saved.ok()) return std::nullopt;
+    }
+    if (range.done % 16 == 0) {
+      progress.update(static_cast<double>(range.done) / static_cast<double>(range.runs),
+                      fmt::format("{} runs", range.done));
+    }
+  }
+  return std::nullopt;
+}
+
+int run(const Flags& flags) {
+  Result<SeedRanges> loaded = SeedRanges::load(flags.resume);
+  if (!loaded) {
+    fmt::print(stderr, "faro simulate: {}\n", loaded.status().message());
+    return exit_code_of(loaded.status().code());
+  }
+  SeedRange& range = loaded->find_or_add(flags.seed, flags.runs, version_text());
+  if (range.done > 0) fmt::print("{} of {} runs were done before\n", range.done, range.runs);
+  Status saved;
+  const auto violation = run_range(range, *loaded, !flags.resume.empty(), saved);
+  fmt::print("{}", range.coverage.to_string());
+  fmt::print(
+      "\n{} of {} runs from seed {} without a violation, {:.1f} s, {:.1f} runs/s, hash {:016x}\n",
+      range.done, range.runs, range.seed, range.seconds,
+      range.seconds > 0 ? static_cast<double>(range.done) / range.seconds : 0, range.hash);
+  if (!saved.ok()) {
+    fmt::print(stderr, "faro simulate: {}\n", saved.message());
+    return kExitFailed;
+  }
+  if (!violation) return kExitOk;
+  fmt::print("\n{}\nseed {}: {}\nto repeat it: faro simulate --seed {} --runs 1\n",
+             violation->trace, violation->seed, violation->violation, violation->seed);
+  return kExitFailed;
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "simulate", "Whole clusters in one thread, with everything that can go wrong, by seed");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--seed", flags->seed, "First seed (default: 1)")->type_name("S");
+  command->add_option("--runs", flags->runs, "Number of runs, a seed each (default: 2000)")
+      ->check(CLI::PositiveNumber.description(""))
+      ->type_name("N");
+  command
+      ->add_option("--resume", flags->resume,
+                   "Keeps in this file how far each range of seeds got, and goes on from there;\n"
+                   "a range is its seed, its number of runs and the build that runs it")
+      ->type_name("FILE");
+  command->footer(
+      "It stops at the first violation, with what was broken, the last events, and the command\n"
+      "that repeats the run.\n" +
+      std::string(kExitCodeHelp));
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace faro::command

@@ -1,0 +1,13 @@
+// `faro simulate`: simulated runs, by seed.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace faro::command {
+
+/// Adds the sub-command. When it is chosen, `exit_code` gets what main is to return.
+void add_simulate_command(CLI::App& app, int& exit_code);
+
+}  // namespace faro::command
