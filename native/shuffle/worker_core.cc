@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/log.h"
+#include "base/planted.h"
 #include "shuffle/node_core.h"
 #include "shuffle/shuffle_core.h"
 #include "transport/mirrored_ring.h"
@@ -248,6 +249,7 @@ void WorkerCore::arm() noexcept {
 base::Nanoseconds WorkerCore::prepare_sleep() {
   // The look since `arm` may have queued, committed or released something.
   flush_all();
+  if (base::planted(base::Plant::lost_notification)) ready_.take([](uint32_t) {});
   const base::Nanoseconds time = now();
   base::Nanoseconds at_most = node_.settings().wait_sleep_ms * 1'000'000;
   if (deadline_ != base::kForever)
@@ -445,7 +447,7 @@ Outcome WorkerCore::overflow_exhausted(const std::shared_ptr<shuffle::Query>& qu
 
 Result<uint16_t> WorkerCore::take_slot() {
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i]) {
+    if (!slots_[i] || base::planted(base::Plant::slot_reused_too_early)) {
       slots_[i] = true;
       return static_cast<uint16_t>(i);
     }

@@ -7,11 +7,14 @@
 #include <cstring>
 #include <utility>
 
+#include "base/planted.h"
 #include "shuffle/node_core.h"
 #include "transport/mirrored_ring.h"
 
 namespace faro::detail {
 
+using base::Plant;
+using base::planted;
 using transport::count;
 
 Inbox* WorkerCore::find_inbox(const QueryId& query, uint32_t stage) noexcept {
@@ -259,6 +262,8 @@ FrameNode* WorkerCore::next_frame(Inbox& inbox, Inbox::Stream* only) {
       }
       inbox.pop(*stream);
       if (node->lane != nullptr) node->lane->unlink(node);
+      if (node->lane != nullptr && planted(Plant::read_position_too_early))
+        release_in_ring(*node->lane, node->token);
     }
     settle(inbox, *stream);
     return node;
@@ -347,7 +352,8 @@ void WorkerCore::tell_releases() {
 void WorkerCore::release(FrameNode* node, bool was_handed_out) noexcept {
   if (node->lane != nullptr) {
     if (was_handed_out) set_held(held() - 1);
-    release_in_ring(*node->lane, node->token);
+    if (!(was_handed_out && planted(Plant::read_position_too_early)))
+      release_in_ring(*node->lane, node->token);
   } else {
     node_.overflow().free(node->stored);
   }

@@ -1,0 +1,65 @@
+// Bugs that are planted on purpose are found by the simulation, each within 2000 seeds. This program has
+// its own build of the files that can have one (base/planted.h); without a plant it must find nothing.
+#include "base/planted.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "simulation/run.h"
+
+namespace faro {
+
+namespace {
+std::optional<base::Plant> the_plant;
+}
+
+bool base::with_plants::planted(Plant plant) noexcept { return the_plant == plant; }
+
+namespace test {
+namespace {
+
+constexpr uint64_t kSeeds = 2000;
+
+/// The seed that finds it, and how; 0 if none does.
+uint64_t first_seed_that_finds(std::optional<base::Plant> plant, uint64_t seeds,
+                               std::string& violation) {
+  the_plant = plant;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    simulation::RunReport report = simulation::run_seed(seed);
+    if (report.violation.empty()) continue;
+    violation = std::move(report.violation);
+    return seed;
+  }
+  return 0;
+}
+
+void expect_found(base::Plant plant) {
+  std::string violation;
+  const uint64_t seed = first_seed_that_finds(plant, kSeeds, violation);
+  EXPECT_NE(seed, 0u) << "not found in " << kSeeds << " seeds";
+  std::printf("found by seed %llu: %s\n", static_cast<unsigned long long>(seed), violation.c_str());
+}
+
+TEST(PlantedBugs, without_a_plant_nothing_is_found) {
+  std::string violation;
+  EXPECT_EQ(first_seed_that_finds(std::nullopt, 100, violation), 0u) << violation;
+}
+
+TEST(PlantedBugs, a_lost_notification_is_found) { expect_found(base::Plant::lost_notification); }
+
+TEST(PlantedBugs, a_read_position_that_is_told_too_early_is_found) {
+  expect_found(base::Plant::read_position_too_early);
+}
+
+TEST(PlantedBugs, a_slot_that_is_reused_too_early_is_found) {
+  expect_found(base::Plant::slot_reused_too_early);
+}
+
+TEST(PlantedBugs, a_skipped_overflow_is_found) { expect_found(base::Plant::skipped_overflow); }
+
+}  // namespace
+}  // namespace test
+}  // namespace faro
