@@ -52,7 +52,7 @@ void NodeCore::start(const NodeEnvironment& environment) {
   overflow_.show_in(membership_->counters().node());
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
                                                    settings_.unopened_timeout_ms * 1'000'000);
-  queries_->show_in(membership_->counters(), membership_->clock());
+  queries_->show_in(membership_->counters(), membership_->clock().now_ns());
   for (uint32_t w = 0; w < local_workers; ++w) {
     workers_.push_back(std::make_unique<WorkerCore>(*this, w, environment.make_waiter()));
   }

@@ -57,9 +57,9 @@ void QueryTable::Ended::raise(uint64_t counter) {
   }
 }
 
-void QueryTable::show_in(counters::CounterFile& file, const base::Clock& clock) {
+void QueryTable::show_in(counters::CounterFile& file, base::Nanoseconds now) {
   file_ = &file;
-  clock_ = &clock;
+  ticked_at_ = now;
   for (uint32_t slot = counters::kQuerySlots; slot-- > 0;) free_slots_.push_back(slot);
 }
 
@@ -147,7 +147,7 @@ std::shared_ptr<Query> QueryTable::find_locked(const QueryId& id) {
   if (queries_.size() >= kQueryLimit) return nullptr;
   auto query = std::make_shared<Query>(id);
   set_participants(*query, {});
-  if (clock_ != nullptr) query->since_ = clock_->now_ns();
+  query->since_ = ticked_at_;
   queries_.emplace(id, query);
   show_locked(*query);
   return query;
@@ -505,6 +505,7 @@ void QueryTable::on_tick(base::Nanoseconds now) {
   bool alert = false;
   {
     std::lock_guard lock(mutex_);
+    ticked_at_ = now;
     for (const auto& [id, query] : queries_) {
       if (query->shown_in_) show_locked(*query);  // with what it has in overflow now
       for (const Query::Unopened& u : query->unopened_) {

@@ -71,7 +71,7 @@ class Query {
   // All below: under the table's mutex.
   std::optional<uint32_t> shown_in_;  // slot of the counter file
   bool forgotten_ = false;
-  base::Nanoseconds since_ = 0;
+  base::Nanoseconds since_ = 0;  // as of the tick before
   bool declared_ = false;
   bool used_ = false;                   // by a worker of this node
   std::vector<bool> nodes_;             // participants
@@ -113,7 +113,7 @@ class QueryTable {
         lost_(shape_.incarnations.size()) {}
 
   /// Shows its queries in `file` from now on; both outlive this. Threads: before any other call.
-  void show_in(counters::CounterFile& file, const base::Clock& clock);
+  void show_in(counters::CounterFile& file, base::Nanoseconds now);
 
   QueryId begin();
   Status declare(const QueryId& id, const std::vector<uint32_t>& workers);
@@ -191,9 +191,9 @@ class QueryTable {
   const base::Nanoseconds unopened_timeout_ns_;
 
   counters::CounterFile* file_ = nullptr;
-  const base::Clock* clock_ = nullptr;
 
   mutable std::mutex mutex_;
+  base::Nanoseconds ticked_at_ = 0;
   std::vector<uint32_t> free_slots_;  // of file_
   uint64_t counter_ = 0;
   std::unordered_map<QueryId, std::shared_ptr<Query>> queries_;

@@ -127,7 +127,7 @@ class ShownQueries {
     shape.workers_per_node = {2, 2};
     shape.rings_per_lane = 1;
     file_ = std::move(*counters::CounterFile::make(shape, "", 1));
-    table.show_in(*file_, clock_);
+    table.show_in(*file_, clock_.now_ns());
   }
   counters::NodeView look() const {
     return (*counters::CounterView::over(file_->memory()))->read();
