@@ -73,9 +73,9 @@ class Query {
   bool forgotten_ = false;
   base::Nanoseconds since_ = 0;  // as of the tick before
   bool declared_ = false;
-  bool used_ = false;                   // by a worker of this node
-  std::vector<bool> nodes_;             // participants
-  std::vector<bool> workers_pending_;   // local workers that take part and have not ended
+  bool used_ = false;                  // by a worker of this node
+  std::vector<bool> nodes_;            // participants
+  std::vector<bool> workers_pending_;  // local workers that take part and have not ended
   uint32_t workers_pending_count_ = 0;
   bool ended_sent_ = false;
   std::vector<Stop> stops_;

@@ -29,6 +29,7 @@ struct Options {
   uint32_t send_depth = 64;
   uint32_t receives[2] = {32, 32};
   uint32_t inline_bytes = 0;
+  bool raises_sigpipe = false;  // like Linux's siw
   uint32_t write_limit = 2 << 20;
   bool immediates = false;
   transport::verbs::Order order = transport::verbs::Order::chained;
@@ -42,9 +43,9 @@ struct Fabrics {
                                                    std::make_shared<FakeFabric::Events>()};
   std::vector<std::shared_ptr<FakeFabric>> each;
 
-  explicit Fabrics(uint32_t count) {
+  Fabrics(uint32_t count, bool raises_sigpipe) {
     for (uint32_t n = 0; n < count; ++n)
-      each.push_back(std::make_shared<FakeFabric>(events[0], events[1]));
+      each.push_back(std::make_shared<FakeFabric>(events[0], events[1], raises_sigpipe));
   }
 };
 
@@ -79,7 +80,8 @@ class FakeSetup final : public transport::LinkSetup {
                                   {parts_.incoming.base(), parts_.incoming.bytes(), kKey});
       FARO_RETURN_IF_ERROR(transport::verbs::post_receives(endpoint->queue_pair(), parts_.messages,
                                                            channel, receives, options_.send_depth));
-      parts_.channels.push_back({std::move(endpoint), options_.inline_bytes});
+      parts_.channels.push_back(
+          {std::move(endpoint), options_.inline_bytes, options_.raises_sigpipe});
     }
     return {};
   }
@@ -181,8 +183,8 @@ TransportUnderTest fake(const char* name, const Options& options) {
   return {.name = name,
           .open =
               [options](const PairShape& shape) {
-                const auto fabrics =
-                    std::make_shared<Fabrics>(ChannelMap::count(options.sharing, shape.forth));
+                const auto fabrics = std::make_shared<Fabrics>(
+                    ChannelMap::count(options.sharing, shape.forth), options.raises_sigpipe);
                 return ConnectedPair::open(
                     shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
                                            std::make_shared<FakeTransport>(1, fabrics, options)},
@@ -193,7 +195,7 @@ TransportUnderTest fake(const char* name, const Options& options) {
 }
 
 [[maybe_unused]] const bool added[] = {
-    add_transport(fake("verbs_in_memory", {.inline_bytes = 256})),
+    add_transport(fake("verbs_in_memory", {.inline_bytes = 256, .raises_sigpipe = true})),
     add_transport(fake("verbs_in_memory_immediate", {.immediates = true})),
     add_transport(fake("verbs_in_memory_paper", {.order = transport::verbs::Order::paper})),
     add_transport(fake("verbs_in_memory_least", {.receives = {4, 4}})),
@@ -210,7 +212,7 @@ TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_he
   for (const Sharing sharing : {Sharing::link, Sharing::lane}) {
     const PairShape shape = PairShape::symmetric(2, 1, 4096);
     const Options options{.sharing = sharing};
-    const auto fabrics = std::make_shared<Fabrics>(ChannelMap::count(sharing, shape.forth));
+    const auto fabrics = std::make_shared<Fabrics>(ChannelMap::count(sharing, shape.forth), false);
     auto own = std::make_shared<FakeTransport>(0, fabrics, options);
     FakeDevice& device = own->device();
     auto opened = ConnectedPair::open(

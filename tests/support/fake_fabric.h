@@ -7,6 +7,8 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -69,9 +71,12 @@ class FakeFabric {
     uint32_t key = 0;
   };
 
-  /// The completion channels of the two sides, which other fabrics may share.
-  FakeFabric(std::shared_ptr<Events> first, std::shared_ptr<Events> second)
-      : sides_{Side(std::move(first)), Side(std::move(second))}, device_([this] { run(); }) {}
+  /// The completion channels of the two sides, which other fabrics may share. `raises_sigpipe`: every
+  /// post does, as those of Linux's siw do once the peer has gone.
+  FakeFabric(std::shared_ptr<Events> first, std::shared_ptr<Events> second, bool raises_sigpipe)
+      : raises_sigpipe_(raises_sigpipe),
+        sides_{Side(std::move(first)), Side(std::move(second))},
+        device_([this] { run(); }) {}
   ~FakeFabric() {
     {
       const std::lock_guard lock(mutex_);
@@ -191,6 +196,7 @@ class FakeFabric {
   };
 
   int post_send(int side, ibv_send_wr* request, ibv_send_wr** refused) {
+    if (raises_sigpipe_) pthread_kill(pthread_self(), SIGPIPE);
     const std::lock_guard lock(mutex_);
     Side& mine = sides_[side];
     for (; request != nullptr; request = request->next) {
@@ -348,6 +354,7 @@ class FakeFabric {
     if (faults_.empty()) faults_ = what;
   }
 
+  const bool raises_sigpipe_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   bool ending_ = false;

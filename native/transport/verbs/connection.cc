@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "transport/verbs/sigpipe_shield.h"
+
 namespace faro::transport::verbs {
 namespace {
 
@@ -171,6 +173,7 @@ Status Connection::accept() {
 
 void Connection::disconnect() noexcept {
   if (disconnected_.exchange(true, std::memory_order_acq_rel) || pair_ == nullptr) return;
+  const SigpipeShield shield;  // siw may tell the peer
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
   ibv_modify_qp(pair_, &attributes, IBV_QP_STATE);

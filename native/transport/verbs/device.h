@@ -36,10 +36,14 @@ class Device final : public CompletionEvents, public DeviceEvents {
   bool take_trouble() noexcept override;
 
   bool is_iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
+  /// Posting may raise SIGPIPE: Linux's siw, see SigpipeShield.
+  bool raises_sigpipe() const noexcept { return limits_.vendor_id == kSiwVendor; }
   /// iWARP of the usual version has no WRITE WITH IMMEDIATE; the others must have it.
   bool has_immediates() const noexcept { return !is_iwarp(); }
 
  private:
+  static constexpr uint32_t kSiwVendor = 0x626d74;  // SIW_VENDOR_ID, "bmt"
+
   explicit Device(ibv_context* context) : context_(context) {}
 
   ibv_context* const context_;      // rdma_cm's

@@ -23,7 +23,8 @@ enum class Order {
 /// A connected queue pair.
 struct ChannelParts {
   std::unique_ptr<Endpoint> endpoint;
-  uint32_t inline_bytes = 0;  // that it takes
+  uint32_t inline_bytes = 0;    // that it takes
+  bool raises_sigpipe = false;  // its posts may, see SigpipeShield
 };
 
 /// All of it is set up and connected. The queue pairs go first: the device then has let go of the

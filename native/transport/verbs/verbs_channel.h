@@ -118,6 +118,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
                            uint32_t key) noexcept;
   void add_message() noexcept;
   bool post_chain() noexcept;
+  int post(ibv_send_wr& first) noexcept;
   std::byte* message_at(uint32_t index) const noexcept {
     return parts_.messages.base() + uint64_t{index} * wire::kVerbsMessageBytes;
   }
@@ -145,6 +146,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   const LinkParts& parts_;  // the link's
   const std::unique_ptr<Endpoint> endpoint_;
   const uint32_t inline_bytes_;
+  const bool raises_sigpipe_;
   const uint32_t first_message_;      // its first of the link's messages
   const uint32_t chain_limit_;        // requests in one post
   const uint32_t requests_per_ring_;  // for one transfer, at most

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/verbs/sigpipe_shield.h"
 #include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
 
@@ -229,14 +230,21 @@ bool VerbsChannel::post_chain() noexcept {
   }
   places_.announce(signal);
   count(counters_.posts);
-  ibv_send_wr* refused = nullptr;
-  const int error = ibv_post_send(endpoint_->queue_pair(), chain_.requests.data(), &refused);
+  const int error = post(chain_.requests[0]);
   if (error == 0) [[likely]]
     return true;
   // Places were counted, so the queue is not full: the connection has gone.
   fail({Code::peer_lost,
         fmt::format("RDMA connection broken while posting: {}", std::strerror(error))});
   return false;
+}
+
+int VerbsChannel::post(ibv_send_wr& first) noexcept {
+  ibv_send_wr* refused = nullptr;
+  if (!raises_sigpipe_) [[likely]]
+    return ibv_post_send(endpoint_->queue_pair(), &first, &refused);
+  const SigpipeShield shield;
+  return ibv_post_send(endpoint_->queue_pair(), &first, &refused);
 }
 
 }  // namespace faro::transport::verbs

@@ -51,6 +51,7 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
       parts_(link.parts_),
       endpoint_(std::move(parts.endpoint)),
       inline_bytes_(parts.inline_bytes),
+      raises_sigpipe_(parts.raises_sigpipe),
       first_message_(number * LinkParts::message_count(parts_.receives, parts_.send_depth)),
       chain_limit_(LinkParts::chain_limit(parts_.send_depth)),
       requests_per_ring_(

@@ -249,7 +249,8 @@ LinkParts VerbsSetup::parts() {
   parts.order = options_.order;
   for (auto& connection : connections_) {
     const uint32_t inline_bytes = connection->inline_bytes();
-    parts.channels.push_back({std::move(connection), inline_bytes});
+    parts.channels.push_back(
+        {std::move(connection), inline_bytes, manager_.device()->raises_sigpipe()});
   }
   parts.outgoing = std::move(outgoing_);
   parts.incoming = std::move(incoming_);

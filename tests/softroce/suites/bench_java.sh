@@ -1,13 +1,14 @@
 # The table of the two-stage shuffle in Java, 4 JVMs × 2 workers: Faro over verbs on rxe and siw, frames of 16 KiB, against
 # both forms of the Java NIO sockets middleware, in one guest, in one run, over the switch; medians of 7 rounds after 5 that
-# only warm up. $1: integers per JVM, 20 000 by default.
+# only warm up. $1: integers per JVM, 500 000 by
+# default; with few of them the ends of rounds are most of it.
 #
-# The sockets in the paper's form, a write per row, get a 20th of the rows; all are compared by the time per row and hop.
+# The sockets in the paper's form, a write per row, get a 50th of the rows; all are compared by the time per row and hop.
 # The JVMs have their quick compiler only: the other one needs minutes of an emulated processor.
 source tests/softroce/lib/suite.sh
 source tests/softroce/lib/java.sh
 
-readonly rows=${1:-20000}
+readonly rows=${1:-500000}
 readonly table=$share/table.txt line='%-24s %8s %7s %7s\n'
 jvm=(java -XX:+UseSerialGC -Xmx48m -XX:TieredStopAtLevel=1)
 export FARO_RING_BYTES=64KiB # and the threshold of 16 KiB that is the default
@@ -30,7 +31,7 @@ row() {
 percent_less() { jq -nr "(1 - $ns / $1) * 1000 | round / 10"; }
 
 switched 4 9000
-run nio-paper $((rows / 20)) nio-paper
+run nio-paper $((rows / 50)) nio-paper
 paper_ns=$ns
 run nio "$rows" nio
 tuned_ns=$ns

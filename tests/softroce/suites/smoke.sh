@@ -30,6 +30,11 @@ for driver in rxe siw; do
   rdma link delete "${driver}2"
 done
 
+step "siw has the vendor that native/transport/verbs/device.h knows it by"
+rdma_over siw 1
+expect_equal "vendor" "$(ibv_devinfo -d siw1 | sed -n 's/.*vendor_id:[[:space:]]*//p')" 0x626d74
+rdma link delete siw1
+
 step "rxe, by hand instead of rdma_cm"
 rdma_over rxe 1 2
 sent=$(device_counter rxe2 sent_pkts)
