@@ -53,7 +53,9 @@ struct Counters<WorkerMetrics> {
                                               FARO_COUNTER(bytes_set_aside),
                                               FARO_COUNTER(frames_out_overflow),
                                               FARO_COUNTER(bytes_out_overflow),
-                                              FARO_COUNTER(open_shuffles)};
+                                              FARO_COUNTER(open_shuffles),
+                                              FARO_COUNTER(operations),
+                                              FARO_COUNTER(held_frames)};
 };
 
 template <>
@@ -67,7 +69,8 @@ struct Counters<LinkMetrics> {
       FARO_COUNTER(posts),           FARO_COUNTER(writes),
       FARO_COUNTER(notifications),   FARO_COUNTER(credit_returns),
       FARO_COUNTER(signalled_posts), FARO_COUNTER(completions),
-      FARO_COUNTER(network_events)};
+      FARO_COUNTER(network_events),  FARO_COUNTER(no_room),
+      FARO_COUNTER(unreleased_bytes)};
 };
 
 template <>
@@ -77,7 +80,8 @@ struct Counters<LaneMetrics> {
   static constexpr Counter<Metrics> kAll[] = {
       FARO_COUNTER(frames_sent),    FARO_COUNTER(bytes_sent),
       FARO_COUNTER(transfers),      FARO_COUNTER(frames_received),
-      FARO_COUNTER(bytes_received), FARO_COUNTER(read_notifications)};
+      FARO_COUNTER(bytes_received), FARO_COUNTER(read_notifications),
+      FARO_COUNTER(no_room),        FARO_COUNTER(unreleased_bytes)};
 };
 
 #undef FARO_COUNTER

@@ -17,9 +17,9 @@ namespace {
 constexpr uint64_t kVersion = 2;
 constexpr uint64_t kHeadWords = 4;
 constexpr uint64_t kRoundWords = 4;
-constexpr uint64_t kWorkerWords = 12;
-constexpr uint64_t kLinkWords = 16;
-constexpr uint64_t kLaneWords = 8;
+constexpr uint64_t kWorkerWords = 14;
+constexpr uint64_t kLinkWords = 18;
+constexpr uint64_t kLaneWords = 10;
 constexpr uint64_t kSessionWords = 6;
 
 // One list of members for both directions: `visit` writes or reads a word.
@@ -32,7 +32,7 @@ void each_worker_word(Metrics& w, Visit visit) {
   visit(w.worker), visit(w.rows_sent), visit(w.rows_received), visit(w.rows_dropped);
   visit(w.waits), visit(w.sleeps), visit(w.blocked_ns), visit(w.frames_set_aside);
   visit(w.bytes_set_aside), visit(w.frames_out_overflow), visit(w.bytes_out_overflow);
-  visit(w.open_shuffles);
+  visit(w.open_shuffles), visit(w.operations), visit(w.held_frames);
 }
 template <class Metrics, class Visit>
 void each_link_word(Metrics& l, Visit visit) {
@@ -40,13 +40,13 @@ void each_link_word(Metrics& l, Visit visit) {
   visit(l.transfers), visit(l.frames_received), visit(l.bytes_received);
   visit(l.read_notifications), visit(l.posts), visit(l.writes), visit(l.notifications);
   visit(l.credit_returns), visit(l.signalled_posts), visit(l.completions);
-  visit(l.network_events);
+  visit(l.network_events), visit(l.no_room), visit(l.unreleased_bytes);
 }
 template <class Metrics, class Visit>
 void each_lane_word(Metrics& l, Visit visit) {
   visit(l.sender), visit(l.receiver), visit(l.frames_sent), visit(l.bytes_sent);
   visit(l.transfers), visit(l.frames_received), visit(l.bytes_received);
-  visit(l.read_notifications);
+  visit(l.read_notifications), visit(l.no_room), visit(l.unreleased_bytes);
 }
 template <class Metrics, class Visit>
 void each_session_word(Metrics& s, Visit visit) {

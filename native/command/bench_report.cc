@@ -97,7 +97,8 @@ Json metrics_json(const SessionMetrics& metrics) {
                                {"frames_set_aside", worker.frames_set_aside},
                                {"bytes_set_aside", worker.bytes_set_aside},
                                {"frames_out_overflow", worker.frames_out_overflow},
-                               {"bytes_out_overflow", worker.bytes_out_overflow}});
+                               {"bytes_out_overflow", worker.bytes_out_overflow},
+                               {"operations", worker.operations}});
   }
   json["links"] = Json::array();
   for (const LinkMetrics& link : metrics.links) {
@@ -106,6 +107,7 @@ Json metrics_json(const SessionMetrics& metrics) {
                              {"frames_sent", link.frames_sent},
                              {"bytes_sent", link.bytes_sent},
                              {"transfers", link.transfers},
+                             {"no_room", link.no_room},
                              {"frames_received", link.frames_received},
                              {"bytes_received", link.bytes_received},
                              {"read_notifications", link.read_notifications},
@@ -124,6 +126,7 @@ Json metrics_json(const SessionMetrics& metrics) {
                              {"frames_sent", lane.frames_sent},
                              {"bytes_sent", lane.bytes_sent},
                              {"transfers", lane.transfers},
+                             {"no_room", lane.no_room},
                              {"frames_received", lane.frames_received},
                              {"bytes_received", lane.bytes_received},
                              {"read_notifications", lane.read_notifications}});

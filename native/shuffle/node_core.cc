@@ -198,6 +198,8 @@ WorkerMetrics NodeCore::worker_metrics(uint32_t local_index) const {
   m.frames_out_overflow = read(c.frames_out_overflow);
   m.bytes_out_overflow = read(c.bytes_out_overflow);
   m.open_shuffles = read(c.open_shuffles);
+  m.operations = read(c.operations);
+  m.held_frames = read(c.held_frames);
   return m;
 }
 
@@ -237,18 +239,22 @@ SessionMetrics NodeCore::metrics() const {
           to.frames_sent += read(sent.frames_sent);
           to.bytes_sent += read(sent.bytes_sent);
           to.transfers += read(sent.transfers);
+          to.no_room += read(sent.no_room);
           const transport::IncomingCounters& received =
               data.incoming(in.ring(remote, local, k)).counters();
           from.frames_received += read(received.frames_received);
           from.bytes_received += read(received.bytes_received);
           from.read_notifications += read(received.read_notifications);
+          from.unreleased_bytes += read(received.unreleased_bytes);
         }
         link.frames_sent += to.frames_sent;
         link.bytes_sent += to.bytes_sent;
         link.transfers += to.transfers;
+        link.no_room += to.no_room;
         link.frames_received += from.frames_received;
         link.bytes_received += from.bytes_received;
         link.read_notifications += from.read_notifications;
+        link.unreleased_bytes += from.unreleased_bytes;
         metrics.lanes.push_back(to);
         metrics.lanes.push_back(from);
       }

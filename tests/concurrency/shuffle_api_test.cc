@@ -350,6 +350,7 @@ TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
   Batch held;
   ASSERT_EQ(shuffle.take(held), Outcome::done);
   Batch more;
+  EXPECT_EQ(worker().metrics().held_frames, 1u);
   EXPECT_EQ(shuffle.take(more), Outcome::holding);
   EXPECT_EQ(shuffle.try_poll(more), Outcome::holding);
   EXPECT_EQ(worker().wait_until([] { return false; }), Outcome::holding);
@@ -454,6 +455,10 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   EXPECT_EQ(wanted_sender.send(0, row(64), std::chrono::seconds(10)), Outcome::done);
   wanted_sender.flush();
   receiver.join();
+  const std::vector<LaneMetrics> lanes = session(0).metrics().lanes;
+  EXPECT_TRUE(std::any_of(lanes.begin(), lanes.end(), [](const LaneMetrics& lane) {
+    return lane.receiver == 1 && lane.no_room > 0;
+  }));
 }
 
 // --- claims

@@ -18,13 +18,16 @@ NodeReport example() {
   metrics.workers[1].worker = 9;
   metrics.workers[1].rows_sent = 1'000'000'000'000;
   metrics.workers[1].open_shuffles = 3;
+  metrics.workers[1].held_frames = 13;
   metrics.links.resize(1);
   metrics.links[0].node = 4;
   metrics.links[0].transport = "shm";
   metrics.links[0].connected = false;
+  metrics.links[0].unreleased_bytes = 14;
   metrics.lanes.resize(3);
   metrics.lanes[2].receiver = 5;
   metrics.lanes[2].read_notifications = 6;
+  metrics.lanes[2].unreleased_bytes = 15;
   metrics.overflow_file_peak_bytes = 7;
   metrics.queries_failed = 8;
   return report;
@@ -42,11 +45,14 @@ TEST(NodeReport, comes_back_as_it_was) {
   EXPECT_EQ(report.metrics.workers[1].worker, 9u);
   EXPECT_EQ(report.metrics.workers[1].rows_sent, 1'000'000'000'000u);
   EXPECT_EQ(report.metrics.workers[1].open_shuffles, 3u);
+  EXPECT_EQ(report.metrics.workers[1].held_frames, 13u);
   ASSERT_EQ(report.metrics.links.size(), 1u);
   EXPECT_EQ(report.metrics.links[0].transport, "shm");
   EXPECT_FALSE(report.metrics.links[0].connected);
+  EXPECT_EQ(report.metrics.links[0].unreleased_bytes, 14u);
   ASSERT_EQ(report.metrics.lanes.size(), 3u);
   EXPECT_EQ(report.metrics.lanes[2].read_notifications, 6u);
+  EXPECT_EQ(report.metrics.lanes[2].unreleased_bytes, 15u);
   EXPECT_EQ(report.metrics.overflow_file_peak_bytes, 7u);
   EXPECT_EQ(report.metrics.queries_failed, 8u);
 }

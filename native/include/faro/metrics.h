@@ -18,17 +18,19 @@ struct LaneMetrics {
   uint64_t frames_sent = 0;      ///< 0 if the sender is on another node
   uint64_t bytes_sent = 0;       ///< with headers and padding
   uint64_t transfers = 0;        ///< started by the sender
+  uint64_t no_room = 0;          ///< times that a frame found no room in its ring
   uint64_t frames_received = 0;  ///< 0 if the receiver is on another node
   uint64_t bytes_received = 0;
   uint64_t read_notifications = 0;  ///< by the receiver
+  uint64_t unreleased_bytes = 0;    ///< taken and not released now: held, or not polled
 };
 
 struct LinkMetrics {
   uint32_t node = 0;
   std::string transport;  ///< "shm", "tcp", "verbs"; "local" for the own node
   bool connected = true;
-  uint64_t frames_sent = 0, bytes_sent = 0, transfers = 0;
-  uint64_t frames_received = 0, bytes_received = 0, read_notifications = 0;
+  uint64_t frames_sent = 0, bytes_sent = 0, transfers = 0, no_room = 0;
+  uint64_t frames_received = 0, bytes_received = 0, read_notifications = 0, unreleased_bytes = 0;
   // Of the network device; 0 for transports without.
   uint64_t posts = 0;            ///< calls that hand over work requests
   uint64_t writes = 0;           ///< work requests that carry rows
@@ -52,6 +54,8 @@ struct WorkerMetrics {
   uint64_t frames_out_overflow = 0;  ///< outgoing, sent by way of overflow
   uint64_t bytes_out_overflow = 0;
   uint64_t open_shuffles = 0;
+  uint64_t operations = 0;   ///< calls that looked at rings, queries or alerts
+  uint64_t held_frames = 0;  ///< that the engine holds in place now
 };
 
 struct SessionMetrics {

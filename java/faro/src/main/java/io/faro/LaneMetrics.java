@@ -12,6 +12,8 @@ package io.faro;
  * @param framesReceived 0 if the receiver is on another node, as the next two
  * @param bytesReceived with headers and padding
  * @param readNotifications sent by the receiver
+ * @param noRoom times that a frame found no room in its ring
+ * @param unreleasedBytes received and not released now: held, or not polled
  */
 public record LaneMetrics(
     int sender,
@@ -21,5 +23,7 @@ public record LaneMetrics(
     long transfers,
     long framesReceived,
     long bytesReceived,
-    long readNotifications)
+    long readNotifications,
+    long noRoom,
+    long unreleasedBytes)
     implements Counters {}

@@ -20,6 +20,8 @@ package io.faro;
  * @param signalledPosts reported when completed
  * @param completions taken, of what was sent and received
  * @param networkEvents that woke the network thread to take some
+ * @param noRoom times that a frame found no room in its ring
+ * @param unreleasedBytes received and not released now: held, or not polled
  */
 public record LinkMetrics(
     int node,
@@ -37,5 +39,7 @@ public record LinkMetrics(
     long creditReturns,
     long signalledPosts,
     long completions,
-    long networkEvents)
+    long networkEvents,
+    long noRoom,
+    long unreleasedBytes)
     implements Counters {}

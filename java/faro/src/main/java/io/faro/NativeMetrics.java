@@ -53,19 +53,19 @@ final class NativeMetrics {
   private WorkerMetrics worker() {
     return new WorkerMetrics(
         index(), value(), value(), value(), value(), value(), value(), value(), value(), value(),
-        value(), value());
+        value(), value(), value(), value());
   }
 
   private LinkMetrics link() {
     int node = index();
     return new LinkMetrics(
         node, transports[node], value() == 1, value(), value(), value(), value(), value(), value(),
-        value(), value(), value(), value(), value(), value(), value());
+        value(), value(), value(), value(), value(), value(), value(), value(), value());
   }
 
   private LaneMetrics lane() {
     return new LaneMetrics(
-        index(), index(), value(), value(), value(), value(), value(), value());
+        index(), index(), value(), value(), value(), value(), value(), value(), value(), value());
   }
 
   private static <T> List<T> list(int count, Supplier<T> one) {

@@ -15,6 +15,8 @@ package io.faro;
  * @param framesOutOverflow outgoing, sent by way of overflow
  * @param bytesOutOverflow in them
  * @param openShuffles open now
+ * @param operations calls that looked at rings, queries or alerts
+ * @param heldFrames that the engine holds in place now
  */
 public record WorkerMetrics(
     int worker,
@@ -28,5 +30,7 @@ public record WorkerMetrics(
     long bytesSetAside,
     long framesOutOverflow,
     long bytesOutOverflow,
-    long openShuffles)
+    long openShuffles,
+    long operations,
+    long heldFrames)
     implements Counters {}

@@ -72,6 +72,8 @@ class MetricsTest {
         assertEquals(4 * ROWS, worker.rowsReceived());
         assertEquals(0, worker.rowsDropped());
         assertEquals(0, worker.openShuffles());
+        assertTrue(worker.operations() > 0, worker.toString());
+        assertEquals(0, worker.heldFrames());
         assertEquals(4L * ROWS, worker.counters().get("rows_received"));
       }
       assertEquals(List.of(0, 1), metrics.links().stream().map(LinkMetrics::node).toList());
@@ -83,6 +85,7 @@ class MetricsTest {
       assertTrue(link.bytesReceived() >= 4L * ROWS * Long.BYTES, link.toString());
       assertTrue(link.framesSent() > 0 && link.transfers() > 0 && link.readNotifications() > 0);
       assertEquals(0, link.posts());
+      assertEquals(0, link.unreleasedBytes());
       assertEquals(16, metrics.lanes().size());
       assertEquals(
           link.bytesSent(),

@@ -35,7 +35,9 @@ public final class FaroMeters implements MeterBinder {
           "overflow_file_bytes",
           "overflow_file_peak_bytes",
           "queries_running",
-          "open_shuffles");
+          "open_shuffles",
+          "held_frames",
+          "unreleased_bytes");
 
   // A registry reads all meters in a row: one snapshot serves them, which costs more than a counter.
   private static final long SNAPSHOT_NS = 100_000_000;
