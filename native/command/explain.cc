@@ -94,6 +94,8 @@ class Follower {
     const uint64_t calls = node->change.workers[local].counters.operations;
     if (!node->now.alive) {
       ends_.insert(fmt::format("{} has ended", place(*node, worker)));
+    } else if (node->now.stopped) {
+      ends_.insert(stopped(*node));
     } else if (view.wait.kind == WaitKind::none || (view.wait.in_call == 0 && calls == 0)) {
       ends_.insert(calls == 0 ? makes_no_call(*node, view, fault) : goes_on(*node, view, calls));
     } else {
@@ -115,7 +117,8 @@ class Follower {
     }
   }
 
-  // The issuer waits for nodes, and each of these for its workers.
+  // The issuer waits for nodes, and each of these for its workers. It tells of the first node that it
+  // waits for; of the others on this host their own view does.
   void follow_outcome(const QueryId& id) {
     const NodeChange* const issuer = cluster_.node(id.issuer);
     if (issuer == nullptr) {
@@ -126,23 +129,30 @@ class Follower {
     const QueryState* const state = find_query(issuer->now, id);
     if (state == nullptr || state->nodes_pending == 0) return;
     const auto pending = static_cast<uint32_t>(state->first_node_pending);
-    const NodeChange* const node = cluster_.node(pending);
-    if (node == nullptr) {
+    const NodeChange* const first = cluster_.node(pending);
+    if (first == nullptr) {
       ends_.insert(fmt::format("{} has not ended its part: run `faro explain` there",
                                cluster_.name_of(pending)));
-      return;
-    }
-    const QueryState* const part = find_query(node->now, id);
-    if (part == nullptr) {
+    } else if (find_query(first->now, id) == nullptr) {
       ends_.insert(fmt::format("{} (pid {}) takes part in the query and has not used it",
-                               node->now.self().name, node->now.pid));
-    } else if (part->workers_pending > 0) {
-      follow(part->first_worker_pending, "has not ended its part");
+                               first->now.self().name, first->now.pid));
+    }
+    for (const auto& [number, node] : cluster_.nodes()) {
+      const QueryState* const part = find_query(node->now, id);
+      if (part != nullptr && part->workers_pending > 0)
+        follow(part->first_worker_pending, "has not ended its part");
+      else if (number == pending && node->now.stopped)
+        ends_.insert(stopped(*node));
     }
   }
 
   static std::string place(const NodeChange& node, uint64_t worker) {
     return fmt::format("worker {} of {} (pid {})", worker, node.now.self().name, node.now.pid);
+  }
+
+  static std::string stopped(const NodeChange& node) {
+    return fmt::format("{} is stopped: continue it (kill -CONT {}), or let its debugger do so",
+                       node.now.self().name, node.now.pid);
   }
 
   /// What lies in its rings and is not given back.

@@ -46,7 +46,10 @@ void add_nodes(Table& table, const std::vector<NodeChange>& nodes) {
     const auto up = std::count_if(now.peers.begin(), now.peers.end(), [](const PeerView& peer) {
       return peer.counters.connected != 0;
     });
-    const char* const state = !now.alive ? " (ended)" : !now.open ? " (connecting)" : "";
+    const char* const state = !now.alive    ? " (ended)"
+                              : now.stopped ? " (stopped)"
+                              : !now.open   ? " (connecting)"
+                                            : "";
     table.add({fmt::format("{}{}", now.node, state), std::to_string(now.pid), now.cluster,
                age_text(age_ns(now, now.created_ns)),
                fmt::format("{} of {}", std::max<ptrdiff_t>(0, up - 1), now.peers.size() - 1),
@@ -242,6 +245,7 @@ Json node_json(const NodeChange& node) {
   json["cluster"] = now.cluster;
   json["pid"] = now.pid;
   json["alive"] = now.alive;
+  json["stopped"] = now.stopped;
   json["open"] = now.open;
   json["file"] = now.path;
   json["seconds"] = node.seconds;

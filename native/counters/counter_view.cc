@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -47,6 +50,16 @@ constexpr size_t record_bytes(Section section) {
 template <size_t N>
 std::string text_of(const std::array<char, N>& chars) {
   return std::string(chars.data(), strnlen(chars.data(), N));
+}
+
+// The state follows the name, which may hold anything: "12 (a) T (b) T 1 …" (proc(5)).
+bool is_stopped(uint32_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string stat((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
+  const char state = stat[name_end + 2];
+  return state == 'T' || state == 't';
 }
 
 // Values and records are the same list, of numbers and of atomics.
@@ -176,6 +189,7 @@ NodeView CounterView::read() const {
   const NodeCounters& node = at<NodeCounters>(Section::node, 0);
   view.open = node.open.load(std::memory_order_acquire) != 0;  // partner: CounterFile::opened
   view.pid = head.pid;
+  view.stopped = view.alive && is_stopped(view.pid);
   view.cluster = text_of(head.cluster);
   view.node = head.node;
   view.created_ns = head.created_ns;

@@ -45,9 +45,11 @@ struct PeerView {
 /// A node at one moment: each value is exact, together they are of about one moment.
 struct NodeView {
   std::string path;
-  bool alive = false;  ///< its process runs
-  bool open = false;   ///< its session is connected
-  uint32_t pid = 0;    ///< in its own namespace
+  bool alive = false;  ///< its process has not ended
+  bool stopped =
+      false;  ///< but does not run: SIGSTOP, or a debugger. Seen within its namespace of pids
+  bool open = false;  ///< its session is connected
+  uint32_t pid = 0;   ///< in its own namespace
   std::string cluster;
   uint32_t node = 0;
   uint64_t created_ns = 0;

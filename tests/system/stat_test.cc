@@ -223,6 +223,60 @@ TEST(Explain, names_the_worker_that_sends_nothing_to_one_that_polls) {
   EXPECT_TRUE(contains(cause, " sends nothing: it makes no call of Faro")) << cause;
 }
 
+TEST(Explain, names_a_process_that_is_stopped) {
+  TemporaryFolder folder;
+  TwoNodes nodes(folder.path());
+  nodes.start_query();
+  nodes.node(1).signal(SIGSTOP);
+  const json seen = look_until(
+      [&] { return explain(folder.path()); },
+      [](const json& explained) {
+        return explained["queries"].size() == 1 && explained["queries"][0]["causes"].size() == 1 &&
+               contains(explained["queries"][0]["causes"][0]["text"], "is stopped");
+      });
+  const CommandResult table =
+      run_faro({"stat", "--once", "--folder", folder.path(), "--interval", "0.05"});
+  nodes.node(1).signal(SIGCONT);
+  ASSERT_EQ(seen["queries"].size(), 1u) << seen;
+  ASSERT_EQ(seen["queries"][0]["causes"].size(), 1u) << seen;
+  const std::string cause = seen["queries"][0]["causes"][0]["text"];
+  EXPECT_TRUE(contains(cause, "node 1 (127.0.0.1:")) << cause;
+  EXPECT_TRUE(contains(cause, "kill -CONT " + std::to_string(nodes.node(1).pid()))) << cause;
+  EXPECT_TRUE(contains(table.output, "1 (stopped)")) << table.output;
+  nodes.go_on();
+  nodes.expect_done();
+  nodes.close();
+}
+
+// The outcome waits for all: not only the first of them is named.
+TEST(Explain, names_every_node_that_has_not_ended_its_part) {
+  TemporaryFolder folder;
+  SessionCluster cluster(3, small_rings({{"counters.folder", folder.path()}}));
+  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  const QueryId query = cluster[0].begin_query();
+  for (uint32_t w = 0; w < 3; ++w) ASSERT_TRUE(cluster[w].declare_query(query, {0, 1, 2}).ok());
+  std::vector<std::thread> enders;
+  const auto end_at = [&](uint32_t w) {
+    enders.emplace_back([&, w] { EXPECT_EQ(cluster.worker(w).end_query(query), Outcome::done); });
+  };
+  end_at(0);
+  const json seen = look_until([&] { return explain(folder.path()); },
+                               [](const json& explained) {
+                                 return explained["queries"].size() == 1 &&
+                                        explained["queries"][0]["causes"].size() == 2;
+                               });
+  end_at(1);
+  end_at(2);
+  for (std::thread& ender : enders) ender.join();
+  ASSERT_EQ(seen["queries"].size(), 1u) << seen;
+  ASSERT_EQ(seen["queries"][0]["causes"].size(), 2u) << seen;
+  for (uint32_t w = 1; w < 3; ++w) {
+    const std::string cause = seen["queries"][0]["causes"][w - 1]["text"];
+    EXPECT_TRUE(contains(cause, "worker " + std::to_string(w) + " of node")) << cause;
+    EXPECT_TRUE(contains(cause, "has not ended its part: it makes no call")) << cause;
+  }
+}
+
 TEST(Stat, shows_what_moved_who_waits_and_who_does_not_drain) {
   TemporaryFolder folder;
   TwoNodes nodes(folder.path());
