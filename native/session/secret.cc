@@ -1,19 +1,15 @@
 #include "session/secret.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/private_file.h"
 
 namespace faro::session {
 namespace {
@@ -34,34 +30,12 @@ std::span<const std::byte> without_white_end(std::span<const std::byte> bytes) {
   return bytes;
 }
 
-// Who else can read a secret makes it none; who can exchange it decides who joins.
-Status check_file(int fd, std::string_view source) {
-  struct stat file {};
-  if (fstat(fd, &file) != 0) return invalid(source, std::strerror(errno));
-  if (!S_ISREG(file.st_mode)) return invalid(source, "it is no plain file");
-  if (file.st_uid != geteuid() && file.st_uid != 0) {
-    return invalid(source, fmt::format("it belongs to uid {}, not to this process (uid {}) or root",
-                                       file.st_uid, geteuid()));
-  }
-  if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return invalid(source, fmt::format("others than its owner may use it (mode {:04o}): chmod 600",
-                                       file.st_mode & 07777));
-  }
-  return Status::Ok();
-}
-
 Loaded load_file(const std::string& path) {
-  const std::string source = fmt::format("security.secret_file = {}", path);
-  // A pipe must not hold up open: it is refused.
-  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return invalid(source, std::strerror(errno));
-  FARO_RETURN_IF_ERROR(check_file(fd.get(), source));
-  std::array<std::byte, Secret::kMostBytes + 1> bytes;
-  const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
-  const int error = errno;
-  Loaded made = got < 0 ? Loaded(invalid(source, std::strerror(error)))
-                        : Secret::make(std::span(bytes).first(static_cast<size_t>(got)), source);
-  OPENSSL_cleanse(bytes.data(), bytes.size());
+  constexpr std::string_view kSetting = "security.secret_file";
+  auto bytes = base::read_private_file(path, kSetting, Secret::kMostBytes);
+  if (!bytes.ok()) return bytes.status();
+  Loaded made = Secret::make(*bytes, fmt::format("{} = {}", kSetting, path));
+  base::overwrite(*bytes);
   return made;
 }
 
@@ -81,7 +55,7 @@ Loaded Secret::make(std::span<const std::byte> bytes, std::string_view source) {
   return std::shared_ptr<const Secret>(new Secret(bytes));
 }
 
-Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+Secret::~Secret() { base::overwrite(bytes_); }
 
 Result<Secret::Mac> Secret::sign(std::span<const std::byte> message) const {
   Mac mac;
