@@ -25,7 +25,7 @@ endif()
 foreach(library faro faro_static)
   set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
   target_compile_features(${library} INTERFACE cxx_std_20)
-  target_link_libraries(${library} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE OpenSSL::Crypto)
+  target_link_libraries(${library} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE OpenSSL::SSL)
   target_include_directories(${library} INTERFACE
                              $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/native/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

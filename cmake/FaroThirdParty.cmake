@@ -3,7 +3,7 @@
 #
 #   rdma::verbs                  <infiniband/verbs.h>, <rdma/rdma_cma.h>: libibverbs and librdmacm, for libfaro_verbs.so
 #                                only; the target is missing where they are
-#   OpenSSL::Crypto              <openssl/...>: the shared libcrypto, so that its corrections come with the system
+#   OpenSSL::Crypto, ::SSL       <openssl/...>: the shared libcrypto and libssl, so that their corrections come with the system
 #   faro::fmt                    <fmt/...>, compiled once, in native/base/fmt_library.cc
 #   spdlog::spdlog_header_only   <spdlog/...>
 #   atomic_queue::atomic_queue   <atomic_queue/atomic_queue.h>
@@ -13,7 +13,7 @@
 #   nlohmann_json::nlohmann_json <nlohmann/json.hpp>      only with FARO_BUILD_COMMAND or FARO_BUILD_TESTS
 
 find_package(Threads REQUIRED)
-find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
 # A project that includes faro may have brought its own.
 if(NOT TARGET spdlog::spdlog_header_only)
   find_package(spdlog REQUIRED)

@@ -343,6 +343,13 @@ Result<Settings> Settings::resolve(const Config& config) {
   }
   FARO_RETURN_IF_ERROR(
       check_choice("transport", settings.transport, {"auto", "shm", "verbs", "tcp"}));
+  FARO_RETURN_IF_ERROR(check_choice("security.tls", settings.tls, {"off", "on", "control"}));
+  if (settings.tls == "on" && settings.transport == "verbs") {
+    return invalid(
+        "security.tls = on with transport = verbs: rows over verbs cannot be encrypted. Choose "
+        "transport tcp, or auto, which uses shm and tcp then, or security.tls = control, with "
+        "which rows travel in the clear");
+  }
   FARO_RETURN_IF_ERROR(
       check_choice("verbs.notify", settings.verbs_notify, {"auto", "send", "immediate"}));
   FARO_RETURN_IF_ERROR(check_choice("verbs.order", settings.verbs_order, {"chained", "paper"}));

@@ -28,6 +28,25 @@ public enum Setting {
    */
   SECURITY_SECRET_FILE("security.secret_file", ""),
   /**
+   * TLS 1.3 between nodes, each with a certificate: off, on, or control (control connections alone:
+   * rows travel in the clear).
+   */
+  SECURITY_TLS("security.tls", "off"),
+  /**
+   * This node's certificate for TLS, PEM, followed by those between it and the authority; its
+   * subjectAltName has the host by which cluster.nodes names this node. Certificate, key and
+   * authority are read again when they change.
+   */
+  SECURITY_CERTIFICATE("security.certificate", ""),
+  /**
+   * Private key of that certificate, PEM, without a pass phrase, for its owner only (chmod 600).
+   */
+  SECURITY_KEY("security.key", ""),
+  /**
+   * Certificates of the authorities that sign those of the nodes, PEM; no others are believed.
+   */
+  SECURITY_AUTHORITY("security.authority", ""),
+  /**
    * 1: listens also without a secret on addresses that other machines may reach, where then
    * whoever reaches the port can join; 0: only on loopback.
    */

@@ -1,0 +1,160 @@
+#include "tls/stream.h"
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "tls/openssl.h"
+
+namespace faro::tls {
+namespace {
+
+// What the peer says of our certificate or of our TLS comes as an alert.
+bool is_alert(unsigned long error) {
+  const int reason = ERR_GET_REASON(error);
+  return ERR_GET_LIB(error) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET &&
+         reason <= SSL_AD_REASON_OFFSET + UINT8_MAX;
+}
+
+Status refused(std::string text) { return {Code::authentication_failed, std::move(text)}; }
+
+}  // namespace
+
+void Stream::Free::operator()(ssl_st* session) const noexcept { SSL_free(session); }
+
+ssize_t Stream::send(std::span<const iovec> pieces) noexcept {
+  const std::lock_guard lock(mutex_);
+  // One record for many small pieces.
+  size_t gathered = 0;
+  for (const iovec& piece : pieces) {
+    const size_t bytes = std::min(piece.iov_len, record_.size() - gathered);
+    std::memcpy(record_.data() + gathered, piece.iov_base, bytes);
+    gathered += bytes;
+    if (gathered == record_.size()) break;
+  }
+  size_t taken = 0;
+  errno = 0;
+  ERR_clear_error();
+  const int result = SSL_write_ex(session_.get(), record_.data(), gathered, &taken);
+  send_waits_for_input_ =
+      result <= 0 && SSL_get_error(session_.get(), result) == SSL_ERROR_WANT_READ;
+  return moved(result, taken);
+}
+
+ssize_t Stream::receive(std::span<const iovec> pieces) noexcept {
+  const std::lock_guard lock(mutex_);
+  size_t received = 0;
+  for (const iovec& piece : pieces) {
+    size_t filled = 0;
+    while (filled < piece.iov_len) {
+      size_t got = 0;
+      errno = 0;
+      ERR_clear_error();
+      const int result =
+          SSL_read_ex(session_.get(), static_cast<std::byte*>(piece.iov_base) + filled,
+                      piece.iov_len - filled, &got);
+      const ssize_t bytes = moved(result, got);
+      // An end or a failure is told again next time.
+      if (bytes <= 0) return received != 0 ? static_cast<ssize_t>(received) : bytes;
+      filled += got;
+      received += got;
+    }
+  }
+  return static_cast<ssize_t>(received);
+}
+
+// What a call of libssl means to the caller of a socket.
+ssize_t Stream::moved(int result, size_t bytes) {
+  if (result > 0) {
+    established_ = true;
+    return static_cast<ssize_t>(bytes);
+  }
+  if (failure_.ok() && !ended_) {
+    switch (SSL_get_error(session_.get(), result)) {
+      case SSL_ERROR_WANT_READ:
+        errno = EAGAIN;
+        return -1;
+      case SSL_ERROR_WANT_WRITE:
+        if (errno == 0 || errno == EINTR) errno = EAGAIN;  // else what socket_bio.cc has found
+        return -1;
+      case SSL_ERROR_ZERO_RETURN:
+        ended_ = true;
+        break;
+      default:
+        note_failure();
+    }
+  }
+  if (ended_) return 0;
+  errno = EPROTO;
+  return -1;
+}
+
+void Stream::note_failure() {
+  const int error = errno;
+  const unsigned long last = ERR_peek_last_error();  // that of libssl; others led to it
+  const bool closed =
+      last == 0 ? error == 0 : ERR_GET_REASON(last) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
+  const bool gone = closed || last == 0;
+  if (closed && established_) {
+    // Who ends in order says so above TLS (BYE, FINISH).
+    ended_ = true;
+  } else if (gone && !established_ && SSL_is_server(session_.get()) == 1) {
+    // It has made this side sign, and shown nothing for it.
+    failure_ = refused("the peer left in the TLS handshake, before it had shown a certificate");
+  } else if (closed) {
+    failure_ = {Code::connect_failed,
+                "closed by the peer in the TLS handshake (it may have security.tls = off)"};
+  } else if (last == 0) {
+    failure_ = {Code::peer_lost, std::strerror(error)};
+  } else if (ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+    const long why = SSL_get_verify_result(session_.get());
+    failure_ = refused(
+        fmt::format("the peer's certificate is refused: {}", X509_verify_cert_error_string(why)));
+  } else if (ERR_GET_REASON(last) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
+    failure_ = refused("the peer has no certificate");
+  } else if (is_alert(last)) {
+    failure_ = refused(fmt::format("the peer refuses this node's certificate or TLS: {}",
+                                   ERR_reason_error_string(last)));
+  } else {
+    const char* const reason = ERR_reason_error_string(last);
+    failure_ = refused(fmt::format("TLS failed: {}", reason == nullptr ? "unknown" : reason));
+  }
+  ERR_clear_error();
+}
+
+size_t Stream::pending() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return static_cast<size_t>(SSL_pending(session_.get()));
+}
+
+bool Stream::send_waits_for_input() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return send_waits_for_input_;
+}
+
+Status Stream::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+Status Stream::check_peer(const std::string& host) const {
+  const std::lock_guard lock(mutex_);
+  X509* const certificate = SSL_get0_peer_certificate(session_.get());
+  if (certificate != nullptr && !host.empty() &&
+      (X509_check_ip_asc(certificate, host.c_str(), 0) == 1 ||
+       X509_check_host(certificate, host.data(), host.size(), kHostFlags, nullptr) == 1)) {
+    return {};
+  }
+  return refused(host.empty()
+                     ? "its certificate is for no node of that number"
+                     : fmt::format("its certificate is not for {} (subjectAltName)", host));
+}
+
+}  // namespace faro::tls

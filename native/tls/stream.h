@@ -1,0 +1,67 @@
+// Stream: TLS 1.3 over a connected socket, in both directions.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "faro/status.h"
+
+struct ssl_st;
+
+namespace faro::tls {
+
+/// What a socket does, encrypted. The handshake is part of the first sends and receives of both
+/// sides; nothing is sent or received before the certificates have been checked.
+/// Threads: any; a call waits for another one on the same stream, which does not wait itself.
+/// Blocks: never. Owns: not the socket, which must be non-blocking and outlive it.
+class Stream {
+ public:
+  /// What one record holds at most.
+  static constexpr size_t kRecordBytes = 16384;
+
+  struct Free {
+    void operator()(ssl_st* session) const noexcept;
+  };
+  /// Of Credentials, which makes streams.
+  explicit Stream(std::unique_ptr<ssl_st, Free> session) : session_(std::move(session)) {}
+
+  /// As sendmsg: the number of bytes taken, at most a record; or -1 and errno. EAGAIN: the same bytes
+  /// have to be offered again, perhaps with more behind them. EPROTO: failure() says why.
+  ssize_t send(std::span<const iovec> pieces) noexcept;
+  /// As recvmsg: the number of bytes, less than there is space only if no more have arrived; 0 at
+  /// the end of the connection; or -1 and errno, as send.
+  ssize_t receive(std::span<const iovec> pieces) noexcept;
+  /// Bytes that have left the socket and wait to be received: the socket does not become readable
+  /// for them.
+  size_t pending() const noexcept;
+  /// The last send can only go on when something has been received: the handshake is under way.
+  bool send_waits_for_input() const noexcept;
+
+  /// Why nothing moves any more: authentication_failed if a certificate, or TLS itself, was
+  /// refused by either side, or if who dialled left before it had shown one; connect_failed if who
+  /// was dialled closed in the handshake; peer_lost.
+  Status failure() const;
+  /// Whether the peer's certificate is for this name or numeric address; for no host (empty) none
+  /// is. Errors: authentication_failed.
+  Status check_peer(const std::string& host) const;
+
+ private:
+  ssize_t moved(int result, size_t bytes);
+  void note_failure();
+
+  mutable std::mutex mutex_;
+  const std::unique_ptr<ssl_st, Free> session_;
+  bool send_waits_for_input_ = false;
+  bool established_ = false;  // something was sent or received
+  bool ended_ = false;
+  Status failure_;
+  std::array<std::byte, kRecordBytes> record_;  // gathered, to be encrypted
+};
+
+}  // namespace faro::tls
