@@ -31,6 +31,10 @@
 #include "ring/ready_set.h"
 #include "wire/frame.h"
 
+namespace faro::tls {
+class Stream;
+}
+
 namespace faro::transport {
 
 using counters::count;
@@ -228,6 +232,7 @@ struct LinkContext {
   std::string peer_name;         // "node 2 (10.0.0.2:7000)", for messages
   bool initiator = false;        // this side opened the control connection
   std::string peer_address;      // where the peer listens, as dialled for the control connection
+  std::string peer_host;         // its host in cluster.nodes, for which its certificate has to be
   StreamToken stream_token;      // the same on both sides
   ring::Layout outgoing;         // rings from local to peer
   ring::Layout incoming;         // rings from peer to local
@@ -246,6 +251,7 @@ struct LinkContext {
 /// connection whose preamble the session has read). Owns the descriptor.
 struct DataStream {
   int fd = -1;
+  std::shared_ptr<tls::Stream> tls = nullptr;  // what it is encrypted by; null: not
 };
 
 /// The non-blocking state machine that makes a DataLink with the peer's counterpart.

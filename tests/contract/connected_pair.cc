@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <utility>
 
 #include "wire/preamble.h"
 
@@ -28,6 +29,7 @@ void ConnectedPair::Side::on_link_failed(const Status& cause) {
 Result<std::unique_ptr<TransportPair>> ConnectedPair::open(const PairShape& shape, Parts parts) {
   std::unique_ptr<ConnectedPair> pair(new ConnectedPair);
   pair->pump_ = std::move(parts.pump);
+  pair->credentials_ = std::move(parts.credentials);
   FARO_RETURN_IF_ERROR(pair->listen());
   for (int side = 0; side < 2; ++side) {
     // Moved: a transport must not outlive the reactor of its side, also if opening fails.
@@ -59,21 +61,24 @@ Status ConnectedPair::listen() {
 
 // A data connection, if one has come with a whole preamble: checks that as a session would.
 Status ConnectedPair::accept_stream() {
-  if (!stream_.valid())
-    stream_.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!stream_.valid()) return errno == EAGAIN ? Status() : system_error("accept");
-  std::array<std::byte, sizeof(wire::Preamble)> bytes;
-  const ssize_t got = recv(stream_.get(), bytes.data(), bytes.size(), MSG_PEEK);
+  if (!stream_.valid()) {
+    base::UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid()) return errno == EAGAIN ? Status() : system_error("accept");
+    auto tls = credentials_ == nullptr ? nullptr : credentials_->accept(fd.get());
+    stream_ = tls::Socket(std::move(fd), std::move(tls));
+  }
+  const ssize_t got = stream_.receive(std::span(preamble_).subspan(preamble_bytes_));
   if (got == 0) return {Code::protocol_error, "closed before the preamble"};
-  if (got < 0 && errno != EAGAIN) return system_error("preamble");
-  if (got < static_cast<ssize_t>(bytes.size())) return {};
-  (void)!recv(stream_.get(), bytes.data(), bytes.size(), 0);
-  const wire::Preamble preamble = wire::load_preamble(bytes);
+  if (got < 0) return errno == EAGAIN ? Status() : system_error("preamble");
+  preamble_bytes_ += static_cast<size_t>(got);
+  if (preamble_bytes_ < preamble_.size()) return {};
+  const wire::Preamble preamble = wire::load_preamble(preamble_);
   if (const char* why = wire::why_invalid(preamble); why != nullptr)
     return {Code::protocol_error, why};
   if (preamble.token != sides_[1].context.stream_token)
     return {Code::protocol_error, "another link's token"};
-  return sides_[1].setup->on_stream({stream_.release()});
+  auto tls = stream_.tls();
+  return sides_[1].setup->on_stream({stream_.take_fd().release(), std::move(tls)});
 }
 
 Status ConnectedPair::prepare(int number, const PairShape& shape) {
@@ -98,6 +103,7 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   context.peer_name = fmt::format("node {}", 1 - number);
   context.initiator = number == 0;
   context.peer_address = address_;
+  context.peer_host = "127.0.0.1";
   for (size_t i = 0; i < context.stream_token.size(); ++i)
     context.stream_token[i] = static_cast<std::byte>(i * 7 + 1);
   context.outgoing = outgoing;

@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -14,7 +15,10 @@
 #include "base/unique_fd.h"
 #include "contract/transport_pair.h"
 #include "support/test_reactor.h"
+#include "tls/credentials.h"
+#include "tls/socket.h"
 #include "transport/shm/node_doorbells.h"
+#include "wire/preamble.h"
 
 namespace faro::test {
 
@@ -24,6 +28,7 @@ class ConnectedPair final : public TransportPair {
   struct Parts {
     std::shared_ptr<transport::Transport> transports[2];
     std::function<bool()> pump;  // progress other than by descriptors; may be empty
+    std::shared_ptr<tls::Credentials> credentials = {};  // of side 1, for data connections with TLS
   };
 
   /// Errors: the first one of either side's setup; deadline_exceeded.
@@ -78,7 +83,10 @@ class ConnectedPair final : public TransportPair {
   void stop_network_threads();
 
   base::UniqueFd listener_;
-  base::UniqueFd stream_;  // accepted, its preamble not read yet
+  tls::Socket stream_{base::UniqueFd()};  // accepted, its preamble not read yet
+  std::array<std::byte, sizeof(wire::Preamble)> preamble_{};
+  size_t preamble_bytes_ = 0;
+  std::shared_ptr<tls::Credentials> credentials_;
   std::string address_;
   std::function<bool()> pump_;
   Side sides_[2];

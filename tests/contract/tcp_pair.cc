@@ -1,6 +1,8 @@
-// TCP in the contract suite.
+// TCP in the contract suite, without and with TLS.
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
+#include "support/certificates.h"
+#include "tls/credentials.h"
 #include "transport/tcp/tcp_transport.h"
 
 namespace faro::test {
@@ -13,6 +15,22 @@ namespace {
           const auto make = [] { return std::make_shared<transport::tcp::TcpTransport>(); };
           return ConnectedPair::open(shape, {.transports = {make(), make()}, .pump = {}});
         },
+    .no_threads_because = {},
+    .no_loss_because = {},
+});
+
+[[maybe_unused]] const bool tls_added = add_transport({
+    .name = "tcp_tls",
+    .open = [](const PairShape& shape) -> Result<std::unique_ptr<TransportPair>> {
+      static const NodeFiles files = Authority().issue();
+      const auto credentials = tls::Credentials::load(files.resolved());
+      if (!credentials.ok()) return credentials.status();
+      const auto make = [&] {
+        return std::make_shared<transport::tcp::TcpTransport>(std::nullopt, *credentials);
+      };
+      return ConnectedPair::open(
+          shape, {.transports = {make(), make()}, .pump = {}, .credentials = *credentials});
+    },
     .no_threads_because = {},
     .no_loss_because = {},
 });

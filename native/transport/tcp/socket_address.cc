@@ -17,11 +17,17 @@ bool is_loopback(const SocketAddress& address) {
   return ntohl(ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-Result<std::vector<SocketAddress>> resolve(const std::string& address) {
+std::string host_of(const std::string& address) {
   const size_t colon = address.rfind(':');
   std::string host = colon == std::string::npos ? "" : address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+Result<std::vector<SocketAddress>> resolve(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = host_of(address);
   if (host.empty() || colon + 1 == address.size()) {
     return Status(Code::connect_failed, fmt::format("'{}' is not host:port", address));
   }

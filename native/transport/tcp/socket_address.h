@@ -32,6 +32,9 @@ struct SocketAddress {
 /// Errors: connect_failed, with the text and the resolver's reason.
 Result<std::vector<SocketAddress>> resolve(const std::string& address);
 
+/// The host of "host:port" or "[ipv6]:port", without brackets; empty if there is none.
+std::string host_of(const std::string& address);
+
 /// "10.0.0.2:7000" or "[::1]:7000".
 std::string to_string(const SocketAddress& address);
 

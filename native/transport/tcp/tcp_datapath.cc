@@ -95,10 +95,7 @@ bool TcpLink::send_while_held() {
       gather();
       if (batch_.empty()) continue;
     }
-    msghdr message{};
-    message.msg_iov = &batch_.pieces[batch_.first_piece];
-    message.msg_iovlen = batch_.piece_count - batch_.first_piece;
-    const ssize_t sent = send_pieces(fd_, message, &way_);
+    const ssize_t sent = send_batch();
     if (sent >= 0) {
       // A short write is tried again: only a send that is refused makes the kernel report when
       // there is space.
@@ -114,10 +111,20 @@ bool TcpLink::send_while_held() {
       if (give_to_network_thread()) return false;
       continue;
     }
-    fail(Code::peer_lost,
-         fmt::format("data connection broken while sending: {}", std::strerror(errno)));
+    fail(Code::peer_lost, fmt::format("data connection broken while sending: {}", broken(errno)));
     return false;
   }
+}
+
+// As sendmsg.
+ssize_t TcpLink::send_batch() {
+  const std::span pieces(&batch_.pieces[batch_.first_piece],
+                         batch_.piece_count - batch_.first_piece);
+  if (tls_ != nullptr) return tls_->send(pieces);
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return send_pieces(fd_, message, &way_);
 }
 
 // True if the network thread will go on. False if the socket became writable meanwhile.
@@ -194,6 +201,11 @@ void TcpLink::stop() noexcept { end(); }
 // After stop() a broken connection is no failure, and of two failures the first counts.
 void TcpLink::fail(Code code, std::string message) {
   if (end()) context_.events->on_link_failed(Status(code, std::move(message)));
+}
+
+std::string TcpLink::broken(int error) const {
+  return tls_ != nullptr && error == EPROTO ? std::string(tls_->failure().message())
+                                            : std::strerror(error);
 }
 
 // True for the one who ended it.

@@ -38,8 +38,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "tls/stream.h"
 #include "transport/messaged_channel.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
@@ -82,10 +85,11 @@ class TcpIncoming final : public MessagedIncoming {
 /// when that does not run. Owns: the socket and the memory of the rings.
 class TcpLink final : public DataLink, public MessagedChannel {
  public:
-  /// Takes over a connected non-blocking socket. context.ready_group is set.
+  /// Takes over a connected non-blocking socket, encrypted by `tls` or by nothing (null).
+  /// context.ready_group is set.
   TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-          std::shared_ptr<DeferredSends> deferred, int fd, RingRegion outgoing,
-          RingRegion incoming);
+          std::shared_ptr<DeferredSends> deferred, int fd, std::shared_ptr<tls::Stream> tls,
+          RingRegion outgoing, RingRegion incoming);
   ~TcpLink() override;
   TcpLink(const TcpLink&) = delete;
   TcpLink& operator=(const TcpLink&) = delete;
@@ -131,6 +135,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   // Sending (tcp_datapath.cc).
   void send_pending() override;
   bool send_while_held();
+  ssize_t send_batch();
   bool give_to_network_thread();
   void on_writable();
   void send_later();
@@ -141,6 +146,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   void on_readable(bool until_end);
   void on_events(uint32_t events);  // network thread
   void receive(bool until_end);
+  ssize_t receive_pieces(std::span<iovec> pieces);
   bool take_received(size_t bytes);
   bool take_messages();
   Status accept_read(const wire::DataMessage& message);
@@ -149,12 +155,14 @@ class TcpLink final : public DataLink, public MessagedChannel {
 
   // Ending. Any thread.
   void fail(Code code, std::string message);
+  std::string broken(int error) const;
   bool end() noexcept;
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
 
   // Constant after construction.
   const std::shared_ptr<TcpReceiver> receiver_;
   const int fd_;
+  const std::shared_ptr<tls::Stream> tls_;
   RingRegion outgoing_region_;
   RingRegion incoming_region_;
   std::deque<TcpOutgoing> outgoing_;

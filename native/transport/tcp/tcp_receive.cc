@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "transport/tcp/send_pieces.h"
@@ -28,11 +30,12 @@ constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 }  // namespace
 
 TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-                 std::shared_ptr<DeferredSends> deferred, int fd, RingRegion outgoing,
-                 RingRegion incoming)
+                 std::shared_ptr<DeferredSends> deferred, int fd, std::shared_ptr<tls::Stream> tls,
+                 RingRegion outgoing, RingRegion incoming)
     : MessagedChannel(context, std::move(deferred)),
       receiver_(std::move(receiver)),
       fd_(fd),
+      tls_(std::move(tls)),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
       self_(std::make_shared<TcpLink*>(this)) {
@@ -87,12 +90,17 @@ void TcpLink::on_readable(bool until_end) {
 void TcpLink::receive(bool until_end) {
   size_t turn = 0;
   while (!stopped()) {
+    // When the turn is over the level remains, except for what TLS has taken out of the socket.
+    const size_t most = turn < kReceiveTurnBytes || until_end ? SIZE_MAX
+                        : tls_ != nullptr                     ? tls_->pending()
+                                                              : 0;
+    if (most == 0) return;
     std::array<iovec, 3> pieces;
     size_t count = 0;
     size_t asked = 0;
     const auto ask = [&](std::byte* at, size_t bytes) {
-      pieces[count++] = {at, bytes};
-      asked += bytes;
+      pieces[count] = {at, std::min(bytes, most - asked)};
+      asked += pieces[count++].iov_len;
     };
     if (fill_left_ != 0) {
       const uint32_t ring_bytes = incoming_region_.layout().ring_bytes;
@@ -103,18 +111,13 @@ void TcpLink::receive(bool until_end) {
     }
     ask(staging_.data() + staged_, staging_.size() - staged_);
 
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t received = recvmsg(fd_, &message, MSG_DONTWAIT);
+    const ssize_t received = receive_pieces(std::span(pieces).first(count));
     if (received > 0) {
-      note_received(&way_);
       const size_t bytes = static_cast<size_t>(received);
       if (!take_received(bytes)) return;
       turn += bytes;
       if (bytes < asked && !until_end) return;
-      if (turn < kReceiveTurnBytes || until_end) continue;
-      return;  // the level remains
+      continue;
     }
     if (received == 0) {
       return fail(Code::peer_lost, fill_left_ != 0 || staged_ != 0
@@ -124,8 +127,19 @@ void TcpLink::receive(bool until_end) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
     return fail(Code::peer_lost,
-                fmt::format("data connection broken while receiving: {}", std::strerror(errno)));
+                fmt::format("data connection broken while receiving: {}", broken(errno)));
   }
+}
+
+// As recvmsg.
+ssize_t TcpLink::receive_pieces(std::span<iovec> pieces) {
+  if (tls_ != nullptr) return tls_->receive(pieces);
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  const ssize_t received = recvmsg(fd_, &message, MSG_DONTWAIT);
+  if (received > 0) note_received(&way_);
+  return received;
 }
 
 // So many bytes have arrived where `receive` asked for them. False if the link has failed.

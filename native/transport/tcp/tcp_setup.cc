@@ -21,11 +21,13 @@ namespace {
 class TcpSetup final : public LinkSetup {
  public:
   TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-           std::shared_ptr<DeferredSends> deferred, const std::optional<SocketAddress>& source)
+           std::shared_ptr<DeferredSends> deferred, const std::optional<SocketAddress>& source,
+           std::shared_ptr<tls::Credentials> credentials)
       : context_(context),
         receiver_(std::move(receiver)),
         deferred_(std::move(deferred)),
-        source_(source) {}
+        source_(source),
+        credentials_(std::move(credentials)) {}
   ~TcpSetup() override { close_socket(); }
 
   Status start() override {
@@ -50,6 +52,7 @@ class TcpSetup final : public LinkSetup {
       return {Code::protocol_error, "a data connection that nobody waits for"};
     }
     fd_ = stream.fd;
+    tls_ = std::move(stream.tls);
     connected_ = true;
     return tune();
   }
@@ -59,8 +62,9 @@ class TcpSetup final : public LinkSetup {
 
   std::unique_ptr<DataLink> take() override {
     add_ready_groups(context_);
-    auto link = std::make_unique<TcpLink>(context_, receiver_, deferred_, std::exchange(fd_, -1),
-                                          std::move(outgoing_), std::move(incoming_));
+    auto link =
+        std::make_unique<TcpLink>(context_, receiver_, deferred_, std::exchange(fd_, -1),
+                                  std::move(tls_), std::move(outgoing_), std::move(incoming_));
     status_ = link->start();
     if (!status_.ok()) return nullptr;
     return link;
@@ -108,24 +112,56 @@ class TcpSetup final : public LinkSetup {
     int error = 0;
     socklen_t length = sizeof error;
     if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
-    if (error == 0) {
-      const wire::Preamble preamble = wire::data_preamble(context_.stream_token);
-      // A new connection's buffer takes so little at once.
-      if (send(fd_, &preamble, sizeof preamble, MSG_NOSIGNAL) ==
-          static_cast<ssize_t>(sizeof preamble)) {
-        status_ = tune();
-        connected_ = status_.ok();
-        return;
-      }
-      error = errno;
+    if (error != 0) return dial_failed(dial_error(error));
+    if (credentials_ != nullptr) {
+      tls_ = credentials_->dial(fd_, context_.peer_host);
+      if (tls_ == nullptr) return dial_failed(dial_error(ENOMEM));
     }
-    const Status failed = dial_error(error);
+    introduce();
+  }
+
+  // Says which link this is; with TLS after the handshake, which may take some rounds.
+  void introduce() {
+    wire::Preamble preamble = wire::data_preamble(context_.stream_token);
+    const iovec piece{&preamble, sizeof preamble};
+    // A new connection's buffer takes so little at once.
+    const ssize_t sent = tls_ != nullptr ? tls_->send({&piece, 1})
+                                         : send(fd_, &preamble, sizeof preamble, MSG_NOSIGNAL);
+    if (sent == static_cast<ssize_t>(sizeof preamble)) {
+      status_ = tune();
+      connected_ = status_.ok();
+    } else if (tls_ != nullptr && errno == EAGAIN) {
+      wait_for_handshake();
+    } else {
+      dial_failed(tls_ != nullptr && errno == EPROTO ? tls_error() : dial_error(errno));
+    }
+  }
+
+  void wait_for_handshake() {
+    const uint32_t events = tls_->send_waits_for_input() ? EPOLLIN : EPOLLOUT;
+    const Status added = context_.reactor->add(fd_, events, [this](uint32_t) {
+      context_.reactor->remove(fd_);
+      registered_ = false;
+      introduce();
+    });
+    if (!added.ok()) return dial_failed(added);
+    registered_ = true;
+  }
+
+  // It was this address; perhaps there is another.
+  void dial_failed(const Status& why) {
     close_socket();
     if (next_address_ < addresses_.size()) {
       dial_next();
     } else {
-      status_ = failed;
+      status_ = why;
     }
+  }
+
+  Status tls_error() const {
+    const Status why = tls_->failure();
+    return {why.code(), fmt::format("data connection to {}: {}",
+                                    to_string(addresses_[next_address_ - 1]), why.message())};
   }
 
   Status tune() {
@@ -141,6 +177,7 @@ class TcpSetup final : public LinkSetup {
     if (fd_ < 0) return;
     if (registered_) context_.reactor->remove(fd_);
     registered_ = false;
+    tls_.reset();
     close(std::exchange(fd_, -1));
   }
 
@@ -148,11 +185,13 @@ class TcpSetup final : public LinkSetup {
   std::shared_ptr<TcpReceiver> receiver_;
   std::shared_ptr<DeferredSends> deferred_;
   const std::optional<SocketAddress> source_;
+  const std::shared_ptr<tls::Credentials> credentials_;
   RingRegion outgoing_;
   RingRegion incoming_;
   std::vector<SocketAddress> addresses_;
   size_t next_address_ = 0;
   int fd_ = -1;
+  std::shared_ptr<tls::Stream> tls_;
   bool registered_ = false;
   bool connected_ = false;
   Status status_;
@@ -172,7 +211,7 @@ uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing,
 }
 
 std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) {
-  return std::make_unique<TcpSetup>(context, receiver_, deferred_, source_);
+  return std::make_unique<TcpSetup>(context, receiver_, deferred_, source_, credentials_);
 }
 
 }  // namespace faro::transport::tcp

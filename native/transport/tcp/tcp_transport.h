@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "tls/credentials.h"
 #include "transport/deferred_sends.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_receiver.h"
@@ -18,8 +19,10 @@ namespace faro::transport::tcp {
 class TcpTransport final : public Transport {
  public:
   /// `source`: the address from which data connections are dialled; none: the system chooses.
-  explicit TcpTransport(std::optional<SocketAddress> source = std::nullopt)
-      : source_(std::move(source)) {}
+  /// `credentials`: to dial them with TLS; null: in the clear.
+  explicit TcpTransport(std::optional<SocketAddress> source = std::nullopt,
+                        std::shared_ptr<tls::Credentials> credentials = nullptr)
+      : source_(std::move(source)), credentials_(std::move(credentials)) {}
 
   const Capabilities& capabilities() const override;
   /// Always ok: a machine without TCP cannot even have a session.
@@ -36,6 +39,7 @@ class TcpTransport final : public Transport {
 
  private:
   const std::optional<SocketAddress> source_;
+  const std::shared_ptr<tls::Credentials> credentials_;
   std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // with its links
   std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();      // with its links
 };
