@@ -21,8 +21,7 @@ constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 constexpr base::Nanoseconds kStrangerTime = 5'000'000'000;
 constexpr size_t kStrangerLimit = 256;
 
-// "10.0.0.2" of "10.0.0.2:40213".
-std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+using transport::tcp::host_of;
 
 // How the network thread is called in tools; at most 15 characters.
 constexpr const char* kThreadName = "faro-net";
@@ -238,8 +237,19 @@ void ClusterMembership::finish_closing() {
 
 // --------------------------------------------------------------------------------------- strangers
 
+bool ClusterMembership::may_try(const std::string& peer_address) {
+  return attempts_.allows(host_of(peer_address), clock().now_ns());
+}
+
+void ClusterMembership::on_stranger(const std::string& peer_address, const Status& cause) {
+  if (cause.code() == Code::authentication_failed) {
+    attempts_.failed(host_of(peer_address), clock().now_ns());
+  }
+  refuse_stranger(peer_address, cause);
+}
+
 void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connection) {
-  if (!attempts_.allows(host_of(connection->peer_address()), clock().now_ns())) {
+  if (!may_try(connection->peer_address())) {
     const Status cause(Code::authentication_failed,
                        fmt::format("too many attempts from {} have failed: {} takes one per second",
                                    host_of(connection->peer_address()), identity_.name));
@@ -263,7 +273,7 @@ void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connect
 
 void ClusterMembership::on_data_stream(const StreamToken& token, transport::DataStream stream) {
   for (const auto& link : links_) {
-    if (link != nullptr && link->takes(token)) return link->on_stream(stream);
+    if (link != nullptr && link->takes(token)) return link->on_stream(std::move(stream));
   }
   ::close(stream.fd);
   refuse_stranger("somebody",
@@ -358,10 +368,7 @@ void ClusterMembership::on_refused(Handshake& handshake, const Refusal& refusal)
       retry_later(*dialled, refusal.status);
     }
   } else {
-    if (refusal.status.code() == Code::authentication_failed) {
-      attempts_.failed(host_of(handshake.peer_address()), clock().now_ns());
-    }
-    refuse_stranger(handshake.peer_address(), refusal.status);
+    on_stranger(handshake.peer_address(), refusal.status);
     if (refusal.ends_open) fail_open(refusal.status);
   }
   retire(handshake);

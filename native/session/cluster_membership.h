@@ -153,6 +153,8 @@ class ClusterMembership final : public Membership,
   // Network::Acceptor
   void on_connection(std::unique_ptr<ControlConnection> connection) override;
   void on_data_stream(const StreamToken& token, transport::DataStream stream) override;
+  bool may_try(const std::string& peer_address) override;
+  void on_stranger(const std::string& peer_address, const Status& cause) override;
   // Handshake::Owner
   bool draw_random(std::span<std::byte> bytes) override { return network_->draw_random(bytes); }
   std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) override;

@@ -102,20 +102,25 @@ Status ClusterMembership::load_secret() {
   auto secret = session::load_secret(settings_);
   if (!secret.ok()) return secret.status();
   identity_.secret = std::move(*secret);
-  if (identity_.secret != nullptr || settings_.security_open != 0 || !network_->open_to_others()) {
+  if (identity_.secret != nullptr || network_->credentials() != nullptr ||
+      settings_.security_open != 0 || !network_->open_to_others()) {
     return Status::Ok();
   }
   return Status(
       Code::config_invalid,
       fmt::format("{} listens where other machines may reach it, and the cluster has no secret: "
                   "whoever reaches the port could join. Give all nodes the same secret by "
-                  "security.secret_file (a file) or the environment variable FARO_SECRET, or set "
-                  "security.open = 1 if the network keeps strangers out",
+                  "security.secret_file (a file) or the environment variable FARO_SECRET, or "
+                  "certificates by security.tls, or set security.open = 1 if the network keeps "
+                  "strangers out",
                   nodes_[self_].name));
 }
 
 void ClusterMembership::make_identity() {
   identity_.name = nodes_[self_].name;
+  for (const std::string& address : settings_.node_addresses) {
+    identity_.hosts.push_back(transport::tcp::host_of(address));
+  }
   wire::Hello& hello = identity_.hello;
   hello = hello_of(settings_);
   hello.incarnation = nodes_[self_].incarnation;
@@ -155,7 +160,10 @@ Result<std::unique_ptr<transport::Transport>> ClusterMembership::make_transport(
   if (name == "shm") {
     transport = std::make_unique<transport::shm::ShmTransport>();
   } else if (name == "tcp") {
-    transport = std::make_unique<transport::tcp::TcpTransport>(network_->source());
+    transport = std::make_unique<transport::tcp::TcpTransport>(
+        network_->source(), settings_.tls == "on" ? network_->credentials() : nullptr);
+  } else if (settings_.tls == "on") {
+    return Status(Code::transport_unavailable, "security.tls = on, and it cannot encrypt rows");
   } else {
     auto loaded =
         transport::plugin::load_verbs({settings_, network_->local_address(), base::log_line});
@@ -187,6 +195,7 @@ void ClusterMembership::make_links() {
     context.local_node = self_;
     context.peer_node = number;
     context.peer_name = nodes_[number].name;
+    context.peer_host = transport::tcp::host_of(settings_.node_addresses[number]);
     context.outgoing = outgoing_layout(number);
     context.incoming = incoming_layout(number);
     context.workers = workers_;  // filled in by allocate

@@ -18,18 +18,15 @@ namespace {
 constexpr size_t kReadBytes = 16 * 1024;
 constexpr int kReadsPerTurn = 4;
 
-Status broken(int error) {
-  if (error == ECONNRESET || error == EPIPE) {
-    return Status(Code::peer_lost,
-                  "the connection was closed by the peer: its process has probably died");
-  }
-  return Status(Code::peer_lost, fmt::format("the connection is broken: {}", std::strerror(error)));
-}
-
 }  // namespace
 
 Status ControlStream::start() {
   watched_ = 0;
+  // What came in one record with the preamble.
+  if (const size_t pending = socket_.pending(); pending != 0) {
+    incoming_.resize(pending);
+    if (socket_.receive(incoming_) < 0) incoming_.clear();
+  }
   // A weak reference: a stream that nobody holds is gone, and its descriptor with it.
   return owner_.epoll().add(socket_.get(), 0, [weak = weak_from_this()](uint32_t events) {
     if (const auto self = weak.lock()) self->on_events(events);
@@ -80,7 +77,20 @@ void ControlStream::detach() {
 void ControlStream::close() noexcept {
   if (ended()) return;
   owner_.epoll().remove(socket_.get());
-  socket_.reset();
+  socket_.close();
+}
+
+Status ControlStream::check_peer(const std::string& host) const {
+  return socket_.tls() == nullptr ? Status::Ok() : socket_.tls()->check_peer(host);
+}
+
+Status ControlStream::broken(int error) const {
+  if (error == EPROTO && socket_.tls() != nullptr) return socket_.tls()->failure();
+  if (error == ECONNRESET || error == EPIPE) {
+    return Status(Code::peer_lost,
+                  "the connection was closed by the peer: its process has probably died");
+  }
+  return Status(Code::peer_lost, fmt::format("the connection is broken: {}", std::strerror(error)));
 }
 
 void ControlStream::settle() {
@@ -94,14 +104,19 @@ void ControlStream::settle() {
 void ControlStream::on_events(uint32_t events) {
   const auto self = shared_from_this();
   if ((events & EPOLLOUT) != 0) flush();
-  if (!ended() && (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) receive();
+  if (ended() || (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) == 0) return;
+  const bool waited = socket_.send_waits_for_input();
+  receive();
+  if (waited && !ended()) flush();
 }
 
 void ControlStream::receive() {
-  for (int i = 0; i < kReadsPerTurn; ++i) {
+  for (int i = 0;; ++i) {
+    const size_t most = i < kReadsPerTurn ? kReadBytes : socket_.pending();
+    if (most == 0) return;
     const size_t before = incoming_.size();
-    incoming_.resize(before + kReadBytes);
-    const ssize_t got = recv(socket_.get(), incoming_.data() + before, kReadBytes, 0);
+    incoming_.resize(before + most);
+    const ssize_t got = socket_.receive(std::span(incoming_).subspan(before));
     const int error = errno;
     incoming_.resize(before + (got > 0 ? static_cast<size_t>(got) : 0));
     if (got < 0 && (error == EAGAIN || error == EINTR)) return;
@@ -111,7 +126,7 @@ void ControlStream::receive() {
       continue;
     }
     if (got <= 0) return fail(broken(got == 0 ? ECONNRESET : error));
-    if (!deliver() || static_cast<size_t>(got) < kReadBytes) return;
+    if (!deliver() || static_cast<size_t>(got) < most) return;
   }
 }
 
@@ -144,10 +159,13 @@ bool ControlStream::deliver() {
 
 void ControlStream::flush() {
   while (sent_ < outgoing_.size()) {
-    const ssize_t put =
-        ::send(socket_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_, MSG_NOSIGNAL);
+    const ssize_t put = socket_.send(std::span(outgoing_).subspan(sent_));
     if (put < 0) {
       if (errno == EINTR) continue;
+      if (errno == EPROTO && failure_.ok()) {
+        failure_ = broken(EPROTO);  // TLS ends in both directions
+        mark_unsettled();
+      }
       if (errno != EAGAIN) {
         // Not reported here: what the peer sent before it closed (a REFUSE) has to be read first,
         // and reading then finds the end.
@@ -171,8 +189,9 @@ void ControlStream::flush() {
 
 void ControlStream::watch() {
   if (ended()) return;
-  const uint32_t wanted = (handler_ != nullptr || lingering_ ? uint32_t{EPOLLIN} : 0u) |
-                          (sent_ < outgoing_.size() ? uint32_t{EPOLLOUT} : 0u);
+  const uint32_t wanted =
+      (handler_ != nullptr || lingering_ ? uint32_t{EPOLLIN} : 0u) |
+      (sent_ < outgoing_.size() && !socket_.send_waits_for_input() ? uint32_t{EPOLLOUT} : 0u);
   if (wanted == watched_) return;
   watched_ = wanted;
   owner_.epoll().change(socket_.get(), wanted);

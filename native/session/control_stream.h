@@ -1,4 +1,4 @@
-// ControlStream: control messages over a connected socket.
+// ControlStream: control messages over a connected socket, with TLS or without.
 //
 // The session holds a SocketConnection, a handle; the stream behind it lives on for a moment after
 // the handle is gone, so that the last message (REFUSE, FAIL, BYE) reaches the peer: closing a
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/unique_fd.h"
 #include "session/epoll_reactor.h"
 #include "session/network.h"
+#include "tls/socket.h"
 
 namespace faro::session {
 
@@ -39,7 +39,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   /// A peer that does not take so much in time is as good as lost.
   static constexpr size_t kOutgoingLimit = size_t{4} << 20;
 
-  ControlStream(Owner& owner, base::UniqueFd socket, std::string peer_address)
+  ControlStream(Owner& owner, tls::Socket socket, std::string peer_address)
       : owner_(owner), socket_(std::move(socket)), peer_address_(std::move(peer_address)) {}
   ~ControlStream() { close(); }
   ControlStream(const ControlStream&) = delete;
@@ -53,6 +53,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   void set_handler(Handler* handler);
   void send(std::span<const std::byte> message);
   bool flushed() const { return sent_ == outgoing_.size(); }
+  Status check_peer(const std::string& host) const;
   const std::string& peer_address() const { return peer_address_; }
   /// The handle is gone.
   void detach();
@@ -65,6 +66,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
  private:
   void on_events(uint32_t events);
   void receive();
+  Status broken(int error) const;
   bool deliver();
   void flush();
   void watch();
@@ -72,7 +74,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   void mark_unsettled();
 
   Owner& owner_;
-  base::UniqueFd socket_;
+  tls::Socket socket_;
   const std::string peer_address_;
   Handler* handler_ = nullptr;
   bool lingering_ = false;
@@ -94,6 +96,7 @@ class SocketConnection final : public ControlConnection {
   void send(std::span<const std::byte> message) override { stream_->send(message); }
   bool flushed() const override { return stream_->flushed(); }
   const std::string& peer_address() const override { return stream_->peer_address(); }
+  Status check_peer(const std::string& host) const override { return stream_->check_peer(host); }
 
  private:
   const std::shared_ptr<ControlStream> stream_;

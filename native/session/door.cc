@@ -19,6 +19,8 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 // Without descriptors the listening socket stays ready: look again after this time, do not spin.
 constexpr base::Nanoseconds kPause = 100'000'000;
+// The first byte of whoever begins with TLS; a preamble has another.
+constexpr std::byte kHandshakeRecord{22};
 
 }  // namespace
 
@@ -47,9 +49,9 @@ void Door::check_deadlines(base::Nanoseconds now) {
     reactor_.change(listener_.fd(), EPOLLIN);
   }
   while (!waiting_.empty() && now >= waiting_.front().deadline) {
-    drop(waiting_.begin(),
-         fmt::format("it sent {} of {} bytes of a preamble within {} s", waiting_.front().have,
-                     sizeof(wire::Preamble), kPreambleTime / 1'000'000'000));
+    expire(waiting_.begin(),
+           fmt::format("it sent {} of {} bytes of a preamble within {} s", waiting_.front().have,
+                       sizeof(wire::Preamble), kPreambleTime / 1'000'000'000));
   }
 }
 
@@ -68,11 +70,11 @@ void Door::accept_some() {
       return;  // EAGAIN, or a connection that has gone again
     }
     if (waiting_.size() >= kWaitingLimit) {
-      drop(waiting_.begin(), "too many connections have not sent a preamble");
+      expire(waiting_.begin(), "too many connections have not sent a preamble");
     }
     const int fd = socket.get();
     const Place place = waiting_.emplace(waiting_.end());
-    place->socket = std::move(socket);
+    place->socket = tls::Socket(std::move(socket));
     place->peer_address = transport::tcp::to_string(peer);
     place->deadline = reactor_.clock().now_ns() + kPreambleTime;
     const Status added = reactor_.add(fd, EPOLLIN, [this, place](uint32_t) { read_some(place); });
@@ -84,10 +86,33 @@ void Door::accept_some() {
   }
 }
 
+// Looks at the first byte. False: the connection is gone.
+bool Door::begin_tls(Place place) {
+  std::byte first{};
+  const bool has_one = recv(place->socket.get(), &first, 1, MSG_PEEK) == 1;
+  if (!has_one || first != kHandshakeRecord) return true;
+  if (credentials_ == nullptr) {
+    refuse(place, Status(Code::configuration_mismatch,
+                         "it begins with TLS, and security.tls is off here"));
+    return false;
+  }
+  if (!host_->may_try(place->peer_address)) {
+    drop(place, "too many attempts from its address have failed");
+    return false;
+  }
+  base::UniqueFd fd = place->socket.take_fd();
+  auto stream = credentials_->accept(fd.get());
+  place->socket = tls::Socket(std::move(fd), std::move(stream));
+  if (place->socket.tls() != nullptr) return true;
+  drop(place, "no memory for TLS");
+  return false;
+}
+
 void Door::read_some(Place place) {
-  const ssize_t got = recv(place->socket.get(), place->bytes.data() + place->have,
-                           place->bytes.size() - place->have, 0);
+  if (place->have == 0 && place->socket.tls() == nullptr && !begin_tls(place)) return;
+  const ssize_t got = place->socket.receive(std::span(place->bytes).subspan(place->have));
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0 && errno == EPROTO) return refuse(place, place->socket.tls()->failure());
   if (got <= 0) return drop(place, "it closed before its preamble was complete");
   place->have += static_cast<size_t>(got);
   if (place->have < place->bytes.size()) return;
@@ -95,20 +120,34 @@ void Door::read_some(Place place) {
   const wire::Preamble preamble = wire::load_preamble(place->bytes);
   if (const char* why = wire::why_invalid(preamble)) return drop(place, why);
   reactor_.remove(place->socket.get());
-  base::UniqueFd socket = std::move(place->socket);
+  tls::Socket socket = std::move(place->socket);
   const std::string peer_address = std::move(place->peer_address);
   waiting_.erase(place);
   if (preamble.kind == wire::ConnectionKind::control) {
     host_->on_control(std::move(socket), peer_address);
   } else {
-    host_->on_data(preamble.token, std::move(socket));
+    host_->on_data(preamble.token, std::move(socket), peer_address);
   }
+}
+
+// Who has begun TLS and does not go on has made an attempt that failed.
+void Door::expire(Place place, const std::string& cause) {
+  if (place->socket.tls() == nullptr) return drop(place, cause);
+  refuse(place, Status(Code::authentication_failed, cause));
 }
 
 void Door::drop(Place place, const std::string& cause) {
   warn(place->peer_address, cause);
   reactor_.remove(place->socket.get());
   waiting_.erase(place);
+}
+
+void Door::refuse(Place place, const Status& cause) {
+  const std::string peer_address = place->peer_address;
+  reactor_.remove(place->socket.get());
+  base::UniqueFd socket = place->socket.take_fd();
+  waiting_.erase(place);
+  host_->on_refused(std::move(socket), peer_address, cause);
 }
 
 void Door::warn(const std::string& peer_address, const std::string& cause) {

@@ -1,11 +1,13 @@
 // Door: accepts connections, reads their preambles and tells control connections from data
-// connections. Everyone on the network can knock here: number and time of those who have not said
-// who they are are bounded, and nobody can keep the others out.
+// connections. With TLS, that comes before the preamble; who begins without it is no less read, so
+// that it can be told. Everyone on the network can knock here: number and time of those who have
+// not said who they are are bounded, and nobody can keep the others out.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -14,6 +16,8 @@
 #include "session/epoll_reactor.h"
 #include "session/listener.h"
 #include "session/log_limiter.h"
+#include "tls/credentials.h"
+#include "tls/socket.h"
 #include "wire/preamble.h"
 
 namespace faro::session {
@@ -24,8 +28,15 @@ class Door {
   class Host {
    public:
     virtual ~Host() = default;
-    virtual void on_control(base::UniqueFd socket, const std::string& peer_address) = 0;
-    virtual void on_data(const std::array<std::byte, 16>& token, base::UniqueFd socket) = 0;
+    virtual void on_control(tls::Socket socket, const std::string& peer_address) = 0;
+    virtual void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
+                         const std::string& peer_address) = 0;
+    /// Whether somebody from this address may begin TLS.
+    virtual bool may_try(const std::string& peer_address) = 0;
+    /// TLS has failed or took too long. Closed at once, the socket might take along what was said
+    /// about it.
+    virtual void on_refused(base::UniqueFd socket, const std::string& peer_address,
+                            const Status& cause) = 0;
   };
 
   /// Time for a preamble: it is sent together with the connection, so that this is generous.
@@ -33,8 +44,9 @@ class Door {
   /// Connections without a complete preamble; beyond it the oldest goes.
   static constexpr size_t kWaitingLimit = 128;
 
-  Door(EpollReactor& reactor, Listener listener)
-      : reactor_(reactor), listener_(std::move(listener)) {}
+  /// `credentials`: for those who begin with TLS; null: nobody may.
+  Door(EpollReactor& reactor, Listener listener, std::shared_ptr<tls::Credentials> credentials)
+      : reactor_(reactor), listener_(std::move(listener)), credentials_(std::move(credentials)) {}
   ~Door() { shut(); }
 
   /// Starts accepting. Errors: system_error.
@@ -49,7 +61,7 @@ class Door {
 
  private:
   struct Waiting {
-    base::UniqueFd socket;
+    tls::Socket socket{base::UniqueFd()};
     std::string peer_address;
     base::Nanoseconds deadline = 0;
     std::array<std::byte, sizeof(wire::Preamble)> bytes{};
@@ -59,11 +71,15 @@ class Door {
 
   void accept_some();
   void read_some(Place place);
+  bool begin_tls(Place place);
+  void expire(Place place, const std::string& cause);
   void drop(Place place, const std::string& cause);
+  void refuse(Place place, const Status& cause);
   void warn(const std::string& peer_address, const std::string& cause);
 
   EpollReactor& reactor_;
   Listener listener_;
+  const std::shared_ptr<tls::Credentials> credentials_;
   Host* host_ = nullptr;
   std::list<Waiting> waiting_;          // oldest first
   base::Nanoseconds paused_until_ = 0;  // out of descriptors; 0: not paused

@@ -184,21 +184,29 @@ void Handshake::refuse(const Refusal& refusal) {
 }
 
 void Handshake::end(Refusal refusal) {
-  // A stranger must not be able to end the open of a node that has a secret.
+  // A stranger must not be able to end the open of a node that has a secret or certificates.
   if (!dialled_ && !proven()) refusal.ends_open = false;
   refuse(refusal);
   owner_.on_refused(*this, refusal);
 }
 
-// Whether the peer has shown all that this node wants of it; without a secret that is nothing.
+// Whether the peer has shown all that this node wants of it; without a secret and TLS that is
+// nothing.
 bool Handshake::proven() const {
-  return ours_.secret == nullptr || (authentication_ != nullptr && authentication_->content());
+  const bool knows_secret =
+      ours_.secret == nullptr || (authentication_ != nullptr && authentication_->content());
+  return knows_secret && check_certificate().ok();
 }
 
 std::string Handshake::peer_name() const { return name_of(peer_, peer_address_); }
 
 void Handshake::on_closed(const Status& cause) {
   state_ = State::done;
+  if (cause.code() == Code::authentication_failed) {  // TLS
+    const Status status(cause.code(), fmt::format("TLS between {} and {}: {}", ours_.name,
+                                                  peer_address_, cause.message()));
+    return owner_.on_refused(*this, {status, false, dialled_.has_value()});
+  }
   owner_.on_refused(*this,
                     {Status(Code::connect_failed, std::string(cause.message())), true, false});
 }
@@ -227,7 +235,8 @@ void Handshake::on_message(std::span<const std::byte> message) {
 void Handshake::on_hello(std::span<const std::byte> message) {
   const auto head = wire::decode_hello_head(message);
   if (!head.ok()) return end({head.status(), true, false});
-  if (const auto refusal = compare_heads(ours_, head.value(), peer_address_)) return end(*refusal);
+  peer_.head = head.value();
+  if (const auto refusal = compare_heads(ours_, peer_.head, peer_address_)) return end(*refusal);
   auto hello = wire::decode_hello(message);
   if (!hello.ok()) return end({hello.status(), true, false});
   peer_ = std::move(hello.value());
@@ -267,10 +276,25 @@ Status Handshake::begin_authentication(wire::ControlMessage ours,
 // What only matters between nodes of one cluster. False: they do not agree, and that is the end.
 bool Handshake::agree() {
   agreed_ = true;
-  auto refusal = compare(ours_, peer_, peer_address_, dialled_);
+  const Status certificate = check_certificate();
+  std::optional<Refusal> refusal;
+  if (!certificate.ok()) refusal = Refusal{certificate, false, false};
+  if (!refusal) refusal = compare(ours_, peer_, peer_address_, dialled_);
   if (!refusal && !dialled_) refusal = owner_.judge(peer_, peer_address_);
   if (refusal) end(*refusal);
   return !refusal;
+}
+
+// Whose number it claims must be whose certificate it has. Who was dialled was asked for the
+// certificate of its host by TLS itself.
+Status Handshake::check_certificate() const {
+  if (dialled_) return Status::Ok();
+  const uint32_t node = peer_.head.node;
+  // No certificate is for no host; without TLS compare() refuses such a number.
+  const Status checked =
+      connection_->check_peer(node < ours_.hosts.size() ? ours_.hosts[node] : std::string());
+  if (checked.ok()) return Status::Ok();
+  return {checked.code(), fmt::format("{}: {}", peer_name(), checked.message())};
 }
 
 void Handshake::send_auth(std::vector<std::byte> payload) {

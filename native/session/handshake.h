@@ -36,6 +36,7 @@ struct LocalIdentity {
   wire::Hello hello;
   std::string name;                      // "node 0 (10.0.0.1:7000)"
   std::shared_ptr<const Secret> secret;  // null: whoever reaches this node may join
+  std::vector<std::string> hosts;        // of all nodes, for which their certificates have to be
 };
 
 /// What `settings` tell of this node; incarnation, address, host and transports are left to fill
@@ -102,6 +103,7 @@ class Handshake final : private ControlConnection::Handler {
   Status begin_authentication(wire::ControlMessage ours, std::span<const std::byte> theirs);
   void send_auth(std::vector<std::byte> payload);
   bool agree();
+  Status check_certificate() const;
   bool proven() const;
   std::string peer_name() const;
   Refusal other_method(wire::AuthMethod theirs) const;

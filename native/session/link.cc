@@ -102,7 +102,7 @@ bool Link::takes(const transport::StreamToken& token) const {
 }
 
 void Link::on_stream(transport::DataStream stream) {
-  const Status taken = setup_->on_stream(stream);
+  const Status taken = setup_->on_stream(std::move(stream));
   if (!taken.ok()) return fail(taken);
   advance();
 }

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "faro/status.h"
+#include "tls/credentials.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/transport.h"
 
@@ -48,6 +49,12 @@ class ControlConnection {
   virtual bool flushed() const = 0;
   /// The other end's address, for messages.
   virtual const std::string& peer_address() const = 0;
+  /// Whether the other end has shown a certificate for this host; Ok where none are shown. Errors:
+  /// authentication_failed.
+  virtual Status check_peer(const std::string& host) const {
+    (void)host;
+    return Status::Ok();
+  }
 };
 
 class Network {
@@ -60,6 +67,15 @@ class Network {
     /// A data connection with this token arrived. The acceptor owns the descriptor, also if the token is
     /// unknown (then it closes it).
     virtual void on_data_stream(const StreamToken& token, transport::DataStream stream) = 0;
+    /// Whether somebody from this address may try now to show that it belongs to the cluster.
+    virtual bool may_try(const std::string& peer_address) {
+      (void)peer_address;
+      return true;
+    }
+    /// Somebody could not, before there was a connection.
+    virtual void on_stranger(const std::string& peer_address, const Status& cause) {
+      (void)peer_address, (void)cause;
+    }
   };
 
   virtual ~Network() = default;
@@ -71,6 +87,8 @@ class Network {
   virtual bool open_to_others() const { return false; }
   /// The address from which this node dials: that at which it listens. None: the system chooses.
   virtual std::optional<transport::tcp::SocketAddress> source() const { return std::nullopt; }
+  /// What this node shows of itself in TLS; null: without TLS.
+  virtual std::shared_ptr<tls::Credentials> credentials() const { return nullptr; }
   /// Equal on two nodes that can share memory (same kernel, same user, same network namespace).
   virtual const std::string& host_identity() const = 0;
   /// Starts accepting.

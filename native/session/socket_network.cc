@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "session/host_identity.h"
 #include "transport/tcp/socket_address.h"
+#include "wire/control.h"
 #include "wire/preamble.h"
 
 namespace faro::session {
@@ -59,21 +60,27 @@ Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Setting
 
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
                                                              Listener listener) {
+  auto credentials = tls::Credentials::load(settings);
+  if (!credentials.ok()) return credentials.status();
   auto reactor = EpollReactor::create(base::SystemClock::instance());
   if (!reactor.ok()) return reactor.status();
   std::string address = advertised(settings, listener);
   return std::unique_ptr<SocketNetwork>(
-      new SocketNetwork(std::move(reactor.value()), std::move(listener), std::move(address)));
+      new SocketNetwork(std::move(reactor.value()), std::move(listener), std::move(address),
+                        std::move(*credentials), settings.tls == "on"));
 }
 
 SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener,
-                             std::string local_address)
+                             std::string local_address,
+                             std::shared_ptr<tls::Credentials> credentials, bool encrypts_data)
     : reactor_(std::move(reactor)),
       local_address_(std::move(local_address)),
       open_to_others_(!on_loopback(listener)),
       source_(source_of(listener)),
+      credentials_(std::move(credentials)),
+      encrypts_data_(encrypts_data),
       host_identity_(session::host_identity()),
-      door_(*reactor_, std::move(listener)) {}
+      door_(*reactor_, std::move(listener), credentials_) {}
 
 SocketNetwork::~SocketNetwork() {
   // Streams remove themselves from the reactor; handles that still exist must be gone by now.
@@ -96,7 +103,14 @@ void SocketNetwork::connect(const std::string& address,
     dials_.erase(place);
     if (!socket.ok()) return done(socket.status());
     std::string peer = reached(socket.value().get(), address);
-    auto stream = make_stream(std::move(socket.value()), std::move(peer));
+    const int fd = socket.value().get();
+    std::shared_ptr<tls::Stream> encryption;
+    if (credentials_ != nullptr) {
+      encryption = credentials_->dial(fd, transport::tcp::host_of(address));
+      if (encryption == nullptr) return done(Status(Code::system_error, "no memory for TLS"));
+    }
+    auto stream =
+        make_stream(tls::Socket(std::move(socket.value()), std::move(encryption)), std::move(peer));
     if (!stream.ok()) return done(stream.status());
     const wire::Preamble preamble = wire::control_preamble();
     stream.value()->send_raw(std::as_bytes(std::span(&preamble, 1)));
@@ -147,7 +161,7 @@ void SocketNetwork::drop_lingering(base::Nanoseconds now) {
   }
 }
 
-Result<std::shared_ptr<ControlStream>> SocketNetwork::make_stream(base::UniqueFd socket,
+Result<std::shared_ptr<ControlStream>> SocketNetwork::make_stream(tls::Socket socket,
                                                                   std::string peer_address) {
   // Control messages are small and somebody waits for them.
   const int one = 1;
@@ -158,17 +172,51 @@ Result<std::shared_ptr<ControlStream>> SocketNetwork::make_stream(base::UniqueFd
   return stream;
 }
 
-void SocketNetwork::on_control(base::UniqueFd socket, const std::string& peer_address) {
+void SocketNetwork::on_control(tls::Socket socket, const std::string& peer_address) {
+  if (credentials_ != nullptr && socket.tls() == nullptr) {
+    return refuse_without_tls(std::move(socket), peer_address);
+  }
   auto stream = make_stream(std::move(socket), peer_address);
   if (!stream.ok() || acceptor_ == nullptr) return;
   acceptor_->on_connection(std::make_unique<SocketConnection>(stream.value()));
 }
 
-void SocketNetwork::on_data(const std::array<std::byte, 16>& token, base::UniqueFd socket) {
+void SocketNetwork::on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
+                            const std::string& peer_address) {
   if (acceptor_ == nullptr) return;
+  if (encrypts_data_ && socket.tls() == nullptr) {
+    return acceptor_->on_stranger(
+        peer_address, Status(Code::authentication_failed, "a data connection without TLS"));
+  }
   transport::DataStream data;
-  data.fd = socket.release();
-  acceptor_->on_data_stream(token, data);
+  data.tls = socket.tls();
+  data.fd = socket.take_fd().release();
+  acceptor_->on_data_stream(token, std::move(data));
+}
+
+// It can be told in the clear, which is how it speaks.
+void SocketNetwork::refuse_without_tls(tls::Socket socket, const std::string& peer_address) {
+  const Status cause(
+      Code::authentication_failed,
+      fmt::format("{} wants TLS (security.tls), {} speaks without", local_address_, peer_address));
+  if (const auto stream = make_stream(std::move(socket), peer_address); stream.ok()) {
+    SocketConnection(*stream).send(
+        wire::encode_refuse({cause.code(), false, std::string(cause.message())}));
+  }
+  if (acceptor_ != nullptr) acceptor_->on_stranger(peer_address, cause);
+}
+
+bool SocketNetwork::may_try(const std::string& peer_address) {
+  return acceptor_ != nullptr && acceptor_->may_try(peer_address);
+}
+
+void SocketNetwork::on_refused(base::UniqueFd socket, const std::string& peer_address,
+                               const Status& cause) {
+  // It lingers, so that the alert which was sent arrives.
+  if (const auto stream = make_stream(tls::Socket(std::move(socket)), peer_address); stream.ok()) {
+    (*stream)->detach();
+  }
+  if (acceptor_ != nullptr) acceptor_->on_stranger(peer_address, cause);
 }
 
 }  // namespace faro::session

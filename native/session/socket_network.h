@@ -23,7 +23,7 @@ namespace faro::session {
 class SocketNetwork : public Network, private ControlStream::Owner, private Door::Host {
  public:
   /// Listens on cluster.listen, or else on this node's entry of cluster.nodes.
-  /// Errors: address_in_use, config_invalid, system_error.
+  /// Errors: address_in_use, config_invalid (also what Credentials::load says), system_error.
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings);
   /// The same on a socket that listens already; cluster.listen is not looked at.
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
@@ -36,6 +36,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
   const std::string& local_address() const override { return local_address_; }
   bool open_to_others() const override { return open_to_others_; }
   std::optional<transport::tcp::SocketAddress> source() const override { return source_; }
+  std::shared_ptr<tls::Credentials> credentials() const override { return credentials_; }
   const std::string& host_identity() const override { return host_identity_; }
   void set_acceptor(Acceptor* acceptor) override;
   void connect(const std::string& address,
@@ -51,17 +52,21 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
     base::Nanoseconds until = 0;
   };
 
-  SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener,
-                std::string local_address);
+  SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener, std::string local_address,
+                std::shared_ptr<tls::Credentials> credentials, bool encrypts_data);
 
   EpollReactor& epoll() override { return *reactor_; }
   void mark_unsettled(std::shared_ptr<ControlStream> stream) override;
   void keep_lingering(std::shared_ptr<ControlStream> stream) override;
-  void on_control(base::UniqueFd socket, const std::string& peer_address) override;
-  void on_data(const std::array<std::byte, 16>& token, base::UniqueFd socket) override;
+  void on_control(tls::Socket socket, const std::string& peer_address) override;
+  void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
+               const std::string& peer_address) override;
+  bool may_try(const std::string& peer_address) override;
+  void on_refused(base::UniqueFd socket, const std::string& peer_address,
+                  const Status& cause) override;
 
-  Result<std::shared_ptr<ControlStream>> make_stream(base::UniqueFd socket,
-                                                     std::string peer_address);
+  Result<std::shared_ptr<ControlStream>> make_stream(tls::Socket socket, std::string peer_address);
+  void refuse_without_tls(tls::Socket socket, const std::string& peer_address);
   void settle();
   void drop_lingering(base::Nanoseconds now);
 
@@ -69,6 +74,8 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
   const std::string local_address_;
   const bool open_to_others_;
   const std::optional<transport::tcp::SocketAddress> source_;
+  const std::shared_ptr<tls::Credentials> credentials_;  // null: without TLS
+  const bool encrypts_data_;                             // or control connections alone
   const std::string host_identity_;
   Door door_;
   Acceptor* acceptor_ = nullptr;

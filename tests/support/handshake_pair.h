@@ -19,6 +19,7 @@ struct HandWire {
   session::ControlConnection::Handler* handler = nullptr;
   std::deque<wire::ControlMessage> sent;
   bool closed = false;
+  std::optional<std::string> certificate;  // the host that the peer's is for; none: without TLS
 };
 
 class HandConnection final : public session::ControlConnection {
@@ -34,6 +35,10 @@ class HandConnection final : public session::ControlConnection {
   }
   bool flushed() const override { return true; }
   const std::string& peer_address() const override { return address_; }
+  Status check_peer(const std::string& host) const override {
+    if (!wire_->certificate || *wire_->certificate == host) return Status::Ok();
+    return Status(Code::authentication_failed, "its certificate is not for " + host);
+  }
 
  private:
   std::shared_ptr<HandWire> wire_;
@@ -44,6 +49,7 @@ class HandConnection final : public session::ControlConnection {
 struct HandshakeSide final : session::Handshake::Owner {
   HandshakeSide(uint32_t node, std::optional<uint32_t> dialled) {
     identity.name = "node " + std::to_string(node) + " (h" + std::to_string(node) + ":7000)";
+    identity.hosts = {"h0", "h1", "h2"};
     identity.hello.head.node = node;
     identity.hello.head.cluster_hash = 77;
     identity.hello.node_count = 3;

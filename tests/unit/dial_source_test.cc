@@ -22,6 +22,7 @@ std::unique_ptr<SocketNetwork> network_at(const std::string& address) {
   base::Settings settings;
   settings.node = 0;
   settings.node_addresses = {address};
+  settings.tls = "off";
   auto network = SocketNetwork::create(settings);
   EXPECT_TRUE(network.ok()) << network.status().to_string();
   return network.ok() ? std::move(*network) : nullptr;

@@ -134,6 +134,34 @@ TEST(Handshakes, someone_elses_cluster_or_version_does_not_end_ours) {
   EXPECT_FALSE(pair.accepting.refused->ends_open);
 }
 
+TEST(Handshakes, with_tls_need_the_certificate_of_the_number_that_is_claimed) {
+  const struct {
+    const char* certificate;
+    uint32_t number;
+    uint16_t version;
+    bool admitted;
+    bool ends_accepting;  // a member of ours, and no stranger
+  } cases[] = {
+      {"h2", 2, wire::kProtocolVersion, true, false},
+      {"h2", 2, wire::kProtocolVersion + 1, false, true},
+      {"h0", 2, wire::kProtocolVersion, false, false},
+      {"h0", 2, wire::kProtocolVersion + 1, false, false},
+      {"h0", 7, wire::kProtocolVersion, false, false},
+  };
+  for (const auto& each : cases) {
+    Pair pair;
+    pair.accepting.wire->certificate = each.certificate;
+    pair.dialling.identity.hello.head.node = each.number;
+    pair.dialling.identity.hello.head.version = each.version;
+    pair.run();
+    EXPECT_EQ(pair.accepting.admitted.has_value(), each.admitted) << each.number;
+    ASSERT_EQ(pair.accepting.refused.has_value(), !each.admitted) << each.number;
+    if (each.admitted) continue;
+    EXPECT_EQ(pair.accepting.refused->ends_open, each.ends_accepting) << each.number;
+    EXPECT_TRUE(pair.dialling.refused);
+  }
+}
+
 TEST(Handshakes, a_closed_connection_may_be_tried_again) {
   Side dialling(2, 1);
   dialling.begin();

@@ -1,0 +1,194 @@
+// Who may join by certificate, over real sockets: the right one, a wrong authority, host or time, TLS on one side only, a
+// storm of strangers, certificates that change, and what TLS means to each transport.
+#include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "faro/log.h"
+#include "session/attempt_limiter.h"
+#include "support/certificates.h"
+#include "support/cluster.h"
+#include "transport/tcp/socket_address.h"
+
+namespace faro {
+namespace {
+
+using test::Authority;
+using test::ClusterPlan;
+using test::NodeFiles;
+using test::RecordingObserver;
+using test::ThreadCluster;
+using test::transports_to_test;
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+using Opened = Result<std::unique_ptr<session::Membership>>;
+
+void expect_contains(std::string_view text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
+}
+
+class JoinsByCertificate : public testing::Test {
+ protected:
+  JoinsByCertificate() {
+    set_log_sink([](LogLevel, std::string_view) {});
+  }
+  ~JoinsByCertificate() override { set_log_sink({}); }
+
+  /// A certificate for where the nodes of `plan` listen.
+  static NodeFiles files_for(const ClusterPlan& plan, const Authority& authority) {
+    return authority.issue({.hosts = {transport::tcp::host_of(plan.address(0)),
+                                      transport::tcp::host_of(plan.address(1))}});
+  }
+  static std::future<Opened> open_later(ClusterPlan& plan, uint32_t node,
+                                        RecordingObserver& observer, Pairs settings) {
+    return std::async(std::launch::async, [&plan, &observer, node, settings] {
+      return plan.open(node, observer, settings);
+    });
+  }
+
+  const Authority authority_;
+};
+
+TEST_F(JoinsByCertificate, nodes_of_one_authority_over_every_transport) {
+  for (const char* tls : {"on", "control"}) {
+    for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
+      ClusterPlan plan(4);
+      plan.set("transport", transport);
+      const NodeFiles files = files_for(plan, authority_);
+      ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(tls); });
+      ASSERT_TRUE(cluster.all_open()) << tls << ", " << transport << ": " << cluster.problems();
+      for (uint32_t node = 1; node < 4; ++node) EXPECT_TRUE(cluster[0].connected(node));
+    }
+  }
+}
+
+TEST_F(JoinsByCertificate,
+       nobody_of_another_authority_for_another_host_or_without_and_both_say_so) {
+  ClusterPlan addresses(2);
+  const NodeFiles right = files_for(addresses, authority_);
+  const NodeFiles foreign = files_for(addresses, Authority());
+  const NodeFiles elsewhere = authority_.issue({.hosts = {"elsewhere.test"}});
+  const struct {
+    Pairs zero;
+    Pairs one;
+    const char* said_by_zero;
+    const char* said_by_one;
+  } cases[] = {
+      {right.settings(), foreign.settings(), "certificate", "certificate is refused: "},
+      {foreign.settings(), right.settings(), "certificate", "certificate is refused: "},
+      {right.settings(), elsewhere.settings(), "its certificate is not for",
+       "its certificate is not for"},
+      {elsewhere.settings(), right.settings(), "the peer refuses this node's certificate",
+       "address mismatch"},
+      {right.settings(), {}, "wants TLS", "wants TLS"},
+      {{}, right.settings(), "begins with TLS", "it may have security.tls = off"},
+  };
+  for (const auto& each : cases) {
+    ClusterPlan plan(2);
+    plan.set("connect.timeout_ms", "700");
+    ThreadCluster cluster(plan, [&](uint32_t node) { return node == 0 ? each.zero : each.one; });
+    EXPECT_FALSE(cluster.status(0).ok());
+    EXPECT_FALSE(cluster.status(1).ok());
+    expect_contains(cluster.status(0).message(), each.said_by_zero);
+    expect_contains(cluster.status(1).message(), each.said_by_one);
+    if (!each.zero.empty()) {
+      EXPECT_EQ(cluster.status(1).code(), Code::authentication_failed);
+    }
+  }
+}
+
+/// A stranger that begins TLS with the certificate of `files`, and what it is told.
+std::string knock(const std::string& address, const NodeFiles& files) {
+  const transport::tcp::SocketAddress to = transport::tcp::resolve(address).value().front();
+  const base::UniqueFd fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(fd.get(), to.get(), to.length), 0);
+  const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  SSL_CTX_use_certificate_file(context.get(), files.certificate().c_str(), SSL_FILETYPE_PEM);
+  SSL_CTX_use_PrivateKey_file(context.get(), files.key().c_str(), SSL_FILETYPE_PEM);
+  const std::shared_ptr<SSL> session(SSL_new(context.get()), SSL_free);
+  SSL_set_fd(session.get(), fd.get());
+  ERR_clear_error();
+  char byte;
+  if (SSL_connect(session.get()) == 1 && SSL_read(session.get(), &byte, 1) > 0) return "data";
+  const char* const reason = ERR_reason_error_string(ERR_peek_error());
+  return reason == nullptr ? "nothing" : reason;
+}
+
+TEST_F(JoinsByCertificate, nobody_whose_certificate_has_expired_and_it_is_told) {
+  ClusterPlan plan(2);
+  plan.set("connect.timeout_ms", "700");
+  const NodeFiles files = files_for(plan, authority_);
+  RecordingObserver observer;
+  auto zero = open_later(plan, 0, observer, files.settings());
+  expect_contains(knock(plan.address(0), authority_.issue({.until_s = -60})),
+                  "certificate expired");
+  const Opened node = zero.get();
+  EXPECT_FALSE(node.ok());
+  expect_contains(node.status().message(), "certificate has expired");
+}
+
+TEST_F(JoinsByCertificate, a_storm_of_strangers_is_cut_short_and_the_cluster_opens) {
+  ClusterPlan plan(2);
+  const NodeFiles files = files_for(plan, authority_);
+  const NodeFiles foreign = files_for(plan, Authority());
+  RecordingObserver observers[2];
+  auto zero = open_later(plan, 0, observers[0], files.settings());
+  int handshakes = 0;
+  for (int i = 0; i < 4 * session::AttemptLimiter::kAtOnce; ++i) {
+    handshakes += knock(plan.address(0), foreign).find("alert") != std::string::npos;
+  }
+  EXPECT_GE(handshakes, session::AttemptLimiter::kAtOnce);
+  EXPECT_LT(handshakes, 2 * session::AttemptLimiter::kAtOnce) << "it is not limited";
+  auto one = open_later(plan, 1, observers[1], files.settings());
+  const Opened nodes[] = {zero.get(), one.get()};
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+TEST_F(JoinsByCertificate, certificates_may_change_while_a_node_waits_for_the_others) {
+  ClusterPlan plan(2);
+  plan.set("transport", "tcp");
+  const NodeFiles files = files_for(plan, Authority());
+  RecordingObserver observers[2];
+  auto zero = open_later(plan, 0, observers[0], files.settings());
+  // It has read the old ones: it answers.
+  expect_contains(knock(plan.address(0), authority_.issue()), "alert");
+  authority_.renew(files, {.hosts = {transport::tcp::host_of(plan.address(0)),
+                                     transport::tcp::host_of(plan.address(1))}});
+  const NodeFiles files_of_one = files_for(plan, authority_);
+  auto one = open_later(plan, 1, observers[1], files_of_one.settings());
+  const Opened nodes[] = {zero.get(), one.get()};
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+TEST_F(JoinsByCertificate, a_node_with_a_certificate_may_listen_beyond_loopback) {
+  ClusterPlan plan(1, "0.0.0.0");
+  const NodeFiles files = authority_.issue();
+  Pairs settings = files.settings();
+  settings.emplace_back("security.open", "0");
+  RecordingObserver observer;
+  const Status status = plan.open(0, observer, settings).status();
+  EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST_F(JoinsByCertificate, rows_over_verbs_are_never_taken_for_encrypted) {
+  ClusterPlan plan(1);
+  const NodeFiles files = authority_.issue();
+  const auto with = [&](const char* tls) {
+    Pairs settings = files.settings(tls);
+    settings.emplace_back("transport", "verbs");
+    return plan.settings(0, settings).status();
+  };
+  EXPECT_EQ(with("on").code(), Code::config_invalid);
+  expect_contains(with("on").message(), "cannot be encrypted");
+  EXPECT_TRUE(with("control").ok());
+  EXPECT_EQ(with("perhaps").code(), Code::config_invalid);
+}
+
+}  // namespace
+}  // namespace faro
