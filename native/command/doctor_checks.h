@@ -37,6 +37,8 @@ TransportReport check_verbs(const Config& config);
 std::vector<Check> check_machine(const Config& config);
 /// What the system lets this process do: container, permissions, networks, time limits.
 std::vector<Check> check_system(const Config& config);
+/// Secret and certificate of this node.
+std::vector<Check> check_security(const Config& config);
 /// A line per port of each RDMA device.
 std::vector<Check> check_rdma_ports();
 

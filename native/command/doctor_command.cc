@@ -110,7 +110,9 @@ int run(const Flags& flags) {
   const std::vector<TransportReport> transports = {
       check_shm(config.value()), check_tcp(config.value()), check_verbs(config.value())};
   std::vector<Check> machine = check_machine(config.value());
-  for (Check& check : check_system(config.value())) machine.push_back(std::move(check));
+  for (const auto checks : {check_security, check_system}) {
+    for (Check& check : checks(config.value())) machine.push_back(std::move(check));
+  }
   (flags.json ? print_json : print_report)(transports, machine);
   const bool any = std::any_of(transports.begin(), transports.end(),
                                [](const TransportReport& transport) { return transport.works; });

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "faro/config.h"
+#include "support/certificates.h"
 #include "system/command_runner.h"
 
 namespace faro::test {
@@ -421,6 +422,15 @@ TEST(FaroDoctor, has_really_tried_the_transports) {
   for (const json& check : parsed["machine"]) EXPECT_NE(check["found"], "") << check.dump();
 }
 
+/// One of those of this machine; the test fails if there is none.
+json check_of(const json& parsed, const std::string& name) {
+  for (const json& check : parsed["machine"]) {
+    if (check["name"] == name) return check;
+  }
+  ADD_FAILURE() << "no check of " << name;
+  return {{"health", ""}, {"found", ""}, {"remedy", ""}};
+}
+
 TEST(FaroDoctor, names_reason_and_remedy_of_what_does_not_work) {
   struct {
     std::string setting, check, health, found, remedy;
@@ -429,20 +439,44 @@ TEST(FaroDoctor, names_reason_and_remedy_of_what_does_not_work) {
        "overflow.folder"},
       {"counters.folder=/no/such/folder", "counters folder", "warning", "/no/such/folder",
        "counters.folder"},
-      {"liveness.timeout_ms=500", "time limits", "warning", "500", "liveness.timeout_ms"}};
+      {"liveness.timeout_ms=500", "time limits", "warning", "500", "liveness.timeout_ms"},
+      {"security.secret_file=/no/such/file", "secret", "failed", "/no/such/file", "chmod 600"},
+      {"security.tls=on", "certificate", "failed", "needs security.certificate",
+       "native/tls/README.md"}};
   Arguments arguments = {"doctor", "--json"};
   for (const auto& one : cases) arguments.insert(arguments.end(), {"--set", one.setting});
   const json parsed = parse(run_faro(arguments));
   for (const auto& one : cases) {
-    bool found = false;
-    for (const json& check : parsed["machine"]) {
-      if (check["name"] != one.check) continue;
-      found = true;
-      EXPECT_EQ(check["health"], one.health);
-      EXPECT_TRUE(contains(check["found"], one.found)) << check;
-      EXPECT_TRUE(contains(check["remedy"], one.remedy)) << check;
+    const json check = check_of(parsed, one.check);
+    EXPECT_EQ(check["health"], one.health);
+    EXPECT_TRUE(contains(check["found"], one.found)) << check;
+    EXPECT_TRUE(contains(check["remedy"], one.remedy)) << check;
+  }
+}
+
+TEST(FaroDoctor, says_how_long_the_certificate_is_good_for_and_tries_the_transports_without_it) {
+  const test::Authority authority;
+  constexpr long kDay = 86'400;
+  const struct {
+    long until_s;
+    const char* health;
+    const char* found;
+  } cases[] = {{3 * kDay + 60, "ok", "ends in 3 days"}, {60, "warning", "ends in less than a day"}};
+  for (const auto& one : cases) {
+    const test::NodeFiles files =
+        authority.issue({.hosts = {"elsewhere.test"}, .until_s = one.until_s});
+    Arguments arguments = {"doctor", "--json"};
+    for (const auto& [name, value] : files.settings()) {
+      arguments.insert(arguments.end(), {"--set", name + "=" + value});
     }
-    EXPECT_TRUE(found) << one.check;
+    const json parsed = parse(run_faro(arguments));
+    const json check = check_of(parsed, "certificate");
+    EXPECT_EQ(check["health"], one.health) << check;
+    EXPECT_TRUE(contains(check["found"], one.found)) << check;
+    for (const json& transport : parsed["transports"]) {
+      if (transport["name"] == "verbs") continue;
+      EXPECT_EQ(transport["works"], true) << transport.dump(2);
+    }
   }
 }
 
@@ -450,10 +484,10 @@ TEST(FaroDoctor, looks_at_everything_that_a_session_depends_on) {
   const json parsed = parse(run_faro({"doctor", "--json"}));
   std::set<std::string> names;
   for (const json& check : parsed["machine"]) names.insert(check["name"]);
-  for (const char* name :
-       {"processors", "memory", "memory control group", "memlock", "open files", "/dev/shm",
-        "transparent huge pages", "huge pages", "overflow folder", "counters folder", "clock",
-        "time limits", "container", "permissions", "networks", "kernel, libc", "version"}) {
+  for (const char* name : {"processors", "memory", "memory control group", "memlock", "open files",
+                           "/dev/shm", "transparent huge pages", "huge pages", "overflow folder",
+                           "counters folder", "clock", "time limits", "container", "permissions",
+                           "networks", "secret", "certificate", "kernel, libc", "version"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }
 }
