@@ -23,9 +23,8 @@
 namespace faro::session {
 namespace {
 
-// Prometheus scrapes from one place, now and then; its request has some hundred bytes.
+// Prometheus scrapes from one place, now and then.
 constexpr size_t kConnectionLimit = 8;
-constexpr size_t kRequestLimit = 8192;
 constexpr base::Nanoseconds kConnectionTime = 5'000'000'000;
 constexpr base::Nanoseconds kAcceptPause = 100'000'000;
 
@@ -33,12 +32,6 @@ constexpr base::Nanoseconds kAcceptPause = 100'000'000;
 constexpr const char* kThreadName = "faro-metrics";
 
 base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
-
-std::string response(std::string_view status, std::string_view type, std::string_view body) {
-  return fmt::format(
-      "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-      status, type, body.size(), body);
-}
 
 }  // namespace
 
@@ -107,7 +100,7 @@ void MetricsEndpoint::round() {
     deadline = accept_after_;
   }
   for (const Connection& connection : connections_) {
-    const short events = connection.answering ? POLLOUT : POLLIN;
+    const short events = connection.scrape.answered() ? POLLOUT : POLLIN;
     polled.push_back({connection.socket.get(), events, 0});
     deadline = std::min(deadline, connection.deadline);
   }
@@ -143,14 +136,15 @@ void MetricsEndpoint::accept_some() {
 }
 
 bool MetricsEndpoint::advance(Connection& connection) const {
-  if (!connection.answering && !read_request(connection)) return false;
-  while (connection.answering && !connection.answer.empty()) {
-    const ssize_t sent = send(connection.socket.get(), connection.answer.data(),
-                              connection.answer.size(), MSG_NOSIGNAL);
+  const Scrape& scrape = connection.scrape;
+  if (!scrape.answered() && !read_request(connection)) return false;
+  while (connection.sent < scrape.answer().size()) {
+    const ssize_t sent = send(connection.socket.get(), scrape.answer().data() + connection.sent,
+                              scrape.answer().size() - connection.sent, MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
-    connection.answer.erase(0, static_cast<size_t>(sent));
+    connection.sent += static_cast<size_t>(sent);
   }
-  return !connection.answering;
+  return !scrape.answered();
 }
 
 bool MetricsEndpoint::read_request(Connection& connection) const {
@@ -158,30 +152,9 @@ bool MetricsEndpoint::read_request(Connection& connection) const {
   const ssize_t got = recv(connection.socket.get(), bytes, sizeof bytes, 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;
-  connection.request.append(bytes, static_cast<size_t>(got));
-  const bool whole = connection.request.find("\r\n\r\n") != std::string::npos;
-  if (!whole && connection.request.size() <= kRequestLimit) return true;
-  connection.answering = true;
-  connection.answer = whole ? answer_to(connection.request)
-                            : response("431 Request Header Fields Too Large", "text/plain", "");
+  connection.scrape.add({bytes, static_cast<size_t>(got)},
+                        [this] { return counters::prometheus_text(view_->read()); });
   return true;
-}
-
-std::string MetricsEndpoint::answer_to(std::string_view request) const {
-  const std::string_view line = request.substr(0, request.find("\r\n"));
-  const size_t method_end = line.find(' ');
-  const size_t target_end = line.find(' ', method_end + 1);
-  if (method_end == std::string_view::npos || target_end == std::string_view::npos ||
-      !line.substr(target_end + 1).starts_with("HTTP/1.")) {
-    return response("400 Bad Request", "text/plain", "");
-  }
-  if (line.substr(0, method_end) != "GET")
-    return response("405 Method Not Allowed", "text/plain", "");
-  const std::string_view target = line.substr(method_end + 1, target_end - method_end - 1);
-  if (target.substr(0, target.find('?')) != "/metrics")
-    return response("404 Not Found", "text/plain", "/metrics is all there is\n");
-  return response("200 OK", "text/plain; version=0.0.4; charset=utf-8",
-                  counters::prometheus_text(view_->read()));
 }
 
 }  // namespace faro::session

@@ -16,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "counters/counter_view.h"
 #include "faro/status.h"
+#include "session/scrape.h"
 
 namespace faro::session {
 
@@ -39,9 +40,8 @@ class MetricsEndpoint {
   struct Connection {
     base::UniqueFd socket;
     base::Nanoseconds deadline = 0;
-    std::string request;
-    std::string answer;  // what is left of it
-    bool answering = false;
+    Scrape scrape;
+    size_t sent = 0;  // bytes of its answer
   };
 
   MetricsEndpoint(base::UniqueFd listener, std::string address, base::UniqueFd stop,
@@ -52,7 +52,6 @@ class MetricsEndpoint {
   /// Returns false when the connection is done with.
   bool advance(Connection& connection) const;
   bool read_request(Connection& connection) const;
-  std::string answer_to(std::string_view request) const;
 
   const std::string address_;
   const base::UniqueFd listener_;

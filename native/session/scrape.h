@@ -1,0 +1,29 @@
+// Scrape: one HTTP request for a node's counters and the answer to it. Knows no socket.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace faro::session {
+
+/// Threads: one. Untrusted: what comes is bounded by kRequestLimit and one more piece.
+class Scrape {
+ public:
+  /// Prometheus' request has some hundred bytes.
+  static constexpr size_t kRequestLimit = 8192;
+
+  /// Takes what has come of the request, in pieces of any size, until there is an answer. `page`
+  /// makes the text of GET /metrics; called at most once.
+  void add(std::string_view bytes, const std::function<std::string()>& page);
+  bool answered() const noexcept { return !answer_.empty(); }
+  /// The whole response, headers included; empty until then.
+  const std::string& answer() const noexcept { return answer_; }
+
+ private:
+  std::string request_;
+  std::string answer_;
+};
+
+}  // namespace faro::session
