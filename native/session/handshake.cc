@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "faro/hash.h"
 
 namespace faro::session {
@@ -35,10 +36,7 @@ std::string shown(const std::map<std::string_view, std::string_view>& values,
                   std::string_view name) {
   const auto found = values.find(name);
   if (found == values.end()) return "unknown";
-  std::string text(found->second.substr(0, kValueShown));
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
+  const std::string text = base::printable(std::string(found->second.substr(0, kValueShown)));
   return text.empty() ? "''" : text;
 }
 

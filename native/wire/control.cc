@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/printable.h"
 #include "wire/bytes.h"
 
 namespace faro::wire {
 namespace {
+
+using base::printable;
 
 constexpr size_t kHelloHeadBytes = 32;
 
@@ -20,14 +23,6 @@ Status malformed(ControlKind kind) {
 
 void put_padding(ByteWriter& writer) {
   for (int i = 0; i < 3; ++i) writer.number(uint8_t{0});
-}
-
-// Text of another process goes to logs and exceptions: no line breaks, no terminal codes.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  return text;
 }
 
 bool known(Code code) { return code_name(code) != "unknown" && code != Code::ok; }

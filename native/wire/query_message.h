@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.h"
 #include "wire/frame.h"
 
 namespace faro::wire {
@@ -67,7 +68,7 @@ inline std::vector<std::byte> encode(const QueryMessage& message) {
   return bytes;
 }
 
-/// nullopt if the bytes are no query message.
+/// nullopt if the bytes are no query message. The text has been made printable.
 inline std::optional<QueryMessage> decode_query_message(std::span<const std::byte> bytes) {
   QueryMessageHeader header;
   if (bytes.size() < sizeof header) return std::nullopt;
@@ -84,8 +85,8 @@ inline std::optional<QueryMessage> decode_query_message(std::span<const std::byt
   message.first = header.first;
   message.second = header.second;
   message.low_water = header.low_water;
-  message.text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof header,
-                      header.text_bytes);
+  message.text = base::printable(
+      std::string(reinterpret_cast<const char*>(bytes.data()) + sizeof header, header.text_bytes));
   return message;
 }
 
