@@ -10,10 +10,8 @@
 #include <optional>
 #include <set>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include "base/settings.h"
+#include "base/toml.h"
 #include "faro/hash.h"
 
 extern char** environ;
