@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "counters/counter_file.h"
 
 namespace faro::counters {
@@ -49,7 +50,7 @@ constexpr size_t record_bytes(Section section) {
 
 template <size_t N>
 std::string text_of(const std::array<char, N>& chars) {
-  return std::string(chars.data(), strnlen(chars.data(), N));
+  return base::printable(std::string(chars.data(), strnlen(chars.data(), N)));
 }
 
 // The state follows the name, which may hold anything: "12 (a) T (b) T 1 …" (proc(5)).
@@ -137,9 +138,11 @@ Status CounterView::check() {
       return bad(fmt::format("section {} lies outside of it", s));
     }
   }
-  const uint64_t rings =
-      uint64_t{header().local_worker_count} * header().worker_count * header().rings_per_lane;
-  if (count(Section::node) != 1 || count(Section::peers) != header().node_count ||
+  // All numbers below are shown one by one: each of them stands for a record that is there.
+  const uint64_t lanes = uint64_t{header().local_worker_count} * header().worker_count;
+  const uint64_t rings = lanes * header().rings_per_lane;
+  if (lanes > UINT32_MAX || rings == 0 || count(Section::node) != 1 ||
+      count(Section::peers) != header().node_count ||
       count(Section::peer_counters) != header().node_count ||
       header().node >= header().node_count ||
       count(Section::workers) != header().local_worker_count ||
