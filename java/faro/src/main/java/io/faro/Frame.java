@@ -125,7 +125,8 @@ public final class Frame implements AutoCloseable {
    * <p>{@link #rowOffset} and {@link #rowLength} then say where it lies.
    *
    * @throws FaroException {@link Code#WRONG_STATE} if the row came by reference (see {@link
-   *     RowCodec#immutable}); only an {@link ObjectReceiver} finds the object
+   *     RowCodec#immutable}); only an {@link ObjectReceiver} finds the object; {@link Code#PROTOCOL_ERROR}
+   *     if the sender's lengths do not fit its frame
    */
   public boolean nextRow() {
     boolean found = step();
@@ -145,6 +146,7 @@ public final class Frame implements AutoCloseable {
     int length = rowBytes;
     mark = 0;
     if (rowBytes == 0) {
+      checkRest(at, LENGTH);
       length = getInt(at);
       at += LENGTH;
       if (length < 0) {
@@ -152,6 +154,7 @@ public final class Frame implements AutoCloseable {
         length = 0;
       }
     }
+    checkRest(at, length);
     index(at, length);
     rowOffset = at;
     rowLength = length;
@@ -274,6 +277,15 @@ public final class Frame implements AutoCloseable {
     }
     Objects.checkFromIndexSize(at, count, bytes);
     return offset + at;
+  }
+
+  // Another process wrote the frame: no length in it is trusted.
+  private void checkRest(int at, int wanted) {
+    if (wanted > bytes - at) {
+      throw new FaroException(
+          Code.PROTOCOL_ERROR,
+          "a frame of worker " + sender + " ends within a row: " + wanted + " bytes where " + (bytes - at) + " are left");
+    }
   }
 
   private FaroException empty() {

@@ -1,0 +1,148 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.fail;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Frames of real rows, of which another process has changed any bytes: each row is one, or a {@link
+ * FaroException} says that it is none. -Dfaro.test.seed=… repeats a run, -Dfaro.test.rounds=… makes a
+ * longer one.
+ */
+@Timeout(60)
+class HostileFrameTest {
+  private static final int MUTATIONS = 100; // of one frame
+
+  private final long seed = Long.getLong("faro.test.seed", System.nanoTime());
+  private final int rounds = Integer.getInteger("faro.test.rounds", 300);
+  private final Random random = new Random(seed);
+  private Cluster cluster;
+  private int rows;
+  private int refused;
+
+  @BeforeEach
+  void open() {
+    cluster = new Cluster("auto", 1, 1);
+  }
+
+  @AfterEach
+  void close() {
+    cluster.close();
+  }
+
+  @Test
+  void anyBytesAreRowsOrRefused() {
+    for (int round = 0; round < rounds; round++) {
+      List<Column> schema = randomSchema();
+      SchemaCodec codec = new SchemaCodec(schema);
+      try (Shuffle shuffle =
+          cluster
+              .worker(0)
+              .openShuffle(
+                  new ShuffleSpec(cluster.session(0).beginQuery(), 1, codec.rowBytes()))) {
+        byte[] good = frameOf(shuffle, codec, schema);
+        Frame frame = shuffle.newFrame();
+        for (int i = 0; i < MUTATIONS; i++) {
+          byte[] bytes = mutated(good);
+          String which = "seed " + seed + ", round " + round + ", mutation " + i + ", " + schema;
+          readAll(frame, bytes, codec, which);
+          readAll(frame, bytes, RowCodecs.BYTES, which);
+          readAll(frame, bytes, RowCodecs.STRING, which);
+          readAll(frame, bytes, RowCodecs.LONG, which);
+        }
+      }
+    }
+    assertTrue(rows > 10 * rounds && refused > 10 * rounds, "seed " + seed + ": " + rows + ", " + refused);
+  }
+
+  /** As an {@link ObjectReceiver} does. */
+  private <T> void readAll(Frame frame, byte[] bytes, RowCodec<T> codec, String which) {
+    ByteBuffer memory = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    frame.describe(bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
+    frame.place(memory, memory.asLongBuffer(), 0);
+    try {
+      while (frame.nextRow()) {
+        T object = codec.read(frame, frame.rowOffset(), frame.rowLength());
+        if (object instanceof byte[] copy) {
+          assertEquals(frame.rowLength(), copy.length, which);
+        }
+        assertTrue(codec.maxBytes(object) >= 0, which); // it can be sent again
+        rows++;
+      }
+    } catch (FaroException problem) {
+      boolean isMark = problem.code() == Code.WRONG_STATE; // a length below 0
+      assertTrue(isMark || problem.code() == Code.PROTOCOL_ERROR, () -> which + ": " + problem);
+      refused++;
+    } catch (RuntimeException problem) {
+      fail(which, problem);
+    } finally {
+      frame.forget();
+    }
+  }
+
+  private byte[] frameOf(Shuffle shuffle, SchemaCodec codec, List<Column> schema) {
+    ObjectSender<Object[]> sender = shuffle.sender(codec);
+    for (int i = 1 + random.nextInt(10); i > 0; i--) {
+      assertEquals(Outcome.DONE, sender.trySend(0, schema.stream().map(this::value).toArray()));
+    }
+    assertEquals(Outcome.DONE, shuffle.tryFinish());
+    try (Frame frame = shuffle.newFrame()) {
+      assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
+      byte[] bytes = new byte[frame.bytes()];
+      frame.getBytes(0, bytes, 0, bytes.length);
+      return bytes;
+    }
+  }
+
+  private byte[] mutated(byte[] good) {
+    byte[] bytes = new byte[random.nextInt(4) == 0 ? random.nextInt(good.length + 1) : good.length];
+    System.arraycopy(good, 0, bytes, 0, bytes.length);
+    for (int i = random.nextInt(4); i > 0 && bytes.length > 0; i--) {
+      int at = random.nextInt(bytes.length);
+      bytes[at] =
+          switch (random.nextInt(4)) {
+            case 0 -> 0;
+            case 1 -> (byte) 0xff;
+            case 2 -> (byte) (bytes[at] ^ 1 << random.nextInt(8));
+            default -> (byte) random.nextInt();
+          };
+    }
+    return bytes;
+  }
+
+  private List<Column> randomSchema() {
+    List<Column> schema = new ArrayList<>();
+    ColumnType[] types = ColumnType.values();
+    for (int i = 1 + random.nextInt(10); i > 0; i--) {
+      schema.add(new Column(types[random.nextInt(types.length)], random.nextInt(3) == 0));
+    }
+    return schema;
+  }
+
+  private Object value(Column column) {
+    if (column.nullable() && random.nextBoolean()) {
+      return null;
+    }
+    return switch (column.type()) {
+      case BOOLEAN -> random.nextBoolean();
+      case BYTE -> (byte) random.nextInt();
+      case SHORT -> (short) random.nextInt();
+      case INT -> random.nextInt();
+      case LONG -> random.nextLong();
+      case FLOAT -> random.nextFloat();
+      case DOUBLE -> random.nextDouble();
+      case STRING -> Integer.toString(random.nextInt());
+      case BYTES -> new byte[random.nextInt(50)];
+    };
+  }
+}
