@@ -41,6 +41,12 @@ if(FARO_SANITIZE)
     string(TOUPPER ${sanitizer} upper)
     target_compile_definitions(faro_flags INTERFACE FARO_SANITIZE_${upper}=1)
   endforeach()
-  # Instrumented code gives g++ false positives here.
-  target_compile_options(faro_flags INTERFACE -Wno-maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Instrumented code gives g++ false positives here.
+    target_compile_options(faro_flags INTERFACE -Wno-maybe-uninitialized)
+  endif()
+endif()
+
+if(FARO_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # what has been reached guides libFuzzer
 endif()

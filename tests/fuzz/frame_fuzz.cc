@@ -1,0 +1,313 @@
+// A worker that is sent frames of every kind in every order, between its own calls. The sender is a
+// worker of the same node, whose rings the target fills: what reads them is what reads those of a peer.
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/settings.h"
+#include "fuzz/fuzz_target.h"
+#include "fuzz/hand_reactor.h"
+#include "shuffle/node_core.h"
+
+namespace faro::fuzz {
+namespace {
+
+using detail::NodeCore;
+using wire::FrameHeader;
+using wire::FrameKind;
+
+constexpr uint32_t kMoves = 96;  // of one input
+constexpr uint32_t kReceiver = 0;
+constexpr uint32_t kSender = 1;  // the stranger
+constexpr uint32_t kRings = 2;
+constexpr uint32_t kQueries = 3;
+
+/// A network of one node: nobody else is there.
+class NoNetwork final : public session::Network {
+ public:
+  explicit NoNetwork(HandReactor& reactor) : reactor_(reactor) {}
+  transport::Reactor& reactor() override { return reactor_; }
+  const std::string& local_address() const override { return address_; }
+  const std::string& host_identity() const override { return address_; }
+  void set_acceptor(Acceptor*) override {}
+  void connect(const std::string&,
+               std::function<void(Result<std::unique_ptr<session::ControlConnection>>)>) override {}
+  bool run_once(base::Nanoseconds) override { return reactor_.run_tasks(); }
+  void wake() override {}
+  bool wants_thread() const override { return false; }
+  bool draw_random(std::span<std::byte> bytes) override {
+    std::fill(bytes.begin(), bytes.end(), std::byte{7});
+    return true;
+  }
+
+ private:
+  HandReactor& reactor_;
+  const std::string address_ = "127.0.0.1:7000";
+};
+
+class NoWaiter final : public Waiter {
+ public:
+  void yield() noexcept override {}
+  void sleep(ring::Doorbell&, uint64_t) noexcept override {}
+};
+
+const base::Settings& settings() {
+  static const base::Settings resolved = [] {
+    Config config;
+    const std::pair<std::string_view, std::string_view> values[] = {
+        {"cluster.nodes", "127.0.0.1:7000"},
+        {"cluster.workers", "2"},
+        {"transport", "tcp"},
+        {"ring.bytes", "4 KiB"},
+        {"transfer.threshold_bytes", "64"},
+        {"shuffle.limit", "4"},
+        {"row.limit_bytes", "16 KiB"},
+        {"overflow.memory_bytes", "32 KiB"},
+        {"overflow.file_bytes", "0"}};
+    for (const auto& [name, value] : values) require(config.set(name, value).ok(), "a setting");
+    return *base::Settings::resolve(config);
+  }();
+  return resolved;
+}
+
+class FrameRun {
+ public:
+  explicit FrameRun(Input input) : input_(input) {
+    detail::NodeEnvironment environment;
+    environment.network = std::make_unique<NoNetwork>(reactor_);
+    environment.make_waiter = [] { return std::make_unique<NoWaiter>(); };
+    node_ = *NodeCore::open(settings(), std::move(environment));
+    for (QueryId& query : queries_) query = node_->queries().begin();
+  }
+
+  void run() {
+    for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) {
+      if (input_.flag()) {
+        stranger();
+      } else {
+        worker();
+      }
+      reactor_.run_tasks();
+    }
+    batches_.clear();
+    shuffles_.clear();
+    (void)node_->close();
+    (void)node_->worker(kReceiver).try_until([] { return true; });  // hears of it
+    require(node_->overflow().memory_bytes() == 0, "a closed node keeps no rows in overflow");
+  }
+
+ private:
+  transport::Outgoing& ring(uint32_t k) {
+    const ring::Layout layout = node_->membership().outgoing_layout(0);
+    return node_->membership().link(0).outgoing(layout.ring(kSender, kReceiver, k));
+  }
+
+  // ------------------------------------------------------------------------------ the stranger
+
+  void stranger() {
+    const uint32_t k = input_.below(kRings);
+    const uint16_t slot = static_cast<uint16_t>(input_.below(5));
+    switch (input_.below(8)) {
+      case 0:
+      case 1: {
+        wire::OpenPayload open{};
+        open.query = shuffle::to_key(query());
+        open.stage = k + kRings * input_.below(2);
+        open.row_bytes = row_bytes();
+        put(k, {0, FrameKind::open, 0, slot, 0, 0}, bytes_of(open));
+        break;
+      }
+      case 2: {
+        const wire::FinishPayload finish{input_.number<uint8_t>()};
+        put(k, {0, FrameKind::finish, 0, slot, 0, 0}, bytes_of(finish));
+        break;
+      }
+      case 3:
+      case 4: {
+        const uint32_t rows = input_.below(8);
+        put(k, {0, FrameKind::data, 0, slot, rows, 0}, this->rows(rows));
+        break;
+      }
+      case 5:
+        fragment(k, slot);
+        break;
+      case 6: {
+        FrameHeader header{};
+        const std::vector<std::byte> raw = input_.piece(sizeof header);
+        if (!raw.empty()) std::memcpy(&header, raw.data(), raw.size());
+        put_as_it_is(k, header, input_.piece(256));
+        break;
+      }
+      default: {  // changes what lies there
+        const std::span<std::byte> memory = ring(k).memory();
+        const size_t at = input_.number<uint16_t>() % memory.size();
+        memory[at] = std::byte{input_.number<uint8_t>()};
+      }
+    }
+  }
+
+  QueryId query() {
+    QueryId id = queries_[input_.below(kQueries)];
+    if (input_.below(16) == 15) id.counter = input_.number<uint64_t>();
+    return id;
+  }
+  uint32_t row_bytes() {
+    constexpr std::array<uint32_t, 4> kWidths = {0, 8, 24, 600};
+    return kWidths[input_.below(kWidths.size())];
+  }
+  // Of one width, or with a length each, as it comes.
+  std::vector<std::byte> rows(uint32_t count) {
+    std::vector<std::byte> bytes;
+    const uint32_t width = row_bytes();
+    for (uint32_t row = 0; row < count; ++row) {
+      const uint32_t length = width != 0 ? width : input_.below(100);
+      if (width == 0) append(bytes, bytes_of(length));
+      bytes.resize(bytes.size() + length);
+    }
+    return bytes;
+  }
+  void fragment(uint32_t k, uint16_t slot) {
+    wire::FragmentPayload head{};
+    if (input_.flag()) assembled_ = 0;
+    head.row_bytes = input_.flag() ? 2880 : input_.number<uint32_t>();
+    head.offset = input_.below(8) == 7 ? input_.number<uint64_t>() : assembled_;
+    const uint32_t bytes = input_.flag() ? 960 - 40 * input_.below(2) : 1 + input_.below(200);
+    assembled_ += bytes;
+    std::vector<std::byte> payload;
+    append(payload, bytes_of(head));
+    payload.resize(payload.size() + bytes);
+    put(k, {0, FrameKind::fragment, 0, slot, assembled_ == head.row_bytes ? 1u : 0u, 0}, payload);
+  }
+
+  void put(uint32_t k, FrameHeader header, std::span<const std::byte> payload) {
+    header.length = static_cast<uint32_t>(sizeof header + payload.size());
+    put_as_it_is(k, header, payload);
+  }
+  void put_as_it_is(uint32_t k, const FrameHeader& header, std::span<const std::byte> payload) {
+    const size_t bytes = sizeof header + payload.size();
+    if (bytes > ring(k).frame_limit()) return;
+    const auto length = static_cast<uint32_t>(bytes);
+    const transport::Claim claim = ring(k).claim(length, length);
+    if (claim.bytes == 0) return;
+    std::memcpy(claim.data, &header, sizeof header);
+    if (!payload.empty()) std::memcpy(claim.data + sizeof header, payload.data(), payload.size());
+    ring(k).commit(length);
+    ring(k).post();
+  }
+
+  template <typename Value>
+  static std::span<const std::byte> bytes_of(const Value& value) {
+    return std::as_bytes(std::span(&value, 1));
+  }
+  static void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+    to.insert(to.end(), bytes.begin(), bytes.end());
+  }
+
+  // -------------------------------------------------------------------------------- the worker
+
+  void worker() {
+    detail::WorkerCore& worker = node_->worker(kReceiver);
+    switch (input_.below(12)) {
+      case 0:
+      case 1:
+        open_shuffle();
+        break;
+      case 2:
+      case 3:
+      case 4:
+        poll();
+        break;
+      case 5:
+        if (Batch* const batch = any(batches_)) batch->release();
+        break;
+      case 6:
+        if (Batch* const batch = any(batches_); batch != nullptr && !batch->empty())
+          (void)batch->detach();
+        break;
+      case 7:
+        if (Shuffle* const shuffle = any(shuffles_)) shuffle->stop();
+        break;
+      case 8:
+        if (!shuffles_.empty()) shuffles_.erase(shuffles_.begin());
+        break;
+      case 9:
+        (void)worker.try_end_query(query(), nullptr);
+        break;
+      case 10:
+        node_->queries().cancel(query(), Status(Code::query_cancelled, "enough"));
+        break;
+      default:
+        reactor_.advance(uint64_t{1'000'000} << input_.below(16));
+        node_->on_tick(reactor_.clock().now_ns());
+        (void)worker.try_until([] { return false; });
+    }
+  }
+
+  void open_shuffle() {
+    if (shuffles_.size() == 6) return;
+    ShuffleSpec spec;
+    spec.query = query();
+    spec.stage = input_.below(2 * kRings);
+    spec.row_bytes = row_bytes();
+    spec.senders = {input_.below(4) == 3 ? kReceiver : kSender};
+    spec.receivers = {kReceiver};
+    auto opened = node_->worker(kReceiver).open_shuffle(spec);
+    if (opened.ok()) shuffles_.push_back(std::move(*opened));
+  }
+
+  void poll() {
+    Shuffle* const shuffle = any(shuffles_);
+    if (shuffle == nullptr || batches_.size() == 16) return;
+    Batch batch;
+    const Outcome outcome = shuffle->try_poll(batch);
+    if (outcome == Outcome::failed) {
+      require(!shuffle->status().ok() && !shuffle->status().message().empty(),
+              "why an operation failed is said");
+    }
+    require((outcome == Outcome::done) == !batch.empty(), "done means rows");
+    if (batch.empty()) return;
+    check_rows(batch);
+    batches_.push_back(std::move(batch));
+  }
+
+  void check_rows(const Batch& batch) {
+    require(batch.sender() == kSender, "rows are of who sent them");
+    require(batch.row_count() > 0, "a batch has rows");
+    const std::span<const std::byte> bytes = batch.bytes();
+    if (batch.row_bytes() != 0) {
+      require(bytes.size() == uint64_t{batch.row_count()} * batch.row_bytes(),
+              "rows of one width fill their batch");
+    }
+    uint32_t count = 0;
+    for (const std::span<const std::byte> row : batch.each_row()) {
+      require(row.data() >= bytes.data() && row.data() + row.size() <= bytes.data() + bytes.size(),
+              "a row lies in its batch");
+      for (const std::byte each : row) sum_ = sum_ + std::to_integer<int>(each);
+      require(++count <= batch.row_count(), "no more rows than were said");
+    }
+  }
+
+  template <typename Thing>
+  Thing* any(std::vector<Thing>& things) {
+    return things.empty() ? nullptr : &things[input_.number<uint8_t>() % things.size()];
+  }
+
+  Input input_;
+  HandReactor reactor_;
+  std::shared_ptr<NodeCore> node_;
+  std::array<QueryId, kQueries> queries_;
+  std::vector<Shuffle> shuffles_;
+  std::vector<Batch> batches_;
+  uint64_t assembled_ = 0;  // of the row that is sent in fragments
+  volatile int sum_ = 0;    // every byte that is handed out is read
+};
+
+}  // namespace
+}  // namespace faro::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace faro::fuzz;
+  FrameRun(Input(data, size)).run();
+  return 0;
+}

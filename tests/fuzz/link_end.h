@@ -1,0 +1,92 @@
+// This node's end of a link with a stranger: one worker, which sends and receives as workers do.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fuzz/fuzz_target.h"
+#include "fuzz/hand_reactor.h"
+#include "transport/transport.h"
+
+namespace faro::fuzz {
+
+/// Threads: one. Outlives the link.
+class LinkEnd final : private transport::LinkEvents {
+ public:
+  /// Of both directions.
+  static constexpr ring::Layout kRings{1, 1, 2, 4096};
+
+  LinkEnd() {
+    context_.outgoing = context_.incoming = kRings;
+    context_.workers = {&worker_, 1};
+    context_.ready_group = {&ready_group_, 1};
+    context_.reactor = &reactor_;
+    context_.events = this;
+  }
+
+  transport::LinkContext& context() { return context_; }
+  HandReactor& reactor() { return reactor_; }
+  bool failed() const { return failures_ != 0; }
+
+  /// The worker sends a frame, if there is room; `input` says how long and how soon.
+  void send(transport::DataLink& link, uint32_t number, Input& input) {
+    transport::Outgoing& ring = link.outgoing(number);
+    const uint32_t length = 16 + 16 * input.below(64);
+    const transport::Claim claim = ring.claim(length, length);
+    if (claim.bytes == 0) return;
+    const std::span<std::byte> memory = ring.memory();
+    require(claim.bytes >= length && claim.data >= memory.data() &&
+                claim.data + claim.bytes <= memory.data() + memory.size(),
+            "a claim lies in its ring");
+    wire::FrameHeader header{};
+    header.length = length;
+    header.kind = wire::FrameKind::data;
+    header.row_count = 1;
+    std::memcpy(claim.data, &header, sizeof header);
+    ring.commit(length);
+    input.flag() ? ring.post_soon() : ring.post();
+  }
+
+  /// The worker looks at a ring.
+  void receive(transport::DataLink& link, uint32_t number) {
+    transport::Incoming& ring = link.incoming(number);
+    transport::FrameView view;
+    const transport::Next next = ring.next(view);
+    require(next != transport::Next::invalid || failed(), "a broken rule fails the link");
+    require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
+    if (next != transport::Next::frame) return;
+    const std::span<const std::byte> memory = ring.memory();
+    require(view.payload >= memory.data() + sizeof view.header &&
+                view.payload + view.payload_bytes() <= memory.data() + memory.size(),
+            "a frame lies in its ring");
+    held_.emplace_back(number, view.token);
+  }
+
+  /// The worker gives one of the frames back that it holds.
+  void release(transport::DataLink& link, uint32_t which) {
+    if (held_.empty()) return;
+    const auto [ring, token] = std::exchange(held_[which % held_.size()], held_.back());
+    held_.pop_back();
+    link.incoming(ring).release(token);
+  }
+
+ private:
+  void on_link_failed(const Status& cause) override {
+    ++failures_;
+    require(failures_ == 1, "a link fails once");
+    require(!cause.ok() && !cause.message().empty() && printable(cause.message()),
+            "why a link fails is said");
+  }
+
+  HandReactor reactor_;
+  ring::ReadySet ready_{1};
+  ring::DoorbellLine doorbell_{};
+  transport::WorkerEnd worker_{&ready_, &doorbell_};
+  uint32_t ready_group_ = 0;
+  transport::LinkContext context_;
+  std::vector<std::pair<uint32_t, uint32_t>> held_;  // ring, token
+  int failures_ = 0;
+};
+
+}  // namespace faro::fuzz

@@ -1,0 +1,126 @@
+// Every decoder of a whole message gets the same bytes. What one takes must be exactly what its
+// encoder makes of the fields: nothing was overlooked, and nothing was read that is not there.
+#include <algorithm>
+#include <string>
+
+#include "fuzz/fuzz_target.h"
+#include "session/scrape.h"
+#include "wire/control.h"
+#include "wire/preamble.h"
+#include "wire/query_message.h"
+
+namespace faro::fuzz {
+namespace {
+
+using wire::ControlMessage;
+
+// `exact`: no text in it was made printable.
+template <typename Decode, typename Encode>
+void check_control(std::span<const std::byte> message, Decode decode, Encode encode, bool exact) {
+  const auto decoded = decode(message);
+  if (!decoded.ok()) {
+    return require(decoded.status().code() == Code::protocol_error &&
+                       decoded.status().message().starts_with("malformed "),
+                   "a refused message is a protocol_error that names its kind");
+  }
+  const ControlMessage again = encode(decoded.value());
+  require(again.size() == message.size(), "what was decoded has the length of what came");
+  if (exact) {
+    return require(std::equal(again.begin(), again.end(), message.begin()),
+                   "what was decoded is what came");
+  }
+  const auto twice = decode(again);
+  require(twice.ok() && encode(twice.value()) == again, "what was decoded can be sent and decoded");
+}
+
+void check_control_messages(std::span<const std::byte> message) {
+  const wire::ControlKind kind = wire::kind_of(message);
+  require(!wire::name_of(kind).empty(), "every kind has a name");
+  check_control(
+      message, wire::decode_hello, [](const wire::Hello& hello) { return wire::encode(hello); },
+      false);
+  check_control(
+      message, wire::decode_ending,
+      [kind](const wire::Ending& ending) {
+        require(printable(ending.reason), "a reason is printable");
+        require(code_name(ending.code) != "unknown", "the code of an ending is known");
+        return kind == wire::ControlKind::refuse ? wire::encode_refuse(ending)
+                                                 : wire::encode_fail(ending);
+      },
+      false);
+  check_control(
+      message, wire::decode_auth, [](const wire::Auth& auth) { return wire::encode(auth); }, true);
+  check_control(
+      message, wire::decode_link_choice,
+      [](const wire::LinkChoice& choice) { return wire::encode(choice); }, false);
+  check_control(
+      message, wire::decode_payload,
+      [kind](std::span<const std::byte> payload) { return wire::encode_payload(kind, payload); },
+      true);
+  if (wire::check_plain(message).ok()) {
+    require(message.size() == 1 && wire::encode_plain(kind)[0] == message[0],
+            "a plain message is its kind");
+  }
+  const auto head = wire::decode_hello_head(message);
+  if (wire::decode_hello(message).ok()) require(head.ok(), "a HELLO has a head");
+}
+
+void check_query_message(std::span<const std::byte> bytes) {
+  const auto message = wire::decode_query_message(bytes);
+  if (!message) return;
+  require(printable(message->text), "a cause is printable");
+  const std::vector<std::byte> again = wire::encode(*message);
+  const size_t text_begin = bytes.size() - message->text.size();
+  require(again.size() == bytes.size() &&
+              std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(text_begin),
+                         again.begin()),
+          "a query message is what came");
+}
+
+void check_preamble(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(wire::Preamble)) return;
+  const wire::Preamble preamble = wire::load_preamble(bytes.first<sizeof(wire::Preamble)>());
+  if (wire::why_invalid(preamble) != nullptr) return;
+  const wire::Preamble made = preamble.kind == wire::ConnectionKind::control
+                                  ? wire::control_preamble()
+                                  : wire::data_preamble(preamble.token);
+  require(std::memcmp(&made, bytes.data(), sizeof made) == 0, "a preamble is what came");
+}
+
+// In two pieces, then whole: how it arrives makes no difference.
+void check_scrape(std::span<const std::byte> bytes) {
+  const std::string_view text = text_of(bytes);
+  const auto page = [] { return std::string("the page"); };
+  session::Scrape whole;
+  session::Scrape parts;
+  whole.add(text, page);
+  const size_t middle = text.size() / 2;
+  parts.add(text.substr(0, middle), page);
+  if (!parts.answered()) parts.add(text.substr(middle), page);
+  require(whole.answered() == !whole.answer().empty(), "an answer has bytes");
+  if (!whole.answered()) {
+    return require(!parts.answered() && text.size() <= session::Scrape::kRequestLimit,
+                   "a request that goes on is bounded");
+  }
+  require(whole.answer().starts_with("HTTP/1.1 "), "an answer is one of HTTP");
+  const bool has_page = whole.answer().ends_with("\r\n\r\nthe page");
+  require(has_page == whole.answer().starts_with("HTTP/1.1 200 "), "the page goes with 200 alone");
+  if (has_page) require(text.starts_with("GET /metrics"), "the page goes to who asked for it");
+  if (text.size() <= session::Scrape::kRequestLimit && parts.answered() && middle < text.size() &&
+      text.substr(0, middle).find("\r\n\r\n") == std::string_view::npos) {
+    require(parts.answer() == whole.answer(), "the answer does not depend on the pieces");
+  }
+}
+
+}  // namespace
+}  // namespace faro::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace faro::fuzz;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  check_control_messages(bytes);
+  check_query_message(bytes);
+  check_preamble(bytes);
+  check_scrape(bytes);
+  return 0;
+}

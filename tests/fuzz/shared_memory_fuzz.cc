@@ -1,0 +1,198 @@
+// A link through shared memory whose peer writes anything anywhere it can: the header of the segment
+// that it hands over, read positions there, and in our segment written positions, hints and rings.
+#include <sys/mman.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fuzz/fuzz_target.h"
+#include "transport/shm/shm_datapath.h"
+
+namespace faro::fuzz {
+namespace {
+
+using transport::Claim;
+using transport::FrameView;
+using transport::Next;
+using transport::shm::Segment;
+using transport::shm::SegmentHeader;
+using transport::shm::ShmLink;
+
+constexpr ring::Layout kRings{1, 1, 2, 4096};  // the same in both directions
+constexpr uint32_t kMoves = 128;               // of one input
+
+/// A segment as the peer sees it, which stays: making one takes longer than a run. What a run writes
+/// there is undone by the next one.
+class PeerSegment {
+ public:
+  PeerSegment() {
+    segment_ = *Segment::make_shared(kRings, "the peer's segment", fd_);
+    bytes_ = {reinterpret_cast<std::byte*>(&segment_->written(0)) - sizeof(SegmentHeader),
+              segment_->layout().bytes()};
+    std::memcpy(&header_, bytes_.data(), sizeof header_);
+  }
+  int fd() const { return fd_.get(); }
+  std::span<std::byte> bytes() const { return bytes_; }
+  const Segment& segment() const { return *segment_; }
+  const SegmentHeader& header() const { return header_; }
+  void clear() const {
+    std::memset(bytes_.data(), 0, bytes_.size());
+    std::memcpy(bytes_.data(), &header_, sizeof header_);
+  }
+
+ private:
+  base::UniqueFd fd_;
+  std::shared_ptr<Segment> segment_;
+  std::span<std::byte> bytes_;
+  SegmentHeader header_;
+};
+
+class SharedMemoryRun final : private transport::LinkEvents {
+ public:
+  explicit SharedMemoryRun(Input input) : input_(input) {}
+
+  void run() {
+    static const PeerSegment theirs;
+    theirs.clear();
+    if (!map(theirs)) return;
+    static const PeerSegment ours;  // handed to the peer, which therefore can write all of it
+    ours.clear();
+    ShmLink::Parts parts;
+    parts.outgoing = outgoing_;
+    parts.incoming = std::shared_ptr<const Segment>(&ours.segment(), [](const Segment*) {});
+    parts.peer_doorbells = {&doorbell_};
+    parts.events = this;
+    ShmLink link(std::move(parts));
+    for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) step(link, theirs, ours);
+  }
+
+ private:
+  // The header is another one if the input says so. Whether the segment was taken.
+  bool map(const PeerSegment& theirs) {
+    const std::vector<std::byte> changes = input_.piece(sizeof(SegmentHeader));
+    const uint32_t at = input_.below(sizeof(SegmentHeader));
+    for (size_t i = 0; i < changes.size(); ++i)
+      theirs.bytes()[(at + i) % sizeof(SegmentHeader)] ^= changes[i];
+    auto mapped = Segment::map_peer(theirs.fd(), kRings, "the outgoing rings of a link");
+    const bool same =
+        std::memcmp(theirs.bytes().data(), &theirs.header(), sizeof(SegmentHeader)) == 0;
+    require(mapped.ok() == same, "a segment is taken if and only if it is what was agreed on");
+    if (mapped.ok()) {
+      outgoing_ = std::move(*mapped);
+      return true;
+    }
+    require(mapped.status().code() == Code::protocol_error, "a wrong segment breaks the protocol");
+    require(mapped.status().message().starts_with("the outgoing rings of a link: "),
+            "and is named");
+    return false;
+  }
+
+  void step(ShmLink& link, const PeerSegment& theirs, const PeerSegment& ours) {
+    const uint32_t ring = input_.below(kRings.ring_count());
+    switch (input_.below(10)) {
+      case 0:
+        ours.segment().written(ring).position += uint64_t{64} * input_.below(20);
+        break;
+      case 1:
+        ours.segment().written(ring).position = input_.number<uint64_t>();
+        break;
+      case 2:
+        theirs.segment().read(ring).position += uint64_t{64} * input_.below(20);
+        break;
+      case 3:
+        theirs.segment().read(ring).position = input_.number<uint64_t>();
+        break;
+      case 4:
+        scribble(input_.flag() ? ours.bytes() : theirs.bytes());
+        break;
+      case 5:
+        forge(ours, ring);
+        break;
+      case 6:
+        send(link.outgoing(ring));
+        break;
+      case 7:
+      case 8:
+        receive(link.incoming(ring), ring);
+        break;
+      default:
+        release(link);
+    }
+  }
+
+  void scribble(std::span<std::byte> memory) {
+    size_t at = input_.number<uint16_t>();
+    for (const std::byte each : input_.piece(64)) memory[at++ % memory.size()] = each;
+  }
+
+  // A frame where one may be looked for.
+  void forge(const PeerSegment& ours, uint32_t ring) {
+    wire::FrameHeader header{};
+    header.kind = static_cast<wire::FrameKind>(input_.below(7));
+    header.length = input_.number<uint16_t>();
+    header.row_count = input_.number<uint8_t>();
+    const size_t offset = size_t{64} * input_.below(kRings.ring_bytes / 64);
+    std::memcpy(ours.segment().ring(ring) + offset, &header, sizeof header);
+  }
+
+  void send(transport::Outgoing& ring) {
+    const uint32_t least = 16 + input_.below(64) * 16;
+    const Claim claim = ring.claim(least, 1024);
+    const std::span<std::byte> memory = ring.memory();
+    if (claim.bytes == 0) return;
+    require(claim.bytes >= least && claim.data >= memory.data() &&
+                claim.data + claim.bytes <= memory.data() + memory.size(),
+            "a claim lies in its ring");
+    wire::FrameHeader header{};
+    header.length = least;
+    header.kind = wire::FrameKind::data;
+    header.row_count = 1;
+    std::memcpy(claim.data, &header, sizeof header);
+    ring.commit(least);
+    if (input_.flag()) ring.post();
+  }
+
+  void receive(transport::Incoming& ring, uint32_t number) {
+    FrameView view;
+    const Next next = ring.next(view);
+    require(next != Next::invalid || failures_ == 1, "a broken rule fails the link, once");
+    require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
+    if (next != Next::frame) return;
+    const std::span<const std::byte> memory = ring.memory();
+    require(view.payload >= memory.data() + sizeof view.header &&
+                view.payload + view.payload_bytes() <= memory.data() + memory.size(),
+            "a frame lies in its ring");
+    held_.emplace_back(number, view.token);
+  }
+
+  void release(ShmLink& link) {
+    if (held_.empty()) return;
+    const size_t which = input_.number<uint8_t>() % held_.size();
+    const auto [ring, token] = std::exchange(held_[which], held_.back());
+    held_.pop_back();
+    link.incoming(ring).release(token);
+  }
+
+  void on_link_failed(const Status& cause) override {
+    ++failures_;
+    require(cause.code() == Code::protocol_error && cause.message().starts_with("shared memory, "),
+            "why a link fails is said");
+  }
+
+  Input input_;
+  std::shared_ptr<Segment> outgoing_;
+  ring::DoorbellLine doorbell_{};
+  std::vector<std::pair<uint32_t, uint32_t>> held_;  // ring, token
+  int failures_ = 0;
+};
+
+}  // namespace
+}  // namespace faro::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace faro::fuzz;
+  SharedMemoryRun(Input(data, size)).run();
+  return 0;
+}

@@ -1,0 +1,148 @@
+// A data connection over TCP, on which a stranger sends anything, in pieces of any size.
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "fuzz/fuzz_target.h"
+#include "fuzz/link_end.h"
+#include "transport/tcp/tcp_link.h"
+#include "wire/data_message.h"
+
+namespace faro::fuzz {
+namespace {
+
+using transport::tcp::RingRegion;
+using transport::tcp::TcpLink;
+using transport::tcp::TcpReceiver;
+
+constexpr uint32_t kMoves = 48;  // of one input; each may take a few system calls
+
+class TcpStreamRun {
+ public:
+  explicit TcpStreamRun(Input input) : input_(input) {
+    int sockets[2];
+    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0,
+            "the fuzzer has sockets");
+    peer_.reset(sockets[0]);
+    transport::add_ready_groups(end_.context());
+    link_ = std::make_unique<TcpLink>(
+        end_.context(), receiver_, std::make_shared<transport::DeferredSends>(), sockets[1],
+        nullptr, RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));
+    require(link_->start().ok(), "the link starts");
+  }
+
+  void run() {
+    for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) {
+      step();
+      check_gaps();
+    }
+    peer_.reset();
+    end_.reactor().tell_all(EPOLLIN | EPOLLRDHUP | EPOLLHUP);
+    require(end_.failed(), "a connection that ends fails its link");
+  }
+
+ private:
+  void step() {
+    const uint32_t ring = input_.below(2);
+    switch (input_.below(10)) {
+      case 0:
+        says(input_.piece(8192));
+        break;
+      case 1:
+        says_message({ring | (input_.flag() ? wire::kReadMessage : 0), input_.number<uint32_t>(),
+                      input_.number<uint64_t>()});
+        break;
+      case 2:
+      case 3:
+        writes(ring);
+        break;
+      case 4:
+        read_[ring] += uint64_t{64} * input_.below(64);
+        says_message(wire::read_message(ring, read_[ring]));
+        break;
+      case 5:
+        end_.send(*link_, ring, input_);
+        break;
+      case 6:
+        end_.receive(*link_, ring);
+        break;
+      case 7:
+        end_.release(*link_, input_.number<uint8_t>());
+        break;
+      case 8:
+        link_->incoming(ring).flush_releases();
+        break;
+      default:
+        drain();
+    }
+  }
+
+  // Frames, as the protocol wants them if the input does.
+  void writes(uint32_t ring) {
+    const uint32_t length =
+        64 * (input_.below(8) == 7 ? input_.number<uint16_t>() : 1 + input_.below(16));
+    std::vector<std::byte> frames(std::min<size_t>(length, 3 * 4096), std::byte{0xaa});
+    wire::FrameHeader header{};
+    header.length = input_.flag() ? length : input_.number<uint16_t>();
+    header.kind = static_cast<wire::FrameKind>(1 + input_.below(5));
+    header.row_count = 1;
+    if (!frames.empty()) std::memcpy(frames.data(), &header, sizeof header);
+    says_message(wire::written_message(ring, length, written_[ring]));
+    written_[ring] += length;
+    says(frames);
+  }
+  void says_message(const wire::DataMessage& message) {
+    says(std::as_bytes(std::span(&message, 1)));
+  }
+  // In two pieces, which the node reads as they come.
+  void says(std::span<const std::byte> bytes) {
+    const size_t middle = input_.number<uint8_t>();
+    if (middle < bytes.size()) {
+      says_at_once(bytes.first(middle));
+      bytes = bytes.subspan(middle);
+    }
+    says_at_once(bytes);
+  }
+  void says_at_once(std::span<const std::byte> bytes) {
+    (void)::send(peer_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    receiver_->poll();
+  }
+  // Behind each ring there are 64 bytes that belong to none (ring::Layout).
+  void check_gaps() {
+    for (uint32_t ring = 0; ring < 2; ++ring) {
+      const std::span<const std::byte> memory = link_->incoming(ring).memory();
+      for (size_t i = 0; i < 64; ++i)
+        require(memory.data()[memory.size() + i] == std::byte{0},
+                "nothing is written beyond a ring");
+    }
+  }
+  // The peer takes what the node has sent, so that it can send more.
+  void drain() {
+    std::array<std::byte, 4096> bytes;
+    while (recv(peer_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+    end_.reactor().tell_all(EPOLLOUT);
+  }
+
+  Input input_;
+  LinkEnd end_;
+  const std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();
+  base::UniqueFd peer_;
+  std::unique_ptr<TcpLink> link_;
+  std::array<uint64_t, 2> written_{};
+  std::array<uint64_t, 2> read_{};
+};
+
+}  // namespace
+}  // namespace faro::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace faro::fuzz;
+  TcpStreamRun(Input(data, size)).run();
+  return 0;
+}

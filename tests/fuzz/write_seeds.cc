@@ -1,0 +1,287 @@
+// Writes the first inputs of each target, made of real messages and of moves that go well:
+//
+//   fuzz_seeds tests/fuzz/corpus
+//
+// What a target makes of an input stands in its own file; where that changes, so do its seeds here.
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "counters/layout.h"
+#include "wire/control.h"
+#include "wire/data_message.h"
+#include "wire/frame.h"
+#include "wire/preamble.h"
+#include "wire/query_message.h"
+#include "wire/verbs_message.h"
+
+namespace faro::fuzz {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// The bytes of an input, in the order in which Input takes them.
+class Seed {
+ public:
+  template <typename Value>
+  Seed& value(const Value& value) {
+    return bytes(std::as_bytes(std::span(&value, 1)));
+  }
+  /// Choices of one byte each: below, flag.
+  Seed& moves(std::initializer_list<uint8_t> choices) {
+    for (const uint8_t choice : choices) value(choice);
+    return *this;
+  }
+  Seed& piece(std::span<const std::byte> data) {
+    return value(static_cast<uint16_t>(data.size())).bytes(data);
+  }
+  Seed& bytes(std::span<const std::byte> data) {
+    bytes_.insert(bytes_.end(), data.begin(), data.end());
+    return *this;
+  }
+  const Bytes& all() const { return bytes_; }
+
+ private:
+  Bytes bytes_;
+};
+
+class Corpus {
+ public:
+  Corpus(const std::filesystem::path& folder, std::string_view target) : folder_(folder / target) {
+    std::filesystem::create_directories(folder_);
+  }
+  void add(const std::string& name, std::span<const std::byte> bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  void add(const std::string& name, const Seed& seed) const { add(name, seed.all()); }
+  void add(const std::string& name, std::string_view text) const {
+    add(name, std::as_bytes(std::span(text)));
+  }
+
+ private:
+  const std::filesystem::path folder_;
+};
+
+Bytes bytes_of(const auto& value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+wire::Hello hello() {
+  wire::Hello hello;
+  hello.head.node = 2;
+  hello.head.cluster_hash = 77;
+  hello.expected_node = 1;
+  hello.node_count = 3;
+  hello.incarnation = 1002;
+  hello.cluster_id = "faro";
+  hello.address = "h2:7000";
+  hello.host_identity = "host";
+  hello.transports = {"shm", "tcp"};
+  hello.settings = "ring.bytes=32768\n";
+  return hello;
+}
+
+void write_messages(const Corpus& corpus) {
+  using wire::ControlKind;
+  const Bytes payload(48, std::byte{5});
+  corpus.add("hello", wire::encode(hello()));
+  corpus.add("refuse", wire::encode_refuse({Code::configuration_mismatch, false, "ring.bytes"}));
+  corpus.add("fail", wire::encode_fail({Code::peer_lost, false, "reset"}));
+  corpus.add("auth", wire::encode(wire::Auth{}));
+  corpus.add("auth_challenge", wire::encode(wire::Auth{wire::AuthMethod::secret, false, payload}));
+  corpus.add("link", wire::encode(wire::LinkChoice{"tcp", {}}));
+  corpus.add("setup", wire::encode_payload(ControlKind::setup, payload));
+  corpus.add("ready", wire::encode_plain(ControlKind::ready));
+  corpus.add("bye", wire::encode_plain(ControlKind::bye));
+  for (uint8_t kind = 1; kind <= 5; ++kind) {
+    wire::QueryMessage message;
+    message.kind = static_cast<wire::QueryMessageKind>(kind);
+    message.query = {1, 1000, 0, 0};
+    message.text = kind == 1 ? "the cause" : "";
+    corpus.add("query_" + std::to_string(kind), wire::encode(message));
+  }
+  corpus.add("preamble_control", bytes_of(wire::control_preamble()));
+  corpus.add("preamble_data", bytes_of(wire::data_preamble({std::byte{9}})));
+  corpus.add("scrape", "GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\n\r\n");
+  corpus.add("scrape_other", "GET / HTTP/1.1\r\n\r\n");
+  corpus.add("scrape_post", "POST /metrics HTTP/1.1\r\n\r\n");
+}
+
+void write_handshakes(const Corpus& corpus) {
+  // The shape, then what happens to each message.
+  corpus.add("without_secret", Seed().moves({0, 0, 0, 0, 0, 0, 0}));
+  corpus.add("with_secret", Seed().moves({1, 0, 0, 0, 0, 0, 0, 0, 0}));
+  corpus.add("other_secret", Seed().moves({3, 0, 0, 0, 0, 0, 0, 0, 0}));
+  corpus.add("one_secret", Seed().moves({5, 0, 0, 0, 0, 0, 0, 0, 0}));
+  corpus.add("other_settings", Seed().moves({8, 0, 0, 0, 0}));
+  corpus.add("not_now", Seed().moves({16, 0, 0, 0, 0}));
+  corpus.add("hello_of_a_stranger", Seed().moves({1, 3}).piece(wire::encode(hello())));
+  corpus.add("changed_hello", Seed().moves({1, 1}).value(uint16_t{40}).moves({1, 0, 0, 0, 0, 0}));
+  corpus.add("changed_proof", Seed().moves({1, 0, 0, 0, 0, 1}).value(uint16_t{9}).moves({1, 0, 0}));
+  corpus.add("repeated", Seed().moves({1, 6, 1, 0, 0, 0}));
+}
+
+void write_queries(const Corpus& corpus) {
+  // 0: a worker's move; 1: a peer speaks. A query: issuer, incarnation, counter.
+  const auto begin = [](Seed& seed) -> Seed& { return seed.moves({0, 0}); };
+  Seed ends;
+  begin(ends).moves({0, 1, 1, 0, 1});    // uses it
+  ends.moves({0, 3, 0, 0, 0, 3, 0, 1});  // both workers end
+  for (const uint8_t from : {1, 0}) {
+    ends.moves({1, from, 1, 2, 1, 0, 1, 0, 0, 0, 0, 0});  // ENDED
+    ends.moves({1, from, 1, 4, 1, 0, 1, 0, 0, 0, 0, 0});  // CONFIRM
+  }
+  corpus.add("own_query_ends", ends);
+  Seed fails;
+  fails.moves({0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 30, 0, 0, 4, 'o', 'o', 'p', 's'});
+  fails.moves({1, 1, 1, 3, 0, 0, 1, 0, 30, 0, 1, 0});  // OUTCOME
+  corpus.add("query_of_a_peer_fails", fails);
+  corpus.add("stop", Seed().moves({0, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 1, 2, 0, 0, 0, 0}));
+}
+
+wire::FrameHeader data_header(uint32_t payload, uint32_t rows) {
+  wire::FrameHeader header{};
+  header.length = static_cast<uint32_t>(sizeof header) + payload;
+  header.kind = wire::FrameKind::data;
+  header.row_count = rows;
+  return header;
+}
+
+void write_rings(const Corpus& corpus) {
+  const Seed frame = Seed().moves({3, 2}).value(uint16_t{40}).moves({0, 3});  // forged
+  for (uint8_t start = 0; start < 3; ++start) {
+    Seed seed;
+    seed.moves({start});
+    for (int i = 0; i < 4; ++i) seed.bytes(frame.all()).moves({0, 0, 4, 6, 0});
+    seed.moves({3, 1, 0, 0, 0, 0, 0, 15, 4});  // a pad
+    corpus.add("frames_from_" + std::to_string(start), seed);
+  }
+  corpus.add("raw_frame", Seed()
+                              .moves({0, 2})
+                              .value(uint16_t{0})
+                              .piece(bytes_of(data_header(24, 3)))
+                              .moves({0, 0, 4, 6, 0}));
+}
+
+void write_frames(const Corpus& corpus) {
+  // 1: the stranger, ring 0, slot 0; 0: the worker. A query: which, and whether it is none.
+  const auto open = [](Seed& seed) -> Seed& { return seed.moves({1, 0, 0, 0, 0, 0, 0, 1}); };
+  Seed rows;
+  open(rows).moves({1, 0, 0, 3, 3, 1});     // 3 rows of 8 bytes
+  rows.moves({1, 0, 0, 2, 3});              // FINISH, 3
+  rows.moves({0, 0, 0, 0, 0, 1, 0});        // opens the shuffle
+  rows.moves({0, 2, 0, 0, 5, 0, 0, 2, 0});  // polls, releases, polls
+  corpus.add("rows_before_the_worker_opens", rows);
+  Seed fragments;
+  fragments.moves({0, 0, 0, 0, 0, 0, 0});
+  fragments.moves({1, 0, 0, 0, 0, 0, 0, 0});  // OPEN, a length each
+  for (int part = 0; part < 3; ++part) fragments.moves({1, 0, 0, 5, 0, 1, 0, 1, 0, 0, 2, 0});
+  corpus.add("a_row_in_fragments", fragments);
+  Seed aside;
+  open(aside).moves(
+      {1, 0, 0, 3, 7, 3, 0, 11, 10, 0, 11, 10, 0, 0, 0, 0, 0, 3, 0, 0, 2, 0, 0, 6, 0});
+  corpus.add("rows_set_aside", aside);
+}
+
+void write_shared_memory(const Corpus& corpus) {
+  const auto none = std::span<const std::byte>();
+  Seed good;
+  good.piece(none).moves({0});
+  for (uint8_t ring = 0; ring < 2; ++ring)
+    good.moves({ring, 5, 2}).value(uint16_t{64}).moves({1, 0, ring, 0, 1, ring, 7, ring, 9, 0});
+  good.moves({0, 6, 3, 1, 0, 2, 1, 0, 6, 3, 1});
+  corpus.add("frames_both_ways", good);
+  const std::array<std::byte, 4> change = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  for (const uint8_t at : {0, 8, 12, 24, 60})
+    corpus.add("header_changed_at_" + std::to_string(at), Seed().piece(change).moves({at}));
+}
+
+void write_hand_overs(const Corpus& corpus) {
+  corpus.add("both_ways", Seed().moves({0, 1, 1, 3, 0, 0, 0, 0, 4, 0, 2, 0, 1}));
+  corpus.add("other_descriptors", Seed().moves({3, 0, 0, 0, 0, 4, 0, 3, 2, 3, 1}));
+  corpus.add("wrong_token", Seed().moves({0, 1, 0}).piece(Bytes(16)));
+}
+
+void write_tcp_streams(const Corpus& corpus) {
+  Seed frames;
+  for (uint8_t ring = 0; ring < 2; ++ring) {
+    frames.moves({ring, 2, 0, 0, 1, 1, 40, 200, ring, 6, ring, 7, 0});  // writes, receive, release
+    frames.moves({ring, 5, 3, 0, ring, 9, ring, 4, 1, 200});            // send, drain, READ
+  }
+  corpus.add("frames_both_ways", frames);
+  corpus.add("more_than_the_ring_holds",
+             Seed().moves({1, 2, 7}).value(uint16_t{129}).moves({1, 1, 40, 200, 0, 9}));
+  Bytes raw = bytes_of(wire::written_message(1, 64, 0));
+  const Bytes header = bytes_of(data_header(40, 5));
+  raw.insert(raw.end(), header.begin(), header.end());
+  raw.resize(sizeof(wire::DataMessage) + 64);
+  corpus.add("raw_bytes", Seed().moves({0, 0}).piece(raw).moves({7, 1, 6}));
+}
+
+void write_notifications(const Corpus& corpus) {
+  for (uint8_t shape = 0; shape < 8; ++shape) {
+    Seed seed;
+    seed.moves({shape});
+    seed.moves({0, 4, 0}).value(uint16_t{64}).moves({2, 1}).piece({});         // RDMA WRITE
+    seed.moves({0, 1, 1, 0, 0, 0, 0, 1, 0, 6, 0, 7, 0});                       // WRITTEN, receive
+    seed.moves({0, 3, 0, 0, 1, 5, 3, 0, 0, 9, 0, 1, 1, 1, 0, 1, 1, 1, 0, 9});  // immediate, send
+    corpus.add("shape_" + std::to_string(shape), seed);
+  }
+  Bytes raw = bytes_of(wire::VerbsHead{1, 0, 0, 0});
+  const Bytes record = bytes_of(wire::verbs_written(0, 64));
+  raw.insert(raw.end(), record.begin(), record.end());
+  corpus.add("raw_bytes", Seed().moves({0, 0, 0}).piece(raw));
+}
+
+void write_counter_files(const Corpus& corpus) {
+  corpus.add("unchanged", Seed().moves({0, 0, 0}));
+  corpus.add("cut_short", Seed().value(uint16_t{64}).moves({0}));
+  // One change in the header: at each number, of 16 bytes at most.
+  for (size_t at = 0; at < offsetof(counters::Header, reserved); at += 24) {
+    corpus.add("header_changed_at_" + std::to_string(at),
+               Seed().moves({0, 0, 1, 0}).value(static_cast<uint16_t>(at)).moves({3, 1, 0, 0, 0}));
+  }
+}
+
+void write_configurations(const Corpus& corpus) {
+  corpus.add("file_and_environment",
+             "[cluster]\nnodes = \"h0:1,h1:2\"\nnode = 1\nworkers = \"2,3\"\n[ring]\nbytes = "
+             "\"64 KiB\"\nper_lane = 4\n\n%%\nFARO_TRANSPORT=tcp\nFARO_CLUSTER_NODE=0\nHOME=/");
+  corpus.add("dotted", "cluster.nodes = \"[::1]:1\"\nring.bytes = 8192\n");
+  corpus.add("wrong_types", "ring.bytes = -1\nring = [1, {a = 2.5}]\n");
+  corpus.add("no_toml", "= = [[\n");
+  corpus.add("unknown", "ring.colour = 'red'\n%%\nFARO_COLOUR=red\n");
+  corpus.add("verbs",
+             "[verbs]\ndevice='rxe0'\ngid_index='1'\nmtu=1024\nservice_level='3'\n"
+             "queue_pairs='lane'\norder='paper'\nnotify='immediate'\n");
+}
+
+}  // namespace
+}  // namespace faro::fuzz
+
+int main(int argc, char** argv) {
+  using namespace faro::fuzz;
+  if (argc != 2) return std::fprintf(stderr, "usage: fuzz_seeds <folder of corpora>\n"), 2;
+  const std::filesystem::path folder = argv[1];
+  write_messages({folder, "message"});
+  write_handshakes({folder, "handshake"});
+  write_queries({folder, "query"});
+  write_rings({folder, "ring"});
+  write_frames({folder, "frame"});
+  write_shared_memory({folder, "shared_memory"});
+  write_hand_overs({folder, "hand_over"});
+  write_tcp_streams({folder, "tcp_stream"});
+  write_notifications({folder, "notification"});
+  write_counter_files({folder, "counter_file"});
+  write_configurations({folder, "config"});
+  return 0;
+}
