@@ -106,14 +106,19 @@ class Inbox {
     bool finished = false;  // finish_seen and everything handed out; counted once
     bool active = false;    // in the list of streams with frames
     Stream* next_active = nullptr;
+    uint32_t row_bytes =
+        0;  // as its sender says; once the shuffle is open, the same as the inbox's
     uint64_t rows_received = 0;
     uint64_t rows_promised = 0;  // by FINISH
     Stored assembly;             // a row that arrives in fragments
     uint64_t assembled_bytes = 0;
   };
 
-  Inbox(std::shared_ptr<Query> query, uint32_t stage, uint32_t worker_count)
-      : query_(std::move(query)), stage_(stage), streams_(worker_count) {}
+  /// `maker`: the node whose worker sent first, or the own one.
+  Inbox(std::shared_ptr<Query> query, uint32_t stage, uint32_t maker, uint32_t worker_count)
+      : made_by(maker), query_(std::move(query)), stage_(stage), streams_(worker_count) {}
+
+  const uint32_t made_by;
 
   const std::shared_ptr<Query>& query() const { return query_; }
   uint32_t stage() const { return stage_; }

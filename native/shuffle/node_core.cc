@@ -73,19 +73,21 @@ bool NodeCore::postpone(Event event) {
 }
 
 void NodeCore::on_message(uint32_t from_node, std::span<const std::byte> bytes) {
-  const std::optional<wire::QueryMessage> message = wire::decode_query_message(bytes);
   if (postpone([this, from_node, copy = std::vector<std::byte>(bytes.begin(), bytes.end())] {
-        if (const auto early = wire::decode_query_message(copy))
-          queries_->on_message(from_node, *early);
+        take_message(from_node, copy);
       })) {
     return;
   }
-  if (message) {
+  take_message(from_node, bytes);
+}
+
+void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes) {
+  if (const std::optional<wire::QueryMessage> message = wire::decode_query_message(bytes)) {
     queries_->on_message(from_node, *message);
   } else {
-    membership_->fail_link(
-        from_node, Status(Code::protocol_error,
-                          fmt::format("a malformed query message of {} bytes", bytes.size())));
+    fail_peer(from_node,
+              Status(Code::protocol_error,
+                     fmt::format("a malformed query message of {} bytes", bytes.size())));
   }
 }
 
@@ -132,6 +134,10 @@ void NodeCore::count_network() noexcept {
 
 void NodeCore::send(uint32_t node, const wire::QueryMessage& message) {
   membership_->send(node, wire::encode(message));
+}
+
+void NodeCore::fail_peer(uint32_t node, const Status& cause) {
+  membership_->fail_link(node, cause);
 }
 
 void NodeCore::alert_workers() {

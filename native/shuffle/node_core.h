@@ -61,6 +61,7 @@ class NodeCore final : public session::Observer,
   // shuffle::QueryEnvironment
   void send(uint32_t node, const wire::QueryMessage& message) override;
   void alert_workers() override;
+  void fail_peer(uint32_t node, const Status& cause) override;
 
  private:
   /// What came before the node was complete, in order.
@@ -70,6 +71,7 @@ class NodeCore final : public session::Observer,
   void start(const NodeEnvironment& environment);
   void count_network() noexcept;
   bool postpone(Event event);
+  void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   Status wait_for_workers(base::Nanoseconds deadline);
 
   const base::Settings settings_;

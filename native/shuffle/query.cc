@@ -20,6 +20,11 @@ wire::QueryMessage message_of(wire::QueryMessageKind kind, const QueryId& id, ui
   return message;
 }
 
+wire::QueryMessage failure_of(const QueryId& id, uint32_t node, const Status& cause) {
+  return message_of(wire::QueryMessageKind::fail, id, node, static_cast<int32_t>(cause.code()),
+                    cause.message());
+}
+
 // A code from a peer, made one that can end a query.
 Status status_of(int32_t code, const std::string& text) {
   if (code == 0) return Status::Ok();
@@ -69,7 +74,8 @@ void QueryTable::show_locked(Query& query) {
   counters::set(file_->node().queries_running, queries_.size());
   counters::set(file_->node().queries_failed, failed_count());
   if (!query.shown_in_) {
-    if (free_slots_.empty()) return;
+    // Hearsay leaves room for what this node does itself.
+    if (free_slots_.size() <= (query.heard_from_ ? counters::kQuerySlots / 2 : 0)) return;
     query.shown_in_ = free_slots_.back();
     free_slots_.pop_back();
   }
@@ -135,27 +141,114 @@ void QueryTable::set_participants(Query& query, const std::vector<uint32_t>& wor
   query.nodes_pending_ = query.nodes_;
 }
 
-std::shared_ptr<Query> QueryTable::find_locked(const QueryId& id) {
-  if (id.counter == 0 || id.issuer >= node_count()) return nullptr;
-  // Another incarnation of the issuer is another life: all its queries ended with it.
-  if (id.incarnation != shape_.incarnations[id.issuer]) return nullptr;
-  if (id.issuer == shape_.node && id.counter > counter_) return nullptr;  // never begun
+std::shared_ptr<Query> QueryTable::find_locked(const QueryId& id) const {
   const auto it = queries_.find(id);
-  if (it != queries_.end()) return it->second;
-  if (ended_[id.issuer].contains(id.counter)) return nullptr;
-  if (!lost_[id.issuer].ok()) return nullptr;  // it ended with its issuer: nobody else would end it
-  if (queries_.size() >= kQueryLimit) return nullptr;
+  return it == queries_.end() ? nullptr : it->second;
+}
+
+bool QueryTable::can_live_locked(const QueryId& id) {
+  if (id.counter == 0 || id.issuer >= node_count()) return false;
+  // Another incarnation of the issuer is another life: all its queries ended with it.
+  if (id.incarnation != shape_.incarnations[id.issuer]) return false;
+  if (id.issuer == shape_.node && id.counter > counter_) return false;  // never begun
+  if (ended_[id.issuer].contains(id.counter)) return false;
+  return lost_[id.issuer].ok();  // it ended with its issuer: nobody else would end it
+}
+
+std::shared_ptr<Query> QueryTable::make_locked(const QueryId& id) {
   auto query = std::make_shared<Query>(id);
   set_participants(*query, {});
   query->since_ = ticked_at_;
   queries_.emplace(id, query);
+  return query;
+}
+
+// --- what this node does itself, and hearsay
+
+std::shared_ptr<Query> QueryTable::find_or_make_own_locked(const QueryId& id) {
+  if (std::shared_ptr<Query> known = find_locked(id)) return known;
+  if (!can_live_locked(id) || own_count_ >= kQueryLimit) return nullptr;
+  ++own_count_;
+  std::shared_ptr<Query> query = make_locked(id);
   show_locked(*query);
   return query;
+}
+
+// This node has to do with it from now on. Who takes part is known: what peers said before is judged.
+void QueryTable::make_own_locked(Query& query, Outbound& out) {
+  if (!query.heard_from_) return;
+  discharge_locked(query);
+  query.heard_from_.reset();
+  query.asked_at_.reset();
+  ++own_count_;
+  if (query.failed()) report_failure_locked(query);
+  for (const auto& [node, cause] : std::exchange(query.early_failures_, {})) {
+    if (query.nodes_[node]) (void)fail_here_locked(query, cause, out);
+  }
+  show_locked(query);
+}
+
+// nullptr if a query is nothing that this peer may speak of.
+std::shared_ptr<Query> QueryTable::hear_locked(const QueryId& id, uint32_t from_node,
+                                               Outbound& out) {
+  std::shared_ptr<Query> query = find_locked(id);
+  if (query == nullptr) {
+    if (!can_live_locked(id) || !charge_locked(from_node, out)) return nullptr;
+    query = make_locked(id);
+    query->heard_from_ = from_node;
+    show_locked(*query);
+  }
+  query->heard_at_ = ticked_at_;
+  return query;
+}
+
+bool QueryTable::charge_locked(uint32_t node, Outbound& out) {
+  if (heard_count_[node] < kHearsayLimit) {
+    ++heard_count_[node];
+    return true;
+  }
+  out.offenders.emplace_back(
+      node,
+      Status(Code::protocol_error,
+             fmt::format("it speaks of more than {} queries and stops of which {} knows nothing",
+                         kHearsayLimit, shape_.node_names[shape_.node])));
+  return false;
+}
+
+void QueryTable::discharge_locked(Query& query) {
+  --heard_count_[*query.heard_from_];
+  for (const Query::Stop& stop : query.stops_) {
+    const uint32_t node = node_of_worker(stop.receiver);
+    if (node != shape_.node) --heard_count_[node];
+  }
 }
 
 std::shared_ptr<Query> QueryTable::find(const QueryId& id) {
   std::lock_guard lock(mutex_);
   return find_locked(id);
+}
+
+std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
+  Outbound out;
+  std::shared_ptr<Query> query;
+  {
+    std::lock_guard lock(mutex_);
+    query = hear_locked(id, from_node, out);
+    if (query != nullptr && !query->nodes_[from_node]) {
+      out.offenders.emplace_back(
+          from_node, Status(Code::protocol_error,
+                            fmt::format("it opens a shuffle of query {}, in which it takes no part",
+                                        id.to_string())));
+      query = nullptr;
+    }
+  }
+  flush(out, false);
+  return query;
+}
+
+bool QueryTable::takes_part(const Query& query, uint32_t node) const {
+  std::lock_guard lock(mutex_);
+  return query.nodes_[node];
 }
 
 Status QueryTable::declare(const QueryId& id, const std::vector<uint32_t>& workers) {
@@ -176,7 +269,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
                                 worker, worker_count - 1));
     }
   }
-  const std::shared_ptr<Query> query = find_locked(id);
+  const std::shared_ptr<Query> query = find_or_make_own_locked(id);
   if (query == nullptr) return why_over(id, lost_);
   if (query->declared_ || query->used_) {
     return Status(Code::wrong_state,
@@ -191,6 +284,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
   for (uint32_t n = 0; n < node_count(); ++n) {
     if (ended_early[n]) query->nodes_pending_[n] = false;
   }
+  make_own_locked(*query, out);
   show_locked(*query);
   // An issuer that takes no part may have been waited for.
   if (id.issuer == shape_.node) decide_if_all_ended_locked(*query, out);
@@ -203,17 +297,18 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
   {
     std::lock_guard lock(mutex_);
     if (!closed_.ok()) return closed_;
-    query = find_locked(id);
+    query = find_or_make_own_locked(id);
     if (query == nullptr) {
-      if (queries_.size() >= kQueryLimit) {
+      if (own_count_ >= kQueryLimit) {
         return Status(Code::limit_exceeded,
                       fmt::format("{} queries are running, the limit", kQueryLimit));
       }
       return why_over(id, lost_);
     }
     query->used_ = true;
+    make_own_locked(*query, out);
     for (uint32_t n = 0; n < node_count(); ++n) {
-      if (query->nodes_[n] && !lost_[n].ok()) fail_locked(*query, lost_[n], true, out);
+      if (query->nodes_[n] && !lost_[n].ok()) (void)fail_here_locked(*query, lost_[n], out);
     }
   }
   flush(out, !out.empty());
@@ -221,7 +316,8 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
 }
 
 // Once per query: with its first cause here, which names the peer if it was one.
-void QueryTable::log_failure(const Query& query) const {
+void QueryTable::report_failure_locked(Query& query) {
+  failed_count_.fetch_add(1, std::memory_order_relaxed);
   base::log(LogLevel::warning, "{}: query {} failed: {}", shape_.node_names[shape_.node],
             query.id.to_string(), query.cause_.to_string());
 }
@@ -230,22 +326,60 @@ bool QueryTable::fail_locked(Query& query, const Status& cause, bool tell_others
   if (query.failed() || query.outcome_known()) return false;
   query.cause_ = cause;
   query.failed_.store(true, std::memory_order_release);
-  failed_count_.fetch_add(1, std::memory_order_relaxed);
+  if (!query.heard_from_) report_failure_locked(query);
   show_locked(query);
-  log_failure(query);
   if (tell_others) {
     for (uint32_t n = 0; n < node_count(); ++n) {
       const bool concerned = query.nodes_[n] || n == query.id.issuer;
       if (!concerned || n == shape_.node) continue;
-      out.emplace_back(n, message_of(wire::QueryMessageKind::fail, query.id, shape_.node,
-                                     static_cast<int32_t>(cause.code()), cause.message()));
+      out.send(n, failure_of(query.id, shape_.node, cause));
     }
   }
   return true;
 }
 
+// A failure that was found here.
+bool QueryTable::fail_here_locked(Query& query, const Status& cause, Outbound& out) {
+  if (!query.ended_sent_ || query.id.issuer == shape_.node)
+    return fail_locked(query, cause, true, out);
+  // The issuer may have decided already.
+  if (query.failed() || query.outcome_known() || query.asked_at_) return false;
+  query.asked_at_ = ticked_at_;
+  query.asked_cause_ = cause;
+  out.send(query.id.issuer, failure_of(query.id, shape_.node, cause));
+  return false;
+}
+
+// A failure that a peer tells. Only who takes part is believed, and while it is not known who does, only
+// the issuer, which passes on what it believes.
+bool QueryTable::fail_by_peer_locked(Query& query, uint32_t from_node, const Status& cause,
+                                     Outbound& out) {
+  if (from_node == query.id.issuer) {
+    query.asked_at_.reset();
+    return fail_locked(query, cause, false, out);
+  }
+  const bool decides = query.id.issuer == shape_.node;
+  if (query.heard_from_) {
+    if (decides) query.early_failures_.emplace(from_node, cause);
+    return false;
+  }
+  if (!query.nodes_[from_node] || (query.ended_sent_ && !decides)) return false;
+  return fail_locked(query, cause, decides, out);
+}
+
+// A failure that is the fault of what a peer sent. Of hearsay it is kept until it is known whether that
+// peer takes part; a peer that does ends the query itself when it is told.
+bool QueryTable::fail_by_sender_locked(Query& query, uint32_t node, const Status& cause,
+                                       Outbound& out) {
+  if (!query.heard_from_) return fail_here_locked(query, cause, out);
+  query.early_failures_.emplace(node, cause);
+  out.send(node, failure_of(query.id, shape_.node, cause));
+  return false;
+}
+
 void QueryTable::flush(Outbound& out, bool alert) {
-  for (const auto& [node, message] : out) environment_.send(node, message);
+  for (const auto& [node, message] : out.messages) environment_.send(node, message);
+  for (const auto& [node, cause] : out.offenders) environment_.fail_peer(node, cause);
   if (alert) environment_.alert_workers();
 }
 
@@ -254,13 +388,32 @@ void QueryTable::fail(Query& query, const Status& cause) {
   bool first;
   {
     std::lock_guard lock(mutex_);
-    first = fail_locked(query, cause, true, out);
+    first = fail_here_locked(query, cause, out);
+  }
+  flush(out, first);
+}
+
+void QueryTable::fail_by_sender(Query& query, uint32_t node, const Status& cause) {
+  Outbound out;
+  bool first;
+  {
+    std::lock_guard lock(mutex_);
+    first = fail_by_sender_locked(query, node, cause, out);
   }
   flush(out, first);
 }
 
 void QueryTable::cancel(const QueryId& id, const Status& cause) {
-  if (const std::shared_ptr<Query> query = find(id)) fail(*query, cause);
+  Outbound out;
+  bool first;
+  {
+    std::lock_guard lock(mutex_);
+    const std::shared_ptr<Query> query = find_or_make_own_locked(id);
+    if (query == nullptr) return;
+    make_own_locked(*query, out);
+    first = fail_here_locked(*query, cause, out);
+  }
+  flush(out, first);
 }
 
 void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver,
@@ -273,10 +426,10 @@ void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver,
     for (uint32_t n = 0; n < node_count(); ++n) {
       if (!nodes[n]) continue;
       if (n == shape_.node) {
-        query.stops_.push_back({stage, receiver});
+        query.stops_.insert({stage, receiver});
       } else {
-        out.emplace_back(n, message_of(wire::QueryMessageKind::stop, query.id, stage,
-                                       static_cast<int32_t>(receiver)));
+        out.send(n, message_of(wire::QueryMessageKind::stop, query.id, stage,
+                               static_cast<int32_t>(receiver)));
       }
     }
   }
@@ -286,9 +439,9 @@ void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver,
 std::vector<uint32_t> QueryTable::stops(Query& query, uint32_t stage) {
   std::vector<uint32_t> receivers;
   std::lock_guard lock(mutex_);
-  for (const Query::Stop& s : query.stops_) {
-    if (s.stage == stage) receivers.push_back(s.receiver);
-  }
+  for (auto s = query.stops_.lower_bound({stage, 0}); s != query.stops_.end() && s->stage == stage;
+       ++s)
+    receivers.push_back(s->receiver);
   return receivers;
 }
 
@@ -325,20 +478,17 @@ void QueryTable::end(Query& query, uint32_t worker) {
     if (!query.nodes_[shape_.node]) return;  // only waits for the outcome
     const Status result = query.failed() ? query.cause_ : Status::Ok();
     if (query.id.issuer == shape_.node) {
-      node_ended_locked(query, shape_.node, result, out);
+      node_ended_locked(query, shape_.node, out);
     } else {
-      out.emplace_back(query.id.issuer,
-                       message_of(wire::QueryMessageKind::ended, query.id, shape_.node,
-                                  static_cast<int32_t>(result.code()), result.message()));
+      out.send(query.id.issuer, message_of(wire::QueryMessageKind::ended, query.id, shape_.node,
+                                           static_cast<int32_t>(result.code()), result.message()));
     }
   }
   flush(out, true);
 }
 
 // Issuer: a participant has ended.
-void QueryTable::node_ended_locked(Query& query, uint32_t node, const Status& result,
-                                   Outbound& out) {
-  if (!result.ok()) fail_locked(query, result, true, out);
+void QueryTable::node_ended_locked(Query& query, uint32_t node, Outbound& out) {
   if (query.outcome_known() || !query.nodes_pending_[node]) return;
   query.nodes_pending_[node] = false;
   show_locked(query);
@@ -352,7 +502,7 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
     if (query.nodes_pending_[n] && lost_[n].ok()) return;
   }
   if (query.workers_pending_count_ > 0) return;
-  query.outcome_known_.store(true, std::memory_order_release);
+  settle_locked(query, query.cause_);
   for (uint32_t n = 0; n < node_count(); ++n) {
     const bool is_there = n != shape_.node && lost_[n].ok();
     query.nodes_pending_[n] = query.nodes_[n] && is_there;
@@ -362,7 +512,7 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
         message_of(wire::QueryMessageKind::outcome, query.id, shape_.node,
                    static_cast<int32_t>(query.cause_.code()), query.cause_.message());
     message.low_water = ended_[shape_.node].low_water;
-    out.emplace_back(n, std::move(message));
+    out.send(n, std::move(message));
   }
   show_locked(query);
   node_confirmed_locked(query, shape_.node);
@@ -383,88 +533,126 @@ void QueryTable::forget_if_over_locked(Query& query) {
           query.nodes_pending_.end()) {
     return;
   }
-  const QueryId id = query.id;
-  ended_[id.issuer].add(id.counter);
-  const auto known = queries_.find(id);
-  if (known == queries_.end()) return;  // forgotten already; a worker still has it
+  // Of hearsay only the issuer knows whether it ever began.
+  if (!query.heard_from_ || query.id.issuer == shape_.node)
+    ended_[query.id.issuer].add(query.id.counter);
+  forget_locked(query);
+}
+
+void QueryTable::forget_locked(Query& query) {
+  if (query.forgotten_) return;  // a worker still has it
   base::log(LogLevel::debug, "{}: query {} has ended: {}", shape_.node_names[shape_.node],
-            id.to_string(), query.cause_.ok() ? "done" : "failed");
+            query.id.to_string(), query.outcome_.ok() ? "done" : "failed");
+  const auto known = queries_.find(query.id);
   const std::shared_ptr<Query> last = std::move(known->second);
   queries_.erase(known);
+  if (query.heard_from_) {
+    discharge_locked(query);
+  } else {
+    --own_count_;
+  }
   hide_locked(query);
 }
+
+void QueryTable::settle_locked(Query& query, const Status& outcome) {
+  query.outcome_ = outcome;
+  query.outcome_known_.store(true, std::memory_order_release);
+}
+
+// --- what peers say
 
 void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
   using Kind = wire::QueryMessageKind;
   const QueryId id = to_id(message.query);
+  const bool decides = id.issuer == shape_.node;
   Outbound out;
   bool alert = false;
   {
     std::lock_guard lock(mutex_);
-    const std::shared_ptr<Query> query = find_locked(id);
-    if (message.kind == Kind::outcome) {
-      if (from_node != id.issuer) return;  // only the issuer decides
-      if (query != nullptr && !query->outcome_known()) {
-        if (!query->failed()) query->cause_ = status_of(message.second, message.text);
-        if (!query->cause_.ok() && !query->failed()) {
-          query->failed_.store(true, std::memory_order_release);
-          failed_count_.fetch_add(1, std::memory_order_relaxed);
-          log_failure(*query);
-        }
-        query->outcome_known_.store(true, std::memory_order_release);
-        alert = true;
-        show_locked(*query);
-        forget_if_over_locked(*query);
-      }
-      if (id.issuer < node_count() && id.incarnation == shape_.incarnations[id.issuer]) {
-        ended_[id.issuer].raise(std::min(message.low_water, id.counter));
-      }
-      out.emplace_back(from_node, message_of(Kind::confirm, id, shape_.node, 0));
-    } else if (query == nullptr) {
-      // Ended here already. A participant that asks again is answered, so that it does not wait for
-      // ever.
-      if (message.kind == Kind::ended && id.issuer == shape_.node) {
-        out.emplace_back(from_node, message_of(Kind::outcome, id, shape_.node,
-                                               static_cast<int32_t>(Code::query_ended),
-                                               fmt::format("query {} has ended", id.to_string())));
-      }
-    } else {
-      switch (message.kind) {
-        case Kind::fail: {
-          Status cause = status_of(message.second, message.text);
-          if (cause.ok()) cause = Status(Code::query_failed, "failed without a cause");
-          alert = fail_locked(*query, cause, false, out);
+    const Status told = status_of(message.second, message.text);
+    switch (message.kind) {
+      case Kind::fail:
+      case Kind::ended: {
+        const bool ended = message.kind == Kind::ended;
+        if (ended && !decides) break;
+        // Hearsay from others than the issuer would be nothing to act upon.
+        const bool remembers = decides || from_node == id.issuer;
+        const std::shared_ptr<Query> query =
+            remembers ? hear_locked(id, from_node, out) : find_locked(id);
+        if (query == nullptr) {
+          // It has ended, or never began: whoever still asks is answered, or it would wait for ever.
+          if (decides) {
+            out.send(from_node, message_of(Kind::outcome, id, shape_.node,
+                                           static_cast<int32_t>(Code::query_ended),
+                                           fmt::format("query {} has ended", id.to_string())));
+          }
           break;
         }
-        case Kind::stop: {
-          const auto receiver = static_cast<uint32_t>(message.second);
-          if (!has_worker(from_node, receiver)) break;  // nobody stops for another node's workers
-          // Each receiver of each stage stops once; a peer that repeats itself does not fill
-          // memory.
-          const bool known =
-              std::any_of(query->stops_.begin(), query->stops_.end(), [&](const Query::Stop& s) {
-                return s.stage == message.first && s.receiver == receiver;
-              });
-          if (!known && query->stops_.size() < kQueryLimit)
-            query->stops_.push_back({message.first, receiver});
-          alert = true;
-          break;
+        const bool had_failed = query->failed();
+        if (!ended || !told.ok()) {
+          const Status cause =
+              told.ok() ? Status(Code::query_failed, "failed without a cause") : told;
+          alert = fail_by_peer_locked(*query, from_node, cause, out);
         }
-        case Kind::ended:
-          if (id.issuer != shape_.node) break;
-          node_ended_locked(*query, from_node, status_of(message.second, message.text), out);
-          alert = query->outcome_known() || query->failed();
-          break;
-        case Kind::confirm:
-          if (id.issuer == shape_.node && query->outcome_known())
-            node_confirmed_locked(*query, from_node);
-          break;
-        case Kind::outcome:
-          break;
+        if (ended) node_ended_locked(*query, from_node, out);
+        // Perhaps it only asks.
+        if (!ended && decides && had_failed)
+          out.send(from_node, failure_of(id, shape_.node, query->cause()));
+        alert |= ended && (query->outcome_known() || query->failed());
+        break;
       }
+      case Kind::stop:
+        alert = stop_by_peer_locked(id, from_node,
+                                    {message.first, static_cast<uint32_t>(message.second)}, out);
+        break;
+      case Kind::outcome:
+        if (from_node != id.issuer) break;
+        if (const std::shared_ptr<Query> query = find_locked(id))
+          alert = outcome_by_issuer_locked(*query, told, out);
+        if (id.incarnation == shape_.incarnations[id.issuer])
+          ended_[id.issuer].raise(std::min(message.low_water, id.counter));
+        out.send(from_node, message_of(Kind::confirm, id, shape_.node, 0));
+        break;
+      case Kind::confirm:
+        if (!decides) break;
+        if (const std::shared_ptr<Query> query = find_locked(id);
+            query != nullptr && query->outcome_known())
+          node_confirmed_locked(*query, from_node);
+        break;
     }
   }
   flush(out, alert);
+}
+
+bool QueryTable::stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,
+                                     Outbound& out) {
+  if (!has_worker(from_node, stop.receiver)) return false;  // nobody stops for another's workers
+  const std::shared_ptr<Query> query = hear_locked(id, from_node, out);
+  if (query == nullptr || !query->nodes_[from_node]) return false;
+  if (query->stops_.size() >= kQueryLimit || query->stops_.count(stop) != 0) return false;
+  if (query->heard_from_ && !charge_locked(from_node, out)) return false;
+  query->stops_.insert(stop);
+  return true;
+}
+
+// The issuer's answer is the outcome (hard case 10). That all is well it can only say of a query which
+// this node has ended, and well.
+bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, Outbound& out) {
+  if (query.outcome_known()) return false;
+  const bool is_awaited = !query.heard_from_ && query.nodes_[shape_.node] && !query.ended_sent_;
+  if (outcome.ok() && (query.failed() || is_awaited)) {
+    out.offenders.emplace_back(
+        query.id.issuer, Status(Code::protocol_error,
+                                fmt::format("it says that query {} is done, which {} has {}",
+                                            query.id.to_string(), shape_.node_names[shape_.node],
+                                            query.failed() ? "failed" : "not ended")));
+    return false;
+  }
+  if (!outcome.ok()) (void)fail_locked(query, outcome, false, out);
+  settle_locked(query, outcome);
+  show_locked(query);
+  forget_if_over_locked(query);
+  return true;
 }
 
 void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
@@ -488,9 +676,9 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
       // What only a peer's message made known here needs nobody: who takes part is not known yet, and
       // its first use here looks at who is lost.
       if (!query->used_ && !query->declared_ && query->id.issuer != node) continue;
-      fail_locked(*query, cause, true, out);
+      fail_locked(*query, cause, !query->heard_from_, out);
       if (query->id.issuer == node) {  // nobody else will answer
-        query->outcome_known_.store(true, std::memory_order_release);
+        settle_locked(*query, query->cause_);
         forget_if_over_locked(*query);
       } else if (query->id.issuer == shape_.node) {
         decide_if_all_ended_locked(*query, out);
@@ -506,23 +694,66 @@ void QueryTable::on_tick(base::Nanoseconds now) {
   {
     std::lock_guard lock(mutex_);
     ticked_at_ = now;
+    std::vector<std::shared_ptr<Query>> expired;
     for (const auto& [id, query] : queries_) {
       if (query->shown_in_) show_locked(*query);  // with what it has in overflow now
-      for (const Query::Unopened& u : query->unopened_) {
-        if (now - u.since < unopened_timeout_ns_ || now < u.since) continue;
-        alert |= fail_locked(
-            *query,
-            Status(Code::query_unopened,
-                   fmt::format(
-                       "worker {} sent rows of stage {} to worker {}, which did not open it within "
-                       "query.unopened_timeout_ms = {}",
-                       u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000)),
-            true, out);
-        break;
-      }
+      alert |= expire_unopened_locked(*query, now, out);
+      alert |= expire_question_locked(*query, now, out);
+      if (expire_hearsay_locked(*query, now, out)) expired.push_back(query);
     }
+    for (const std::shared_ptr<Query>& query : expired) {
+      settle_locked(*query, query->cause_);
+      forget_locked(*query);
+    }
+    alert |= !expired.empty();
   }
   flush(out, alert);
+}
+
+// Rows that nobody opens fail their query; those of a peer that takes no part in it only end its link.
+bool QueryTable::expire_unopened_locked(Query& query, base::Nanoseconds now, Outbound& out) {
+  const auto is_due = [&](const Query::Unopened& u) {
+    return now >= u.since && now - u.since >= unopened_timeout_ns_;
+  };
+  bool alert = false;
+  for (const Query::Unopened& u : query.unopened_) {
+    if (!is_due(u)) continue;
+    const uint32_t node = node_of_worker(u.sender);
+    const Status cause(
+        Code::query_unopened,
+        fmt::format("worker {} sent rows of stage {} to worker {}, which did not open it within "
+                    "query.unopened_timeout_ms = {}",
+                    u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000));
+    if (query.nodes_[node]) {
+      alert |= fail_by_sender_locked(query, node, cause, out);
+    } else {
+      out.offenders.emplace_back(
+          node, Status(Code::protocol_error, fmt::format("{}; it takes no part in query {}",
+                                                         cause.message(), query.id.to_string())));
+    }
+  }
+  std::erase_if(query.unopened_, is_due);
+  return alert;
+}
+
+// An issuer that neither fails a query nor says its outcome keeps nobody waiting who wants it to fail.
+bool QueryTable::expire_question_locked(Query& query, base::Nanoseconds now, Outbound& out) {
+  if (query.heard_from_ || !query.asked_at_ || now - *query.asked_at_ < unopened_timeout_ns_)
+    return false;
+  query.asked_at_.reset();
+  return fail_locked(query, query.asked_cause_, false, out);
+}
+
+// Whether to forget what peers have said of a query of another issuer. A failure is kept while the issuer
+// says that it is one.
+bool QueryTable::expire_hearsay_locked(Query& query, base::Nanoseconds now, Outbound& out) {
+  if (!query.heard_from_ || query.id.issuer == shape_.node || !query.unopened_.empty())
+    return false;
+  if (now < query.heard_at_ || now - query.heard_at_ < unopened_timeout_ns_) return false;
+  if (!query.failed() || query.asked_at_) return true;
+  query.asked_at_ = query.heard_at_ = now;
+  out.send(query.id.issuer, failure_of(query.id, shape_.node, query.cause_));
+  return false;
 }
 
 void QueryTable::close(const Status& cause) {
@@ -531,7 +762,13 @@ void QueryTable::close(const Status& cause) {
     std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
     closed_ = cause;
-    for (const auto& [id, query] : queries_) fail_locked(*query, cause, query->used_, out);
+    for (const auto& [id, query] : queries_) {
+      if (query->used_) {
+        (void)fail_here_locked(*query, cause, out);
+      } else {
+        (void)fail_locked(*query, cause, false, out);
+      }
+    }
   }
   flush(out, true);
 }

@@ -11,7 +11,12 @@
 //
 // A query needs a peer until the outcome is known: until then its loss fails the query (design,
 // hard case 10). A participant that has ended its own part needs the issuer only: another participant
-// may have got the outcome first and be gone.
+// may have got the outcome first and be gone. Nor can it fail the query any more, only ask the issuer
+// to: so whatever crosses the outcome, a query ends alike on all nodes.
+//
+// Peers are not trusted: README.md says who may say what about which query. What a peer says of a query
+// that this node does not use is hearsay: it is kept for the time when it does, at the expense of that
+// peer, who has a limited share, and not for ever.
 #pragma once
 
 #include <atomic>
@@ -50,14 +55,16 @@ class Query {
   /// Threads: any. Acquire: cause() is set when this is true.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   bool outcome_known() const noexcept { return outcome_known_.load(std::memory_order_acquire); }
-  /// The first failure here, or that the issuer told; ok if there was none. Threads: any, after
-  /// failed() or outcome_known().
+  /// The first failure here, or that the issuer told. Threads: any, after failed().
   const Status& cause() const noexcept { return cause_; }
+  /// The issuer's answer, or why there will be none. Threads: any, after outcome_known().
+  const Status& outcome() const noexcept { return outcome_; }
 
  private:
   friend class QueryTable;
   struct Stop {
     uint32_t stage, receiver;
+    auto operator<=>(const Stop&) const = default;
   };
   struct Unopened {
     uint32_t worker, stage, sender;
@@ -66,23 +73,31 @@ class Query {
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> outcome_known_{false};
-  Status cause_;  // written once, before failed_ or outcome_known_ is set
+  Status cause_;    // written once, before failed_ is set
+  Status outcome_;  // written once, before outcome_known_ is set
 
   // All below: under the table's mutex.
   std::optional<uint32_t> shown_in_;  // slot of the counter file
   bool forgotten_ = false;
-  base::Nanoseconds since_ = 0;  // as of the tick before
+  base::Nanoseconds since_ = 0;         // as of the tick before
+  std::optional<uint32_t> heard_from_;  // hearsay: who spoke of it first
+  base::Nanoseconds heard_at_ = 0;      // and when anybody did last
   bool declared_ = false;
   bool used_ = false;                  // by a worker of this node
   std::vector<bool> nodes_;            // participants
   std::vector<bool> workers_pending_;  // local workers that take part and have not ended
   uint32_t workers_pending_count_ = 0;
   bool ended_sent_ = false;
-  std::vector<Stop> stops_;
+  /// The issuer was asked then to fail it, or whether it still is failed, and has not answered.
+  std::optional<base::Nanoseconds> asked_at_;
+  Status asked_cause_;
+  std::set<Stop> stops_;
   std::vector<Unopened> unopened_;
   // The issuer's:
   std::vector<bool>
       nodes_pending_;  // ENDED still to come; after the outcome: CONFIRM still to come
+  std::map<uint32_t, Status>
+      early_failures_;  // hearsay: by nodes of which nobody knows if they take part
 };
 
 /// What the table needs of the node.
@@ -93,6 +108,8 @@ class QueryEnvironment {
   virtual void send(uint32_t node, const wire::QueryMessage& message) = 0;
   /// Makes every local worker look at its queries again.
   virtual void alert_workers() = 0;
+  /// Ends the link to a peer that broke the rules. Repeatable.
+  virtual void fail_peer(uint32_t node, const Status& cause) = 0;
 };
 
 /// Threads: any; one lock, never on the row path.
@@ -110,7 +127,8 @@ class QueryTable {
       : shape_(std::move(shape)),
         environment_(environment),
         unopened_timeout_ns_(unopened_timeout_ns),
-        lost_(shape_.incarnations.size()) {}
+        lost_(shape_.incarnations.size()),
+        heard_count_(shape_.incarnations.size()) {}
 
   /// Shows its queries in `file` from now on; both outlive this. Threads: before any other call.
   void show_in(counters::CounterFile& file, base::Nanoseconds now);
@@ -118,14 +136,24 @@ class QueryTable {
   QueryId begin();
   Status declare(const QueryId& id, const std::vector<uint32_t>& workers);
 
-  /// The query, made known if it was not; nullptr if it has ended, or never can have begun.
+  /// The query, if it is known.
   std::shared_ptr<Query> find(const QueryId& id);
-  /// The same for a worker that is going to use it. Errors: query_ended, limit_exceeded.
+  /// The query of which a worker of a peer opens a shuffle, made known if it was not. nullptr, and
+  /// whatever comes of it is to be thrown away, if it has ended, never can have begun or does not concern
+  /// that peer.
+  std::shared_ptr<Query> hear(const QueryId& id, uint32_t from_node);
+  /// The query for a worker that is going to use it. Errors: query_ended, limit_exceeded.
   Result<std::shared_ptr<Query>> use(const QueryId& id);
+  /// Whether a node does; all do in a query that was not declared.
+  bool takes_part(const Query& query, uint32_t node) const;
 
   /// Fails a query here and, unless it had failed already, on every participant.
   void fail(Query& query, const Status& cause);
-  /// The same by id; also for a query not known yet. Nothing happens if it has ended.
+  /// The same where something that a peer sent is the cause: a peer that takes no part in the query cannot
+  /// fail it.
+  void fail_by_sender(Query& query, uint32_t node, const Status& cause);
+  /// As fail, by id; also for a query not known yet. Nothing happens if it has ended. Others believe it
+  /// of a node that takes part, and of the issuer.
   void cancel(const QueryId& id, const Status& cause);
 
   /// A local receiver needs no more: tells the nodes of the senders.
@@ -155,8 +183,11 @@ class QueryTable {
   uint64_t failed_count() const { return failed_count_.load(std::memory_order_relaxed); }
 
  private:
-  /// Most queries known at a time; a peer cannot make a node remember more.
+  /// Most queries that this node uses at a time, and most stops of each.
   static constexpr size_t kQueryLimit = 65536;
+  /// Most queries, and stops of them, that are kept at a time because one peer spoke of them. Honest ones
+  /// are those which this node is about to use: far fewer. About 10 MB.
+  static constexpr uint32_t kHearsayLimit = 16384;
 
   struct Ended {
     uint64_t low_water = 0;
@@ -167,17 +198,43 @@ class QueryTable {
     void add(uint64_t counter);
     void raise(uint64_t counter);
   };
-  using Outbound = std::vector<std::pair<uint32_t, wire::QueryMessage>>;
+  /// What is done when the lock has been given back.
+  struct Outbound {
+    std::vector<std::pair<uint32_t, wire::QueryMessage>> messages;  // to whom
+    std::vector<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
+    bool empty() const { return messages.empty() && offenders.empty(); }
+    void send(uint32_t node, wire::QueryMessage message) {
+      messages.emplace_back(node, std::move(message));
+    }
+  };
 
   Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
-  std::shared_ptr<Query> find_locked(const QueryId& id);
+  std::shared_ptr<Query> find_locked(const QueryId& id) const;
+  bool can_live_locked(const QueryId& id);
+  std::shared_ptr<Query> make_locked(const QueryId& id);
+  std::shared_ptr<Query> find_or_make_own_locked(const QueryId& id);
+  void make_own_locked(Query& query, Outbound& out);
+  std::shared_ptr<Query> hear_locked(const QueryId& id, uint32_t from_node, Outbound& out);
+  bool charge_locked(uint32_t node, Outbound& out);
+  void discharge_locked(Query& query);
   void set_participants(Query& query, const std::vector<uint32_t>& workers);
-  void log_failure(const Query& query) const;
+  void report_failure_locked(Query& query);
   bool fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out);
-  void node_ended_locked(Query& query, uint32_t node, const Status& result, Outbound& out);
+  bool fail_here_locked(Query& query, const Status& cause, Outbound& out);
+  bool fail_by_sender_locked(Query& query, uint32_t node, const Status& cause, Outbound& out);
+  bool fail_by_peer_locked(Query& query, uint32_t from_node, const Status& cause, Outbound& out);
+  bool stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,
+                           Outbound& out);
+  bool outcome_by_issuer_locked(Query& query, const Status& outcome, Outbound& out);
+  bool expire_unopened_locked(Query& query, base::Nanoseconds now, Outbound& out);
+  bool expire_question_locked(Query& query, base::Nanoseconds now, Outbound& out);
+  bool expire_hearsay_locked(Query& query, base::Nanoseconds now, Outbound& out);
+  void settle_locked(Query& query, const Status& outcome);
+  void node_ended_locked(Query& query, uint32_t node, Outbound& out);
   void node_confirmed_locked(Query& query, uint32_t node);
   void decide_if_all_ended_locked(Query& query, Outbound& out);
   void forget_if_over_locked(Query& query);
+  void forget_locked(Query& query);
   void flush(Outbound& out, bool alert);
   void show_locked(Query& query);
   void hide_locked(Query& query);
@@ -197,8 +254,10 @@ class QueryTable {
   std::vector<uint32_t> free_slots_;  // of file_
   uint64_t counter_ = 0;
   std::unordered_map<QueryId, std::shared_ptr<Query>> queries_;
-  std::map<uint32_t, Ended> ended_;  // per issuer
-  std::vector<Status> lost_;         // per node: why it is gone
+  size_t own_count_ = 0;               // of them no hearsay
+  std::map<uint32_t, Ended> ended_;    // per issuer
+  std::vector<Status> lost_;           // per node: why it is gone
+  std::vector<uint32_t> heard_count_;  // per node: its part of kHearsayLimit
   Status closed_;
   std::atomic<uint64_t> failed_count_{0};
 };

@@ -160,9 +160,6 @@ void WorkerCore::handle_alerts() {
       core->receivers_stopped(node_.queries().stops(*core->query(), core->spec().stage));
     }
   }
-  for (const auto& inbox : inboxes_) {
-    if (!inbox->open && !inbox->discarding && inbox->query()->failed()) discard(*inbox);
-  }
   sweep();
 }
 
@@ -415,11 +412,13 @@ Outcome WorkerCore::end_query(const QueryId& id, Status* cause, Timeout timeout)
       node_.queries().end(*query, number_);
       told = true;
     }
-    if (!query->outcome_known()) return wants(WaitKind::outcome, id);
+    // What has failed cannot be done any more, whatever keeps others from ending.
+    if (!query->outcome_known() && !query->failed()) return wants(WaitKind::outcome, id);
     std::erase(ending_, query);
     sweep();
-    if (query->cause().ok()) return Outcome::done;
-    return answer(query->cause());
+    const Status& outcome = query->outcome_known() ? query->outcome() : query->cause();
+    if (outcome.ok()) return Outcome::done;
+    return answer(outcome);
   };
   if (timeout < Timeout::zero()) return run(attempt);
   return wait(attempt, timeout);
@@ -514,6 +513,7 @@ Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
   }
   auto core = std::make_unique<ShuffleCore>(*this, query, std::move(spec));
   ShuffleCore* const made = core.get();
+  if (inbox != nullptr) FARO_RETURN_IF_ERROR(check_early_senders(*inbox, made->spec()));
   if (sends) {
     Result<uint16_t> slot = take_slot();
     if (!slot.ok()) return slot.status();
@@ -522,27 +522,11 @@ Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
   }
   if (is_in(made->spec().receivers)) {
     if (inbox == nullptr) {
-      inbox = add_inbox(query, made->spec().stage);
-      inbox->row_bytes = made->spec().row_bytes;
+      inbox = add_inbox(query, made->spec().stage, node_.membership().node());
     } else {
       node_.queries().remove_unopened(*query, number_, made->spec().stage);
-      for (uint32_t sender = 0; sender < worker_count; ++sender) {
-        const Inbox::Stream& stream = inbox->stream(sender);
-        if (!stream.bound && !stream.finish_seen) continue;
-        const auto& senders = made->spec().senders;
-        if (inbox->row_bytes == made->spec().row_bytes &&
-            std::find(senders.begin(), senders.end(), sender) != senders.end())
-          continue;
-        Status status(
-            Code::invalid_argument,
-            fmt::format(
-                "stage {}: worker {} sends rows with row_bytes = {}, worker {} opened it with {}{}",
-                made->spec().stage, sender, inbox->row_bytes, number_, made->spec().row_bytes,
-                inbox->row_bytes == made->spec().row_bytes ? " and without that sender" : ""));
-        node_.queries().fail(*query, status);
-        return status;
-      }
     }
+    inbox->row_bytes = made->spec().row_bytes;
     inbox->open = true;
     made->make_receiver(inbox);
   }
@@ -568,6 +552,12 @@ void WorkerCore::sweep() noexcept {
     if (core->is_sender()) slots_[core->slot()] = false;
     return true;
   });
+  // What came for a shuffle that is not open here any more, or never was, and will not be.
+  for (const auto& inbox : inboxes_) {
+    const shuffle::Query& query = *inbox->query();
+    const bool is_over = query.failed() || query.outcome_known();
+    if (!inbox->open && !inbox->discarding && is_over) discard(*inbox);
+  }
   // A discarding inbox is kept while its query lives: it tells late senders that the stage was
   // closed here.
   std::erase_if(inboxes_, [](const std::unique_ptr<Inbox>& inbox) {

@@ -155,6 +155,8 @@ class WorkerCore {
 
   /// Drops everything of an inbox and whatever still comes for it.
   void discard(Inbox& inbox) noexcept;
+  void discard(Inbox& inbox, Inbox::Stream& stream) noexcept;
+  Status check_early_senders(Inbox& inbox, const ShuffleSpec& spec);
 
   // --- for ShuffleCore: sending
 
@@ -233,7 +235,7 @@ class WorkerCore {
   bool move_aside(InLane& lane);
   bool move_aside_where_needed();
   Inbox* find_inbox(const QueryId& query, uint32_t stage) noexcept;
-  Inbox* add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage);
+  Inbox* add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage, uint32_t made_by);
   void release_in_ring(InLane& lane, uint32_t token) noexcept;
   void note_unsent_release(InLane& lane) noexcept;
   void tell_releases();

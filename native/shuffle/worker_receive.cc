@@ -24,8 +24,10 @@ Inbox* WorkerCore::find_inbox(const QueryId& query, uint32_t stage) noexcept {
   return nullptr;
 }
 
-Inbox* WorkerCore::add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage) {
-  inboxes_.push_back(std::make_unique<Inbox>(std::move(query), stage, node_.worker_count()));
+Inbox* WorkerCore::add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage,
+                             uint32_t made_by) {
+  inboxes_.push_back(
+      std::make_unique<Inbox>(std::move(query), stage, made_by, node_.worker_count()));
   return inboxes_.back().get();
 }
 
@@ -117,16 +119,17 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
   binding = Binding{Binding::State::discard, nullptr};
 
   const QueryId id = shuffle::to_id(open.query);
-  std::shared_ptr<shuffle::Query> query = node_.queries().find(id);
+  std::shared_ptr<shuffle::Query> query = node_.queries().hear(id, lane.sender_node);
   if (query == nullptr || query->failed() || query->outcome_known()) return;
   Inbox* inbox = find_inbox(id, open.stage);
   if (inbox != nullptr && inbox->discarding) return;
   if (inbox == nullptr) {
-    const auto waiting = std::count_if(inboxes_.begin(), inboxes_.end(),
-                                       [](const auto& i) { return !i->open && !i->discarding; });
+    const auto waiting = std::count_if(inboxes_.begin(), inboxes_.end(), [&](const auto& i) {
+      return !i->open && !i->discarding && i->made_by == lane.sender_node;
+    });
     if (static_cast<size_t>(waiting) >= slots_.size()) {
-      node_.queries().fail(
-          *query,
+      node_.queries().fail_by_sender(
+          *query, lane.sender_node,
           Status(Code::limit_exceeded,
                  fmt::format(
                      "worker {} was sent rows for more than shuffle.limit = {} shuffles that it "
@@ -134,8 +137,7 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
                      number_, slots_.size())));
       return;
     }
-    inbox = add_inbox(query, open.stage);
-    inbox->row_bytes = open.row_bytes;
+    inbox = add_inbox(query, open.stage, lane.sender_node);
     node_.queries().add_unopened(*query, number_, open.stage, lane.sender, now());
   }
   Inbox::Stream& stream = inbox->stream(lane.sender);
@@ -146,7 +148,7 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
             Code::invalid_argument,
             fmt::format("worker {} sends in stage {}, but worker {} opened it without that sender",
                         lane.sender, open.stage, number_)));
-  } else if (open.row_bytes != inbox->row_bytes) {
+  } else if (inbox->open && open.row_bytes != inbox->row_bytes) {
     node_.queries().fail(
         *query,
         Status(
@@ -159,6 +161,7 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
     stream.bound = true;
     stream.lane = &lane;
     stream.slot = slot;
+    stream.row_bytes = open.row_bytes;
     binding = Binding{Binding::State::bound, inbox};
   }
 }
@@ -179,8 +182,8 @@ void WorkerCore::on_finish(InLane& lane, const transport::FrameView& view) {
   stream.finish_seen = true;
   stream.rows_promised = finish.row_count;
   if (stream.rows_promised != stream.rows_received) {
-    node_.queries().fail(
-        *inbox->query(),
+    node_.queries().fail_by_sender(
+        *inbox->query(), lane.sender_node,
         Status(Code::protocol_error,
                fmt::format("stage {}: worker {} sent {} rows to worker {}, but {} arrived",
                            inbox->stage(), lane.sender, stream.rows_promised, number_,
@@ -201,13 +204,15 @@ void WorkerCore::on_rows(InLane& lane, const transport::FrameView& view) {
     return;
   }
   Inbox& inbox = *binding.inbox;
+  Inbox::Stream& stream = inbox.stream(lane.sender);
   const uint64_t rows = view.header.row_count;
   const bool whole = view.header.kind == wire::FrameKind::data;
-  const bool fits = !whole                 ? rows <= 1
-                    : inbox.row_bytes != 0 ? rows * inbox.row_bytes == view.payload_bytes()
-                                           : rows * sizeof(wire::RowLength) <= view.payload_bytes();
+  const bool fits = !whole ? rows <= 1
+                    : stream.row_bytes != 0
+                        ? rows * stream.row_bytes == view.payload_bytes()
+                        : rows * sizeof(wire::RowLength) <= view.payload_bytes();
   if (!fits) {
-    fail_link(lane, fmt::format("{} rows of {} bytes in a frame of {}", rows, inbox.row_bytes,
+    fail_link(lane, fmt::format("{} rows of {} bytes in a frame of {}", rows, stream.row_bytes,
                                 view.payload_bytes()));
     return;
   }
@@ -218,10 +223,10 @@ void WorkerCore::on_rows(InLane& lane, const transport::FrameView& view) {
   node->kind = view.header.kind;
   node->sender = lane.sender;
   node->row_count = view.header.row_count;
-  node->row_bytes = inbox.row_bytes;
+  node->row_bytes = stream.row_bytes;
   node->payload_bytes = view.payload_bytes();
   node->payload = view.payload;
-  inbox.stream(lane.sender).rows_received += rows;
+  stream.rows_received += rows;
   lane.append(node);
   inbox.append(node);
 }
@@ -375,16 +380,47 @@ Status WorkerCore::detach(shuffle::Query& query, FrameNode* node) {
 
 void WorkerCore::discard(Inbox& inbox) noexcept {
   inbox.discarding = true;
-  for (Inbox::Stream& stream : inbox.streams()) {
-    while (stream.first != nullptr) {
-      FrameNode* const node = inbox.pop(stream);
-      if (node->lane != nullptr) node->lane->unlink(node);
-      release(node, false);
-    }
-    node_.overflow().free(stream.assembly);
-    stream.assembled_bytes = 0;
-    unbind(stream, Binding::State::discard);
+  for (Inbox::Stream& stream : inbox.streams()) discard(inbox, stream);
+}
+
+void WorkerCore::discard(Inbox& inbox, Inbox::Stream& stream) noexcept {
+  while (stream.first != nullptr) {
+    FrameNode* const node = inbox.pop(stream);
+    if (node->lane != nullptr) node->lane->unlink(node);
+    release(node, false);
   }
+  node_.overflow().free(stream.assembly);
+  stream.assembled_bytes = 0;
+  unbind(stream, Binding::State::discard);
+}
+
+// What came before the shuffle was opened here has to fit to how it was.
+Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec) {
+  for (uint32_t sender = 0; sender < node_.worker_count(); ++sender) {
+    Inbox::Stream& stream = inbox.stream(sender);
+    if (!stream.bound && !stream.finish_seen) continue;
+    const bool is_sender =
+        std::find(spec.senders.begin(), spec.senders.end(), sender) != spec.senders.end();
+    if (is_sender && stream.row_bytes == spec.row_bytes) continue;
+    if (!node_.queries().takes_part(*inbox.query(), stream.lane->sender_node)) {
+      fail_link(*stream.lane,
+                fmt::format("it sends rows of query {}, in which its node takes no part",
+                            spec.query.to_string()));
+      discard(inbox, stream);
+      if (stream.finished) --inbox.finished_count;
+      stream = Inbox::Stream{};
+      continue;
+    }
+    Status status(
+        Code::invalid_argument,
+        fmt::format(
+            "stage {}: worker {} sends rows with row_bytes = {}, worker {} opened it with {}{}",
+            spec.stage, sender, stream.row_bytes, number_, spec.row_bytes,
+            stream.row_bytes == spec.row_bytes ? " and without that sender" : ""));
+    node_.queries().fail(*inbox.query(), status);
+    return status;
+  }
+  return Status::Ok();
 }
 
 // Copies what lies in a ring to overflow; what is handed out stays.

@@ -133,7 +133,8 @@ class Session {
   /// wrong_state (in use already), query_ended.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
-  /// Fails a query on every participant with query_cancelled and this reason.
+  /// Fails a query on every participant with query_cancelled and this reason, unless it has ended by then. On
+  /// a node that takes part, or on the issuer: others are not believed.
   void cancel_query(const QueryId& query, std::string_view reason);
 
   SessionMetrics metrics() const;

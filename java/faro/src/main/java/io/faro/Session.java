@@ -108,7 +108,10 @@ public final class Session implements AutoCloseable {
     check(declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
   }
 
-  /** Fails a query on every participant with {@link Code#QUERY_CANCELLED} and this reason. */
+  /**
+   * Fails a query on every participant with {@link Code#QUERY_CANCELLED} and this reason, unless it
+   * has ended by then. On a node that takes part, or on the issuer: others are not believed.
+   */
   public void cancelQuery(QueryId query, String reason) {
     check(
         cancelQuery(
