@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "shuffle/node_core.h"
 #include "simulation/cluster.h"
 #include "simulation/ledger.h"
 #include "simulation/run_plan.h"
@@ -33,6 +34,8 @@ class Checker {
 
  private:
   bool is_excused(const QueryPlan& query, const Status& cause) const;
+  bool lies(uint32_t node) const;
+  uint64_t never_ended_by_others(detail::NodeCore& core) const;
 
   const RunPlan& plan_;
   const Ledger& ledger_;

@@ -1,6 +1,9 @@
 #include "simulation/injector.h"
 
 #include <algorithm>
+#include <memory>
+
+#include "simulation/liar.h"
 
 namespace faro::simulation {
 
@@ -43,10 +46,11 @@ void Injector::happen(const Fault& fault) {
       break;
     case FaultKind::hostile:
       cluster_.faults().corrupt(fault.node, fault.peer, fault.count);
-      // Whoever says nothing wrong, but not the truth either, can keep its own queries waiting for ever:
-      // the engine has a time limit.
-      world.schedule(world.now() + 5 * plan_.liveness, "time limit of the engine",
-                     [this, fault] { cancel_what_concerns(fault); });
+      cancel_what_concerns(fault);
+      break;
+    case FaultKind::lies:
+      lie(fault);
+      cancel_what_concerns(fault);
       break;
     case FaultKind::disk_full:
       disks_[fault.node].full = true;
@@ -76,14 +80,36 @@ bool Injector::cancel(const Fault& fault) {
   return true;
 }
 
+// Whoever says nothing wrong, but not the truth either, can keep its own queries waiting for ever: the engine
+// has a time limit.
 void Injector::cancel_what_concerns(const Fault& fault) {
-  for (size_t q = 0; q < plan_.queries.size(); ++q) {
-    const QueryPlan& query = plan_.queries[q];
-    for (const uint32_t node : {fault.peer, fault.node}) {
-      const bool is_waiting = ledger_.queries[q].endings.size() < query.workers.size();
-      if (is_waiting && plan_.concerns(query, node) && dead_.count(node) == 0)
-        cluster_.session(node).cancel_query(ledger_.queries[q].id, "it took too long");
+  sim::World& world = cluster_.world();
+  world.schedule(world.now() + 5 * plan_.liveness, "time limit of the engine", [this, fault] {
+    for (size_t q = 0; q < plan_.queries.size(); ++q) {
+      const QueryPlan& query = plan_.queries[q];
+      const bool may_wait = plan_.concerns(query, fault.node) ||
+                            (fault.kind == FaultKind::hostile && plan_.concerns(query, fault.peer));
+      if (!may_wait || ledger_.queries[q].endings.size() == query.workers.size()) continue;
+      for (uint32_t node = 0; node < plan_.node_count(); ++node) {
+        if (plan_.concerns(query, node) && dead_.count(node) == 0)
+          cluster_.session(node).cancel_query(ledger_.queries[q].id, "it took too long");
+      }
     }
+  });
+}
+
+// Now and then from now on; its workers do when they look (worker_program.cc).
+void Injector::lie(const Fault& fault) {
+  ledger_.liars.insert(fault.node);
+  for (uint32_t peer = 0; peer < plan_.node_count(); ++peer) {
+    if (peer != fault.node) cluster_.faults().corrupt(fault.node, peer, 0);
+  }
+  sim::World& world = cluster_.world();
+  const auto liar = std::make_shared<Liar>(cluster_, plan_, ledger_, fault.node, fault.at);
+  for (uint32_t time = 0; time < fault.count; ++time) {
+    world.schedule(world.now() + time * plan_.liveness / 16, "lies", [this, fault, liar] {
+      if (!over_ && dead_.count(fault.node) == 0) liar->tell(16);
+    });
   }
 }
 

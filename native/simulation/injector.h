@@ -33,6 +33,7 @@ class Injector {
   void happen(const Fault& fault);
   bool cancel(const Fault& fault);
   void cancel_what_concerns(const Fault& fault);
+  void lie(const Fault& fault);
   void kill(const Fault& fault);
   /// In a fiber: the node's programs end, then what it had; then it comes back.
   void bury(uint32_t node, bool comes_back);

@@ -30,6 +30,7 @@ struct Happened {
   uint64_t unchecked_rows = 0;   // of a node that something hostile spoke for
   uint64_t unchecked_sum = 0;    // of their bytes
   uint64_t large_rows = 0;       // larger than a frame
+  uint64_t lies = 0, lying_shuffles = 0;
   uint64_t stops = 0, holds = 0, detaches = 0, claims = 0, time_limits = 0, barriers = 0;
 };
 
@@ -52,6 +53,7 @@ struct Ledger {
   std::vector<QueryRecord> queries;
   std::vector<Worker*> workers;   // by number; null while its session is not open
   std::vector<uint32_t> running;  // by node: programs of workers that have not ended
+  std::set<uint32_t> liars;       // nodes
   Happened happened;
 
   void wake(const QueryPlan& query) {

@@ -102,9 +102,9 @@ bool QueryRun::all_stages_over() const {
 void QueryRun::open() {
   phase_ = Phase::runs;
   if (!record().declared[scene_.node]) {
-    record().declared[scene_.node] = true;
     const Status declared =
         scene_.cluster.session(scene_.node).declare_query(record().id, plan().workers);
+    record().declared[scene_.node] = true;  // its other workers may use it now
     if (!declared.ok()) return failed(declared);
   }
   std::vector<size_t> order(stages_.size());

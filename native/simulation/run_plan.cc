@@ -14,9 +14,9 @@ namespace {
 constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 constexpr const char* kFaultNames[] = {
-    "cancel",      "short stall",      "long stall",    "short outage", "half-open link",
-    "death",       "death and return", "hostile bytes", "disk full",    "failing registration",
-    "slow starter"};
+    "cancel",       "short stall",      "long stall",    "short outage", "half-open link",
+    "death",        "death and return", "hostile bytes", "disk full",    "failing registration",
+    "slow starter", "lying member"};
 static_assert(std::size(kFaultNames) == kFaultKinds);
 
 // Rings of a run take at most so much memory in both directions; one run in 64 may take more. Clearing
@@ -193,6 +193,9 @@ class Drawing {
         case FaultKind::long_stall:
         case FaultKind::half_open:
           fault.lasting = chance_.between(2 * limit, 3 * limit);
+          break;
+        case FaultKind::lies:
+          if (chance_.one_in(2)) fault.at = 0;
           break;
         case FaultKind::slow_start:
           fault.lasting = chance_.between(1, 500 * kMillisecond);

@@ -34,8 +34,9 @@ enum class FaultKind : uint8_t {
   disk_full,     // of `node`
   registration,  // fails at `node`
   slow_start,    // of `node`
+  lies,          // of `node`, to everybody
 };
-inline constexpr uint32_t kFaultKinds = 11;
+inline constexpr uint32_t kFaultKinds = 12;
 const char* fault_name(FaultKind kind) noexcept;
 
 struct Fault {
@@ -46,7 +47,7 @@ struct Fault {
   uint32_t peer = 0;   // never `node`
   uint32_t query = 0;  // index
   uint32_t way = 0;    // of cancelling
-  uint32_t count = 0;  // of hostile deliveries
+  uint32_t count = 0;  // of hostile deliveries, or of times it lies
 };
 
 struct RunPlan {

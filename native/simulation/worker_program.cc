@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 
+#include "simulation/liar.h"
 #include "simulation/query_run.h"
 
 namespace faro::simulation {
@@ -27,6 +28,13 @@ void poll_in_turn(Scene& scene, std::deque<QueryRun>& queries) {
   }
 }
 
+void lie_if_hostile(Scene& scene) {
+  if (scene.ledger.liars.count(scene.node) == 0) return;
+  Liar liar(scene.cluster, scene.plan, scene.ledger, scene.node, scene.chance.next());
+  for (uint64_t times = scene.chance.between(1, 4); times > 0; --times)
+    liar.send_rows(scene.worker);
+}
+
 }  // namespace
 
 void run_worker(Scene& scene) {
@@ -37,8 +45,13 @@ void run_worker(Scene& scene) {
     if (std::binary_search(workers.begin(), workers.end(), scene.me))
       queries.emplace_back(scene, q);
   }
-  if (scene.chance.one_in(2)) return poll_in_turn(scene, queries);
-  for (QueryRun& query : queries) query.run();
+  lie_if_hostile(scene);
+  if (scene.chance.one_in(2)) {
+    poll_in_turn(scene, queries);
+  } else {
+    for (QueryRun& query : queries) query.run();
+  }
+  lie_if_hostile(scene);
 }
 
 }  // namespace faro::simulation

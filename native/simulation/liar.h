@@ -1,0 +1,40 @@
+// Liar: a member that has gone bad. Its bytes are well-formed, but what it says is not true: queries that
+// never began, failures, stops, ends and outcomes of queries that are not its own, again and in any order.
+#pragma once
+
+#include <cstdint>
+
+#include "simulation/chance.h"
+#include "simulation/cluster.h"
+#include "simulation/ledger.h"
+#include "simulation/run_plan.h"
+#include "simulation/stage_run.h"
+#include "wire/query_message.h"
+
+namespace faro::simulation {
+
+/// Threads: its world's. What it says depends on `seed` and on what has begun, not on who ran when.
+class Liar {
+ public:
+  Liar(Cluster& cluster, const RunPlan& plan, Ledger& ledger, uint32_t node, uint64_t seed);
+
+  /// So many control messages to nodes by chance.
+  void tell(uint32_t count);
+  /// By one of its workers, from its fiber: rows of queries in which the node takes no part.
+  void send_rows(Worker& worker);
+
+ private:
+  /// Of a real query, of one that may begin later, or of none.
+  QueryId some_id();
+  bool is_own(const QueryId& id) const;
+  uint32_t some_node() { return static_cast<uint32_t>(chance_.below(plan_.node_count())); }
+  wire::QueryMessage some_message();
+
+  Cluster& cluster_;
+  const RunPlan& plan_;
+  Ledger& ledger_;
+  const uint32_t node_;
+  Chance chance_;
+};
+
+}  // namespace faro::simulation
