@@ -148,12 +148,13 @@ Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
     }
     path = std::move(*named);
   }
-  return std::unique_ptr<CounterFile>(
-      new CounterFile(static_cast<std::byte*>(memory), size, std::move(fd), std::move(path)));
+  return std::unique_ptr<CounterFile>(new CounterFile(static_cast<std::byte*>(memory), size,
+                                                      std::move(fd), folder, std::move(path)));
 }
 
 CounterFile::~CounterFile() {
   remove_name();
+  if (!folder_.empty()) remove_stale(folder_);
   munmap(memory_, bytes_);
 }
 

@@ -43,6 +43,7 @@ class CounterFile {
   /// Errors: resource_limit (no memory), system_error (the folder cannot take it).
   static Result<std::unique_ptr<CounterFile>> make(const Shape& shape, const std::string& folder,
                                                    uint64_t now);
+  /// Removes stale files of this user again: those of peers that died meanwhile.
   ~CounterFile();
   CounterFile(const CounterFile&) = delete;
   CounterFile& operator=(const CounterFile&) = delete;
@@ -82,8 +83,13 @@ class CounterFile {
   }
 
  private:
-  CounterFile(std::byte* memory, uint64_t bytes, base::UniqueFd fd, std::string path)
-      : memory_(memory), bytes_(bytes), fd_(std::move(fd)), path_(std::move(path)) {}
+  CounterFile(std::byte* memory, uint64_t bytes, base::UniqueFd fd, std::string folder,
+              std::string path)
+      : memory_(memory),
+        bytes_(bytes),
+        fd_(std::move(fd)),
+        folder_(std::move(folder)),
+        path_(std::move(path)) {}
 
   Header& header() noexcept { return *reinterpret_cast<Header*>(memory_); }
   template <typename Record>
@@ -98,6 +104,7 @@ class CounterFile {
   std::byte* const memory_;
   const uint64_t bytes_;
   const base::UniqueFd fd_;  // holds the lock
+  const std::string folder_;
   std::string path_;
 };
 

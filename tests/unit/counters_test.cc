@@ -184,27 +184,34 @@ TEST(CounterFile, cannot_be_made_where_there_is_no_folder) {
   EXPECT_NE(file.status().message().find("faro-no-such-folder"), std::string::npos);
 }
 
-TEST(CounterFile, of_a_killed_process_can_be_read_and_goes_with_the_next_session) {
-  TemporaryFolder folder;
-  Child child([&folder](const Child::Side& parent) {
-    const auto file = make(folder.path());
-    count(file->worker(0).rows_sent, 3);
-    parent.say(file->path());
-    parent.hear();
-    return 0;
-  });
-  const std::string path = child.hear().value_or("");
-  {
-    const auto other = make(folder.path());
+TEST(CounterFile,
+     of_a_killed_process_can_be_read_and_goes_with_the_next_session_that_opens_or_closes) {
+  for (const bool opens : {true, false}) {
+    TemporaryFolder folder;
+    Child child([&folder](const Child::Side& parent) {
+      const auto file = make(folder.path());
+      count(file->worker(0).rows_sent, 3);
+      parent.say(file->path());
+      parent.hear();
+      return 0;
+    });
+    const std::string path = child.hear().value_or("");
+    auto other = make(folder.path());
     EXPECT_TRUE(read(path).alive) << "a session that opens leaves the files of others";
+    make(folder.path()).reset();
+    EXPECT_TRUE(read(path).alive) << "and so does one that closes";
+    child.signal(SIGKILL);
+    child.wait_for_end();
+    const NodeView dead = read(path);
+    EXPECT_FALSE(dead.alive);
+    EXPECT_EQ(dead.workers[0].counters.rows_sent, 3u);
+    if (opens) {
+      other = make(folder.path());
+    } else {
+      other.reset();
+    }
+    EXPECT_NE(access(path.c_str(), F_OK), 0) << "the stale file is still there";
   }
-  child.signal(SIGKILL);
-  child.wait_for_end();
-  const NodeView dead = read(path);
-  EXPECT_FALSE(dead.alive);
-  EXPECT_EQ(dead.workers[0].counters.rows_sent, 3u);
-  const auto next = make(folder.path());
-  EXPECT_NE(access(path.c_str(), F_OK), 0) << "the stale file is still there";
 }
 
 TEST(CounterView, refuses_links_and_what_is_no_counter_file) {
