@@ -8,7 +8,7 @@ one_device 4
 rdma_over rxe 0
 before=$(resources)
 on_addresses 4 passes membership_process_test 'Transports/*' 3
-on_addresses 4 passes shuffle_trouble_test 'Phases/*killed*' 6
+on_addresses 4 passes shuffle_trouble_test 'Phases/*killed*' 7
 expect_resources "$before"
 rdma link delete rxe0
 ip link delete net0

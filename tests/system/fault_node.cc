@@ -1,0 +1,260 @@
+#include "system/fault_node.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "faro/log.h"
+#include "support/traces.h"
+#include "support/watchdog.h"
+#include "system/checked_shuffle.h"
+
+namespace faro::test {
+namespace {
+
+constexpr std::chrono::seconds kLimit{40};
+constexpr std::chrono::milliseconds kTurn{5};
+
+/// Something that happens once and that a thread can wait for.
+class Event {
+ public:
+  void happens() {
+    const std::lock_guard lock(mutex_);
+    happened_ = true;
+    changed_.notify_all();
+  }
+  bool has_happened() {
+    const std::lock_guard lock(mutex_);
+    return happened_;
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return happened_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool happened_ = false;
+};
+
+std::string text_of(const QueryId& id) {
+  return fmt::format("{} {} {}", id.counter, id.incarnation, id.issuer);
+}
+
+class FaultNode {
+ public:
+  FaultNode(const FaultNodePlan& plan, const Child::Side& test) : plan_(plan), test_(test) {}
+
+  Status open(Listener listener, std::optional<Listener> beside) {
+    FARO_RETURN_IF_ERROR(
+        open_one(session_, plan_.addresses, "2", "with the victim", std::move(listener)));
+    if (!beside.has_value()) return Status::Ok();
+    return open_one(beside_, plan_.beside_addresses, "1", "beside", std::move(*beside));
+  }
+
+  int obey() {
+    Watchdog watchdog(kLimit, [this] { return fmt::format("node {}, {}", plan_.node, doing_); });
+    for (;;) {
+      const std::string line = test_.hear();
+      doing_ = line;
+      if (line == "begin") {
+        test_.say(text_of(session_->begin_query()));
+      } else if (line == "begin pair") {
+        test_.say(text_of(beside_->begin_query()));
+      } else if (line.starts_with("query ")) {
+        const QueryId id = id_in(line, 6);
+        part_ = std::thread([this, id] { outcome_ = take_part(id); });
+      } else if (line == "hit") {
+        hit_.happens();
+      } else if (line == "go on") {
+        go_on_.happens();
+      } else if (line.starts_with("others ")) {
+        const QueryId second = id_in(line, line.find(',') + 1);
+        Status status = run_pair(*session_, id_in(line, 7), {1, 3}, 1);
+        if (status.ok()) status = run_pair(*beside_, second, {0, 1}, 0);
+        test_.say(status.ok() ? "others well" : "complaint: " + status.to_string());
+      } else if (line.starts_with("wait ")) {
+        const std::chrono::milliseconds lasting(std::atoi(line.c_str() + 5));
+        (void)session_->worker(1).wait_until([] { return false; }, lasting);
+        test_.say("waited");
+      } else if (line == "outcome") {
+        part_.join();
+        test_.say(outcome_.ok() ? "done" : "failed " + outcome_.to_string());
+      } else {
+        return line == "close" ? close() : 1;
+      }
+    }
+  }
+
+ private:
+  Status open_one(std::unique_ptr<Session>& session, const std::string& addresses,
+                  const char* workers, const char* cluster, Listener listener) {
+    SettingList settings = plan_.settings;
+    settings.push_back({"cluster.workers", workers});
+    settings.push_back({"cluster.id", cluster});
+    Result<Config> config = config_of(plan_.node, addresses, settings);
+    if (!config.ok()) return config.status();
+    Result<std::unique_ptr<Session>> opened = Session::open(*config, std::move(listener));
+    if (opened.ok()) session = std::move(*opened);
+    return opened.status();
+  }
+
+  static QueryId id_in(const std::string& line, size_t at) {
+    QueryId id;
+    std::sscanf(line.c_str() + at, "%lu %lu %u", &id.counter, &id.incarnation, &id.issuer);
+    return id;
+  }
+
+  // --- the query of all: worker 0
+
+  // The victim stays in this phase until it is told to go on.
+  void reach(Phase phase) {
+    if (plan_.node != kVictim || plan_.phase != phase) return;
+    test_.say("there");
+    go_on_.wait();
+  }
+
+  Status take_part(const QueryId& id) {
+    Worker& worker = session_->worker(0);
+    const std::vector<uint32_t> workers = {0, 2, 4};
+    reach(Phase::opened);
+    FARO_RETURN_IF_ERROR(session_->declare_query(id, workers));
+    CheckedShuffle shuffle;
+    const Status opened = shuffle.open(worker, id, workers);
+    const Status used = opened.ok() ? use(shuffle) : opened;
+    shuffle.close();
+    Status cause;
+    if (plan_.phase == Phase::ended && plan_.node == kVictim) {
+      (void)worker.try_end_query(id);
+      reach(Phase::ended);
+    }
+    if (plan_.phase == Phase::ended && plan_.node == 1) hit_.wait();  // it cannot be over before
+    const Outcome ended = worker.end_query(id, &cause);
+    worker.hand_over();
+    if (ended == Outcome::done) {
+      if (!used.ok()) return used;  // nobody else knows of it
+      reach(Phase::closing);
+      return Status::Ok();
+    }
+    if (!used.ok() && used.code() == Code::internal_error) return used;
+    return cause;
+  }
+
+  Status use(CheckedShuffle& shuffle) {
+    const auto failure = [&shuffle](const char* what) {
+      const Status status = shuffle.status();
+      return Status(status.ok() ? Code::internal_error : status.code(),
+                    fmt::format("{}: {}", what, status.message()));
+    };
+    for (uint32_t to = 0; to < kFaultNodes; ++to) {
+      if (shuffle.send(to) != Outcome::done) return failure("the first rows");
+    }
+    shuffle.flush();
+    reach(Phase::first_rows);
+    if (plan_.phase == Phase::mid && !send_and_take(shuffle)) return failure("mid-shuffle");
+    if (plan_.phase == Phase::overflow) {
+      Batch held;
+      if (shuffle.take(held) != Outcome::done) return failure("taking one batch");
+      for (uint32_t i = 0; i < 6000; ++i) {
+        if (shuffle.send(i % kFaultNodes) != Outcome::done) return failure("overflowing");
+      }
+      reach(Phase::overflow);
+    }
+    if (shuffle.finish() != Outcome::done) return failure("finish");
+    reach(Phase::finished);
+    return shuffle.take_to_end() == Outcome::end_of_stream ? Status::Ok() : failure("taking all");
+  }
+
+  // Until the test says that it is enough, or it fails.
+  bool send_and_take(CheckedShuffle& shuffle) {
+    for (uint32_t turn = 0; !go_on_.has_happened(); ++turn) {
+      if (turn == 20 && plan_.node == kVictim) test_.say("there");
+      if (shuffle.send(turn % kFaultNodes, kTurn) == Outcome::failed) return false;
+      Batch batch;
+      if (shuffle.take(batch, Timeout(0)) == Outcome::failed) return false;
+    }
+    return true;
+  }
+
+  // --- the others: worker 1, and the session beside
+
+  Status run_pair(Session& session, const QueryId& id, const std::vector<uint32_t>& workers,
+                  uint32_t local) {
+    FARO_RETURN_IF_ERROR(session.declare_query(id, workers));
+    Worker& worker = session.worker(local);
+    CheckedShuffle shuffle;
+    FARO_RETURN_IF_ERROR(shuffle.open(worker, id, workers));
+    for (uint32_t i = 0; i < 1000; ++i) {
+      if (shuffle.send(i % 2) != Outcome::done) return shuffle.status();
+    }
+    if (shuffle.finish() != Outcome::done) return shuffle.status();
+    if (shuffle.take_to_end() != Outcome::end_of_stream) return shuffle.status();
+    shuffle.close();
+    Status cause;
+    return worker.end_query(id, &cause) == Outcome::done ? Status::Ok() : cause;
+  }
+
+  int close() {
+    std::string complaint;
+    const SessionMetrics metrics = session_->metrics();
+    if (metrics.overflow_memory_bytes != 0 || metrics.overflow_file_bytes != 0)
+      complaint += "something is left in overflow; ";
+    if (plan_.phase == Phase::overflow && metrics.overflow_file_peak_bytes == 0)
+      complaint += "nothing went to the overflow file; ";
+    for (Session* const session : {beside_.get(), session_.get()}) {
+      if (session == nullptr) continue;
+      const Status closed = session->close();
+      if (!closed.ok()) complaint += closed.to_string() + "; ";
+    }
+    if (part_.joinable()) {
+      go_on_.happens();
+      part_.join();
+    }
+    if (!complaint.empty()) test_.say("complaint: " + complaint);
+    return complaint.empty() ? 0 : 1;
+  }
+
+  const FaultNodePlan& plan_;
+  const Child::Side& test_;
+  std::string doing_ = "open";
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Session> beside_;
+  std::thread part_;
+  Status outcome_;  // of the query of all; the part's until it is joined
+  Event hit_;
+  Event go_on_;
+};
+
+}  // namespace
+
+int run_fault_node(const FaultNodePlan& plan, Listener listener, std::optional<Listener> beside,
+                   const Child::Side& test) {
+  set_log_level(LogLevel::off);
+  const Traces before = Traces::look();
+  test.say("opening");
+  int code = 0;
+  {
+    FaultNode node(plan, test);
+    const Status opened = node.open(std::move(listener), std::move(beside));
+    test.say(opened.ok() ? "open" : "failed " + opened.to_string());
+    if (opened.ok()) code = node.obey();
+  }
+  const std::string left = Traces::left_since(before);
+  if (!left.empty()) {
+    test.say("complaint: left are " + left);
+  } else if (code == 0) {
+    test.say("well");
+  }
+  return code;
+}
+
+}  // namespace faro::test

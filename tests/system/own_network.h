@@ -1,0 +1,70 @@
+// OwnNetwork: a switch and cables of a test's own, in network namespaces that vanish with it. A cable
+// can be pulled: what is sent over it is then lost in silence.
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace faro::test {
+
+/// Threads: one that has no siblings; until it is destroyed this process is in the switch's namespace.
+class OwnNetwork {
+ public:
+  /// nullptr if this system does not permit it.
+  static std::unique_ptr<OwnNetwork> make() {
+    std::unique_ptr<OwnNetwork> network(new OwnNetwork);
+    if (!network->former_.valid() || unshare(CLONE_NEWNET) != 0) return nullptr;
+    network->entered_ = true;
+    const bool built =
+        run("ip link set lo up && ip link add switch0 type bridge && "
+            "ip link set switch0 up");
+    return built ? std::move(network) : nullptr;
+  }
+  ~OwnNetwork() {
+    if (entered_ && setns(former_.get(), CLONE_NEWNET) != 0) std::abort();
+  }
+  OwnNetwork(const OwnNetwork&) = delete;
+  OwnNetwork& operator=(const OwnNetwork&) = delete;
+
+  static std::string address(uint32_t node) { return fmt::format("10.77.0.{}", node + 1); }
+
+  /// In a node's process, before it has threads: a namespace without any network.
+  static bool leave_for_own() { return unshare(CLONE_NEWNET) == 0; }
+  /// Then here: a cable from the switch to that process.
+  bool connect(uint32_t node, pid_t process) {
+    return run(
+        fmt::format("ip link add cable{0} type veth peer name eth0 netns {1} && "
+                    "ip link set cable{0} master switch0 up",
+                    node, process));
+  }
+  /// Then there: its address.
+  static bool take_address(uint32_t node) {
+    return run(
+        fmt::format("ip link set lo up && ip address add {}/24 dev eth0 && "
+                    "ip link set eth0 up",
+                    address(node)));
+  }
+  void pull(uint32_t node) {
+    if (!run(fmt::format("ip link set cable{} down", node))) std::abort();
+  }
+
+ private:
+  OwnNetwork() : former_(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {}
+  static bool run(const std::string& command) {
+    return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
+  }
+
+  const base::UniqueFd former_;
+  bool entered_ = false;
+};
+
+}  // namespace faro::test
