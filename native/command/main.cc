@@ -12,6 +12,7 @@
 #include "command/explain_command.h"
 #include "command/plan_command.h"
 #include "command/simulate_command.h"
+#include "command/soak_command.h"
 #include "command/stat_command.h"
 #include "command/version.h"
 
@@ -35,14 +36,15 @@ int run(int argc, char** argv) {
   add_explain_command(app, exit_code);
   add_config_command(app, exit_code);
   add_simulate_command(app, exit_code);
+  add_soak_command(app, exit_code);
   const auto is_first_word = [&](const CLI::App* command) {
     return command->get_name() == argv[1];
   };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first_word).empty()) {
     // CLI11 would only say that a sub-command is required.
     fmt::print(stderr,
-               "faro: unknown command '{}': bench, plan, doctor, stat, top, explain, config or "
-               "simulate\n",
+               "faro: unknown command '{}': bench, plan, doctor, stat, top, explain, config, "
+               "simulate or soak\n",
                argv[1]);
     return kExitUsage;
   }

@@ -65,6 +65,9 @@ class RunningCommand {
     close(errors_);
   }
 
+  /// -1 if it did not start.
+  pid_t pid() const { return pid_; }
+
   /// Reads everything and waits for the end; kills the command after the time limit.
   CommandResult finish(std::chrono::seconds limit = std::chrono::seconds(50)) {
     CommandResult result;

@@ -1,0 +1,105 @@
+#include "command/soak_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "command/exit_code.h"
+#include "command/text.h"
+#include "soak/soak.h"
+
+namespace faro::command {
+namespace {
+
+constexpr double kLineSeconds = 60;
+
+std::string losses_text(const char* kind, const soak::Losses& losses) {
+  if (losses.count == 0) return fmt::format("0 {}", kind);
+  return fmt::format("{} {} (told by {} within {:.3f} s)", losses.count, kind,
+                     counted(losses.told, "survivor"), losses.longest_seconds);
+}
+
+std::string usage_text(const char* who, const soak::Usage& usage) {
+  return fmt::format("{} {}, {} descriptors, {} threads", who, bytes_text(usage.resident_bytes),
+                     usage.descriptors, usage.threads);
+}
+
+void print_line(const soak::Progress& now) {
+  fmt::print(
+      "{:6.1f} s  {} clusters, {} queries ({} failed by a loss, {} cancelled), {} rows; {}, "
+      "{}, {} paused; {}; {}\n",
+      now.seconds, now.clusters, now.queries, now.failed, now.cancelled, now.rows,
+      losses_text("killed", now.killed), losses_text("stopped", now.stopped), now.paused,
+      usage_text("witness", now.witness) + ", heap " + bytes_text(now.witness_heap_bytes),
+      usage_text("controller", now.controller));
+  std::fflush(stdout);
+}
+
+int run(const soak::Options& options) {
+  fmt::print("seed {}, {} nodes, of which node {} is the witness, liveness.timeout_ms = {}\n",
+             options.seed, soak::kNodes, soak::witness_of(options), options.liveness_ms);
+  std::fflush(stdout);  // or every node that is forked would print it again
+  double last_line = 0;
+  const soak::Report report = soak::run_soak(options, [&](const soak::Progress& now) {
+    if (now.seconds - last_line < kLineSeconds) return;
+    last_line = now.seconds;
+    print_line(now);
+  });
+  const soak::Progress& total = report.total;
+  print_line(total);
+  if (!report.memory.empty()) fmt::print("memory: {}\n", report.memory);
+  if (!report.violation.empty()) {
+    fmt::print("broken: {}\nto repeat its plan: faro soak --seed {}{}\n", report.violation,
+               options.seed, options.kills == 0 ? "" : fmt::format(" --kills {}", options.kills));
+    return kExitFailed;
+  }
+  fmt::print(
+      "every row compared; every loss told within {:.1f} + {:.0f} s by name; {}: no "
+      "descriptor, thread or file left{}\n",
+      static_cast<double>(options.liveness_ms) / 1e3, soak::kTellingSeconds,
+      counted(total.quiet_looks, "look"), report.memory.empty() ? "" : ", memory flat");
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_soak_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "soak", "Clusters of real processes whose nodes are paused, stopped and killed");
+  auto options = std::make_shared<soak::Options>();
+  options->seed = std::random_device()();
+  command->add_option("--seconds", options->seconds, "For how long (default: 1200)")
+      ->check(CLI::PositiveNumber.description(""))
+      ->type_name("S");
+  command
+      ->add_option("--kills", options->kills,
+                   "Instead: so many clusters, each with one node killed and no other fault")
+      ->type_name("N");
+  command->add_option("--seed", options->seed, "Of all that is drawn (default: by chance)")
+      ->type_name("S");
+  command->add_option("--liveness-ms", options->liveness_ms, "liveness.timeout_ms (default: 2000)")
+      ->check(CLI::Range(100, 60000))
+      ->type_name("MS");
+  command->add_option("--transport", options->transport, "Only this one: shm, tcp or auto")
+      ->check(CLI::IsMember({"shm", "tcp", "auto"}).description(""))
+      ->type_name("T");
+  command->footer(
+      "A line every minute. It ends with 1 if a row is wrong, a query ends as it should not, a "
+      "loss\n"
+      "is told too late or without the name, a node hangs, or, between two clusters, a process "
+      "has\n"
+      "more descriptors or threads than at first, a file is left, or the memory of the witness "
+      "(the\n"
+      "node that meets with no fault) or the controller has grown by more than 1 MiB: the median "
+      "of\n"
+      "the last quarter of all looks against that of the second quarter.\n" +
+      std::string(kExitCodeHelp));
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace faro::command
