@@ -1,11 +1,12 @@
-# A node is killed, its device removed, its interface taken down in the middle of a shuffle: all others say within their
-# time limit whom they lost, end by themselves, and leave nothing behind. $*: only these of killed, down, removed.
+# A node is killed or stopped, its device removed, its interface taken down in the middle of a shuffle: all others say within
+# their time limit whom they lost, end by themselves, and leave nothing behind. $*: only these of killed, stopped, down, removed.
 source tests/softroce/lib/suite.sh
 
 nodes=3 victim=3
-limit_s=20 # liveness.timeout_ms, the retries of an RDMA device, closing; and emulated
+limit_s=20 # liveness_s, the retries of an RDMA device, closing; and emulated
+liveness_s=5
 troubles=("$@")
-[[ $# -gt 0 ]] || troubles=(killed down removed)
+[[ $# -gt 0 ]] || troubles=(killed stopped down removed)
 
 # start_nodes: a shuffle that would take minutes.
 start_nodes() {
@@ -14,7 +15,7 @@ start_nodes() {
   for ((node = 1; node <= nodes; node++)); do list+=("$(address_of "$node"):7100"); done
   for ((node = 1; node <= nodes; node++)); do
     timeout 60 "$bin/faro" bench two-stage --transport verbs --workers 2 --rows 100000000 --repetitions 1 \
-      --set liveness.timeout_ms=5000 --node $((node - 1)) --nodes "$(IFS=,; printf %s "${list[*]}")" \
+      --set liveness.timeout_ms=$((1000 * liveness_s)) --node $((node - 1)) --nodes "$(IFS=,; printf %s "${list[*]}")" \
       >"$share/node$node.log" 2>&1 &
     pids[node]=$!
   done
@@ -22,6 +23,15 @@ start_nodes() {
 
 # has_sent <bytes>: so much has crossed the wire since the nodes were started.
 has_sent() { [[ $(($(wire_bytes "$nodes") - sent)) -ge $1 ]]; }
+
+# process_of <node>: what `timeout` runs.
+process_of() { cat "/proc/${pids[$1]}/task/${pids[$1]}/children"; }
+
+# have_said <text> <node...>
+have_said() {
+  local text=$1 node
+  for node in "${@:2}"; do grep -q -- "$text" "$share/node$node.log" || return 1; done
+}
 
 # ends_as_lost <node...>
 ends_as_lost() {
@@ -45,8 +55,17 @@ for driver in rxe siw; do
     started=$SECONDS
     case $trouble in
       killed)
-        kill -KILL "$(<"/proc/${pids[victim]}/task/${pids[victim]}/children")"
+        kill -KILL "$(process_of "$victim")"
         ends_as_lost 1 2
+        ;;
+      stopped)
+        stopped=$(process_of "$victim")
+        kill -STOP "$stopped"
+        wait_until $((liveness_s + 1)) "the others to name the stopped node" have_said "node $((victim - 1)) .*is lost" 1 2
+        ends_as_lost 1 2
+        kill -CONT "$stopped" # it learns that it was given up
+        ends_as_lost 3
+        expect_failure "node $((victim - 1))" 1 "gave up" "$share/node$victim.log"
         ;;
       removed)
         # The kernel waits until the last process has closed the device.
