@@ -58,6 +58,22 @@ final class ChildJvm implements AutoCloseable {
         .start();
   }
 
+  /** As kill -STOP: no thread of it runs until {@link #goOn}. */
+  void stop() throws IOException, InterruptedException {
+    signal("STOP");
+  }
+
+  void goOn() throws IOException, InterruptedException {
+    signal("CONT");
+  }
+
+  private void signal(String name) throws IOException, InterruptedException {
+    String pid = Long.toString(process.pid());
+    if (new ProcessBuilder("kill", "-" + name, pid).inheritIO().start().waitFor() != 0) {
+      throw new IOException("kill -" + name + " " + pid);
+    }
+  }
+
   /** As kill -9. Returns when it is gone. */
   void kill() throws InterruptedException {
     process.destroyForcibly().waitFor();

@@ -13,15 +13,23 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A JVM that is killed, in each phase of its life in a cluster. */
+/** A JVM that is killed, or stopped for longer than the time limit, in each phase of its life in a cluster. */
 @Timeout(30)
 class PeerLossTest {
   private static final Duration LIMIT = Duration.ofSeconds(20);
+  private static final Duration LIVENESS = Duration.ofSeconds(2);
+  private static final Duration TOLD = LIVENESS.plusSeconds(1);
 
   private static SessionConfig.Builder config(int node, String nodes, String transport) {
     return SessionConfig.builder()
         .cluster(node, List.of(nodes.split(",")))
+        .set(Setting.LIVENESS_TIMEOUT_MS, LIVENESS.toMillis())
         .set(Setting.TRANSPORT, transport);
+  }
+
+  enum Fault {
+    KILLED,
+    STOPPED
   }
 
   /** How far node 1 comes. */
@@ -45,8 +53,13 @@ class PeerLossTest {
       shuffle.flush();
       if (phase == Phase.MID_SHUFFLE) {
         System.out.println(phase);
-        for (long i = 1; ; i++) {
-          sender.send(0, i);
+        try {
+          for (long i = 1; ; i++) {
+            sender.send(0, i);
+          }
+        } catch (FaroException givenUp) {
+          System.out.println(givenUp.getMessage());
+          return;
         }
       }
       if (phase.compareTo(Phase.FINISH) >= 0) {
@@ -63,10 +76,12 @@ class PeerLossTest {
 
   @ParameterizedTest
   @CsvSource({
-    "FIRST_ROWS,shm", "FIRST_ROWS,tcp", "MID_SHUFFLE,shm", "MID_SHUFFLE,tcp",
-    "FINISH,shm", "FINISH,tcp", "CLOSE,shm", "CLOSE,tcp"
+    "KILLED,FIRST_ROWS,shm", "KILLED,FIRST_ROWS,tcp", "KILLED,MID_SHUFFLE,shm",
+    "KILLED,MID_SHUFFLE,tcp", "KILLED,FINISH,shm", "KILLED,FINISH,tcp", "KILLED,CLOSE,shm",
+    "KILLED,CLOSE,tcp", "STOPPED,FIRST_ROWS,shm", "STOPPED,MID_SHUFFLE,shm",
+    "STOPPED,MID_SHUFFLE,tcp", "STOPPED,FINISH,tcp"
   })
-  void endsWhatNeedsItWithItsName(Phase phase, String transport) throws Exception {
+  void endsWhatNeedsItWithItsName(Fault fault, Phase phase, String transport) throws Exception {
     List<String> addresses = Cluster.freeAddresses(2);
     String nodes = String.join(",", addresses);
     try (ChildJvm other = new ChildJvm(Node1.class, nodes, transport, phase.name());
@@ -84,7 +99,12 @@ class PeerLossTest {
         worker.endQuery(query); // it has ended there, too: whatever happens now is no loss
       }
       assertEquals(phase.name(), other.line());
-      other.kill();
+      if (fault == Fault.KILLED) {
+        other.kill();
+      } else {
+        other.stop();
+      }
+      long hit = System.nanoTime();
       if (phase == Phase.CLOSE) {
         isLost(addresses.get(1), () -> useNode1(session, worker));
       } else {
@@ -95,9 +115,18 @@ class PeerLossTest {
               shuffle.close();
               worker.endQuery(query);
             });
+        Duration told = Duration.ofNanos(System.nanoTime() - hit);
+        assertTrue(told.compareTo(TOLD) < 0, "told after " + told);
         shuffle.close();
       }
       anotherQueryOfThisNodeAloneGoesOn(session, worker);
+      if (fault == Fault.STOPPED) {
+        other.goOn();
+      }
+      if (fault == Fault.STOPPED && phase == Phase.MID_SHUFFLE) {
+        String givenUp = other.line();
+        assertTrue(givenUp.contains("it gave up"), givenUp);
+      }
     }
   }
 
