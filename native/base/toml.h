@@ -3,6 +3,8 @@
 // (any "é" outside of a string).
 #pragma once
 
+#include <cstdint>
+
 #define TOML_EXCEPTIONS 0
 #define TOML_ASSERT(condition) static_assert(true)
 #include <toml++/impl/preprocessor.h>
