@@ -67,6 +67,10 @@ class QueryRun final : private shuffle::QueryEnvironment {
     require(decoded->kind == message.kind && decoded->first == message.first, "and is the same");
   }
   void alert_workers() override {}
+  void fail_peer(uint32_t node, const Status& cause) override {
+    require(node < kNodes && node != kSelf, "it is a peer that breaks rules");
+    require(!cause.ok() && !cause.message().empty(), "and which one is said");
+  }
 
   QueryId id() {
     const uint32_t issuer = input_.below(kNodes + 1);
