@@ -132,9 +132,9 @@ Status CounterView::check() {
   for (uint32_t s = 0; s < kSections; ++s) {
     const SectionPlace& place = header().sections[s];
     const uint64_t bytes = uint64_t{place.count} * place.stride_bytes;
-    if (place.offset % 64 != 0 || place.stride_bytes < record_bytes(static_cast<Section>(s)) ||
-        place.stride_bytes % 8 != 0 || place.offset > memory_.size() ||
-        bytes > memory_.size() - place.offset) {
+    if (place.offset % 64 != 0 || place.stride_bytes % 64 != 0 ||
+        place.stride_bytes < record_bytes(static_cast<Section>(s)) ||
+        place.offset > memory_.size() || bytes > memory_.size() - place.offset) {
       return bad(fmt::format("section {} lies outside of it", s));
     }
   }

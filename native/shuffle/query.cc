@@ -379,7 +379,10 @@ bool QueryTable::fail_by_sender_locked(Query& query, uint32_t node, const Status
 
 void QueryTable::flush(Outbound& out, bool alert) {
   for (const auto& [node, message] : out.messages) environment_.send(node, message);
-  for (const auto& [node, cause] : out.offenders) environment_.fail_peer(node, cause);
+  for (const auto& [node, cause] : out.offenders) {
+    // What this node's own workers do wrong they are told themselves.
+    if (node != shape_.node) environment_.fail_peer(node, cause);
+  }
   if (alert) environment_.alert_workers();
 }
 
@@ -724,7 +727,7 @@ bool QueryTable::expire_unopened_locked(Query& query, base::Nanoseconds now, Out
         fmt::format("worker {} sent rows of stage {} to worker {}, which did not open it within "
                     "query.unopened_timeout_ms = {}",
                     u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000));
-    if (query.nodes_[node]) {
+    if (query.nodes_[node] || node == shape_.node) {
       alert |= fail_by_sender_locked(query, node, cause, out);
     } else {
       out.offenders.emplace_back(

@@ -182,6 +182,7 @@ Result<Ending> decode_ending(std::span<const std::byte> message) {
   }
   ending.retry = retry == 1;
   ending.code = known(code) ? code : Code::internal_error;
+  if (ending.reason.empty()) ending.reason = "no reason was given";
   return ending;
 }
 

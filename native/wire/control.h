@@ -132,7 +132,7 @@ ControlMessage encode_payload(ControlKind kind, std::span<const std::byte> paylo
 Result<HelloHead> decode_hello_head(std::span<const std::byte> message);
 /// A HELLO of our version.
 Result<Hello> decode_hello(std::span<const std::byte> message);
-/// REFUSE or FAIL. The reason has been made printable. An unknown code reads as internal_error.
+/// REFUSE or FAIL. The reason has been made printable, and is never empty. An unknown code reads as internal_error.
 Result<Ending> decode_ending(std::span<const std::byte> message);
 Result<Auth> decode_auth(std::span<const std::byte> message);
 Result<LinkChoice> decode_link_choice(std::span<const std::byte> message);

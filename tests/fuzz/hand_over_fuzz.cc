@@ -133,14 +133,16 @@ class HandOverRun {
     base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) == 0)
-      strangers_.push_back(std::move(socket));
+      strangers_.push_back({std::move(socket), {}});
   }
   void show(bool right) {
     const std::vector<std::byte> other = right ? std::vector<std::byte>() : input_.piece(64);
     const std::span<const std::byte> shown = right ? std::span<const std::byte>(kToken) : other;
-    shown_ |=
-        shown.size() == kToken.size() && std::equal(shown.begin(), shown.end(), kToken.begin());
-    (void)send(strangers_.back().get(), shown.data(), shown.size(), MSG_NOSIGNAL);
+    Stranger& stranger = strangers_.back();
+    stranger.said.insert(stranger.said.end(), shown.begin(), shown.end());
+    shown_ |= stranger.said.size() >= kToken.size() &&
+              std::equal(kToken.begin(), kToken.end(), stranger.said.begin());
+    (void)send(stranger.socket.get(), shown.data(), shown.size(), MSG_NOSIGNAL);
   }
 
   // --------------------------------------------------------------- from one that pretends
@@ -193,7 +195,11 @@ class HandOverRun {
   LinkEnd end_;
   std::shared_ptr<HandOverListener> listener_;
   std::unique_ptr<ShmSetup> setup_;
-  std::vector<base::UniqueFd> strangers_;
+  struct Stranger {
+    base::UniqueFd socket;
+    std::vector<std::byte> said;
+  };
+  std::vector<Stranger> strangers_;
   bool shown_ = false;
   int handed_over_ = 0;
 };

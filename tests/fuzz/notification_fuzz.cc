@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/link_end.h"
@@ -76,11 +77,12 @@ class Device final : public transport::verbs::Endpoint {
   /// Everything that was posted is out.
   void completes() {
     for (const ibv_send_wr& request : sends_) {
+      ++unreported_;
       if ((request.send_flags & IBV_SEND_SIGNALED) == 0) continue;
       ibv_wc completion{};
       completion.wr_id = request.wr_id;
       completions_.push_back(completion);
-      places_ = static_cast<uint32_t>(&sends_.back() - &request);
+      places_ -= std::exchange(unreported_, 0u);
     }
     sends_.clear();
   }
@@ -147,7 +149,8 @@ class Device final : public transport::verbs::Endpoint {
   ibv_qp pair_{};
   ibv_cq queue_{};
   bool connected_ = true;
-  uint32_t places_ = 0;  // taken of the send queue
+  uint32_t places_ = 0;      // taken of the send queue
+  uint32_t unreported_ = 0;  // of these: out, and no completion yet that covers them
   std::deque<ibv_send_wr> sends_;
   std::deque<Receive> receives_;
   std::byte* received_into_ = nullptr;
