@@ -12,7 +12,8 @@
 //   go on                      (nothing) the victim need not stay in its phase any more
 //   others <id> <id>           "others well": a query of the other workers, and one of the session beside
 //   wait <ms>                  "waited", after so long
-//   outcome                    "done", or "failed " and why, once it is known how the query ended
+//   outcome                    "done", or "failed " and why, once it is known how the query ended; as
+//                              often as it is asked
 //   close                      "well": closed, and nothing is left in this process
 //
 // Whatever should not be is answered as "complaint: " and what.

@@ -143,11 +143,14 @@ class TroubledCluster {
 
   /// Worker 0 of all nodes begins a query; the victim goes up to its phase.
   void begin_query() {
-    // Over one of the transports it is the victim's own.
-    const std::string id = ask(trouble_.transport == "shm" ? 0 : kVictim, "begin");
+    const std::string id = ask(victim_is_issuer() ? kVictim : 0, "begin");
     for (uint32_t n = 0; n < kFaultNodes; ++n) say(n, "query " + id);
     EXPECT_EQ(hear(kVictim), "there");
+    if (phase_ == Phase::closing) {
+      for (const uint32_t n : {0u, 1u}) EXPECT_EQ(ask(n, "outcome"), "done") << "node " << n;
+    }
   }
+  bool victim_is_issuer() const { return trouble_.transport != "shm"; }
 
   /// Who is killed, or was told to close when it was hit, does not.
   std::vector<uint32_t> still_obeying() const {
@@ -293,10 +296,12 @@ class LosingTrouble : public ShuffleTrouble {
     if (trouble_.fault == Fault::killed || phase_ == Phase::closing) return;
     cluster_.say(kVictim, "go on");
     const std::string own = cluster_.ask(kVictim, "outcome");
+    // An issuer whom the others had told that they ended may have decided, for itself.
+    if (own == "done" && (phase_ == Phase::finished || phase_ == Phase::ended)) return;
     if (trouble_.fault == Fault::cut) {
       expect_contains(own, "failed peer_lost");
       expect_in_time();
-    } else if (phase_ != Phase::ended || own != "done") {  // an issuer may have decided, for itself
+    } else {
       expect_contains(own, "heard nothing from node 2 (");  // it was given up, and accuses nobody
     }
   }
@@ -305,8 +310,10 @@ class LosingTrouble : public ShuffleTrouble {
 TEST_P(LosingTrouble, is_told_to_who_needs_the_victim_by_its_name_and_in_time) {
   const std::string told[] = {cluster_.ask(0, "outcome"), cluster_.ask(1, "outcome")};
   expect_in_time();
+  // That the victim had ended its part may have reached the issuer before it was hit.
+  const bool may_be_done = phase_ == Phase::ended && !cluster_.victim_is_issuer();
   for (const std::string& each : told) {
-    if (phase_ == Phase::closing) {
+    if (phase_ == Phase::closing || (may_be_done && told[0] == "done")) {
       EXPECT_EQ(each, "done");
     } else {
       expect_contains(each, "failed peer_lost");
