@@ -208,7 +208,9 @@ class FaultNode {
     const SessionMetrics metrics = session_->metrics();
     if (metrics.overflow_memory_bytes != 0 || metrics.overflow_file_bytes != 0)
       complaint += "something is left in overflow; ";
-    if (plan_.phase == Phase::overflow && metrics.overflow_file_peak_bytes == 0)
+    // The others may not have come so far when it was hit.
+    if (plan_.phase == Phase::overflow && plan_.node == kVictim &&
+        metrics.overflow_file_peak_bytes == 0)
       complaint += "nothing went to the overflow file; ";
     for (Session* const session : {beside_.get(), session_.get()}) {
       if (session == nullptr) continue;
