@@ -159,6 +159,8 @@ class TroubledCluster {
   }
   void hit() {
     Child& victim = *nodes_[kVictim];
+    // A cable goes with the last process at its end, which may not take long to close.
+    if (trouble_.fault == Fault::cut) network_->pull(kVictim);
     if (phase_ == Phase::closing) victim.say("close");
     switch (trouble_.fault) {
       case Fault::killed:
@@ -167,7 +169,6 @@ class TroubledCluster {
       case Fault::paused:
         return victim.signal(SIGSTOP);
       case Fault::cut:
-        return network_->pull(kVictim);
       case Fault::silent:
         return;
       case Fault::beset:
