@@ -56,11 +56,19 @@ struct Traces {
   }
 
  private:
+  // librdmacm keeps a device that it has opened, with its event channel, until the process ends.
+  static bool kept_by_rdma_cm(const std::string& descriptor) {
+    return descriptor.starts_with("/dev/infiniband/uverbs") ||
+           descriptor == "anon_inode:[infinibandevent]";
+  }
+
   static std::string more(const char* kind, const std::multiset<std::string>& before,
                           const std::multiset<std::string>& now) {
     std::string text;
     for (auto each = now.begin(); each != now.end(); each = now.upper_bound(*each)) {
-      if (now.count(*each) > before.count(*each)) text += std::string(kind) + " " + *each + "; ";
+      const size_t kept = kept_by_rdma_cm(*each) ? 1 : 0;
+      if (now.count(*each) > before.count(*each) + kept)
+        text += std::string(kind) + " " + *each + "; ";
     }
     return text;
   }
