@@ -108,6 +108,13 @@ void Session::cancel_query(const QueryId& query, std::string_view reason) {
       Status(Code::query_cancelled,
              fmt::format("cancelled on {}: {}", core_->membership().nodes()[node()].name, reason)));
 }
+bool Session::has_node(uint32_t node) const noexcept { return core_->presence().is_present(node); }
+Outcome Session::await_node(uint32_t node, Timeout timeout) {
+  return core_->presence().await(node, timeout);
+}
+void Session::on_returned(std::function<void(uint32_t)> callback) {
+  core_->presence().set_callback(std::move(callback));
+}
 SessionMetrics Session::metrics() const { return core_->metrics(); }
 Status Session::close() { return core_->close(); }
 

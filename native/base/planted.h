@@ -13,6 +13,7 @@ enum class Plant : uint8_t {
   read_position_too_early,  // a frame is given back when it is handed out
   slot_reused_too_early,    // a slot is given out again while its shuffle is open
   skipped_overflow,         // rows overtake what is queued for their ring
+  kept_marks,               // of a node that starts again, which of its queries had ended before
 };
 
 #ifdef FARO_PLANTS

@@ -30,16 +30,20 @@ class ReadySet {
     external_.reserve(group_limit);
   }
 
-  /// Takes the next free group; before the worker's first look at it. Threads: setup only.
+  /// Takes the next free group. Threads: before the worker's first look.
   uint32_t add_group() { return assert(group_count_ < words_.size()), group_count_++; }
 
-  /// The same with the word in memory of the caller, which outlives every look. Others may write it: only
-  /// its first `ring_count` bits are ever visited.
-  uint32_t add_external_group(std::atomic<uint64_t>* word, uint32_t ring_count = kRingsPerGroup) {
-    assert(ring_count > 0 && ring_count <= kRingsPerGroup);
-    const uint32_t group = add_group();
+  /// From now on a group's word is one in memory of the caller, which outlives every look until
+  /// `clear_external`. Others may write it: only its first `ring_count` bits are ever visited.
+  /// Threads: the worker, or before its first look.
+  void set_external(uint32_t group, std::atomic<uint64_t>* word,
+                    uint32_t ring_count = kRingsPerGroup) {
+    assert(group < words_.size() && ring_count > 0 && ring_count <= kRingsPerGroup);
     external_.push_back({word, group, ~uint64_t{0} >> (kRingsPerGroup - ring_count)});
-    return group;
+  }
+  /// The group's word is the set's own again. Threads: as set_external.
+  void clear_external(uint32_t group) {
+    std::erase_if(external_, [group](const External& e) { return e.group == group; });
   }
 
   /// Marks a ring of an internal group. Threads: any.

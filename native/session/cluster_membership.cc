@@ -51,18 +51,18 @@ ClusterMembership::~ClusterMembership() {
   strangers_.clear();
   dialling_.clear();
   retired_.clear();
+  links_.clear();
+  former_links_->destroy();
 }
 
 // -------------------------------------------------------------------------------- the public calls
 
-transport::DataLink& ClusterMembership::link(uint32_t node) {
-  return node == self_ ? *local_link_ : *links_[node]->data();
-}
-
-uint32_t ClusterMembership::first_ready(uint32_t node, uint32_t local_worker) const {
-  const uint32_t group =
-      node == self_ ? local_ready_groups_[local_worker] : links_[node]->ready_group(local_worker);
-  return group * ring::ReadySet::kRingsPerGroup;
+std::shared_ptr<transport::DataLink> ClusterMembership::link(uint32_t node) {
+  if (node == self_) return local_link_;
+  const std::lock_guard lock(links_mutex_);
+  const std::shared_ptr<Link>& link = links_[node];
+  if (!link->connected()) return absent_link_;
+  return {link, link->data()};
 }
 
 ring::Layout ClusterMembership::layout(uint32_t from, uint32_t to) const {
@@ -86,14 +86,18 @@ void ClusterMembership::send(uint32_t node, std::span<const std::byte> message) 
       });
 }
 
-void ClusterMembership::fail_link(uint32_t node, const Status& cause) {
-  network_->reactor().defer([this, node, cause] {
-    if (phase_ == Phase::open && node != self_) links_[node]->fail(cause);
+void ClusterMembership::fail_link(uint32_t node, std::shared_ptr<transport::DataLink> link,
+                                  const Status& cause) {
+  network_->reactor().defer([this, node, link = std::move(link), cause] {
+    if (phase_ == Phase::open && node != self_ && links_[node]->data() == link.get())
+      links_[node]->fail(cause);
   });
 }
 
 bool ClusterMembership::connected(uint32_t node) const {
-  return node == self_ || links_[node]->connected();
+  if (node == self_) return true;
+  const std::lock_guard lock(links_mutex_);
+  return links_[node]->connected();
 }
 
 void ClusterMembership::close() {
@@ -150,6 +154,7 @@ bool ClusterMembership::round(base::Nanoseconds until) {
   const bool worked = network_->run_once(std::min(until, next_deadline()));
   look_at_times();
   retired_.clear();
+  former_links_->destroy();
   return worked;
 }
 
@@ -159,14 +164,20 @@ base::Nanoseconds ClusterMembership::next_deadline() const {
   if (phase_ == Phase::closing) next = std::min(next, closing_deadline_);
   if (!strangers_.empty()) next = std::min(next, strangers_.front().deadline);
   for_each_link([&](const Link& link) {
-    if (link.attached() && !link.leaving())
-      next = std::min(next, liveness_.expiry(link.liveness()));
+    if (phase_ == Phase::open && link.attached()) next = std::min(next, expiry(link));
     if (link.suspended_until()) next = std::min(next, *link.suspended_until());
-    if (phase_ == Phase::opening && link.state() == LinkState::apart && dials(link)) {
+    if (linking() && link.state() == LinkState::apart && dials(link)) {
       next = std::min(next, dialling_[link.node()].next);
     }
   });
   return next;
+}
+
+// When a silent peer is lost. While it joins it may be clearing gigabytes of rings.
+base::Nanoseconds ClusterMembership::expiry(const Link& link) const {
+  if (link.state() == LinkState::up) return liveness_.expiry(link.liveness());
+  return base::deadline_after(link.liveness().heard,
+                              settings_.connect_timeout_ms * kNanosecondsPerMs);
 }
 
 // All connections have been read when this is called.
@@ -177,19 +188,21 @@ void ClusterMembership::look_at_times() {
   check_strangers(now);
   if (liveness_.beat() && (phase_ == Phase::opening || phase_ == Phase::open))
     observer_.on_tick(now);
-  if (phase_ == Phase::opening) advance_opening(now);
+  if (linking()) advance_links(now);
   if (phase_ == Phase::closing && (all_gone() || now >= closing_deadline_)) finish_closing();
 }
 
 void ClusterMembership::check_liveness(Link& link, base::Nanoseconds now) {
   link.judge_suspended(now);
   if (!link.attached() || link.leaving()) return;
-  // While the cluster forms, a peer may be clearing gigabytes of rings; connect.timeout_ms bounds
-  // that.
-  if (phase_ == Phase::open && liveness_.silent(link.liveness(), now)) {
-    return link.fail(Status(
-        Code::peer_lost, fmt::format("{} heard nothing from {} for liveness.timeout_ms = {}",
-                                     identity_.name, link.name(), settings_.liveness_timeout_ms)));
+  // While the cluster forms nobody is judged: connect.timeout_ms bounds that.
+  if (phase_ == Phase::open && now >= expiry(link)) {
+    const bool is_up = link.state() == LinkState::up;
+    return link.fail(
+        Status(Code::peer_lost,
+               fmt::format("{} heard nothing from {} for {} = {}", identity_.name, link.name(),
+                           is_up ? "liveness.timeout_ms" : "connect.timeout_ms",
+                           is_up ? settings_.liveness_timeout_ms : settings_.connect_timeout_ms)));
   }
   if (liveness_.beat()) link.heartbeat();
 }
@@ -297,6 +310,13 @@ std::optional<Refusal> ClusterMembership::judge(const wire::Hello& hello, const 
                               number, from, identity_.name),
                   false);
   }
+  if (hello.incarnation == absences_[number].former_incarnation) {
+    return refuse(
+        fmt::format("{} was lost to {}, and does not come back by itself: it has to start "
+                    "again",
+                    link.name(), identity_.name),
+        false);
+  }
   switch (link.state()) {
     case LinkState::apart:
       return std::nullopt;
@@ -306,20 +326,16 @@ std::optional<Refusal> ClusterMembership::judge(const wire::Hello& hello, const 
       break;
     case LinkState::setting_up:
     case LinkState::up:
-      break;
     case LinkState::left:
     case LinkState::lost:
-      return refuse(
-          fmt::format("{} was part of this session and is gone; a session takes no node back",
-                      link.name()),
-          false);
+      break;
   }
-  // While the cluster forms it may be a node that was restarted, whose old connection is not
-  // noticed as closed yet: it may try again.
+  // It may be a node that was restarted, whose old connection is not noticed as closed yet: it may
+  // try again.
   return refuse(
       fmt::format("node number {} is taken: {} has joined with it from {}, now {} wants it too",
                   number, link.name(), link.peer_address(), from),
-      phase_ == Phase::opening);
+      true);
 }
 
 void ClusterMembership::on_admitted(Handshake& handshake,
@@ -337,7 +353,16 @@ void ClusterMembership::on_admitted(Handshake& handshake,
       return;
     }
   }
-  describe_peer(link, peer);
+  if (dialled && peer.incarnation == absences_[*dialled].former_incarnation) {
+    const Status lost(Code::configuration_mismatch,
+                      fmt::format("{} was lost to {}, and does not come back by itself: it has to "
+                                  "start again",
+                                  link.name(), identity_.name));
+    connection->send(wire::encode_refuse({lost.code(), true, std::string(lost.message())}));
+    retry_later(*dialled, lost);
+    return retire(handshake);
+  }
+  if (phase_ == Phase::opening) describe_peer(link, peer);
   std::string address = dialled ? connection->peer_address() : peer.address;
   link.admit(std::move(connection), peer, dialled.has_value(), std::move(address),
              clock().now_ns());
@@ -347,6 +372,7 @@ void ClusterMembership::on_admitted(Handshake& handshake,
     dialling.pause = dialling.next = 0;
     dialling.number_taken = 0;
   }
+  if (phase_ == Phase::open) link.send_members(missing_nodes());
   retire(handshake);
 }
 
@@ -358,7 +384,11 @@ void ClusterMembership::on_refused(Handshake& handshake, const Refusal& refusal)
     constexpr int kNumberTakenLimit = 6;
     const bool taken = refusal.retry && refusal.status.code() == Code::configuration_mismatch;
     dialling.number_taken = taken ? dialling.number_taken + 1 : 0;
-    if (dialling.number_taken >= kNumberTakenLimit) {
+    if (phase_ == Phase::open) {
+      if (refusal.status.code() != Code::connect_failed)
+        log_no_return(*links_[*dialled], refusal.status);
+      retry_later(*dialled, refusal.status);
+    } else if (dialling.number_taken >= kNumberTakenLimit) {
       // We are one too many; the others can go on with the node that was first.
       if (fatal_.ok()) spreads_ = false;
       fail_open(refusal.status);
@@ -408,6 +438,10 @@ void ClusterMembership::refuse_stranger(const std::string& from, const Status& c
 // ------------------------------------------------------------------------------------------- links
 
 void ClusterMembership::on_detached(Link& link, const Status& cause, bool final) {
+  if (phase_ == Phase::open) {
+    if (cause.code() != Code::peer_lost) log_no_return(link, cause);
+    return retry_later(link.node(), cause);
+  }
   if (phase_ != Phase::opening) return;
   Dialling& dialling = dialling_[link.node()];
   if (cause.code() != Code::peer_lost && dialling.ending.ok()) dialling.ending = cause;
@@ -419,9 +453,21 @@ void ClusterMembership::on_detached(Link& link, const Status& cause, bool final)
   retry_later(link.node(), cause);
 }
 
-void ClusterMembership::on_up(Link&) {}
+void ClusterMembership::on_up(Link& link) {
+  if (phase_ != Phase::open) return;
+  const uint32_t node = link.node();
+  base::log(LogLevel::info, "{}: {} has started again and is linked by {}", identity_.name,
+            link.name(), link.transport_name());
+  count_link(node);
+  link_changes_.fetch_add(1, std::memory_order_release);
+  absences_[node].is_joining = true;
+  observer_.on_peer_joined(node, link.peer().incarnation);
+  tell_members();
+}
 
 void ClusterMembership::on_lost(Link& link, const Status& cause) {
+  if (phase_ == Phase::opening && returning() && cause.code() == Code::peer_lost)
+    return replace_link(link);
   if (phase_ == Phase::opening) {
     const bool ours =
         cause.category() == Category::process || cause.category() == Category::session;
@@ -430,26 +476,38 @@ void ClusterMembership::on_lost(Link& link, const Status& cause) {
                                         link.name(), cause.message())));
   }
   if (phase_ != Phase::open) return;
+  const bool was_up = link.data() != nullptr;
+  replace_link(link);
+  if (!was_up) return log_no_return(link, cause);
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
   base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
-  counters::set(counters_->peer(link.node()).connected, 0);
   observer_.on_peer_lost(link.node(), lost);
+  tell_members();
 }
 
 void ClusterMembership::on_left(Link& link) {
+  if (phase_ == Phase::opening && returning()) return replace_link(link);
   if (phase_ == Phase::opening) {
     return fail_open(
         Status(Code::connect_failed,
                fmt::format("{} closed its session while the cluster was connecting", link.name())));
   }
   if (phase_ != Phase::open) return;
+  replace_link(link);
   base::log(LogLevel::debug, "{}: {} has closed its session", identity_.name, link.name());
-  counters::set(counters_->peer(link.node()).connected, 0);
   observer_.on_peer_left(link.node());
+  tell_members();
 }
 
 void ClusterMembership::on_heartbeat(Link&) { liveness_.beat_along(clock().now_ns()); }
+
+// In phase open only what a peer says when its session has opened matters.
+void ClusterMembership::on_members(Link& link) {
+  if (phase_ != Phase::open || link.state() != LinkState::up) return;
+  if (!std::exchange(absences_[link.node()].is_joining, false)) return;
+  observer_.on_peer_returned(link.node());
+}
 
 void ClusterMembership::on_application(Link& link, std::span<const std::byte> payload) {
   observer_.on_message(link.node(), payload);

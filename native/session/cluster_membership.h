@@ -11,6 +11,9 @@
 //   2. when all links of this node are admitted, its need is known: checked against the limits,
 //   then allocated.
 //   3. every link is set up by its transport: link.h. From here on a loss ends open, on every node.
+//
+// A node that was lost, or has left, may start again while the others go on: README.md, "Return". Its
+// link is another one, for which the same steps are taken, by the others in their network threads.
 #pragma once
 
 #include <atomic>
@@ -23,13 +26,16 @@
 #include <vector>
 
 #include "session/attempt_limiter.h"
+#include "session/former_links.h"
 #include "session/handshake.h"
+#include "session/limits.h"
 #include "session/link.h"
 #include "session/liveness.h"
 #include "session/log_limiter.h"
 #include "session/membership.h"
 #include "session/metrics_endpoint.h"
 #include "session/network.h"
+#include "transport/absent_link.h"
 #include "transport/shm/node_doorbells.h"
 
 namespace faro::session {
@@ -54,8 +60,13 @@ class ClusterMembership final : public Membership,
   uint32_t node() const override { return self_; }
   const std::vector<Node>& nodes() const override { return nodes_; }
   uint32_t worker_count() const override { return worker_count_; }
-  transport::DataLink& link(uint32_t node) override;
-  uint32_t first_ready(uint32_t node, uint32_t local_worker) const override;
+  std::shared_ptr<transport::DataLink> link(uint32_t node) override;
+  uint64_t link_changes() const noexcept override {
+    return link_changes_.load(std::memory_order_acquire);
+  }
+  uint32_t first_ready(uint32_t node, uint32_t local_worker) const override {
+    return ready_groups_[node][local_worker] * ring::ReadySet::kRingsPerGroup;
+  }
   ring::ReadySet& ready_set(uint32_t local_worker) override { return *ready_sets_[local_worker]; }
   ring::DoorbellLine& doorbell(uint32_t local_worker) override {
     return doorbells_.line(local_worker);
@@ -77,8 +88,12 @@ class ClusterMembership final : public Membership,
   void worker_wakes() noexcept override {
     for (const auto& transport : transports_) transport->worker_wakes();
   }
-  void fail_link(uint32_t node, const Status& cause) override;
+  void fail_link(uint32_t node, std::shared_ptr<transport::DataLink> link,
+                 const Status& cause) override;
   bool connected(uint32_t node) const override;
+  uint32_t former_link_count() const override {
+    return former_links_->count() - static_cast<uint32_t>(links_.size() - 1);
+  }
   counters::CounterFile& counters() override { return *counters_; }
   void close() override;
   bool do_work() override;
@@ -95,6 +110,11 @@ class ClusterMembership final : public Membership,
     Status last;                  // why the link is apart
     Status ending;  // what the peer said when it gave up; the first time, which tells most
   };
+  // What belongs to a node that was lost, or has left.
+  struct Absence {
+    uint64_t former_incarnation = 0;  // 0: none was lost
+    bool is_joining = false;          // linked again; its own session is not open yet
+  };
   struct Stranger {
     std::unique_ptr<Handshake> handshake;
     base::Nanoseconds deadline = 0;
@@ -110,23 +130,36 @@ class ClusterMembership final : public Membership,
   Result<std::unique_ptr<transport::Transport>> make_transport(std::string_view name) const;
   Status check_dialled_addresses() const;
   void make_links();
-  void advance_opening(base::Nanoseconds now);
+  std::shared_ptr<Link> make_link(uint32_t node);
+  void advance_links(base::Nanoseconds now);
   bool dials(const Link& link) const { return link.node() < self_; }
   void dial(Link& link, base::Nanoseconds now);
   void on_dialled(uint32_t node, uint64_t attempt,
                   Result<std::unique_ptr<ControlConnection>> connection);
   void retry_later(uint32_t node, const Status& cause);
-  bool all_links(bool (*holds)(LinkState)) const;
   void fail_open(const Status& status);
   Status missing() const;
   /// Every node that is not linked yet, with the last cause.
   std::string missing_peers() const;
   void end_opening(const Status& status);
 
+  // Return: cluster_return.cc.
+  bool returning() const;
+  bool missing_for_all(const Link& link) const;
+  bool all_known() const;
+  bool all_linked() const;
+  std::vector<bool> missing_nodes() const;
+  void tell_members() const;
+  bool welcome(Link& link, const transport::Transport& transport);
+  void replace_link(Link& link);
+  void give_up(Link& link, const Status& cause);
+  void log_no_return(const Link& link, const Status& cause);
+
   // What the links need: cluster_resources.cc.
   Status check_least_need() const;
   uint64_t fixed_memory_bytes() const;
-  Status check_need(uint64_t memory_bytes, uint64_t pinned_bytes) const;
+  Status check_need(const Need& need) const;
+  uint32_t session_descriptors() const;
   Result<transport::Transport*> choose_transport(const Link& link) const;
   const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
   transport::Transport* find_transport(std::string_view name) const;
@@ -134,7 +167,7 @@ class ClusterMembership final : public Membership,
   counters::Shape counter_shape() const;
   Status make_counters();
   Status start_metrics();
-  void count_links();
+  void count_link(uint32_t node);
   void set_up_links();
   void set_up(Link& link);
   void log_opened(base::Nanoseconds since) const;
@@ -142,6 +175,9 @@ class ClusterMembership final : public Membership,
   // Rounds.
   bool round(base::Nanoseconds until);
   base::Nanoseconds next_deadline() const;
+  base::Nanoseconds expiry(const Link& link) const;
+  /// Links may come up.
+  bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
   void look_at_times();
   void check_liveness(Link& link, base::Nanoseconds now);
   void check_strangers(base::Nanoseconds now);
@@ -167,6 +203,7 @@ class ClusterMembership final : public Membership,
   void on_lost(Link& link, const Status& cause) override;
   void on_left(Link& link) override;
   void on_heartbeat(Link& link) override;
+  void on_members(Link& link) override;
   void on_application(Link& link, std::span<const std::byte> payload) override;
   // LinkEvents of the local link
   void on_link_failed(const Status& cause) override;
@@ -199,12 +236,19 @@ class ClusterMembership final : public Membership,
   transport::shm::NodeDoorbells doorbells_;
   std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;
   std::vector<transport::WorkerEnd> workers_;
-  std::vector<uint32_t> local_ready_groups_;
-  std::unique_ptr<transport::DataLink> local_link_;
-  std::vector<std::unique_ptr<Link>> links_;  // by node; null for this one
+  std::vector<std::vector<uint32_t>> ready_groups_;  // by node: the first one at each local worker
+  std::shared_ptr<transport::DataLink> local_link_;
+  std::shared_ptr<transport::DataLink> absent_link_;  // of all nodes that are missing
+  const std::shared_ptr<FormerLinks> former_links_ = std::make_shared<FormerLinks>();
+  // By node; null for this one. Replaced by the network thread, under the mutex; other threads look
+  // under the mutex.
+  mutable std::mutex links_mutex_;
+  std::vector<std::shared_ptr<Link>> links_;
+  std::atomic<uint64_t> link_changes_{0};  // network thread: release, after the change
 
   // Network thread.
   std::vector<Dialling> dialling_;                   // by node
+  std::vector<Absence> absences_;                    // by node
   std::list<Stranger> strangers_;                    // accepted, and not yet known
   std::vector<std::unique_ptr<Handshake>> retired_;  // destroyed at the end of the round
   Liveness liveness_;

@@ -43,7 +43,7 @@ Status ClusterMembership::open() {
   network_->set_acceptor(this);
   look_at_times();
   base::Nanoseconds notice = since + std::min(kNoticeAfter, (deadline - since) / 2);
-  while (fatal_.ok() && !(allocated_ && all_links(is_up))) {
+  while (fatal_.ok() && !(allocated_ && all_linked())) {
     const base::Nanoseconds now = clock().now_ns();
     if (now >= deadline) {
       const Status late = missing();
@@ -60,9 +60,11 @@ Status ClusterMembership::open() {
     end_opening(fatal_);
     return fatal_;
   }
-  count_links();
+  for (const Node& node : nodes_) count_link(node.number);
+  counters_->opened();
   phase_ = Phase::open;
   last_stranger_ = Status::Ok();
+  tell_members();
   log_opened(since);
   if (network_->wants_thread()) thread_ = std::thread([this] { run(); });
   return Status::Ok();
@@ -186,21 +188,15 @@ Status ClusterMembership::check_dialled_addresses() const {
 
 void ClusterMembership::make_links() {
   workers_.resize(settings_.workers_per_node[self_]);
-  local_ready_groups_.resize(workers_.size());
+  ready_groups_.resize(nodes_.size(), std::vector<uint32_t>(workers_.size()));
+  absent_link_ =
+      std::make_shared<transport::AbsentLink>(static_cast<uint32_t>(settings_.ring_bytes));
   dialling_.resize(nodes_.size());
+  absences_.resize(nodes_.size());
   links_.resize(nodes_.size());
   for (uint32_t number = 0; number < nodes_.size(); ++number) {
     if (number == self_) continue;
-    transport::LinkContext context;
-    context.local_node = self_;
-    context.peer_node = number;
-    context.peer_name = nodes_[number].name;
-    context.peer_host = transport::tcp::host_of(settings_.node_addresses[number]);
-    context.outgoing = outgoing_layout(number);
-    context.incoming = incoming_layout(number);
-    context.workers = workers_;  // filled in by allocate
-    context.reactor = &network_->reactor();
-    links_[number] = std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context));
+    links_[number] = make_link(number);
     dialling_[number].last =
         number < self_ ? Status(Code::connect_failed, "it was not reached")
                        : Status(Code::connect_failed,
@@ -208,13 +204,23 @@ void ClusterMembership::make_links() {
   }
 }
 
-bool ClusterMembership::all_links(bool (*holds)(LinkState)) const {
-  bool all = true;
-  for_each_link([&](const Link& link) { all = all && holds(link.state()); });
-  return all;
+std::shared_ptr<Link> ClusterMembership::make_link(uint32_t node) {
+  transport::LinkContext context;
+  context.local_node = self_;
+  context.peer_node = node;
+  context.peer_name = nodes_[node].name;
+  context.peer_host = transport::tcp::host_of(settings_.node_addresses[node]);
+  context.outgoing = outgoing_layout(node);
+  context.incoming = incoming_layout(node);
+  context.workers = workers_;  // filled in by allocate, as the next two
+  context.ready_group = ready_groups_[node];
+  if (allocated_) context.doorbells = doorbells_.memory();
+  context.reactor = &network_->reactor();
+  return former_links_->keep(
+      std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context)));
 }
 
-void ClusterMembership::advance_opening(base::Nanoseconds now) {
+void ClusterMembership::advance_links(base::Nanoseconds now) {
   if (!fatal_.ok()) return;
   for_each_link([&](Link& link) {
     if (!dials(link) || link.state() != LinkState::apart || now < dialling_[link.node()].next)
@@ -244,7 +250,7 @@ void ClusterMembership::dial(Link& link, base::Nanoseconds now) {
 
 void ClusterMembership::on_dialled(uint32_t node, uint64_t attempt,
                                    Result<std::unique_ptr<ControlConnection>> connection) {
-  if (phase_ != Phase::opening) return;
+  if (!linking()) return;
   Dialling& dialling = dialling_[node];
   if (!dialling.under_way || dialling.attempt != attempt) return;
   if (!connection.ok()) return retry_later(node, connection.status());
@@ -277,7 +283,7 @@ Status ClusterMembership::missing() const {
 std::string ClusterMembership::missing_peers() const {
   std::string text;
   for_each_link([&](const Link& link) {
-    if (is_up(link.state())) return;
+    if (is_up(link.state()) || missing_for_all(link)) return;
     if (!text.empty()) text += "; ";
     switch (link.state()) {
       case LinkState::apart: {

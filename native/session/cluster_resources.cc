@@ -26,12 +26,11 @@ uint64_t ClusterMembership::fixed_memory_bytes() const {
          uint64_t{sizeof(ring::DoorbellLine)} * settings_.workers_per_node[self_];
 }
 
-Status ClusterMembership::check_need(uint64_t memory_bytes, uint64_t pinned_bytes) const {
-  Need need;
-  need.memory_bytes = memory_bytes;
-  need.pinned_bytes = pinned_bytes;
-  need.descriptors =
-      kDescriptorsPerSession + kDescriptorsPerLink * static_cast<uint32_t>(nodes_.size() - 1);
+uint32_t ClusterMembership::session_descriptors() const {
+  return kDescriptorsPerSession + kDescriptorsPerLink * static_cast<uint32_t>(nodes_.size() - 1);
+}
+
+Status ClusterMembership::check_need(const Need& need) const {
   // The simulation does not depend on the machine it runs on.
   return check_limits(need, settings_.memory_limit_bytes,
                       network_->wants_thread() ? machine_limits() : MachineLimits{});
@@ -57,7 +56,8 @@ Status ClusterMembership::check_least_need() const {
     bytes += least;
     pinned += least_pinned;
   }
-  return check_need(bytes, pinned);
+  return check_need(
+      {.memory_bytes = bytes, .descriptors = session_descriptors(), .pinned_bytes = pinned});
 }
 
 transport::Transport* ClusterMembership::find_transport(std::string_view name) const {
@@ -101,13 +101,15 @@ Status ClusterMembership::allocate() {
   memory_bytes_ = fixed_memory_bytes();
   pinned_bytes_ = 0;
   for (const auto& link : links_) {
-    if (link == nullptr) continue;
+    if (link == nullptr || link->state() == LinkState::apart) continue;
     const auto transport = choose_transport(*link);
     if (!transport.ok()) return transport.status();
     memory_bytes_ += transport.value()->memory_bytes(link->outgoing(), link->incoming());
     pinned_bytes_ += transport.value()->pinned_bytes(link->outgoing(), link->incoming());
   }
-  FARO_RETURN_IF_ERROR(check_need(memory_bytes_, pinned_bytes_));
+  FARO_RETURN_IF_ERROR(check_need({.memory_bytes = memory_bytes_,
+                                   .descriptors = session_descriptors(),
+                                   .pinned_bytes = pinned_bytes_}));
 
   FARO_RETURN_IF_ERROR(make_counters());
   FARO_RETURN_IF_ERROR(start_metrics());
@@ -115,14 +117,16 @@ Status ClusterMembership::allocate() {
   if (!doorbells.ok()) return doorbells.status();
   doorbells_ = std::move(doorbells.value());
   uint32_t groups = 0;
-  for (uint32_t node = 0; node < nodes_.size(); ++node) groups += groups_of(incoming_layout(node));
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    std::fill(ready_groups_[node].begin(), ready_groups_[node].end(), groups);
+    groups += groups_of(incoming_layout(node));
+  }
   for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
     ready_sets_.push_back(std::make_unique<ring::ReadySet>(groups));
     workers_[worker] = {ready_sets_.back().get(), &doorbells_.line(worker)};
   }
   for_each_link([&](Link& link) { link.set_doorbells(doorbells_.memory()); });
-  auto local =
-      transport::shm::make_local_link(layout(self_, self_), workers_, local_ready_groups_, this);
+  auto local = transport::shm::make_local_link(layout(self_, self_), workers_, this);
   if (!local.ok()) return local.status();
   local_link_ = std::move(local.value());
   return Status::Ok();
@@ -164,41 +168,38 @@ Status ClusterMembership::start_metrics() {
   return Status::Ok();
 }
 
-// When all links are up, and before any worker uses one.
-void ClusterMembership::count_links() {
-  for (const Node& node : nodes_) {
-    transport::DataLink& data = link(node.number);
-    const ring::Layout out = outgoing_layout(node.number);
-    const ring::Layout in = incoming_layout(node.number);
-    for (uint32_t local = 0; local < out.sender_workers; ++local) {
-      for (uint32_t remote = 0; remote < node.worker_count; ++remote) {
-        for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
-          const uint32_t worker = node.first_worker + remote;
-          data.outgoing(out.ring(local, remote, k)).count_in(counters_->outgoing(local, worker, k));
-          data.incoming(in.ring(remote, local, k)).count_in(counters_->incoming(local, worker, k));
-        }
+// When the link is up, and before any worker uses it.
+void ClusterMembership::count_link(uint32_t number) {
+  const Node& node = nodes_[number];
+  const std::shared_ptr<transport::DataLink> data = link(number);
+  const ring::Layout out = outgoing_layout(number);
+  const ring::Layout in = incoming_layout(number);
+  for (uint32_t local = 0; local < out.sender_workers; ++local) {
+    for (uint32_t remote = 0; remote < node.worker_count; ++remote) {
+      for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
+        const uint32_t worker = node.first_worker + remote;
+        data->outgoing(out.ring(local, remote, k)).count_in(counters_->outgoing(local, worker, k));
+        data->incoming(in.ring(remote, local, k)).count_in(counters_->incoming(local, worker, k));
       }
     }
-    counters::Peer peer;
-    peer.incarnation = node.incarnation;
-    peer.first_worker = node.first_worker;
-    peer.worker_count = node.worker_count;
-    const std::string_view kind =
-        node.number == self_ ? std::string_view("local") : links_[node.number]->transport_name();
-    kind.copy(peer.transport.data(), peer.transport.size() - 1);
-    node.name.copy(peer.name.data(), peer.name.size() - 1);
-    counters_->set_peer(node.number, peer);
-    counters::set(counters_->peer(node.number).connected, 1);
   }
-  counters_->opened();
+  counters::Peer peer;
+  peer.incarnation = number == self_ ? node.incarnation : links_[number]->peer().incarnation;
+  peer.first_worker = node.first_worker;
+  peer.worker_count = node.worker_count;
+  data->capabilities().name.copy(peer.transport.data(), peer.transport.size() - 1);
+  node.name.copy(peer.name.data(), peer.name.size() - 1);
+  counters_->set_peer(number, peer);
+  counters::set(counters_->peer(number).connected, connected(number) ? 1 : 0);
 }
 
-// Once every peer is known; and again for links that come later because their connection broke in
-// between. One link a round: allocating may take long, and heartbeats have to go out in between.
+// Once every peer is known; and again for links that come later: their connection broke in between,
+// or their node starts again. One link a round: allocating may take long, and heartbeats have to go
+// out in between.
 void ClusterMembership::set_up_links() {
   more_to_begin_ = false;
   if (!allocated_) {
-    if (!all_links([](LinkState state) { return state != LinkState::apart; })) return;
+    if (!all_known()) return;
     const Status status = allocate();
     if (!status.ok()) return fail_open(status);
     allocated_ = true;
@@ -222,27 +223,37 @@ void ClusterMembership::set_up(Link& link) {
     transport::Transport* transport = find_transport(link.choice()->transport);
     const char* why =
         transport == nullptr ? "this node does not offer it" : why_not(*transport, link.peer());
-    if (why == nullptr) return link.begin(*transport);
-    return fail_open(Status(
-        Code::transport_unavailable,
-        fmt::format("{} chose transport {}: {}", link.name(), link.choice()->transport, why)));
+    if (why == nullptr && welcome(link, *transport)) return link.begin(*transport);
+    if (why == nullptr) return;
+    return give_up(link, Status(Code::transport_unavailable,
+                                fmt::format("{} chose transport {}: {}", link.name(),
+                                            link.choice()->transport, why)));
   }
   const auto transport = choose_transport(link);
-  if (!transport.ok()) return fail_open(transport.status());
+  if (!transport.ok()) return give_up(link, transport.status());
   transport::StreamToken token;
   if (!network_->draw_random(token)) {
-    return fail_open(Status(Code::system_error, "the system has no random numbers (getrandom)"));
+    return give_up(link,
+                   Status(Code::system_error, "the system has no random numbers (getrandom)"));
   }
-  link.choose(*transport.value(), token);
+  if (welcome(link, *transport.value())) link.choose(*transport.value(), token);
 }
 
 void ClusterMembership::log_opened(base::Nanoseconds since) const {
   if (!base::log_enabled(LogLevel::info)) return;
   std::map<std::string_view, int> kinds;
-  for_each_link([&](const Link& link) { ++kinds[link.transport_name()]; });
+  uint32_t missing = 0;
+  for_each_link([&](const Link& link) {
+    if (link.connected()) {
+      ++kinds[link.transport_name()];
+    } else {
+      ++missing;
+    }
+  });
   std::string links;
   for (const auto& [kind, count] : kinds)
     links += fmt::format("{}{} by {}", links.empty() ? "" : ", ", count, kind);
+  if (missing > 0) links += fmt::format("{}{} not there yet", links.empty() ? "" : ", ", missing);
   base::log(
       LogLevel::info,
       "{} of {} with {} workers: {} links ({}), {} bytes of rings ({}{}), connected in {:.1f} ms",

@@ -23,8 +23,7 @@ constexpr base::Nanoseconds kSuspense = 200'000'000;
 }  // namespace
 
 Link::Link(Owner& owner, transport::LinkContext context)
-    : owner_(owner), ready_groups_(context.workers.size()), context_(std::move(context)) {
-  context_.ready_group = ready_groups_;
+    : owner_(owner), context_(std::move(context)) {
   context_.events = this;
   context_.send = [this](std::span<const std::byte> payload) {
     if (connection_ == nullptr || state_ != LinkState::setting_up) return;
@@ -41,6 +40,8 @@ void Link::admit(std::unique_ptr<ControlConnection> connection, const wire::Hell
   context_.initiator = initiator;
   context_.peer_address = std::move(address);
   choice_.reset();
+  members_.reset();
+  peer_was_open_ = false;
   early_.clear();
   liveness_.heard = now;
   state_ = LinkState::admitted;
@@ -107,6 +108,11 @@ void Link::on_stream(transport::DataStream stream) {
   advance();
 }
 
+void Link::send_members(const std::vector<bool>& missing) {
+  if (connection_ == nullptr || leaving_) return;
+  connection_->send(wire::encode(wire::Members{state_ == LinkState::up, missing}));
+}
+
 void Link::send_application(std::span<const std::byte> payload) {
   if (connection_ == nullptr || state_ != LinkState::up || leaving_) return;
   connection_->send(wire::encode_payload(ControlKind::application, payload));
@@ -137,6 +143,8 @@ void Link::handle(std::span<const std::byte> message) {
       return on_ending(message);
     case ControlKind::link:
       return on_choice(message);
+    case ControlKind::members:
+      return on_members(message);
     case ControlKind::setup:
       return on_setup(message);
     case ControlKind::ready:
@@ -160,6 +168,14 @@ void Link::on_choice(std::span<const std::byte> message) {
     return violation("a LINK out of place");
   }
   choice_ = std::move(choice.value());  // the owner begins when its other links are admitted too
+}
+
+void Link::on_members(std::span<const std::byte> message) {
+  auto members = wire::decode_members(message, peer_.node_count);
+  if (!members.ok()) return violation("a malformed MEMBERS");
+  members_ = std::move(members.value());
+  peer_was_open_ |= state_ != LinkState::up;
+  owner_.on_members(*this);
 }
 
 void Link::on_setup(std::span<const std::byte> message) {
@@ -213,8 +229,10 @@ void Link::on_closed(const Status& cause) {
 }
 
 void Link::on_link_failed(const Status& cause) {
-  // Any thread. The link outlives the network thread, and commands of a closed session are dropped.
-  context_.reactor->defer([this, cause] { on_transport_failure(cause); });
+  // Any thread. A worker may still use the rings of a link that was lost, and find them broken.
+  context_.reactor->defer([weak = weak_from_this(), cause] {
+    if (const auto link = weak.lock()) link->on_transport_failure(cause);
+  });
 }
 
 void Link::on_transport_failure(const Status& cause) {

@@ -7,7 +7,10 @@
 //
 // Up to `admitted` nothing is allocated, and a broken connection only means to try again. From
 // `setting_up` on the link has memory, which it keeps until it is destroyed; it never comes back
-// from lost or left.
+// from lost or left: a peer that starts again gets another link.
+//
+// A side whose session is open already says so, and who is missing in it, by MEMBERS: when it admits
+// the peer, when the link is up, and whenever it changes.
 //
 //   dialling side              accepting side
 //            <------ LINK {transport, token}        when all links of the accepting side are
@@ -37,9 +40,11 @@ namespace faro::session {
 
 enum class LinkState { apart, admitted, setting_up, up, left, lost };
 
-/// Threads: network thread, but for connected() and data() after open.
-/// Blocks: never. Owns: connection, setup and data link.
-class Link final : private ControlConnection::Handler, private transport::LinkEvents {
+/// Threads: network thread, but for connected(), and data() of a link that was connected.
+/// Blocks: never. Owns: connection, setup and data link. Kept by shared_ptr.
+class Link final : private ControlConnection::Handler,
+                   private transport::LinkEvents,
+                   public std::enable_shared_from_this<Link> {
  public:
   /// Told on the network thread.
   class Owner {
@@ -52,6 +57,7 @@ class Link final : private ControlConnection::Handler, private transport::LinkEv
     virtual void on_lost(Link& link, const Status& cause) = 0;
     virtual void on_left(Link& link) = 0;
     virtual void on_heartbeat(Link& link) = 0;
+    virtual void on_members(Link& link) = 0;
     virtual void on_application(Link& link, std::span<const std::byte> payload) = 0;
   };
 
@@ -71,12 +77,11 @@ class Link final : private ControlConnection::Handler, private transport::LinkEv
   const wire::Hello& peer() const { return peer_; }
   const ring::Layout& outgoing() const { return context_.outgoing; }
   const ring::Layout& incoming() const { return context_.incoming; }
-  uint32_t ready_group(uint32_t worker) const { return context_.ready_group[worker]; }
   transport::Reactor& reactor() const { return *context_.reactor; }
   bool initiator() const { return context_.initiator; }
   /// Threads: any.
   bool connected() const { return connected_.load(std::memory_order_acquire); }
-  /// Null until up. Threads: any after open.
+  /// Null until up. Threads: any, if it is or was connected().
   transport::DataLink* data() const { return data_.get(); }
   std::string_view transport_name() const {
     return choice_ ? std::string_view(choice_->transport) : "";
@@ -96,6 +101,12 @@ class Link final : private ControlConnection::Handler, private transport::LinkEv
   /// A data connection with this link's token arrived.
   bool takes(const transport::StreamToken& token) const;
   void on_stream(transport::DataStream stream);
+
+  void send_members(const std::vector<bool>& missing);
+  /// What a peer whose session is open told last; none: as far as it has said, it is not.
+  const std::optional<wire::Members>& members() const { return members_; }
+  /// The peer's session was open before this link was up: it had lost this node, or never had it.
+  bool peer_was_open() const { return peer_was_open_; }
 
   void send_application(std::span<const std::byte> payload);
   void heartbeat();
@@ -130,6 +141,7 @@ class Link final : private ControlConnection::Handler, private transport::LinkEv
   void on_setup(std::span<const std::byte> message);
   void on_ready(std::span<const std::byte> message);
   void on_choice(std::span<const std::byte> message);
+  void on_members(std::span<const std::byte> message);
   void on_bye(std::span<const std::byte> message);
   void violation(std::string_view what);
   void come_up();
@@ -138,7 +150,6 @@ class Link final : private ControlConnection::Handler, private transport::LinkEv
   void stop_data();
 
   Owner& owner_;
-  std::vector<uint32_t> ready_groups_;  // context_.ready_group
   transport::LinkContext context_;
   std::unique_ptr<ControlConnection> connection_;
   wire::Hello peer_;
@@ -146,6 +157,8 @@ class Link final : private ControlConnection::Handler, private transport::LinkEv
   bool leaving_ = false;
   Liveness::Peer liveness_;
 
+  std::optional<wire::Members> members_;
+  bool peer_was_open_ = false;
   std::optional<wire::LinkChoice> choice_;
   std::vector<wire::ControlMessage> early_;  // SETUP and READY that came before begin
   std::unique_ptr<transport::LinkSetup> setup_;

@@ -37,6 +37,12 @@ class Observer {
   /// A peer has closed its session in order (BYE). Queries that still need it are the observer's
   /// business. Once per link; no on_peer_lost follows.
   virtual void on_peer_left(uint32_t node) = 0;
+  /// A node that was missing is linked again, by another process of that incarnation. Called before
+  /// its first message. It may still be linking with others.
+  virtual void on_peer_joined(uint32_t node, uint64_t incarnation) = 0;
+  /// The same node has opened its session: it is linked with every node that is there, and each of
+  /// those was told on_peer_joined.
+  virtual void on_peer_returned(uint32_t node) = 0;
   /// Called at least once per heartbeat interval, for time limits.
   virtual void on_tick(base::Nanoseconds now) = 0;
 };
@@ -46,13 +52,14 @@ struct Node {
   std::string name;  // "node 2 (10.0.0.2:7000)", for messages
   uint32_t worker_count = 0;
   uint32_t first_worker = 0;  // global number of its worker 0
-  uint64_t incarnation = 0;   // drawn when its process joined; known after open
+  uint64_t incarnation = 0;   // drawn when its process joined, as of open; 0: it was missing then
 };
 
 class Membership {
  public:
   /// Connects to all peers: retries until connect.timeout_ms, checks limits, allocates everything,
-  /// starts the network thread (unless the network is simulated).
+  /// starts the network thread (unless the network is simulated). Of a cluster whose sessions are
+  /// open already all peers are those that are there.
   ///
   /// Blocks: until the whole cluster is connected, or the deadline. Owns: `network`; `observer`
   /// must outlive the membership. Calls of `observer` can come before open returns. Errors:
@@ -68,14 +75,20 @@ class Membership {
   virtual const base::Settings& settings() const = 0;
   virtual const base::Clock& clock() const = 0;
   virtual uint32_t node() const = 0;
+  /// Constant after open: also of nodes that have come back since.
   virtual const std::vector<Node>& nodes() const = 0;
   virtual uint32_t worker_count() const = 0;  // of the whole cluster
 
-  /// The data link to a node; also to the own node, whose rings lie in private memory. Never null
-  /// after open; stays valid until destruction, also when the peer is lost.
-  virtual transport::DataLink& link(uint32_t node) = 0;
+  /// The data link to a node as it is now; also to the own node, whose rings lie in private memory,
+  /// and to one that is missing, whose rings carry nothing. Never null after open. Valid as long as
+  /// somebody keeps it, at most until the membership is destroyed; whoever keeps that of a lost node
+  /// keeps its memory. Threads: any. Blocks: never for long.
+  virtual std::shared_ptr<transport::DataLink> link(uint32_t node) = 0;
+  /// Counts up whenever link(node) becomes another one for some node. Threads: any; acquire.
+  virtual uint64_t link_changes() const noexcept = 0;
   /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r
-  /// from there is marked as this + layout.index_at_receiver(r).
+  /// from there is marked as this + layout.index_at_receiver(r). The worker attaches to the link's
+  /// own ready words itself (DataLink::attach_ready).
   virtual uint32_t first_ready(uint32_t node, uint32_t local_worker) const = 0;
   virtual ring::ReadySet& ready_set(uint32_t local_worker) = 0;
   virtual ring::DoorbellLine& doorbell(uint32_t local_worker) = 0;
@@ -97,12 +110,16 @@ class Membership {
   virtual void worker_sleeps() noexcept {}
   virtual void worker_wakes() noexcept {}
 
-  /// Fails the link to a peer that broke the rules above the transport (a frame for a slot that was
-  /// never opened). The peer is told; on_peer_lost follows. Threads: any. Blocks: never.
-  virtual void fail_link(uint32_t node, const Status& cause) = 0;
+  /// Fails this link to a peer that broke the rules above the transport (a frame for a slot that was
+  /// never opened); nothing happens if it is lost already. The peer is told; on_peer_lost follows.
+  /// Threads: any. Blocks: never.
+  virtual void fail_link(uint32_t node, std::shared_ptr<transport::DataLink> link,
+                         const Status& cause) = 0;
 
-  /// Whether the link to a peer is up. Threads: any.
+  /// Whether the link to a peer is up. Threads: any. Blocks: never for long.
   virtual bool connected(uint32_t node) const = 0;
+  /// Links to lost nodes whose memory somebody still keeps. Threads: any.
+  virtual uint32_t former_link_count() const = 0;
 
   /// Where this node counts; after open. All links count their rings there.
   virtual counters::CounterFile& counters() = 0;

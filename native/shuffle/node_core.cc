@@ -41,8 +41,10 @@ Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
 
 void NodeCore::start(const NodeEnvironment& environment) {
   shuffle::QueryTable::Shape shape;
+  std::vector<bool> present;
   shape.node = membership_->node();
   for (const session::Node& node : membership_->nodes()) {
+    present.push_back(node.incarnation != 0);
     shape.incarnations.push_back(node.incarnation);
     shape.node_names.push_back(node.name);
     shape.first_worker.push_back(node.first_worker);
@@ -56,6 +58,7 @@ void NodeCore::start(const NodeEnvironment& environment) {
   for (uint32_t w = 0; w < local_workers; ++w) {
     workers_.push_back(std::make_unique<WorkerCore>(*this, w, environment.make_waiter()));
   }
+  presence_.begin(std::move(present));
   close_waiter_ = environment.make_waiter();
   std::lock_guard lock(early_mutex_);
   for (const Event& event : early_) event();
@@ -92,17 +95,31 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
 }
 
 void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
-  if (postpone([this, node, cause] { queries_->on_peer_lost(node, cause); })) return;
-  queries_->on_peer_lost(node, cause);
+  auto lose = [this, node, cause] { lose_peer(node, cause); };
+  if (!postpone(lose)) lose();
 }
 
 void NodeCore::on_peer_left(uint32_t node) {
   auto leave = [this, node] {
-    queries_->on_peer_lost(
-        node, Status(Code::peer_lost,
-                     fmt::format("{} closed its session", membership_->nodes()[node].name)));
+    lose_peer(node, Status(Code::peer_lost,
+                           fmt::format("{} closed its session", membership_->nodes()[node].name)));
   };
   if (!postpone(leave)) leave();
+}
+
+void NodeCore::lose_peer(uint32_t node, const Status& cause) {
+  presence_.lost(node);
+  queries_->on_peer_lost(node, cause);
+}
+
+void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
+  auto join = [this, node, incarnation] { queries_->on_peer_joined(node, incarnation); };
+  if (!postpone(join)) join();
+}
+
+void NodeCore::on_peer_returned(uint32_t node) {
+  auto come_back = [this, node] { presence_.returned(node); };
+  if (!postpone(come_back)) come_back();
 }
 
 void NodeCore::on_tick(base::Nanoseconds now) {
@@ -117,7 +134,7 @@ void NodeCore::count_network() noexcept {
   counters::count(file.node().ticks);
   for (const session::Node& peer : membership_->nodes()) {
     transport::LinkCounters sum;
-    membership_->link(peer.number).add_counters(sum);
+    membership_->link(peer.number)->add_counters(sum);
     counters::PeerCounters& shown = file.peer(peer.number);
     const auto show = [](counters::Counter& to, const counters::Counter& from) {
       counters::set(to, from.load(std::memory_order_relaxed));
@@ -137,7 +154,7 @@ void NodeCore::send(uint32_t node, const wire::QueryMessage& message) {
 }
 
 void NodeCore::fail_peer(uint32_t node, const Status& cause) {
-  membership_->fail_link(node, cause);
+  membership_->fail_link(node, membership_->link(node), cause);
 }
 
 void NodeCore::alert_workers() {
@@ -157,6 +174,7 @@ Status NodeCore::close() {
       Status(Code::peer_lost,
              fmt::format("{} closed its session", membership_->nodes()[membership_->node()].name)));
   alert_workers();
+  presence_.close();
   membership_->close();
   return wait_for_workers(deadline);
 }
@@ -214,18 +232,18 @@ SessionMetrics NodeCore::metrics() const {
     return counter.load(std::memory_order_relaxed);
   };
   SessionMetrics metrics;
+  counters::CounterFile& file = membership_->counters();
   for (uint32_t w = 0; w < workers_.size(); ++w) metrics.workers.push_back(worker_metrics(w));
   const session::Node& self = membership_->nodes()[membership_->node()];
   for (const session::Node& peer : membership_->nodes()) {
-    transport::DataLink& data = membership_->link(peer.number);
+    const std::shared_ptr<transport::DataLink> data = membership_->link(peer.number);
     const ring::Layout out = membership_->outgoing_layout(peer.number);
-    const ring::Layout in = membership_->incoming_layout(peer.number);
     LinkMetrics link;
     link.node = peer.number;
-    link.transport = peer.number == self.number ? "local" : std::string(data.capabilities().name);
+    link.transport = peer.number == self.number ? "local" : std::string(data->capabilities().name);
     link.connected = membership_->connected(peer.number);
     transport::LinkCounters network;
-    data.add_counters(network);
+    data->add_counters(network);
     link.posts = read(network.posts);
     link.writes = read(network.writes);
     link.notifications = read(network.notifications);
@@ -240,14 +258,12 @@ SessionMetrics NodeCore::metrics() const {
         to.sender = from.receiver = self.first_worker + local;
         to.receiver = from.sender = peer.first_worker + remote;
         for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
-          const transport::OutgoingCounters& sent =
-              data.outgoing(out.ring(local, remote, k)).counters();
+          const counters::OutgoingCounters& sent = file.outgoing(local, to.receiver, k);
           to.frames_sent += read(sent.frames_sent);
           to.bytes_sent += read(sent.bytes_sent);
           to.transfers += read(sent.transfers);
           to.no_room += read(sent.no_room);
-          const transport::IncomingCounters& received =
-              data.incoming(in.ring(remote, local, k)).counters();
+          const counters::IncomingCounters& received = file.incoming(local, from.sender, k);
           from.frames_received += read(received.frames_received);
           from.bytes_received += read(received.bytes_received);
           from.read_notifications += read(received.read_notifications);

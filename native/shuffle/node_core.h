@@ -14,6 +14,7 @@
 #include "faro/waiter.h"
 #include "session/membership.h"
 #include "session/network.h"
+#include "shuffle/node_presence.h"
 #include "shuffle/overflow.h"
 #include "shuffle/query.h"
 #include "shuffle/worker_core.h"
@@ -40,6 +41,7 @@ class NodeCore final : public session::Observer,
   const base::Settings& settings() const noexcept { return settings_; }
   shuffle::QueryTable& queries() noexcept { return *queries_; }
   shuffle::Overflow& overflow() noexcept { return overflow_; }
+  shuffle::NodePresence& presence() noexcept { return presence_; }
   WorkerCore& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
   uint32_t worker_count() const noexcept { return membership_->worker_count(); }
@@ -56,6 +58,8 @@ class NodeCore final : public session::Observer,
   void on_message(uint32_t from_node, std::span<const std::byte> message) override;
   void on_peer_lost(uint32_t node, const Status& cause) override;
   void on_peer_left(uint32_t node) override;
+  void on_peer_joined(uint32_t node, uint64_t incarnation) override;
+  void on_peer_returned(uint32_t node) override;
   void on_tick(base::Nanoseconds now) override;
 
   // shuffle::QueryEnvironment
@@ -72,10 +76,12 @@ class NodeCore final : public session::Observer,
   void count_network() noexcept;
   bool postpone(Event event);
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
+  void lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
 
   const base::Settings settings_;
   shuffle::Overflow overflow_;
+  shuffle::NodePresence presence_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;
   std::vector<std::unique_ptr<WorkerCore>> workers_;

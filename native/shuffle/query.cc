@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/planted.h"
 
 namespace faro::shuffle {
 namespace {
@@ -32,16 +33,37 @@ Status status_of(int32_t code, const std::string& text) {
   return Status(code_name(known) == "unknown" ? Code::query_failed : known, text);
 }
 
-// Why a query cannot be used any more. `lost`: per node.
-Status why_over(const QueryId& id, const std::vector<Status>& lost) {
-  if (id.issuer < lost.size() && !lost[id.issuer].ok()) return lost[id.issuer];
-  return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
-}
-
 }  // namespace
 
 wire::QueryKey to_key(const QueryId& id) { return {id.counter, id.incarnation, id.issuer, 0}; }
 QueryId to_id(const wire::QueryKey& key) { return {key.counter, key.incarnation, key.issuer, 0}; }
+
+QueryTable::QueryTable(Shape shape, QueryEnvironment& environment,
+                       base::Nanoseconds unopened_timeout_ns)
+    : shape_(std::move(shape)),
+      environment_(environment),
+      unopened_timeout_ns_(unopened_timeout_ns),
+      lost_(shape_.incarnations.size()),
+      joined_at_(shape_.incarnations.size()),
+      heard_count_(shape_.incarnations.size()) {
+  for (uint32_t n = 0; n < node_count(); ++n) {
+    if (shape_.incarnations[n] != 0) continue;
+    lost_[n] = Status(Code::peer_lost, fmt::format("{} is missing: it has not come back since this "
+                                                   "node opened its session",
+                                                   shape_.node_names[n]));
+  }
+}
+
+// Why a query cannot be used any more.
+Status QueryTable::why_over(const QueryId& id) const {
+  if (id.issuer < node_count() && !lost_[id.issuer].ok()) return lost_[id.issuer];
+  if (id.issuer < node_count() && id.incarnation != shape_.incarnations[id.issuer]) {
+    return Status(Code::peer_lost, fmt::format("query {} has ended with the process that began it: "
+                                               "{} was lost, and has started again since",
+                                               id.to_string(), shape_.node_names[id.issuer]));
+  }
+  return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
+}
 
 void QueryTable::Ended::add(uint64_t counter) {
   if (counter <= low_water) return;
@@ -159,8 +181,29 @@ std::shared_ptr<Query> QueryTable::make_locked(const QueryId& id) {
   auto query = std::make_shared<Query>(id);
   set_participants(*query, {});
   query->since_ = ticked_at_;
+  note_lost_locked(*query);
   queries_.emplace(id, query);
   return query;
+}
+
+// Of nodes that it cannot contain: they are gone, or another process than when it was begun.
+void QueryTable::note_lost_locked(Query& query) {
+  for (uint32_t n = 0; n < node_count(); ++n) {
+    if (!lost_[n].ok()) {
+      query.lost_.emplace(n, lost_[n]);
+    } else if (query.id.issuer == shape_.node && query.id.counter <= joined_at_[n]) {
+      query.lost_.emplace(
+          n,
+          Status(Code::peer_lost, fmt::format("query {} began before {} was lost, or had come back",
+                                              query.id.to_string(), shape_.node_names[n])));
+    }
+  }
+}
+
+void QueryTable::fail_if_lost_locked(Query& query, Outbound& out) {
+  for (const auto& [n, cause] : query.lost_) {
+    if (query.nodes_[n]) (void)fail_here_locked(query, cause, out);
+  }
 }
 
 // --- what this node does itself, and hearsay
@@ -270,7 +313,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
     }
   }
   const std::shared_ptr<Query> query = find_or_make_own_locked(id);
-  if (query == nullptr) return why_over(id, lost_);
+  if (query == nullptr) return why_over(id);
   if (query->declared_ || query->used_) {
     return Status(Code::wrong_state,
                   fmt::format("query {} is in use already; declare it before", id.to_string()));
@@ -286,8 +329,11 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
   }
   make_own_locked(*query, out);
   show_locked(*query);
-  // An issuer that takes no part may have been waited for.
-  if (id.issuer == shape_.node) decide_if_all_ended_locked(*query, out);
+  if (id.issuer == shape_.node) {
+    fail_if_lost_locked(*query, out);
+    // An issuer that takes no part may have been waited for.
+    decide_if_all_ended_locked(*query, out);
+  }
   return Status::Ok();
 }
 
@@ -303,13 +349,11 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
         return Status(Code::limit_exceeded,
                       fmt::format("{} queries are running, the limit", kQueryLimit));
       }
-      return why_over(id, lost_);
+      return why_over(id);
     }
     query->used_ = true;
     make_own_locked(*query, out);
-    for (uint32_t n = 0; n < node_count(); ++n) {
-      if (query->nodes_[n] && !lost_[n].ok()) (void)fail_here_locked(*query, lost_[n], out);
-    }
+    fail_if_lost_locked(*query, out);
   }
   flush(out, !out.empty());
   return query;
@@ -331,7 +375,7 @@ bool QueryTable::fail_locked(Query& query, const Status& cause, bool tell_others
   if (tell_others) {
     for (uint32_t n = 0; n < node_count(); ++n) {
       const bool concerned = query.nodes_[n] || n == query.id.issuer;
-      if (!concerned || n == shape_.node) continue;
+      if (!concerned || n == shape_.node || query.lost_.count(n) != 0) continue;
       out.send(n, failure_of(query.id, shape_.node, cause));
     }
   }
@@ -427,7 +471,7 @@ void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver,
   {
     std::lock_guard lock(mutex_);
     for (uint32_t n = 0; n < node_count(); ++n) {
-      if (!nodes[n]) continue;
+      if (!nodes[n] || query.lost_.count(n) != 0) continue;
       if (n == shape_.node) {
         query.stops_.insert({stage, receiver});
       } else {
@@ -502,13 +546,13 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
   if (query.outcome_known()) return;
   // Before this node has ended its own part it may still declare the participants.
   for (uint32_t n = 0; n < node_count(); ++n) {
-    if (query.nodes_pending_[n] && lost_[n].ok()) return;
+    if (query.nodes_pending_[n] && query.lost_.count(n) == 0) return;
   }
   if (query.workers_pending_count_ > 0) return;
   settle_locked(query, query.cause_);
   for (uint32_t n = 0; n < node_count(); ++n) {
     const bool is_there = n != shape_.node && lost_[n].ok();
-    query.nodes_pending_[n] = query.nodes_[n] && is_there;
+    query.nodes_pending_[n] = query.nodes_[n] && is_there && query.lost_.count(n) == 0;
     // Who failed it may not have known who takes part, and has told everybody.
     if (!is_there || !(query.nodes_[n] || query.failed())) continue;
     wire::QueryMessage message =
@@ -536,9 +580,12 @@ void QueryTable::forget_if_over_locked(Query& query) {
           query.nodes_pending_.end()) {
     return;
   }
-  // Of hearsay only the issuer knows whether it ever began.
-  if (!query.heard_from_ || query.id.issuer == shape_.node)
-    ended_[query.id.issuer].add(query.id.counter);
+  // Of hearsay only the issuer knows whether it ever began, and of an incarnation that is gone nothing
+  // more comes.
+  const QueryId& id = query.id;
+  if (id.incarnation == shape_.incarnations[id.issuer] &&
+      (!query.heard_from_ || id.issuer == shape_.node))
+    ended_[id.issuer].add(id.counter);
   forget_locked(query);
 }
 
@@ -665,6 +712,7 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
     lost_[node] = cause;
     std::vector<std::shared_ptr<Query>> concerned;
     for (const auto& [id, query] : queries_) {
+      query->lost_.emplace(node, cause);
       if (query->nodes_[node] || id.issuer == node) concerned.push_back(query);
     }
     for (const std::shared_ptr<Query>& query : concerned) {
@@ -689,6 +737,17 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
     }
   }
   flush(out, true);
+}
+
+void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
+  {
+    std::lock_guard lock(mutex_);
+    shape_.incarnations[node] = incarnation;
+    lost_[node] = Status::Ok();
+    joined_at_[node] = counter_;
+    if (!base::planted(base::Plant::kept_marks)) ended_.erase(node);
+  }
+  environment_.alert_workers();
 }
 
 void QueryTable::on_tick(base::Nanoseconds now) {

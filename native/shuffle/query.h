@@ -12,7 +12,8 @@
 // A query needs a peer until the outcome is known: until then its loss fails the query (design,
 // hard case 10). A participant that has ended its own part needs the issuer only: another participant
 // may have got the outcome first and be gone. Nor can it fail the query any more, only ask the issuer
-// to: so whatever crosses the outcome, a query ends alike on all nodes.
+// to: so whatever crosses the outcome, a query ends alike on all nodes. A node that starts again in the
+// place of a lost one takes part only in queries that were begun after that, as their issuers see it.
 //
 // Peers are not trusted: README.md says who may say what about which query. What a peer says of a query
 // that this node does not use is hearsay: it is kept for the time when it does, at the expense of that
@@ -83,8 +84,9 @@ class Query {
   std::optional<uint32_t> heard_from_;  // hearsay: who spoke of it first
   base::Nanoseconds heard_at_ = 0;      // and when anybody did last
   bool declared_ = false;
-  bool used_ = false;                  // by a worker of this node
-  std::vector<bool> nodes_;            // participants
+  bool used_ = false;                // by a worker of this node
+  std::vector<bool> nodes_;          // participants
+  std::map<uint32_t, Status> lost_;  // nodes that were, when it became known here or since, and why
   std::vector<bool> workers_pending_;  // local workers that take part and have not ended
   uint32_t workers_pending_count_ = 0;
   bool ended_sent_ = false;
@@ -117,18 +119,13 @@ class QueryTable {
  public:
   struct Shape {
     uint32_t node = 0;
-    std::vector<uint64_t> incarnations;  // per node
+    std::vector<uint64_t> incarnations;  // per node; 0: it is missing
     std::vector<std::string> node_names;
     std::vector<uint32_t> first_worker;  // per node
     std::vector<uint32_t> worker_count;  // per node
   };
 
-  QueryTable(Shape shape, QueryEnvironment& environment, base::Nanoseconds unopened_timeout_ns)
-      : shape_(std::move(shape)),
-        environment_(environment),
-        unopened_timeout_ns_(unopened_timeout_ns),
-        lost_(shape_.incarnations.size()),
-        heard_count_(shape_.incarnations.size()) {}
+  QueryTable(Shape shape, QueryEnvironment& environment, base::Nanoseconds unopened_timeout_ns);
 
   /// Shows its queries in `file` from now on; both outlive this. Threads: before any other call.
   void show_in(counters::CounterFile& file, base::Nanoseconds now);
@@ -172,6 +169,9 @@ class QueryTable {
   void on_message(uint32_t from_node, const wire::QueryMessage& message);
   /// `cause` names the peer. Also for a peer that left in order.
   void on_peer_lost(uint32_t node, const Status& cause);
+  /// A node that was lost or missing is there, under this incarnation: queries may contain it, but
+  /// for those that are known here already.
+  void on_peer_joined(uint32_t node, uint64_t incarnation);
   void on_tick(base::Nanoseconds now);
   /// Fails everything; nothing can begin any more.
   void close(const Status& cause);
@@ -219,6 +219,8 @@ class QueryTable {
   void discharge_locked(Query& query);
   void set_participants(Query& query, const std::vector<uint32_t>& workers);
   void report_failure_locked(Query& query);
+  void note_lost_locked(Query& query);
+  void fail_if_lost_locked(Query& query, Outbound& out);
   bool fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out);
   bool fail_here_locked(Query& query, const Status& cause, Outbound& out);
   bool fail_by_sender_locked(Query& query, uint32_t node, const Status& cause, Outbound& out);
@@ -243,7 +245,9 @@ class QueryTable {
   bool has_worker(uint32_t node, uint32_t worker) const;
   uint32_t node_count() const { return static_cast<uint32_t>(shape_.incarnations.size()); }
 
-  const Shape shape_;
+  Status why_over(const QueryId& id) const;
+
+  Shape shape_;  // incarnations: under the mutex
   QueryEnvironment& environment_;
   const base::Nanoseconds unopened_timeout_ns_;
 
@@ -256,7 +260,8 @@ class QueryTable {
   std::unordered_map<QueryId, std::shared_ptr<Query>> queries_;
   size_t own_count_ = 0;               // of them no hearsay
   std::map<uint32_t, Ended> ended_;    // per issuer
-  std::vector<Status> lost_;           // per node: why it is gone
+  std::vector<Status> lost_;           // per node: why it is gone; ok: it is there
+  std::vector<uint64_t> joined_at_;    // per node: queries begun here when it joined, again
   std::vector<uint32_t> heard_count_;  // per node: its part of kHearsayLimit
   Status closed_;
   std::atomic<uint64_t> failed_count_{0};

@@ -53,47 +53,41 @@ WorkerCore::WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Wai
       waiter_(std::move(waiter)),
       counters_(counter_file_.worker(local_index)),
       slots_(node.settings().shuffle_limit) {
-  session::Membership& membership = node.membership();
-  const auto rings_per_lane = static_cast<uint32_t>(node.settings().rings_per_lane);
-  out_lanes_.resize(size_t{membership.worker_count()} * rings_per_lane);
-  for (const session::Node& peer : membership.nodes()) {
-    transport::DataLink& link = membership.link(peer.number);
-    const ring::Layout out = membership.outgoing_layout(peer.number);
-    for (uint32_t receiver = 0; receiver < peer.worker_count; ++receiver) {
-      for (uint32_t k = 0; k < rings_per_lane; ++k) {
-        const uint32_t worker = peer.first_worker + receiver;
-        OutLane& lane = out_lanes_[size_t{worker} * rings_per_lane + k];
-        lane.ring = &link.outgoing(out.ring(local_index, receiver, k));
-        lane.receiver = worker;
-        lane.counters = &counter_file_.outgoing(local_index, worker, k);
-        lane.to_self = worker == number_;
-      }
-    }
-  }
-  in_lanes_.reserve(out_lanes_.size());  // pointers to its elements are kept
-  for (const session::Node& peer : membership.nodes()) {
-    transport::DataLink& link = membership.link(peer.number);
-    const ring::Layout in = membership.incoming_layout(peer.number);
-    const uint32_t first_ready = membership.first_ready(peer.number, local_index);
-    for (uint32_t sender = 0; sender < peer.worker_count; ++sender) {
-      for (uint32_t k = 0; k < rings_per_lane; ++k) {
-        const uint32_t ring = in.ring(sender, local_index, k);
-        InLane lane;
-        lane.ring = &link.incoming(ring);
-        lane.sender = peer.first_worker + sender;
-        lane.sender_node = peer.number;
-        lane.ring_bytes = in.ring_bytes;
-        lane.slots.resize(slots_.size());
-        in_lanes_.push_back(std::move(lane));
-        const uint32_t number = first_ready + in.index_at_receiver(ring);
-        if (number >= in_lane_by_ready_.size()) in_lane_by_ready_.resize(number + 1);
-        in_lane_by_ready_[number] = &in_lanes_.back();
-      }
-    }
-  }
+  make_lanes();
   dirty_.reserve(out_lanes_.size());
   backlog_.reserve(in_lanes_.size() * 2);
   release_unsent_.reserve(in_lanes_.size());
+  (void)take_up_links();  // nothing is in use yet
+}
+
+// Without their rings, which are those of links.
+void WorkerCore::make_lanes() {
+  session::Membership& membership = node_.membership();
+  const auto rings_per_lane = static_cast<uint32_t>(node_.settings().rings_per_lane);
+  links_.resize(membership.nodes().size());
+  out_lanes_.resize(size_t{membership.worker_count()} * rings_per_lane);
+  in_lanes_.resize(out_lanes_.size());
+  for (const session::Node& peer : membership.nodes()) {
+    const ring::Layout in = membership.incoming_layout(peer.number);
+    const uint32_t first_ready = membership.first_ready(peer.number, local_index_);
+    for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
+      for (uint32_t k = 0; k < rings_per_lane; ++k) {
+        const uint32_t worker = peer.first_worker + remote;
+        OutLane& to = out_lanes_[size_t{worker} * rings_per_lane + k];
+        to.receiver = worker;
+        to.counters = &counter_file_.outgoing(local_index_, worker, k);
+        to.to_self = worker == number_;
+        InLane& from = in_lanes_[size_t{worker} * rings_per_lane + k];
+        from.sender = worker;
+        from.sender_node = peer.number;
+        from.ring_bytes = in.ring_bytes;
+        const uint32_t number =
+            first_ready + in.index_at_receiver(in.ring(remote, local_index_, k));
+        if (number >= in_lane_by_ready_.size()) in_lane_by_ready_.resize(number + 1);
+        in_lane_by_ready_[number] = &from;
+      }
+    }
+  }
 }
 
 WorkerCore::~WorkerCore() {
@@ -153,6 +147,7 @@ void WorkerCore::wake() noexcept {
 
 void WorkerCore::handle_alerts() {
   alerts_seen_ = alerts_.load(std::memory_order_acquire);
+  if (!take_up_links()) --alerts_seen_;  // something is kept: the next operation looks again
   for (const auto& core : shuffles_) {
     if (core->query()->failed()) {
       core->query_failed();
@@ -506,6 +501,7 @@ Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
                                 spec.stage, spec.query.to_string(), number_));
     }
   }
+  if (Status status = check_links(spec); !status.ok()) return status;
   if (shuffles_.size() >= slots_.size()) {
     return Status(
         Code::limit_exceeded,

@@ -161,10 +161,13 @@ class WorkerCore {
   // --- for ShuffleCore: sending
 
   OutLane& lane_to(uint32_t receiver_worker, uint32_t stage) noexcept;
-  /// The memory of ring k to or from a worker; stays mapped as long as the node, which every open
-  /// shuffle keeps. Threads: any.
+  /// The memory of ring k to or from a worker; stays mapped until rings_taken_up counts, or the node
+  /// ends, which every open shuffle keeps. Threads: the worker's.
   std::span<std::byte> outgoing_memory(uint32_t receiver_worker, uint32_t k) const noexcept;
   std::span<const std::byte> incoming_memory(uint32_t sender_worker, uint32_t k) const noexcept;
+  /// Counts up whenever the rings to and from some node become others: not while something of them is
+  /// in use, so never those of a shuffle that was opened before. Threads: the worker's.
+  uint64_t rings_taken_up() const noexcept { return rings_taken_up_; }
   /// Starts the transfer of a lane's frames if its threshold is reached.
   void frame_committed(OutLane& lane);
   void mark_dirty(OutLane& lane);
@@ -223,7 +226,15 @@ class WorkerCore {
   void sleep();
   void end_wait(base::Nanoseconds begin);
 
+  void make_lanes();
   void handle_alerts();
+  bool take_up_links();
+  bool take_up_link(uint32_t node);
+  void abandon_lanes(uint32_t node);
+  bool uses_lanes(uint32_t node) noexcept;
+  Status check_links(const ShuffleSpec& spec);
+  std::span<InLane> in_lanes_of(uint32_t node) noexcept;
+  std::span<OutLane> out_lanes_of(uint32_t node) noexcept;
   bool visit(InLane& lane);
   void sort(InLane& lane, const transport::FrameView& view);
   void on_open(InLane& lane, const transport::FrameView& view);
@@ -256,6 +267,9 @@ class WorkerCore {
 
   // The worker's own.
   alignas(64) uint64_t alerts_seen_ = 0;
+  std::vector<std::shared_ptr<transport::DataLink>> links_;  // by node: whose rings the lanes have
+  uint64_t link_changes_seen_ = 0;                           // of the membership's, all taken up
+  uint64_t rings_taken_up_ = 0;
   std::vector<InLane> in_lanes_;           // sender * rings_per_lane + k
   std::vector<InLane*> in_lane_by_ready_;  // by ready number; null: none
   std::vector<InLane*> backlog_;           // may have more than was taken

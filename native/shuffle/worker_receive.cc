@@ -78,7 +78,7 @@ bool WorkerCore::visit(InLane& lane) {
 void WorkerCore::fail_link(InLane& lane, std::string why) {
   lane.broken = true;
   node_.membership().fail_link(
-      lane.sender_node,
+      lane.sender_node, links_[lane.sender_node],
       Status(Code::protocol_error, fmt::format("worker {}: {}", lane.sender, std::move(why))));
 }
 

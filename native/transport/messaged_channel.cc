@@ -39,16 +39,6 @@ void MessagedChannel::ring_doorbells() noexcept {
   }
 }
 
-void add_ready_groups(LinkContext& context) {
-  constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
-  for (size_t w = 0; w < context.workers.size(); ++w) {
-    ring::ReadySet& ready = *context.workers[w].ready;
-    context.ready_group[w] = ready.add_group();
-    for (uint32_t more = kPerGroup; more < context.incoming.rings_of_receiver(); more += kPerGroup)
-      ready.add_group();
-  }
-}
-
 // ---------------------------------------------------------------------------------- outgoing rings
 
 Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {

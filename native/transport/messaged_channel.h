@@ -34,7 +34,6 @@ namespace faro::transport {
 /// at a time of each kind.
 class MessagedChannel : public DeferredSends::Channel {
  public:
-  /// context.ready_group is set.
   MessagedChannel(LinkContext& context, std::shared_ptr<DeferredSends> deferred);
 
   void send_deferred() final {
@@ -186,9 +185,5 @@ inline uint32_t ready_ring_of(const LinkContext& context, uint32_t ring) {
   return context.ready_group[worker] * ring::ReadySet::kRingsPerGroup +
          context.incoming.index_at_receiver(ring);
 }
-
-/// Adds the groups for a link's incoming rings to the ready sets of its workers, and sets
-/// context.ready_group. Threads: setup only.
-void add_ready_groups(LinkContext& context);
 
 }  // namespace faro::transport

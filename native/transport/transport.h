@@ -160,6 +160,12 @@ class DataLink {
   virtual const Capabilities& capabilities() const = 0;
   virtual Outgoing& outgoing(uint32_t ring) = 0;
   virtual Incoming& incoming(uint32_t ring) = 0;
+  /// Lets a local worker look at the ready words that lie in the link's memory, if there are such:
+  /// from `first_group` on they take the place of those of its ready set. To be undone, by
+  /// ReadySet::clear_external, before the link is destroyed. Threads: the worker, or before it runs.
+  virtual void attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) {
+    (void)ready, (void)first_group, (void)worker;
+  }
   /// Adds what this link has counted; nothing where there is no such device. Threads: any.
   virtual void add_counters(LinkCounters& sum) const { (void)sum; }
 
@@ -238,9 +244,9 @@ struct LinkContext {
   ring::Layout incoming;         // rings from peer to local
   std::span<WorkerEnd> workers;  // local workers
   DoorbellMemory doorbells;      // of this node
-  /// First ready ring number of this link's rings at each local worker is ready_group[w] * 64:
-  /// groups are added by the transport's setup (internal or external) and reported here.
-  std::span<uint32_t> ready_group;  // one per local worker
+  /// First ready ring number of this link's rings at each local worker is ready_group[w] * 64. The
+  /// groups are there, and the same for each link to this peer.
+  std::span<const uint32_t> ready_group;  // one per local worker
   Reactor* reactor = nullptr;
   LinkEvents* events = nullptr;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
@@ -270,7 +276,6 @@ class LinkSetup {
   /// This side has all it needs; the session then tells the peer, and waits for it to say the same.
   virtual bool ready() const = 0;
   /// The link; once, after ready(). Null if the last step failed; status() then says why.
-  /// Ready groups are added here and not before, so that a setup that is given up leaves none.
   virtual std::unique_ptr<DataLink> take() = 0;
 };
 

@@ -77,6 +77,8 @@ std::string_view name_of(ControlKind kind) {
       return "FAIL";
     case ControlKind::bye:
       return "BYE";
+    case ControlKind::members:
+      return "MEMBERS";
   }
   return "message of unknown kind";
 }
@@ -127,6 +129,19 @@ ControlMessage encode(const LinkChoice& choice) {
   put_padding(writer);
   writer.bytes(choice.token);
   writer.text(choice.transport);
+  return message;
+}
+
+ControlMessage encode(const Members& members) {
+  ControlMessage message = begin(ControlKind::members);
+  ByteWriter writer(message);
+  writer.number(static_cast<uint8_t>(members.linked));
+  writer.number(uint16_t{0});
+  std::vector<std::byte> bits((members.missing.size() + 7) / 8);
+  for (size_t node = 0; node < members.missing.size(); ++node) {
+    if (members.missing[node]) bits[node / 8] |= std::byte{1} << (node % 8);
+  }
+  writer.bytes(bits);
   return message;
 }
 
@@ -216,6 +231,30 @@ Result<LinkChoice> decode_link_choice(std::span<const std::byte> message) {
   if (!reader.complete() || !zeros || kind != ControlKind::link)
     return malformed(ControlKind::link);
   return choice;
+}
+
+Result<Members> decode_members(std::span<const std::byte> message, uint32_t node_count) {
+  Members members;
+  ByteReader reader(message);
+  const auto kind = static_cast<ControlKind>(reader.number<uint8_t>());
+  const uint8_t linked = reader.number<uint8_t>();
+  const uint16_t reserved = reader.number<uint16_t>();
+  const auto bits = reader.rest();
+  if (!reader.complete() || kind != ControlKind::members || linked > 1 || reserved != 0 ||
+      bits.size() != (uint64_t{node_count} + 7) / 8) {
+    return malformed(ControlKind::members);
+  }
+  members.linked = linked == 1;
+  members.missing.resize(node_count);
+  for (size_t node = 0; node < bits.size() * 8; ++node) {
+    const bool set = (bits[node / 8] & std::byte{1} << (node % 8)) != std::byte{0};
+    if (node < node_count) {
+      members.missing[node] = set;
+    } else if (set) {
+      return malformed(ControlKind::members);
+    }
+  }
+  return members;
 }
 
 Result<std::span<const std::byte>> decode_payload(std::span<const std::byte> message) {

@@ -29,7 +29,7 @@ namespace faro::wire {
 
 /// Changes with every change of what wire/README.md says. Nodes of different versions refuse each
 /// other.
-inline constexpr uint16_t kProtocolVersion = 2;
+inline constexpr uint16_t kProtocolVersion = 3;
 
 /// A message as it is sent: kind and fields, without the length.
 using ControlMessage = std::vector<std::byte>;
@@ -53,6 +53,7 @@ enum class ControlKind : uint8_t {
   application = 8,  // opaque, for the layer above
   fail = 9,         // this link has failed: code and first cause; the sender closes
   bye = 10,         // I leave in order; nothing follows
+  members = 11,     // my session is open; these nodes are missing in it
 };
 
 /// The kind of a message; 0 cast to ControlKind when it is empty.
@@ -118,11 +119,18 @@ struct LinkChoice {
   std::array<std::byte, kTokenBytes> token{};  // of the data connection's preamble
 };
 
+/// What a node whose session is open sees of the cluster.
+struct Members {
+  bool linked = false;        // the link to the receiver is up
+  std::vector<bool> missing;  // by node: not there, or not there yet
+};
+
 ControlMessage encode(const Hello& hello);
 ControlMessage encode_refuse(const Ending& ending);
 ControlMessage encode_fail(const Ending& ending);
 ControlMessage encode(const Auth& auth);
 ControlMessage encode(const LinkChoice& choice);
+ControlMessage encode(const Members& members);
 /// READY, HEARTBEAT, BYE.
 ControlMessage encode_plain(ControlKind kind);
 /// SETUP, APPLICATION. `payload` at most kControlPayloadLimit bytes.
@@ -136,6 +144,8 @@ Result<Hello> decode_hello(std::span<const std::byte> message);
 Result<Ending> decode_ending(std::span<const std::byte> message);
 Result<Auth> decode_auth(std::span<const std::byte> message);
 Result<LinkChoice> decode_link_choice(std::span<const std::byte> message);
+/// Of a cluster with so many nodes.
+Result<Members> decode_members(std::span<const std::byte> message, uint32_t node_count);
 /// The payload of a SETUP or APPLICATION, within `message`.
 Result<std::span<const std::byte>> decode_payload(std::span<const std::byte> message);
 /// Ok if a READY, HEARTBEAT or BYE is what it should be.

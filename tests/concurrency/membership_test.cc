@@ -65,7 +65,7 @@ TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
     for (uint32_t to = 0; to < kNodes; ++to) {
       const ring::Layout layout = cluster[from].outgoing_layout(to);
       for (uint32_t ring = 0; ring < layout.ring_count(); ++ring) {
-        transport::Outgoing& outgoing = cluster[from].link(to).outgoing(ring);
+        transport::Outgoing& outgoing = cluster[from].link(to)->outgoing(ring);
         const uint64_t mark = from * 1000 + ring;
         const auto claim = outgoing.claim(sizeof(wire::FrameHeader) + sizeof mark, 64);
         ASSERT_GT(claim.bytes, 0u);
@@ -86,6 +86,11 @@ TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
       uint32_t expected = 0;
       for (uint32_t from = 0; from < kNodes; ++from)
         expected += cluster[to].incoming_layout(from).rings_of_receiver();
+      for (uint32_t from = 0; from < kNodes; ++from) {
+        cluster[to].link(from)->attach_ready(
+            cluster[to].ready_set(worker),
+            cluster[to].first_ready(from, worker) / ring::ReadySet::kRingsPerGroup, worker);
+      }
       std::set<uint64_t> seen;
       ring::Doorbell doorbell(&cluster[to].doorbell(worker));
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -108,13 +113,13 @@ TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
                 ready.end())
               continue;
             transport::FrameView view;
-            while (cluster[to].link(from).incoming(ring).next(view) == transport::Next::frame) {
+            while (cluster[to].link(from)->incoming(ring).next(view) == transport::Next::frame) {
               uint64_t mark = 0;
               ASSERT_EQ(view.payload_bytes(), sizeof mark);
               std::memcpy(&mark, view.payload, sizeof mark);
               EXPECT_EQ(mark, from * 1000 + ring);
               EXPECT_TRUE(seen.insert(mark).second) << "a frame came twice";
-              cluster[to].link(from).incoming(ring).release(view.token);
+              cluster[to].link(from)->incoming(ring).release(view.token);
             }
           }
         }

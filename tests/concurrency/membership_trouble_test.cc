@@ -209,7 +209,7 @@ TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
   const auto ending = wire::decode_ending(*answer);
   ASSERT_TRUE(ending.ok());
   EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
-  expect_contains(ending.value().reason, "speaks protocol version 2");
+  expect_contains(ending.value().reason, "speaks protocol version 3");
   expect_contains(ending.value().reason, "speaks version 77");
   opening.join();
   EXPECT_EQ(status.code(),
@@ -292,8 +292,8 @@ TEST_F(OpeningTrouble, nodes_of_different_hosts_are_linked_by_tcp) {
   plan.wrap_networks(foreign);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
-  EXPECT_EQ(cluster[0].link(1).capabilities().name, "tcp");
-  EXPECT_EQ(cluster[1].link(0).capabilities().name, "tcp");
+  EXPECT_EQ(cluster[0].link(1)->capabilities().name, "tcp");
+  EXPECT_EQ(cluster[1].link(0)->capabilities().name, "tcp");
 }
 
 TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
@@ -326,7 +326,7 @@ TEST_F(OpeningTrouble, verbs_that_is_not_there_is_not_missed) {
   plan.wrap_networks(foreign);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
-  EXPECT_EQ(cluster[0].link(1).capabilities().name, "tcp");
+  EXPECT_EQ(cluster[0].link(1)->capabilities().name, "tcp");
 }
 
 // Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes; which of them
@@ -479,7 +479,8 @@ TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause)
   ClusterPlan plan(3);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
-  cluster[0].fail_link(1, Status(Code::protocol_error, "frame for a slot that was never opened"));
+  cluster[0].fail_link(1, cluster[0].link(1),
+                       Status(Code::protocol_error, "frame for a slot that was never opened"));
   for (uint32_t node = 0; node < 2; ++node) {
     RecordingObserver& observer = cluster.observer(node);
     ASSERT_TRUE(observer.wait([&] { return observer.losses().size() == 1; }));
@@ -491,7 +492,7 @@ TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause)
     EXPECT_FALSE(cluster[node].connected(1 - node));
     EXPECT_TRUE(cluster[node].connected(2));
     // The memory is still there.
-    EXPECT_EQ(cluster[node].link(1 - node).outgoing(0).pending_bytes(), 0u);
+    EXPECT_EQ(cluster[node].link(1 - node)->outgoing(0).pending_bytes(), 0u);
   }
   cluster[2].send(0, bytes_of("still"));
   EXPECT_TRUE(cluster.observer(0).wait([&] { return cluster.observer(0).messages().size() == 1; }));

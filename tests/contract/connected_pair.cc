@@ -140,6 +140,8 @@ Status ConnectedPair::connect() {
   for (Side& side : sides_) {
     side.link = side.setup->take();
     if (side.link == nullptr) return side.setup->status();
+    for (uint32_t w = 0; w < side.ready_sets.size(); ++w)
+      side.link->attach_ready(*side.ready_sets[w], 0, w);
     side.setup.reset();
   }
   return {};

@@ -28,10 +28,8 @@ class LocalPair final : public TransportPair {
   ring::DoorbellLine& doorbell(int side, uint32_t worker) override {
     return doorbells_.line(number(side, worker));
   }
-  uint32_t first_ready(int side, uint32_t worker) override {
-    const uint32_t first_sender = number(1 - side, 0);
-    return ready_groups_[number(side, worker)] * ring::ReadySet::kRingsPerGroup +
-           first_sender * rings_.rings_per_lane;
+  uint32_t first_ready(int side, uint32_t /*worker*/) override {
+    return number(1 - side, 0) * rings_.rings_per_lane;
   }
   bool pump() override { return false; }
   void run_network_threads() override {}
@@ -98,11 +96,11 @@ class LocalPair final : public TransportPair {
           std::make_unique<ring::ReadySet>((rings_.rings_of_receiver() + 63) / 64));
       workers.push_back({ready_sets_.back().get(), &doorbells_.line(w)});
     }
-    ready_groups_.resize(workers.size());
     Result<std::unique_ptr<transport::DataLink>> link =
-        transport::shm::make_local_link(rings_, workers, ready_groups_, &events_);
+        transport::shm::make_local_link(rings_, workers, &events_);
     if (!link.ok()) return link.status();
     link_ = std::move(*link);
+    for (uint32_t w = 0; w < rings_.sender_workers; ++w) link_->attach_ready(*ready_sets_[w], 0, w);
     return {};
   }
   uint32_t number(int side, uint32_t worker) const {
@@ -118,7 +116,6 @@ class LocalPair final : public TransportPair {
   ring::Layout rings_;
   transport::shm::NodeDoorbells doorbells_;
   std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;
-  std::vector<uint32_t> ready_groups_;
   Side sides_[2];
   std::mutex mutex_;
   Events events_;

@@ -102,7 +102,6 @@ class FakeSetup final : public transport::LinkSetup {
     parts_.peer_receives = options_.receives[1 - side_];
     parts_.immediates = options_.immediates;
     parts_.order = options_.order;
-    transport::add_ready_groups(context_);
     auto link = std::make_unique<transport::verbs::VerbsLink>(context_, poller_, deferred_,
                                                               std::move(parts_));
     status_ = link->start();

@@ -100,7 +100,7 @@ class FrameRun {
  private:
   transport::Outgoing& ring(uint32_t k) {
     const ring::Layout layout = node_->membership().outgoing_layout(0);
-    return node_->membership().link(0).outgoing(layout.ring(kSender, kReceiver, k));
+    return node_->membership().link(0)->outgoing(layout.ring(kSender, kReceiver, k));
   }
 
   // ------------------------------------------------------------------------------ the stranger

@@ -57,6 +57,10 @@ void check_control_messages(std::span<const std::byte> message) {
   check_control(
       message, wire::decode_link_choice,
       [](const wire::LinkChoice& choice) { return wire::encode(choice); }, Kept::length);
+  constexpr uint32_t kNodes = 11;
+  check_control(
+      message, [](std::span<const std::byte> bytes) { return wire::decode_members(bytes, kNodes); },
+      [](const wire::Members& members) { return wire::encode(members); }, Kept::bytes);
   check_control(
       message, wire::decode_payload,
       [kind](std::span<const std::byte> payload) { return wire::encode_payload(kind, payload); },

@@ -188,7 +188,6 @@ class NotificationRun {
     parts.peer_receives = transport::verbs::Credits::kLeastReceives + (shape >> 5);
     if ((shape & 4) != 0) parts.order = transport::verbs::Order::paper;
     parts.immediates = (shape & 6) == 2;  // not in paper order, as VerbsOptions sees to
-    transport::add_ready_groups(end_.context());
     link_ = std::make_unique<VerbsLink>(
         end_.context(), poller_, std::make_shared<transport::DeferredSends>(), std::move(parts));
     require(link_->start().ok(), "the link starts");

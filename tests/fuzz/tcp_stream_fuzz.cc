@@ -29,7 +29,6 @@ class TcpStreamRun {
     require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0,
             "the fuzzer has sockets");
     peer_.reset(sockets[0]);
-    transport::add_ready_groups(end_.context());
     link_ = std::make_unique<TcpLink>(
         end_.context(), receiver_, std::make_shared<transport::DeferredSends>(), sockets[1],
         nullptr, RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));

@@ -170,6 +170,9 @@ class RingProgram {
         worker_(worker),
         count_(count) {
     for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
+      membership_.link(peer)->attach_ready(
+          membership_.ready_set(worker),
+          membership_.first_ready(peer, worker) / ring::ReadySet::kRingsPerGroup, worker);
       const ring::Layout out = membership_.outgoing_layout(peer);
       for (uint32_t r = 0; r < out.ring_count(); ++r) {
         if (out.sender_of(r) == worker) outgoing_.push_back({peer, r});
@@ -220,7 +223,7 @@ class RingProgram {
     for (End& e : outgoing_) {
       const uint32_t value[4] = {node_, e.ring, e.next, ~e.next};
       if (e.next < count_ &&
-          send_frame(membership_.link(e.peer).outgoing(e.ring), std::as_bytes(std::span(value)))) {
+          send_frame(membership_.link(e.peer)->outgoing(e.ring), std::as_bytes(std::span(value)))) {
         ++e.next;
         any = true;
       }
@@ -234,7 +237,7 @@ class RingProgram {
   }
 
   bool receive(End& e) {
-    transport::Incoming& incoming = membership_.link(e.peer).incoming(e.ring);
+    transport::Incoming& incoming = membership_.link(e.peer)->incoming(e.ring);
     transport::FrameView view;
     bool any = false;
     while (incoming.next(view) == transport::Next::frame) {
@@ -251,8 +254,8 @@ class RingProgram {
   }
 
   void flush() {
-    for (End& e : outgoing_) membership_.link(e.peer).outgoing(e.ring).post();
-    for (End& e : incoming_) membership_.link(e.peer).incoming(e.ring).flush_releases();
+    for (End& e : outgoing_) membership_.link(e.peer)->outgoing(e.ring).post();
+    for (End& e : incoming_) membership_.link(e.peer)->incoming(e.ring).flush_releases();
   }
 
   SimCluster& cluster_;

@@ -52,6 +52,12 @@ class RecordingObserver final : public session::Observer {
   void on_peer_left(uint32_t node) override {
     record([&] { left_.push_back(node); });
   }
+  void on_peer_joined(uint32_t node, uint64_t) override {
+    record([&] { joined_.push_back(node); });
+  }
+  void on_peer_returned(uint32_t node) override {
+    record([&] { returned_.push_back(node); });
+  }
   void on_tick(base::Nanoseconds) override {
     record([&] { ++ticks_; });
   }
@@ -59,6 +65,8 @@ class RecordingObserver final : public session::Observer {
   std::vector<Message> messages() const { return copy(messages_); }
   std::vector<Loss> losses() const { return copy(losses_); }
   std::vector<uint32_t> left() const { return copy(left_); }
+  std::vector<uint32_t> joined() const { return copy(joined_); }
+  std::vector<uint32_t> returned() const { return copy(returned_); }
   int ticks() const { return copy(ticks_); }
 
   /// Waits until `holds` is true, looked at after each event. False if it is not within the limit.
@@ -98,6 +106,8 @@ class RecordingObserver final : public session::Observer {
   std::vector<Message> messages_;
   std::vector<Loss> losses_;
   std::vector<uint32_t> left_;
+  std::vector<uint32_t> joined_;
+  std::vector<uint32_t> returned_;
   int ticks_ = 0;
 };
 

@@ -61,6 +61,7 @@ class ShmPeer final : public transport::LinkEvents {
       reactor_.run_once(1);
     }
     link_ = setup_->take();
+    link_->attach_ready(ready_, 0, 0);
     setup_.reset();
     return {};
   }

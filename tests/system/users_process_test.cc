@@ -141,7 +141,7 @@ std::array<std::string, 2> open_as_two_users(const char* transport) {
       if (node == 1 && !become_nobody()) return 1;
       RecordingObserver observer;
       const auto opened = plan.open(node, observer);
-      test.say(opened.ok() ? std::string((*opened)->link(1 - node).capabilities().name)
+      test.say(opened.ok() ? std::string((*opened)->link(1 - node)->capabilities().name)
                            : opened.status().to_string());
       test.hear();  // both stay until both were asked
       return 0;

@@ -92,6 +92,16 @@ TEST(ControlMessages, the_others_survive_a_round_trip) {
   ASSERT_TRUE(choice.ok());
   EXPECT_EQ(choice.value().transport, "tcp");
   EXPECT_EQ(choice.value().token, sample_choice().token);
+  const Members members{true, {false, true, false, false, false, false, false, false, true, false}};
+  const auto seen = decode_members(encode(members), 10);
+  ASSERT_TRUE(seen.ok());
+  EXPECT_TRUE(seen.value().linked);
+  EXPECT_EQ(seen.value().missing, members.missing);
+  EXPECT_FALSE(decode_members(encode(members), 8).ok()) << "more bytes than nodes";
+  EXPECT_FALSE(decode_members(encode(members), 17).ok()) << "fewer bytes than nodes";
+  auto beyond = encode(members);
+  beyond.back() |= std::byte{4};
+  EXPECT_FALSE(decode_members(beyond, 10).ok()) << "a node that there is not";
   const std::vector<std::byte> payload(kControlPayloadLimit, std::byte{7});
   for (const ControlKind kind : {ControlKind::setup, ControlKind::application}) {
     const auto message = encode_payload(kind, payload);

@@ -296,6 +296,84 @@ TEST(QueryTable, ids_that_cannot_be_are_refused) {
   EXPECT_EQ(cluster[0].running_count(), 1u);
 }
 
+// --- a node that starts again
+
+constexpr uint64_t kNextIncarnation = 2001;  // of node 1
+
+void lose_and_return(Cluster& cluster) {
+  for (const uint32_t n : {0u, 2u}) {
+    cluster[n].on_peer_lost(1, kLost);
+    cluster[n].on_peer_joined(1, kNextIncarnation);
+  }
+}
+
+TEST(QueryTable, a_query_begun_before_a_node_came_back_fails_by_name_and_does_not_reach_it) {
+  Cluster cluster(3);
+  const QueryId unused = cluster[0].begin();
+  lose_and_return(cluster);
+  const auto elsewhere = cluster.use(2, unused);
+  EXPECT_FALSE(elsewhere->failed()) << "only its issuer knows how old it is";
+  const auto query = cluster.use(0, unused);
+  EXPECT_EQ(query->cause().code(), Code::peer_lost);
+  EXPECT_NE(query->cause().message().find("node 1"), std::string_view::npos);
+  EXPECT_TRUE(cluster.wires[0][1].empty()) << "its next incarnation knows nothing of it";
+  cluster.deliver(0, 2);
+  EXPECT_TRUE(elsewhere->failed());
+  cluster.end(0, *query);
+  cluster.end(2, *elsewhere);
+  cluster.deliver_all();
+  EXPECT_TRUE(elsewhere->outcome_known()) << "nobody waits for the node that came back";
+  EXPECT_EQ(cluster[0].running_count() + cluster[2].running_count(), 0u);
+}
+
+TEST(QueryTable, an_issuer_that_takes_no_part_fails_what_it_declares_too_late) {
+  Cluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  lose_and_return(cluster);
+  const auto query = cluster.use(2, id);
+  EXPECT_TRUE(cluster[0].declare(id, {2, 3, 4, 5}).ok());
+  cluster.deliver(0, 2);
+  EXPECT_EQ(query->cause().code(), Code::peer_lost);
+}
+
+TEST(QueryTable, a_query_known_before_a_loss_is_not_made_whole_by_a_return) {
+  Cluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  QueryMessage stop = message_of(QueryMessageKind::stop, id);
+  stop.second = 2;
+  cluster[2].on_message(1, stop);  // known there, but not used
+  lose_and_return(cluster);
+  EXPECT_EQ(cluster.use(2, id)->cause().code(), Code::peer_lost);
+}
+
+TEST(QueryTable, a_query_begun_after_a_node_came_back_contains_it) {
+  Cluster cluster(3);
+  lose_and_return(cluster);
+  const QueryId id = cluster[0].begin();
+  const auto query = cluster.use(0, id);
+  EXPECT_FALSE(query->failed());
+  cluster.end(0, *query);
+  cluster.end(2, *cluster.use(2, id));
+  cluster.deliver_all();
+  EXPECT_FALSE(query->outcome_known()) << "node 1 has not ended";
+}
+
+TEST(QueryTable, what_ended_in_a_former_life_is_not_taken_for_what_begins_in_the_next) {
+  Cluster cluster(3);
+  const QueryId former{1, 1001, 1, 0};
+  const auto query = cluster.use(0, former);
+  const auto late = cluster.use(0, {2, 1001, 1, 0});
+  cluster[0].on_peer_lost(1, kLost);
+  cluster.end(0, *query);
+  cluster[0].on_peer_joined(1, kNextIncarnation);
+  cluster.end(0, *late);
+  EXPECT_EQ(cluster[0].running_count(), 0u);
+  for (const uint64_t counter : {1u, 2u})
+    EXPECT_FALSE(cluster.use(0, {counter, kNextIncarnation, 1, 0})->failed());
+  const Status over = cluster[0].use({3, 1001, 1, 0}).status();
+  EXPECT_EQ(over.code(), Code::peer_lost) << over.to_string();
+}
+
 TEST(QueryTable, only_the_issuer_decides) {
   Cluster cluster(3);
   const QueryId id = cluster[0].begin();

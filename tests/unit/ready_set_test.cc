@@ -60,9 +60,7 @@ TEST(ReadySet, keeps_a_ring_that_is_marked_again_during_the_visit) {
 TEST(ReadySet, looks_at_external_words_and_numbers_them_like_others) {
   ReadySet set(3);
   std::atomic<uint64_t> word{0};
-  set.add_group();
-  EXPECT_EQ(set.add_external_group(&word), 1u);
-  EXPECT_EQ(set.add_group(), 2u);
+  set.set_external(1, &word);
   word.store(uint64_t{1} << 63 | 1);
   set.mark(130);
   EXPECT_TRUE(set.any());
@@ -73,12 +71,26 @@ TEST(ReadySet, looks_at_external_words_and_numbers_them_like_others) {
 TEST(ReadySet, ignores_bits_of_an_external_word_that_stand_for_no_ring) {
   ReadySet set(1);
   std::atomic<uint64_t> word{~uint64_t{0}};
-  set.add_external_group(&word, 2);
+  set.set_external(0, &word, 2);
   EXPECT_TRUE(set.any());
   EXPECT_EQ(take(set), (Rings{0, 1}));
   word.store(~uint64_t{3});
   EXPECT_FALSE(set.any());
   EXPECT_EQ(take(set), Rings{});
+}
+
+TEST(ReadySet, a_group_whose_external_word_is_gone_has_its_own_again) {
+  ReadySet set(1);
+  {
+    std::atomic<uint64_t> word{1};
+    set.set_external(0, &word);
+    EXPECT_EQ(take(set), Rings{0});
+    word.store(2);
+    set.clear_external(0);
+  }
+  EXPECT_EQ(take(set), Rings{});
+  set.mark(3);
+  EXPECT_EQ(take(set), Rings{3});
 }
 
 }  // namespace

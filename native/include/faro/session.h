@@ -137,6 +137,19 @@ class Session {
   /// a node that takes part, or on the issuer: others are not believed.
   void cancel_query(const QueryId& query, std::string_view reason);
 
+  /// Whether queries may contain a node: it is there, and linked with every node that is. The own one
+  /// is. Threads: any. Blocks: never for long.
+  bool has_node(uint32_t node) const noexcept;
+  /// Waits until has_node: for a node that was lost, has left, or was missing when this session
+  /// opened, to start again (native/session/README.md). A query that contains it must be begun after
+  /// that, or after the returning node's own `open` has returned; one begun before fails with
+  /// peer_lost. Answers done, deadline, or failed (session closed). Threads: any, but no worker's that
+  /// others wait for. Blocks: as said.
+  Outcome await_node(uint32_t node, Timeout timeout = kNoTimeout);
+  /// Calls back whenever a node has returned, as await_node would. Comes from the network thread, which
+  /// must not be held up; not from inside a call of this session. Replaces what was set before.
+  void on_returned(std::function<void(uint32_t node)> callback);
+
   SessionMetrics metrics() const;
 
   /// Ends every wait and every query with session_closed, tells the peers, stops the network

@@ -12,10 +12,9 @@ uint64_t local_link_bytes(const ring::Layout& rings) { return SegmentLayout(ring
 
 Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   std::span<WorkerEnd> workers,
-                                                  std::span<uint32_t> ready_group,
                                                   LinkEvents* events) {
   assert(rings.sender_workers == rings.receiver_workers);
-  assert(workers.size() == rings.receiver_workers && ready_group.size() == workers.size());
+  assert(workers.size() == rings.receiver_workers);
   Result<std::shared_ptr<Segment>> segment =
       Segment::make_private(rings, "the rings between local workers");
   if (!segment.ok()) return segment.status();
@@ -27,7 +26,6 @@ Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
   parts.incoming = *segment;
   parts.events = events;
   for (const WorkerEnd& worker : workers) parts.peer_doorbells.push_back(worker.doorbell);
-  add_ready_words(**segment, workers, ready_group);
   return std::unique_ptr<DataLink>(new ShmLink(std::move(parts)));
 }
 

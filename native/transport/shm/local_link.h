@@ -16,16 +16,13 @@ namespace faro::transport::shm {
 uint64_t local_link_bytes(const ring::Layout& rings);
 
 /// Makes the local link: rings as between processes that share memory, in memory of this process
-/// alone, allocated now. ready_group[w] becomes the first ready group of its rings at worker w, as
-/// in LinkContext.
+/// alone, allocated now.
 ///
-/// Threads: setup only, before the workers' first look. Blocks: while the kernel clears the memory.
-/// Owns: its memory. What `workers` points to outlives the link, and the link every look at the
-/// ready sets. `events`, which may be null, hears of frames that are none: somebody in this process
-/// has overwritten the rings. Errors: resource_limit.
+/// Threads: setup only. Blocks: while the kernel clears the memory. Owns: its memory. What `workers`
+/// points to outlives the link. `events`, which may be null, hears of frames that are none: somebody
+/// in this process has overwritten the rings. Errors: resource_limit.
 Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   std::span<WorkerEnd> workers,
-                                                  std::span<uint32_t> ready_group,
                                                   LinkEvents* events = nullptr);
 
 }  // namespace faro::transport::shm

@@ -91,15 +91,11 @@ ShmLink::ShmLink(Parts parts) : state_(parts.events), parts_(std::move(parts)) {
   }
 }
 
-void add_ready_words(const Segment& incoming, std::span<WorkerEnd> workers,
-                     std::span<uint32_t> ready_group) {
-  const SegmentLayout& layout = incoming.layout();
-  for (uint32_t worker = 0; worker < layout.rings().receiver_workers; ++worker) {
-    for (uint32_t word = 0; word < layout.ready_words(); ++word) {
-      const uint32_t group = workers[worker].ready->add_external_group(
-          &incoming.ready_word(worker, word), layout.rings_in_ready_word(word));
-      if (word == 0) ready_group[worker] = group;
-    }
+void ShmLink::attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) {
+  const SegmentLayout& layout = parts_.incoming->layout();
+  for (uint32_t word = 0; word < layout.ready_words(); ++word) {
+    ready.set_external(first_group + word, &parts_.incoming->ready_word(worker, word),
+                       layout.rings_in_ready_word(word));
   }
 }
 

@@ -116,6 +116,7 @@ class ShmLink final : public DataLink {
   const Capabilities& capabilities() const override { return parts_.capabilities; }
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
+  void attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) override;
   void stop() noexcept override { state_.stop.store(true, std::memory_order_relaxed); }
 
  private:
@@ -125,10 +126,5 @@ class ShmLink final : public DataLink {
   std::deque<ShmOutgoing> outgoing_;
   std::deque<ShmIncoming> incoming_;
 };
-
-/// Registers the ready words of a segment at its receiving workers; ready_group[w] becomes the
-/// first group of worker w. Threads: setup only, before the workers' first look.
-void add_ready_words(const Segment& incoming, std::span<WorkerEnd> workers,
-                     std::span<uint32_t> ready_group);
 
 }  // namespace faro::transport::shm

@@ -109,7 +109,6 @@ std::unique_ptr<DataLink> ShmSetup::take() {
   }
   parts.peer_doorbell_memory = std::move(peer_doorbells_);
   parts.events = context_.events;
-  add_ready_words(*incoming_, context_.workers, context_.ready_group);
   parts.outgoing = std::move(outgoing_);
   parts.incoming = std::move(incoming_);
   return std::make_unique<ShmLink>(std::move(parts));

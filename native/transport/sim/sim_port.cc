@@ -50,15 +50,7 @@ SimPort::SimPort(World& world, SimFaults& faults, transport::LinkContext& contex
       incoming_memory_(allocate(incoming_.region_bytes())),
       sending_(outgoing_.ring_count()),
       receiving_(incoming_.ring_count()),
-      life_(faults.life(context.local_node)) {
-  const uint32_t rings = incoming_.rings_of_receiver();
-  for (size_t worker = 0; worker < context.workers.size(); ++worker) {
-    for (uint32_t first = 0; first < rings; first += ring::ReadySet::kRingsPerGroup) {
-      const uint32_t group = context.workers[worker].ready->add_group();
-      if (first == 0) context.ready_group[worker] = group;
-    }
-  }
-}
+      life_(faults.life(context.local_node)) {}
 
 void SimPort::transfer(uint32_t ring, Position to) {
   Sending& s = sending_[ring];

@@ -43,7 +43,7 @@ using wire::Position;
 /// weakly, so that they come to nothing when it is gone.
 class SimPort : public std::enable_shared_from_this<SimPort> {
  public:
-  /// Allocates the rings, and takes this link's ready groups at each local worker.
+  /// Allocates the rings.
   SimPort(World& world, SimFaults& faults, transport::LinkContext& context);
 
   std::byte* outgoing_base(uint32_t ring) {

@@ -86,7 +86,6 @@ class TcpIncoming final : public MessagedIncoming {
 class TcpLink final : public DataLink, public MessagedChannel {
  public:
   /// Takes over a connected non-blocking socket, encrypted by `tls` or by nothing (null).
-  /// context.ready_group is set.
   TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
           std::shared_ptr<DeferredSends> deferred, int fd, std::shared_ptr<tls::Stream> tls,
           RingRegion outgoing, RingRegion incoming);

@@ -61,7 +61,6 @@ class TcpSetup final : public LinkSetup {
   bool ready() const override { return connected_ && status_.ok(); }
 
   std::unique_ptr<DataLink> take() override {
-    add_ready_groups(context_);
     auto link =
         std::make_unique<TcpLink>(context_, receiver_, deferred_, std::exchange(fd_, -1),
                                   std::move(tls_), std::move(outgoing_), std::move(incoming_));

@@ -23,7 +23,6 @@ namespace faro::transport::verbs {
 /// when that does not run. Owns: the queue pairs and the memory of the rings.
 class VerbsLink final : public DataLink {
  public:
-  /// context.ready_group is set.
   VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPoller>& poller,
             const std::shared_ptr<DeferredSends>& deferred, LinkParts parts);
   ~VerbsLink() override;

@@ -259,7 +259,6 @@ LinkParts VerbsSetup::parts() {
 }
 
 std::unique_ptr<DataLink> VerbsSetup::take() {
-  add_ready_groups(context_);
   auto link = std::make_unique<VerbsLink>(context_, poller_, deferred_, parts());
   status_ = link->start();
   if (!status_.ok()) return nullptr;

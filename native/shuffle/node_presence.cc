@@ -1,0 +1,59 @@
+#include "shuffle/node_presence.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace faro::shuffle {
+
+void NodePresence::begin(std::vector<bool> present) {
+  const std::lock_guard lock(mutex_);
+  present_ = std::move(present);
+}
+
+void NodePresence::set_callback(Callback callback) {
+  const std::lock_guard lock(mutex_);
+  callback_ = std::move(callback);
+}
+
+bool NodePresence::is_present(uint32_t node) const {
+  const std::lock_guard lock(mutex_);
+  return node < present_.size() && present_[node];
+}
+
+Outcome NodePresence::await(uint32_t node, Timeout timeout) {
+  std::unique_lock lock(mutex_);
+  const auto over = [&] { return closed_ || (node < present_.size() && present_[node]); };
+  if (timeout == kNoTimeout) {
+    changed_.wait(lock, over);
+  } else if (!changed_.wait_for(lock, std::max(timeout, Timeout::zero()), over)) {
+    return Outcome::deadline;
+  }
+  return closed_ ? Outcome::failed : Outcome::done;
+}
+
+void NodePresence::lost(uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  present_[node] = false;
+}
+
+void NodePresence::returned(uint32_t node) {
+  Callback callback;
+  {
+    const std::lock_guard lock(mutex_);
+    present_[node] = true;
+    callback = callback_;
+  }
+  changed_.notify_all();
+  if (callback) callback(node);
+}
+
+void NodePresence::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,58 @@
+// AbsentLink: the link to a node that is not there (not yet, or not any more): its rings carry nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "transport/transport.h"
+
+namespace faro::transport {
+
+class AbsentOutgoing final : public Outgoing {
+ public:
+  explicit AbsentOutgoing(uint32_t ring_bytes) : frame_limit_(wire::frame_limit(ring_bytes)) {}
+
+  Claim claim(uint32_t, uint32_t) override { return {}; }
+  void commit(uint32_t) override {}
+  void post() override {}
+  uint64_t pending_bytes() const override { return 0; }
+  uint32_t frame_limit() const override { return frame_limit_; }
+  const OutgoingCounters& counters() const override { return counters_; }
+  void count_in(OutgoingCounters&) override {}
+
+ private:
+  const uint32_t frame_limit_;
+  const OutgoingCounters counters_;
+};
+
+class AbsentIncoming final : public Incoming {
+ public:
+  Next next(FrameView&) override { return Next::nothing; }
+  void release(uint32_t) override {}
+  void flush_releases() override {}
+  uint64_t unreleased_bytes() const override { return 0; }
+  const IncomingCounters& counters() const override { return counters_; }
+  void count_in(IncomingCounters&) override {}
+
+ private:
+  const IncomingCounters counters_;
+};
+
+/// Threads: any; it has no state. One can stand for every node that is absent.
+class AbsentLink final : public DataLink {
+ public:
+  explicit AbsentLink(uint32_t ring_bytes) : outgoing_(ring_bytes) {}
+
+  const Capabilities& capabilities() const override {
+    static constexpr Capabilities kNone{.name = "none"};
+    return kNone;
+  }
+  Outgoing& outgoing(uint32_t) override { return outgoing_; }
+  Incoming& incoming(uint32_t) override { return incoming_; }
+  void stop() noexcept override {}
+
+ private:
+  AbsentOutgoing outgoing_;
+  AbsentIncoming incoming_;
+};
+
+}  // namespace faro::transport
