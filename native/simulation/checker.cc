@@ -35,6 +35,14 @@ Checker::Checker(const RunPlan& plan, const Ledger& ledger, const std::vector<Fa
   }
 }
 
+bool Checker::all_within_reach() const {
+  const bool any_survivor = std::find(sound_.begin(), sound_.end(), true) != sound_.end();
+  return any_survivor && std::none_of(happened_.begin(), happened_.end(), [](const Fault& fault) {
+           return fault.kind == FaultKind::half_open || fault.kind == FaultKind::hostile ||
+                  fault.kind == FaultKind::long_stall;
+         });
+}
+
 // The design's points 3 to 6: which errors a fault may bring to a query, and what they have to name.
 bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
   const Code code = cause.code();
@@ -137,6 +145,20 @@ std::string Checker::check_later_query(uint32_t index) const {
   if (ledger_.queries[index].endings.size() == expected) return "";
   return fmt::format("a query that began after all faults ended at {} of {} workers",
                      ledger_.queries[index].endings.size(), expected);
+}
+
+std::string Checker::check_links(uint32_t node, Session& session,
+                                 const std::vector<bool>& returned) const {
+  detail::NodeCore& core = SessionAccess::core(session);
+  for (uint32_t w = 0; w < session.local_worker_count(); ++w)
+    (void)session.worker(w).try_until([] { return true; });
+  if (const uint32_t count = core.membership().former_link_count(); count > 0)
+    return fmt::format("node {} keeps {} links to nodes that are gone", node, count);
+  for (uint32_t peer = 0; peer < returned.size(); ++peer) {
+    if (returned[peer] && !core.presence().is_present(peer))
+      return fmt::format("node {} does not know that node {} has returned", node, peer);
+  }
+  return "";
 }
 
 std::string Checker::check_idle(uint32_t node, Session& session, const SimDisk& disk) const {

@@ -21,6 +21,9 @@ class Checker {
   /// Nodes whose process and links had nothing that could cost them a peer: the others have to tell
   /// them the truth, and they have to go on.
   const std::vector<bool>& sound() const { return sound_; }
+  /// Whether every node can reach every other one that is there, now that the faults are over: then
+  /// who started again has to have been let in.
+  bool all_within_reach() const;
 
   /// Every worker knows how the query ended: with data, or with an error for which there was a reason;
   /// and all sound nodes know the same.
@@ -31,6 +34,9 @@ class Checker {
   /// A node that has nothing to do keeps nothing: no overflow, no open shuffle, no query. And it never
   /// took more than it was given.
   std::string check_idle(uint32_t node, Session& session, const SimDisk& disk) const;
+  /// The same for a node that all others reach: it knows who has returned, and once its workers have
+  /// looked again it keeps nothing of nodes that are gone.
+  std::string check_links(uint32_t node, Session& session, const std::vector<bool>& returned) const;
 
  private:
   bool is_excused(const QueryPlan& query, const Status& cause) const;

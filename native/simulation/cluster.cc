@@ -77,7 +77,9 @@ Status Cluster::open_session(uint32_t number) {
   environment.network = std::move(*network);
   environment.make_waiter = [this] { return std::make_unique<sim::SimWaiter>(world_); };
   if (make_spill_file_) environment.spill_file = make_spill_file_(number);
+  node.opening = own;
   auto session = SessionAccess::open(node.settings, std::move(environment));
+  node.opening = nullptr;
   node.opened = session.status();
   if (!session.ok()) return node.opened;
   node.session = std::move(*session);
@@ -170,7 +172,9 @@ void Cluster::sleep(base::Nanoseconds lasting) {
 }
 
 void Cluster::kill(uint32_t node) {
-  if (nodes_[node]->network != nullptr) nodes_[node]->network->die();
+  Node& dying = *nodes_[node];
+  if (sim::SimNetwork* const network = dying.network != nullptr ? dying.network : dying.opening)
+    network->die();
 }
 
 }  // namespace faro::simulation

@@ -47,12 +47,16 @@ struct RememberingObserver : session::Observer {
     causes.push_back(cause);
   }
   void on_peer_left(uint32_t node) override { left.push_back(node); }
+  void on_peer_joined(uint32_t node, uint64_t) override { joined.push_back(node); }
+  void on_peer_returned(uint32_t node) override { returned.push_back(node); }
   void on_tick(base::Nanoseconds) override { ++ticks; }
 
   std::vector<Message> messages;
   std::vector<uint32_t> lost;
   std::vector<Status> causes;
   std::vector<uint32_t> left;
+  std::vector<uint32_t> joined;
+  std::vector<uint32_t> returned;
   uint64_t ticks = 0;
 };
 
@@ -101,7 +105,7 @@ class Cluster {
   // --- what can happen. From an event or a fiber; other faults: faults().
 
   /// The process of a node dies, as the others see it: SimNetwork::die. Its own programs go on until
-  /// they notice that they are alone; then end_node.
+  /// they notice that they are alone; then end_node. Also while it opens, which then fails in time.
   void kill(uint32_t node);
   /// The process of a node is stopped for so long.
   void stall(uint32_t node, base::Nanoseconds lasting) {
@@ -128,6 +132,7 @@ class Cluster {
     std::unique_ptr<Session> session;
     sim::SimNetwork* network =
         nullptr;  // owned by the membership, null while there is none to be closed
+    sim::SimNetwork* opening = nullptr;  // the same while it opens
     sim::World::AgentId agent = 0;
     Status opened;
   };

@@ -124,17 +124,38 @@ void Injector::kill(const Fault& fault) {
   }
   cluster_.kill(fault.node);
   cluster_.world().spawn("end of node " + std::to_string(fault.node), [this, fault] {
-    bury(fault.node, fault.kind == FaultKind::death_return);
+    bury(fault.node);
+    if (fault.kind == FaultKind::death_return) resurrect(fault);
   });
 }
 
-void Injector::bury(uint32_t node, bool comes_back) {
+void Injector::bury(uint32_t node) {
   cluster_.world().wait_until([&] { return ledger_.running[node] == 0; }, base::kForever,
                               "the programs of a dead node");
   const uint32_t first = plan_.first_worker(node);
   for (uint32_t w = 0; w < plan_.workers_per_node[node]; ++w) ledger_.workers[first + w] = nullptr;
   (void)cluster_.end_node(node);
-  if (comes_back) returned_.push_back(cluster_.open_session(node));
+}
+
+void Injector::resurrect(const Fault& fault) {
+  for (uint32_t deaths = 0; deaths < fault.way; ++deaths) {
+    const auto has_died = std::make_shared<bool>(false);
+    sim::World& world = cluster_.world();
+    world.schedule(world.now() + fault.lasting, "death on return", [this, fault, has_died] {
+      cluster_.kill(fault.node);
+      *has_died = true;
+    });
+    (void)cluster_.open_session(fault.node);  // a session that is open by then dies as well
+    world.wait_until([&] { return *has_died; }, base::kForever, "a death on return");
+    (void)cluster_.end_node(fault.node);
+    ++deaths_on_return_;
+  }
+  const Status opened = cluster_.open_session(fault.node);
+  returned_[fault.node] = opened;
+  if (!opened.ok()) return;
+  const uint32_t first = plan_.first_worker(fault.node);
+  for (uint32_t w = 0; w < plan_.workers_per_node[fault.node]; ++w)
+    ledger_.workers[first + w] = &cluster_.session(fault.node).worker(w);
 }
 
 }  // namespace faro::simulation

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,7 +28,9 @@ class Injector {
   /// Those that happened.
   const std::vector<Fault>& happened() const { return happened_; }
   /// Of nodes that died and started again while the others went on: what opening answered.
-  const std::vector<Status>& returned() const { return returned_; }
+  const std::map<uint32_t, Status>& returned() const { return returned_; }
+  /// Starts that ended in death.
+  uint32_t deaths_on_return() const { return deaths_on_return_; }
 
  private:
   void happen(const Fault& fault);
@@ -35,8 +38,10 @@ class Injector {
   void cancel_what_concerns(const Fault& fault);
   void lie(const Fault& fault);
   void kill(const Fault& fault);
-  /// In a fiber: the node's programs end, then what it had; then it comes back.
-  void bury(uint32_t node, bool comes_back);
+  /// In a fiber: the node's programs end, then what it had.
+  void bury(uint32_t node);
+  /// The same, and then it comes back.
+  void resurrect(const Fault& fault);
 
   Cluster& cluster_;
   const RunPlan& plan_;
@@ -45,7 +50,8 @@ class Injector {
   bool over_ = false;
   std::vector<Fault> happened_;
   std::set<uint32_t> dead_;  // nodes
-  std::vector<Status> returned_;
+  std::map<uint32_t, Status> returned_;
+  uint32_t deaths_on_return_ = 0;
 };
 
 }  // namespace faro::simulation

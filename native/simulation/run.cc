@@ -187,7 +187,16 @@ class Run {
 
   std::string check_queries() {
     const Checker checker(plan_, ledger_, injector_.happened());
-    sound_ = checker.sound();
+    later_ = checker.sound();
+    returned_.assign(plan_.node_count(), false);
+    for (const auto& [node, answer] : injector_.returned()) {
+      if (answer.ok())
+        cores_.push_back(SessionAccess::core(cluster_.session(node)).weak_from_this());
+      if (!checker.all_within_reach()) continue;
+      if (!answer.ok())
+        return fmt::format("node {} could not return: {}", node, answer.to_string());
+      later_[node] = returned_[node] = true;
+    }
     for (uint32_t q = 0; q < plan_.queries.size(); ++q) {
       if (std::string wrong = checker.check_query(q); !wrong.empty()) return wrong;
     }
@@ -200,10 +209,10 @@ class Run {
     return "";
   }
 
-  // Sound nodes go on, whatever happened to the others: a query over all of them, and as many shuffles
-  // as may be open at a time.
+  // Sound nodes go on, whatever happened to the others, and so do those that have returned: a query over
+  // all of them, and as many shuffles as may be open at a time.
   std::string run_later_queries() {
-    std::string wrong = run_all_to_all(sound_);
+    std::string wrong = run_all_to_all(later_);
     if (wrong.empty() && plan_.seed % 8 == 0) wrong = use_all_slots();
     return wrong;
   }
@@ -214,7 +223,7 @@ class Run {
       if (nodes[plan_.node_of(worker)]) query.workers.push_back(worker);
     }
     if (query.workers.empty()) return "";
-    query.issuer = plan_.node_of(query.workers.front());
+    query.issuer = plan_.node_of(query.workers[plan_.seed % query.workers.size()]);
     query.stage_bytes = 1024;
     query.stages.emplace_back();
     query.stages[0].query = static_cast<uint32_t>(plan_.queries.size());
@@ -223,9 +232,9 @@ class Run {
   }
 
   std::string use_all_slots() {
-    const auto sound = std::find(sound_.begin(), sound_.end(), true);
-    if (sound == sound_.end()) return "";
-    const uint32_t worker = plan_.first_worker(static_cast<uint32_t>(sound - sound_.begin()));
+    const auto sound = std::find(later_.begin(), later_.end(), true);
+    if (sound == later_.end()) return "";
+    const uint32_t worker = plan_.first_worker(static_cast<uint32_t>(sound - later_.begin()));
     QueryPlan query;
     query.issuer = plan_.node_of(worker);
     query.workers = {worker};
@@ -269,8 +278,10 @@ class Run {
             (void)worker->try_until([] { return true; });
         }
         for (uint32_t node = 0; node < plan_.node_count() && left.empty(); ++node) {
-          if (cluster_.has_session(node))
-            left = checker.check_idle(node, cluster_.session(node), disks_[node]);
+          if (!cluster_.has_session(node)) continue;
+          left = checker.check_idle(node, cluster_.session(node), disks_[node]);
+          if (left.empty() && later_[node])
+            left = checker.check_links(node, cluster_.session(node), returned_);
         }
         if (left.empty() || world().now() >= deadline) return;
         cluster_.sleep(kMillisecond);
@@ -306,8 +317,9 @@ class Run {
     if (!plan_.second_life) return "";
     cluster_.faults().heal();
     for (SimDisk& disk : disks_) disk.full = false;
+    later_.assign(plan_.node_count(), true);
     std::string wrong = open();
-    if (wrong.empty()) wrong = run_all_to_all(std::vector<bool>(plan_.node_count(), true));
+    if (wrong.empty()) wrong = run_all_to_all(later_);
     if (wrong.empty()) wrong = wait_until_idle();
     if (wrong.empty()) wrong = close();
     return wrong.empty() ? "" : "in the second life: " + wrong;
@@ -320,7 +332,8 @@ class Run {
   Cluster cluster_;
   Injector injector_;
   std::vector<std::weak_ptr<detail::NodeCore>> cores_;  // of all sessions there were
-  std::vector<bool> sound_;
+  std::vector<bool> later_;                             // nodes that later queries are over
+  std::vector<bool> returned_;                          // those of them that died and started again
   const size_t planned_queries_ = plan_.queries.size();
   const base::Nanoseconds begin_ = cluster_.world().now();
   bool registration_failed_ = false;
@@ -381,9 +394,10 @@ void Run::cover(Coverage& coverage) {
   }
   if (registration_failed_) coverage.count("faults", fault_name(FaultKind::registration));
   coverage.add("faults of a run", faults);
-  for (const Status& answer : injector_.returned())
+  for (const auto& [node, answer] : injector_.returned())
     coverage.count("runs with",
-                   answer.ok() ? "a node that came back" : "a node that was not let back");
+                   answer.ok() ? "a node that came back" : "a node that found no way back");
+  coverage.count("runs with", "a death on the way back", injector_.deaths_on_return() > 0);
   coverage.count("runs with", "a second life", plan_.second_life);
   coverage.count("runs with", "rows in overflow memory", used_overflow_memory_);
   const auto any_disk = [this](auto&& holds) {

@@ -200,6 +200,9 @@ class Drawing {
         case FaultKind::slow_start:
           fault.lasting = chance_.between(1, 500 * kMillisecond);
           break;
+        case FaultKind::death_return:
+          fault.lasting = chance_.below(uint64_t{1} << chance_.between(10, 25));
+          break;
         default:
           break;
       }

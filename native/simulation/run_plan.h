@@ -29,7 +29,7 @@ enum class FaultKind : uint8_t {
   short_outage,  // between `node` and `peer`
   half_open,     // nothing from `node` to `peer` for longer than the time limit
   death,         // of `node`
-  death_return,  // of `node`, which starts again while the others go on
+  death_return,  // of `node`, which starts again while the others go on, and dies `way` times then
   hostile,       // bytes from `node` to `peer`
   disk_full,     // of `node`
   registration,  // fails at `node`
@@ -41,8 +41,8 @@ const char* fault_name(FaultKind kind) noexcept;
 
 struct Fault {
   FaultKind kind = FaultKind::cancel;
-  base::Nanoseconds at = 0;  // after the workers begin
-  base::Nanoseconds lasting = 0;
+  base::Nanoseconds at = 0;       // after the workers begin
+  base::Nanoseconds lasting = 0;  // of death_return: from a start until the next death
   uint32_t node = 0;
   uint32_t peer = 0;   // never `node`
   uint32_t query = 0;  // index
