@@ -98,6 +98,20 @@ jint cancel_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarn
   return 0;
 }
 
+// An outcome, or the negative code.
+jint await_node(JNIEnv*, jclass, jlong handle, jint node, jlong timeout_ns) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  if (state == nullptr) return closed();
+  return result(state->session->await_node(static_cast<uint32_t>(node), Timeout(timeout_ns)),
+                [] { return Status(Code::session_closed, "the session was closed"); });
+}
+
+jboolean has_node(JNIEnv*, jclass, jlong handle, jint node) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  return state != nullptr && state->session->has_node(static_cast<uint32_t>(node)) ? JNI_TRUE
+                                                                                   : JNI_FALSE;
+}
+
 // Blocks until workers that were armed (Worker.arm) are ready: how many, and their local indices in
 // `to`, which has a place for each worker. 0 when the session was closed.
 jint await_ready(JNIEnv* env, jclass, jlong handle, jintArray to) {
@@ -125,6 +139,8 @@ const std::array kMethods{method("open", "([BZ)J", open),
                           method("beginQuery", "(J[J)I", begin_query),
                           method("declareQuery", "(JJJI[I)I", declare_query),
                           method("cancelQuery", "(JJJI[B)I", cancel_query),
+                          method("awaitNode", "(JIJ)I", await_node),
+                          method("hasNode", "(JI)Z", has_node),
                           method("awaitReady", "(J[I)I", await_ready),
                           method("close", "(J)I", close)};
 

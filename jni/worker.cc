@@ -121,6 +121,12 @@ bool exists(const Found& found, jint peer, jint ring) {
          static_cast<uint64_t>(ring) < node.settings().rings_per_lane;
 }
 
+// Counts up whenever this worker's rings to and from some node become others.
+jlong rings_taken_up(JNIEnv*, jclass, jlong session, jint worker) {
+  const Found found = find(session, worker);
+  return found.worker == nullptr ? 0 : static_cast<jlong>(found.worker->core.rings_taken_up());
+}
+
 // A ring's memory; null if it cannot be mapped. Java uses it only while a shuffle is open.
 jobject outgoing_ring(JNIEnv* env, jclass, jlong session, jint worker, jint receiver, jint ring) {
   const Found found = find(session, worker);
@@ -151,6 +157,7 @@ const std::array kMethods{
     method("wake", "(JI)V", wake),
     method("interrupt", "(JI)V", interrupt),
     method("clearInterrupt", "(JI)V", clear_interrupt),
+    method("ringsTakenUp", "(JI)J", rings_taken_up),
     method("outgoingRing", "(JIII)Ljava/nio/ByteBuffer;", outgoing_ring),
     method("incomingRing", "(JIII)Ljava/nio/ByteBuffer;", incoming_ring),
     method("outgoingBase", "(JIII)J", outgoing_base)};

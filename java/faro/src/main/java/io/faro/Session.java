@@ -3,6 +3,7 @@ package io.faro;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.lang.ref.Cleaner;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -118,6 +119,28 @@ public final class Session implements AutoCloseable {
             handle, query.counter(), query.incarnation(), query.issuer(), reason.getBytes(UTF_8)));
   }
 
+  /** Whether queries may contain a node: it is there, and linked with every node that is. */
+  public boolean hasNode(int node) {
+    return node >= 0 && hasNode(handle, node);
+  }
+
+  /**
+   * Waits until {@link #hasNode}: for a node that was lost, has left, or was missing when this session
+   * opened, to start again. A query that contains it must be begun after that, or after the returning
+   * node's own {@link #open} has returned; one begun before fails with {@link Code#PEER_LOST}.
+   *
+   * @return false if the time is over
+   * @throws FaroException {@link Code#SESSION_CLOSED}, also while waiting
+   */
+  public boolean awaitNode(int node, Duration timeout) {
+    if (node < 0 || node >= nodeCount) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "node " + node + " does not exist");
+    }
+    int result = awaitNode(handle, node, timeout.toNanos());
+    check(result);
+    return Outcome.of(result) == Outcome.DONE;
+  }
+
   /** All counters, as they are about now. */
   public SessionMetrics metrics() {
     return NativeMetrics.of(handle);
@@ -164,6 +187,10 @@ public final class Session implements AutoCloseable {
 
   private static native int cancelQuery(
       long handle, long counter, long incarnation, int issuer, byte[] reason);
+
+  private static native int awaitNode(long handle, int node, long timeout);
+
+  private static native boolean hasNode(long handle, int node);
 
   private static native int awaitReady(long handle, int[] to);
 

@@ -40,7 +40,9 @@ public final class Worker {
   private final References references;
   private final ReadyWatch readyWatch;
 
-  // The rings, mapped when first used: [peer * ringsPerLane + ring].
+  // The rings, mapped when first used: [peer * ringsPerLane + ring]. Those of a node that starts again
+  // are others; no shuffle that is open then has to do with them.
+  private long ringsTakenUp;
   private final ByteBuffer[] outgoing;
   private final ByteBuffer[] incoming;
   private final LongBuffer[] incomingLongs;
@@ -105,6 +107,12 @@ public final class Worker {
             spec.receivers());
     if (handle < 0) {
       throw FaroException.of(handle);
+    }
+    long takenUp = ringsTakenUp(session, localIndex);
+    if (takenUp != ringsTakenUp) {
+      ringsTakenUp = takenUp;
+      Arrays.fill(outgoing, null);
+      Arrays.fill(incoming, null);
     }
     return new Shuffle(this, handle, spec, workerCount, references);
   }
@@ -332,6 +340,8 @@ public final class Worker {
   private static native void interrupt(long session, int worker);
 
   private static native void clearInterrupt(long session, int worker);
+
+  private static native long ringsTakenUp(long session, int worker);
 
   private static native ByteBuffer outgoingRing(long session, int worker, int receiver, int ring);
 
