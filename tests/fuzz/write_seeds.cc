@@ -42,7 +42,7 @@ class Seed {
     return value(static_cast<uint16_t>(data.size())).bytes(data);
   }
   Seed& bytes(std::span<const std::byte> data) {
-    bytes_.insert(bytes_.end(), data.begin(), data.end());
+    for (const std::byte each : data) bytes_.push_back(each);
     return *this;
   }
   const Bytes& all() const { return bytes_; }
@@ -99,6 +99,7 @@ void write_messages(const Corpus& corpus) {
   corpus.add("auth", wire::encode(wire::Auth{}));
   corpus.add("auth_challenge", wire::encode(wire::Auth{wire::AuthMethod::secret, false, payload}));
   corpus.add("link", wire::encode(wire::LinkChoice{"tcp", {}}));
+  corpus.add("members", wire::encode(wire::Members{true, std::vector<bool>(11)}));
   corpus.add("setup", wire::encode_payload(ControlKind::setup, payload));
   corpus.add("ready", wire::encode_plain(ControlKind::ready));
   corpus.add("bye", wire::encode_plain(ControlKind::bye));

@@ -149,7 +149,8 @@ class HostileMember {
 
   bool send_frame(uint32_t peer, wire::FrameKind kind, uint16_t slot,
                   std::span<const std::byte> payload) {
-    transport::Outgoing& ring = membership_.link(peer).outgoing(0);
+    const std::shared_ptr<transport::DataLink> link = membership_.link(peer);
+    transport::Outgoing& ring = link->outgoing(0);
     const auto bytes = static_cast<uint32_t>(sizeof(wire::FrameHeader) + payload.size());
     const transport::Claim claim = ring.claim(bytes, bytes);
     if (claim.bytes == 0) return false;

@@ -70,7 +70,7 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
       {"number out of range", [](Pair& p) { p.dialling.identity.hello.head.node = 3; }, {"node 3"}},
       {"version",
        [](Pair& p) { p.dialling.identity.hello.head.version = 9; },
-       {"speaks protocol version 2", "speaks version 9"}},
+       {"speaks protocol version 3", "speaks version 9"}},
       {"judged",
        [](Pair& p) {
          p.accepting.judgement =
