@@ -74,6 +74,7 @@ function(faro_module)
     add_library(${target} STATIC ${arg_SOURCES})
     target_include_directories(${target} PUBLIC ${include_dir})
     target_link_libraries(${target} PUBLIC ${dependencies} Threads::Threads PRIVATE faro_flags ${arg_PRIVATE_LINK})
+    faro_precompile(${target})
     if(NOT arg_PLUGIN)  # of FaroPlugin.cmake
       set_property(GLOBAL APPEND PROPERTY FARO_LIBRARY_MODULES ${target})
     endif()

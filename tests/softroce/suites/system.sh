@@ -9,6 +9,7 @@ rdma_over rxe 0
 before=$(resources)
 on_addresses 4 passes membership_process_test 'Transports/*' 3
 on_addresses 4 passes shuffle_trouble_test 'Phases/*killed*' 7
+on_addresses 4 passes return_test 'Transports/*' 2
 expect_resources "$before"
 rdma link delete rxe0
 ip link delete net0
@@ -28,4 +29,5 @@ before=$(resources)
 on_addresses 4 passes membership_process_test 'Transports/*' 3
 on_addresses 4 passes cases_processes_test '*/hash_join_verbs*:*/two_queries*:*/large_rows*:*/early_stop*:*/random_plan*' 6
 on_addresses 4 passes shuffle_trouble_test 'Phases/*killed*_mid' 1
+on_addresses 4 passes return_test 'Transports/*' 2
 expect_resources "$before"
