@@ -21,7 +21,7 @@ class AbsentOutgoing final : public Outgoing {
 
  private:
   const uint32_t frame_limit_;
-  const OutgoingCounters counters_;
+  const OutgoingCounters counters_{};
 };
 
 class AbsentIncoming final : public Incoming {
@@ -34,7 +34,7 @@ class AbsentIncoming final : public Incoming {
   void count_in(IncomingCounters&) override {}
 
  private:
-  const IncomingCounters counters_;
+  const IncomingCounters counters_{};
 };
 
 /// Threads: any; it has no state. One can stand for every node that is absent.
