@@ -460,6 +460,7 @@ void ClusterMembership::on_up(Link& link) {
             link.name(), link.transport_name());
   count_link(node);
   link_changes_.fetch_add(1, std::memory_order_release);
+  observer_.on_links_changed();
   absences_[node].is_joining = true;
   observer_.on_peer_joined(node, link.peer().incarnation);
   tell_members();
@@ -476,13 +477,15 @@ void ClusterMembership::on_lost(Link& link, const Status& cause) {
                                         link.name(), cause.message())));
   }
   if (phase_ != Phase::open) return;
-  const bool was_up = link.data() != nullptr;
-  replace_link(link);
-  if (!was_up) return log_no_return(link, cause);
+  if (link.data() == nullptr) {
+    replace_link(link);
+    return log_no_return(link, cause);
+  }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
   base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
   observer_.on_peer_lost(link.node(), lost);
+  replace_link(link);
   tell_members();
 }
 
@@ -494,9 +497,9 @@ void ClusterMembership::on_left(Link& link) {
                fmt::format("{} closed its session while the cluster was connecting", link.name())));
   }
   if (phase_ != Phase::open) return;
-  replace_link(link);
   base::log(LogLevel::debug, "{}: {} has closed its session", identity_.name, link.name());
   observer_.on_peer_left(link.node());
+  replace_link(link);
   tell_members();
 }
 

@@ -87,6 +87,7 @@ void ClusterMembership::replace_link(Link& link) {
     links_[node].swap(next);
   }
   link_changes_.fetch_add(1, std::memory_order_release);
+  if (phase_ == Phase::open) observer_.on_links_changed();
 }
 
 // No link with an admitted peer: what open ends with, or what the peer's does.

@@ -43,6 +43,8 @@ class Observer {
   /// The same node has opened its session: it is linked with every node that is there, and each of
   /// those was told on_peer_joined.
   virtual void on_peer_returned(uint32_t node) = 0;
+  /// Membership::link_changes has counted up, after on_peer_lost, or before on_peer_joined.
+  virtual void on_links_changed() = 0;
   /// Called at least once per heartbeat interval, for time limits.
   virtual void on_tick(base::Nanoseconds now) = 0;
 };

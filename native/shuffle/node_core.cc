@@ -122,6 +122,11 @@ void NodeCore::on_peer_returned(uint32_t node) {
   if (!postpone(come_back)) come_back();
 }
 
+// Before the start no worker has taken up any link.
+void NodeCore::on_links_changed() {
+  if (started_.load(std::memory_order_acquire)) alert_workers();
+}
+
 void NodeCore::on_tick(base::Nanoseconds now) {
   if (!started_.load(std::memory_order_acquire)) return;
   queries_->on_tick(now);

@@ -60,6 +60,7 @@ class NodeCore final : public session::Observer,
   void on_peer_left(uint32_t node) override;
   void on_peer_joined(uint32_t node, uint64_t incarnation) override;
   void on_peer_returned(uint32_t node) override;
+  void on_links_changed() override;
   void on_tick(base::Nanoseconds now) override;
 
   // shuffle::QueryEnvironment

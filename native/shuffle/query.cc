@@ -450,6 +450,25 @@ void QueryTable::fail_by_sender(Query& query, uint32_t node, const Status& cause
   flush(out, first);
 }
 
+void QueryTable::lose_rows(Query& query, uint32_t node) {
+  Outbound out;
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    const auto lost = query.lost_.find(node);
+    const Status cause =
+        lost != query.lost_.end()
+            ? lost->second
+            : Status(Code::peer_lost, fmt::format("{} was lost", shape_.node_names[node]));
+    if (query.heard_from_) {
+      query.early_failures_.emplace(node, cause);
+    } else if (query.nodes_[node]) {
+      first = fail_here_locked(query, cause, out);
+    }
+  }
+  flush(out, first);
+}
+
 void QueryTable::cancel(const QueryId& id, const Status& cause) {
   Outbound out;
   bool first;
@@ -747,7 +766,6 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
     joined_at_[node] = counter_;
     if (!base::planted(base::Plant::kept_marks)) ended_.erase(node);
   }
-  environment_.alert_workers();
 }
 
 void QueryTable::on_tick(base::Nanoseconds now) {

@@ -149,6 +149,9 @@ class QueryTable {
   /// The same where something that a peer sent is the cause: a peer that takes no part in the query cannot
   /// fail it.
   void fail_by_sender(Query& query, uint32_t node, const Status& cause);
+  /// Rows of a query, from or for a lost node, were thrown away: fails it if that node takes part, as
+  /// soon as that is known.
+  void lose_rows(Query& query, uint32_t node);
   /// As fail, by id; also for a query not known yet. Nothing happens if it has ended. Others believe it
   /// of a node that takes part, and of the issuer.
   void cancel(const QueryId& id, const Status& cause);

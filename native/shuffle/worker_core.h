@@ -156,6 +156,7 @@ class WorkerCore {
   /// Drops everything of an inbox and whatever still comes for it.
   void discard(Inbox& inbox) noexcept;
   void discard(Inbox& inbox, Inbox::Stream& stream) noexcept;
+  void forget(Inbox& inbox, uint32_t sender) noexcept;
   Status check_early_senders(Inbox& inbox, const ShuffleSpec& spec);
 
   // --- for ShuffleCore: sending

@@ -87,34 +87,28 @@ bool WorkerCore::take_up_link(uint32_t node) {
   return true;
 }
 
-// What lies in the rings of a lost link, either way, is of queries that cannot be complete any more.
+// What lies in the rings of a lost link, either way, is of queries that cannot be complete any more, or
+// that its node has no part in.
 void WorkerCore::abandon_lanes(uint32_t node) {
-  const auto fail = [&](const std::shared_ptr<shuffle::Query>& query) {
-    node_.queries().fail(
-        *query, Status(Code::peer_lost, fmt::format("{} was lost, and has started again since",
-                                                    node_.membership().nodes()[node].name)));
-  };
+  shuffle::QueryTable& queries = node_.queries();
   for (InLane& lane : in_lanes_of(node)) {
-    while (lane.first != nullptr) {
-      Inbox& inbox = *lane.first->inbox;
-      fail(inbox.query());
-      discard(inbox);
-    }
+    const auto give_up = [&](Inbox& inbox) {
+      queries.lose_rows(*inbox.query(), node);
+      forget(inbox, lane.sender);
+    };
+    while (lane.first != nullptr) give_up(*lane.first->inbox);
     for (const Binding& binding : lane.slots) {
-      if (binding.state != Binding::State::bound) continue;
-      Inbox& inbox = *binding.inbox;
-      fail(inbox.query());
-      discard(inbox);  // which unbinds
+      if (binding.state == Binding::State::bound) give_up(*binding.inbox);
     }
   }
   for (OutLane& lane : out_lanes_of(node)) {
     if (lane.owner != nullptr && !lane.claimed) {
-      fail(lane.owner->query());
+      queries.lose_rows(*lane.owner->query(), node);
       lane.owner->query_failed();
     }
     while (!lane.queue_empty()) {
       ShuffleCore& core = *lane.queue->core;
-      fail(core.query());
+      queries.lose_rows(*core.query(), node);
       drop_queued(lane, core, false);
     }
   }

@@ -394,6 +394,14 @@ void WorkerCore::discard(Inbox& inbox, Inbox::Stream& stream) noexcept {
   unbind(stream, Binding::State::discard);
 }
 
+// As if that sender had never sent anything.
+void WorkerCore::forget(Inbox& inbox, uint32_t sender) noexcept {
+  Inbox::Stream& stream = inbox.stream(sender);
+  discard(inbox, stream);
+  if (stream.finished) --inbox.finished_count;
+  stream = Inbox::Stream{};
+}
+
 // What came before the shuffle was opened here has to fit to how it was.
 Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec) {
   for (uint32_t sender = 0; sender < node_.worker_count(); ++sender) {
@@ -406,9 +414,7 @@ Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec) {
       fail_link(*stream.lane,
                 fmt::format("it sends rows of query {}, in which its node takes no part",
                             spec.query.to_string()));
-      discard(inbox, stream);
-      if (stream.finished) --inbox.finished_count;
-      stream = Inbox::Stream{};
+      forget(inbox, sender);
       continue;
     }
     Status status(

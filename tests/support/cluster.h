@@ -58,6 +58,7 @@ class RecordingObserver final : public session::Observer {
   void on_peer_returned(uint32_t node) override {
     record([&] { returned_.push_back(node); });
   }
+  void on_links_changed() override {}
   void on_tick(base::Nanoseconds) override {
     record([&] { ++ticks_; });
   }

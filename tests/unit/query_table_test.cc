@@ -916,6 +916,31 @@ TEST(QueryTable, what_a_peer_spoils_before_a_query_is_used_here_counts_if_it_tak
   }
 }
 
+// A worker throws away what lies in the rings of a lost link.
+TEST(QueryTable, rows_that_are_lost_with_a_link_fail_a_query_that_its_node_takes_part_in) {
+  for (const bool takes_part : {false, true}) {
+    for (const bool is_known : {false, true}) {
+      Cluster cluster(3);
+      const QueryId id = cluster[0].begin();
+      const auto heard = cluster[2].hear(id, 1);
+      const auto declare = [&] {
+        const Status declared =
+            cluster[2].declare(id, takes_part ? std::vector{0u, 2u, 4u} : std::vector{0u, 4u});
+        ASSERT_TRUE(declared.ok()) << declared.to_string();
+      };
+      if (is_known) declare();
+      cluster[2].lose_rows(*heard, 1);
+      if (!is_known) declare();
+      EXPECT_EQ(cluster.use(2, id)->failed(), takes_part);
+      if (takes_part) {
+        EXPECT_EQ(heard->cause().code(), Code::peer_lost);
+        EXPECT_NE(heard->cause().message().find("node 1"), std::string::npos)
+            << heard->cause().message();
+      }
+    }
+  }
+}
+
 TEST(QueryTable, a_failure_told_by_the_issuer_is_kept_while_the_issuer_says_so) {
   Cluster cluster(2);
   const QueryId id = cluster[0].begin();
