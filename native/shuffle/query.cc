@@ -765,6 +765,11 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
     lost_[node] = Status::Ok();
     joined_at_[node] = counter_;
     if (!base::planted(base::Plant::kept_marks)) ended_.erase(node);
+    // What others only talk of may begin now. If it is older, its issuer knows.
+    for (const auto& [id, query] : queries_) {
+      if (query->heard_from_ && *query->heard_from_ != node && id.issuer != shape_.node)
+        query->lost_.erase(node);
+    }
   }
 }
 

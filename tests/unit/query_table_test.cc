@@ -346,6 +346,19 @@ TEST(QueryTable, a_query_known_before_a_loss_is_not_made_whole_by_a_return) {
   EXPECT_EQ(cluster.use(2, id)->cause().code(), Code::peer_lost);
 }
 
+TEST(QueryTable, what_a_peer_made_up_before_a_loss_fails_no_query_after_the_return) {
+  Cluster cluster(3);
+  QueryId id = cluster[0].begin();
+  ++id.counter;  // the next one
+  QueryMessage stop = message_of(QueryMessageKind::stop, id);
+  stop.second = 1;
+  cluster[2].on_message(0, stop);
+  lose_and_return(cluster);
+  EXPECT_EQ(cluster[0].begin(), id);
+  EXPECT_FALSE(cluster.use(0, id)->failed());
+  EXPECT_FALSE(cluster.use(2, id)->failed());
+}
+
 TEST(QueryTable, a_query_begun_after_a_node_came_back_contains_it) {
   Cluster cluster(3);
   lose_and_return(cluster);
