@@ -452,19 +452,16 @@ void QueryTable::fail_by_sender(Query& query, uint32_t node, const Status& cause
 
 void QueryTable::lose_rows(Query& query, uint32_t node) {
   Outbound out;
-  bool first = false;
+  bool first;
   {
     std::lock_guard lock(mutex_);
     const auto lost = query.lost_.find(node);
-    const Status cause =
+    first = fail_here_locked(
+        query,
         lost != query.lost_.end()
             ? lost->second
-            : Status(Code::peer_lost, fmt::format("{} was lost", shape_.node_names[node]));
-    if (query.heard_from_) {
-      query.early_failures_.emplace(node, cause);
-    } else if (query.nodes_[node]) {
-      first = fail_here_locked(query, cause, out);
-    }
+            : Status(Code::peer_lost, fmt::format("{} was lost", shape_.node_names[node])),
+        out);
   }
   flush(out, first);
 }
@@ -758,6 +755,17 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
   flush(out, true);
 }
 
+// What peers only talk of may begin now. If it is older than the return, its issuer knows.
+void QueryTable::forget_former_life_locked(Query& query, uint32_t node) {
+  query.lost_.erase(node);
+  query.early_failures_.erase(node);
+  std::erase_if(query.stops_, [&](const Query::Stop& stop) {
+    const bool its_own = has_worker(node, stop.receiver);
+    heard_count_[node] -= its_own;
+    return its_own;
+  });
+}
+
 void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
   {
     std::lock_guard lock(mutex_);
@@ -765,10 +773,8 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
     lost_[node] = Status::Ok();
     joined_at_[node] = counter_;
     if (!base::planted(base::Plant::kept_marks)) ended_.erase(node);
-    // What others only talk of may begin now. If it is older, its issuer knows.
     for (const auto& [id, query] : queries_) {
-      if (query->heard_from_ && *query->heard_from_ != node && id.issuer != shape_.node)
-        query->lost_.erase(node);
+      if (query->heard_from_ && id.issuer != shape_.node) forget_former_life_locked(*query, node);
     }
   }
 }

@@ -149,8 +149,7 @@ class QueryTable {
   /// The same where something that a peer sent is the cause: a peer that takes no part in the query cannot
   /// fail it.
   void fail_by_sender(Query& query, uint32_t node, const Status& cause);
-  /// Rows of a query, from or for a lost node, were thrown away: fails it if that node takes part, as
-  /// soon as that is known.
+  /// Rows of a query for a lost node were thrown away: fails it with the cause of the loss.
   void lose_rows(Query& query, uint32_t node);
   /// As fail, by id; also for a query not known yet. Nothing happens if it has ended. Others believe it
   /// of a node that takes part, and of the issuer.
@@ -226,6 +225,7 @@ class QueryTable {
   void fail_if_lost_locked(Query& query, Outbound& out);
   bool fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out);
   bool fail_here_locked(Query& query, const Status& cause, Outbound& out);
+  void forget_former_life_locked(Query& query, uint32_t node);
   bool fail_by_sender_locked(Query& query, uint32_t node, const Status& cause, Outbound& out);
   bool fail_by_peer_locked(Query& query, uint32_t from_node, const Status& cause, Outbound& out);
   bool stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,

@@ -87,20 +87,17 @@ bool WorkerCore::take_up_link(uint32_t node) {
   return true;
 }
 
-// What lies in the rings of a lost link, either way, is of queries that cannot be complete any more, or
-// that its node has no part in.
+// What lies in the rings of a lost link, either way, is of queries that cannot be complete any more. Rows that
+// came may also be of queries that the lost node had no part in, or made up and that began since: whether
+// a query fails by the loss is for the query table to say, and it knew of the loss before the link changed.
 void WorkerCore::abandon_lanes(uint32_t node) {
-  shuffle::QueryTable& queries = node_.queries();
   for (InLane& lane : in_lanes_of(node)) {
-    const auto give_up = [&](Inbox& inbox) {
-      queries.lose_rows(*inbox.query(), node);
-      forget(inbox, lane.sender);
-    };
-    while (lane.first != nullptr) give_up(*lane.first->inbox);
+    while (lane.first != nullptr) forget(*lane.first->inbox, lane.sender);
     for (const Binding& binding : lane.slots) {
-      if (binding.state == Binding::State::bound) give_up(*binding.inbox);
+      if (binding.state == Binding::State::bound) forget(*binding.inbox, lane.sender);
     }
   }
+  shuffle::QueryTable& queries = node_.queries();
   for (OutLane& lane : out_lanes_of(node)) {
     if (lane.owner != nullptr && !lane.claimed) {
       queries.lose_rows(*lane.owner->query(), node);
