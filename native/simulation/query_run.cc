@@ -208,10 +208,10 @@ void QueryRun::look_for_wish() {
   if (open == stages_.end()) return;
   if (query.wish_way == 1) {
     open->shuffle().cancel("a worker's wish");
-  } else {  // closes in the middle, which cancels if it has not finished sending
-    const bool finished = open->finished();
+  } else {  // closes in the middle, which cancels if it has not called finish
+    const bool finishing = open->finishing();
     failed(Status(Code::query_cancelled, "closed early"));
-    if (finished) scene_.cluster.session(scene_.node).cancel_query(query.id, "closed early");
+    if (finishing) scene_.cluster.session(scene_.node).cancel_query(query.id, "closed early");
   }
 }
 

@@ -212,9 +212,36 @@ class Run {
   // Sound nodes go on, whatever happened to the others, and so do those that have returned: a query over
   // all of them, and as many shuffles as may be open at a time.
   std::string run_later_queries() {
-    std::string wrong = run_all_to_all(later_);
+    std::string wrong = wait_until_linked();
+    if (wrong.empty()) wrong = run_all_to_all(later_);
     if (wrong.empty() && plan_.seed % 8 == 0) wrong = use_all_slots();
     return wrong;
+  }
+
+  // A node that was let in by some may be linked with others, whom those had lost, only later.
+  std::string wait_until_linked() {
+    const base::Nanoseconds deadline = world().now() + kIdleTime;
+    std::string missing;
+    world().spawn("checker", [&] {
+      for (;;) {
+        missing = missing_link();
+        if (missing.empty() || world().now() >= deadline) return;
+        cluster_.sleep(kMillisecond);
+      }
+    });
+    (void)world().run();
+    return missing;
+  }
+
+  std::string missing_link() {
+    for (uint32_t node = 0; node < plan_.node_count(); ++node) {
+      for (uint32_t peer = 0; peer < plan_.node_count(); ++peer) {
+        if (!later_[node] || !later_[peer]) continue;
+        if (!SessionAccess::core(cluster_.session(node)).presence().is_present(peer))
+          return fmt::format("node {} is not linked with node {}", node, peer);
+      }
+    }
+    return "";
   }
 
   std::string run_all_to_all(const std::vector<bool>& nodes) {

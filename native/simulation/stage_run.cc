@@ -25,6 +25,7 @@ StageRun::StageRun(Scene& scene, const StagePlan& plan, uint64_t rows, uint64_t 
       rows_(rows),
       enough_rows_(enough_rows),
       one_by_one_(scene.chance.one_in(6)),
+      finishing_(!sends_),
       finished_(!sends_),
       ended_(!receives_) {}
 
@@ -135,6 +136,7 @@ Outcome StageRun::send_by_claim(bool wait) {
 Outcome StageRun::finish(bool wait) {
   const StagePlan& plan = law_.plan();
   scene_.ledger.queries[plan.query].rows_made[{plan.stage, scene_.me}] = made_;
+  finishing_ = true;
   const Outcome outcome = wait ? shuffle_.finish(scene_.time_limit()) : shuffle_.try_finish();
   finished_ = outcome == Outcome::done;
   if (finished_) scene_.world().note_progress();

@@ -51,6 +51,8 @@ class StageRun {
   /// Has something to send.
   bool has_rows() const { return sends_ && made_ < rows_; }
   bool finished() const { return finished_; }
+  /// finish was called, or is not needed.
+  bool finishing() const { return finishing_; }
   bool ended() const { return ended_; }
   Shuffle& shuffle() { return shuffle_; }
   /// Nothing hostile spoke for this sender.
@@ -90,6 +92,7 @@ class StageRun {
   uint64_t made_ = 0;
   uint64_t taken_ = 0;
   bool stopped_ = false;
+  bool finishing_;
   bool finished_;
   bool ended_;
   std::map<uint32_t, Source> sources_;  // by sender
