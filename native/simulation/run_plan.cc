@@ -57,7 +57,8 @@ class Drawing {
     knobs.pieces_most = static_cast<uint32_t>(chance_.between(1, 4));
     knobs.transfers_in_flight = static_cast<uint32_t>(chance_.between(1, 4));
     knobs.preempted_one_in = static_cast<uint32_t>(one_of({0, 8, 16, 16, 64}));
-    knobs.stall_limit = 10'000 * kMillisecond;
+    // Longer than a hostile issuer can keep a worker waiting: query.unopened_timeout_ms.
+    knobs.stall_limit = 25'000 * kMillisecond;
   }
 
   void draw_cluster() {
