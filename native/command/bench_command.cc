@@ -72,6 +72,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   command->footer(kExitCodeHelp);
   add_two_stage_command(*command, exit_code);
   add_link_command(*command, exit_code);
+  add_receive_command(*command, exit_code);
   command->callback([command, flags, &exit_code] {
     if (command->get_subcommands().empty()) exit_code = run(*flags);
   });

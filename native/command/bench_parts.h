@@ -38,6 +38,9 @@ std::string full_bench_parts();
 /// `faro bench link`.
 void add_link_command(CLI::App& bench, int& exit_code);
 
+/// `faro bench receive`.
+void add_receive_command(CLI::App& bench, int& exit_code);
+
 /// `faro bench two-stage`.
 void add_two_stage_command(CLI::App& bench, int& exit_code);
 

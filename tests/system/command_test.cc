@@ -59,6 +59,9 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"bench", "link"},
        {"--frame", "--count", "--repetitions", "--transport", "--host", "--node", "--nodes",
         "--json", "--set"}},
+      {{"bench", "receive"},
+       {"--processes", "--workers", "--rows", "--row-bytes", "--pattern", "--repetitions",
+        "--transport", "--json", "--set"}},
       {{"plan"}, {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
       {{"doctor"}, {"--json", "--set"}},
       {{"stat"},
@@ -135,6 +138,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"bench", "link", "--set", "ring.bytes=64KiB"}, "ring.bytes"},
         BadCase{{"bench", "link", "--nodes", "a:1,b:1"}, "--node"},
         BadCase{{"bench", "link", "--node", "0", "--nodes", "a:1"}, "--nodes"},
+        BadCase{{"bench", "receive", "--row-bytes", "100"}, "--row-bytes"},
+        BadCase{{"bench", "receive", "--pattern", "gather"}, "--pattern"},
+        BadCase{{"bench", "receive", "--transport", "sockets"}, "--transport"},
         BadCase{{"bench", "--set", "ring.bites=5"}, "ring.bites"}, BadCase{{"plan"}, "--nodes"},
         BadCase{{"plan", "--nodes", "0"}, "--nodes"},
         BadCase{{"plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
@@ -224,6 +230,44 @@ INSTANTIATE_TEST_SUITE_P(All, TinyLink,
                                          BenchCase{"tcp", {"--frame", "64"}},
                                          BenchCase{"shm", {"--frame", "1048576"}},
                                          BenchCase{"tcp", {"--set", "ring.bytes=256KiB"}}));
+
+class TinyReceive : public testing::TestWithParam<BenchCase> {};
+
+TEST_P(TinyReceive, receives_every_row) {
+  Arguments arguments = {"bench",
+                         "receive",
+                         "--rows",
+                         "500",
+                         "--repetitions",
+                         "2",
+                         "--json",
+                         "--processes",
+                         "2",
+                         "--workers",
+                         "2",
+                         "--transport",
+                         GetParam().transport};
+  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  const CommandResult result = run_faro(arguments);
+  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
+  const json parsed = parse(result);
+  const json& one = parsed["results"][0];
+  EXPECT_EQ(one["verified"], true);
+  EXPECT_EQ(one["runs"].size(), 2u);
+  // All four workers send 500 rows, to one or to all of them.
+  EXPECT_EQ(one["count"], parsed["pattern"] == "broadcast" ? 8000 : 2000);
+  EXPECT_GT(one["bytes_per_second_per_node"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TinyReceive,
+                         testing::Values(BenchCase{"shm", {"--row-bytes", "8"}},
+                                         BenchCase{"shm", {"--row-bytes", "4096"}},
+                                         BenchCase{"tcp", {"--row-bytes", "512"}},
+                                         BenchCase{"shm", {"--pattern", "broadcast"}},
+                                         BenchCase{
+                                             "tcp",
+                                             {"--pattern", "broadcast", "--set", "ring.bytes=4KiB",
+                                              "--set", "transfer.threshold_bytes=1KiB"}}));
 
 TEST(FaroBench, prints_one_table_with_the_ratio_to_the_baseline) {
   const CommandResult result =

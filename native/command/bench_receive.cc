@@ -1,0 +1,180 @@
+// `faro bench receive`: how fast nodes receive rows of a width, repartitioned or broadcast, on one host.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/contest.h"
+#include "bench/receive.h"
+#include "command/bench_parts.h"
+#include "command/bench_report.h"
+#include "command/exit_code.h"
+#include "command/machine.h"
+#include "command/setting_flags.h"
+#include "command/text.h"
+
+namespace faro::command {
+namespace {
+
+using bench::FaroRun;
+using bench::ReceiveJob;
+using bench::RunFigures;
+
+struct Flags {
+  SettingFlags settings;
+  ReceiveJob job;
+  std::string pattern = "repartition";
+  std::vector<std::string> transports = {"shm", "tcp"};
+  uint32_t repetitions = 5;
+  bool json = false;
+};
+
+struct Measured {
+  std::string transport;
+  FaroRun run;
+  RunFigures median;
+
+  double bytes_per_second(const ReceiveJob& job) const {
+    return static_cast<double>(job.bytes_per_node()) / median.seconds;
+  }
+};
+
+Status flag_error(const std::string& flag, std::string_view message) {
+  return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
+}
+
+Result<ReceiveJob> read_job(const Flags& flags) {
+  ReceiveJob job = flags.job;
+  const Result<bench::Pattern> pattern = bench::parse_pattern(flags.pattern);
+  if (!pattern) return flag_error("--pattern", pattern.status().message());
+  job.pattern = *pattern;
+  if (const Status status = job.validate(); !status.ok()) {
+    return flag_error("--row-bytes", status.message());
+  }
+  for (const std::string& name : flags.transports) {
+    const Result<bench::Carrier> carrier = bench::parse_carrier(name);
+    if (!carrier) return flag_error("--transport", carrier.status().message());
+    if (!is_faro(*carrier)) return flag_error("--transport", "no baseline of sockets runs here");
+  }
+  return job;
+}
+
+Result<std::vector<Measured>> measure(const Flags& flags, const ReceiveJob& job,
+                                      const Config& config) {
+  bench::FaroOptions faro;
+  faro.config = config;
+  bench::RunOptions options;
+  options.timed_rounds = flags.repetitions;
+  std::vector<Measured> all;
+  for (const std::string& name : flags.transports) {
+    FARO_RETURN_IF_ERROR(faro.config.set("transport", std::string_view(name), "--transport"));
+    Result<FaroRun> run = run_receive(job, faro, options);
+    if (!run)
+      return Status(run.status().code(), fmt::format("{}: {}", name, run.status().message()));
+    const RunFigures median = bench::median_of(run->rounds);
+    all.push_back({name, std::move(run).value(), median});
+  }
+  return all;
+}
+
+std::string table_of(const ReceiveJob& job, const std::vector<Measured>& all) {
+  using Align = Table::Align;
+  Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
+  table.add({"transport", "time", "GB/s per node", "CPU ns/row", ""});
+  for (const Measured& one : all) {
+    table.add({one.transport, seconds_text(one.median.seconds),
+               fmt::format("{:.3f}", one.bytes_per_second(job) * 1e-9),
+               fmt::format("{:.2f}", one.median.cpu_ns_per_hop()), verdict_text(one.median)});
+  }
+  return table.text();
+}
+
+Json json_of(const ReceiveJob& job, const std::vector<Measured>& all) {
+  Json json = origin_json(read_machine());
+  json["processes"] = job.process_count;
+  json["workers"] = job.workers_per_process;
+  json["rows_per_worker"] = job.rows_per_worker;
+  json["row_bytes"] = job.row_bytes;
+  json["pattern"] = pattern_name(job.pattern);
+  json["results"] = Json::array();
+  for (const Measured& one : all) {
+    Json result;
+    result["transport"] = one.transport;
+    result["bytes_per_second_per_node"] = one.bytes_per_second(job);
+    result["verified"] = one.median.verified;
+    result["count"] = one.median.count;
+    result["expected_count"] = one.median.expected_count;
+    result["checksum"] = fmt::format("{:016x}", one.median.checksum);
+    result["expected_checksum"] = fmt::format("{:016x}", one.median.expected_checksum);
+    result["runs"] = Json::array();
+    for (const RunFigures& run : one.run.rounds) {
+      result["runs"].push_back({{"seconds", run.seconds}, {"cpu_seconds", run.cpu_seconds}});
+    }
+    json["results"].push_back(std::move(result));
+  }
+  return json;
+}
+
+int run(const Flags& flags) {
+  const Result<ReceiveJob> job = read_job(flags);
+  if (!job) return bench_error(job.status());
+  const Result<Config> config = flags.settings.load();
+  if (!config) return bench_error(config.status());
+  const Result<std::vector<Measured>> all = measure(flags, *job, *config);
+  if (!all) return bench_error(all.status());
+  if (flags.json) {
+    fmt::print("{}\n", json_of(*job, *all).dump(2));
+  } else {
+    fmt::print("{} × {}, {} rows of {} of each worker, {}; medians of {}.\n\n{}",
+               counted(job->process_count, "process"), counted(job->workers_per_process, "worker"),
+               grouped(job->rows_per_worker), exact_bytes_text(job->row_bytes),
+               pattern_name(job->pattern), counted(flags.repetitions, "run"), table_of(*job, *all));
+  }
+  const bool verified = std::all_of(all->begin(), all->end(),
+                                    [](const Measured& one) { return one.median.verified; });
+  return verified ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void add_receive_command(CLI::App& bench, int& exit_code) {
+  CLI::App* command = bench.add_subcommand(
+      "receive", "How fast nodes receive rows of a width, repartitioned or broadcast");
+  auto flags = std::make_shared<Flags>();
+  ReceiveJob& job = flags->job;
+  const auto range = [](auto least, auto most) { return CLI::Range(least, most).description(""); };
+  command->option_defaults()->always_capture_default();
+  command->add_option("--processes", job.process_count, "Each a node")
+      ->check(range(1u, 4096u))
+      ->type_name("N");
+  command->add_option("--workers", job.workers_per_process, "Per process")
+      ->check(range(1u, 4096u))
+      ->type_name("N");
+  command->add_option("--rows", job.rows_per_worker, "Rows that each worker sends")
+      ->check(range(uint64_t{0}, uint64_t{1} << 36))
+      ->type_name("N");
+  command->add_option("--row-bytes", job.row_bytes, "A power of two, 8 to 4096")->type_name("N");
+  command
+      ->add_option("--pattern", flags->pattern,
+                   "repartition (each row to the worker of its hash) or broadcast (to all)")
+      ->type_name("NAME");
+  command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
+      ->check(range(1u, 1000u))
+      ->type_name("N");
+  command
+      ->add_option("--transport", flags->transports,
+                   "One or several, separated by commas, of auto, shm, tcp and verbs")
+      ->delimiter(',')
+      ->type_name("NAMES");
+  command->option_defaults()->always_capture_default(false);
+  flags->settings.add_to(*command);
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->footer(kExitCodeHelp);
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace faro::command
