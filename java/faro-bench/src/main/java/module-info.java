@@ -1,5 +1,9 @@
 /** Benchmarks of Faro for Java. */
 module io.faro.bench {
-  requires io.faro;
+  requires transitive io.faro;
   requires java.management;
+
+  exports io.faro.bench;
+
+  uses io.faro.bench.CarriageProvider;
 }

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /** What a node opens once and uses in every round. */
-interface Carriage extends AutoCloseable {
+public interface Carriage extends AutoCloseable {
   /** Connects to all other nodes; the constructor has made this one reachable. */
   void open() throws IOException;
 

@@ -1,7 +1,7 @@
 package io.faro.bench;
 
 /** What carries the rows; the numbers are those of {@code native/bench/contest.h}. */
-enum Carrier {
+public enum Carrier {
   AUTO(0),
   SHM(1),
   TCP(2),
@@ -9,7 +9,9 @@ enum Carrier {
   /** Java NIO sockets, rows gathered in outgoing buffers of 16 KiB. */
   NIO(100),
   /** Java NIO sockets as in the paper: every row is written at once. */
-  NIO_PAPER(101);
+  NIO_PAPER(101),
+  /** What a {@link CarriageProvider} in the class path knows. */
+  PROVIDED(200);
 
   private final int number;
 
@@ -26,7 +28,12 @@ enum Carrier {
   }
 
   static Carrier of(String name) {
-    return valueOf(name.toUpperCase(java.util.Locale.ROOT).replace('-', '_'));
+    for (Carrier carrier : values()) {
+      if (carrier.toString().equals(name)) {
+        return carrier;
+      }
+    }
+    return PROVIDED;
   }
 
   @Override

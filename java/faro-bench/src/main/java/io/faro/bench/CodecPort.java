@@ -22,7 +22,7 @@ final class CodecPort extends RowPort {
   }
 
   @Override
-  int trySend(long[] from, int begin, int end) {
+  protected int trySend(long[] from, int begin, int end) {
     int at = begin;
     while (at < end
         && sender.trySend(partition.receiverOf(from[at], receivers), from[at]) == Outcome.DONE) {
@@ -32,7 +32,7 @@ final class CodecPort extends RowPort {
   }
 
   @Override
-  Outcome tryReceive() {
+  protected Outcome tryReceive() {
     clear();
     return receiver.tryDrain(this::add);
   }

@@ -5,38 +5,17 @@ import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
 import io.faro.Worker;
 
-/**
- * One worker of the two-stage job on Faro, as {@code native/bench/two_stage_worker.h}: the paper's
- * polling process. No step waits; the worker waits, in one place and for anything at all, only if no
- * step could move a row.
- */
-final class FaroWorker implements RoundWorker {
-  private static final int BLOCK = 2048; // rows between two looks at what has arrived
-
+/** One worker of the two-stage job on Faro. */
+final class FaroWorker extends PlanWorker {
   private final TwoStageJob job;
   private final RowsLevel level;
   private final Worker worker;
 
   private Shuffle stage1;
   private Shuffle stage2;
-  private RowPort port1;
-  private RowPort port2;
-
-  private final long[] generated = new long[BLOCK]; // not yet sent: [generatedBegin, generatedEnd)
-  private int generatedBegin;
-  private int generatedEnd;
-  private int forwardBegin; // received, transformed, not yet sent: of the rows in port1
-  private int forwardEnd;
-  private long next; // still to be generated: [next, end)
-  private long end;
-  private boolean finished1; // this worker has said that it sends no more
-  private boolean finished2;
-  private boolean ended1; // nobody sends it any more
-  private boolean ended2;
-  private long count;
-  private long checksum;
 
   FaroWorker(TwoStageJob job, RowsLevel level, Worker worker) {
+    super(job, worker.number());
     this.job = job;
     this.level = level;
     this.worker = worker;
@@ -44,7 +23,9 @@ final class FaroWorker implements RoundWorker {
 
   @Override
   public void run(Round round) throws InterruptedException {
-    open(round);
+    stage1 = worker.openShuffle(new ShuffleSpec(round.query(), 1, Long.BYTES));
+    stage2 = worker.openShuffle(new ShuffleSpec(round.query(), 2, Long.BYTES));
+    begin(level.open(stage1, job.partition()), level.open(stage2, job.partition()));
     try {
       while (!over()) {
         if (!turn()) {
@@ -59,107 +40,7 @@ final class FaroWorker implements RoundWorker {
   }
 
   @Override
-  public long count() {
-    return count;
-  }
-
-  @Override
-  public long checksum() {
-    return checksum;
-  }
-
-  private void open(Round round) {
-    stage1 = worker.openShuffle(new ShuffleSpec(round.query(), 1, Long.BYTES));
-    stage2 = worker.openShuffle(new ShuffleSpec(round.query(), 2, Long.BYTES));
-    port1 = level.open(stage1, job.partition());
-    port2 = level.open(stage2, job.partition());
-    next = job.rangeBegin(worker.number());
-    end = job.rangeEnd(worker.number());
-    generatedBegin = generatedEnd = forwardBegin = forwardEnd = 0;
-    finished1 = finished2 = ended1 = ended2 = false;
-    count = checksum = 0;
-  }
-
-  private boolean over() {
-    return finished2 && ended2;
-  }
-
-  /** Does what can be done without waiting; false if that was nothing. */
-  private boolean turn() {
-    boolean moved = consume();
-    moved |= forward();
-    if (!moved) {
-      moved = generate();
-    }
-    moved |= finish();
-    return moved || over();
-  }
-
-  /** Rows of stage 2 into the sink, as many as are there. */
-  private boolean consume() {
-    boolean moved = false;
-    while (!ended2) {
-      Outcome outcome = port2.tryReceive();
-      if (outcome != Outcome.DONE) {
-        ended2 = outcome == Outcome.END_OF_STREAM;
-        return moved || ended2;
-      }
-      checksum += TwoStageJob.sumOfMix(port2.rows(), port2.count());
-      count += port2.count();
-      moved = true;
-    }
-    return moved;
-  }
-
-  /** Rows of stage 1 to stage 2; their frame is given back before they are sent. */
-  private boolean forward() {
-    boolean moved = false;
-    if (forwardBegin == forwardEnd) {
-      if (ended1) {
-        return false;
-      }
-      Outcome outcome = port1.tryReceive();
-      if (outcome != Outcome.DONE) {
-        ended1 = outcome == Outcome.END_OF_STREAM;
-        return ended1;
-      }
-      TwoStageJob.transformAll(port1.rows(), port1.count());
-      forwardBegin = 0;
-      forwardEnd = port1.count();
-      moved = true;
-    }
-    int taken = port2.trySend(port1.rows(), forwardBegin, forwardEnd);
-    forwardBegin += taken;
-    return moved || taken > 0;
-  }
-
-  /** A block of rows of the child to stage 1. */
-  private boolean generate() {
-    if (generatedBegin == generatedEnd) {
-      int rows = (int) Math.min(BLOCK, end - next);
-      if (rows == 0) {
-        return false;
-      }
-      TwoStageJob.generate(next, generated, rows);
-      next += rows;
-      generatedBegin = 0;
-      generatedEnd = rows;
-    }
-    int taken = port1.trySend(generated, generatedBegin, generatedEnd);
-    generatedBegin += taken;
-    return taken > 0;
-  }
-
-  private boolean finish() {
-    boolean moved = false;
-    if (!finished1 && next == end && generatedBegin == generatedEnd) {
-      finished1 = stage1.tryFinish() == Outcome.DONE;
-      moved = finished1;
-    }
-    if (!finished2 && ended1 && forwardBegin == forwardEnd) {
-      finished2 = stage2.tryFinish() == Outcome.DONE;
-      moved |= finished2;
-    }
-    return moved;
+  protected Outcome tryFinish(int stage) {
+    return (stage == 1 ? stage1 : stage2).tryFinish();
   }
 }

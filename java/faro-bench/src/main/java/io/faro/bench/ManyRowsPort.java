@@ -21,12 +21,12 @@ final class ManyRowsPort extends RowPort {
   }
 
   @Override
-  int trySend(long[] from, int begin, int end) {
+  protected int trySend(long[] from, int begin, int end) {
     return sender.trySendAll(from, begin, end, partition);
   }
 
   @Override
-  Outcome tryReceive() {
+  protected Outcome tryReceive() {
     Outcome outcome = shuffle.tryPoll(frame);
     if (outcome == Outcome.DONE) {
       int rows = frame.rowCount();

@@ -1,5 +1,6 @@
 package io.faro.bench;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CyclicBarrier;
@@ -20,8 +21,7 @@ final class Node {
 
   /** On node 0 the result as one JSON line, elsewhere null. Blocks until all rounds are over. */
   String run() throws Exception {
-    try (Carriage carriage =
-            options.carrier().isFaro() ? Carriage.faro(options) : new NioCarriage(options);
+    try (Carriage carriage = open();
         Control control = new Control(options)) {
       control.join();
       long start = System.nanoTime();
@@ -31,6 +31,13 @@ final class Node {
       NodeReport[] reports = control.collect(new NodeReport(connectNanos, rounds));
       return reports == null ? null : Result.json(options, reports, carriage.transports());
     }
+  }
+
+  private Carriage open() throws IOException {
+    if (options.carrier() == Carrier.PROVIDED) {
+      return CarriageProvider.find(options);
+    }
+    return options.carrier().isFaro() ? Carriage.faro(options) : new NioCarriage(options);
   }
 
   private void carry(Carriage carriage, Control control) throws Exception {

@@ -21,7 +21,7 @@ final class OneRowPort extends RowPort {
   }
 
   @Override
-  int trySend(long[] from, int begin, int end) {
+  protected int trySend(long[] from, int begin, int end) {
     int receivers = shuffle.receiverCount();
     int at = begin;
     while (at < end
@@ -32,7 +32,7 @@ final class OneRowPort extends RowPort {
   }
 
   @Override
-  Outcome tryReceive() {
+  protected Outcome tryReceive() {
     Outcome outcome = shuffle.tryPoll(frame);
     if (outcome == Outcome.DONE) {
       int rows = frame.rowCount();

@@ -8,9 +8,10 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /** The flags of one run, as {@code faro bench two-stage} names them. */
-record Options(
+public record Options(
     TwoStageJob job,
     Carrier carrier,
+    String transport,
     RowsLevel level,
     int rounds,
     int warmup,
@@ -32,6 +33,7 @@ record Options(
     List<String> nodes = nodeText.isEmpty() ? List.of() : List.of(nodeText.split(","));
     int processes = Integer.parseInt(take(flags, "processes", "4"));
     int repetitions = Integer.parseInt(take(flags, "repetitions", "7"));
+    String transport = take(flags, "transport", "auto");
     Options options =
         new Options(
             new TwoStageJob(
@@ -39,7 +41,8 @@ record Options(
                 Integer.parseInt(take(flags, "workers", "1")),
                 Long.parseLong(take(flags, "rows", "5000000")),
                 Partition.valueOf(take(flags, "hash", "finalizer").toUpperCase(Locale.ROOT))),
-            Carrier.of(take(flags, "transport", "auto")),
+            Carrier.of(transport),
+            transport,
             RowsLevel.valueOf(take(flags, "level", "many").toUpperCase(Locale.ROOT)),
             1 + repetitions,
             Integer.parseInt(take(flags, "warmup", "5")),
@@ -58,7 +61,7 @@ record Options(
   }
 
   /** The address of a node. */
-  InetSocketAddress address(int of) {
+  public InetSocketAddress address(int of) {
     String text = nodes.get(of);
     int colon = text.lastIndexOf(':');
     return new InetSocketAddress(

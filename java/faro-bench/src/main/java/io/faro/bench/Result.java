@@ -48,7 +48,7 @@ final class Result {
             + "\"cold\":{\"seconds\":%.4f,\"cpu_ns_per_hop\":%.3f},"
             + "\"warm\":{\"seconds\":%.4f,\"cpu_ns_per_hop\":%.3f},"
             + "\"transports\":[%s],\"rounds\":%s}",
-        Runtime.version(), options.carrier(), options.level().name().toLowerCase(Locale.ROOT), job.processes(), job.workersPerProcess(),
+        Runtime.version(), options.transport(), options.level().name().toLowerCase(Locale.ROOT), job.processes(), job.workersPerProcess(),
         job.rowsPerProcess(), job.partition().name().toLowerCase(Locale.ROOT), verified,
         Arrays.stream(nodes).mapToLong(NodeReport::connectNanos).max().orElse(0) * 1e-9,
         seconds[0], cpuPerHop[0], median(seconds, warm), median(cpuPerHop, warm),

@@ -8,4 +8,4 @@ import io.faro.QueryId;
  * @param number from 0
  * @param query of this round; null where Faro does not carry it
  */
-record Round(int number, QueryId query) {}
+public record Round(int number, QueryId query) {}

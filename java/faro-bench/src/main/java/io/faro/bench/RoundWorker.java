@@ -1,7 +1,7 @@
 package io.faro.bench;
 
 /** What one worker does in each round. */
-interface RoundWorker {
+public interface RoundWorker {
   /** Carries the job once. */
   void run(Round round) throws Exception;
 

@@ -8,29 +8,32 @@ import java.util.Arrays;
  *
  * <p>Threads: the worker's.
  */
-abstract class RowPort {
+public abstract class RowPort {
   private static final int BLOCK = 2048;
 
   private long[] rows = new long[BLOCK];
   private int count;
 
+  /** Nothing was received yet. */
+  protected RowPort() {}
+
   /** Sends rows[from … to-1] to the receivers of their hashes; how many were taken. */
-  abstract int trySend(long[] from, int begin, int end);
+  protected abstract int trySend(long[] from, int begin, int end);
 
   /** Puts what has come into {@link #rows}; the outcome if nothing has. Holds no frame afterwards. */
-  abstract Outcome tryReceive();
+  protected abstract Outcome tryReceive();
 
   /** What {@link #tryReceive} found, from index 0 on. */
-  final long[] rows() {
+  protected final long[] rows() {
     return rows;
   }
 
-  final int count() {
+  protected final int count() {
     return count;
   }
 
   /** Space for as many; what was received before is gone. */
-  final long[] begin(int count) {
+  protected final long[] begin(int count) {
     if (count > rows.length) {
       rows = new long[count];
     }

@@ -4,7 +4,7 @@ import io.faro.Partition;
 import io.faro.Shuffle;
 
 /** The level of Faro's API by which rows are sent and received. */
-enum RowsLevel {
+public enum RowsLevel {
   /** Arrays of longs: {@code LongSender.trySendAll}, {@code Frame.getLongs}. */
   MANY {
     @Override

@@ -15,8 +15,8 @@ import io.faro.Partition;
  * @param rowsPerProcess integers that each process generates
  * @param partition where rows go
  */
-record TwoStageJob(int processes, int workersPerProcess, long rowsPerProcess, Partition partition) {
-  int workerCount() {
+public record TwoStageJob(int processes, int workersPerProcess, long rowsPerProcess, Partition partition) {
+  public int workerCount() {
     return processes * workersPerProcess;
   }
 
@@ -29,7 +29,7 @@ record TwoStageJob(int processes, int workersPerProcess, long rowsPerProcess, Pa
     return 2 * rowCount();
   }
 
-  int processOf(int worker) {
+  public int processOf(int worker) {
     return worker / workersPerProcess;
   }
 
