@@ -1,11 +1,11 @@
 #include "peer_program.h"
 
 #include <sys/resource.h>
-#include <time.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/clock.h"
 #include "bench/figures.h"
 
 namespace faro::evaluate {
@@ -65,11 +65,7 @@ int print_rounds(const bench::TwoStageJob& job, const std::string& version,
 
 RoundClock::RoundClock() : start_cpu_ns_(cpu_ns()), start_ns_(now_ns()) {}
 
-uint64_t RoundClock::now_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
-}
+uint64_t RoundClock::now_ns() { return base::SystemClock::instance().now_ns(); }
 
 uint64_t RoundClock::cpu_ns() {
   rusage usage{};

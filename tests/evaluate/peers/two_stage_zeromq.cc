@@ -6,7 +6,8 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,9 @@ constexpr int kMessages = 64;
 /// Threads: that of its worker. Owns: its sockets; `context` outlives it.
 class ZeromqCarrier final : public FrameCarrier {
  public:
-  /// Binds this worker's sockets in `folder`.
-  ZeromqCarrier(void* context, const std::string& folder, uint32_t worker, uint32_t count)
-      : context_(context),
-        folder_(folder),
-        worker_(worker),
-        count_(count),
-        outgoing_(kStages * count) {
+  /// Binds this worker's sockets, whose names begin with `name`.
+  ZeromqCarrier(void* context, const std::string& name, uint32_t worker, uint32_t count)
+      : context_(context), name_(name), worker_(worker), count_(count), outgoing_(kStages * count) {
     for (uint32_t stage = 0; stage < kStages; ++stage) {
       incoming_[stage] = socket(ZMQ_PULL, ZMQ_RCVHWM);
       if (zmq_bind(incoming_[stage], address(stage, worker).c_str()) != 0) fail("zmq_bind");
@@ -109,7 +106,8 @@ class ZeromqCarrier final : public FrameCarrier {
     return made;
   }
   std::string address(uint32_t stage, uint32_t worker) const {
-    return "ipc://" + folder_ + "/" + std::to_string(worker) + "-" + std::to_string(stage);
+    // In the abstract namespace: no files that could be left behind.
+    return "ipc://@" + name_ + "-" + std::to_string(worker) + "-" + std::to_string(stage);
   }
   static void shorten(zmq_msg_t& message, size_t bytes) {
     zmq_msg_t less;
@@ -120,7 +118,7 @@ class ZeromqCarrier final : public FrameCarrier {
   }
 
   void* const context_;
-  const std::string folder_;
+  const std::string name_;
   const uint32_t worker_;
   const uint32_t count_;
   void* incoming_[kStages] = {};
@@ -129,13 +127,13 @@ class ZeromqCarrier final : public FrameCarrier {
 };
 
 /// One process: its workers, each on a thread.
-Status run_process(const PeerFlags& flags, const std::string& folder, bench::GroupMember& member) {
+Status run_process(const PeerFlags& flags, const std::string& name, bench::GroupMember& member) {
   void* const context = zmq_ctx_new();
   {
     std::vector<std::unique_ptr<ZeromqCarrier>> carriers;
     for (uint32_t local = 0; local < flags.job.workers_per_process; ++local) {
-      carriers.push_back(std::make_unique<ZeromqCarrier>(
-          context, folder, member.global_worker(local), flags.job.worker_count()));
+      carriers.push_back(std::make_unique<ZeromqCarrier>(context, name, member.global_worker(local),
+                                                         flags.job.worker_count()));
     }
     member.meet_processes();
     member.run_workers([&](uint32_t local) {
@@ -163,14 +161,13 @@ int run(const PeerFlags& flags) {
   options.timed_rounds = flags.rounds;
   Result<bench::ProcessGroup> group =
       bench::ProcessGroup::create(group_options(flags.job, options));
-  std::string folder = (std::filesystem::temp_directory_path() / "faro-zeromq.XXXXXX").string();
-  if (!group || mkdtemp(folder.data()) == nullptr) {
-    std::fprintf(stderr, "neither processes nor a folder for their sockets\n");
+  if (!group) {
+    std::fprintf(stderr, "%s\n", group.status().to_string().c_str());
     return 3;
   }
+  const std::string name = "faro-" + std::to_string(getpid());
   const Result<std::vector<bench::RoundTotals>> rounds =
-      group->run([&](bench::GroupMember& member) { return run_process(flags, folder, member); });
-  std::filesystem::remove_all(folder);
+      group->run([&](bench::GroupMember& member) { return run_process(flags, name, member); });
   if (!rounds) {
     std::fprintf(stderr, "%s\n", rounds.status().to_string().c_str());
     return 3;

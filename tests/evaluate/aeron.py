@@ -1,0 +1,42 @@
+"""Aeron, in Java: java/faro-peers, which runs the same job as java/faro-bench."""
+
+from contestant import Contestant, Result
+from faro import WARMUP_ROUNDS
+from peer_rounds import last_round
+from programs import JAVA, Command
+
+TARGET = JAVA / "faro-peers/target"
+JAR = TARGET / "faro-peers-0.1.0.jar"
+
+
+class Aeron(Contestant):
+    product = "Aeron"
+    expected_seconds = 8
+
+    def __init__(self, name: str, label: str):
+        super().__init__(name, label, "java")
+
+    def missing(self) -> str | None:
+        return None if JAR.exists() else "java/faro-peers is not built (Maven profile peers)"
+
+    def version(self) -> str:
+        jars = sorted((TARGET / "lib").glob("aeron-driver-*.jar"))
+        return "Aeron " + jars[-1].stem.removeprefix("aeron-driver-")
+
+    def command(self, workload: str, parameters: dict) -> Command:
+        words = ["java", "--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED", "-cp", f"{JAR}:{TARGET}/lib/*"]
+        words += ["io.faro.bench.Main", "two-stage", "--transport", self.name]
+        words += [
+            "--processes",
+            parameters["processes"],
+            "--workers",
+            parameters["workers"],
+            "--rows",
+            parameters["rows"],
+        ]
+        # One more round than these, which count from the first.
+        words += ["--repetitions", parameters.get("warmup", WARMUP_ROUNDS["java"])]
+        return Command([str(word) for word in words])
+
+    def read(self, workload: str, parameters: dict, output: str) -> Result:
+        return last_round(output)

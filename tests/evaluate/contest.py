@@ -1,0 +1,159 @@
+"""Runs experiments: lap by lap, every point in each lap, in another order each time."""
+
+import os
+import time
+from dataclasses import dataclass, field
+
+import guest
+import programs
+from contestant import hops
+from experiments import CONTESTANTS, Experiment, Point
+from measurement import Measurement
+from programs import Failed
+
+
+@dataclass
+class Outcome:
+    """What came of one experiment."""
+
+    experiment: Experiment
+    measurements: list[Measurement] = field(default_factory=list)
+    failures: list[dict] = field(default_factory=list)  # contestant, parameters, lap, command, reason
+    left_out: dict[str, str] = field(default_factory=dict)  # why, by contestant
+
+    def as_json(self) -> dict:
+        return {
+            "name": self.experiment.name,
+            "title": self.experiment.title,
+            "method": self.experiment.method,
+            "pinned": self.experiment.pinned,
+            "measurements": [one.as_json() for one in self.measurements],
+            "failures": self.failures,
+            "left_out": self.left_out,
+        }
+
+
+class Progress:
+    """Says which step is next and how long the rest will take, by what steps were expected to take."""
+
+    def __init__(self, expected_seconds: float, say=print):
+        self._left = expected_seconds
+        self._done = 0.0
+        self._start = time.monotonic()
+        self._say = say
+
+    def step(self, experiment: str, number: int, count: int, what: str) -> None:
+        spent = programs.seconds_since(self._start)
+        pace = spent / self._done if self._done > 0 else 1.0
+        self._say(f"[{experiment} {number}/{count}] {what}; about {_duration(self._left * pace)} left")
+
+    def done(self, expected_seconds: float) -> None:
+        self._done += expected_seconds
+        self._left -= expected_seconds
+
+    def skip(self, expected_seconds: float) -> None:
+        self._left -= expected_seconds
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def expected_seconds(experiment: Experiment) -> float:
+    if experiment.workload == "guest":
+        return guest.EXPECTED_SECONDS
+    return experiment.laps * sum(CONTESTANTS[point.contestant].expected_seconds for point in experiment.points)
+
+
+def order(points: list, lap: int) -> list:
+    """Of one lap: everyone is first, last and between, in turn."""
+    if not points:
+        return []
+    first = lap * 7 % len(points)
+    turned = points[first:] + points[:first]
+    return turned if lap % 2 == 0 else turned[::-1]
+
+
+def run(outcome: Outcome, progress: Progress) -> None:
+    """Fills the outcome of its experiment. What fails is noted there, and the rest goes on. Blocks until all laps are
+    over."""
+    experiment = outcome.experiment
+    if experiment.workload == "guest":
+        progress.step(experiment.name, 1, 1, "in an emulated guest")
+        _run_guest(outcome)
+        progress.done(expected_seconds(experiment))
+        return
+    points = []
+    for name in dict.fromkeys(point.contestant for point in experiment.points):
+        if reason := CONTESTANTS[name].missing():
+            outcome.left_out[name] = reason
+    for point in experiment.points:
+        if point.contestant in outcome.left_out:
+            progress.skip(experiment.laps * CONTESTANTS[point.contestant].expected_seconds)
+        else:
+            points.append(point)
+    processor = min(os.sched_getaffinity(0)) if experiment.pinned else None
+    steps = experiment.laps * len(points)
+    for lap in range(experiment.laps):
+        for number, point in enumerate(order(points, lap)):
+            text = f"lap {lap + 1} of {experiment.laps}: {point.contestant} {_text(point.parameters)}"
+            progress.step(experiment.name, lap * len(points) + number + 1, steps, text)
+            measure(experiment, point, lap, processor, outcome)
+            progress.done(CONTESTANTS[point.contestant].expected_seconds)
+
+
+def _text(parameters: dict) -> str:
+    return " ".join(f"{name}={value}" for name, value in parameters.items())
+
+
+def measure(experiment: Experiment, point: Point, lap: int, processor: int | None, outcome: Outcome) -> None:
+    """Runs one point once."""
+    contestant = CONTESTANTS[point.contestant]
+    command = contestant.command(experiment.workload, point.parameters)
+    text = command.text() if processor is None else f"taskset -c {processor} {command.text()}"
+    try:
+        result = contestant.read(
+            experiment.workload, point.parameters, programs.run(command, experiment.time_limit_s, processor)
+        )
+        if result.verified is False:
+            raise Failed(f"a wrong result: {result.count} rows, checksum {result.checksum}")
+    except (Failed, ValueError, KeyError, IndexError, TypeError) as problem:
+        reason = str(problem) if isinstance(problem, Failed) else f"output not understood: {problem!r}"
+        outcome.failures.append(
+            {
+                "contestant": point.contestant,
+                "parameters": point.parameters,
+                "lap": lap,
+                "command": text,
+                "reason": reason,
+            }
+        )
+        return
+    values = dict(result.values)
+    if experiment.workload == "two_stage":
+        values |= per_hop(values, hops(point.parameters))
+    outcome.measurements.append(
+        Measurement(
+            point.contestant, point.parameters, lap, text, values, result.count, result.checksum, result.verified
+        )
+    )
+
+
+def per_hop(values: dict, hop_count: int) -> dict:
+    return {
+        "wall_ns_per_hop": values["seconds"] * 1e9 / hop_count,
+        "cpu_ns_per_hop": values["cpu_seconds"] * 1e9 / hop_count,
+    }
+
+
+def _run_guest(outcome: Outcome) -> None:
+    try:
+        for measurement in guest.measure(outcome.experiment.time_limit_s):
+            measurement.values |= per_hop(measurement.values, hops(measurement.parameters))
+            outcome.measurements.append(measurement)
+    except guest.Missing as problem:
+        outcome.left_out["guest"] = str(problem)
+    except (Failed, ValueError, KeyError, IndexError) as problem:
+        outcome.failures.append(
+            {"contestant": "guest", "parameters": {}, "lap": 0, "command": guest.COMMAND.text(), "reason": str(problem)}
+        )

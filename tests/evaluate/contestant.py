@@ -1,0 +1,47 @@
+"""What takes part in experiments: one subclass for each peer."""
+
+from dataclasses import dataclass
+
+from programs import Command
+
+
+@dataclass
+class Result:
+    """What a run printed. `values` as in Measurement."""
+
+    values: dict
+    verified: bool | None
+    count: int | None = None
+    checksum: str | None = None
+
+
+class Contestant:
+    """How to run one contestant, and how to read what it prints."""
+
+    product = ""  # whose version() it is
+    expected_seconds = 1.0  # that a run takes, for the time that is left
+
+    def __init__(self, name: str, label: str, language: str = "c++"):
+        self.name = name
+        self.label = label
+        self.language = language
+
+    def missing(self) -> str | None:
+        """Why it cannot take part on this machine; None if it can."""
+        raise NotImplementedError
+
+    def version(self) -> str:
+        raise NotImplementedError
+
+    def command(self, workload: str, parameters: dict) -> Command:
+        """`workload`: two_stage, receive, messages, connect."""
+        raise NotImplementedError
+
+    def read(self, workload: str, parameters: dict, output: str) -> Result:
+        """Raises ValueError, KeyError or IndexError if the output is not what it should be."""
+        raise NotImplementedError
+
+
+def hops(parameters: dict) -> int:
+    """Of the two-stage job: rows shuffled, each twice."""
+    return 2 * parameters["processes"] * parameters["rows"]

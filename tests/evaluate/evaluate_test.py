@@ -1,0 +1,314 @@
+"""What is read from the contestants, summed up, and said about it. Nothing is measured here."""
+
+import json
+import sys
+import time
+import unittest
+from html import unescape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import contest
+import findings
+import guest
+import programs
+from contestant import Contestant, Result
+from experiments import CONTESTANTS, Experiment, Point, experiments
+from goals import GOALS
+from labels import number, size
+from measurement import Measurement, Measurements, Spread
+from programs import Command, Failed
+
+try:
+    import matplotlib  # noqa: F401
+
+    WITHOUT_PICTURES = None
+except ImportError:
+    WITHOUT_PICTURES = "matplotlib is not installed"
+
+TWO_STAGE = {"processes": 4, "workers": 1, "rows": 1000}
+
+
+def measured(contestant: str, lap: int, parameters: dict = TWO_STAGE, **values) -> Measurement:
+    return Measurement(contestant, dict(parameters), lap, "a command", values, 1, "0", True)
+
+
+class Reading(unittest.TestCase):
+    def test_reads_the_last_run_of_faro(self):
+        output = json.dumps(
+            {
+                "contests": [
+                    {
+                        "results": [
+                            {
+                                "runs": [{"seconds": 9.0, "cpu_seconds": 9.0}, {"seconds": 0.5, "cpu_seconds": 0.75}],
+                                "verified": True,
+                                "count": 4000,
+                                "checksum": "00ff",
+                                "connect_seconds": [0.02],
+                            }
+                        ]
+                    }
+                ]
+            }
+        )
+        result = CONTESTANTS["shm"].read("two_stage", TWO_STAGE, output)
+        self.assertEqual(result, Result({"seconds": 0.5, "cpu_seconds": 0.75}, True, 4000, "00ff"))
+        connected = CONTESTANTS["shm"].read("connect", TWO_STAGE, output)
+        self.assertEqual(connected.values, {"connect_seconds": 0.02})
+
+    def test_reads_the_last_round_of_a_peer(self):
+        rounds = [
+            {"seconds": 2, "cpu_seconds": 3, "count": 1, "checksum": "aa", "verified": True},
+            {"seconds": 1, "cpu_seconds": 2, "count": 4, "checksum": "bb", "verified": False},
+        ]
+        output = "a line of something else\n" + json.dumps({"version": "1", "rounds": rounds}) + "\n"
+        for name in ("mpi-isend", "zeromq", "memcpy"):
+            result = CONTESTANTS[name].read("two_stage", TWO_STAGE, output)
+            self.assertEqual(result, Result({"seconds": 1, "cpu_seconds": 2}, False, 4, "bb"), name)
+
+    def test_reads_java_whose_checksum_is_a_number_and_whose_verdict_is_about_all_rounds(self):
+        rounds = [{"seconds": 1, "cpu_seconds": 2, "count": 4, "checksum": 12533603420674824814}]
+        result = CONTESTANTS["aeron-ipc"].read("two_stage", TWO_STAGE, json.dumps({"verified": True, "rounds": rounds}))
+        self.assertEqual(result.checksum, "adf04de7bcf19a6e")
+        self.assertTrue(result.verified)
+
+    def test_reads_the_table_of_ucx(self):
+        output = "+----+\n| Test |\n+----+\n  10000  1.845  2.914  2.914  5361.65  5000.00  343146  343146\n"
+        result = CONTESTANTS["ucx-shm"].read("messages", {"message_bytes": 16384, "count": 10000}, output)
+        self.assertEqual(result.values["bytes_per_second"], 5000 * 2**20)
+        self.assertEqual(result.count, 10000)
+        self.assertIsNone(result.verified)
+
+    def test_a_rate_is_bytes_by_the_time_they_took(self):
+        output = json.dumps({"results": [{"runs": [3.0, 0.5], "verified": True}]})
+        result = CONTESTANTS["tcp"].read("messages", {"message_bytes": 1024, "count": 1000}, output)
+        self.assertEqual(result.values["bytes_per_second"], 2048000)
+
+    def test_reads_both_languages_from_the_guest(self):
+        native = {"runs": [{"seconds": 1, "cpu_seconds": 2}], "rows_per_process": 50, "processes": 4}
+        native |= {"count": 200, "checksum": "0a", "verified": True}
+        (one,) = guest.read("rxe.2.1", json.dumps({"contests": [{"results": [native]}]}))
+        self.assertEqual(
+            (one.contestant, one.lap, one.parameters), ("rxe", 1, {"processes": 4, "workers": 2, "rows": 50})
+        )
+        java = {"rounds": [{"seconds": 3, "cpu_seconds": 4, "count": 200, "checksum": 10}], "rows": 50, "processes": 4}
+        java["verified"] = True
+        (other,) = guest.read("java-nio.2.0.0", json.dumps(java))
+        self.assertEqual(
+            (other.contestant, other.checksum, other.values["seconds"]), ("java-nio", "000000000000000a", 3)
+        )
+        self.assertEqual(guest.read("java-nio.2.0.1", "of another node than the first"), [])
+        java["verified"] = False
+        with self.assertRaises(ValueError):
+            guest.read("java-nio.2.0.0", json.dumps(java))
+
+
+class Running(unittest.TestCase):
+    def test_says_why_a_program_failed(self):
+        with self.assertRaisesRegex(Failed, "exit code 3: what went wrong"):
+            programs.run(Command(["sh", "-c", "echo what went wrong >&2; exit 3"]), 10)
+
+    def test_ends_what_takes_too_long_with_all_its_processes(self):
+        with TemporaryDirectory() as folder:
+            started, began = Path(folder) / "pid", time.monotonic()
+            with self.assertRaisesRegex(Failed, "longer than"):
+                programs.run(Command(["sh", "-c", f"sleep 100 & echo $! > {started}; wait"]), 1)
+            self.assertLess(time.monotonic() - began, 50)
+            state = Path(f"/proc/{started.read_text().strip()}/stat")
+            # Gone, or a zombie that nobody has waited for yet.
+            self.assertTrue(not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z")
+
+    def test_a_program_that_is_not_there_is_a_failure(self):
+        with self.assertRaises(Failed):
+            programs.run(Command(["/no/such/program"]), 10)
+
+    def test_one_failure_does_not_end_the_others(self):
+        class Scripted(Contestant):
+            def missing(self):
+                return "not installed" if self.name == "absent" else None
+
+            def command(self, workload, parameters):
+                return Command(["sh", "-c", "exit 1" if self.name == "failing" else "echo 5"])
+
+            def read(self, workload, parameters, output):
+                return Result({"seconds": float(output), "cpu_seconds": 1.0}, self.name != "wrong", 7, "0")
+
+        names = ("failing", "good", "wrong", "absent")
+        added = {name: Scripted(name, name) for name in names}
+        CONTESTANTS.update(added)
+        self.addCleanup(lambda: [CONTESTANTS.pop(name) for name in names])
+        points = tuple(Point(name, TWO_STAGE) for name in names)
+        said = []
+        experiment = Experiment("tiny", "", "", "two_stage", points, laps=2)
+        outcome = contest.Outcome(experiment)
+        contest.run(outcome, contest.Progress(contest.expected_seconds(experiment), said.append))
+        self.assertEqual([one.contestant for one in outcome.measurements], ["good", "good"])
+        values = outcome.measurements[0].values
+        self.assertEqual((values["wall_ns_per_hop"], values["cpu_ns_per_hop"]), (5e9 / 8000, 1e9 / 8000))
+        self.assertEqual(
+            sorted(one["contestant"] for one in outcome.failures), ["failing", "failing", "wrong", "wrong"]
+        )
+        self.assertIn("a wrong result", " ".join(one["reason"] for one in outcome.failures))
+        self.assertEqual(outcome.left_out, {"absent": "not installed"})
+        self.assertEqual(len(said), 6)
+        self.assertRegex(said[-1], r"\[tiny 6/6\] lap 2 of 2: .* left")
+
+    def test_every_lap_has_every_point_in_another_order(self):
+        points = list(range(10))
+        orders = [contest.order(points, lap) for lap in range(4)]
+        for one in orders:
+            self.assertEqual(sorted(one), points)
+        self.assertEqual(len({tuple(one) for one in orders}), 4)
+
+    def test_every_experiment_can_be_told_apart_and_its_commands_made(self):
+        for quick in (True, False):
+            made = experiments(quick)
+            self.assertEqual(len({one.name for one in made}), len(made))
+            for experiment in made:
+                self.assertIn(experiment.name, findings._PARAGRAPHS)
+                for point in experiment.points:
+                    command = CONTESTANTS[point.contestant].command(experiment.workload, point.parameters)
+                    self.assertTrue(all(isinstance(word, str) for word in command.arguments), command)
+
+
+class SummingUp(unittest.TestCase):
+    def test_the_median_and_what_lies_around_it(self):
+        self.assertEqual(Spread.of([3, 1, 10]), Spread(3, 1, 10, 3))
+        self.assertEqual(Spread.of([4, 2]).median, 3)
+        with self.assertRaises(ValueError):
+            Spread.of([])
+
+    def test_compares_lap_by_lap(self):
+        ms = Measurements(
+            [measured("shm", 0, seconds=1.0), measured("shm", 1, seconds=10.0), measured("shm", 2, seconds=1.0)]
+            + [measured("tcp", 0, seconds=2.0), measured("tcp", 1, seconds=30.0), measured("tcp", 3, seconds=1.0)]
+        )
+        found = ms.compare("seconds", "shm", "tcp")
+        self.assertEqual((found.ratio, found.least, found.most), (2.5, 2.0, 3.0))  # laps 2 and 3 have no partner
+        self.assertTrue(found.clear)
+        self.assertIsNone(ms.compare("seconds", "shm", "zeromq"))
+
+    def test_laps_that_disagree_are_no_clear_difference(self):
+        ms = Measurements(
+            [measured("shm", 0, seconds=1), measured("shm", 1, seconds=1)]
+            + [measured("tcp", 0, seconds=2), measured("tcp", 1, seconds=0.5)]
+        )
+        self.assertFalse(ms.compare("seconds", "shm", "tcp").clear)
+
+    def test_numbers_have_three_digits(self):
+        self.assertEqual(
+            [number(v) for v in (0, 0.0123, 1.234, 12.34, 1234.5)], ["0", "0.012", "1.23", "12.3", "1,234"]
+        )
+        self.assertEqual([size(v) for v in (0, 8, 1536, 16384, 2**20)], ["0 B", "8 B", "1536 B", "16 KiB", "1 MiB"])
+
+
+class Saying(unittest.TestCase):
+    def peers(self, faro: float, mpi: list[float]) -> Measurements:
+        return Measurements(
+            [measured("shm", lap, seconds=1.0, cpu_ns_per_hop=faro, wall_ns_per_hop=faro) for lap in range(len(mpi))]
+            + [
+                measured("mpi-isend", lap, seconds=1.0, cpu_ns_per_hop=value, wall_ns_per_hop=value)
+                for lap, value in enumerate(mpi)
+            ]
+        )
+
+    def test_says_by_how_much_faro_wins(self):
+        text = findings.paragraph("peers", self.peers(2.0, [3.0, 4.0]))
+        self.assertIn(
+            "CPU time beside Faro over shared memory: more is taken by MPI Isend over shared memory, 1.75 times (1.50 to 2.00).",
+            text,
+        )
+        self.assertNotIn("loses", text)
+
+    def test_says_by_how_much_faro_loses(self):
+        text = findings.paragraph("peers", self.peers(4.0, [2.0, 3.0]))
+        self.assertIn(
+            "Faro loses against MPI Isend over shared memory, of which it takes 1.60 times (1.33 to 2.00).",
+            text,
+        )
+
+    def test_says_when_nothing_can_be_told(self):
+        text = findings.paragraph("peers", self.peers(2.0, [1.0, 3.0]))
+        self.assertIn("CPU time beside Faro over shared memory: the laps do not agree about MPI Isend", text)
+        self.assertNotIn("loses", text)
+
+    def test_names_every_place_where_faro_loses_or_says_that_there_is_none(self):
+        def workers(sockets: float) -> Measurements:
+            values = {"shm": 2.0, "sockets": sockets}
+            return Measurements(
+                [measured(name, 0, seconds=value, cpu_ns_per_hop=value) for name, value in values.items()]
+            )
+
+        self.assertIn("Nowhere in this figure does Faro clearly lose", findings.paragraph("workers", workers(3.0)))
+        lost = findings.paragraph("workers", workers(1.0))
+        self.assertIn(
+            "Faro loses against the sockets of its language, by time, with Faro over shared memory, 4 × 1 (2.00 times as much).",
+            lost,
+        )
+        self.assertIn("100 % more time", lost)
+
+    def test_goals_are_reached_by_the_median_and_say_so_if_not_by_every_lap(self):
+        goal = next(one for one in GOALS if one.other == "mpi-isend")
+        self.assertEqual(goal.verdict(self.peers(2.0, [2.7, 3.0])), "yes")
+        self.assertEqual(goal.verdict(self.peers(2.0, [2.1, 3.0, 3.0])), "yes, not in every lap")
+        self.assertEqual(goal.verdict(self.peers(2.0, [2.1, 2.2])), "no")
+        self.assertEqual(goal.verdict(Measurements([])), "not measured")
+
+
+@unittest.skipIf(WITHOUT_PICTURES, WITHOUT_PICTURES)
+class Report(unittest.TestCase):
+    def results(self, measurements: list[Measurement]) -> dict:
+        return {
+            "started": "today", "seconds": 60, "command": "./run evaluate", "quick": False, "complete": True, "commit": "abc",
+            "machine": {"processor": "a <fast> one", "processors": 2, "load": 0.1, "memory_bytes": 2**30}, "load_at_end": 0.1,
+            "versions": {"shm": "faro 1"},
+            "experiments": [
+                {
+                    "name": "peers", "title": "Peers", "method": "how", "pinned": True,
+                    "measurements": [one.as_json() for one in measurements],
+                    "failures": [
+                        {"contestant": "zeromq", "parameters": TWO_STAGE, "lap": 0, "command": "zmq", "reason": "exit code 3: <why>"}
+                    ],
+                    "left_out": {"aeron-ipc": "not built"},
+                }
+            ],
+        }  # fmt: skip
+
+    def page(self, results: dict) -> str:
+        import report
+
+        with TemporaryDirectory() as folder:
+            report.write(json.loads(json.dumps(results)), Path(folder))
+            return (Path(folder) / "report.html").read_text(encoding="utf-8")
+
+    def test_has_pictures_failures_and_what_was_left_out_in_one_file(self):
+        page = self.page(self.results(Saying().peers(2.0, [3.0, 4.0]).all))
+        self.assertEqual(page.count("<svg"), 1)
+        self.assertNotRegex(page, r'(src|href)="(?!#)')
+        text = unescape(page)
+        for part in (
+            "exit code 3: <why>",
+            "Aeron over IPC: not built",
+            "a <fast> one",
+            "1 run failed",
+            "1.75 × (1.50 to 2.00)",
+            "verified",
+        ):
+            self.assertIn(part, text)
+        self.assertNotIn("<why>", page)
+
+    def test_an_experiment_of_which_nothing_was_measured_is_there_too(self):
+        page = self.page(self.results([]))
+        self.assertNotIn("<svg", page)
+        self.assertIn("not measured", page)
+
+    def test_the_same_measurements_give_the_same_page(self):
+        results = self.results(Saying().peers(2.0, [3.0, 4.0]).all)
+        self.assertEqual(self.page(results), self.page(results))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,229 @@
+"""What is measured: data. `experiments(quick)` has all of it, in the order in which it is run."""
+
+from dataclasses import dataclass, field
+
+from aeron import Aeron
+from contestant import Contestant
+from copying import Copying
+from faro import Faro
+from mpi import Mpi
+from ucx import Ucx
+from zeromq import Zeromq
+
+KIB = 1024
+
+CONTESTANTS: dict[str, Contestant] = {
+    one.name: one
+    for one in (
+        Faro("shm", "Faro over shared memory", "c++"),
+        Faro("tcp", "Faro over TCP", "c++"),
+        Faro("sockets", "tuned sockets", "c++"),
+        Faro("java-shm", "Faro in Java over shared memory", "java"),
+        Faro("java-shm-one", "Faro in Java row by row", "java"),
+        Faro("java-tcp", "Faro in Java over TCP", "java"),
+        Faro("java-nio", "tuned Java NIO sockets", "java"),
+        Mpi("mpi-isend", "MPI Isend over shared memory", "isend", "vader"),
+        Mpi("mpi-isend-tcp", "MPI Isend over TCP", "isend", "tcp"),
+        Mpi("mpi-alltoallv", "MPI Alltoallv over shared memory", "alltoallv", "vader"),
+        Zeromq("zeromq", "ZeroMQ over ipc"),
+        Aeron("aeron-ipc", "Aeron over IPC"),
+        Aeron("aeron-udp", "Aeron over UDP"),
+        Ucx("ucx-shm", "UCX put over shared memory", "posix,self"),
+        Ucx("ucx-tcp", "UCX put over TCP", "tcp"),
+        Copying("memcpy", "memcpy in one process"),
+    )
+}
+CPP = ("shm", "tcp", "sockets")
+JAVA = ("java-shm", "java-tcp", "java-nio")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One contestant at one place of an experiment."""
+
+    contestant: str
+    parameters: dict
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Points that are measured lap by lap, all of them in each lap."""
+
+    name: str
+    title: str
+    method: str  # what is done, for the report
+    workload: str  # as in Contestant.command; "guest": a suite of tests/softroce
+    points: tuple[Point, ...] = field(default=())
+    laps: int = 5
+    pinned: bool = False  # all on one processor, where CPU time and time are steady
+    time_limit_s: float = 120
+
+
+PAPER_ROWS = 5_000_000  # integers of each process
+
+
+def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
+    """`quick`: few points, few rows: to see that everything runs and verifies, not how fast. `rows`: of each process in
+    the two-stage job."""
+    two_stage = {"rows": 100_000, "warmup": 1} if quick else {"rows": rows}
+    made = [
+        _workers(quick, two_stage),
+        _threshold(quick, two_stage),
+        _row_width(quick),
+        _messages(quick),
+        _patterns(quick),
+        _connect(quick),
+        _peers(quick, two_stage),
+    ]
+    return made if quick else made + [_guest()]
+
+
+def _points(contestants, *places: dict) -> tuple[Point, ...]:
+    return tuple(Point(name, place) for place in places for name in contestants)
+
+
+def _workers(quick: bool, rows: dict) -> Experiment:
+    shapes = [(4, 1), (4, 2)] if quick else [(p, w) for p in (4, 8) for w in (1, 2, 4)]
+    places = [{"processes": p, "workers": w, **rows} for p, w in shapes]
+    points = _points(CPP, *places) + _points(JAVA, *(places[:1] if quick else places))
+    return Experiment(
+        "workers",
+        "Two shuffles in a row, by workers (Fig. 3 of the paper)",
+        f"Every process generates {rows['rows']:,} integers, which are shuffled by hash, multiplied by 3/2 and shuffled again. All "
+        "processors of the machine are used. A point is the last round of fresh processes: the second in C++, the sixth in Java.",
+        "two_stage",
+        points,
+        laps=2 if quick else 4,
+    )
+
+
+def _threshold(quick: bool, rows: dict) -> Experiment:
+    sizes = (0, 16) if quick else (0, 1, 2, 4, 8, 16, 32, 64)
+    shapes = (4,) if quick else (4, 8)
+    # The largest threshold is half a ring. Without one every row is a transfer, so that a tenth of the rows will do.
+    places = [
+        {
+            "processes": count,
+            "workers": 2,
+            "ring_bytes": 128 * KIB,
+            "threshold_bytes": size * KIB,
+            **rows,
+            "rows": rows["rows"] if size else rows["rows"] // 10,
+        }
+        for count in shapes
+        for size in sizes
+    ]
+    return Experiment(
+        "threshold",
+        "The threshold of a transfer (Fig. 4 of the paper)",
+        "The same job with two workers per process. A transfer starts when as many bytes are pending in a ring; rings "
+        "have 128 KiB, so that nothing else changes. Without a threshold every row is a transfer of its own.",
+        "two_stage",
+        _points(("shm", "tcp"), *places),
+        laps=2 if quick else 4,
+    )
+
+
+def _row_width(quick: bool) -> Experiment:
+    widths = (8, 4096) if quick else (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+    volume = 2_000_000 if quick else 100_000_000  # bytes that a worker sends
+    places = [
+        # Narrow rows are bound by their number, not by their bytes.
+        {"processes": 4, "pattern": "repartition", "row_bytes": width, "rows": min(volume // width, 5_000_000)}
+        for width in widths
+    ]
+    return Experiment(
+        "row-width",
+        "What a node receives, by the width of rows",
+        "Four processes with a worker each repartition rows by hash, on one processor. Every byte is written by its "
+        "sender and checked by its receiver.",
+        "receive",
+        _points(("shm", "tcp"), *places),
+        laps=2 if quick else 5,
+        pinned=True,
+    )
+
+
+def _messages(quick: bool) -> Experiment:
+    sizes = (4, 64) if quick else (1, 4, 16, 64, 256, 1024)
+    volume = 20_000_000 if quick else 1_000_000_000
+    places = [{"message_bytes": size * KIB, "count": max(100, min(volume // (size * KIB), 200_000))} for size in sizes]
+    return Experiment(
+        "messages",
+        "Bandwidth from one process to another, by the size of messages",
+        "One worker sends to one of another process, both on one processor. Faro's sender fills a frame in place, its "
+        "first and its last word, and the receiver checks both; over shared memory nothing is copied. UCX puts the same "
+        "bytes again and again; memcpy copies them into a ring of 16.",
+        "messages",
+        _points(("shm", "tcp", "ucx-shm", "ucx-tcp", "memcpy"), *places),
+        laps=2 if quick else 5,
+        pinned=True,
+    )
+
+
+def _patterns(quick: bool) -> Experiment:
+    nodes = (2,) if quick else (2, 4, 8)
+    rows = 2_000 if quick else 400_000  # that each node receives: broadcast multiplies what is sent
+    places = [
+        {
+            "processes": count,
+            "row_bytes": 256,
+            "pattern": pattern,
+            "rows": rows // (count if pattern == "broadcast" else 1),
+        }
+        for count in nodes
+        for pattern in ("repartition", "broadcast")
+    ]
+    return Experiment(
+        "patterns",
+        "Repartition and broadcast, by nodes",
+        "Rows of 256 bytes, each to the worker of its hash or to all workers, on one processor. Every node receives as "
+        "many rows in both cases.",
+        "receive",
+        _points(("shm", "tcp"), *places),
+        laps=2 if quick else 5,
+        pinned=True,
+    )
+
+
+def _connect(quick: bool) -> Experiment:
+    nodes = (2, 4) if quick else (2, 4, 8, 16)
+    places = [{"processes": count, "workers": 2, "rows": 20_000} for count in nodes]
+    return Experiment(
+        "connect",
+        "What connecting costs, by nodes",
+        "From the first node that begins to the last that is connected to all others; two workers each.",
+        "connect",
+        _points(("shm", "tcp"), *places),
+        laps=2 if quick else 7,
+    )
+
+
+def _peers(quick: bool, rows: dict) -> Experiment:
+    place = {"processes": 4, "workers": 1, **rows}
+    cpp = ("shm", "tcp", "sockets", "mpi-isend", "mpi-isend-tcp", "mpi-alltoallv", "zeromq", "memcpy")
+    java = ("java-shm", "java-shm-one", "java-tcp", "java-nio", "aeron-ipc", "aeron-udp")
+    return Experiment(
+        "peers",
+        "Faro and what else could carry the rows",
+        "The job of Fig. 3 with four processes and a worker each, all on one processor: the same integers, hash, "
+        "scatter (in C++) and frames of 16 KiB; what differs is who carries the frames. memcpy copies each frame once, "
+        "within one process: no carrier that copies can take less.",
+        "two_stage",
+        _points(cpp + java, place),
+        laps=2 if quick else 7,
+        pinned=True,
+    )
+
+
+def _guest() -> Experiment:
+    return Experiment(
+        "guest",
+        "Fig. 3 over Soft-RoCE and Soft-iWARP",
+        "Four processes in an emulated machine, each with an RDMA device of its own, over a virtual switch. Such a device "
+        "does in the kernel, packet by packet, what a real one does in hardware, and the processor is emulated: only "
+        "ratios within this figure mean something.",
+        "guest",
+        laps=3,
+        time_limit_s=2400,
+    )

@@ -1,0 +1,214 @@
+"""What each figure shows: one paragraph, its numbers and its words computed from the measurements.
+
+A paragraph says also where Faro loses, and what no difference can be told of."""
+
+from labels import is_java, label, number, shape, size
+from measurement import Comparison, Measurements
+
+DEFAULT_THRESHOLD = 16 * 1024
+FARO = ("shm", "tcp", "java-shm", "java-tcp")
+
+
+def paragraph(name: str, measurements: Measurements) -> str:
+    """Of the experiment called so. Empty if nothing was measured that it could speak of."""
+    return " ".join(sentence for sentence in _PARAGRAPHS[name](measurements) if sentence)
+
+
+def against(ms: Measurements, value: str, what: str, faro: str, others, where: str = "", **parameters) -> str:
+    """A sentence on how many times the `what` (time, CPU time) of `faro` the others take; empty if none was measured."""
+    more, less, undecided = [], [], []
+    for other in others:
+        found = ms.compare(value, faro, other, **parameters)
+        if found is None:
+            continue
+        times = f"{label(other)}, {number(found.ratio)} times ({number(found.least)} to {number(found.most)})"
+        if not found.clear:
+            undecided.append(times)
+        elif found.ratio > 1:
+            more.append(times)
+        else:
+            back = f"({number(1 / found.most)} to {number(1 / found.least)})"
+            less.append(f"{label(other)}, of which it takes {number(1 / found.ratio)} times {back}")
+    parts = []
+    if more:
+        parts.append(f"more is taken by {_listed(more)}")
+    if less:
+        parts.append(f"Faro loses against {_listed(less)}")
+    if undecided:
+        parts.append(f"the laps do not agree about {_listed(undecided)}")
+    return f"{what[0].upper()}{what[1:]} beside {label(faro)}{where}: {'; '.join(parts)}." if parts else ""
+
+
+def losses(found: list[tuple[str, Comparison | None]], against: str) -> str:
+    """`found`: where, and how many times more the other takes there than Faro."""
+    lost = [f"{where} ({number(1 / c.ratio)} times as much)" for where, c in found if c and c.clear and c.ratio < 1]
+    if not [c for _, c in found if c]:
+        return ""
+    if not lost:
+        return f"Nowhere in this figure does Faro clearly lose against {against}."
+    return f"Faro loses against {against} with {_listed(lost)}."
+
+
+def _listed(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def _less(faro: float, other: float) -> str:
+    percent = (1 - faro / other) * 100
+    return f"{percent:.0f} % less time" if percent >= 0 else f"{-percent:.0f} % more time"
+
+
+def _fastest(ms: Measurements, contestant: str, processes: int):
+    """The least median over all numbers of workers, with that number."""
+    found = []
+    for workers in ms.parameter_values("workers"):
+        spread = ms.spread("seconds", contestant, processes=processes, workers=workers)
+        if spread:
+            found.append((spread.median, workers))
+    return min(found, default=None)
+
+
+def _workers(ms: Measurements):
+    for processes in ms.parameter_values("processes"):
+        for faro, sockets, language in (("shm", "sockets", "C++"), ("java-shm", "java-nio", "Java")):
+            best, other = _fastest(ms, faro, processes), _fastest(ms, sockets, processes)
+            if best and other:
+                yield (
+                    f"Fastest against fastest, {processes} processes, {language}: {label(faro)} {number(best[0])} s with "
+                    f"{best[1]} per process, {label(sockets)} {number(other[0])} s with {other[1]}: {_less(best[0], other[0])}."
+                )
+    yield "In the paper it is 75 % less, against sockets that write every row for itself."
+    for value, what in (("seconds", "time"), ("cpu_ns_per_hop", "CPU time")):
+        found = []
+        for processes in ms.parameter_values("processes"):
+            for workers in ms.parameter_values("workers"):
+                place = {"processes": processes, "workers": workers}
+                for faro in FARO:
+                    sockets = "java-nio" if is_java(faro) else "sockets"
+                    found.append((f"{label(faro)}, {shape(place)}", ms.compare(value, faro, sockets, **place)))
+        yield losses(found, f"the sockets of its language, by {what},")
+
+
+def _threshold(ms: Measurements):
+    for processes in ms.parameter_values("processes"):
+        for contestant in ms.contestants():
+            by_size = {}
+            for threshold in ms.parameter_values("threshold_bytes"):
+                spread = ms.spread("cpu_ns_per_hop", contestant, processes=processes, threshold_bytes=threshold)
+                if spread:
+                    by_size[threshold] = spread.median
+            if len(by_size) < 2:
+                continue
+            best, worst = min(by_size, key=by_size.get), max(by_size, key=by_size.get)
+            text = (
+                f"{label(contestant)}, {processes} processes: the worst threshold ({_threshold_text(worst)}) costs "
+                f"{number(by_size[worst] / by_size[best])} times the CPU time of the best ({_threshold_text(best)})"
+            )
+            with_one = {threshold: median for threshold, median in by_size.items() if threshold > 0}
+            if len(with_one) > 1:
+                text += f", the worst that is more than none {number(max(with_one.values()) / by_size[best])} times"
+            if DEFAULT_THRESHOLD in by_size:
+                text += f", the default of 16 KiB {number(by_size[DEFAULT_THRESHOLD] / by_size[best])} times"
+            yield text + "."
+    yield "The paper found more than 25 % in time between thresholds, and 16 KiB to be good."
+
+
+def _threshold_text(threshold: int) -> str:
+    return size(threshold) if threshold else "none"
+
+
+def _row_width(ms: Measurements):
+    widths = ms.parameter_values("row_bytes")
+    for contestant in ms.contestants():
+        rates = {w: ms.spread("bytes_per_second_per_node", contestant, row_bytes=w) for w in widths}
+        rates = {w: spread.median / 1e9 for w, spread in rates.items() if spread}
+        if rates:
+            best, first, last = max(rates, key=rates.get), min(rates), max(rates)
+            yield f"{label(contestant)}: of rows of {size(first)} a node receives {number(rates[first])} GB/s" + (
+                f", most of {size(best)}: {number(rates[best])} GB/s" if best != first else ", and of no others more"
+            ) + (f", of {size(last)} {number(rates[last])} GB/s." if last != best else ".")
+    yield "All nodes share the one processor: together they receive as many times more as there are nodes."
+
+
+def _messages(ms: Measurements):
+    for faro, other in (("shm", "ucx-shm"), ("shm", "memcpy"), ("tcp", "ucx-tcp")):
+        found = []
+        for bytes_ in ms.parameter_values("message_bytes"):
+            # Of a rate: who has more takes less.
+            comparison = ms.compare("bytes_per_second", other, faro, message_bytes=bytes_)
+            found.append((f"messages of {size(bytes_)}", comparison))
+        clear = [(where, c) for where, c in found if c and c.clear]
+        won = [f"{number(c.ratio)} times with {where}" for where, c in clear if c.ratio > 1]
+        if won:
+            yield f"{label(faro)} moves more than {label(other)}: {_listed(won)}."
+        lost = [f"{number(1 / c.ratio)} times with {where}" for where, c in clear if c.ratio < 1]
+        if lost:
+            yield f"It loses: {label(other)} moves more than {label(faro)}: {_listed(lost)}."
+    if ms.of("shm"):
+        yield (
+            "Faro over shared memory hands frames over where they were written, and here hardly anything is written into "
+            "them; the figures by the width of rows are those of rows that are written and read."
+        )
+
+
+def _patterns(ms: Measurements):
+    for contestant in ms.contestants():
+        for processes in ms.parameter_values("processes"):
+            broadcast = ms.spread("bytes_per_second_per_node", contestant, processes=processes, pattern="broadcast")
+            repartition = ms.spread("bytes_per_second_per_node", contestant, processes=processes, pattern="repartition")
+            if broadcast and repartition:
+                ratio = broadcast.median / repartition.median
+                word = "faster" if ratio > 1 else "slower"
+                yield (
+                    f"{label(contestant)}, {processes} nodes: {number(repartition.median / 1e9)} GB/s a node by repartition, "
+                    f"{number(broadcast.median / 1e9)} by broadcast, which is {number(max(ratio, 1 / ratio))} times {word}."
+                )
+
+
+def _connect(ms: Measurements):
+    for contestant in ms.contestants():
+        texts = []
+        for processes in ms.parameter_values("processes"):
+            spread = ms.spread("connect_seconds", contestant, processes=processes)
+            if spread:
+                texts.append(f"{processes} nodes {number(spread.median * 1e3)} ms")
+        if texts:
+            yield f"{label(contestant)}: {_listed(texts)}."
+    yield (
+        "(The data-shuffling-operator paper, on machines of their own: under 40 ms.) All nodes share the processors of one "
+        "machine, and every pair of them makes a link: time grows faster than the number of nodes."
+    )
+
+
+def _peers(ms: Measurements):
+    for value, what in (("cpu_ns_per_hop", "CPU time"), ("seconds", "time")):
+        yield against(ms, value, what, "shm", ("mpi-isend", "mpi-alltoallv", "zeromq", "sockets"))
+        yield against(ms, value, what, "tcp", ("mpi-isend-tcp", "sockets"))
+        yield against(ms, value, what, "java-shm", ("aeron-ipc", "java-nio"))
+        yield against(ms, value, what, "java-shm-one", ("aeron-ipc",))
+        yield against(ms, value, what, "java-tcp", ("aeron-udp", "java-nio"))
+    floor, faro = ms.spread("cpu_ns_per_hop", "memcpy"), ms.spread("cpu_ns_per_hop", "shm")
+    if floor and faro:
+        yield (
+            f"A memcpy of each frame within one process takes {number(floor.median)} ns per hop, {label('shm')} "
+            f"{number(faro.median)} ns of CPU time: {number(faro.median / floor.median)} times."
+        )
+
+
+def _guest(ms: Measurements):
+    for workers in ms.parameter_values("workers"):
+        for faro in ("rxe", "siw", "tcp", "java-rxe", "java-siw"):
+            sockets = "java-nio" if is_java(faro) else "sockets"
+            yield against(ms, "seconds", "time", faro, (sockets,), f" (4 × {workers})", workers=workers)
+
+
+_PARAGRAPHS = {
+    "workers": _workers,
+    "threshold": _threshold,
+    "row-width": _row_width,
+    "messages": _messages,
+    "patterns": _patterns,
+    "connect": _connect,
+    "peers": _peers,
+    "guest": _guest,
+}

@@ -1,0 +1,38 @@
+"""How contestants and values are called in text and pictures."""
+
+from experiments import CONTESTANTS
+from guest import LABELS as GUEST_LABELS
+
+
+def label(contestant: str) -> str:
+    if contestant in CONTESTANTS:
+        return CONTESTANTS[contestant].label
+    return GUEST_LABELS.get(contestant, contestant)
+
+
+def is_java(contestant: str) -> bool:
+    return contestant.startswith(("java-", "aeron-"))
+
+
+def number(value: float) -> str:
+    """With three digits that mean something."""
+    if value == 0:
+        return "0"
+    digits = 2 if abs(value) >= 1 else 3
+    if abs(value) >= 100:
+        digits = 0
+    elif abs(value) >= 10:
+        digits = 1
+    return f"{value:,.{digits}f}"
+
+
+def shape(parameters: dict) -> str:
+    """4 × 2: processes, workers of each."""
+    return f"{parameters['processes']} × {parameters['workers']}"
+
+
+def size(count: int) -> str:
+    """Bytes, in the largest unit that divides them."""
+    if count > 0 and count % 2**20 == 0:
+        return f"{count // 2**20} MiB"
+    return f"{count // 1024} KiB" if count > 0 and count % 1024 == 0 else f"{count} B"

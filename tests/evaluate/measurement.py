@@ -1,0 +1,92 @@
+"""One measurement, and what several of them say together."""
+
+from dataclasses import asdict, dataclass, field
+from statistics import median
+
+
+@dataclass
+class Measurement:
+    """What one run of one contestant took. `verified` is None where a tool checks nothing itself."""
+
+    contestant: str
+    parameters: dict
+    lap: int
+    command: str
+    values: dict = field(default_factory=dict)  # by name, with the unit in it: cpu_ns_per_hop
+    count: int | None = None
+    checksum: str | None = None
+    verified: bool | None = None
+
+    def as_json(self) -> dict:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of a few values, and the least and the greatest."""
+
+    median: float
+    least: float
+    most: float
+    count: int
+
+    @staticmethod
+    def of(values: list[float]) -> "Spread":
+        if not values:
+            raise ValueError("no values")
+        return Spread(median(values), min(values), max(values), len(values))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times more `other` takes than `one`: the median of the laps' ratios, and their range.
+
+    The laps are interleaved, so that what disturbs the machine disturbs both."""
+
+    ratio: float
+    least: float
+    most: float
+
+    @property
+    def clear(self) -> bool:
+        """All laps agree on who takes less."""
+        return self.least > 1 or self.most < 1
+
+
+class Measurements:
+    """Those of one experiment."""
+
+    def __init__(self, measurements: list[Measurement]):
+        self.all = measurements
+
+    def contestants(self) -> list[str]:
+        return list(dict.fromkeys(one.contestant for one in self.all))
+
+    def of(self, contestant: str, **parameters) -> list[Measurement]:
+        """Those with these values of the parameters, whatever the others are."""
+        return [
+            one
+            for one in self.all
+            if one.contestant == contestant
+            and all(one.parameters.get(name) == value for name, value in parameters.items())
+        ]
+
+    def parameter_values(self, name: str) -> list:
+        return sorted({one.parameters[name] for one in self.all if name in one.parameters})
+
+    def spread(self, value: str, contestant: str, **parameters) -> Spread | None:
+        """None if there is no such measurement."""
+        values = [one.values[value] for one in self.of(contestant, **parameters) if value in one.values]
+        return Spread.of(values) if values else None
+
+    def compare(self, value: str, one: str, other: str, **parameters) -> Comparison | None:
+        """None if one of them was not measured."""
+        by_lap = {m.lap: m.values[value] for m in self.of(one, **parameters) if m.values.get(value)}
+        ratios = [
+            m.values[value] / by_lap[m.lap]
+            for m in self.of(other, **parameters)
+            if m.lap in by_lap and value in m.values
+        ]
+        if not ratios:
+            return None
+        return Comparison(median(ratios), min(ratios), max(ratios))

@@ -1,0 +1,20 @@
+"""The line of JSON that the programs in peers/ and java/faro-bench print."""
+
+import json
+
+from contestant import Result
+
+
+def last_round(output: str) -> Result:
+    report = json.loads(output.strip().splitlines()[-1])
+    last = report["rounds"][-1]
+    checksum = last.get("checksum")
+    if isinstance(checksum, int):
+        checksum = f"{checksum:016x}"
+    # Java says it of all rounds together.
+    verified = last.get("verified", report.get("verified"))
+    return Result({"seconds": last["seconds"], "cpu_seconds": last["cpu_seconds"]}, verified, last["count"], checksum)
+
+
+def printed_version(output: str) -> str:
+    return json.loads(output.strip().splitlines()[-1])["version"]

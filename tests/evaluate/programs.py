@@ -1,0 +1,99 @@
+"""Where what is measured stands, and how to run it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FARO = ROOT / "build/release/bin/faro"
+PEERS = ROOT / "build/release/tests/bin"
+JAVA = ROOT / "java"
+JAVA_JAR = JAVA / "faro-bench/target/faro-bench-0.1.0.jar"
+JAVA_CLASS_PATH = f"{JAVA_JAR}:{JAVA}/faro/target/faro-0.1.0.jar:{JAVA}/faro/target/lib/*"
+
+GRACE_S = 10  # to end when asked to
+
+
+class Failed(Exception):
+    """A run that gave no result; the text says why."""
+
+
+@dataclass
+class Command:
+    """What is run, and what has to run beside it (a server), which is ended afterwards."""
+
+    arguments: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    beside: list[str] | None = None
+
+    def text(self) -> str:
+        variables = [f"{name}={value}" for name, value in self.environment.items()]
+        line = " ".join(variables + [str(word) for word in self.arguments])
+        return line if self.beside is None else f"{' '.join(self.beside)} & {line}"
+
+
+def found(program: str | Path, source: str) -> str | None:
+    """None if there is such a program, else why not; `source` is what brings it."""
+    if shutil.which(str(program)):
+        return None
+    return f"{Path(program).name} is not there ({source})"
+
+
+def run(command: Command, time_limit_s: float, processor: int | None = None) -> str:
+    """Its standard output. Blocks; nothing of it is left when it returns. Raises Failed."""
+    beside = None if command.beside is None else _start(command.beside, command, processor)
+    try:
+        process = _start(command.arguments, command, processor)
+        try:
+            output, errors = process.communicate(timeout=time_limit_s)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"took longer than {time_limit_s:.0f} s") from None
+        finally:
+            _end(process)
+        if process.returncode != 0:
+            said = (errors.strip() or output.strip()).splitlines()[-3:]
+            raise Failed(f"exit code {process.returncode}: {' / '.join(said)}")
+        return output
+    finally:
+        if beside is not None:
+            _end(beside)
+
+
+def _start(arguments: list[str], command: Command, processor: int | None) -> subprocess.Popen:
+    # As long as this program lives, and no longer.
+    words = ["setpriv", "--pdeathsig", "KILL"]
+    if processor is not None:
+        words += ["taskset", "-c", str(processor)]
+    try:
+        return subprocess.Popen(
+            words + [str(word) for word in arguments],
+            cwd=ROOT,
+            env={**os.environ, **command.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise Failed(str(problem)) from None
+
+
+def _end(process: subprocess.Popen) -> None:
+    """If it still runs, with all that it has started: mpirun is asked first, as its ranks are no part of its group."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, number)
+        try:
+            process.communicate(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            pass
+
+
+def seconds_since(start: float) -> float:
+    return time.monotonic() - start

@@ -1,0 +1,156 @@
+"""The page: one file, whose pictures are inside it, made of results.json alone."""
+
+from html import escape
+from pathlib import Path
+from string import Template
+
+import findings
+import plots
+from goals import GOALS
+from labels import label, number, size
+from measurement import Measurement, Measurements
+
+_NUMBER = ' class="number"'
+_TEMPLATE = Path(__file__).with_name("report.html")
+
+# Values of a measurement: name, unit, factor.
+_COLUMNS = {
+    "seconds": ("s", 1),
+    "wall_ns_per_hop": ("ns/hop", 1),
+    "cpu_ns_per_hop": ("CPU ns/hop", 1),
+    "bytes_per_second": ("GB/s", 1e-9),
+    "bytes_per_second_per_node": ("GB/s per node", 1e-9),
+    "connect_seconds": ("ms to connect", 1e3),
+}
+
+
+def write(results: dict, folder: Path) -> None:
+    """report.html, and each picture as a file of its own."""
+    parts = []
+    for experiment in results["experiments"]:
+        measurements = measurements_of(experiment)
+        picture = ""
+        if measurements.all:
+            picture = plots.svg(experiment["name"], measurements)
+            (folder / f"{experiment['name']}.svg").write_text(picture, encoding="utf-8")
+        parts.append(_experiment(experiment, measurements, picture))
+    page = Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+        when=escape(_when(results)),
+        notes="".join(f'<p class="note">{escape(note)}</p>' for note in _notes(results)),
+        goals=_goals(results),
+        machine=_table(
+            [], [[name.replace("_", " "), _plain(name, value)] for name, value in results["machine"].items()]
+        ),
+        experiments="".join(parts),
+        versions=_table([], [[name, text] for name, text in results["versions"].items()]),
+        command=escape(results["command"]),
+    )
+    (folder / "report.html").write_text(page, encoding="utf-8")
+
+
+def measurements_of(experiment: dict) -> Measurements:
+    return Measurements([Measurement(**one) for one in experiment["measurements"]])
+
+
+def _when(results: dict) -> str:
+    minutes = results["seconds"] / 60
+    measured = f"{results['started']}, {minutes:.0f} minutes; commit {results['commit']}."
+    return f"{measured} Points are medians, bars and brackets least and most."
+
+
+def _notes(results: dict):
+    if results["quick"]:
+        yield "The quick form: few points, few rows. It shows that everything runs and is verified; its figures mean nothing."
+    if not results["complete"]:
+        yield "This evaluation was broken off: what follows is not all of it."
+    failed = sum(len(experiment["failures"]) for experiment in results["experiments"])
+    if failed:
+        yield f"{failed} {'run' if failed == 1 else 'runs'} failed; the experiments list why."
+    busy = max(results["machine"]["load"], results["load_at_end"])
+    if busy > results["machine"]["processors"]:
+        yield (
+            f"The machine had other work: a load of {results['machine']['load']:.1f} at the beginning and of "
+            f"{results['load_at_end']:.1f} at the end. Trust ratios more than figures, and CPU time more than time."
+        )
+
+
+def _goals(results: dict) -> str:
+    by_name = {experiment["name"]: measurements_of(experiment) for experiment in results["experiments"]}
+    rows = []
+    for goal in GOALS:
+        measurements = by_name.get(goal.experiment, Measurements([]))
+        found = goal.comparison(measurements)
+        measured = "–" if found is None else f"{number(found.ratio)} × ({number(found.least)} to {number(found.most)})"
+        rows.append([goal.what, f"≥ {goal.least} ×", measured, goal.verdict(measurements)])
+    return _table(["goal", "", "measured, median of the laps' ratios", "reached"], rows)
+
+
+def _experiment(experiment: dict, measurements: Measurements, picture: str) -> str:
+    parts = [f'<h2 id="{experiment["name"]}">{escape(experiment["title"])}</h2>']
+    parts.append(f'<p class="method">{escape(experiment["method"])}</p>')
+    if picture:
+        parts.append(f"<figure>{picture[picture.index('<svg'):]}</figure>")
+        parts.append(f"<p>{escape(findings.paragraph(experiment['name'], measurements))}</p>")
+    if experiment["left_out"]:
+        missing = "; ".join(f"{label(name)}: {reason}" for name, reason in experiment["left_out"].items())
+        parts.append(f'<p class="note">Left out: {escape(missing)}.</p>')
+    if experiment["failures"]:
+        rows = [
+            [label(one["contestant"]), _parameters(one["parameters"]), one["reason"], one["command"]]
+            for one in experiment["failures"]
+        ]
+        parts.append(f'<p class="note">Failed:</p>{_table(["contestant", "", "why", "command"], rows)}')
+    if measurements.all:
+        parts.append(f"<details><summary>Table</summary>{_measured(measurements)}</details>")
+    return "".join(parts)
+
+
+def _measured(measurements: Measurements) -> str:
+    columns = [name for name in _COLUMNS if any(name in one.values for one in measurements.all)]
+    places = {}
+    for one in measurements.all:
+        places.setdefault((one.contestant, tuple(sorted(one.parameters.items()))), []).append(one)
+    rows = []
+    for (contestant, parameters), found in places.items():
+        row = [label(contestant), _parameters(dict(parameters)), str(len(found))]
+        for name in columns:
+            spread = Measurements(found).spread(name, contestant)
+            factor = _COLUMNS[name][1]
+            row.append(
+                "" if spread is None
+                else f"{number(spread.median * factor)} ({number(spread.least * factor)} – {number(spread.most * factor)})"
+            )  # fmt: skip
+        row.append("not checked" if found[0].verified is None else "verified")
+        rows.append(row)
+    return _table(
+        ["contestant", "", "laps", *(_COLUMNS[name][0] for name in columns), "result"], rows, range(2, 3 + len(columns))
+    )
+
+
+def _parameters(parameters: dict) -> str:
+    return ", ".join(f"{_word(name)} {_plain(name, value)}" for name, value in parameters.items())
+
+
+def _word(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _plain(name: str, value) -> str:
+    if name == "memory_bytes":
+        return f"{value / 2**30:.1f} GiB"
+    if name == "load":
+        return f"{value:.1f}"
+    if name.endswith("_bytes"):
+        return size(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _table(head: list[str], rows: list[list[str]], numbers=()) -> str:
+    parts = ["<table>"]
+    if head:
+        parts.append("<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>")
+    for row in rows:
+        cells = (f"<td{_NUMBER if i in numbers else ''}>{escape(str(cell))}</td>" for i, cell in enumerate(row))
+        parts.append("<tr>" + "".join(cells) + "</tr>")
+    parts.append("</table>")
+    return "".join(parts)
