@@ -32,6 +32,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private final int[] nullable;
   private final int[] nullableWithWidth;
   private final int[] variable;
+  private final int[] nullBit; // of a column; -1: it is never null
   private final int plainBytes;
   private final int nullBytes;
 
@@ -51,6 +52,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     variable = numbers().filter(c -> columns[c].type().bytes() == 0).toArray();
     plainBytes = IntStream.of(plain).map(c -> columns[c].type().bytes()).sum();
     nullBytes = (nullable.length + 7) / 8;
+    nullBit = numbers().map(c -> IntStream.of(nullable).boxed().toList().indexOf(c)).toArray();
   }
 
   /** The columns. */
@@ -89,7 +91,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   public int write(Object[] row, RowWriter to) {
     int at = 0;
     for (int c : plain) {
-      columns[c].type().put(to, at, row[c]);
+      columns[c].put(to, at, row[c]);
       at += columns[c].type().bytes();
     }
     for (int first = 0; first < nullable.length; first += 8, at++) {
@@ -97,7 +99,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     }
     for (int c : nullableWithWidth) {
       if (row[c] != null) {
-        columns[c].type().put(to, at, row[c]);
+        columns[c].put(to, at, row[c]);
         at += columns[c].type().bytes();
       }
     }
@@ -124,23 +126,20 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     int at = begin;
     checkRest(plainBytes + nullBytes, end - at);
     for (int c : plain) {
-      row[c] = columns[c].type().get(from, at);
+      row[c] = columns[c].get(from, at);
       at += columns[c].type().bytes();
     }
-    boolean[] isNull = new boolean[columns.length];
-    for (int i = 0; i < nullable.length; i++) {
-      isNull[nullable[i]] = (from.getByte(at + i / 8) >> i % 8 & 1) != 0;
-    }
+    int nulls = at;
     at += nullBytes;
     for (int c : nullableWithWidth) {
-      if (!isNull[c]) {
+      if (!isNull(c, from, nulls)) {
         checkRest(columns[c].type().bytes(), end - at);
-        row[c] = columns[c].type().get(from, at);
+        row[c] = columns[c].get(from, at);
         at += columns[c].type().bytes();
       }
     }
     for (int c : variable) {
-      if (!isNull[c]) {
+      if (!isNull(c, from, nulls)) {
         checkRest(LENGTH, end - at);
         int length = from.getInt(at);
         at += LENGTH;
@@ -156,6 +155,11 @@ public final class SchemaCodec implements RowCodec<Object[]> {
 
   private IntStream numbers() {
     return IntStream.range(0, columns.length);
+  }
+
+  private boolean isNull(int column, Frame from, int nulls) {
+    int bit = nullBit[column];
+    return bit >= 0 && (from.getByte(nulls + bit / 8) >> bit % 8 & 1) != 0;
   }
 
   // Of eight columns that may be null.

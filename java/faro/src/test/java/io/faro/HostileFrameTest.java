@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
+import java.math.BigDecimal;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
@@ -141,6 +142,7 @@ class HostileFrameTest {
       case LONG -> random.nextLong();
       case FLOAT -> random.nextFloat();
       case DOUBLE -> random.nextDouble();
+      case DECIMAL_18, DECIMAL_38 -> BigDecimal.valueOf(random.nextInt());
       case STRING -> Integer.toString(random.nextInt());
       case BYTES -> new byte[random.nextInt(50)];
     };

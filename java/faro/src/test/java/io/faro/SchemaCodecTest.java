@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.math.BigDecimal;
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -42,9 +44,24 @@ class SchemaCodecTest {
     List<Column> schema = new ArrayList<>();
     ColumnType[] types = ColumnType.values();
     for (int i = 1 + random.nextInt(20); i > 0; i--) {
-      schema.add(new Column(types[random.nextInt(types.length)], random.nextInt(3) == 0));
+      ColumnType type = types[random.nextInt(types.length)];
+      boolean nullable = random.nextInt(3) == 0;
+      schema.add(
+          type.javaType() == BigDecimal.class
+              ? Column.decimal(digits(type), random.nextInt(digits(type)), nullable)
+              : new Column(type, nullable));
     }
     return schema;
+  }
+
+  private static int digits(ColumnType decimal) {
+    return decimal == ColumnType.DECIMAL_18 ? 18 : 38;
+  }
+
+  private BigDecimal randomDecimal(int digits, int scale) {
+    BigInteger limit = BigInteger.TEN.pow(random.nextInt(digits + 1));
+    BigInteger value = new BigInteger(128, random).mod(limit);
+    return new BigDecimal(random.nextBoolean() ? value : value.negate(), scale);
   }
 
   private Object[] randomRow(List<Column> schema) {
@@ -63,6 +80,7 @@ class SchemaCodecTest {
       case LONG -> random.nextLong();
       case FLOAT -> Float.intBitsToFloat(random.nextInt());
       case DOUBLE -> Double.longBitsToDouble(random.nextLong());
+      case DECIMAL_18, DECIMAL_38 -> randomDecimal(digits(column.type()), column.scale());
       case STRING ->
           random
               .ints(random.nextInt(30), 0, 0x10ffff)
@@ -150,6 +168,54 @@ class SchemaCodecTest {
       assertEquals(Outcome.DONE, sender.trySend(0, new Object[] {1L, null}));
       assertEquals(Outcome.DONE, shuffle.tryFinish());
     }
+  }
+
+  @Test
+  void decimalsArriveWithTheScaleOfTheirColumnOrAreRefused() throws Exception {
+    String nines = "9".repeat(38);
+    for (String[] one :
+        new String[][] { // precision, scale, sent, received
+          {"18", "2", "1.5", "1.50"},
+          {"18", "2", "1.500", "1.50"},
+          {"18", "2", "1E+3", "1000.00"},
+          {"18", "0", "-999999999999999999", "-999999999999999999"},
+          {"18", "2", "0.001", null},
+          {"18", "2", "1E+18", null},
+          {"19", "2", "1E+18", "1000000000000000000.00"},
+          {"38", "38", "-0." + nines, "-0." + nines},
+          {"38", "0", nines, nines},
+          {"38", "0", "-9223372036854775808", "-9223372036854775808"},
+          {"38", "0", "9223372036854775808", "9223372036854775808"},
+          {"38", "1", nines + "9", null},
+          {"38", "1", "0.01", null},
+          {"38", "1", "1E+1000000", null},
+        }) {
+      Column column = Column.decimal(Integer.parseInt(one[0]), Integer.parseInt(one[1]), false);
+      SchemaCodec codec = new SchemaCodec(List.of(column));
+      String which = Arrays.toString(one);
+      try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
+        ObjectSender<Object[]> sender = shuffle.sender(codec);
+        Object[] row = {new BigDecimal(one[2])};
+        if (one[3] == null) {
+          FaroException refused = assertThrows(FaroException.class, () -> sender.trySend(0, row), which);
+          assertEquals(Code.INVALID_ARGUMENT, refused.code());
+          assertEquals(Outcome.DONE, sender.trySend(0, new Object[] {BigDecimal.ZERO}), which);
+        } else {
+          assertEquals(Outcome.DONE, sender.trySend(0, row), which);
+        }
+        assertEquals(Outcome.DONE, shuffle.finish(), which);
+        ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
+        assertEquals(Outcome.DONE, receiver.next(), which);
+        BigDecimal expected =
+            one[3] == null ? BigDecimal.ZERO.setScale(column.scale()) : new BigDecimal(one[3]);
+        assertEquals(expected, receiver.get()[0], which);
+        assertEquals(Outcome.END_OF_STREAM, receiver.next(), which);
+      }
+    }
+    assertThrows(FaroException.class, () -> Column.decimal(39, 0, false));
+    assertThrows(FaroException.class, () -> Column.decimal(0, 0, false));
+    assertThrows(FaroException.class, () -> Column.decimal(18, -1, false));
+    assertThrows(FaroException.class, () -> new Column(ColumnType.LONG, false, 1));
   }
 
   @Test

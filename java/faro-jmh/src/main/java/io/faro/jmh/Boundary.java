@@ -11,6 +11,7 @@ import io.faro.Partition;
 import io.faro.RowWriter;
 import io.faro.SchemaCodec;
 import io.faro.Shuffle;
+import java.math.BigDecimal;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -122,12 +123,14 @@ public class Boundary {
             List.of(
                 Column.of(ColumnType.LONG),
                 Column.nullable(ColumnType.INT),
+                Column.decimal(15, 2, false),
+                Column.of(ColumnType.DOUBLE),
                 Column.of(ColumnType.STRING)));
     final Shuffle from = sender(0);
     final Shuffle to = receiver(0);
     final ObjectSender<Object[]> sender = from.sender(codec);
     final ObjectReceiver<Object[]> receiver = to.receiver(codec);
-    final Object[] row = {1L, null, "a string of some length"};
+    final Object[] row = {1L, 2, new BigDecimal("1234.56"), 0.5, "a string of some length"};
   }
 
   /** By its codec. */
