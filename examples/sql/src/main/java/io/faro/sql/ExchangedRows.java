@@ -1,0 +1,133 @@
+package io.faro.sql;
+
+import io.faro.ObjectReceiver;
+import io.faro.ObjectSender;
+import io.faro.Outcome;
+import io.faro.Shuffle;
+import org.apache.calcite.linq4j.Enumerable;
+import org.apache.calcite.linq4j.Enumerator;
+
+/**
+ * One worker's end of an exchange, pulled row by row: gives what has come in, and as long as nothing has, sends
+ * what its own input gives; it waits only when that is all sent (the polling process of the paper, §2.1).
+ *
+ * <p>Threads: the worker's. The shuffle is not closed here.
+ */
+final class ExchangedRows implements Enumerator<Object> {
+  private static final int SENDS_PER_POLL = 256; // looking for rows is a native call, sending one is not
+
+  private final Exchange exchange;
+  private final Shuffle shuffle;
+  private final Enumerable<?> rows;
+  private final ObjectSender<Object[]> sender;
+  private final ObjectReceiver<Object[]> receiver;
+  private final Runnable whenInputEnds;
+  private final boolean isOneColumn; // whose rows Calcite has as the column itself
+  private final boolean isIgnored; // the input is worker 0's alone, and this is another
+  private Enumerator<?> input; // null: not begun
+  private boolean isSent; // all of the input
+  private int sendsLeft; // before looking for rows
+  private Object current;
+
+  ExchangedRows(Exchange exchange, Shuffle shuffle, Enumerable<?> rows, Runnable whenInputEnds) {
+    this.exchange = exchange;
+    this.shuffle = shuffle;
+    this.rows = rows;
+    this.whenInputEnds = whenInputEnds;
+    sender = shuffle.sender(exchange.codec());
+    receiver = shuffle.receiver(exchange.codec());
+    isOneColumn = exchange.getRowType().getFieldCount() == 1;
+    isIgnored = exchange.isOfSingleton() && shuffle.worker().number() != 0;
+  }
+
+  @Override
+  public boolean moveNext() {
+    try {
+      while (true) {
+        if (isSent || sendsLeft == 0) {
+          Outcome polled = isSent ? receiver.next() : receiver.tryNext();
+          if (polled == Outcome.DONE) {
+            Object[] row = receiver.get();
+            current = isOneColumn ? row[0] : row;
+            return true;
+          }
+          if (isSent) {
+            checkIs(Outcome.END_OF_STREAM, polled);
+            return false;
+          }
+          sendsLeft = SENDS_PER_POLL;
+        }
+        sendOne();
+        sendsLeft--;
+      }
+    } catch (InterruptedException e) {
+      throw interrupted(e);
+    }
+  }
+
+  /** Sends what is left of the input, which others wait for, and needs no rows any more. */
+  void complete() {
+    if (isSent) {
+      return;
+    }
+    try {
+      shuffle.stop();
+      while (!isSent) {
+        sendOne();
+      }
+    } catch (InterruptedException e) {
+      throw interrupted(e);
+    }
+  }
+
+  private void sendOne() throws InterruptedException {
+    if (input == null) {
+      input = rows.enumerator();
+    }
+    if (!input.moveNext()) {
+      input.close();
+      whenInputEnds.run();
+      shuffle.finish();
+      isSent = true;
+      return;
+    }
+    if (isIgnored) {
+      return;
+    }
+    Object value = input.current();
+    Object[] row = exchange.fitting(value instanceof Object[] columns ? columns : new Object[] {value});
+    Outcome sent =
+        exchange.isBroadcast()
+            ? sender.broadcast(row)
+            : sender.send(exchange.receiverOf(row, shuffle.receiverCount()), row);
+    if (sent != Outcome.STOPPED) {
+      checkIs(Outcome.DONE, sent);
+    }
+  }
+
+  private void checkIs(Outcome expected, Outcome found) {
+    if (found != expected) {
+      throw new IllegalStateException("stage " + exchange.stage() + " answers " + found);
+    }
+  }
+
+  private static IllegalStateException interrupted(InterruptedException e) {
+    Thread.currentThread().interrupt();
+    return new IllegalStateException("interrupted", e);
+  }
+
+  @Override
+  public Object current() {
+    return current;
+  }
+
+  @Override
+  public void reset() {
+    throw new UnsupportedOperationException("rows that were shuffled come once");
+  }
+
+  @Override
+  public void close() {
+    // The shuffle closes with the query.
+  }
+}
