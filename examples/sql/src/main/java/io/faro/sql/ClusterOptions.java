@@ -1,0 +1,91 @@
+package io.faro.sql;
+
+import io.faro.SessionConfig;
+import io.faro.Setting;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import picocli.CommandLine.Option;
+
+/** What describes a cluster and its data, to the shell and to each of its nodes. */
+final class ClusterOptions {
+  @Option(names = "--nodes", paramLabel = "N", description = "processes, this one included (${DEFAULT-VALUE})")
+  private int nodes = 2;
+
+  @Option(names = "--workers", paramLabel = "N", description = "workers of each node (${DEFAULT-VALUE})")
+  private int workers = 2;
+
+  @Option(
+      names = "--data",
+      paramLabel = "tpch|tpcc|FOLDER",
+      description = "generated tables, or those of a folder of CSV files (${DEFAULT-VALUE})")
+  private String data = "tpch";
+
+  @Option(
+      names = "--scale",
+      paramLabel = "N",
+      description = "of generated tables: TPC-H's scale factor, warehouses of TPC-C (${DEFAULT-VALUE})")
+  private double scale = 0.01;
+
+  @Option(
+      names = "--transport",
+      paramLabel = "auto|shm|tcp|verbs",
+      description = "between nodes (${DEFAULT-VALUE})")
+  private String transport = "auto";
+
+  @Option(
+      names = "--set",
+      paramLabel = "SETTING=VALUE",
+      description = "any setting of Faro's sessions, as `faro config` prints them")
+  private Map<String, String> settings = new LinkedHashMap<>();
+
+  int nodes() {
+    return nodes;
+  }
+
+  int workers() {
+    return workers;
+  }
+
+  /** The tables; parts of them are made when they are first read. */
+  Map<String, Table> tables() {
+    return switch (data) {
+      case "tpch" -> Tpch.tables(scale);
+      case "tpcc" -> Tpcc.tables(scale);
+      default -> CsvTables.of(Path.of(data));
+    };
+  }
+
+  /** Of one node. */
+  SessionConfig config(int node, List<String> addresses) {
+    SessionConfig.Builder config =
+        SessionConfig.builder()
+            .environment()
+            .cluster(node, addresses)
+            .workers(workers)
+            .set(Setting.TRANSPORT, transport);
+    settings.forEach((key, value) -> config.set(setting(key), value));
+    return config.build();
+  }
+
+  private static Setting setting(String key) {
+    return Arrays.stream(Setting.values())
+        .filter(setting -> setting.key().equals(key))
+        .findFirst()
+        .orElseThrow(() -> new SqlException("Faro has no setting " + key, null));
+  }
+
+  /** The same options as a command line. */
+  List<String> arguments() {
+    List<String> arguments =
+        new ArrayList<>(
+            List.of(
+                "--nodes=" + nodes, "--workers=" + workers, "--data=" + data, "--scale=" + scale,
+                "--transport=" + transport));
+    settings.forEach((key, value) -> arguments.add("--set=" + key + "=" + value));
+    return arguments;
+  }
+}

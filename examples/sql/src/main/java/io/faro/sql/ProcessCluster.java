@@ -1,0 +1,111 @@
+package io.faro.sql;
+
+import io.faro.Category;
+import io.faro.FaroException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A cluster whose node 0 is this process and whose other nodes are processes that it starts. When one of them
+ * is lost, all start anew, with a new session, before the next query.
+ *
+ * <p>Threads: one query at a time, {@link #cancel} from any thread.
+ */
+final class ProcessCluster implements AutoCloseable {
+  private final ClusterOptions options;
+  private final Map<String, Table> tables;
+  private final Planner planner;
+  private final List<NodeProcess> others = new ArrayList<>();
+  private Engine engine; // null: the nodes do not run
+  private Query running; // null: none. Guarded by this
+
+  ProcessCluster(ClusterOptions options) {
+    this.options = options;
+    tables = options.tables();
+    planner = new Planner(tables, options.nodes() * options.workers());
+    start();
+  }
+
+  private void start() {
+    List<String> addresses = Addresses.free(options.nodes());
+    for (int node = 1; node < options.nodes(); node++) {
+      others.add(new NodeProcess(node, addresses, options));
+    }
+    engine = new Engine(options.config(0, addresses), tables);
+  }
+
+  /** Process ids of all nodes, by number. */
+  List<Long> pids() {
+    List<Long> pids = new ArrayList<>(List.of(ProcessHandle.current().pid()));
+    others.forEach(node -> pids.add(node.pid()));
+    return pids;
+  }
+
+  Map<String, Table> tables() {
+    return tables;
+  }
+
+  /**
+   * A query's plan.
+   *
+   * @throws SqlException if it has none
+   */
+  Plan plan(String sql) {
+    return planner.plan(sql);
+  }
+
+  /** Makes sure that all nodes run; true if they had to be started. */
+  boolean ensureWhole() {
+    if (engine != null && others.stream().allMatch(NodeProcess::isAlive)) {
+      return false;
+    }
+    close();
+    start();
+    return true;
+  }
+
+  /**
+   * Runs a query on all nodes.
+   *
+   * @throws FaroException with the first cause, if it failed on any of them
+   */
+  List<Object[]> run(String sql, Plan plan) {
+    Query query = engine.begin(sql);
+    setRunning(query);
+    try {
+      others.forEach(node -> node.run(query));
+      return engine.run(query, plan);
+    } catch (FaroException e) {
+      if (e.category() != Category.QUERY && e.category() != Category.OPERATION) {
+        close();
+      }
+      throw e;
+    } finally {
+      setRunning(null);
+    }
+  }
+
+  private synchronized void setRunning(Query query) {
+    running = query;
+  }
+
+  /** Fails the query that runs; false if there is none. */
+  synchronized boolean cancel(String reason) {
+    if (running == null) {
+      return false;
+    }
+    engine.cancel(running, reason);
+    return true;
+  }
+
+  @Override
+  public void close() {
+    others.forEach(NodeProcess::close);
+    others.clear();
+    if (engine != null) {
+      engine.close();
+      engine = null;
+    }
+  }
+}
