@@ -61,7 +61,7 @@ std::shared_ptr<transport::DataLink> ClusterMembership::link(uint32_t node) {
   if (node == self_) return local_link_;
   const std::lock_guard lock(links_mutex_);
   const std::shared_ptr<Link>& link = links_[node];
-  if (!link->connected()) return absent_link_;
+  if (!link->came_up()) return absent_links_[node];
   return {link, link->data()};
 }
 

@@ -238,12 +238,13 @@ class ClusterMembership final : public Membership,
   std::vector<transport::WorkerEnd> workers_;
   std::vector<std::vector<uint32_t>> ready_groups_;  // by node: the first one at each local worker
   std::shared_ptr<transport::DataLink> local_link_;
-  std::shared_ptr<transport::DataLink> absent_link_;  // of all nodes that are missing
   const std::shared_ptr<FormerLinks> former_links_ = std::make_shared<FormerLinks>();
   // By node; null for this one. Replaced by the network thread, under the mutex; other threads look
   // under the mutex.
   mutable std::mutex links_mutex_;
   std::vector<std::shared_ptr<Link>> links_;
+  std::vector<std::shared_ptr<transport::DataLink>>
+      absent_links_;                       // while links_ has none that is up
   std::atomic<uint64_t> link_changes_{0};  // network thread: release, after the change
 
   // Network thread.

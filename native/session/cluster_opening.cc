@@ -189,8 +189,8 @@ Status ClusterMembership::check_dialled_addresses() const {
 void ClusterMembership::make_links() {
   workers_.resize(settings_.workers_per_node[self_]);
   ready_groups_.resize(nodes_.size(), std::vector<uint32_t>(workers_.size()));
-  absent_link_ =
-      std::make_shared<transport::AbsentLink>(static_cast<uint32_t>(settings_.ring_bytes));
+  absent_links_.assign(nodes_.size(), std::make_shared<transport::AbsentLink>(
+                                          static_cast<uint32_t>(settings_.ring_bytes)));
   dialling_.resize(nodes_.size());
   absences_.resize(nodes_.size());
   links_.resize(nodes_.size());

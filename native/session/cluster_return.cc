@@ -82,9 +82,14 @@ void ClusterMembership::replace_link(Link& link) {
   retry_later(node, Status(Code::connect_failed, "it was lost"));
   if (allocated_ && phase_ == Phase::open) counters::set(counters_->peer(node).connected, 0);
   std::shared_ptr<Link> next = make_link(node);
+  std::shared_ptr<transport::DataLink> absent;
+  if (link.data() != nullptr)
+    absent = std::make_shared<transport::AbsentLink>(static_cast<uint32_t>(settings_.ring_bytes),
+                                                     *link.data());
   {
     const std::lock_guard lock(links_mutex_);
     links_[node].swap(next);
+    if (absent != nullptr) absent_links_[node].swap(absent);
   }
   link_changes_.fetch_add(1, std::memory_order_release);
   if (phase_ == Phase::open) observer_.on_links_changed();

@@ -89,6 +89,7 @@ void Link::come_up() {
   setup_.reset();
   state_ = LinkState::up;
   connected_.store(true, std::memory_order_release);
+  came_up_.store(true, std::memory_order_release);
   base::log(LogLevel::debug, "{}: linked by {}", name(), choice_->transport);
   owner_.on_up(*this);
 }

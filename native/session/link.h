@@ -81,7 +81,9 @@ class Link final : private ControlConnection::Handler,
   bool initiator() const { return context_.initiator; }
   /// Threads: any.
   bool connected() const { return connected_.load(std::memory_order_acquire); }
-  /// Null until up. Threads: any, if it is or was connected().
+  /// It is or was connected(). Threads: any.
+  bool came_up() const { return came_up_.load(std::memory_order_acquire); }
+  /// Null until up. Threads: any, if it came_up().
   transport::DataLink* data() const { return data_.get(); }
   std::string_view transport_name() const {
     return choice_ ? std::string_view(choice_->transport) : "";
@@ -166,6 +168,7 @@ class Link final : private ControlConnection::Handler,
   bool peer_ready_ = false;
   std::unique_ptr<transport::DataLink> data_;  // set once, when up
   std::atomic<bool> connected_{false};  // network thread: release, after data_; others: acquire
+  std::atomic<bool> came_up_{false};
 
   std::optional<base::Nanoseconds> suspended_until_;
   Status suspended_cause_;

@@ -37,15 +37,19 @@ class AbsentIncoming final : public Incoming {
   const IncomingCounters counters_{};
 };
 
-/// Threads: any; it has no state. One can stand for every node that is absent.
+/// Threads: any.
 class AbsentLink final : public DataLink {
  public:
-  explicit AbsentLink(uint32_t ring_bytes) : outgoing_(ring_bytes) {}
-
-  const Capabilities& capabilities() const override {
-    static constexpr Capabilities kNone{.name = "none"};
-    return kNone;
+  /// To a node that never was there.
+  explicit AbsentLink(uint32_t ring_bytes) : outgoing_(ring_bytes), capabilities_{.name = "none"} {}
+  /// To one that was: for those who ask what its link was and did.
+  AbsentLink(uint32_t ring_bytes, const DataLink& former)
+      : outgoing_(ring_bytes), capabilities_{.name = former.capabilities().name} {
+    former.add_counters(former_);
   }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  void add_counters(LinkCounters& sum) const override { former_.add_to(sum); }
   Outgoing& outgoing(uint32_t) override { return outgoing_; }
   Incoming& incoming(uint32_t) override { return incoming_; }
   void stop() noexcept override {}
@@ -53,6 +57,8 @@ class AbsentLink final : public DataLink {
  private:
   AbsentOutgoing outgoing_;
   AbsentIncoming incoming_;
+  const Capabilities capabilities_;
+  LinkCounters former_;
 };
 
 }  // namespace faro::transport

@@ -517,6 +517,8 @@ TEST_P(Closing, in_any_order_tells_the_others_that_a_node_has_left) {
         ASSERT_TRUE(observer.wait([&] { return observer.left().size() == i + 1; }));
         EXPECT_EQ(observer.left().back(), order[i]);
         EXPECT_FALSE(cluster[order[k]].connected(order[i]));
+        EXPECT_EQ(cluster[order[k]].link(order[i])->capabilities().name, GetParam())
+            << "metrics still tell what the link was";
       }
     }
     for (uint32_t node = 0; node < 3; ++node) EXPECT_TRUE(cluster.observer(node).losses().empty());
