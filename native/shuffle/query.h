@@ -84,9 +84,10 @@ class Query {
   std::optional<uint32_t> heard_from_;  // hearsay: who spoke of it first
   base::Nanoseconds heard_at_ = 0;      // and when anybody did last
   bool declared_ = false;
-  bool used_ = false;                // by a worker of this node
-  std::vector<bool> nodes_;          // participants
-  std::map<uint32_t, Status> lost_;  // nodes that were, when it became known here or since, and why
+  bool used_ = false;        // by a worker of this node
+  std::vector<bool> nodes_;  // participants
+  // Nodes that were lost, and why, when it became known here or since; of hearsay, while they are.
+  std::map<uint32_t, Status> lost_;
   std::vector<bool> workers_pending_;  // local workers that take part and have not ended
   uint32_t workers_pending_count_ = 0;
   bool ended_sent_ = false;
@@ -172,7 +173,7 @@ class QueryTable {
   /// `cause` names the peer. Also for a peer that left in order.
   void on_peer_lost(uint32_t node, const Status& cause);
   /// A node that was lost or missing is there, under this incarnation: queries may contain it, but
-  /// for those that are known here already.
+  /// for those that this node uses already. What its former life said of others is forgotten.
   void on_peer_joined(uint32_t node, uint64_t incarnation);
   void on_tick(base::Nanoseconds now);
   /// Fails everything; nothing can begin any more.
