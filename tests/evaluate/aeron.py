@@ -2,7 +2,7 @@
 
 from contestant import Contestant, Result
 from faro import WARMUP_ROUNDS
-from peer_rounds import last_round
+from peer_rounds import last_round, shape
 from programs import JAVA, Command
 
 TARGET = JAVA / "faro-peers/target"
@@ -26,14 +26,7 @@ class Aeron(Contestant):
     def command(self, workload: str, parameters: dict) -> Command:
         words = ["java", "--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED", "-cp", f"{JAR}:{TARGET}/lib/*"]
         words += ["io.faro.bench.Main", "two-stage", "--transport", self.name]
-        words += [
-            "--processes",
-            parameters["processes"],
-            "--workers",
-            parameters["workers"],
-            "--rows",
-            parameters["rows"],
-        ]
+        words += shape(parameters)
         # One more round than these, which count from the first.
         words += ["--repetitions", parameters.get("warmup", WARMUP_ROUNDS["java"])]
         return Command([str(word) for word in words])

@@ -2,7 +2,7 @@
 
 import programs
 from contestant import Contestant, Result
-from peer_rounds import last_round
+from peer_rounds import last_round, shape
 from programs import PEERS, Command
 
 PROGRAMS = {"two_stage": PEERS / "two_stage_copied", "messages": PEERS / "copied_messages"}
@@ -21,8 +21,7 @@ class Copying(Contestant):
         if workload == "messages":
             flags = ["--bytes", parameters["message_bytes"], "--count", parameters["count"]]
         else:
-            flags = ["--rounds", 2, "--processes", parameters["processes"], "--workers", parameters["workers"]]
-            flags += ["--rows", parameters["rows"]]
+            flags = ["--rounds", 2, *shape(parameters)]
         return Command([str(word) for word in [PROGRAMS[workload], *flags]])
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:

@@ -2,7 +2,7 @@
 
 import programs
 from contestant import Contestant, Result
-from peer_rounds import last_round
+from peer_rounds import last_round, shape
 from programs import PEERS, Command
 
 PROGRAM = PEERS / "two_stage_mpi"
@@ -32,14 +32,7 @@ class Mpi(Contestant):
         words = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", ranks]
         words += ["--mca", "pml", "ob1", "--mca", "btl", f"self,{self.transport}"]
         words += [PROGRAM, "--form", self.form, "--rounds", 2]
-        words += [
-            "--processes",
-            parameters["processes"],
-            "--workers",
-            parameters["workers"],
-            "--rows",
-            parameters["rows"],
-        ]
+        words += shape(parameters)
         # In containers and in CI everything is run by root.
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return Command([str(word) for word in words], root)

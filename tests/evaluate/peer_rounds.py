@@ -1,8 +1,12 @@
-"""The line of JSON that the programs in peers/ and java/faro-bench print."""
+"""What the programs in peers/ and java/faro-bench understand, and the line of JSON that they print."""
 
 import json
 
 from contestant import Result
+
+
+def shape(parameters: dict) -> list:
+    return [word for name in ("processes", "workers", "rows") for word in (f"--{name}", parameters[name])]
 
 
 def last_round(output: str) -> Result:

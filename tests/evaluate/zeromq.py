@@ -2,7 +2,7 @@
 
 import programs
 from contestant import Contestant, Result
-from peer_rounds import last_round, printed_version
+from peer_rounds import last_round, printed_version, shape
 from programs import PEERS, Command
 
 PROGRAM = PEERS / "two_stage_zeromq"
@@ -19,14 +19,7 @@ class Zeromq(Contestant):
 
     def command(self, workload: str, parameters: dict) -> Command:
         words = [PROGRAM, "--rounds", 2]
-        words += [
-            "--processes",
-            parameters["processes"],
-            "--workers",
-            parameters["workers"],
-            "--rows",
-            parameters["rows"],
-        ]
+        words += shape(parameters)
         return Command([str(word) for word in words])
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:
