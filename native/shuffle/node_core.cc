@@ -60,28 +60,22 @@ void NodeCore::start(const NodeEnvironment& environment) {
   }
   presence_.begin(std::move(present));
   close_waiter_ = environment.make_waiter();
-  std::lock_guard lock(early_mutex_);
-  for (const Event& event : early_) event();
-  early_.clear();
-  started_.store(true, std::memory_order_release);
-}
-
-// Peers can be faster than this node's own open: their messages wait.
-bool NodeCore::postpone(Event event) {
-  if (started_.load(std::memory_order_acquire)) return false;
-  std::lock_guard lock(early_mutex_);
-  if (started_.load(std::memory_order_relaxed)) return false;
-  early_.push_back(std::move(event));
-  return true;
+  early_.end();
 }
 
 void NodeCore::on_message(uint32_t from_node, std::span<const std::byte> bytes) {
-  if (postpone([this, from_node, copy = std::vector<std::byte>(bytes.begin(), bytes.end())] {
+  if (early_.is_over()) return take_message(from_node, bytes);
+  early_.arrives(
+      from_node, bytes.size(),
+      [this, from_node, copy = std::vector<std::byte>(bytes.begin(), bytes.end())] {
         take_message(from_node, copy);
-      })) {
-    return;
-  }
-  take_message(from_node, bytes);
+      },
+      [this, from_node] {
+        fail_peer(from_node,
+                  Status(Code::protocol_error,
+                         fmt::format("over {} bytes of query messages before this node was open",
+                                     shuffle::EarlyEvents::kPeerBytes)));
+      });
 }
 
 void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes) {
@@ -95,16 +89,14 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
 }
 
 void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
-  auto lose = [this, node, cause] { lose_peer(node, cause); };
-  if (!postpone(lose)) lose();
+  early_.happens([this, node, cause] { lose_peer(node, cause); });
 }
 
 void NodeCore::on_peer_left(uint32_t node) {
-  auto leave = [this, node] {
+  early_.happens([this, node] {
     lose_peer(node, Status(Code::peer_lost,
                            fmt::format("{} closed its session", membership_->nodes()[node].name)));
-  };
-  if (!postpone(leave)) leave();
+  });
 }
 
 void NodeCore::lose_peer(uint32_t node, const Status& cause) {
@@ -113,22 +105,20 @@ void NodeCore::lose_peer(uint32_t node, const Status& cause) {
 }
 
 void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
-  auto join = [this, node, incarnation] { queries_->on_peer_joined(node, incarnation); };
-  if (!postpone(join)) join();
+  early_.happens([this, node, incarnation] { queries_->on_peer_joined(node, incarnation); });
 }
 
 void NodeCore::on_peer_returned(uint32_t node) {
-  auto come_back = [this, node] { presence_.returned(node); };
-  if (!postpone(come_back)) come_back();
+  early_.happens([this, node] { presence_.returned(node); });
 }
 
 // Before the start no worker has taken up any link.
 void NodeCore::on_links_changed() {
-  if (started_.load(std::memory_order_acquire)) alert_workers();
+  if (early_.is_over()) alert_workers();
 }
 
 void NodeCore::on_tick(base::Nanoseconds now) {
-  if (!started_.load(std::memory_order_acquire)) return;
+  if (!early_.is_over()) return;
   queries_->on_tick(now);
   count_network();
 }

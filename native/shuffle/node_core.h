@@ -5,7 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/settings.h"
@@ -14,6 +13,7 @@
 #include "faro/waiter.h"
 #include "session/membership.h"
 #include "session/network.h"
+#include "shuffle/early_events.h"
 #include "shuffle/node_presence.h"
 #include "shuffle/overflow.h"
 #include "shuffle/query.h"
@@ -69,13 +69,9 @@ class NodeCore final : public session::Observer,
   void fail_peer(uint32_t node, const Status& cause) override;
 
  private:
-  /// What came before the node was complete, in order.
-  using Event = std::function<void()>;
-
   NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
   void start(const NodeEnvironment& environment);
   void count_network() noexcept;
-  bool postpone(Event event);
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   void lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
@@ -89,9 +85,7 @@ class NodeCore final : public session::Observer,
   std::unique_ptr<Waiter> close_waiter_;
   std::atomic<bool> closed_{false};
 
-  std::atomic<bool> started_{false};
-  std::mutex early_mutex_;
-  std::vector<Event> early_;
+  shuffle::EarlyEvents early_;
 };
 
 }  // namespace faro::detail
