@@ -26,6 +26,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
 #include <type_traits>
 
 #include "wire/frame.h"
@@ -97,5 +100,30 @@ struct VerbsMemory {
 };
 static_assert(sizeof(VerbsMemory) == 32 && std::is_trivially_copyable_v<VerbsMemory>);
 static_assert(offsetof(VerbsMemory, address) == 8 && offsetof(VerbsMemory, receives) == 24);
+
+namespace detail {
+template <typename Message>
+std::optional<Message> load_verbs_setup(std::span<const std::byte> bytes, VerbsSetupKind kind) {
+  Message message;
+  if (bytes.size() != sizeof message) return std::nullopt;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  if (message.kind != kind) return std::nullopt;
+  return message;
+}
+}  // namespace detail
+
+/// Of untrusted bytes; nothing unless they are a LISTEN of a known family, with a port.
+inline std::optional<VerbsListen> load_verbs_listen(std::span<const std::byte> bytes) {
+  const auto listen = detail::load_verbs_setup<VerbsListen>(bytes, VerbsSetupKind::listen);
+  if (!listen || listen->port == 0) return std::nullopt;
+  const bool known_family = listen->family == 0 || listen->family == 4 || listen->family == 6;
+  return known_family ? listen : std::nullopt;
+}
+
+/// The same of a MEMORY. Whether its sizes are those that were agreed on is for the link to say.
+inline std::optional<VerbsMemory> load_verbs_memory(std::span<const std::byte> bytes) {
+  const auto memory = detail::load_verbs_setup<VerbsMemory>(bytes, VerbsSetupKind::memory);
+  return memory && memory->takes_immediates <= 1 ? memory : std::nullopt;
+}
 
 }  // namespace faro::wire

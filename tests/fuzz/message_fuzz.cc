@@ -1,6 +1,7 @@
 // Every decoder of a whole message gets the same bytes. What one takes must be exactly what its
 // encoder makes of the fields: nothing was overlooked, and nothing was read that is not there.
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "fuzz/fuzz_target.h"
@@ -8,6 +9,7 @@
 #include "wire/control.h"
 #include "wire/preamble.h"
 #include "wire/query_message.h"
+#include "wire/verbs_message.h"
 
 namespace faro::fuzz {
 namespace {
@@ -95,6 +97,21 @@ void check_preamble(std::span<const std::byte> bytes) {
   require(std::memcmp(&made, bytes.data(), sizeof made) == 0, "a preamble is what came");
 }
 
+void check_verbs_setup(std::span<const std::byte> bytes) {
+  const auto listen = wire::load_verbs_listen(bytes);
+  const auto memory = wire::load_verbs_memory(bytes);
+  require(!listen || !memory, "a setup message is of one kind");
+  if (listen) {
+    require(std::memcmp(&*listen, bytes.data(), bytes.size()) == 0, "a LISTEN is what came");
+    require(listen->port != 0 && (listen->family == 0 || listen->family == 4 || listen->family == 6),
+            "a LISTEN says where");
+  }
+  if (memory) {
+    require(std::memcmp(&*memory, bytes.data(), bytes.size()) == 0, "a MEMORY is what came");
+    require(memory->takes_immediates <= 1, "a MEMORY says yes or no");
+  }
+}
+
 // In two pieces, then whole: how it arrives makes no difference.
 void check_scrape(std::span<const std::byte> bytes) {
   const std::string_view text = text_of(bytes);
@@ -129,6 +146,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_control_messages(bytes);
   check_query_message(bytes);
   check_preamble(bytes);
+  check_verbs_setup(bytes);
   check_scrape(bytes);
   return 0;
 }

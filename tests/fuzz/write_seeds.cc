@@ -112,6 +112,18 @@ void write_messages(const Corpus& corpus) {
   }
   corpus.add("preamble_control", bytes_of(wire::control_preamble()));
   corpus.add("preamble_data", bytes_of(wire::data_preamble({std::byte{9}})));
+  wire::VerbsListen listen{};
+  listen.kind = wire::VerbsSetupKind::listen;
+  listen.family = 4;
+  listen.port = 4791;
+  listen.address[0] = 10;
+  corpus.add("verbs_listen", bytes_of(listen));
+  wire::VerbsMemory memory{};
+  memory.kind = wire::VerbsSetupKind::memory;
+  memory.bytes = 1 << 20;
+  memory.receives = 32;
+  memory.takes_immediates = 1;
+  corpus.add("verbs_memory", bytes_of(memory));
   corpus.add("scrape", "GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\n\r\n");
   corpus.add("scrape_other", "GET / HTTP/1.1\r\n\r\n");
   corpus.add("scrape_post", "POST /metrics HTTP/1.1\r\n\r\n");

@@ -12,16 +12,6 @@
 namespace faro::transport::verbs {
 namespace {
 
-// The message as what its length and kind say; nothing else fits.
-template <typename Message>
-std::optional<Message> load(std::span<const std::byte> bytes, wire::VerbsSetupKind kind) {
-  Message message;
-  if (bytes.size() != sizeof message) return std::nullopt;
-  std::memcpy(&message, bytes.data(), sizeof message);
-  if (message.kind != kind) return std::nullopt;
-  return message;
-}
-
 template <typename Message>
 std::span<const std::byte> as_bytes(const Message& message) {
   return std::as_bytes(std::span(&message, 1));
@@ -134,17 +124,14 @@ void VerbsSetup::tell_memory() {
 }
 
 Status VerbsSetup::on_message(std::span<const std::byte> message) {
-  if (const auto listen = load<wire::VerbsListen>(message, wire::VerbsSetupKind::listen))
-    return on_listen(*listen);
-  if (const auto memory = load<wire::VerbsMemory>(message, wire::VerbsSetupKind::memory))
-    return on_memory(*memory);
+  if (const auto listen = wire::load_verbs_listen(message)) return on_listen(*listen);
+  if (const auto memory = wire::load_verbs_memory(message)) return on_memory(*memory);
   return {Code::protocol_error,
           fmt::format("a setup message of {} bytes that verbs does not know", message.size())};
 }
 
 Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
-  const bool known_family = listen.family == 0 || listen.family == 4 || listen.family == 6;
-  if (!context_.initiator || !connections_.empty() || !known_family || listen.port == 0)
+  if (!context_.initiator || !connections_.empty())
     return {Code::protocol_error, "a LISTEN out of place"};
   tcp::SocketAddress peer;
   if (listen.family == 0) {
@@ -182,7 +169,7 @@ Status VerbsSetup::dial(uint32_t channel) {
 
 Status VerbsSetup::on_memory(const wire::VerbsMemory& memory) {
   if (peer_.has_value()) return {Code::protocol_error, "a second MEMORY"};
-  if (memory.bytes != context_.outgoing.region_bytes() || memory.takes_immediates > 1 ||
+  if (memory.bytes != context_.outgoing.region_bytes() ||
       memory.receives < Credits::kLeastReceives || memory.receives > Credits::kMostReceives) {
     return {
         Code::protocol_error,
