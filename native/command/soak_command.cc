@@ -32,9 +32,10 @@ std::string usage_text(const char* who, const soak::Usage& usage) {
 void print_line(const soak::Progress& now) {
   fmt::print(
       "{:6.1f} s  {} clusters, {} queries ({} failed by a loss, {} cancelled), {} rows; {}, "
-      "{}, {} paused; {}; {}\n",
+      "{}, {} returned, {} paused; {}; {}\n",
       now.seconds, now.clusters, now.queries, now.failed, now.cancelled, now.rows,
-      losses_text("killed", now.killed), losses_text("stopped", now.stopped), now.paused,
+      losses_text("killed", now.killed), losses_text("stopped", now.stopped), now.returned,
+      now.paused,
       usage_text("witness", now.witness) + ", heap " + bytes_text(now.witness_heap_bytes),
       usage_text("controller", now.controller));
   std::fflush(stdout);

@@ -30,6 +30,7 @@ class Node {
     const std::string rest = line.size() > word.size() ? line.substr(word.size() + 1) : "";
     if (word == "cluster") return enter(std::strtoull(rest.c_str(), nullptr, 10));
     if (word == "open") return words_of("open", open(rest));
+    if (word == "return") return come_back(rest);
     if (word == "begin") return text_of(session_->begin_query());
     if (word == "run") return run(rest);
     return close();
@@ -44,12 +45,23 @@ class Node {
   }
 
   std::string enter(uint64_t cluster) {
-    cluster_ = cluster;
-    plan_ = draw_cluster(options_, cluster);
+    know(cluster);
     Result<Listener> listener = Listener::bind("127.0.0.1:0");
     if (!listener.ok()) return words_of("", listener.status());
     listener_ = std::move(*listener);
     return "at " + listener_->address();
+  }
+
+  void know(uint64_t cluster) {
+    cluster_ = cluster;
+    plan_ = draw_cluster(options_, cluster);
+  }
+
+  /// Into a running cluster, at the address that this node had in it.
+  std::string come_back(const std::string& what) {
+    const size_t space = what.find(' ');
+    know(std::strtoull(what.c_str(), nullptr, 10));
+    return words_of("open", open(what.substr(space + 1)));
   }
 
   Status open(const std::string& addresses) {
@@ -59,7 +71,8 @@ class Node {
     for (const auto& [name, value] : plan_.settings) FARO_RETURN_IF_ERROR(config.set(name, value));
     FARO_RETURN_IF_ERROR(config.set("counters.folder", folder_));
     FARO_RETURN_IF_ERROR(config.set("overflow.folder", folder_));
-    Result<std::unique_ptr<Session>> opened = Session::open(config, std::move(*listener_));
+    Result<std::unique_ptr<Session>> opened =
+        listener_ ? Session::open(config, std::move(*listener_)) : Session::open(config);
     listener_.reset();
     if (opened.ok()) session_ = std::move(*opened);
     return opened.status();

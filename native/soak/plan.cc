@@ -116,10 +116,15 @@ ClusterPlan draw_cluster(const Options& options, uint64_t number) {
     return plan;
   }
   for (uint32_t query = 0; query < last; ++query) {
-    if (chance.one_in(25))
+    if (chance.one_in(25)) {
       plan.faults.push_back({query, draw_fault(options, chance, FaultKind::paused)});
+    } else if (chance.one_in(40)) {
+      const FaultKind kind = chance.one_in(3) ? FaultKind::stopped : FaultKind::killed;
+      plan.faults.push_back({query, draw_fault(options, chance, kind)});
+      plan.faults.back().second.returns = true;
+    }
   }
-  // A loss ends its cluster.
+  // The last loss ends its cluster.
   const uint64_t ending = chance.below(8);
   if (ending < 4) {
     plan.faults.push_back({last, draw_fault(options, chance, FaultKind::killed)});

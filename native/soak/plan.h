@@ -35,6 +35,7 @@ struct FaultPlan {
   uint32_t victim = 0;
   uint64_t after_ns = 0;    ///< since the query was begun
   uint64_t lasting_ns = 0;  ///< of `paused`
+  bool returns = false;     ///< of a loss: the node starts again in the running cluster
 };
 
 struct ClusterPlan {

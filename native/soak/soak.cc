@@ -125,16 +125,26 @@ class Soak {
     if (!line) return broken(fmt::format("node {} hangs or has ended by itself", node));
     return std::move(*line);
   }
-  /// Says it to all that live; every answer begins with `good`.
+  /// The answer to `line`, which begins with `good`, without that.
+  Result<std::string> hear_good(uint32_t node, const std::string& line, const std::string& good) {
+    Result<std::string> answer = hear(node);
+    if (!answer.ok()) return answer.status();
+    if (!answer->starts_with(good))
+      return broken(fmt::format("node {}, told to {}: {}", node, line, *answer));
+    return answer->substr(good.size());
+  }
+  Result<std::string> ask(uint32_t node, const std::string& line, const std::string& good) {
+    nodes_[node]->say(line);
+    return hear_good(node, line, good);
+  }
+  /// The same of all that live, at once.
   Result<std::vector<std::string>> ask_all(const std::string& line, const std::string& good) {
     std::vector<std::string> answers;
     for (const uint32_t node : living()) nodes_[node]->say(line);
     for (const uint32_t node : living()) {
-      Result<std::string> answer = hear(node);
+      Result<std::string> answer = hear_good(node, line, good);
       if (!answer.ok()) return answer.status();
-      if (!answer->starts_with(good))
-        return broken(fmt::format("node {}, told to {}: {}", node, line, *answer));
-      answers.push_back(answer->substr(std::min(answer->size(), good.size())));
+      answers.push_back(std::move(*answer));
     }
     return answers;
   }
@@ -150,6 +160,7 @@ class Soak {
     std::string list;
     for (const std::string& address : *addresses) list += (list.empty() ? "" : ",") + address;
     if (const auto opened = ask_all("open " + list, "open"); !opened.ok()) return opened.status();
+    addresses_ = list;
     auto fault = plan_.faults.begin();
     for (uint32_t query = 0; query < plan_.queries && !is_over(); ++query) {
       const FaultPlan* const happens =
@@ -215,10 +226,26 @@ class Soak {
     FARO_RETURN_IF_ERROR(run_good_query(query + kGoesOn, survivors, nullptr));
     if (fault.kind == FaultKind::killed) {
       nodes_[fault.victim].reset();
-      return Status::Ok();
+    } else {
+      nodes_[fault.victim]->signal(SIGCONT);
+      FARO_RETURN_IF_ERROR(hear_late(fault.victim));
     }
-    nodes_[fault.victim]->signal(SIGCONT);
-    return hear_late(fault.victim);
+    return fault.returns ? bring_back(fault.victim) : Status::Ok();
+  }
+
+  /// A lost node joins the running cluster again: another process, or the same after it has closed the
+  /// session that the others gave up.
+  Status bring_back(uint32_t node) {
+    if (!nodes_[node].has_value()) {
+      FARO_RETURN_IF_ERROR(start(node));
+    } else {
+      const auto closed = ask(node, "close", "closed ");
+      if (!closed.ok()) return closed.status();
+    }
+    const auto opened = ask(node, fmt::format("return {} {}", cluster_, addresses_), "open");
+    if (!opened.ok()) return opened.status();
+    ++progress_.returned;
+    return Status::Ok();
   }
 
   // --- a query
@@ -364,6 +391,7 @@ class Soak {
   std::optional<NodeProcess> nodes_[kNodes];
   uint64_t cluster_ = 0;
   ClusterPlan plan_;
+  std::string addresses_;       // of the nodes of this cluster
   uint32_t owed_[kNodes] = {};  // answers about queries that have not come yet
   Progress progress_;
   size_t controller_descriptors_ = 0;

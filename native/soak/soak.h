@@ -33,6 +33,7 @@ struct Progress {
   uint64_t rows = 0;       ///< received and compared
   uint64_t paused = 0;
   Losses stopped, killed;
+  uint64_t returned = 0;      ///< into a running cluster, of those
   uint64_t quiet_looks = 0;   ///< between two clusters: no session is open, nothing may be left
   Usage controller, witness;  ///< at the last of them
   uint64_t witness_heap_bytes = 0;

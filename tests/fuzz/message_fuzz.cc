@@ -103,8 +103,9 @@ void check_verbs_setup(std::span<const std::byte> bytes) {
   require(!listen || !memory, "a setup message is of one kind");
   if (listen) {
     require(std::memcmp(&*listen, bytes.data(), bytes.size()) == 0, "a LISTEN is what came");
-    require(listen->port != 0 && (listen->family == 0 || listen->family == 4 || listen->family == 6),
-            "a LISTEN says where");
+    require(
+        listen->port != 0 && (listen->family == 0 || listen->family == 4 || listen->family == 6),
+        "a LISTEN says where");
   }
   if (memory) {
     require(std::memcmp(&*memory, bytes.data(), bytes.size()) == 0, "a MEMORY is what came");

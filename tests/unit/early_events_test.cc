@@ -51,7 +51,8 @@ TEST_F(EarlyEventsTest, of_a_peer_that_sends_too_much_are_refused_once) {
 TEST_F(EarlyEventsTest, of_a_peer_are_few_even_if_they_are_empty) {
   int refused = 0, kept = 0;
   for (size_t i = 0; i < EarlyEvents::kPeerBytes; ++i) {
-    early_.arrives(1, 0, [&] { ++kept; }, [&] { ++refused; });
+    early_.arrives(
+        1, 0, [&] { ++kept; }, [&] { ++refused; });
   }
   early_.end();
   EXPECT_EQ(refused, 1);
