@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "bench/temporary_secret.h"
 #include "command/exit_code.h"
 #include "command/text.h"
 #include "soak/soak.h"
@@ -41,7 +42,13 @@ void print_line(const soak::Progress& now) {
   std::fflush(stdout);
 }
 
-int run(const soak::Options& options) {
+int run(soak::Options options) {
+  const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
+  if (!secret) {
+    fmt::print(stderr, "faro soak: {}\n", secret.status().message());
+    return kExitFailed;
+  }
+  options.secret_file = secret->path();
   fmt::print("seed {}, {} nodes, of which node {} is the witness, liveness.timeout_ms = {}\n",
              options.seed, soak::kNodes, soak::witness_of(options), options.liveness_ms);
   std::fflush(stdout);  // or every node that is forked would print it again
@@ -86,9 +93,15 @@ void add_soak_command(CLI::App& app, int& exit_code) {
   command->add_option("--liveness-ms", options->liveness_ms, "liveness.timeout_ms (default: 2000)")
       ->check(CLI::Range(100, 60000))
       ->type_name("MS");
-  command->add_option("--transport", options->transport, "Only this one: shm, tcp or auto")
-      ->check(CLI::IsMember({"shm", "tcp", "auto"}).description(""))
+  command->add_option("--transport", options->transport, "Only this one: shm, tcp, verbs or auto")
+      ->check(CLI::IsMember({"shm", "tcp", "verbs", "auto"}).description(""))
       ->type_name("T");
+  command
+      ->add_option("--host", options->hosts,
+                   "Numeric addresses of this host, separated by commas: the nodes take turns to "
+                   "listen on them (default: 127.0.0.1)")
+      ->delimiter(',')
+      ->type_name("ADDRESSES");
   command->footer(
       "A line every minute. It ends with 1 if a row is wrong, a query ends as it should not, a "
       "loss\n"

@@ -46,7 +46,7 @@ class Node {
 
   std::string enter(uint64_t cluster) {
     know(cluster);
-    Result<Listener> listener = Listener::bind("127.0.0.1:0");
+    Result<Listener> listener = Listener::bind(options_.hosts[number_ % options_.hosts.size()] + ":0");
     if (!listener.ok()) return words_of("", listener.status());
     listener_ = std::move(*listener);
     return "at " + listener_->address();
@@ -69,6 +69,7 @@ class Node {
     FARO_RETURN_IF_ERROR(config.set("cluster.nodes", addresses));
     FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{number_}));
     for (const auto& [name, value] : plan_.settings) FARO_RETURN_IF_ERROR(config.set(name, value));
+    FARO_RETURN_IF_ERROR(config.set("security.secret_file", options_.secret_file));
     FARO_RETURN_IF_ERROR(config.set("counters.folder", folder_));
     FARO_RETURN_IF_ERROR(config.set("overflow.folder", folder_));
     Result<std::unique_ptr<Session>> opened =

@@ -21,6 +21,9 @@ struct Options {
   uint32_t kills = 0;  ///< not 0: ends after so many, with one in each cluster and no other fault
   uint64_t liveness_ms = 2000;
   std::string transport;  ///< empty: shm, tcp or auto, by chance
+  /// Numeric addresses of this host, on which the nodes take turns to listen.
+  std::vector<std::string> hosts = {"127.0.0.1"};
+  std::string secret_file;  ///< of all clusters
 };
 
 enum class FaultKind : uint8_t {
