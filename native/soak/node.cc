@@ -46,7 +46,8 @@ class Node {
 
   std::string enter(uint64_t cluster) {
     know(cluster);
-    Result<Listener> listener = Listener::bind(options_.hosts[number_ % options_.hosts.size()] + ":0");
+    Result<Listener> listener =
+        Listener::bind(options_.hosts[number_ % options_.hosts.size()] + ":0");
     if (!listener.ok()) return words_of("", listener.status());
     listener_ = std::move(*listener);
     return "at " + listener_->address();
