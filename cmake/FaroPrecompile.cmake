@@ -1,24 +1,29 @@
-# faro_precompile(<target>): with FARO_PRECOMPILE the headers that nearly every source includes are read once, for all
-# libraries, and for all test programs, whose flags differ. It shortens a build that has nothing in a cache. Not in the
-# preset release: there each source is compiled with what it includes itself.
+# faro_precompile(<target>): the headers that nearly every source includes are read once, for all libraries, and for all
+# test programs, whose flags differ. It shortens a build that has nothing in a cache. FARO_PRECOMPILE says for whom:
+#
+#   tests   for what stands in tests/ (preset release: there each source of Faro is compiled with what it includes itself)
+#   all     for Faro, too
 set(precompiled <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <functional> <memory> <mutex> <optional> <span>
                 <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
+
+add_library(faro_precompiled_flags INTERFACE)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # For ccache; and against false positives inside std::string, of which g++ 12 has more with precompiled headers.
+  target_compile_options(faro_precompiled_flags INTERFACE
+                         -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 
 if(FARO_PRECOMPILE)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() { return 0; }\n")
   add_library(faro_precompiled_library STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(faro_precompiled_library PRIVATE faro_flags faro::fmt Threads::Threads)
+  target_link_libraries(faro_precompiled_library PRIVATE faro_flags faro_precompiled_flags faro::fmt Threads::Threads)
   target_precompile_headers(faro_precompiled_library PRIVATE ${precompiled})
   if(FARO_BUILD_TESTS AND NOT FARO_FUZZ)
     find_package(GTest REQUIRED)
     add_executable(faro_precompiled_test EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
-    target_link_libraries(faro_precompiled_test PRIVATE faro_flags faro::fmt Threads::Threads GTest::gtest)
+    target_link_libraries(faro_precompiled_test
+                          PRIVATE faro_flags faro_precompiled_flags faro::fmt Threads::Threads GTest::gtest)
     target_precompile_headers(faro_precompiled_test PRIVATE ${precompiled} <deque> <fstream> <map> <gtest/gtest.h>)
-  endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    add_compile_options(-fpch-preprocess)  # for ccache
-    # False positives inside std::string, of which g++ 12 has more with precompiled headers; release has these warnings.
-    target_compile_options(faro_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
 endif()
 
@@ -32,4 +37,5 @@ function(faro_precompile target)
   else()
     target_precompile_headers(${target} REUSE_FROM faro_precompiled_library)
   endif()
+  target_link_libraries(${target} PRIVATE faro_precompiled_flags)
 endfunction()
