@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "bench/figures.h"
 #include "bench/two_stage.h"
@@ -26,8 +25,7 @@ struct VariableRowsJob {
 
 /// As run_faro. Every byte of every row is written by its sender and checked by its receiver; a hop
 /// is one row, and RunFigures counts rows.
-Result<std::vector<RunFigures>> run_variable_rows(const VariableRowsJob& job,
-                                                  const FaroOptions& faro,
-                                                  const RunOptions& options);
+Result<FaroRun> run_variable_rows(const VariableRowsJob& job, const FaroOptions& faro,
+                                  const RunOptions& options);
 
 }  // namespace faro::bench

@@ -224,9 +224,9 @@ class FullBench {
       line_.update(static_cast<double>(progress.round) / progress.round_count, "");
     };
     line_.begin("rows of 100 bytes on one processor");
-    const Result<std::vector<RunFigures>> runs = run_variable_rows(job, faro, options);
-    if (!runs) return runs.status();
-    const RunFigures median = median_of(runs.value());
+    const Result<bench::FaroRun> run = run_variable_rows(job, faro, options);
+    if (!run) return run.status();
+    const RunFigures median = median_of(run->rounds);
     note_verified(median.verified);
     add({"variable_rows",
          fmt::format("rows of {} bytes with a length each, written and read on one processor",
