@@ -15,6 +15,10 @@ Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t 
   return core.send(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
 }
 
+Outcome broadcast_slow(ShuffleCore& core, const void* row, size_t bytes, bool wait) noexcept {
+  return core.broadcast({static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
+}
+
 Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait, RowClaim& claim) {
   const Outcome outcome = core.claim(receiver, bytes, claim.data_, wait, kNoTimeout);
   if (outcome == Outcome::done) claim.core_ = &core;

@@ -56,7 +56,9 @@ class ReceiveWorker final : public OneStageWorker {
 
   bool produce(Outcome& outcome) override {
     if (block_begin_ == block_end_) make_block();
-    const size_t taken = pattern_ == Pattern::broadcast ? broadcast(outcome) : repartition(outcome);
+    const size_t taken = pattern_ == Pattern::broadcast
+                             ? sender_.try_broadcast_all(block(), outcome)
+                             : repartition(outcome);
     block_begin_ += taken;
     return taken > 0;
   }
@@ -84,16 +86,6 @@ class ReceiveWorker final : public OneStageWorker {
           return n;
         },
         outcome);
-  }
-
-  size_t broadcast(Outcome& outcome) {
-    size_t taken = 0;
-    for (const Row& row : block()) {
-      outcome = shuffle().try_broadcast(std::as_bytes(std::span(row.bytes)));
-      if (outcome != Outcome::done) break;
-      ++taken;
-    }
-    return taken;
   }
 
   const Pattern pattern_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/log.h"
 #include "shuffle/node_core.h"
@@ -34,6 +35,8 @@ void ShuffleCore::make_sender(uint16_t slot) {
   cursors_.resize(spec_.receivers.size());
   outboxes_.resize(spec_.receivers.size());
   frame_rows_.resize(spec_.receivers.size());
+  everyone_.resize(spec_.receivers.size());
+  std::iota(everyone_.begin(), everyone_.end(), 0u);
   for (size_t r = 0; r < outboxes_.size(); ++r)
     outboxes_[r].lane = &worker_.lane_to(spec_.receivers[r], spec_.stage);
 }

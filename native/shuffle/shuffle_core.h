@@ -118,6 +118,7 @@ class ShuffleCore {
   uint16_t slot_ = 0;
   std::vector<OutboxCursor> cursors_;
   std::vector<Outbox> outboxes_;
+  std::vector<uint32_t> everyone_;    // all receivers
   std::vector<uint32_t> frame_rows_;  // rows with a length each: rows in the open frame
   uint32_t stopped_count_ = 0;
   uint32_t finished_count_ = 0;

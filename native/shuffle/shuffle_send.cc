@@ -225,9 +225,7 @@ Outcome ShuffleCore::multicast(std::span<const uint32_t> receivers, std::span<co
 }
 
 Outcome ShuffleCore::broadcast(std::span<const std::byte> row, bool wait, Timeout timeout) {
-  std::vector<uint32_t> all(receiver_count());
-  for (uint32_t r = 0; r < all.size(); ++r) all[r] = r;
-  return multicast(all, row, wait, timeout);
+  return multicast(everyone_, row, wait, timeout);
 }
 
 Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,

@@ -52,6 +52,7 @@ struct OutboxCursor {
 // The parts of ShuffleCore that the inlined paths of this header need.
 Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept;
+Outcome broadcast_slow(ShuffleCore& core, const void* row, size_t bytes, bool wait) noexcept;
 Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait, RowClaim& claim);
 
 /// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's room is
@@ -349,6 +350,17 @@ class RowSender {
     return put_all(rows, hash, key, outcome, true);
   }
 
+  /// Sends all rows to every receiver, or as many of the first as there is room for everywhere; returns how
+  /// many; `outcome` says why it stopped.
+  size_t try_broadcast_all(std::span<const Row> rows, Outcome& outcome) const noexcept {
+    return put_everywhere(rows, outcome, false);
+  }
+  /// The same, waiting for room; returns fewer than all only if outcome is `stopped`, `holding` or
+  /// `failed`.
+  size_t broadcast_all(std::span<const Row> rows, Outcome& outcome) const noexcept {
+    return put_everywhere(rows, outcome, true);
+  }
+
   uint32_t receiver_count() const noexcept { return receiver_count_; }
 
  private:
@@ -406,6 +418,30 @@ class RowSender {
     return rows.size();
   }
 
+  size_t put_everywhere(std::span<const Row> rows, Outcome& outcome, bool wait) const noexcept {
+    const std::span<detail::OutboxCursor> cursors(cursors_, receiver_count_);
+    outcome = Outcome::done;
+    for (size_t sent = 0; sent < rows.size();) {
+      size_t count = rows.size() - sent;
+      for (const detail::OutboxCursor& cursor : cursors) {
+        const size_t room = static_cast<size_t>(cursor.end - cursor.at) / sizeof(Row);
+        count = room < count ? room : count;
+      }
+      if (count == 0) {
+        outcome = detail::broadcast_slow(*core_, &rows[sent], sizeof(Row), wait);
+        if (outcome != Outcome::done) return sent;
+        ++sent;
+        continue;
+      }
+      for (detail::OutboxCursor& cursor : cursors) {
+        std::memcpy(cursor.at, &rows[sent], count * sizeof(Row));
+        cursor.at += count * sizeof(Row);
+      }
+      sent += count;
+    }
+    return rows.size();
+  }
+
   detail::ShuffleCore* core_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
   uint32_t receiver_count_ = 0;
@@ -436,6 +472,15 @@ class VariableRowSender {
     return write(receiver, bytes, fill, true);
   }
 
+  /// As Shuffle::try_broadcast.
+  Outcome try_broadcast(std::span<const std::byte> row) const noexcept {
+    return copy_everywhere(row, false);
+  }
+  /// As Shuffle::broadcast without time limit.
+  Outcome broadcast(std::span<const std::byte> row) const noexcept {
+    return copy_everywhere(row, true);
+  }
+
   uint32_t receiver_count() const noexcept { return receiver_count_; }
 
  private:
@@ -461,14 +506,28 @@ class VariableRowSender {
     return claim.commit().ok() ? Outcome::done : Outcome::failed;
   }
 
+  Outcome copy_everywhere(std::span<const std::byte> row, bool wait) const noexcept {
+    for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) {
+      if (!has_room(receiver, row.size()))
+        return detail::broadcast_slow(*core_, row.data(), row.size(), wait);
+    }
+    for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) copy(receiver, row, wait);
+    return Outcome::done;
+  }
+
+  /// In the open frame, for a row and its length.
+  bool has_room(uint32_t receiver, size_t bytes) const noexcept {
+    const detail::OutboxCursor& cursor = cursors_[receiver];
+    const auto room = static_cast<size_t>(cursor.end - cursor.at);
+    return room >= sizeof(uint32_t) && room - sizeof(uint32_t) >= bytes;
+  }
+
   /// Into the open frame; false if there is none with room for it.
   template <typename Fill>
   bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
-    if (receiver >= receiver_count_) return false;
+    if (receiver >= receiver_count_ || !has_room(receiver, bytes)) return false;
     detail::OutboxCursor& cursor = cursors_[receiver];
     std::byte* const at = cursor.at;
-    const auto room = static_cast<size_t>(cursor.end - at);
-    if (room < sizeof(uint32_t) || room - sizeof(uint32_t) < bytes) return false;
     const auto length = static_cast<uint32_t>(bytes);
     std::memcpy(at, &length, sizeof length);
     fill(at + sizeof length);
