@@ -1,0 +1,232 @@
+// QueryTable: what peers say of queries, and what becomes of these when peers are lost, return or keep silent.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/planted.h"
+#include "shuffle/query.h"
+#include "shuffle/query_messages.h"
+
+namespace faro::shuffle {
+
+void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
+  using Kind = wire::QueryMessageKind;
+  const QueryId id = to_id(message.query);
+  const bool decides = id.issuer == shape_.node;
+  Outbound out;
+  bool alert = false;
+  {
+    std::lock_guard lock(mutex_);
+    const Status told = status_of(message.second, message.text);
+    switch (message.kind) {
+      case Kind::fail:
+      case Kind::ended: {
+        const bool ended = message.kind == Kind::ended;
+        if (ended && !decides) break;
+        // Hearsay from others than the issuer would be nothing to act upon.
+        const bool remembers = decides || from_node == id.issuer;
+        const std::shared_ptr<Query> query =
+            remembers ? hear_locked(id, from_node, out) : find_locked(id);
+        if (query == nullptr) {
+          // It has ended, or never began: whoever still asks is answered, or it would wait for ever.
+          if (decides) {
+            out.send(from_node, message_of(Kind::outcome, id, shape_.node,
+                                           static_cast<int32_t>(Code::query_ended),
+                                           fmt::format("query {} has ended", id.to_string())));
+          }
+          break;
+        }
+        const bool had_failed = query->failed();
+        if (!ended || !told.ok()) {
+          const Status cause =
+              told.ok() ? Status(Code::query_failed, "failed without a cause") : told;
+          alert = fail_by_peer_locked(*query, from_node, cause, out);
+        }
+        if (ended) node_ended_locked(*query, from_node, out);
+        // Perhaps it only asks.
+        if (!ended && decides && had_failed)
+          out.send(from_node, failure_of(id, shape_.node, query->cause()));
+        alert |= ended && (query->outcome_known() || query->failed());
+        break;
+      }
+      case Kind::stop:
+        alert = stop_by_peer_locked(id, from_node,
+                                    {message.first, static_cast<uint32_t>(message.second)}, out);
+        break;
+      case Kind::outcome:
+        if (from_node != id.issuer) break;
+        if (const std::shared_ptr<Query> query = find_locked(id))
+          alert = outcome_by_issuer_locked(*query, told, out);
+        if (id.incarnation == shape_.incarnations[id.issuer])
+          ended_[id.issuer].raise(std::min(message.low_water, id.counter));
+        out.send(from_node, message_of(Kind::confirm, id, shape_.node, 0));
+        break;
+      case Kind::confirm:
+        if (!decides) break;
+        if (const std::shared_ptr<Query> query = find_locked(id);
+            query != nullptr && query->outcome_known())
+          node_confirmed_locked(*query, from_node);
+        break;
+    }
+  }
+  flush(out, alert);
+}
+
+bool QueryTable::stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,
+                                     Outbound& out) {
+  if (!has_worker(from_node, stop.receiver)) return false;  // nobody stops for another's workers
+  const std::shared_ptr<Query> query = hear_locked(id, from_node, out);
+  if (query == nullptr || !query->nodes_[from_node]) return false;
+  if (query->stops_.size() >= kQueryLimit || query->stops_.count(stop) != 0) return false;
+  if (query->heard_from_ && !charge_locked(from_node, out)) return false;
+  query->stops_.insert(stop);
+  return true;
+}
+
+// The issuer's answer is the outcome (hard case 10). That all is well it can only say of a query which
+// this node has ended, and well.
+bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, Outbound& out) {
+  if (query.outcome_known()) return false;
+  const bool is_awaited = !query.heard_from_ && query.nodes_[shape_.node] && !query.ended_sent_;
+  if (outcome.ok() && (query.failed() || is_awaited)) {
+    out.offenders.emplace_back(
+        query.id.issuer, Status(Code::protocol_error,
+                                fmt::format("it says that query {} is done, which {} has {}",
+                                            query.id.to_string(), shape_.node_names[shape_.node],
+                                            query.failed() ? "failed" : "not ended")));
+    return false;
+  }
+  if (!outcome.ok()) (void)fail_locked(query, outcome, false, out);
+  settle_locked(query, outcome);
+  show_locked(query);
+  forget_if_over_locked(query);
+  return true;
+}
+
+void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
+  Outbound out;
+  {
+    std::lock_guard lock(mutex_);
+    lost_[node] = cause;
+    std::vector<std::shared_ptr<Query>> concerned;
+    for (const auto& [id, query] : queries_) {
+      query->lost_.emplace(node, cause);
+      if (query->nodes_[node] || id.issuer == node) concerned.push_back(query);
+    }
+    for (const std::shared_ptr<Query>& query : concerned) {
+      if (query->outcome_known()) {
+        if (query->id.issuer == shape_.node) node_confirmed_locked(*query, node);
+        continue;
+      }
+      // This node has ended its part: all that is left is the issuer's answer, and it knows about
+      // `node`, which may well have that answer already and have left with it.
+      if (query->ended_sent_ && query->id.issuer != node && query->id.issuer != shape_.node)
+        continue;
+      // What only a peer's message made known here needs nobody: who takes part is not known yet, and
+      // its first use here looks at who is lost.
+      if (!query->used_ && !query->declared_ && query->id.issuer != node) continue;
+      fail_locked(*query, cause, !query->heard_from_, out);
+      if (query->id.issuer == node) {  // nobody else will answer
+        settle_locked(*query, query->cause_);
+        forget_if_over_locked(*query);
+      } else if (query->id.issuer == shape_.node) {
+        decide_if_all_ended_locked(*query, out);
+      }
+    }
+  }
+  flush(out, true);
+}
+
+// What peers only talk of may begin now. If it is older than the return, its issuer knows.
+void QueryTable::forget_former_life_locked(Query& query, uint32_t node) {
+  query.lost_.erase(node);
+  query.early_failures_.erase(node);
+  std::erase_if(query.stops_, [&](const Query::Stop& stop) {
+    const bool its_own = has_worker(node, stop.receiver);
+    heard_count_[node] -= its_own;
+    return its_own;
+  });
+}
+
+void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
+  {
+    std::lock_guard lock(mutex_);
+    shape_.incarnations[node] = incarnation;
+    lost_[node] = Status::Ok();
+    joined_at_[node] = counter_;
+    if (!base::planted(base::Plant::kept_marks)) ended_.erase(node);
+    for (const auto& [id, query] : queries_) {
+      if (query->heard_from_ && id.issuer != shape_.node) forget_former_life_locked(*query, node);
+    }
+  }
+}
+
+void QueryTable::on_tick(base::Nanoseconds now) {
+  Outbound out;
+  bool alert = false;
+  {
+    std::lock_guard lock(mutex_);
+    ticked_at_ = now;
+    std::vector<std::shared_ptr<Query>> expired;
+    for (const auto& [id, query] : queries_) {
+      if (query->shown_in_) show_locked(*query);  // with what it has in overflow now
+      alert |= expire_unopened_locked(*query, now, out);
+      alert |= expire_question_locked(*query, now, out);
+      if (expire_hearsay_locked(*query, now, out)) expired.push_back(query);
+    }
+    for (const std::shared_ptr<Query>& query : expired) {
+      settle_locked(*query, query->cause_);
+      forget_locked(*query);
+    }
+    alert |= !expired.empty();
+  }
+  flush(out, alert);
+}
+
+// Rows that nobody opens fail their query; those of a peer that takes no part in it only end its link.
+bool QueryTable::expire_unopened_locked(Query& query, base::Nanoseconds now, Outbound& out) {
+  const auto is_due = [&](const Query::Unopened& u) {
+    return now >= u.since && now - u.since >= unopened_timeout_ns_;
+  };
+  bool alert = false;
+  for (const Query::Unopened& u : query.unopened_) {
+    if (!is_due(u)) continue;
+    const uint32_t node = node_of_worker(u.sender);
+    const Status cause(
+        Code::query_unopened,
+        fmt::format("worker {} sent rows of stage {} to worker {}, which did not open it within "
+                    "query.unopened_timeout_ms = {}",
+                    u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000));
+    if (query.nodes_[node] || node == shape_.node) {
+      alert |= fail_by_sender_locked(query, node, cause, out);
+    } else {
+      out.offenders.emplace_back(
+          node, Status(Code::protocol_error, fmt::format("{}; it takes no part in query {}",
+                                                         cause.message(), query.id.to_string())));
+    }
+  }
+  std::erase_if(query.unopened_, is_due);
+  return alert;
+}
+
+// An issuer that neither fails a query nor says its outcome keeps nobody waiting who wants it to fail.
+bool QueryTable::expire_question_locked(Query& query, base::Nanoseconds now, Outbound& out) {
+  if (query.heard_from_ || !query.asked_at_ || now - *query.asked_at_ < unopened_timeout_ns_)
+    return false;
+  query.asked_at_.reset();
+  return fail_locked(query, query.asked_cause_, false, out);
+}
+
+// Whether to forget what peers have said of a query of another issuer. A failure is kept while the issuer
+// says that it is one.
+bool QueryTable::expire_hearsay_locked(Query& query, base::Nanoseconds now, Outbound& out) {
+  if (!query.heard_from_ || query.id.issuer == shape_.node || !query.unopened_.empty())
+    return false;
+  if (now < query.heard_at_ || now - query.heard_at_ < unopened_timeout_ns_) return false;
+  if (!query.failed() || query.asked_at_) return true;
+  query.asked_at_ = query.heard_at_ = now;
+  out.send(query.id.issuer, failure_of(query.id, shape_.node, query.cause_));
+  return false;
+}
+
+}  // namespace faro::shuffle
