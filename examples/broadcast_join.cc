@@ -17,10 +17,8 @@ static void run(faro::Worker& worker, const faro::QueryId& query, std::atomic<ui
   faro::Shuffle customers = check(worker.open_shuffle(build));
   faro::Shuffle matches = check(worker.open_shuffle(gather));
   if (worker.number() == 0) {
-    for (uint64_t id = 0; id < 5000; ++id) {
-      const Customer row{id, id % 10};
-      check(customers.broadcast(std::as_bytes(std::span(&row, 1))), customers);
-    }
+    auto sender = check(customers.sender<Customer>());
+    for (uint64_t id = 0; id < 5000; ++id) check(sender.broadcast({id, id % 10}), customers);
     check(customers.finish(), customers);
   }
   std::unordered_map<uint64_t, uint64_t> discounts;

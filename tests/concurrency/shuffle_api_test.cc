@@ -208,6 +208,7 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_go_to_all_or_to_none) {
   Outcome outcome = Outcome::done;
   const size_t taken = sender.try_broadcast_all(rows, outcome);
   EXPECT_EQ(outcome, Outcome::would_wait);
+  EXPECT_EQ(sender.try_broadcast(7), Outcome::would_wait);
   ASSERT_GT(taken, 0u);
   ASSERT_LT(taken, rows.size());
   for (const uint32_t w : {0, 1}) worker(w).hand_over();

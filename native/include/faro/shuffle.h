@@ -350,6 +350,10 @@ class RowSender {
     return put_all(rows, hash, key, outcome, true);
   }
 
+  /// As Shuffle::try_broadcast.
+  Outcome try_broadcast(const Row& row) const noexcept { return put_everywhere(row, false); }
+  /// As Shuffle::broadcast without time limit.
+  Outcome broadcast(const Row& row) const noexcept { return put_everywhere(row, true); }
   /// Sends all rows to every receiver, or as many of the first as there is room for everywhere; returns how
   /// many; `outcome` says why it stopped.
   size_t try_broadcast_all(std::span<const Row> rows, Outcome& outcome) const noexcept {
@@ -416,6 +420,12 @@ class RowSender {
       }
     }
     return rows.size();
+  }
+
+  Outcome put_everywhere(const Row& row, bool wait) const noexcept {
+    Outcome outcome;
+    (void)put_everywhere(std::span<const Row>(&row, 1), outcome, wait);
+    return outcome;
   }
 
   size_t put_everywhere(std::span<const Row> rows, Outcome& outcome, bool wait) const noexcept {
