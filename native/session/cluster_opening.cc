@@ -60,6 +60,10 @@ Status ClusterMembership::open() {
     end_opening(fatal_);
     return fatal_;
   }
+  // Who was admitted and then lost, while this node returned, is missing.
+  for_each_link([&](const Link& link) {
+    if (!link.connected()) nodes_[link.node()].incarnation = 0;
+  });
   for (const Node& node : nodes_) count_link(node.number);
   counters_->opened();
   phase_ = Phase::open;

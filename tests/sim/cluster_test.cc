@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/session_access.h"
 #include "sim/seeds.h"
 #include "sim/sim_pair.h"
 #include "support/secret_file.h"
@@ -324,6 +325,37 @@ TEST(SimCluster, whole_sessions_open_carry_a_gather_and_close) {
     EXPECT_EQ(sum, uint64_t{worker_count} * 1000 * 1001 / 2);
     ASSERT_TRUE(cluster.close().ok()) << cluster.world().report();
   });
+}
+
+// At any moment of the return, also after the two have been admitted to each other.
+TEST(SimCluster, a_node_that_dies_while_another_one_returns_is_missing_there) {
+  uint64_t returns = 0;
+  for_each_seed(200, [&](uint64_t seed) {
+    sim::Random random(seed);
+    ClusterShape shape;
+    shape.workers_per_node = {1, 1, 1};
+    SimCluster cluster(seed, shape);
+    ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+    const base::Nanoseconds dies_after = random.below(uint64_t{1} << random.between(10, 21));
+    cluster.world().spawn("node 2", [&] {
+      cluster.kill(2);
+      (void)cluster.end_node(2);
+      cluster.sleep(1'000'000'000);
+      cluster.world().spawn("what kills node 1", [&] {
+        cluster.sleep(dies_after);
+        cluster.kill(1);
+      });
+      (void)cluster.open_session(2);
+      cluster.sleep(20'000'000'000);
+    });
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    if (!cluster.has_session(2)) return;
+    ++returns;
+    detail::NodeCore& core = SessionAccess::core(cluster.session(2));
+    EXPECT_FALSE(core.presence().is_present(1)) << "died after " << dies_after << " ns";
+    EXPECT_TRUE(core.presence().is_present(0));
+  });
+  EXPECT_GT(returns, 50u);
 }
 
 // Far below the threshold, and nobody flushes: a worker that waits has to post what others wait
