@@ -199,7 +199,11 @@ void QueryTable::make_own_locked(Query& query, Outbound& out) {
   ++own_count_;
   if (query.failed()) report_failure_locked(query);
   for (const auto& [node, cause] : std::exchange(query.early_failures_, {})) {
-    if (query.nodes_[node]) (void)fail_here_locked(query, cause, out);
+    if (query.nodes_[node]) {
+      (void)fail_here_locked(query, cause, out);
+    } else {
+      dismiss_locked(query, node, out);
+    }
   }
   show_locked(query);
 }

@@ -94,6 +94,7 @@ class Query {
   /// The issuer was asked then to fail it, or whether it still is failed, and has not answered.
   std::optional<base::Nanoseconds> asked_at_;
   Status asked_cause_;
+  bool gave_up_asking_ = false;  // it is failed here, whatever the issuer answers
   std::set<Stop> stops_;
   std::vector<Unopened> unopened_;
   // The issuer's:
@@ -231,6 +232,7 @@ class QueryTable {
   bool fail_by_peer_locked(Query& query, uint32_t from_node, const Status& cause, Outbound& out);
   bool stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,
                            Outbound& out);
+  void dismiss_locked(const Query& query, uint32_t node, Outbound& out);
   bool outcome_by_issuer_locked(Query& query, const Status& outcome, Outbound& out);
   bool expire_unopened_locked(Query& query, base::Nanoseconds now, Outbound& out);
   bool expire_question_locked(Query& query, base::Nanoseconds now, Outbound& out);

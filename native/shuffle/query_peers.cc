@@ -37,6 +37,10 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
           break;
         }
         const bool had_failed = query->failed();
+        if (decides && !query->heard_from_ && !query->nodes_[from_node]) {
+          dismiss_locked(*query, from_node, out);
+          break;
+        }
         if (!ended || !told.ok()) {
           const Status cause =
               told.ok() ? Status(Code::query_failed, "failed without a cause") : told;
@@ -72,6 +76,15 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
   flush(out, alert);
 }
 
+// Issuer: a node that takes no part has asked for the query to fail, and would remember that for ever.
+void QueryTable::dismiss_locked(const Query& query, uint32_t node, Outbound& out) {
+  if (query.id.issuer != shape_.node || node == shape_.node) return;
+  out.send(node, message_of(wire::QueryMessageKind::outcome, query.id, shape_.node,
+                            static_cast<int32_t>(Code::query_ended),
+                            fmt::format("{} takes no part in query {}", shape_.node_names[node],
+                                        query.id.to_string())));
+}
+
 bool QueryTable::stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,
                                      Outbound& out) {
   if (!has_worker(from_node, stop.receiver)) return false;  // nobody stops for another's workers
@@ -84,11 +97,11 @@ bool QueryTable::stop_by_peer_locked(const QueryId& id, uint32_t from_node, cons
 }
 
 // The issuer's answer is the outcome (hard case 10). That all is well it can only say of a query which
-// this node has ended, and well.
+// this node has ended, and well, or, having ended it well, has given up asking for its failure.
 bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, Outbound& out) {
   if (query.outcome_known()) return false;
   const bool is_awaited = !query.heard_from_ && query.nodes_[shape_.node] && !query.ended_sent_;
-  if (outcome.ok() && (query.failed() || is_awaited)) {
+  if (outcome.ok() && ((query.failed() && !query.gave_up_asking_) || is_awaited)) {
     out.offenders.emplace_back(
         query.id.issuer, Status(Code::protocol_error,
                                 fmt::format("it says that query {} is done, which {} has {}",
@@ -214,6 +227,7 @@ bool QueryTable::expire_question_locked(Query& query, base::Nanoseconds now, Out
   if (query.heard_from_ || !query.asked_at_ || now - *query.asked_at_ < unopened_timeout_ns_)
     return false;
   query.asked_at_.reset();
+  query.gave_up_asking_ = true;
   return fail_locked(query, query.asked_cause_, false, out);
 }
 

@@ -665,6 +665,17 @@ TEST(QueryTable, an_issuer_that_takes_no_part_decides_all_the_same) {
   EXPECT_EQ(cluster[0].running_count(), 0u);
 }
 
+TEST(QueryTable, an_issuer_that_takes_no_part_is_believed) {
+  Cluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  for (const uint32_t n : {0u, 1u, 2u}) ASSERT_TRUE(cluster[n].declare(id, {2, 4}).ok());
+  const auto b = cluster.use(1, id);
+  const auto c = cluster.use(2, id);
+  cluster[0].cancel(id, kCancelled);
+  cluster.deliver_all();
+  EXPECT_TRUE(b->failed() && c->failed());
+}
+
 TEST(QueryTable, a_declaration_is_refused_when_it_is_late_or_names_nobody) {
   Cluster cluster(2);
   const QueryId id = cluster[0].begin();
@@ -876,6 +887,34 @@ TEST(QueryTable, an_issuer_that_does_not_answer_keeps_nobody_from_cancelling) {
   cluster[1].on_tick(kUnopened);
   EXPECT_TRUE(query->failed());
   EXPECT_EQ(query->cause().message(), "enough");
+  // It was only slow, and has read what came first.
+  cluster[1].on_message(0, message_of(QueryMessageKind::outcome, id));
+  EXPECT_TRUE(cluster.nodes[1].offenders.empty());
+  EXPECT_TRUE(query->outcome_known());
+  EXPECT_EQ(cluster[1].running_count(), 0u);
+}
+
+TEST(QueryTable, a_cancel_by_a_node_that_takes_no_part_is_forgotten_there) {
+  for (const bool early : {false, true}) {
+    Cluster cluster(3);
+    const QueryId id = cluster[0].begin();
+    if (early) {
+      cluster[1].cancel(id, kCancelled);
+      cluster.deliver_all();
+    }
+    for (const uint32_t n : {0u, 2u}) ASSERT_TRUE(cluster[n].declare(id, {0, 4}).ok());
+    if (!early) cluster[1].cancel(id, kCancelled);
+    cluster.deliver_all();
+    EXPECT_EQ(cluster[1].running_count(), 0u) << "early: " << early;
+    const auto a = cluster.use(0, id);
+    const auto c = cluster.use(2, id);
+    EXPECT_FALSE(a->failed() || c->failed());
+    cluster.end(0, *a);
+    cluster.end(2, *c);
+    cluster.deliver_all();
+    EXPECT_TRUE(a->outcome_known() && a->outcome().ok());
+    EXPECT_TRUE(c->outcome_known() && c->outcome().ok());
+  }
 }
 
 TEST(QueryTable, an_issuer_that_says_done_of_what_has_not_ended_well_here_breaks_the_protocol) {
