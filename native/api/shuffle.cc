@@ -15,8 +15,12 @@ Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t 
   return core.send(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
 }
 
-Outcome broadcast_slow(ShuffleCore& core, const void* row, size_t bytes, bool wait) noexcept {
-  return core.broadcast({static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
+size_t broadcast_slow(ShuffleCore& core, const void* rows, size_t row_bytes, size_t count,
+                      bool wait, Outcome& outcome) noexcept {
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(rows), row_bytes * count);
+  outcome = core.broadcast(bytes.first(row_bytes), wait, kNoTimeout);
+  if (outcome != Outcome::done) return 0;
+  return 1 + core.broadcast_into_open_frames(bytes.subspan(row_bytes));
 }
 
 Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait, RowClaim& claim) {

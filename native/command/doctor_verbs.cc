@@ -85,10 +85,13 @@ TransportReport check_verbs(const Config& config) {
   }
   const Health missing = devices.empty() ? Health::absent : Health::failed;
   report.checks.push_back(
-      loaded ? works("module", "libfaro_verbs.so is loaded, with libibverbs and librdmacm")
-             : Check{"module", missing, std::string(found.message()),
-                     "the packages libibverbs1, librdmacm1 and ibverbs-providers; or verbs.module, "
-                     "the path of libfaro_verbs.so"});
+      loaded
+          ? works("module", "libfaro_verbs.so is loaded, with libibverbs and librdmacm")
+          : Check{
+                "module", missing, std::string(found.message()),
+                "the packages libibverbs1, librdmacm1 and ibverbs-providers, if they are missing; "
+                "else verbs.module, the path of the libfaro_verbs.so that was built with this "
+                "faro"});
   if (loaded && !devices.empty()) {
     report.checks.push_back(
         found.ok() ? works("address", chosen ? std::string("the settings verbs.* choose a device")

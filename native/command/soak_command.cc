@@ -42,6 +42,17 @@ void print_line(const soak::Progress& now) {
   std::fflush(stdout);
 }
 
+// What decides what is drawn.
+std::string command_of(const soak::Options& options) {
+  std::string command =
+      fmt::format("faro soak --seed {} --liveness-ms {}", options.seed, options.liveness_ms);
+  if (options.kills != 0) command += fmt::format(" --kills {}", options.kills);
+  if (!options.transport.empty()) command += " --transport " + options.transport;
+  if (options.hosts != soak::Options().hosts)
+    command += fmt::format(" --host {}", fmt::join(options.hosts, ","));
+  return command;
+}
+
 int run(soak::Options options) {
   const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
   if (!secret) {
@@ -62,8 +73,7 @@ int run(soak::Options options) {
   print_line(total);
   if (!report.memory.empty()) fmt::print("memory: {}\n", report.memory);
   if (!report.violation.empty()) {
-    fmt::print("broken: {}\nto repeat its plan: faro soak --seed {}{}\n", report.violation,
-               options.seed, options.kills == 0 ? "" : fmt::format(" --kills {}", options.kills));
+    fmt::print("broken: {}\nto repeat its plan: {}\n", report.violation, command_of(options));
     return kExitFailed;
   }
   fmt::print(
@@ -78,7 +88,7 @@ int run(soak::Options options) {
 
 void add_soak_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "soak", "Clusters of real processes whose nodes are paused, stopped and killed");
+      "soak", "Clusters of real processes whose nodes are paused, stopped and killed, and return");
   auto options = std::make_shared<soak::Options>();
   options->seed = std::random_device()();
   command->add_option("--seconds", options->seconds, "For how long (default: 1200)")
@@ -103,15 +113,15 @@ void add_soak_command(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->type_name("ADDRESSES");
   command->footer(
-      "A line every minute. It ends with 1 if a row is wrong, a query ends as it should not, a "
-      "loss\n"
-      "is told too late or without the name, a node hangs, or, between two clusters, a process "
-      "has\n"
-      "more descriptors or threads than at first, a file is left, or the memory of the witness "
+      "A line every minute. It ends with 1 if a row is wrong; a query ends as it should not; a "
+      "loss is\n"
+      "told too late or without the name; a node hangs; or, between two clusters, a process has "
+      "more\n"
+      "descriptors or threads than at first, or a file is left; or if memory grows: of the witness "
       "(the\n"
-      "node that meets with no fault) or the controller has grown by more than 1 MiB: the median "
-      "of\n"
-      "the last quarter of all looks against that of the second quarter.\n" +
+      "node that meets with no fault) or the controller by more than 1 MiB, of the witness's heap "
+      "by\n"
+      "more than 64 KiB, by the medians of the second and the last quarter of these looks.\n" +
       std::string(kExitCodeHelp));
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

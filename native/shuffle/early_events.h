@@ -22,6 +22,8 @@ class EarlyEvents {
 
   /// What is kept of one peer: thousands of queries that it opened early, and no flood.
   static constexpr size_t kPeerBytes = 4 << 20;
+  /// What keeping a message takes beside its bytes, at most.
+  static constexpr size_t kMessageOverhead = 256;
 
   bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
 
@@ -29,14 +31,27 @@ class EarlyEvents {
     if (!keep([&] { events_.push_back(std::move(event)); })) event();
   }
 
-  /// A message of `bytes` bytes, which `event` has with it. Once a peer has sent more than kPeerBytes,
-  /// `refused` happens, and nothing else of this peer.
+  /// A peer is gone: what it sent happens before that. Who comes in its place has not sent anything yet.
+  void loses(uint32_t node, Event event) {
+    const auto take = [&] {
+      peers_.erase(node);
+      events_.push_back(std::move(event));
+    };
+    if (!keep(take)) event();
+  }
+
+  /// A message of `bytes` bytes, which `event` has with it. Once a peer has sent more than kPeerBytes, no
+  /// more of it is kept, and `refused` happens when the node is complete.
   void arrives(uint32_t node, size_t bytes, Event event, Event refused) {
     const auto take = [&] {
-      size_t& kept = bytes_[node];
-      if (kept > kPeerBytes) return;
-      kept += bytes + sizeof(Event);
-      events_.push_back(std::move(kept > kPeerBytes ? refused : event));
+      Peer& peer = peers_[node];
+      if (peer.refused) return;
+      peer.bytes += bytes + kMessageOverhead;
+      if (peer.bytes > kPeerBytes) {
+        peer.refused = std::move(refused);
+      } else {
+        events_.push_back(std::move(event));
+      }
     };
     if (!keep(take)) event();
   }
@@ -45,12 +60,20 @@ class EarlyEvents {
   void end() {
     std::lock_guard lock(mutex_);
     for (const Event& event : events_) event();
+    for (const auto& [node, peer] : peers_) {
+      if (peer.refused) peer.refused();
+    }
     events_.clear();
-    bytes_.clear();
+    peers_.clear();
     over_.store(true, std::memory_order_release);
   }
 
  private:
+  struct Peer {
+    size_t bytes = 0;  // of its messages
+    Event refused;
+  };
+
   template <typename Take>
   bool keep(const Take& take) {
     if (is_over()) return false;
@@ -63,7 +86,7 @@ class EarlyEvents {
   std::atomic<bool> over_{false};
   std::mutex mutex_;
   std::vector<Event> events_;
-  std::map<uint32_t, size_t> bytes_;  // of messages, by peer
+  std::map<uint32_t, Peer> peers_;
 };
 
 }  // namespace faro::shuffle

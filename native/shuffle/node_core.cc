@@ -89,11 +89,11 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
 }
 
 void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
-  early_.happens([this, node, cause] { lose_peer(node, cause); });
+  early_.loses(node, [this, node, cause] { lose_peer(node, cause); });
 }
 
 void NodeCore::on_peer_left(uint32_t node) {
-  early_.happens([this, node] {
+  early_.loses(node, [this, node] {
     lose_peer(node, Status(Code::peer_lost,
                            fmt::format("{} closed its session", membership_->nodes()[node].name)));
   });

@@ -23,7 +23,8 @@ bool NodePresence::is_present(uint32_t node) const {
 
 Outcome NodePresence::await(uint32_t node, Timeout timeout) {
   std::unique_lock lock(mutex_);
-  const auto over = [&] { return closed_ || (node < present_.size() && present_[node]); };
+  if (node >= present_.size()) return Outcome::failed;
+  const auto over = [&] { return closed_ || present_[node]; };
   if (timeout == kNoTimeout) {
     changed_.wait(lock, over);
   } else if (!changed_.wait_for(lock, std::max(timeout, Timeout::zero()), over)) {

@@ -27,6 +27,9 @@ class ShuffleCore {
   Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, bool wait,
                     Timeout timeout);
   Outcome broadcast(std::span<const std::byte> row, bool wait, Timeout timeout);
+  /// Of rows of a fixed width the first that fit into the open frames of all receivers, if some have
+  /// stopped; returns how many.
+  size_t broadcast_into_open_frames(std::span<const std::byte> rows) noexcept;
   Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
                 Timeout timeout);
   Status commit_claim(std::span<std::byte> data, size_t bytes);

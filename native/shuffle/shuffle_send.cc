@@ -228,6 +228,25 @@ Outcome ShuffleCore::broadcast(std::span<const std::byte> row, bool wait, Timeou
   return multicast(everyone_, row, wait, timeout);
 }
 
+// The inlined path stops at a receiver that has stopped; here it is left out.
+size_t ShuffleCore::broadcast_into_open_frames(std::span<const std::byte> rows) noexcept {
+  if (stopped_count_ == 0) return 0;
+  size_t fitting = rows.size() / spec_.row_bytes;
+  for (uint32_t r = 0; r < receiver_count(); ++r) {
+    const auto room = static_cast<size_t>(cursors_[r].end - cursors_[r].at);
+    if (!outboxes_[r].stopped) fitting = std::min(fitting, room / spec_.row_bytes);
+  }
+  for (uint32_t r = 0; r < receiver_count(); ++r) {
+    if (outboxes_[r].stopped) {
+      count(worker_.counters().rows_dropped, fitting);
+    } else if (fitting > 0) {
+      std::memcpy(cursors_[r].at, rows.data(), fitting * spec_.row_bytes);
+      cursors_[r].at += fitting * spec_.row_bytes;
+    }
+  }
+  return fitting;
+}
+
 Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
                                        std::span<const std::byte> row) {
   if (const Outcome outcome = check_send(); outcome != Outcome::done) return outcome;

@@ -1,5 +1,5 @@
 // A soak: clusters of real processes, one after the other, with queries of random shape, while their
-// nodes are paused, stopped and killed. Every row is compared; every loss has to be told in time, by its
+// nodes are paused, stopped and killed, and return. Every row is compared; every loss has to be told in time, by its
 // name, to everybody whom it concerns and to nobody else; and nothing may grow.
 #pragma once
 

@@ -222,6 +222,32 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_go_to_all_or_to_none) {
   });
 }
 
+TEST_F(ShuffleApi, rows_that_are_broadcast_are_dropped_for_a_receiver_that_has_stopped) {
+  open(1, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  constexpr uint64_t kRows = 20000;
+  std::vector<uint64_t> rows(kRows);
+  std::iota(rows.begin(), rows.end(), 0u);
+  cluster_->run_workers([&](uint32_t w) {
+    Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 8, {0}));
+    if (w == 1) {
+      shuffle.stop();
+    } else {
+      const RowSender<uint64_t> sender = *shuffle.sender<uint64_t>();
+      Outcome outcome = Outcome::done;
+      for (size_t begin = 0; begin < kRows; begin += 500) {
+        EXPECT_EQ(sender.broadcast_all(std::span(rows).subspan(begin, 500), outcome), 500u);
+      }
+      EXPECT_EQ(outcome, Outcome::done);
+      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      const auto bytes = std::as_bytes(std::span(rows));
+      EXPECT_EQ(take_all(shuffle)[0], std::vector<std::byte>(bytes.begin(), bytes.end()));
+    }
+    shuffle.close();
+    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+  });
+}
+
 // A length each: around the size of a frame (1 KiB) and above.
 TEST_F(ShuffleApi, rows_with_a_length_each_are_broadcast_as_they_were_written) {
   open(2);

@@ -45,7 +45,15 @@ TEST_F(EarlyEventsTest, of_a_peer_that_sends_too_much_are_refused_once) {
   message(2, 1, "d");
   early_.happens(note("e"));
   early_.end();
-  EXPECT_EQ(happened_, "a!bde");
+  EXPECT_EQ(happened_, "ade!b");
+}
+
+TEST_F(EarlyEventsTest, of_a_peer_that_is_lost_do_not_count_for_who_comes_in_its_place) {
+  message(1, EarlyEvents::kPeerBytes, "a");
+  early_.loses(1, note("b"));
+  message(1, EarlyEvents::kPeerBytes / 2, "c");
+  early_.end();
+  EXPECT_EQ(happened_, "bc");
 }
 
 TEST_F(EarlyEventsTest, of_a_peer_are_few_even_if_they_are_empty) {
@@ -56,7 +64,7 @@ TEST_F(EarlyEventsTest, of_a_peer_are_few_even_if_they_are_empty) {
   }
   early_.end();
   EXPECT_EQ(refused, 1);
-  EXPECT_EQ(kept, static_cast<int>(EarlyEvents::kPeerBytes / sizeof(EarlyEvents::Event)));
+  EXPECT_EQ(kept, static_cast<int>(EarlyEvents::kPeerBytes / EarlyEvents::kMessageOverhead));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ class Session {
   /// Waits until has_node: for a node that was lost, has left, or was missing when this session
   /// opened, to start again (native/session/README.md). A query that contains it must be begun after
   /// that, or after the returning node's own `open` has returned; one begun before fails with
-  /// peer_lost. Answers done, deadline, or failed (session closed). Threads: any, but no worker's that
+  /// peer_lost. Answers done, deadline, or failed (the session is closed, or has no such node). Threads: any, but no worker's that
   /// others wait for. Blocks: as said.
   Outcome await_node(uint32_t node, Timeout timeout = kNoTimeout);
   /// Calls back whenever a node has returned, as await_node would. Comes from the network thread, which

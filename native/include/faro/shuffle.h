@@ -52,7 +52,9 @@ struct OutboxCursor {
 // The parts of ShuffleCore that the inlined paths of this header need.
 Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept;
-Outcome broadcast_slow(ShuffleCore& core, const void* row, size_t bytes, bool wait) noexcept;
+/// Broadcasts the first of these rows, which makes room, and what then fits; returns how many.
+size_t broadcast_slow(ShuffleCore& core, const void* rows, size_t row_bytes, size_t count,
+                      bool wait, Outcome& outcome) noexcept;
 Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait, RowClaim& claim);
 
 /// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's room is
@@ -438,9 +440,9 @@ class RowSender {
         count = room < count ? room : count;
       }
       if (count == 0) {
-        outcome = detail::broadcast_slow(*core_, &rows[sent], sizeof(Row), wait);
+        sent += detail::broadcast_slow(*core_, &rows[sent], sizeof(Row), rows.size() - sent, wait,
+                                       outcome);
         if (outcome != Outcome::done) return sent;
-        ++sent;
         continue;
       }
       for (detail::OutboxCursor& cursor : cursors) {
@@ -518,8 +520,10 @@ class VariableRowSender {
 
   Outcome copy_everywhere(std::span<const std::byte> row, bool wait) const noexcept {
     for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) {
-      if (!has_room(receiver, row.size()))
-        return detail::broadcast_slow(*core_, row.data(), row.size(), wait);
+      if (has_room(receiver, row.size())) continue;
+      Outcome outcome;
+      detail::broadcast_slow(*core_, row.data(), row.size(), 1, wait, outcome);
+      return outcome;
     }
     for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) copy(receiver, row, wait);
     return Outcome::done;
