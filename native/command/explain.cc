@@ -17,7 +17,8 @@ namespace {
 
 using namespace counters;
 
-/// The nodes of one cluster that are on this host: those that know the same incarnations.
+/// The nodes of one cluster that are on this host: those that know each other's processes. What they know of others may
+/// differ: one that was lost to both is not known to who started again since.
 class Cluster {
  public:
   void add(const NodeChange& node) { nodes_[node.now.node] = &node; }
@@ -26,10 +27,9 @@ class Cluster {
     const NodeView& a = nodes_.begin()->second->now;
     const NodeView& b = other.now;
     if (a.cluster != b.cluster || a.peers.size() != b.peers.size()) return false;
-    for (size_t i = 0; i < a.peers.size(); ++i) {
-      if (a.peers[i].incarnation != b.peers[i].incarnation) return false;
-    }
-    return true;
+    return a.node < a.peers.size() && b.node < b.peers.size() &&
+           a.peers[a.node].incarnation == b.peers[a.node].incarnation &&
+           a.peers[b.node].incarnation == b.peers[b.node].incarnation;
   }
   const std::string& name() const { return nodes_.begin()->second->now.cluster; }
   const std::map<uint32_t, const NodeChange*>& nodes() const { return nodes_; }

@@ -37,21 +37,21 @@ inline SettingList small_rings(SettingList more = {}) {
 /// Threads: one. Opening and closing take a thread per node.
 class SessionCluster {
  public:
-  SessionCluster(uint32_t node_count, const SettingList& settings) : sessions_(node_count) {
+  SessionCluster(uint32_t node_count, const SettingList& settings)
+      : settings_(settings), sessions_(node_count) {
     std::vector<Listener> listeners;
-    std::string addresses;
     for (uint32_t n = 0; n < node_count; ++n) {
       Result<Listener> listener = Listener::bind(listen_address(n));
       if (!listener.ok()) {
         status_ = listener.status();
         return;
       }
-      addresses += (n == 0 ? "" : ",") + listener->address();
+      addresses_ += (n == 0 ? "" : ",") + listener->address();
       listeners.push_back(std::move(*listener));
     }
     std::vector<Status> statuses(node_count);
     for_each_node([&](uint32_t n) {
-      Result<Config> config = config_of(n, addresses, settings);
+      Result<Config> config = config_of(n, addresses_, settings_);
       if (!config.ok()) {
         statuses[n] = config.status();
         return;
@@ -98,6 +98,16 @@ class SessionCluster {
     for (std::thread& thread : threads) thread.join();
   }
 
+  /// A node leaves, if it is there, and returns.
+  Status restart(uint32_t node) {
+    sessions_[node].reset();
+    const Result<Config> config = config_of(node, addresses_, settings_);
+    FARO_RETURN_IF_ERROR(config.status());
+    Result<std::unique_ptr<Session>> opened = Session::open(*config);
+    if (opened.ok()) sessions_[node] = std::move(*opened);
+    return opened.status();
+  }
+
   /// All at the same time: an orderly close waits for the others.
   void close() {
     for_each_node([this](uint32_t n) { sessions_[n].reset(); });
@@ -111,6 +121,8 @@ class SessionCluster {
     for (std::thread& thread : threads) thread.join();
   }
 
+  const SettingList settings_;
+  std::string addresses_;
   std::vector<std::unique_ptr<Session>> sessions_;
   Status status_;
 };

@@ -277,6 +277,29 @@ TEST(Explain, names_every_node_that_has_not_ended_its_part) {
   }
 }
 
+// Node 0 remembers the process of node 1 that was lost; node 2, which came later, never knew it.
+TEST(Explain, knows_a_node_that_has_returned_while_another_is_missing) {
+  TemporaryFolder folder;
+  SessionCluster cluster(3, small_rings({{"counters.folder", folder.path()}}));
+  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  cluster.session(1).reset();
+  const Status returned = cluster.restart(2);
+  ASSERT_TRUE(returned.ok()) << returned.to_string();
+  Session& first = cluster[0];
+  Session& last = cluster[2];
+  const QueryId query = first.begin_query();
+  for (Session* session : {&first, &last}) ASSERT_TRUE(session->declare_query(query, {0, 2}).ok());
+  std::thread ender([&] { EXPECT_EQ(first.worker(0).end_query(query), Outcome::done); });
+  const auto names_the_worker = [](const json& explained) {
+    return explained["queries"].size() == 1 && explained["queries"][0]["causes"].size() == 1 &&
+           contains(explained["queries"][0]["causes"][0]["text"], "it makes no call");
+  };
+  const json seen = look_until([&] { return explain(folder.path()); }, names_the_worker);
+  EXPECT_EQ(last.worker(0).end_query(query), Outcome::done);
+  ender.join();
+  EXPECT_TRUE(names_the_worker(seen)) << seen;
+}
+
 TEST(Stat, shows_what_moved_who_waits_and_who_does_not_drain) {
   TemporaryFolder folder;
   TwoNodes nodes(folder.path());
