@@ -1,5 +1,5 @@
 // A node's table of queries between its own workers, which keep to the rules, and peers that say
-// anything about any query at any time.
+// anything about any query at any time, are lost and return.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -70,17 +70,21 @@ class QueryRun final : private shuffle::QueryEnvironment {
   void fail_peer(uint32_t node, const Status& cause) override {
     require(node < kNodes && node != kSelf, "it is a peer that breaks rules");
     require(!cause.ok() && !cause.message().empty(), "and which one is said");
+    require(cause.message().find("speaks of more than") == std::string_view::npos,
+            "what a peer has said is counted: so little is no flood");
   }
 
   QueryId id() {
     const uint32_t issuer = input_.below(kNodes + 1);
-    const uint64_t stranger = input_.below(8) == 7 ? 1 : 0;  // of another incarnation
-    return {input_.number<uint8_t>() % uint64_t{6}, kIncarnation + issuer + stranger, issuer, 0};
+    const uint64_t incarnation = issuer < kNodes ? incarnations_[issuer] : kIncarnation;
+    const uint64_t stranger = input_.below(8) == 7 ? 1 : 0;  // of a former process
+    return {input_.number<uint8_t>() % uint64_t{6}, incarnation - stranger, issuer, 0};
   }
 
   // A peer speaks: about some query, or in bytes of its own.
   void hear() {
-    const uint32_t from = input_.flag() ? 0 : 2;
+    const uint32_t from = peer();
+    if (lost_[from]) return;
     if (input_.below(4) == 0) {
       const auto raw = wire::decode_query_message(input_.piece(2048));
       if (raw) table_.on_message(from, *raw);
@@ -98,7 +102,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
 
   // A worker of this node, or the node itself.
   void work() {
-    switch (input_.below(10)) {
+    switch (input_.below(12)) {
       case 0:
         begun_.push_back(table_.begin());
         break;
@@ -130,12 +134,38 @@ class QueryRun final : private shuffle::QueryEnvironment {
         now_ += kUnopened / 4 * input_.below(8);
         table_.on_tick(now_);
         break;
+      case 9:
+        receive();
+        break;
+      case 10:
+        lose_or_return(peer());
+        break;
       default:
         if (Used* const used = any()) {
           const std::array<uint32_t, 2> senders = {input_.below(6), input_.below(6)};
           table_.stop(*used->query, input_.below(4), kFirstWorker, senders);
         }
     }
+  }
+
+  uint32_t peer() { return input_.flag() ? 0 : 2; }
+
+  // Rows come that open a shuffle, and may be wrong; or were for a node that is gone.
+  void receive() {
+    const uint32_t from = peer();
+    if (lost_[from]) {
+      if (Used* const used = any()) table_.lose_rows(*used->query, from);
+    } else if (const std::shared_ptr<Query> heard = table_.hear(id(), from)) {
+      if (input_.flag()) table_.fail_by_sender(*heard, from, Status(Code::query_failed, "a row"));
+    }
+  }
+
+  void lose_or_return(uint32_t node) {
+    lost_[node] = !lost_[node];
+    if (lost_[node])
+      return table_.on_peer_lost(node, Status(Code::peer_lost, "node " + std::to_string(node)));
+    ++lives_;
+    table_.on_peer_joined(node, ++incarnations_[node]);
   }
 
   void use(const QueryId& query) {
@@ -179,14 +209,15 @@ class QueryRun final : private shuffle::QueryEnvironment {
           require(receiver < 2 * kNodes, "those who stopped are workers");
       }
     }
-    require(table_.running_count() <= kNodes * 6, "no more queries than there are ids");
+    require(table_.running_count() <= kNodes * 6 * lives_, "no more queries than there are ids");
   }
   // As when the session closes: peers go, workers end what they used.
   void end_everything() {
     for (const QueryId& query : begun_) use(query);
     table_.close(Status(Code::peer_lost, "the node closed its session"));
-    for (const uint32_t peer : {0u, 2u})
-      table_.on_peer_lost(peer, Status(Code::peer_lost, "node " + std::to_string(peer)));
+    for (const uint32_t peer : {0u, 2u}) {
+      if (!lost_[peer]) lose_or_return(peer);
+    }
     for (Used& used : used_) {
       for (uint32_t worker = 0; worker < 2; ++worker) end(used, worker);
       require(used.query->outcome_known(), "every query that was used ends");
@@ -196,6 +227,9 @@ class QueryRun final : private shuffle::QueryEnvironment {
   Input input_;
   base::Nanoseconds now_ = 1;
   QueryTable table_{shape(), *this, kUnopened};
+  std::array<uint64_t, kNodes> incarnations_{kIncarnation, kIncarnation + 1, kIncarnation + 2};
+  std::array<bool, kNodes> lost_{};
+  uint32_t lives_ = 1;  // of all nodes together, but for the first of each
   std::vector<QueryId> begun_;
   std::vector<QueryId> declared_;
   std::vector<Used> used_;
