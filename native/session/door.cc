@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
@@ -69,13 +71,14 @@ void Door::accept_some() {
       }
       return;  // EAGAIN, or a connection that has gone again
     }
-    if (waiting_.size() >= kWaitingLimit) {
-      expire(waiting_.begin(), "too many connections have not sent a preamble");
-    }
+    std::string peer_address = transport::tcp::to_string(peer);
+    std::string host = transport::tcp::host_of(peer_address);
+    if (waiting_.size() >= kWaitingLimit) make_room_for(host);
     const int fd = socket.get();
     const Place place = waiting_.emplace(waiting_.end());
     place->socket = tls::Socket(std::move(socket));
-    place->peer_address = transport::tcp::to_string(peer);
+    place->peer_address = std::move(peer_address);
+    place->host = std::move(host);
     place->deadline = reactor_.clock().now_ns() + kPreambleTime;
     const Status added = reactor_.add(fd, EPOLLIN, [this, place](uint32_t) { read_some(place); });
     if (!added.ok()) {
@@ -84,6 +87,24 @@ void Door::accept_some() {
     }
     read_some(place);  // most often it is there already
   }
+}
+
+// A flood pushes out its own: one of the address that has most, silent ones first, the oldest of
+// these. Who has begun TLS has failed only if its own address pushes it out; otherwise the failures
+// of a node could be brought about by others.
+void Door::make_room_for(const std::string& newcomer_host) {
+  std::unordered_map<std::string_view, size_t> waiting = {{newcomer_host, 1}};
+  for (const Waiting& each : waiting_) ++waiting[each.host];
+  const auto rank = [&](const Waiting& each) {
+    return std::pair(waiting[each.host], each.socket.tls() == nullptr);
+  };
+  const Place place =
+      std::max_element(waiting_.begin(), waiting_.end(), [&](const Waiting& a, const Waiting& b) {
+        return rank(a) < rank(b);  // of equals the first is found
+      });
+  const std::string cause = "too many connections have not sent a preamble";
+  if (place->host == newcomer_host) return expire(place, cause);
+  drop(place, cause);
 }
 
 // Looks at the first byte. False: the connection is gone.

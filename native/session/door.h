@@ -1,7 +1,7 @@
 // Door: accepts connections, reads their preambles and tells control connections from data
 // connections. With TLS, that comes before the preamble; who begins without it is no less read, so
 // that it can be told. Everyone on the network can knock here: number and time of those who have
-// not said who they are are bounded, and nobody can keep the others out.
+// not said who they are are bounded, and a flood from one address pushes out only its own.
 #pragma once
 
 #include <array>
@@ -33,15 +33,15 @@ class Door {
                          const std::string& peer_address) = 0;
     /// Whether somebody from this address may begin TLS.
     virtual bool may_try(const std::string& peer_address) = 0;
-    /// TLS has failed or took too long. Closed at once, the socket might take along what was said
-    /// about it.
+    /// TLS has failed, took too long or had to make room for others of its own address. Closed at
+    /// once, the socket might take along what was said about it.
     virtual void on_refused(base::UniqueFd socket, const std::string& peer_address,
                             const Status& cause) = 0;
   };
 
   /// Time for a preamble: it is sent together with the connection, so that this is generous.
   static constexpr base::Nanoseconds kPreambleTime = 5'000'000'000;
-  /// Connections without a complete preamble; beyond it the oldest goes.
+  /// Connections without a complete preamble; beyond it one of the address that has most goes.
   static constexpr size_t kWaitingLimit = 128;
 
   /// `credentials`: for those who begin with TLS; null: nobody may.
@@ -63,6 +63,7 @@ class Door {
   struct Waiting {
     tls::Socket socket{base::UniqueFd()};
     std::string peer_address;
+    std::string host;  // of it
     base::Nanoseconds deadline = 0;
     std::array<std::byte, sizeof(wire::Preamble)> bytes{};
     size_t have = 0;
@@ -70,6 +71,7 @@ class Door {
   using Place = std::list<Waiting>::iterator;
 
   void accept_some();
+  void make_room_for(const std::string& newcomer_host);
   void read_some(Place place);
   bool begin_tls(Place place);
   void expire(Place place, const std::string& cause);

@@ -1,12 +1,19 @@
-// Door: who begins TLS and leaves, or stays and says no more, has failed; who is slow without TLS is only dropped.
+// Door: who begins TLS and leaves, or stays and says no more, has failed; who is slow without TLS is only dropped. A flood
+// pushes out only its own.
 #include "session/door.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,15 +26,22 @@ namespace {
 
 constexpr base::Nanoseconds kWaitLimit = 10'000'000'000;
 
-base::UniqueFd dial(const std::string& address) {
+base::UniqueFd dial(const std::string& address, const std::string& from = "127.0.0.1") {
   const transport::tcp::SocketAddress to = transport::tcp::resolve(address).value().front();
+  const transport::tcp::SocketAddress source = transport::tcp::resolve(from + ":0").value().front();
   base::UniqueFd fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(bind(fd.get(), source.get(), source.length), 0);
   EXPECT_EQ(connect(fd.get(), to.get(), to.length), 0);
   return fd;
 }
 
+bool is_closed(const base::UniqueFd& fd) {
+  pollfd asked{fd.get(), POLLRDHUP, 0};
+  return poll(&asked, 1, 0) == 1;
+}
+
 /// The first message of TLS, and nothing after it.
-void begin_tls(int fd) {
+std::string client_hello() {
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
   const std::shared_ptr<SSL> session(SSL_new(context.get()), SSL_free);
   BIO* const said = BIO_new(BIO_s_mem());
@@ -35,16 +49,28 @@ void begin_tls(int fd) {
   SSL_connect(session.get());
   char* bytes = nullptr;
   const long size = BIO_get_mem_data(said, &bytes);
-  EXPECT_EQ(send(fd, bytes, static_cast<size_t>(size), MSG_NOSIGNAL), size);
+  return std::string(bytes, static_cast<size_t>(size));
 }
+void begin_tls(int fd) {
+  static const std::string hello = client_hello();
+  EXPECT_EQ(send(fd, hello.data(), hello.size(), MSG_NOSIGNAL), std::ssize(hello));
+}
+
+/// More connections than may wait, which do not go on.
+struct Flood {
+  bool begins_tls;
+  std::string (*from)(size_t i);
+};
+std::string one_host(size_t) { return "127.0.0.2"; }
+std::string host_of_the_caller(size_t) { return "127.0.0.1"; }
+std::string many_hosts(size_t i) { return fmt::format("127.0.1.{}", 1 + i); }
 
 class KnockingAtTheDoor : public testing::Test, private Door::Host {
  protected:
   KnockingAtTheDoor() {
     set_log_sink([this](LogLevel, std::string_view line) { log_.emplace_back(line); });
     auto listener = Listener::bind("127.0.0.1:0");
-    door_.emplace(*reactor_, std::move(*listener),
-                  tls::Credentials::load(files_.resolved()).value());
+    door_.emplace(*reactor_, std::move(*listener), credentials_);
     EXPECT_TRUE(door_->open(this).ok());
   }
   ~KnockingAtTheDoor() override {
@@ -63,6 +89,33 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
     });
     return got == 1;
   }
+  std::vector<base::UniqueFd> flood(const Flood& how) {
+    std::vector<base::UniqueFd> strangers;
+    for (size_t i = 0; i <= Door::kWaitingLimit; ++i) {
+      strangers.push_back(dial(door_->address(), how.from(i)));
+      if (how.begins_tls) begin_tls(strangers.back().get());
+      reactor_->run_once(clock().now_ns());
+    }
+    return strangers;
+  }
+  /// A node dials from 127.0.0.1 and is let in, though there is a flood after whatever it says.
+  void expect_let_in(bool with_tls, const Flood& during) {
+    base::UniqueFd fd = dial(door_->address());
+    EXPECT_EQ(fcntl(fd.get(), F_SETFL, O_NONBLOCK), 0);
+    auto stream = with_tls ? credentials_->dial(fd.get(), "127.0.0.1") : nullptr;
+    tls::Socket caller(std::move(fd), std::move(stream));
+    const wire::Preamble preamble = wire::control_preamble();
+    for (auto unsaid = std::as_bytes(std::span(&preamble, 1)); !unsaid.empty();) {
+      const ssize_t said = caller.send(unsaid.first(8));  // or a step of the handshake
+      ASSERT_TRUE(said > 0 || errno == EAGAIN);
+      if (said > 0) unsaid = unsaid.subspan(static_cast<size_t>(said));
+      const std::vector<base::UniqueFd> strangers = flood(during);
+      wait([&] { return is_closed(strangers.front()); });
+      if (HasFailure()) return;
+    }
+    wait([&] { return let_in_ == 1; });
+    EXPECT_EQ(std::count(refused_from_.begin(), refused_from_.end(), "127.0.0.1"), 0);
+  }
   template <class Condition>
   void wait(const Condition& condition) {
     const base::Nanoseconds until = clock().now_ns() + kWaitLimit;
@@ -72,20 +125,25 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
   static const base::Clock& clock() { return base::SystemClock::instance(); }
 
   const test::NodeFiles files_ = test::Authority().issue();
+  const std::shared_ptr<tls::Credentials> credentials_ =
+      tls::Credentials::load(files_.resolved()).value();
   std::unique_ptr<EpollReactor> reactor_ = EpollReactor::create(clock()).value();
   std::optional<Door> door_;
   bool may_try_ = true;
+  int let_in_ = 0;
   std::vector<Status> refused_;
+  std::vector<std::string> refused_from_;  // hosts
   std::vector<std::string> log_;
 
  private:
-  void on_control(tls::Socket, const std::string&) override { ADD_FAILURE(); }
+  void on_control(tls::Socket, const std::string&) override { ++let_in_; }
   void on_data(const std::array<std::byte, 16>&, tls::Socket, const std::string&) override {
     ADD_FAILURE();
   }
   bool may_try(const std::string&) override { return may_try_; }
-  void on_refused(base::UniqueFd, const std::string&, const Status& cause) override {
+  void on_refused(base::UniqueFd, const std::string& peer_address, const Status& cause) override {
     refused_.push_back(cause);
+    refused_from_.push_back(transport::tcp::host_of(peer_address));
   }
 };
 
@@ -108,13 +166,37 @@ TEST_F(KnockingAtTheDoor, who_stays_in_the_handshake_has_failed_after_a_time) {
   EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
 }
 
-TEST_F(KnockingAtTheDoor, who_is_pushed_out_of_the_handshake_by_others_has_failed) {
+TEST_F(KnockingAtTheDoor, who_pushes_out_its_own_handshakes_has_failed) {
   std::vector<base::UniqueFd> strangers;
   for (size_t i = 0; i <= Door::kWaitingLimit; ++i) {
     strangers.push_back(dial(door_->address()));
     EXPECT_TRUE(begins(strangers.back()));
     EXPECT_EQ(refused_.size(), i / Door::kWaitingLimit);
   }
+}
+
+TEST_F(KnockingAtTheDoor, who_is_pushed_out_of_the_handshake_by_others_has_not_failed) {
+  const base::UniqueFd caller = dial(door_->address());
+  EXPECT_TRUE(begins(caller));
+  const std::vector<base::UniqueFd> strangers = flood({true, many_hosts});
+  wait([&] { return is_closed(caller); });
+  EXPECT_TRUE(refused_.empty());
+}
+
+TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_silent_flood) {
+  expect_let_in(true, {false, one_host});
+}
+TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_flood_of_handshakes) {
+  expect_let_in(true, {true, one_host});
+}
+TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_silent_flood_of_its_own_host) {
+  expect_let_in(true, {false, host_of_the_caller});
+}
+TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_silent_flood_of_many_hosts) {
+  expect_let_in(true, {false, many_hosts});
+}
+TEST_F(KnockingAtTheDoor, who_goes_on_without_tls_is_let_in_through_a_silent_flood) {
+  expect_let_in(false, {false, one_host});
 }
 
 TEST_F(KnockingAtTheDoor, who_has_failed_too_often_is_not_answered) {
