@@ -70,6 +70,12 @@ class Child {
     const std::string text = line + "\n";
     [[maybe_unused]] const ssize_t put = write(out_.get(), text.data(), text.size());
   }
+  /// Whether it has returned, or was killed. Blocks: never.
+  bool has_ended() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
+  }
   /// The exit code, or minus the signal that killed it. Blocks: until it ends.
   int wait_for_end() {
     int status = 0;
