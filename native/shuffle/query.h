@@ -190,7 +190,7 @@ class QueryTable {
   /// Most queries that this node uses at a time, and most stops of each.
   static constexpr size_t kQueryLimit = 65536;
   /// Most queries, and stops of them, that are kept at a time because one peer spoke of them. Honest ones
-  /// are those which this node is about to use: far fewer. About 10 MB.
+  /// are those which this node is about to use: far fewer. About 30 MB with the longest causes.
   static constexpr uint32_t kHearsayLimit = 16384;
 
   struct Ended {

@@ -1,5 +1,6 @@
-# A node is killed or stopped, its device removed, its interface taken down in the middle of a shuffle: all others say within
-# their time limit whom they lost, end by themselves, and leave nothing behind. $*: only these of killed, stopped, down, removed.
+# A node is killed or stopped, its device removed, its interface taken down in the middle of a shuffle: all others end by
+# themselves with whom they lost, and leave nothing behind. If it is killed or stopped they name it within their time limit; of
+# a network that breaks also the victim is told, and may be the first to go. $*: only these of killed, stopped, down, removed.
 source tests/softroce/lib/suite.sh
 
 nodes=3 victim=3
@@ -33,6 +34,11 @@ have_said() {
   for node in "${@:2}"; do grep -q -- "$text" "$share/node$node.log" || return 1; done
 }
 
+# name_the_victim: the survivors, in time.
+name_the_victim() {
+  wait_until $((liveness_s + 1)) "the others to name node $((victim - 1))" have_said "node $((victim - 1)) .*is lost" 1 2
+}
+
 # ends_as_lost <node...>
 ends_as_lost() {
   local node status
@@ -56,12 +62,13 @@ for driver in rxe siw; do
     case $trouble in
       killed)
         kill -KILL "$(process_of "$victim")"
+        name_the_victim
         ends_as_lost 1 2
         ;;
       stopped)
         stopped=$(process_of "$victim")
         kill -STOP "$stopped"
-        wait_until $((liveness_s + 1)) "the others to name the stopped node" have_said "node $((victim - 1)) .*is lost" 1 2
+        name_the_victim
         ends_as_lost 1 2
         kill -CONT "$stopped" # it learns that it was given up
         ends_as_lost 3
