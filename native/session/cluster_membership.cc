@@ -8,6 +8,7 @@
 #include <cassert>
 #include <csignal>
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "base/log.h"
@@ -270,18 +271,31 @@ void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connect
     return refuse_stranger(connection->peer_address(), cause);
   }
   if (strangers_.size() >= kStrangerLimit) {
-    Handshake& oldest = *strangers_.front().handshake;
+    Handshake& crowding = crowding_stranger(connection->peer_address());
     const Status cause(Code::limit_exceeded,
                        "too many connections have not finished the handshake");
-    refuse_stranger(oldest.peer_address(), cause);
-    oldest.refuse({cause, true, false});
-    retire(oldest);
+    refuse_stranger(crowding.peer_address(), cause);
+    crowding.refuse({cause, true, false});
+    retire(crowding);
   }
   Stranger& stranger = strangers_.emplace_back();
   stranger.deadline = clock().now_ns() + kStrangerTime;
   stranger.handshake = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
                                                    std::move(connection), std::nullopt);
   stranger.handshake->start();
+}
+
+// A flood pushes out its own, as at the door: the oldest of the address that has most.
+Handshake& ClusterMembership::crowding_stranger(const std::string& newcomer_address) {
+  std::map<std::string, size_t> count = {{host_of(newcomer_address), 1}};
+  const auto host = [](const Stranger& stranger) {
+    return host_of(stranger.handshake->peer_address());
+  };
+  for (const Stranger& stranger : strangers_) ++count[host(stranger)];
+  return *std::max_element(
+              strangers_.begin(), strangers_.end(),
+              [&](const Stranger& a, const Stranger& b) { return count[host(a)] < count[host(b)]; })
+              ->handshake;
 }
 
 void ClusterMembership::on_data_stream(const StreamToken& token, transport::DataStream stream) {

@@ -210,6 +210,7 @@ class ClusterMembership final : public Membership,
 
   std::optional<uint32_t> dialled_node(const Handshake& handshake) const;
   void retire(Handshake& handshake);
+  Handshake& crowding_stranger(const std::string& newcomer_address);
   void refuse_stranger(const std::string& from, const Status& cause);
   void describe_peer(Link& link, const wire::Hello& peer);
   ring::Layout layout(uint32_t from, uint32_t to) const;

@@ -197,6 +197,32 @@ TEST_F(WhoMayJoin, a_storm_of_guesses_and_garbage_is_cut_short_and_the_cluster_o
   for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
 }
 
+TEST_F(WhoMayJoin, who_is_about_to_is_not_pushed_out_by_a_flood_from_elsewhere) {
+  ClusterPlan plan(2);
+  RecordingObserver observers[2];
+  auto zero = open_later(plan, 0, observers[0], right_);
+  RawPeer honest(plan.address(0));
+  honest.send_preamble();
+  std::vector<std::unique_ptr<RawPeer>> flood;
+  for (int i = 0; i < 300; ++i) {  // more than a node keeps
+    flood.push_back(std::make_unique<RawPeer>(plan.address(0), "127.0.0.2"));
+    ASSERT_TRUE(flood.back()->connected());
+    flood.back()->send_preamble();
+  }
+  EXPECT_TRUE(flood[0]->closed_within(4000)) << "nobody was pushed out";
+  wire::Hello hello = session::hello_of(plan.settings(1).value());
+  hello.incarnation = 0x1234;
+  hello.transports = {"tcp"};
+  honest.send_message(wire::encode(hello));
+  const auto answer = honest.receive();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(wire::kind_of(*answer), wire::ControlKind::hello);
+  flood.clear();
+  auto one = open_later(plan, 1, observers[1], right_);
+  const Opened nodes[] = {zero.get(), one.get()};
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
 TEST_F(WhoMayJoin, a_node_listens_beyond_loopback_only_with_a_secret_or_on_demand) {
   const auto open = [](const Pairs& settings) {
     ClusterPlan plan(1, "0.0.0.0");

@@ -21,15 +21,20 @@ namespace faro::test {
 /// Threads: one. Blocks: receive, at most its limit.
 class RawPeer {
  public:
-  /// `address`: "127.0.0.1:port".
-  explicit RawPeer(const std::string& address)
+  /// `address`: "127.0.0.1:port". It calls from `host`.
+  explicit RawPeer(const std::string& address, const char* host = "127.0.0.1")
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    inet_pton(AF_INET, host, &from.sin_addr);
+    connected_ = ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0;
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     to.sin_port =
         htons(static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
-    connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+    connected_ = connected_ &&
+                 ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
   }
 
   bool connected() const { return connected_; }
