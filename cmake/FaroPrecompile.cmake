@@ -1,7 +1,8 @@
 # faro_precompile(<target>): the headers that nearly every source includes are read once, for all libraries, and for all
 # test programs, whose flags differ. It shortens a build that has nothing in a cache. FARO_PRECOMPILE says for whom:
 #
-#   tests   for what stands in tests/ (preset release: there each source of Faro is compiled with what it includes itself)
+#   tests   for what stands in tests/, and the command (preset release: there each source of Faro itself is compiled with what
+#           it includes)
 #   all     for Faro, too
 set(precompiled <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <functional> <memory> <mutex> <optional> <span>
                 <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
@@ -16,13 +17,14 @@ endif()
 if(FARO_PRECOMPILE)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() { return 0; }\n")
   add_library(faro_precompiled_library STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(faro_precompiled_library PRIVATE faro_flags faro_precompiled_flags faro::fmt Threads::Threads)
+  target_link_libraries(faro_precompiled_library
+                        PRIVATE faro_flags faro_cold_flags faro_precompiled_flags faro::fmt Threads::Threads)
   target_precompile_headers(faro_precompiled_library PRIVATE ${precompiled})
   if(FARO_BUILD_TESTS AND NOT FARO_FUZZ)
     find_package(GTest REQUIRED)
     add_executable(faro_precompiled_test EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
     target_link_libraries(faro_precompiled_test
-                          PRIVATE faro_flags faro_precompiled_flags faro::fmt Threads::Threads GTest::gtest)
+                          PRIVATE faro_flags faro_cold_flags faro_precompiled_flags faro::fmt Threads::Threads GTest::gtest)
     target_precompile_headers(faro_precompiled_test PRIVATE ${precompiled} <deque> <fstream> <map> <gtest/gtest.h>)
   endif()
 endif()
