@@ -27,7 +27,7 @@ class Ucx(Contestant):
         put = ["-t", "ucp_put_bw", "-s", str(parameters["message_bytes"]), "-n", str(parameters["count"]), "-f"]
         client = " ".join(["ucx_perftest", "127.0.0.1", *port, *put])
         # The client tries again until the server listens.
-        tries = f"for try in 1 2 3 4 5 6 7 8 9; do {client} && exit; sleep 0.1; done; exit 1"
+        tries = f"for try in $(seq 99); do {client} && exit; sleep 0.1; done; exit 1"
         return Command(["sh", "-c", tries], {"UCX_TLS": self.transports}, beside=["ucx_perftest", *port])
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:
