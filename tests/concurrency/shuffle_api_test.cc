@@ -300,6 +300,12 @@ TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_
   }
 }
 
+TEST_F(ShuffleApi, a_node_that_does_not_exist_is_not_waited_for) {
+  open(1);
+  EXPECT_EQ(session().await_node(0), Outcome::done);
+  EXPECT_EQ(session().await_node(1), Outcome::failed);
+}
+
 TEST_F(ShuffleApi, a_row_of_another_width_is_refused) {
   open(1);
   const QueryId id = session().begin_query();
