@@ -68,7 +68,7 @@ TEST_P(OperatorTest, rows_of_a_plan_of_two_operators_come_out_once_at_their_work
     Times3Over2<Scan> transform{*scan};
     Result<Second> top = Second::make(worker, std::move(*second), w, transform, kIdentity);
     ASSERT_TRUE(top.ok());
-    uint64_t row;
+    uint64_t row = 0;
     Outcome outcome;
     while ((outcome = top->next(row)) == Outcome::done) {
       ++count;
@@ -98,7 +98,7 @@ TEST_P(OperatorTest, a_parent_that_stops_asking_ends_its_senders_and_not_the_que
     Integers integers{0, 50000};
     Result<Scan> scan = Scan::make(worker, std::move(*shuffle), w, integers, kIdentity);
     ASSERT_TRUE(scan.ok());
-    uint64_t row;
+    uint64_t row = 0;
     Outcome outcome;
     for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
       if (w == 3 && taken == 100) scan->shuffle().stop();  // a LIMIT
@@ -123,7 +123,7 @@ TEST_P(OperatorTest, a_cancelled_query_fails_the_operator_with_the_reason) {
     Integers integers{0, UINT64_MAX};  // only the cancel ends it
     Result<Scan> scan = Scan::make(worker, std::move(*shuffle), w, integers, kIdentity);
     ASSERT_TRUE(scan.ok());
-    uint64_t row;
+    uint64_t row = 0;
     Outcome outcome;
     for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
       if (w == 1 && taken == 1000) cluster_[0].cancel_query(query, "enough");
