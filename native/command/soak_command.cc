@@ -12,6 +12,7 @@
 #include "bench/temporary_secret.h"
 #include "command/exit_code.h"
 #include "command/text.h"
+#include "soak/memory_trend.h"
 #include "soak/soak.h"
 
 namespace faro::command {
@@ -71,7 +72,7 @@ int run(soak::Options options) {
   });
   const soak::Progress& total = report.total;
   print_line(total);
-  if (!report.memory.empty()) fmt::print("memory: {}\n", report.memory);
+  fmt::print("memory: {}\n", report.memory);
   if (!report.violation.empty()) {
     fmt::print("broken: {}\nto repeat its plan: {}\n", report.violation, command_of(options));
     return kExitFailed;
@@ -80,7 +81,7 @@ int run(soak::Options options) {
       "every row compared; every loss told within {:.1f} + {:.0f} s by name; {}: no "
       "descriptor, thread or file left{}\n",
       static_cast<double>(options.liveness_ms) / 1e3, soak::kTellingSeconds,
-      counted(total.quiet_looks, "look"), report.memory.empty() ? "" : ", memory flat");
+      counted(total.quiet_looks, "look"), report.memory_is_known ? ", memory flat" : "");
   return kExitOk;
 }
 
@@ -121,7 +122,9 @@ void add_soak_command(CLI::App& app, int& exit_code) {
       "(the\n"
       "node that meets with no fault) or the controller by more than 1 MiB, of the witness's heap "
       "by\n"
-      "more than 64 KiB, by the medians of the second and the last quarter of these looks.\n" +
+      "more than 64 KiB, by the medians of the second and the last quarter of these looks. Fewer "
+      "than\n" +
+      std::to_string(soak::MemoryTrend::kNeeded) + " looks tell nothing of that.\n" +
       std::string(kExitCodeHelp));
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

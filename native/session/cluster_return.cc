@@ -102,6 +102,7 @@ void ClusterMembership::give_up(Link& link, const Status& cause) {
 }
 
 void ClusterMembership::log_no_return(const Link& link, const Status& cause) {
+  if (cause.code() == Code::session_closed) return;  // it still closes: nobody starts again yet
   uint64_t suppressed = 0;
   if (!limiter_.allows(link.name(), clock().now_ns(), suppressed)) return;
   base::log(LogLevel::warning, "{}: {} starts again, but is not linked: {}", identity_.name,

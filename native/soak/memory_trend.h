@@ -18,8 +18,9 @@ class MemoryTrend {
   explicit MemoryTrend(uint64_t growth_bytes) : growth_bytes_(growth_bytes) {}
 
   void look(uint64_t bytes) { looks_.push_back(bytes); }
-  /// There are enough looks to tell.
-  bool is_known() const { return looks_.size() >= 16; }
+  /// So many looks are enough to tell.
+  static constexpr size_t kNeeded = 16;
+  bool is_known() const { return looks_.size() >= kNeeded; }
   bool grew() const { return is_known() && late() > early() + growth_bytes_; }
   /// Only if it is known.
   std::string text() const { return fmt::format("{} and {} KiB", early() / 1024, late() / 1024); }

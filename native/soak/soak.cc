@@ -376,7 +376,12 @@ class Soak {
   }
 
   void judge_memory(Report& report) const {
-    if (!witness_heap_.is_known()) return;
+    if (!witness_heap_.is_known()) {
+      report.memory = fmt::format("not judged: that takes {} looks, and there were {}",
+                                  MemoryTrend::kNeeded, progress_.quiet_looks);
+      return;
+    }
+    report.memory_is_known = true;
     report.memory =
         fmt::format("resident in the witness {}, its heap {}, resident in the controller {}",
                     witness_memory_.text(), witness_heap_.text(), controller_memory_.text());

@@ -43,7 +43,9 @@ struct Report {
   Progress total;
   /// What was broken, and how to repeat it; empty if nothing was.
   std::string violation;
-  /// How memory went, in the second and in the last quarter; only of soaks with enough looks to tell.
+  /// There were enough looks to tell how memory went.
+  bool memory_is_known = false;
+  /// How it went, in the second and in the last quarter; or that this is not known.
   std::string memory;
 };
 

@@ -35,12 +35,17 @@ void expect_contains(std::string_view text, std::string_view part) {
 class LogLines {
  public:
   LogLines() {
-    set_log_sink([this](LogLevel, std::string_view line) {
+    set_log_sink([this](LogLevel level, std::string_view line) {
       const std::lock_guard lock(mutex_);
       lines_.emplace_back(line);
+      warnings_ += level >= LogLevel::warning;
     });
   }
   ~LogLines() { set_log_sink({}); }
+  size_t warnings() const {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
   size_t count(std::string_view part) const {
     const std::lock_guard lock(mutex_);
     size_t found = 0;
@@ -51,6 +56,7 @@ class LogLines {
  private:
   mutable std::mutex mutex_;
   std::vector<std::string> lines_;
+  size_t warnings_ = 0;
 };
 
 // A node that could join: what its HELLO would say.
@@ -535,6 +541,50 @@ TEST_P(Closing, delivers_what_was_sent_before) {
   RecordingObserver& observer = cluster.observer(1);
   ASSERT_TRUE(observer.wait([&] { return observer.left().size() == 1; }));
   EXPECT_EQ(observer.messages().size(), 500u);
+}
+
+// Its network thread stops for a while.
+class HaltingNetwork final : public test::NetworkAround {
+ public:
+  using NetworkAround::NetworkAround;
+  bool run_once(base::Nanoseconds until) override {
+    halted.wait(true);
+    return NetworkAround::run_once(until);
+  }
+  std::atomic<bool> halted{false};
+};
+
+// It waits for the goodbye of node 2, and meanwhile node 1, whose link is gone, looks for who comes in its place.
+TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {
+  ClusterPlan plan(3);
+  plan.set("transport", GetParam());
+  HaltingNetwork* slow = nullptr;
+  plan.wrap_networks(
+      [&](uint32_t node,
+          std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
+        if (node != 2) return network;
+        auto halting = std::make_unique<HaltingNetwork>(std::move(network));
+        slow = halting.get();
+        return halting;
+      });
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  set_log_level(LogLevel::debug);
+  {
+    const LogLines log;
+    slow->halted = true;
+    std::thread closing([&] { cluster[0].close(); });
+    const auto deadline = steady_clock::now() + std::chrono::seconds(10);
+    while (log.count("node 0 (" + plan.address(0) + "): refused a connection") == 0 &&
+           steady_clock::now() < deadline)
+      std::this_thread::yield();
+    EXPECT_EQ(log.count("refused a connection"), 1u);
+    slow->halted = false;
+    slow->halted.notify_all();
+    closing.join();
+    EXPECT_EQ(log.warnings(), 0u);
+  }
+  set_log_level(LogLevel::warning);
 }
 
 TEST_P(Closing, twice_and_from_several_threads_is_harmless) {

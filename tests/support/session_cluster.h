@@ -1,8 +1,10 @@
 // SessionCluster: several sessions in one process, by the public API.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,12 +18,15 @@ namespace faro::test {
 
 using SettingList = std::vector<std::pair<std::string, std::string>>;
 
-/// Settings of node `node`, whose listeners are bound already.
+/// Settings of node `node`, whose listeners are bound already. The cluster's id tells it from those of tests that run
+/// beside this one: a port that one of them gives back may be another's next.
 inline Result<Config> config_of(uint32_t node, const std::string& addresses,
                                 const SettingList& settings) {
   Config config;
   FARO_RETURN_IF_ERROR(config.set("cluster.nodes", addresses));
   FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{node}));
+  FARO_RETURN_IF_ERROR(
+      config.set("cluster.id", fmt::format("{:x}", std::hash<std::string>{}(addresses))));
   if (names_addresses()) FARO_RETURN_IF_ERROR(config.set("security.open", 1));
   for (const auto& [name, value] : settings) FARO_RETURN_IF_ERROR(config.set(name, value));
   return config;

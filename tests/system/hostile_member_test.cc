@@ -24,6 +24,9 @@
 #include "api/session_access.h"
 #include "contract/frames.h"
 #include "faro/log.h"
+#include "ring/futex_waiter.h"
+#include "session/listener.h"
+#include "session/socket_network.h"
 #include "shuffle/query.h"
 #include "support/child.h"
 #include "support/raw_peer.h"
@@ -50,12 +53,13 @@ enum class Attack {
   own_memory,           // shm: every byte of the segments it shares, while they are read
   data_connections,     // tcp: nonsense into them
   control_connections,  // the same
-  frames,     // frames that make no sense: FINISH twice, slots that are not open, other queries
-  lies,       // control messages about queries that are not its own
-  made_up,    // queries that never began
-  malformed,  // control messages that are none
-  flood,      // control messages that are answered, without end; it never reads the answers
-  silence,    // takes rows and never gives them back, never sends, never ends
+  frames,       // frames that make no sense: FINISH twice, slots that are not open, other queries
+  lies,         // control messages about queries that are not its own
+  made_up,      // queries that never began
+  malformed,    // control messages that are none
+  flood,        // control messages that are answered, without end; it never reads the answers
+  early_flood,  // control messages before the others' open is complete
+  silence,      // takes rows and never gives them back, never sends, never ends
 };
 struct Case {
   std::string name;
@@ -91,6 +95,8 @@ const std::vector<Case>& cases() {
           {"a malformed query message of 1000 bytes"});
       add(transport, "flood", Attack::flood, Code::peer_lost,
           {"the peer does not take control messages: "});
+      add(transport, "early_flood", Attack::early_flood, Code::protocol_error,
+          {"over 4194304 bytes of query messages before this node was open"});
       add(transport, "silence", Attack::silence);
     }
     return made;
@@ -103,11 +109,13 @@ const std::vector<Case>& cases() {
 /// Threads: one.
 class HostileMember {
  public:
-  HostileMember(Session& session, const QueryId& all, const QueryId& foreign)
+  HostileMember(Session& session, const QueryId& all, const QueryId& foreign,
+                const Child::Side& test)
       : session_(session),
         membership_(SessionAccess::core(session).membership()),
         all_(all),
-        foreign_(foreign) {}
+        foreign_(foreign),
+        test_(test) {}
 
   [[noreturn]] void attack(Attack how) {
     switch (how) {
@@ -132,8 +140,8 @@ class HostileMember {
         tell_all(std::vector<std::byte>(1000, std::byte{0x5A}));
         break;
       case Attack::flood:
+      case Attack::early_flood:
         flood_from_network_thread();
-        break;
       case Attack::silence:
         be_silent();
     }
@@ -144,6 +152,8 @@ class HostileMember {
   // Messages to each node: more than its share of hearsay, and less than the control connection's
   // queue in this process holds, which must not be what ends the link.
   static constexpr int kTold = 20'000;
+  // What two sockets hold, and several times what is taken of a member early.
+  static constexpr size_t kMuch = 48 << 20;
 
   struct Connection {
     int fd;
@@ -207,7 +217,7 @@ class HostileMember {
 
   // Its library must neither read the answers nor send anything in between, nor judge anyone: its
   // network thread is led into the flood by a line of its log, about somebody who knocks.
-  void flood_from_network_thread() {
+  [[noreturn]] void flood_from_network_thread() {
     set_log_sink([this](LogLevel, std::string_view) { flood(connections(true)); });
     const std::string& name = membership_.nodes()[kHostile].name;
     const size_t host = name.find('(') + 1;
@@ -216,12 +226,14 @@ class HostileMember {
     for (;;) pause();
   }
 
-  // Asks the issuers of queries that never began what has become of them.
+  // Asks the issuers of queries that never began what has become of them. Says so once more has been sent than
+  // sockets hold.
   [[noreturn]] void flood(const std::vector<Connection>& targets) {
     struct Stream {
       int fd;
       std::vector<std::byte> bytes = {};  // whole messages, again and again
       size_t at = 0;
+      size_t sent = 0;
     };
     std::vector<Stream> streams;
     for (const auto& [fd, peer] : targets) {
@@ -241,11 +253,18 @@ class HostileMember {
         stream.bytes.insert(stream.bytes.end(), message.begin(), message.end());
       }
     }
-    for (;;) {
+    for (bool said = false;;) {
       for (Stream& stream : streams) {
         const auto left = std::span(stream.bytes).subspan(stream.at);
         const ssize_t put = send(stream.fd, left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (put > 0) stream.at = (stream.at + static_cast<size_t>(put)) % stream.bytes.size();
+        if (put <= 0) continue;
+        stream.sent += static_cast<size_t>(put);
+        stream.at = stream.sent % stream.bytes.size();
+      }
+      const auto much = [](const Stream& stream) { return stream.sent > kMuch; };
+      if (!said && std::all_of(streams.begin(), streams.end(), much)) {
+        said = true;
+        test_.say("flooded");
       }
       std::this_thread::yield();
     }
@@ -327,6 +346,7 @@ class HostileMember {
   session::Membership& membership_;
   const QueryId all_;
   const QueryId foreign_;
+  const Child::Side& test_;
   uint64_t seed_ = 1;
   uint64_t step_ = 0;
   uint64_t told_ = 0;
@@ -468,6 +488,24 @@ QueryId from_line(const std::string& line) {
   return id;
 }
 
+/// A session whose open is complete once it is told to be; its links stand before.
+Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listener,
+                                           const Child::Side& test) {
+  Result<base::Settings> settings = base::Settings::resolve(config);
+  if (!settings.ok()) return settings.status();
+  const std::string address = listener.address();
+  auto network = session::SocketNetwork::create(
+      *settings, session::Listener::adopt(base::UniqueFd(listener.release_fd()), address));
+  if (!network.ok()) return network.status();
+  detail::NodeEnvironment environment;
+  environment.network = std::move(*network);
+  environment.make_waiter = [&test, told = false]() mutable {
+    if (!std::exchange(told, true)) (void)test.hear();
+    return std::make_unique<ring::FutexWaiter>();
+  };
+  return SessionAccess::open(*settings, std::move(environment));
+}
+
 int run_node(uint32_t number, const std::string& addresses, Listener listener, const Case& attacked,
              const Child::Side& test) {
   const Result<Config> config = config_of(number, addresses,
@@ -475,11 +513,16 @@ int run_node(uint32_t number, const std::string& addresses, Listener listener, c
                                                        {"liveness.timeout_ms", "5000"},
                                                        {"close.timeout_ms", "1000"}}));
   if (!config.ok()) return 1;
-  Result<std::unique_ptr<Session>> session = Session::open(*config, std::move(listener));
+  const bool is_early = attacked.attack == Attack::early_flood;
+  Result<std::unique_ptr<Session>> session = is_early && number != kHostile
+                                                 ? open_late(*config, std::move(listener), test)
+                                                 : Session::open(*config, std::move(listener));
   if (!session.ok()) {
     test.say("complaint: " + session.status().to_string());
     return 1;
   }
+  if (is_early && number == kHostile)
+    HostileMember(**session, {}, {}, test).attack(attacked.attack);
   test.say("open");
   (void)test.hear();  // all are
   if (number == 0) {
@@ -489,7 +532,8 @@ int run_node(uint32_t number, const std::string& addresses, Listener listener, c
   for (int q = 0; q <= kQueries; ++q) queries.push_back(from_line(test.hear()));
   const QueryId all = queries.back();
   queries.pop_back();
-  if (number == kHostile) HostileMember(**session, all, queries.back()).attack(attacked.attack);
+  if (number == kHostile)
+    HostileMember(**session, all, queries.back(), test).attack(attacked.attack);
   const auto declare = [&](const QueryId& id) {
     return (*session)->declare_query(id, {0, 1}).ok();
   };
@@ -518,18 +562,25 @@ TEST_P(HostileMemberTest, disturbs_nobody_else_and_is_named) {
     }));
   }
   const auto hear = [&](uint32_t n) { return nodes[n]->hear().value_or("(it has ended)"); };
-  for (uint32_t n = 0; n < 3; ++n) ASSERT_EQ(hear(n), "open");
+  const std::vector<uint32_t> sound = {0, 1};
+  if (attacked.attack == Attack::early_flood) {
+    ASSERT_EQ(hear(kHostile), "flooded");
+    for (const uint32_t n : sound) nodes[n]->say("be open");
+  } else {
+    ASSERT_EQ(hear(kHostile), "open");
+  }
+  for (const uint32_t n : sound) ASSERT_EQ(hear(n), "open");
   for (const auto& node : nodes) node->say("all are");
   for (int q = 0; q <= kQueries; ++q) {
     const std::string id = hear(0);
     for (const auto& node : nodes) node->say(id);
   }
-  for (const uint32_t n : {0u, 1u}) {
+  for (const uint32_t n : sound) {
     ASSERT_EQ(hear(n), "well") << "node " << n;
     // Otherwise all that the others had to notice was its end.
     ASSERT_FALSE(nodes[kHostile]->has_ended());
   }
-  for (const uint32_t n : {0u, 1u}) {
+  for (const uint32_t n : sound) {
     nodes[n]->say("go");
     EXPECT_EQ(nodes[n]->wait_for_end(), 0) << "node " << n;
   }

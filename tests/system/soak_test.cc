@@ -23,6 +23,10 @@ TEST(Soak, counts_kills_and_how_long_survivors_took_to_know) {
   EXPECT_TRUE(contains(result.output, "8 killed (told by ")) << result.output;
   EXPECT_TRUE(contains(result.output, "every loss told within 2.0 + 1 s by name; 8 looks"))
       << result.output;
+  // Too few to say anything of the memory.
+  EXPECT_TRUE(contains(result.output, "memory: not judged: that takes 16 looks, and there were 8"))
+      << result.output;
+  EXPECT_FALSE(contains(result.output, "flat")) << result.output;
 }
 
 TEST(Soak, pauses_stops_and_kills_by_chance) {

@@ -10,8 +10,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Scanner;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
-/** Another JVM that runs the main method of a class, and is killed when this is closed. */
+/** Another JVM that runs the main method of a class, and is killed when this is closed, or after two minutes. */
 final class ChildJvm implements AutoCloseable {
   private static final Scanner PLAN = new Scanner(System.in, UTF_8);
 
@@ -20,12 +22,18 @@ final class ChildJvm implements AutoCloseable {
   private final BufferedReader out;
 
   ChildJvm(Class<?> program, String... arguments) throws IOException {
-    List<String> command = new ArrayList<>();
+    this(List.of(), program, arguments);
+  }
+
+  /** @param before what comes before the JVM in its command line, and becomes the JVM: as `ip netns exec` */
+  ChildJvm(List<String> before, Class<?> program, String... arguments) throws IOException {
+    List<String> command = new ArrayList<>(before);
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xmx64m", "-cp", System.getProperty("java.class.path")));
     command.add(program.getName());
     command.addAll(List.of(arguments));
     process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    CompletableFuture.delayedExecutor(120, TimeUnit.SECONDS).execute(process::destroyForcibly);
     in = new PrintStream(process.getOutputStream(), true, UTF_8);
     out = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8));
   }
@@ -40,9 +48,20 @@ final class ChildJvm implements AutoCloseable {
     in.println(query.counter() + " " + query.incarnation() + " " + query.issuer());
   }
 
+  /** Tells it a line: what {@link #readLine} reads there. */
+  void tell(String line) {
+    in.println(line);
+  }
+
   /** In the other JVM. */
   static QueryId readQuery() {
     return new QueryId(PLAN.nextLong(), PLAN.nextLong(), PLAN.nextInt());
+  }
+
+  /** In the other JVM: the rest of a line, or of the line after it if nothing is left of this one. */
+  static String readLine() {
+    String rest = PLAN.nextLine();
+    return rest.isEmpty() ? PLAN.nextLine() : rest;
   }
 
   /** Starts a dump of its heap into this file. */

@@ -21,11 +21,21 @@ final class Cluster implements AutoCloseable {
     List<CompletableFuture<Session>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig.Builder config =
-          SessionConfig.builder().cluster(node, addresses).workers(workersPerNode);
+          config(node, addresses).workers(workersPerNode);
       settings.accept(config);
       opening.add(CompletableFuture.supplyAsync(() -> Session.open(config.build()), Cluster::start));
     }
     opening.forEach(one -> sessions.add(one.join()));
+  }
+
+  /**
+   * Of one node. The cluster's id tells it from those of tests that run beside this one: a port that one of them gives
+   * back may be another's next.
+   */
+  static SessionConfig.Builder config(int node, List<String> addresses) {
+    return SessionConfig.builder()
+        .cluster(node, addresses)
+        .set(Setting.CLUSTER_ID, String.join(" ", addresses));
   }
 
   private static void start(Runnable task) {

@@ -13,7 +13,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A JVM that is killed, or stopped for longer than the time limit, in each phase of its life in a cluster. */
+/**
+ * A JVM that is killed, stopped for longer than the time limit, or cut off from the network, in each phase of its life in
+ * a cluster.
+ */
 @Timeout(30)
 class PeerLossTest {
   private static final Duration LIMIT = Duration.ofSeconds(20);
@@ -21,15 +24,17 @@ class PeerLossTest {
   private static final Duration TOLD = LIVENESS.plusSeconds(1);
 
   private static SessionConfig.Builder config(int node, String nodes, String transport) {
-    return SessionConfig.builder()
-        .cluster(node, List.of(nodes.split(",")))
+    return Cluster.config(node, List.of(nodes.split(",")))
         .set(Setting.LIVENESS_TIMEOUT_MS, LIVENESS.toMillis())
+        .set(Setting.SECURITY_OPEN, nodes.startsWith("127.") ? 0 : 1)
         .set(Setting.TRANSPORT, transport);
   }
 
   enum Fault {
     KILLED,
-    STOPPED
+    STOPPED,
+    /** Its cable is pulled. */
+    CUT
   }
 
   /** How far node 1 comes. */
@@ -79,12 +84,22 @@ class PeerLossTest {
     "KILLED,FIRST_ROWS,shm", "KILLED,FIRST_ROWS,tcp", "KILLED,MID_SHUFFLE,shm",
     "KILLED,MID_SHUFFLE,tcp", "KILLED,FINISH,shm", "KILLED,FINISH,tcp", "KILLED,CLOSE,shm",
     "KILLED,CLOSE,tcp", "STOPPED,FIRST_ROWS,shm", "STOPPED,MID_SHUFFLE,shm",
-    "STOPPED,MID_SHUFFLE,tcp", "STOPPED,FINISH,tcp"
+    "STOPPED,MID_SHUFFLE,tcp", "STOPPED,FINISH,tcp", "CUT,FIRST_ROWS,tcp", "CUT,MID_SHUFFLE,tcp",
+    "CUT,FINISH,tcp"
   })
   void endsWhatNeedsItWithItsName(Fault fault, Phase phase, String transport) throws Exception {
-    List<String> addresses = Cluster.freeAddresses(2);
+    try (Cable cable = fault == Fault.CUT ? Cable.lay() : null) {
+      endsWhatNeedsItWithItsName(fault, phase, transport, cable);
+    }
+  }
+
+  /** @param cable null: both are on loopback */
+  private static void endsWhatNeedsItWithItsName(
+      Fault fault, Phase phase, String transport, Cable cable) throws Exception {
+    List<String> addresses = cable == null ? Cluster.freeAddresses(2) : cable.addresses();
     String nodes = String.join(",", addresses);
-    try (ChildJvm other = new ChildJvm(Node1.class, nodes, transport, phase.name());
+    List<String> beyond = cable == null ? List.of() : cable.beyond();
+    try (ChildJvm other = new ChildJvm(beyond, Node1.class, nodes, transport, phase.name());
         Session session = Session.open(config(0, nodes, transport).build())) {
       QueryId query = session.beginQuery();
       other.tell(query);
@@ -99,10 +114,10 @@ class PeerLossTest {
         worker.endQuery(query); // it has ended there, too: whatever happens now is no loss
       }
       assertEquals(phase.name(), other.line());
-      if (fault == Fault.KILLED) {
-        other.kill();
-      } else {
-        other.stop();
+      switch (fault) {
+        case KILLED -> other.kill();
+        case STOPPED -> other.stop();
+        case CUT -> cable.pull();
       }
       long hit = System.nanoTime();
       if (phase == Phase.CLOSE) {

@@ -19,8 +19,7 @@ class ReturnTest {
   private static final int ROWS = 10_000;
 
   private static SessionConfig.Builder config(int node, String nodes, String transport) {
-    return SessionConfig.builder()
-        .cluster(node, List.of(nodes.split(",")))
+    return Cluster.config(node, List.of(nodes.split(",")))
         .set(Setting.TRANSPORT, transport);
   }
 

@@ -32,8 +32,7 @@ class StopTest {
   @TempDir Path folder;
 
   private static SessionConfig config(int node, String nodes, String transport) {
-    return SessionConfig.builder()
-        .cluster(node, List.of(nodes.split(",")))
+    return Cluster.config(node, List.of(nodes.split(",")))
         .set(Setting.TRANSPORT, transport)
         .set(Setting.LIVENESS_TIMEOUT_MS, LIVENESS_MILLIS)
         .build();

@@ -27,8 +27,9 @@ final class ShellProcess implements AutoCloseable {
   private final StringBuilder seen = new StringBuilder();
 
   ShellProcess(String... arguments) throws IOException {
-    List<String> command =
-        new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString()));
+    // A JVM does not hear of a Ctrl-C that it was born to ignore, as whatever a script starts in the background.
+    List<String> command = new ArrayList<>(List.of("env", "--default-signal=INT"));
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
         .filter(argument -> argument.startsWith("--enable-native-access"))
         .forEach(command::add);

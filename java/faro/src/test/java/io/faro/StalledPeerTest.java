@@ -1,0 +1,149 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * A JVM that is stopped for less than the time limit, or whose worker makes no call for a while: its sender waits, its
+ * node's other queries go on, nobody is lost, and in the end every row arrives.
+ */
+@Timeout(30)
+class StalledPeerTest {
+  private static final Duration LIVENESS = Duration.ofSeconds(2);
+  private static final int ROWS = 200_000; // many times what the ring holds
+  private static final int SENDER = 0;
+  private static final int OTHER = 1; // of the same node
+  private static final int RECEIVER = 2; // of node 1
+
+  enum Stall {
+    PAUSED,
+    SILENT
+  }
+
+  private static Session open(int node, String nodes, String transport) {
+    return Session.open(
+        Cluster.config(node, List.of(nodes.split(",")))
+            .workers(2)
+            .set(Setting.RING_BYTES, "32 KiB")
+            .set(Setting.LIVENESS_TIMEOUT_MS, LIVENESS.toMillis())
+            .set(Setting.TRANSPORT, transport)
+            .build());
+  }
+
+  private static Shuffle open(Worker worker, QueryId query) throws Exception {
+    return worker.openShuffle(
+        new ShuffleSpec(query, 1, Long.BYTES, new int[] {SENDER}, new int[] {RECEIVER}));
+  }
+
+  /** Node 1, in a JVM of its own: takes some rows, says so and makes no call until it is told to go on. */
+  public static final class Receiver {
+    private static long rows;
+    private static long sum;
+
+    public static void main(String[] arguments) throws Exception {
+      try (Session session = open(1, arguments[0], arguments[1])) {
+        Worker worker = session.workers().get(0);
+        QueryId query = ChildJvm.readQuery();
+        session.declareQuery(query, SENDER, RECEIVER);
+        try (Shuffle shuffle = open(worker, query)) {
+          take(shuffle, Long.parseLong(arguments[2]));
+          System.out.println("there");
+          ChildJvm.readLine();
+          take(shuffle, Long.MAX_VALUE);
+        }
+        worker.endQuery(query);
+        System.out.println(rows + " " + sum);
+      }
+    }
+
+    private static void take(Shuffle shuffle, long until) throws InterruptedException {
+      try (Frame frame = shuffle.newFrame()) {
+        while (rows < until && shuffle.take(frame) == Outcome.DONE) {
+          for (int i = 0; i < frame.rowCount(); i++) {
+            sum += frame.getLong(i * Long.BYTES);
+          }
+          rows += frame.rowCount();
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"PAUSED,0,shm", "PAUSED,100000,tcp", "SILENT,100000,shm", "SILENT,0,tcp"})
+  void isNotLostAndGetsEveryRow(Stall stall, int rowsBefore, String transport) throws Exception {
+    String nodes = String.join(",", Cluster.freeAddresses(2));
+    try (ChildJvm other =
+            new ChildJvm(Receiver.class, nodes, transport, Integer.toString(rowsBefore));
+        Session session = open(0, nodes, transport)) {
+      QueryId query = session.beginQuery();
+      session.declareQuery(query, SENDER, RECEIVER);
+      other.tell(query);
+      CompletableFuture<Void> sending = CompletableFuture.runAsync(() -> send(session, query));
+      assertEquals("there", other.line());
+      if (stall == Stall.PAUSED) {
+        other.stop();
+      }
+      untilTheSenderSleeps(session);
+      anotherQueryGoesOn(session);
+      Thread.sleep(LIVENESS.toMillis() / 2);
+      other.tell("go on");
+      if (stall == Stall.PAUSED) {
+        other.goOn();
+      }
+      assertEquals(ROWS + " " + (long) ROWS * (ROWS - 1) / 2, other.line());
+      sending.join();
+    }
+  }
+
+  private static void send(Session session, QueryId query) {
+    Worker worker = session.workers().get(SENDER);
+    try {
+      try (Shuffle shuffle = open(worker, query)) {
+        LongSender sender = shuffle.longSender();
+        for (long row = 0; row < ROWS; row++) {
+          assertEquals(Outcome.DONE, sender.send(0, row));
+        }
+        assertEquals(Outcome.DONE, shuffle.finish());
+      }
+      worker.endQuery(query);
+    } catch (Exception problem) {
+      throw new IllegalStateException(problem);
+    }
+  }
+
+  /** Its ring is full. */
+  private static void untilTheSenderSleeps(Session session) throws InterruptedException {
+    long rows = -1;
+    while (sent(session) != rows || rows == 0) {
+      rows = sent(session);
+      Thread.sleep(50);
+    }
+  }
+
+  private static long sent(Session session) {
+    return session.metrics().workers().get(SENDER).rowsSent();
+  }
+
+  private static void anotherQueryGoesOn(Session session) throws InterruptedException {
+    Worker worker = session.workers().get(OTHER);
+    QueryId alone = session.beginQuery();
+    session.declareQuery(alone, OTHER);
+    try (Shuffle own =
+        worker.openShuffle(
+            new ShuffleSpec(alone, 1, Long.BYTES, new int[] {OTHER}, new int[] {OTHER}))) {
+      own.longSender().send(0, 7);
+      assertEquals(Outcome.DONE, own.finish());
+      Frame frame = own.newFrame();
+      assertEquals(Outcome.DONE, own.take(frame));
+      assertEquals(7, frame.getLong(0));
+      assertEquals(Outcome.END_OF_STREAM, own.take(frame));
+    }
+    worker.endQuery(alone);
+  }
+}
