@@ -543,15 +543,30 @@ TEST_P(Closing, delivers_what_was_sent_before) {
   EXPECT_EQ(observer.messages().size(), 500u);
 }
 
-// Its network thread stops for a while.
+// Its network thread stands still for a while.
 class HaltingNetwork final : public test::NetworkAround {
  public:
   using NetworkAround::NetworkAround;
   bool run_once(base::Nanoseconds until) override {
-    halted.wait(true);
+    State told = State::is_told;
+    if (state_.compare_exchange_strong(told, State::stands)) state_.notify_all();
+    state_.wait(State::stands);
     return NetworkAround::run_once(until);
   }
-  std::atomic<bool> halted{false};
+  /// Returns when it stands.
+  void halt() {
+    state_ = State::is_told;
+    wake();
+    state_.wait(State::is_told);
+  }
+  void go_on() {
+    state_ = State::runs;
+    state_.notify_all();
+  }
+
+ private:
+  enum class State { runs, is_told, stands };
+  std::atomic<State> state_{State::runs};
 };
 
 // It waits for the goodbye of node 2, and meanwhile node 1, whose link is gone, looks for who comes in its place.
@@ -572,15 +587,14 @@ TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {
   set_log_level(LogLevel::debug);
   {
     const LogLines log;
-    slow->halted = true;
+    slow->halt();
     std::thread closing([&] { cluster[0].close(); });
     const auto deadline = steady_clock::now() + std::chrono::seconds(10);
     while (log.count("node 0 (" + plan.address(0) + "): refused a connection") == 0 &&
            steady_clock::now() < deadline)
       std::this_thread::yield();
     EXPECT_EQ(log.count("refused a connection"), 1u);
-    slow->halted = false;
-    slow->halted.notify_all();
+    slow->go_on();
     closing.join();
     EXPECT_EQ(log.warnings(), 0u);
   }

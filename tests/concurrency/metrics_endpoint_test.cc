@@ -189,8 +189,10 @@ TEST(SessionMetrics, are_at_the_address_that_the_log_names_until_close) {
     address = line.substr(at + 7, line.rfind('/') - at - 7);
   });
   {
-    test::SessionCluster cluster(
-        1, {{"metrics.listen", "127.0.0.1:0"}, {"counters.folder", ""}, {"cluster.workers", "2"}});
+    test::SessionCluster cluster(1, {{"cluster.id", "faro"},
+                                     {"metrics.listen", "127.0.0.1:0"},
+                                     {"counters.folder", ""},
+                                     {"cluster.workers", "2"}});
     ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
     const std::string text = scrape(address);
     EXPECT_NE(text.find("faro_open{cluster=\"faro\",node=\"0\"} 1\n"), std::string::npos) << text;
