@@ -107,7 +107,17 @@ def _text(parameters: dict) -> str:
 
 
 def measure(experiment: Experiment, point: Point, lap: int, processor: int | None, outcome: Outcome) -> None:
-    """Runs one point once."""
+    """Runs one point once; again if it fails and may."""
+    failure = None
+    for _ in range(CONTESTANTS[point.contestant].attempts):
+        failure = _attempt(experiment, point, lap, processor, outcome)
+        if failure is None:
+            return
+    outcome.failures.append(failure)
+
+
+def _attempt(experiment: Experiment, point: Point, lap: int, processor: int | None, outcome: Outcome) -> dict | None:
+    """The failure, if it is one."""
     contestant = CONTESTANTS[point.contestant]
     command = contestant.command(experiment.workload, point.parameters)
     text = command.text() if processor is None else f"taskset -c {processor} {command.text()}"
@@ -119,16 +129,13 @@ def measure(experiment: Experiment, point: Point, lap: int, processor: int | Non
             raise Failed(f"a wrong result: {result.count} rows, checksum {result.checksum}")
     except (Failed, ValueError, KeyError, IndexError, TypeError) as problem:
         reason = str(problem) if isinstance(problem, Failed) else f"output not understood: {problem!r}"
-        outcome.failures.append(
-            {
-                "contestant": point.contestant,
-                "parameters": point.parameters,
-                "lap": lap,
-                "command": text,
-                "reason": reason,
-            }
-        )
-        return
+        return {
+            "contestant": point.contestant,
+            "parameters": point.parameters,
+            "lap": lap,
+            "command": text,
+            "reason": reason,
+        }
     values = dict(result.values)
     if experiment.workload == "two_stage":
         values |= per_hop(values, hops(point.parameters))
@@ -137,6 +144,7 @@ def measure(experiment: Experiment, point: Point, lap: int, processor: int | Non
             point.contestant, point.parameters, lap, text, values, result.count, result.checksum, result.verified
         )
     )
+    return None
 
 
 def per_hop(values: dict, hop_count: int) -> dict:

@@ -20,6 +20,7 @@ class Contestant:
 
     product = ""  # whose version() it is
     expected_seconds = 1.0  # that a run takes, for the time that is left
+    attempts = 1  # of a run that fails: more for who is not ours to mend
 
     def __init__(self, name: str, label: str, language: str = "c++"):
         self.name = name

@@ -135,16 +135,21 @@ class Running(unittest.TestCase):
 
     def test_one_failure_does_not_end_the_others(self):
         class Scripted(Contestant):
+            attempts = 2
+            commands = 0
+
             def missing(self):
                 return "not installed" if self.name == "absent" else None
 
             def command(self, workload, parameters):
-                return Command(["sh", "-c", "exit 1" if self.name == "failing" else "echo 5"])
+                self.commands += 1
+                fails = self.name == "failing" or (self.name == "moody" and self.commands == 1)
+                return Command(["sh", "-c", "exit 1" if fails else "echo 5"])
 
             def read(self, workload, parameters, output):
                 return Result({"seconds": float(output), "cpu_seconds": 1.0}, self.name != "wrong", 7, "0")
 
-        names = ("failing", "good", "wrong", "absent")
+        names = ("failing", "moody", "good", "wrong", "absent")
         added = {name: Scripted(name, name) for name in names}
         CONTESTANTS.update(added)
         self.addCleanup(lambda: [CONTESTANTS.pop(name) for name in names])
@@ -153,7 +158,9 @@ class Running(unittest.TestCase):
         experiment = Experiment("tiny", "", "", "two_stage", points, laps=2)
         outcome = contest.Outcome(experiment)
         contest.run(outcome, contest.Progress(contest.expected_seconds(experiment), said.append))
-        self.assertEqual([one.contestant for one in outcome.measurements], ["good", "good"])
+        self.assertEqual([one.contestant for one in outcome.measurements].count("good"), 2)
+        self.assertEqual([one.contestant for one in outcome.measurements].count("moody"), 2)
+        self.assertEqual({name: added[name].commands for name in names[:3]}, {"failing": 4, "moody": 3, "good": 2})
         values = outcome.measurements[0].values
         self.assertEqual((values["wall_ns_per_hop"], values["cpu_ns_per_hop"]), (5e9 / 8000, 1e9 / 8000))
         self.assertEqual(
@@ -161,8 +168,8 @@ class Running(unittest.TestCase):
         )
         self.assertIn("a wrong result", " ".join(one["reason"] for one in outcome.failures))
         self.assertEqual(outcome.left_out, {"absent": "not installed"})
-        self.assertEqual(len(said), 6)
-        self.assertRegex(said[-1], r"\[tiny 6/6\] lap 2 of 2: .* left")
+        self.assertEqual(len(said), 8)
+        self.assertRegex(said[-1], r"\[tiny 8/8\] lap 2 of 2: .* left")
 
     def test_every_lap_has_every_point_in_another_order(self):
         points = list(range(10))

@@ -1,5 +1,6 @@
 """UCX's own tool: puts from one process into the memory of another. It checks no contents."""
 
+import random
 import socket
 
 import programs
@@ -11,6 +12,7 @@ class Ucx(Contestant):
     """`transports`: as in UCX_TLS."""
 
     product = "UCX"
+    attempts = 3
 
     def __init__(self, name: str, label: str, transports: str):
         super().__init__(name, label)
@@ -23,12 +25,14 @@ class Ucx(Contestant):
         return programs.run(Command(["ucx_info", "-v"]), 10).splitlines()[0].lstrip("# ")
 
     def command(self, workload: str, parameters: dict) -> Command:
-        port = ["-p", str(_free_port())]
+        number = _free_port()
+        port = ["-p", str(number)]
         put = ["-t", "ucp_put_bw", "-s", str(parameters["message_bytes"]), "-n", str(parameters["count"]), "-f"]
         client = " ".join(["ucx_perftest", "127.0.0.1", *port, *put])
-        # The client tries again until the server listens.
-        tries = f"for try in $(seq 99); do {client} && exit; sleep 0.1; done; exit 1"
-        return Command(["sh", "-c", tries], {"UCX_TLS": self.transports}, beside=["ucx_perftest", *port])
+        # The server takes one client, and that does not wait for it.
+        listens = f"cat /proc/net/tcp /proc/net/tcp6 | grep -q ':{number:04X} 0*:0000 0A'"
+        waits = f"for try in $(seq 200); do {listens} && exec {client}; sleep 0.05; done; echo no server >&2; exit 1"
+        return Command(["sh", "-c", waits], {"UCX_TLS": self.transports}, beside=["ucx_perftest", *port])
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:
         # With -f one line: iterations; µs typical, average, overall; MB/s average, overall; messages/s.
@@ -37,6 +41,9 @@ class Ucx(Contestant):
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that no connection is given by chance."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise programs.Failed("no free port from 20000 to 30000")
