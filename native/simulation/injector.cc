@@ -76,8 +76,14 @@ bool Injector::cancel(const Fault& fault) {
   if (dead_.count(node) != 0) return false;
   if (record.endings.count(worker) != 0) return false;  // over for it
   cluster_.session(node).cancel_query(record.id, "the user's wish");
-  if (node == plan_.node_of(worker)) record.must_fail |= record.ending.count(worker) == 0;
+  if (node == plan_.node_of(worker)) stops_short(record, worker);
   return true;
+}
+
+// A query that it has not ended can be complete nowhere; but who lies may have said that it had.
+void Injector::stops_short(Ledger::QueryRecord& record, uint32_t worker) {
+  if (ledger_.liars.count(plan_.node_of(worker)) == 0)
+    record.must_fail |= record.ending.count(worker) == 0;
 }
 
 // Whoever says nothing wrong, but not the truth either, can keep its own queries waiting for ever: the engine
@@ -115,11 +121,9 @@ void Injector::lie(const Fault& fault) {
 
 void Injector::kill(const Fault& fault) {
   dead_.insert(fault.node);
-  // What its workers had not ended can be complete nowhere.
   for (size_t q = 0; q < plan_.queries.size(); ++q) {
     for (const uint32_t worker : plan_.queries[q].workers) {
-      Ledger::QueryRecord& record = ledger_.queries[q];
-      if (plan_.node_of(worker) == fault.node) record.must_fail |= record.ending.count(worker) == 0;
+      if (plan_.node_of(worker) == fault.node) stops_short(ledger_.queries[q], worker);
     }
   }
   cluster_.kill(fault.node);

@@ -38,6 +38,8 @@ class Injector {
   void cancel_what_concerns(const Fault& fault);
   void lie(const Fault& fault);
   void kill(const Fault& fault);
+  /// A worker of a query does nothing for it from now on.
+  void stops_short(Ledger::QueryRecord& record, uint32_t worker);
   /// In a fiber: the node's programs end, then what it had.
   void bury(uint32_t node);
   /// The same, and then it comes back.
