@@ -62,11 +62,22 @@ struct Traces {
            descriptor == "anon_inode:[infinibandevent]";
   }
 
+  // ThreadSanitizer has a thread of its own, by the name of the process; in one that was forked, once it makes a thread.
+  static bool made_by_sanitizer([[maybe_unused]] const std::string& thread) {
+#ifdef FARO_SANITIZE_THREAD
+    std::ifstream comm("/proc/self/comm");
+    std::string name;
+    return std::getline(comm, name) && name == thread;
+#else
+    return false;
+#endif
+  }
+
   static std::string more(const char* kind, const std::multiset<std::string>& before,
                           const std::multiset<std::string>& now) {
     std::string text;
     for (auto each = now.begin(); each != now.end(); each = now.upper_bound(*each)) {
-      const size_t kept = kept_by_rdma_cm(*each) ? 1 : 0;
+      const size_t kept = kept_by_rdma_cm(*each) || made_by_sanitizer(*each) ? 1 : 0;
       if (now.count(*each) > before.count(*each) + kept)
         text += std::string(kind) + " " + *each + "; ";
     }
