@@ -483,7 +483,9 @@ void ClusterMembership::on_up(Link& link) {
 }
 
 void ClusterMembership::on_lost(Link& link, const Status& cause) {
-  if (phase_ == Phase::opening && returning() && cause.code() == Code::peer_lost)
+  // It may have been the first of the open ones that was found.
+  const bool returns = returning() || link.peer_was_open();
+  if (phase_ == Phase::opening && returns && cause.code() == Code::peer_lost)
     return replace_link(link);
   if (phase_ == Phase::opening) {
     const bool ours =
