@@ -483,10 +483,7 @@ void ClusterMembership::on_up(Link& link) {
 }
 
 void ClusterMembership::on_lost(Link& link, const Status& cause) {
-  // It may have been the first of the open ones that was found.
-  const bool returns = returning() || link.peer_was_open();
-  if (phase_ == Phase::opening && returns && cause.code() == Code::peer_lost)
-    return replace_link(link);
+  if (returns_without(link) && cause.code() == Code::peer_lost) return replace_link(link);
   if (phase_ == Phase::opening) {
     const bool ours =
         cause.category() == Category::process || cause.category() == Category::session;
@@ -508,7 +505,7 @@ void ClusterMembership::on_lost(Link& link, const Status& cause) {
 }
 
 void ClusterMembership::on_left(Link& link) {
-  if (phase_ == Phase::opening && returning()) return replace_link(link);
+  if (returns_without(link)) return replace_link(link);
   if (phase_ == Phase::opening) {
     return fail_open(
         Status(Code::connect_failed,

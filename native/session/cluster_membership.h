@@ -145,6 +145,7 @@ class ClusterMembership final : public Membership,
 
   // Return: cluster_return.cc.
   bool returning() const;
+  bool returns_without(const Link& gone) const;
   bool missing_for_all(const Link& link) const;
   bool all_known() const;
   bool all_linked() const;

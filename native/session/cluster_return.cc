@@ -19,6 +19,12 @@ bool ClusterMembership::returning() const {
   return any;
 }
 
+// A peer that is gone need not come back if the others' sessions are open, or if its own was: then it may have
+// been the first of them that was found.
+bool ClusterMembership::returns_without(const Link& gone) const {
+  return phase_ == Phase::opening && (returning() || gone.peer_was_open());
+}
+
 // A node that is lost to one and linked with another is there: all have to say the same.
 bool ClusterMembership::missing_for_all(const Link& link) const {
   if (link.state() != LinkState::apart || !returning()) return false;

@@ -11,6 +11,7 @@
 #include "faro/hash.h"
 #include "faro/log.h"
 #include "support/cluster.h"
+#include "support/halting_network.h"
 #include "support/raw_peer.h"
 #include "wire/control.h"
 
@@ -21,6 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using test::bytes_of;
 using test::ClusterPlan;
+using test::HaltingNetwork;
 using test::RawPeer;
 using test::RecordingObserver;
 using test::ThreadCluster;
@@ -542,32 +544,6 @@ TEST_P(Closing, delivers_what_was_sent_before) {
   ASSERT_TRUE(observer.wait([&] { return observer.left().size() == 1; }));
   EXPECT_EQ(observer.messages().size(), 500u);
 }
-
-// Its network thread stands still for a while.
-class HaltingNetwork final : public test::NetworkAround {
- public:
-  using NetworkAround::NetworkAround;
-  bool run_once(base::Nanoseconds until) override {
-    State told = State::is_told;
-    if (state_.compare_exchange_strong(told, State::stands)) state_.notify_all();
-    state_.wait(State::stands);
-    return NetworkAround::run_once(until);
-  }
-  /// Returns when it stands.
-  void halt() {
-    state_ = State::is_told;
-    wake();
-    state_.wait(State::is_told);
-  }
-  void go_on() {
-    state_ = State::runs;
-    state_.notify_all();
-  }
-
- private:
-  enum class State { runs, is_told, stands };
-  std::atomic<State> state_{State::runs};
-};
 
 // It waits for the goodbye of node 2, and meanwhile node 1, whose link is gone, looks for who comes in its place.
 TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {

@@ -184,6 +184,12 @@ class ClusterPlan {
   }
   /// The listener of a node; once.
   session::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
+  /// For a node that starts again: one where it listened before, which must be closed.
+  void listen_again(uint32_t node) {
+    auto listener = session::Listener::bind(each_address_[node]);
+    ASSERT_TRUE(listener.ok()) << listener.status().to_string();
+    *listeners_[node] = std::move(listener.value());
+  }
 
   /// Changes what a node's network looks like to its membership; before open.
   using Wrap =

@@ -52,6 +52,8 @@ class RawPeer {
     send_bytes(std::as_bytes(std::span(&length, 1)));
     send_bytes(message);
   }
+  /// Says no more. Unlike a close with unread bytes this loses nothing of what was said.
+  void end() { shutdown(socket_.get(), SHUT_WR); }
   /// The next message; none at the end of the stream, or after the limit.
   std::optional<wire::ControlMessage> receive(int limit_ms = 10'000) {
     uint32_t length = 0;
