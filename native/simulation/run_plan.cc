@@ -100,6 +100,8 @@ class Drawing {
     plan_.disk_bytes = chance_.one_in(12) ? chance_.between(0, 256 << 10) : UINT64_MAX;
     const uint64_t liveness_ms = one_of({200, 400, 1000});
     plan_.liveness = liveness_ms * kMillisecond;
+    // A heartbeat is late three times: when it is sent, on its way, and when it is read.
+    plan_.knobs.late_most = plan_.liveness / 8;
     set("liveness.timeout_ms", liveness_ms);
     plan_.shuffle_limit = static_cast<uint32_t>(chance_.between(32, 64));
     set("shuffle.limit", plan_.shuffle_limit);

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -62,6 +64,45 @@ TEST(World, nothing_of_a_stalled_group_runs_before_its_time) {
     ASSERT_GE(ran.size(), 2u);
     for (const Nanoseconds when : ran) EXPECT_GE(when, until);
   });
+}
+
+// However many threads want the next step: a crowded world is no silent network.
+TEST(World, what_is_due_does_not_wait_for_its_turn_for_long) {
+  Knobs knobs;
+  knobs.descheduled_one_in = UINT32_MAX;
+  knobs.agent_idle_least = knobs.agent_idle_most = 10'000;
+  knobs.late_most = 100'000;
+  Nanoseconds latest_of_all = 0;
+  for_each_seed(20, [&](uint64_t seed) {
+    World world(seed, knobs);
+    Nanoseconds latest_event = 0;
+    std::function<void()> schedule_next = [&] {
+      const Nanoseconds due = world.now() + 10'000;
+      world.schedule(due, "event", [&, due] {
+        latest_event = std::max(latest_event, world.now() - due);
+        schedule_next();
+      });
+    };
+    schedule_next();
+    Nanoseconds longest_pause = 0;
+    Nanoseconds last = world.now();
+    world.add_agent("agent", [&] {
+      longest_pause = std::max(longest_pause, world.now() - last);
+      last = world.now();
+      return true;
+    });
+    for (int i = 0; i < 200; ++i) {
+      world.spawn("fiber " + std::to_string(i), [&world] {
+        for (int k = 0; k < 100; ++k) world.yield();
+      });
+    }
+    ASSERT_TRUE(world.run().ok()) << world.report();
+    constexpr Nanoseconds kAFewSteps = 4'000;
+    latest_of_all = std::max(latest_of_all, latest_event);
+    EXPECT_LE(latest_event, knobs.late_most + kAFewSteps);
+    EXPECT_LE(longest_pause, knobs.agent_idle_most + knobs.late_most + kAFewSteps);
+  });
+  EXPECT_GE(latest_of_all, knobs.late_most) << "no world was crowded";
 }
 
 TEST(World, a_fiber_can_start_another_and_wait_for_it) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 namespace faro::sim {
@@ -256,8 +257,12 @@ bool World::step_inside() {
       const Thread& thread = *threads_[number];
       if (!thread.waiting && thread.runnable_at <= now()) total += thread.weight;
     }
-    for (const Agent& agent : agents_) {
-      if (!agent.removed && agent.due <= now()) total += agent.weight;
+    std::optional<uint32_t> late_agent;
+    for (uint32_t number = 0; number < agents_.size(); ++number) {
+      const Agent& agent = agents_[number];
+      if (agent.removed || agent.due > now()) continue;
+      total += agent.weight;
+      if (is_late(agent.due)) late_agent = number;
     }
     const bool event_due = !events_.empty() && events_.front().when <= now();
     if (event_due) total += event_weight_;
@@ -271,6 +276,14 @@ bool World::step_inside() {
     }
 
     ++steps_;
+    if (event_due && is_late(events_.front().when)) {
+      run_event();
+      return check_limits();
+    }
+    if (late_agent) {
+      run_agent(*late_agent);
+      return check_limits();
+    }
     uint64_t chosen = random_.below(total);
     if (event_due) {
       if (chosen < event_weight_) {

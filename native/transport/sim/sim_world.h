@@ -192,6 +192,7 @@ class World {
   void run_agent(uint32_t number);
   void run_event();
   bool check_limits();
+  bool is_late(Nanoseconds due) const { return now() > due + knobs_.late_most; }
   void fail(std::string text);
   uint32_t draw_weight();
   void suspend_until(Nanoseconds runnable_at);
