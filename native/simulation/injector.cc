@@ -80,9 +80,9 @@ bool Injector::cancel(const Fault& fault) {
   return true;
 }
 
-// A query that it has not ended can be complete nowhere; but who lies may have said that it had.
+// A query that it has not ended can be complete nowhere; but its node may have lied that it had.
 void Injector::stops_short(Ledger::QueryRecord& record, uint32_t worker) {
-  if (ledger_.liars.count(plan_.node_of(worker)) == 0)
+  if (record.said_to_end.count(plan_.node_of(worker)) == 0)
     record.must_fail |= record.ending.count(worker) == 0;
 }
 

@@ -43,6 +43,8 @@ struct Ledger {
     /// By (stage, sender): rows made, once it is about to finish.
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> rows_made;
     std::set<uint32_t> ending;  // workers that have nothing more to send or take
+    std::set<uint32_t>
+        said_to_end;  // nodes that have lied to the issuer that they ended their part well
     uint32_t at_barrier = 0;
     bool must_fail = false;  // a fault came that nobody can have got all rows before
     bool given_up = false;   // somebody knows that it failed: nobody is to wait for the others

@@ -60,9 +60,23 @@ void Liar::tell(uint32_t count) {
   for (; count > 0; --count) {
     const uint32_t to = some_node();
     if (to == node_) continue;
-    const std::vector<std::byte> bytes = wire::encode(some_message());
+    const wire::QueryMessage message = some_message();
+    const std::vector<std::byte> bytes = wire::encode(message);
     for (uint64_t times = chance_.between(1, 2); times > 0; --times) membership.send(to, bytes);
     ++ledger_.happened.lies;
+    remember(message, to);
+  }
+}
+
+// The one lie about its own part that makes a query end with data too early: in the issuer's eyes it has ended.
+void Liar::remember(const wire::QueryMessage& message, uint32_t to) {
+  if (message.kind != wire::QueryMessageKind::ended ||
+      message.second != static_cast<int32_t>(Code::ok))
+    return;
+  const QueryId id = shuffle::to_id(message.query);
+  if (id.issuer != to) return;
+  for (Ledger::QueryRecord& record : ledger_.queries) {
+    if (record.id == id) record.said_to_end.insert(node_);
   }
 }
 

@@ -29,6 +29,7 @@ class Liar {
   bool is_own(const QueryId& id) const;
   uint32_t some_node() { return static_cast<uint32_t>(chance_.below(plan_.node_count())); }
   wire::QueryMessage some_message();
+  void remember(const wire::QueryMessage& message, uint32_t to);
 
   Cluster& cluster_;
   const RunPlan& plan_;
