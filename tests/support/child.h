@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -64,6 +65,15 @@ class Child {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const { kill(pid_, number); }
+  /// SIGSTOP. Blocks: until all its threads stand, or it has ended; the signal alone takes effect when one of its
+  /// threads gets a processor.
+  void stop() const {
+    signal(SIGSTOP);
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) != 0 &&
+           errno == EINTR) {
+    }
+  }
   /// The next line of the child; none when it has ended.
   std::optional<std::string> hear() { return read_line(in_.get()); }
   void say(const std::string& line) {

@@ -221,7 +221,7 @@ TEST(Processes, a_node_stopped_for_less_than_the_limit_is_not_lost) {
   plan.set("liveness.timeout_ms", "4000");
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
-  nodes[1].signal(SIGSTOP);
+  nodes[1].stop();
   nodes.ask(0, "beat");  // at least one interval (1 s), at most two
   nodes[1].signal(SIGCONT);
   for (uint32_t node = 0; node < 3; ++node) EXPECT_EQ(nodes.ask(node, "beat"), "beat");
@@ -233,7 +233,7 @@ TEST(Processes, a_node_stopped_for_longer_is_lost_and_told_so_and_accuses_nobody
   plan.set("liveness.timeout_ms", "400");
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
-  nodes[1].signal(SIGSTOP);
+  nodes[1].stop();
   for (const uint32_t node : {0u, 2u}) {
     const std::string loss = nodes.ask(node, "losses");
     expect_contains(loss, "1 peer_lost: node 1 (" + plan.address(1) + ") is lost");
@@ -261,8 +261,8 @@ TEST(Processes, stopped_together_for_longer_than_the_limit_lose_nobody) {
   later.set("liveness.timeout_ms", "400");
   Processes clock(later);
   for (const std::string& outcome : clock.outcomes()) ASSERT_EQ(outcome, "open");
-  for (uint32_t node = 0; node < 3; ++node) nodes[node].signal(SIGSTOP);
-  clock[1].signal(SIGSTOP);
+  for (uint32_t node = 0; node < 3; ++node) nodes[node].stop();
+  clock[1].stop();
   expect_contains(clock.ask(0, "losses"), "liveness.timeout_ms = 400");
   for (uint32_t node = 0; node < 3; ++node) nodes[node].signal(SIGCONT);
   for (int beats = 0; beats < 5; ++beats) {

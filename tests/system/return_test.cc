@@ -268,7 +268,7 @@ TEST_P(ReturnOver, a_stopped_node_that_wakes_up_is_refused_and_disturbs_nobody) 
   const std::string id = ask(0, "begin");
   EXPECT_EQ(ask(kVictim, "stuck " + id), "stuck");
   for (const uint32_t n : {0u, 1u}) nodes_[n]->say("query " + id);
-  nodes_[kVictim]->signal(SIGSTOP);
+  nodes_[kVictim]->stop();
   for (const uint32_t n : {0u, 1u}) EXPECT_TRUE(hear(n).starts_with("failed peer_lost")) << n;
   const std::unique_ptr<Child> former = std::exchange(nodes_[kVictim], start_again());
   ASSERT_EQ(hear(kVictim), "open");
