@@ -1,6 +1,7 @@
 package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.List;
@@ -32,6 +33,7 @@ class StalledPeerTest {
             .workers(2)
             .set(Setting.RING_BYTES, "32 KiB")
             .set(Setting.LIVENESS_TIMEOUT_MS, LIVENESS.toMillis())
+            .set(Setting.WAIT_SLEEP_MS, 20)
             .set(Setting.TRANSPORT, transport)
             .build());
   }
@@ -89,9 +91,11 @@ class StalledPeerTest {
       if (stall == Stall.PAUSED) {
         other.stop();
       }
-      untilTheSenderSleeps(session);
+      untilTheRingIsFull(session);
       anotherQueryGoesOn(session);
-      Thread.sleep(LIVENESS.toMillis() / 2);
+      assertEquals(
+          Outcome.DEADLINE,
+          session.workers().get(OTHER).waitUntil(() -> false, LIVENESS.dividedBy(2)));
       other.tell("go on");
       if (stall == Stall.PAUSED) {
         other.goOn();
@@ -117,17 +121,17 @@ class StalledPeerTest {
     }
   }
 
-  /** Its ring is full. */
-  private static void untilTheSenderSleeps(Session session) throws InterruptedException {
-    long rows = -1;
-    while (sent(session) != rows || rows == 0) {
-      rows = sent(session);
-      Thread.sleep(50);
+  /** A sender that has rows left sleeps for nothing else: every 20 ms anew, the second time after this call. */
+  private static void untilTheRingIsFull(Session session) {
+    long before = sender(session).sleeps();
+    while (sender(session).sleeps() < before + 2) {
+      Thread.yield();
     }
+    assertTrue(sender(session).rowsSent() < ROWS);
   }
 
-  private static long sent(Session session) {
-    return session.metrics().workers().get(SENDER).rowsSent();
+  private static WorkerMetrics sender(Session session) {
+    return session.metrics().workers().get(SENDER);
   }
 
   private static void anotherQueryGoesOn(Session session) throws InterruptedException {
