@@ -1,0 +1,135 @@
+// Rows that are broadcast through the public API: to everybody, in order, to all or to none.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "support/shuffle_api.h"
+
+namespace faro::test {
+namespace {
+
+/// What a worker received, by sender: the rows' bytes in order.
+std::map<uint32_t, std::vector<std::byte>> take_all(Shuffle& shuffle) {
+  std::map<uint32_t, std::vector<std::byte>> received;
+  Batch batch;
+  while (shuffle.take(batch) == Outcome::done) {
+    std::vector<std::byte>& from = received[batch.sender()];
+    for (const std::span<const std::byte> row : batch.each_row())
+      from.insert(from.end(), row.begin(), row.end());
+  }
+  return received;
+}
+
+// Many times what fits into the rings, so that the inlined path and the one that makes room meet.
+TEST_F(ShuffleApi, rows_that_are_broadcast_reach_everybody_in_order) {
+  open(2, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  std::vector<uint64_t> rows(5000);
+  std::iota(rows.begin(), rows.end(), 0u);
+  const auto bytes = std::as_bytes(std::span(rows));
+  const std::vector<std::byte> expected(bytes.begin(), bytes.end());
+  std::vector<std::map<uint32_t, std::vector<std::byte>>> received(cluster_->worker_count());
+  cluster_->run_workers([&](uint32_t w) {
+    Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 8, {0, 3}));
+    if (w == 0 || w == 3) {
+      const RowSender<uint64_t> sender = *shuffle.sender<uint64_t>();
+      std::span<const uint64_t> left(rows);
+      Outcome outcome = Outcome::done;
+      for (size_t block = 1; !left.empty() && outcome == Outcome::done; block = block * 3 % 1009) {
+        const size_t count = std::min(block, left.size());
+        EXPECT_EQ(sender.broadcast_all(left.first(count), outcome), count);
+        left = left.subspan(count);
+      }
+      EXPECT_EQ(outcome, Outcome::done);
+      EXPECT_EQ(shuffle.finish(), Outcome::done);
+    }
+    received[w] = take_all(shuffle);
+    shuffle.close();
+    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+  });
+  for (const auto& from : received) {
+    EXPECT_EQ(from.size(), 2u);
+    for (const auto& [sender, all] : from) EXPECT_EQ(all, expected) << sender;
+  }
+}
+
+TEST_F(ShuffleApi, rows_that_are_broadcast_go_to_all_or_to_none) {
+  open(1, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  std::vector<Shuffle> shuffles;
+  for (const uint32_t w : {0, 1}) shuffles.push_back(open_shuffle(worker(w), spec(id, 0, 8, {0})));
+  const RowSender<uint64_t> sender = *shuffles[0].sender<uint64_t>();
+  const std::vector<uint64_t> rows(1 << 20, 7);
+  Outcome outcome = Outcome::done;
+  const size_t taken = sender.try_broadcast_all(rows, outcome);
+  EXPECT_EQ(outcome, Outcome::would_wait);
+  EXPECT_EQ(sender.try_broadcast(7), Outcome::would_wait);
+  ASSERT_GT(taken, 0u);
+  ASSERT_LT(taken, rows.size());
+  for (const uint32_t w : {0, 1}) worker(w).hand_over();
+  cluster_->run_workers([&](uint32_t w) {
+    if (w == 0) {
+      EXPECT_EQ(shuffles[0].finish(), Outcome::done);
+    }
+    EXPECT_EQ(take_all(shuffles[w])[0].size(), taken * sizeof(uint64_t));
+    shuffles[w].close();
+    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+  });
+}
+
+TEST_F(ShuffleApi, rows_that_are_broadcast_are_dropped_for_a_receiver_that_has_stopped) {
+  open(1, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  constexpr uint64_t kRows = 20000;
+  std::vector<uint64_t> rows(kRows);
+  std::iota(rows.begin(), rows.end(), 0u);
+  cluster_->run_workers([&](uint32_t w) {
+    Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 8, {0}));
+    if (w == 1) {
+      shuffle.stop();
+    } else {
+      const RowSender<uint64_t> sender = *shuffle.sender<uint64_t>();
+      Outcome outcome = Outcome::done;
+      for (size_t begin = 0; begin < kRows; begin += 500) {
+        EXPECT_EQ(sender.broadcast_all(std::span(rows).subspan(begin, 500), outcome), 500u);
+      }
+      EXPECT_EQ(outcome, Outcome::done);
+      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      const auto bytes = std::as_bytes(std::span(rows));
+      EXPECT_EQ(take_all(shuffle)[0], std::vector<std::byte>(bytes.begin(), bytes.end()));
+    }
+    shuffle.close();
+    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+  });
+}
+
+// A length each: around the size of a frame (1 KiB) and above.
+TEST_F(ShuffleApi, rows_with_a_length_each_are_broadcast_as_they_were_written) {
+  open(2);
+  const QueryId id = session().begin_query();
+  std::vector<std::vector<std::byte>> rows;
+  std::vector<std::byte> expected;
+  for (int i = 0; i < 300; ++i) {
+    rows.push_back(filled(static_cast<size_t>(i) * 37 % 1500, i));
+    expected.insert(expected.end(), rows.back().begin(), rows.back().end());
+  }
+  cluster_->run_workers([&](uint32_t w) {
+    Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 0, {1}));
+    if (w == 1) {
+      const VariableRowSender sender = *shuffle.variable_sender();
+      for (const auto& row : rows) EXPECT_EQ(sender.broadcast(row), Outcome::done);
+      EXPECT_EQ(shuffle.finish(), Outcome::done);
+    }
+    EXPECT_EQ(take_all(shuffle)[1], expected);
+    shuffle.close();
+    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+  });
+}
+
+}  // namespace
+}  // namespace faro::test

@@ -1,0 +1,303 @@
+// Lifetimes through the public API: claims, opening and closing, and the end of the session. What needs more than one
+// thread has them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "support/shuffle_api.h"
+
+namespace faro::test {
+namespace {
+
+// --- claims
+
+TEST_F(ShuffleApi, a_claim_is_the_only_one_and_closes_its_ring_to_others) {
+  open(1, {{"ring.per_lane", "1"}});
+  const QueryId id = session().begin_query();
+  Shuffle a = open_shuffle(worker(), spec(id, 0, 0));
+  Shuffle b = open_shuffle(worker(), spec(id, 1, 0));
+  RowClaim claim;
+  ASSERT_EQ(a.try_claim(0, 100, claim), Outcome::done);
+  RowClaim second;
+  EXPECT_EQ(b.try_claim(0, 100, second), Outcome::failed);
+  EXPECT_EQ(b.status().code(), Code::wrong_state);
+  EXPECT_EQ(b.try_send(0, filled(10, 1)), Outcome::failed) << "the same ring";
+  EXPECT_EQ(b.status().code(), Code::wrong_state);
+  EXPECT_EQ(a.try_send(0, filled(10, 1)), Outcome::failed);
+  EXPECT_EQ(a.try_finish(), Outcome::failed);
+  std::memset(claim.data().data(), 7, 100);
+  EXPECT_EQ(claim.commit(101).code(), Code::invalid_argument);
+  EXPECT_TRUE(claim.commit(50).ok());
+  ASSERT_EQ(a.try_claim(0, 100, claim), Outcome::done);
+  claim.abort();
+  claim.abort();
+  EXPECT_EQ(b.try_send(0, filled(10, 1)), Outcome::done);
+  EXPECT_EQ(a.finish(), Outcome::done);
+  Batch batch;
+  ASSERT_EQ(a.take(batch), Outcome::done);
+  EXPECT_EQ(batch.row_count(), 1u);
+  EXPECT_EQ((*batch.each_row().begin()).size(), 50u);
+  batch.release();
+  EXPECT_EQ(a.take(batch), Outcome::end_of_stream);
+}
+
+TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
+  for (const size_t size : {size_t{100}, size_t{100'000}}) {
+    for (const bool commit : {false, true}) {
+      open(1);
+      const QueryId id = session().begin_query();
+      RowClaim claim;
+      {
+        Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
+        ASSERT_EQ(shuffle.claim(0, size, claim), Outcome::done);
+      }
+      if (!commit) cluster_.reset();
+      if (commit) {
+        EXPECT_EQ(claim.commit().code(), Code::wrong_state) << "the shuffle was closed";
+      }
+      claim.abort();
+    }
+  }
+}
+
+// --- opening and closing
+
+TEST_F(ShuffleApi, a_stage_is_open_once) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  EXPECT_EQ(worker().open_shuffle(spec(id, 0, 8)).status().code(), Code::invalid_argument);
+  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  EXPECT_EQ(shuffle.finish(), Outcome::done) << "repeatable";
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::wrong_state);
+  Batch batch;
+  EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+  shuffle.close();
+  shuffle.close();
+  EXPECT_EQ(worker().open_shuffle(spec(id, 0, 8)).status().code(), Code::invalid_argument)
+      << "it was closed here: rows for it are dropped";
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::closed);
+  EXPECT_EQ(shuffle.receiver_count(), 0u);
+}
+
+TEST_F(ShuffleApi, slots_are_used_again_for_ever) {
+  open(2, {{"shuffle.limit", "3"}});
+  const QueryId id = session().begin_query();
+  cluster_->run_workers([&](uint32_t w) {
+    for (uint32_t stage = 0; stage < 60; ++stage) {
+      Shuffle shuffle = open_shuffle(worker(w), spec(id, stage, 8));
+      ASSERT_EQ(shuffle.send(1 - w, filled(8, static_cast<int>(stage))), Outcome::done);
+      ASSERT_EQ(shuffle.finish(), Outcome::done);
+      Batch batch;
+      ASSERT_EQ(shuffle.take(batch), Outcome::done) << shuffle.status().to_string();
+      EXPECT_EQ(batch.bytes()[0], static_cast<std::byte>(stage));
+      batch.release();
+      ASSERT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+    }
+    EXPECT_EQ(worker(w).metrics().open_shuffles, 0u);
+    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+  });
+}
+
+TEST_F(ShuffleApi, more_shuffles_than_the_limit_are_refused) {
+  open(1, {{"shuffle.limit", "2"}});
+  const QueryId id = session().begin_query();
+  Shuffle a = open_shuffle(worker(), spec(id, 0, 8));
+  Shuffle b = open_shuffle(worker(), spec(id, 1, 8));
+  const Status status = worker().open_shuffle(spec(id, 2, 8)).status();
+  EXPECT_EQ(status.code(), Code::limit_exceeded);
+  names(status, {"shuffle.limit = 2"});
+  EXPECT_EQ(a.finish(), Outcome::done);
+  a.close();
+  EXPECT_TRUE(worker().open_shuffle(spec(id, 2, 8)).ok());
+}
+
+TEST_F(ShuffleApi, a_sender_closed_without_finish_cancels_its_query) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8, {0}, {1}));
+  {
+    Shuffle sender = open_shuffle(worker(0), spec(id, 0, 8, {0}, {1}));
+    EXPECT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
+  }
+  Batch batch;
+  EXPECT_EQ(receiver.take(batch), Outcome::failed);
+  EXPECT_EQ(receiver.status().code(), Code::query_cancelled);
+  names(receiver.status(), {"worker 0", "stage 0", "without finish"});
+}
+
+TEST_F(ShuffleApi, many_queries_leave_nothing_behind) {
+  open(2, {{"cluster.workers", "1,2"}});
+  std::vector<QueryId> ids;
+  for (int i = 0; i < 200; ++i) ids.push_back(session(i % 2).begin_query());
+  cluster_->run_workers([&](uint32_t w) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      // Each kind of end: well, cancelled by somebody, a closed sender.
+      const bool fails = i % 10 == 9;
+      Result<Shuffle> opened =
+          worker(w).open_shuffle(spec(ids[i], static_cast<uint32_t>(i % 5), 0));
+      EXPECT_TRUE(opened.ok() || fails) << opened.status().to_string();
+      Shuffle shuffle;
+      if (opened.ok()) shuffle = std::move(*opened);
+      for (uint32_t r = 0; r < 3; ++r) {
+        const Outcome sent = shuffle.send(r, filled(i % 50, 1));
+        EXPECT_TRUE(sent == Outcome::done || fails);
+      }
+      if (fails && i % 3 == w) shuffle.cancel("a test");
+      if (!fails) {
+        EXPECT_EQ(shuffle.finish(), Outcome::done);
+        Batch batch;
+        while (shuffle.take(batch) == Outcome::done) {
+        }
+      }
+      shuffle.close();
+      EXPECT_EQ(worker(w).end_query(ids[i]), fails ? Outcome::failed : Outcome::done) << i;
+    }
+  });
+  for (uint32_t n = 0; n < 2; ++n) {
+    const SessionMetrics metrics = session(n).metrics();
+    EXPECT_EQ(metrics.overflow_memory_bytes, 0u);
+    EXPECT_EQ(metrics.queries_failed, 20u);
+    EXPECT_EQ(session(n).worker(0).open_shuffle(spec(ids[7], 0, 8)).status().code(),
+              Code::query_ended);
+    session(n).worker(0).hand_over();
+  }
+  expect_working();
+}
+
+// --- threads and the session's end
+
+TEST_F(ShuffleApi, another_thread_is_refused_until_the_worker_is_handed_over) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  std::thread([&] {
+    EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+    EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::wrong_state);
+    EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
+    Status cause;
+    EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::wrong_state);
+    names(cause, {"worker 0", "hand_over"});
+  }).join();
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::done);
+  worker().hand_over();
+  std::thread([&] {
+    EXPECT_EQ(shuffle.try_send(0, filled(8, 2)), Outcome::done);
+    EXPECT_EQ(shuffle.finish(), Outcome::done);
+    worker().hand_over();
+  }).join();
+  Batch batch;
+  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  EXPECT_EQ(batch.row_count(), 2u);
+}
+
+TEST_F(ShuffleApi, after_close_everything_says_so) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  std::thread other([&] { EXPECT_TRUE(session(1).close().ok()); });
+  EXPECT_TRUE(session().close().ok());
+  EXPECT_TRUE(session().close().ok()) << "twice";
+  other.join();
+  Batch batch;
+  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::session_closed);
+  EXPECT_EQ(shuffle.send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.take(batch), Outcome::failed);
+  EXPECT_EQ(shuffle.finish(), Outcome::failed);
+  shuffle.flush();
+  shuffle.stop();
+  shuffle.cancel("too late");
+  EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::session_closed);
+  EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
+  Status cause;
+  EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+  EXPECT_EQ(cause.code(), Code::session_closed);
+  session().cancel_query(id, "too late");
+  EXPECT_EQ(session().metrics().workers.size(), 1u);
+  shuffle.close();
+}
+
+TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
+  open(2, {{"cluster.workers", "3,1"}, {"wait.sleep_ms", "1000"}});
+  const QueryId id = session().begin_query();
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
+    Batch batch;
+    EXPECT_EQ(shuffle.take(batch), Outcome::failed);
+    EXPECT_EQ(shuffle.status().code(), Code::session_closed) << shuffle.status().to_string();
+  });
+  threads.emplace_back(
+      [&] { EXPECT_EQ(worker(1).wait_until([] { return false; }), Outcome::failed); });
+  threads.emplace_back([&] {
+    Shuffle shuffle = open_shuffle(worker(2), spec(id, 1, 8, {2}, {3}));
+    Outcome outcome = Outcome::done;
+    while (outcome == Outcome::done) outcome = shuffle.send(0, filled(8, 1));
+    EXPECT_EQ(outcome, Outcome::failed);
+  });
+  Shuffle far = open_shuffle(worker(3), spec(id, 0, 8));
+  for (uint32_t w = 0; w < 3; ++w) until_asleep(worker(w));
+  const Status closed = session(0).close();
+  EXPECT_TRUE(closed.ok()) << closed.to_string();
+  for (std::thread& thread : threads) thread.join();
+  // The other node: this query has lost a participant, and no more.
+  Batch batch;
+  EXPECT_EQ(far.take(batch), Outcome::failed);
+  EXPECT_EQ(far.status().code(), Code::peer_lost) << far.status().to_string();
+  names(far.status(), {"node 0"});
+}
+
+TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
+  for (const bool own_node : {true, false}) {
+    open(2, {{"close.timeout_ms", "50"}});
+    const QueryId id = session().begin_query();
+    std::vector<Batch> held(3);
+    {
+      Shuffle sender =
+          open_shuffle(worker(own_node ? 1 : 0), spec(id, 0, 0, {own_node ? 1u : 0u}, {1}));
+      std::optional<Shuffle> receiver;
+      if (!own_node) receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
+      Shuffle& at = own_node ? sender : *receiver;
+      // In fragments: in memory. Then one that is copied, then one that stays in its ring.
+      const size_t sizes[] = {20'000, 50, 100};
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(sender.send(0, filled(sizes[i], i + 1)), Outcome::done);
+        sender.flush();
+        Outcome outcome;
+        while ((outcome = at.try_poll(held[i])) == Outcome::would_wait)
+          sender.flush();  // what did not fit into the ring follows when its worker is in a call
+        ASSERT_EQ(outcome, Outcome::done);
+        if (i != 1) continue;
+        ASSERT_TRUE(held[i].detach().ok());
+      }
+    }
+    // Closing says that a batch in place is still held: its memory stays.
+    std::thread other([&] { (void)session(0).close(); });
+    EXPECT_EQ(session(1).close().code(), Code::deadline_exceeded);
+    other.join();
+    cluster_.reset();
+    const size_t sizes[] = {20'000, 50, 100};
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(held[i].row_count(), 1u);
+      for (const auto row : held[i].each_row()) {
+        ASSERT_EQ(row.size(), sizes[i]);
+        EXPECT_EQ(row[row.size() - 1], static_cast<std::byte>(i + 1));
+      }
+      held[i].release();
+      held[i].release();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace faro::test

@@ -1,0 +1,223 @@
+// Back pressure through the public API: overflow, waiting with and without time limits, and batches that are held.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "support/shuffle_api.h"
+
+namespace faro::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// --- overflow
+
+TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_go_on) {
+  open(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "64 KiB"}});
+  const QueryId big = session().begin_query();
+  const QueryId small = session().begin_query();
+  Shuffle glutton = open_shuffle(worker(), spec(big, 0, 100));
+  Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
+  for (int i = 0; i < 30; ++i) ASSERT_EQ(modest.send(0, filled(100, i)), Outcome::done);
+  Outcome outcome = Outcome::done;
+  for (int i = 0; i < 10'000 && outcome == Outcome::done; ++i)
+    outcome = glutton.send(0, filled(100, i));
+  ASSERT_EQ(outcome, Outcome::failed);
+  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
+  names(glutton.status(), {"overflow.memory_bytes = 16384", "overflow.file_bytes = 65536"});
+  Status cause;
+  glutton.close();
+  EXPECT_EQ(worker().end_query(big, &cause), Outcome::failed);
+  EXPECT_EQ(cause.code(), Code::overflow_exhausted);
+
+  EXPECT_EQ(modest.finish(), Outcome::done);
+  uint32_t rows = 0;
+  Batch batch;
+  while (modest.take(batch) == Outcome::done) {
+    for (const auto row : batch.each_row()) {
+      EXPECT_EQ(std::memcmp(row.data(), filled(100, static_cast<int>(rows)).data(), 100), 0);
+      ++rows;
+    }
+  }
+  EXPECT_EQ(rows, 30u) << modest.status().to_string();
+  modest.close();
+  EXPECT_EQ(worker().end_query(small), Outcome::done);
+  EXPECT_EQ(session().metrics().overflow_memory_bytes, 0u);
+  EXPECT_EQ(session().metrics().overflow_file_bytes, 0u);
+}
+
+TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_that_fails) {
+  open(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "0"}});
+  const QueryId big = session().begin_query();
+  const QueryId small = session().begin_query();
+  Shuffle glutton = open_shuffle(worker(), spec(big, 0, 100));
+  Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
+  // The big one takes nearly all and stops sending in time.
+  while (session().metrics().overflow_memory_bytes < 14'000)
+    ASSERT_EQ(glutton.send(0, filled(100, 1)), Outcome::done);
+  Outcome outcome = Outcome::done;
+  int sent = 0;
+  while (sent < 120 && outcome == Outcome::done) outcome = modest.send(0, filled(100, sent++));
+  EXPECT_EQ(outcome, Outcome::done) << modest.status().to_string();
+  Batch batch;
+  EXPECT_EQ(glutton.try_poll(batch), Outcome::failed);
+  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
+  glutton.close();
+  EXPECT_EQ(worker().end_query(big), Outcome::failed);
+  EXPECT_EQ(modest.finish(), Outcome::done);
+  int rows = 0;
+  while (modest.take(batch) == Outcome::done) rows += static_cast<int>(batch.row_count());
+  EXPECT_EQ(rows, sent);
+}
+
+// Rows of a worker for itself: an engine that polls whenever a try_send would wait keeps overflow
+// out of it.
+TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 64));
+  uint32_t received = 0;
+  for (uint32_t sent = 0; sent < 20'000;) {
+    const Outcome outcome = shuffle.try_send(0, filled(64, 1));
+    if (outcome == Outcome::done) {
+      ++sent;
+      continue;
+    }
+    ASSERT_EQ(outcome, Outcome::would_wait);
+    Batch batch;
+    const Outcome polled = shuffle.try_poll(batch);
+    if (polled == Outcome::done) received += batch.row_count();
+  }
+  EXPECT_GT(received, 15'000u);
+  EXPECT_LT(session().metrics().overflow_memory_peak_bytes, 64'000u);
+}
+
+// --- waiting and holding
+
+TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  ASSERT_EQ(shuffle.send(0, filled(8, 1)), Outcome::done);
+  shuffle.flush();
+  Batch held;
+  ASSERT_EQ(shuffle.take(held), Outcome::done);
+  Batch more;
+  EXPECT_EQ(worker().metrics().held_frames, 1u);
+  EXPECT_EQ(shuffle.take(more), Outcome::holding);
+  EXPECT_EQ(shuffle.try_poll(more), Outcome::holding);
+  EXPECT_EQ(worker().wait_until([] { return false; }), Outcome::holding);
+  EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::done);
+  // Sending is always possible: far more than the ring.
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(shuffle.send(0, filled(8, 2)), Outcome::done) << i;
+  EXPECT_EQ(shuffle.finish(), Outcome::holding);
+  ASSERT_TRUE(held.detach().ok());
+  EXPECT_EQ(held.rows<uint64_t>().size(), 1u);
+  EXPECT_EQ(shuffle.finish(), Outcome::done) << "detached batches hold nothing up";
+  uint32_t rows = 0;
+  while (shuffle.take(more) == Outcome::done) rows += more.row_count();
+  EXPECT_EQ(rows, 2000u);
+  std::byte first[8];
+  std::memcpy(first, held.bytes().data(), 8);
+  EXPECT_EQ(first[0], std::byte{1});
+}
+
+TEST_F(ShuffleApi, a_deadline_changes_nothing) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
+  Batch batch;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(shuffle.take(batch, milliseconds(20)), Outcome::deadline);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(20));
+  EXPECT_EQ(shuffle.take_from(1, batch, milliseconds(0)), Outcome::deadline);
+  EXPECT_EQ(worker(0).wait_until([] { return false; }, milliseconds(1)), Outcome::deadline);
+  // Worker 1 has not opened: its ring fills, and then sending cannot go on.
+  uint64_t sent = 0;
+  Outcome outcome;
+  while ((outcome = shuffle.send(1, filled(8, 1), milliseconds(5))) == Outcome::done &&
+         sent < 100'000)
+    ++sent;
+  EXPECT_EQ(outcome, Outcome::deadline);
+  EXPECT_EQ(worker(0).try_end_query(id), Outcome::failed) << "the shuffle is open";
+  std::thread other([&] {
+    Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8));
+    EXPECT_EQ(receiver.finish(), Outcome::done);
+    Batch got;
+    uint64_t rows = 0;
+    while (receiver.take(got) == Outcome::done) rows += got.row_count();
+    EXPECT_EQ(rows, sent) << "what met a deadline was not sent, and everything else was";
+    receiver.close();
+    EXPECT_EQ(worker(1).end_query(id), Outcome::done);
+  });
+  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  while (shuffle.take(batch) == Outcome::done) {
+  }
+  shuffle.close();
+  EXPECT_EQ(worker(0).end_query(id), Outcome::done);
+  worker(0).hand_over();
+  other.join();
+}
+
+TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
+  open(1, {{"wait.sleep_ms", "1000"}});
+  std::atomic<bool> ready{false};
+  std::thread other([&] {
+    until_asleep(worker());
+    ready = true;
+    worker().wake();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(worker().wait_until([&] { return ready.load(); }), Outcome::done);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(800));
+  other.join();
+}
+
+// Over TCP a read position waits as long as its sender cannot be waiting for it. That changes with
+// what arrives: here the sender has no room for its third row of stage 1 (a pad and a frame), while
+// less than half the ring lies unread, so that nothing is set aside either.
+TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
+  open(2, {{"ring.per_lane", "1"}, {"transfer.threshold_bytes", "0"}});
+  const QueryId id = session().begin_query();
+  Shuffle wanted_sender = open_shuffle(worker(0), spec(id, 0, 0, {0}, {1}));
+  Shuffle other_sender = open_shuffle(worker(0), spec(id, 1, 0, {0}, {1}));
+  Shuffle wanted = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
+  Shuffle other = open_shuffle(worker(1), spec(id, 1, 0, {0}, {1}));
+  // A frame of so many bytes in the ring: its header, the row's length, the row.
+  const auto row = [](size_t frame_bytes) { return filled(frame_bytes - 20, 1); };
+  const auto pass = [&](Shuffle& from, Shuffle& to, size_t frame_bytes) {
+    EXPECT_EQ(from.send(0, row(frame_bytes)), Outcome::done);
+    from.flush();
+    Batch batch;
+    EXPECT_EQ(to.take(batch), Outcome::done);
+  };
+  // Ring of 4096. With the two OPEN of 64 bytes each: positions 128, 192, …
+  pass(other_sender, other, 64);
+  for (const size_t frame_bytes : {896, 1024, 1024, 960, 960, 128})
+    pass(wanted_sender, wanted, frame_bytes);
+  worker(1).hand_over();
+  const uint64_t sleeps = worker(1).metrics().sleeps;
+  std::thread receiver([&] {
+    Batch batch;
+    EXPECT_EQ(wanted.take(batch, std::chrono::seconds(20)), Outcome::done);
+    worker(1).hand_over();
+  });
+  while (worker(1).metrics().sleeps == sleeps) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(other_sender.send(0, row(1024), std::chrono::seconds(10)), Outcome::done) << i;
+  EXPECT_EQ(wanted_sender.send(0, row(64), std::chrono::seconds(10)), Outcome::done);
+  wanted_sender.flush();
+  receiver.join();
+  const std::vector<LaneMetrics> lanes = session(0).metrics().lanes;
+  EXPECT_TRUE(std::any_of(lanes.begin(), lanes.end(), [](const LaneMetrics& lane) {
+    return lane.receiver == 1 && lane.no_room > 0;
+  }));
+}
+
+}  // namespace
+}  // namespace faro::test

@@ -1,0 +1,88 @@
+// ShuffleApi: what tests of the public API of a session's shuffles share. Real sessions in one process.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/session_cluster.h"
+#include "support/watchdog.h"
+
+namespace faro::test {
+
+inline std::vector<std::byte> filled(size_t size, int value) {
+  return std::vector<std::byte>(size, static_cast<std::byte>(value));
+}
+
+/// Until a worker that another thread uses has gone to sleep.
+inline void until_asleep(const Worker& worker) {
+  while (worker.metrics().sleeps == 0) std::this_thread::yield();
+}
+
+class ShuffleApi : public testing::Test {
+ protected:
+  void open(uint32_t nodes, SettingList settings = {}) {
+    // One link needs real memory: not shared, so that the thread sanitizer sees it.
+    settings.insert(settings.begin(), {"transport", "tcp"});
+    cluster_ = std::make_unique<SessionCluster>(nodes, small_rings(settings));
+    ASSERT_TRUE(cluster_->status().ok()) << cluster_->status().to_string();
+  }
+  Session& session(uint32_t node = 0) { return (*cluster_)[node]; }
+  Worker& worker(uint32_t number = 0) { return cluster_->worker(number); }
+
+  ShuffleSpec spec(const QueryId& query, uint32_t stage, uint32_t row_bytes,
+                   std::vector<uint32_t> senders = {}, std::vector<uint32_t> receivers = {}) {
+    return {query, stage, row_bytes, std::move(senders), std::move(receivers)};
+  }
+  Shuffle open_shuffle(Worker& at, const ShuffleSpec& what) {
+    Result<Shuffle> opened = at.open_shuffle(what);
+    EXPECT_TRUE(opened.ok()) << opened.status().to_string();
+    return opened.ok() ? std::move(*opened) : Shuffle();
+  }
+  /// Sends and takes one row in a query of its own: the session works.
+  void expect_working() {
+    const QueryId id = session().begin_query();
+    cluster_->run_workers([&](uint32_t w) {
+      Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 8));
+      for (uint32_t r = 0; r < shuffle.receiver_count(); ++r)
+        EXPECT_EQ(shuffle.send(r, filled(8, 1)), Outcome::done);
+      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      uint32_t rows = 0;
+      Batch batch;
+      while (shuffle.take(batch) == Outcome::done) rows += batch.row_count();
+      EXPECT_EQ(rows, cluster_->worker_count());
+      shuffle.close();
+      Status cause;
+      EXPECT_EQ(worker(w).end_query(id, &cause), Outcome::done) << cause.to_string();
+    });
+  }
+  bool names(const Status& status, std::initializer_list<const char*> words) {
+    for (const char* word : words) {
+      if (status.message().find(word) == std::string_view::npos) {
+        ADD_FAILURE() << '"' << word << "\" is missing in: " << status.to_string();
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Watchdog watchdog_{std::chrono::seconds(40), [this] {
+                       std::string text;
+                       for (uint32_t n = 0; cluster_ != nullptr && n < cluster_->size(); ++n) {
+                         if (cluster_->session(n) == nullptr) continue;
+                         text += fmt::format("node {}: {} queries run\n", n,
+                                             cluster_->session(n)->metrics().queries_running);
+                       }
+                       return text;
+                     }};
+  std::unique_ptr<SessionCluster> cluster_;
+};
+
+}  // namespace faro::test
