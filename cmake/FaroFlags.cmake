@@ -54,7 +54,3 @@ endif()
 # Beside them for what is compiled more often than it runs: tests, the command line.
 add_library(faro_cold_flags INTERFACE)
 target_compile_options(faro_cold_flags INTERFACE $<$<CONFIG:Release>:-O1>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # With less optimisation g++ does not see what a result's code promises of the value beside it.
-  target_compile_options(faro_cold_flags INTERFACE $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
-endif()
