@@ -1,6 +1,7 @@
 // Which network the processes of a test use. On its own each test takes loopback and the transports that every machine
-// has; tests/softroce/ has the same tests run over RDMA devices, by two environment variables:
+// has; tests/softroce/ has the same tests run over RDMA devices, by environment variables:
 //   TEST_ADDRESSES   numeric addresses of this host, separated by commas; nodes take turns to listen on them
+//   TEST_CABLES      for each of them an interface that cuts the address off when it goes down, if there are such
 //   TEST_TRANSPORT   the only transport to use
 #pragma once
 
@@ -14,19 +15,24 @@ namespace faro::test {
 
 inline bool names_addresses() { return std::getenv("TEST_ADDRESSES") != nullptr; }
 
-/// The address of a node.
-inline std::string node_host(uint32_t node) {
-  const char* list = std::getenv("TEST_ADDRESSES");
-  std::vector<std::string> addresses(1);
-  for (const char each : std::string_view(list == nullptr ? "127.0.0.1" : list)) {
+/// What is a node's in a list of the environment.
+inline std::string of_node(uint32_t node, const char* variable, const char* usual) {
+  const char* list = std::getenv(variable);
+  std::vector<std::string> parts(1);
+  for (const char each : std::string_view(list == nullptr ? usual : list)) {
     if (each == ',') {
-      addresses.emplace_back();
+      parts.emplace_back();
     } else {
-      addresses.back() += each;
+      parts.back() += each;
     }
   }
-  return addresses[node % addresses.size()];
+  return parts[node % parts.size()];
 }
+
+/// The address of a node.
+inline std::string node_host(uint32_t node) { return of_node(node, "TEST_ADDRESSES", "127.0.0.1"); }
+/// The interface whose end cuts a node off from all others; "" if there is none.
+inline std::string node_cable(uint32_t node) { return of_node(node, "TEST_CABLES", ""); }
 
 /// What a node listens on, with a port that the system chooses.
 inline std::string listen_address(uint32_t node) { return node_host(node) + ":0"; }

@@ -18,8 +18,8 @@
 
 #include "support/temporary_folder.h"
 #include "support/test_network.h"
+#include "system/cables.h"
 #include "system/fault_node.h"
-#include "system/own_network.h"
 #include "system/strangers.h"
 
 namespace faro::test {
@@ -60,11 +60,14 @@ struct Trouble {
   friend void PrintTo(const Trouble& trouble, std::ostream* to) { *to << trouble.name(); }
 };
 
+bool has_given_cable() { return !node_cable(kVictim).empty(); }
+
 std::vector<Trouble> troubles(std::initializer_list<Fault> faults) {
   std::vector<Trouble> made;
   for (const Fault fault : faults) {
     for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
-      if (fault != Fault::cut || transport == "tcp") made.push_back({fault, transport});
+      const bool possible = fault != Fault::cut || transport == "tcp" || has_given_cable();
+      if (possible) made.push_back({fault, transport});
     }
   }
   return made;
@@ -89,7 +92,9 @@ class TroubledCluster {
 
   /// Binds what the nodes listen on. "" or why it cannot be done here.
   std::string prepare() {
-    if (trouble_.fault == Fault::cut) {
+    if (trouble_.fault == Fault::cut && has_given_cable()) {
+      cable_ = std::make_unique<GivenCable>(node_cable(kVictim));
+    } else if (trouble_.fault == Fault::cut) {
       network_ = OwnNetwork::make();
       if (network_ == nullptr) return "this system permits no network of its own, or has no `ip`";
       for (uint32_t n = 0; n < kFaultNodes; ++n) add_address(n, own_address(n, 7100));
@@ -160,7 +165,8 @@ class TroubledCluster {
   void hit() {
     Child& victim = *nodes_[kVictim];
     // A cable goes with the last process at its end, which may not take long to close.
-    if (trouble_.fault == Fault::cut) network_->pull(kVictim);
+    if (cable_ != nullptr) cable_->pull();
+    if (network_ != nullptr) network_->pull(kVictim);
     if (phase_ == Phase::closing) victim.say("close");
     switch (trouble_.fault) {
       case Fault::killed:
@@ -252,6 +258,7 @@ class TroubledCluster {
   const Phase phase_;
   const TemporaryFolder folder_;
   std::unique_ptr<OwnNetwork> network_;
+  std::unique_ptr<GivenCable> cable_;
   std::string addresses_[kFaultNodes];
   FaultNodePlan plans_[kFaultNodes];
   std::vector<Listener> listeners_, beside_;

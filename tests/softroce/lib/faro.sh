@@ -12,11 +12,12 @@ passes() {
 }
 
 # on_addresses <nodes> <command...>: runs a test program with its nodes on the addresses of nodes 1 … and over verbs alone.
+# cables=<interface,…>: that cut these addresses off when they go down.
 on_addresses() {
   local list
   list=$(addresses_of "$1")
   shift
-  TEST_ADDRESSES=$list TEST_TRANSPORT=verbs "$@"
+  TEST_ADDRESSES=$list TEST_CABLES=${cables:-} TEST_TRANSPORT=verbs "$@"
 }
 
 # two_stage <name> <flags...>: the two-stage benchmark on one device or network for each process; the result, verified

@@ -1,4 +1,4 @@
-# A node is killed, stopped, paused, silent or beset by strangers, over verbs, in each phase of a query and in the handshake.
+# A node is killed, stopped, cut off, paused, silent or beset by strangers, over verbs, in each phase of a query and in the handshake.
 source tests/softroce/lib/suite.sh
 
 switched 4 9000
@@ -6,7 +6,7 @@ for driver in rxe siw; do
   step "$driver over a switch"
   rdma_over "$driver" {1..4}
   before=$(resources)
-  on_addresses 4 passes shuffle_trouble_test '*' 39
+  cables=port1,port2,port3,port4 on_addresses 4 passes shuffle_trouble_test '*' 46
   expect_resources "$before"
   for node in 1 2 3 4; do rdma link delete "$driver$node"; done
 done

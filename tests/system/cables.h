@@ -1,5 +1,5 @@
-// OwnNetwork: a switch and cables of a test's own, in network namespaces that vanish with it. A cable
-// can be pulled: what is sent over it is then lost in silence.
+// Cables that a test can pull: what is sent over them is then lost in silence. OwnNetwork has a switch and cables of its
+// own, in network namespaces that vanish with it; GivenCable is one that the environment names.
 #pragma once
 
 #include <fcntl.h>
@@ -11,10 +11,40 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.h"
 
 namespace faro::test {
+
+/// Runs a command of a shell; whether it went well.
+inline bool run_quietly(const std::string& command) {
+  return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
+}
+
+/// An interface that carries all that a node sends and receives. Plugged in again by the destructor.
+class GivenCable {
+ public:
+  explicit GivenCable(std::string interface) : interface_(std::move(interface)) {}
+  ~GivenCable() {
+    if (pulled_) set("up");
+  }
+  GivenCable(const GivenCable&) = delete;
+  GivenCable& operator=(const GivenCable&) = delete;
+
+  void pull() {
+    pulled_ = true;
+    set("down");
+  }
+
+ private:
+  void set(const char* state) const {
+    if (!run_quietly(fmt::format("ip link set {} {}", interface_, state))) std::abort();
+  }
+
+  const std::string interface_;
+  bool pulled_ = false;
+};
 
 /// Threads: one that has no siblings; until it is destroyed this process is in the switch's namespace.
 class OwnNetwork {
@@ -24,9 +54,9 @@ class OwnNetwork {
     std::unique_ptr<OwnNetwork> network(new OwnNetwork);
     if (!network->former_.valid() || unshare(CLONE_NEWNET) != 0) return nullptr;
     network->entered_ = true;
-    const bool built =
-        run("ip link set lo up && ip link add switch0 type bridge && "
-            "ip link set switch0 up");
+    const bool built = run_quietly(
+        "ip link set lo up && ip link add switch0 type bridge && "
+        "ip link set switch0 up");
     return built ? std::move(network) : nullptr;
   }
   ~OwnNetwork() {
@@ -41,28 +71,24 @@ class OwnNetwork {
   static bool leave_for_own() { return unshare(CLONE_NEWNET) == 0; }
   /// Then here: a cable from the switch to that process.
   bool connect(uint32_t node, pid_t process) {
-    return run(
+    return run_quietly(
         fmt::format("ip link add cable{0} type veth peer name eth0 netns {1} && "
                     "ip link set cable{0} master switch0 up",
                     node, process));
   }
   /// Then there: its address.
   static bool take_address(uint32_t node) {
-    return run(
+    return run_quietly(
         fmt::format("ip link set lo up && ip address add {}/24 dev eth0 && "
                     "ip link set eth0 up",
                     address(node)));
   }
   void pull(uint32_t node) {
-    if (!run(fmt::format("ip link set cable{} down", node))) std::abort();
+    if (!run_quietly(fmt::format("ip link set cable{} down", node))) std::abort();
   }
 
  private:
   OwnNetwork() : former_(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {}
-  static bool run(const std::string& command) {
-    return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
-  }
-
   const base::UniqueFd former_;
   bool entered_ = false;
 };
