@@ -1,0 +1,102 @@
+// QueryCluster: the query tables of several nodes, whose messages a test delivers by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shuffle/query.h"
+
+namespace faro::shuffle {
+
+using wire::QueryMessage;
+using wire::QueryMessageKind;
+
+inline constexpr base::Nanoseconds kUnopened = 1'000'000'000;
+
+class QueryCluster {
+ public:
+  struct Node final : QueryEnvironment {
+    void send(uint32_t node, const QueryMessage& message) override {
+      cluster->wires[number][node].push_back(message);
+    }
+    void alert_workers() override { ++alerts; }
+    void fail_peer(uint32_t node, const Status& cause) override {
+      offenders.emplace_back(node, cause);
+    }
+
+    QueryCluster* cluster = nullptr;
+    uint32_t number = 0;
+    int alerts = 0;
+    std::vector<std::pair<uint32_t, Status>> offenders;
+    std::unique_ptr<QueryTable> table;
+  };
+
+  explicit QueryCluster(uint32_t count)
+      : nodes(count), wires(count, std::vector<std::deque<QueryMessage>>(count)) {
+    QueryTable::Shape shape;
+    for (uint32_t n = 0; n < count; ++n) {
+      shape.incarnations.push_back(1000 + n);
+      shape.node_names.push_back("node " + std::to_string(n));
+      shape.first_worker.push_back(2 * n);
+      shape.worker_count.push_back(2);
+    }
+    for (uint32_t n = 0; n < count; ++n) {
+      shape.node = n;
+      nodes[n].cluster = this;
+      nodes[n].number = n;
+      nodes[n].table = std::make_unique<QueryTable>(shape, nodes[n], kUnopened);
+    }
+  }
+
+  QueryTable& operator[](uint32_t node) { return *nodes[node].table; }
+
+  /// Everything from one node to another.
+  void deliver(uint32_t from, uint32_t to) {
+    while (!wires[from][to].empty()) {
+      const QueryMessage message = wires[from][to].front();
+      wires[from][to].pop_front();
+      // As it would come over a control connection.
+      const auto decoded = wire::decode_query_message(wire::encode(message));
+      ASSERT_TRUE(decoded.has_value());
+      nodes[to].table->on_message(from, *decoded);
+    }
+  }
+  void deliver_all() {
+    for (int round = 0; round < 10; ++round) {
+      for (uint32_t from = 0; from < nodes.size(); ++from) {
+        for (uint32_t to = 0; to < nodes.size(); ++to) deliver(from, to);
+      }
+    }
+  }
+
+  std::shared_ptr<Query> use(uint32_t node, const QueryId& id) {
+    Result<std::shared_ptr<Query>> query = (*this)[node].use(id);
+    EXPECT_TRUE(query.ok()) << query.status().to_string();
+    return query.ok() ? *query : nullptr;
+  }
+  /// Both workers of a node.
+  void end(uint32_t node, Query& query) {
+    (*this)[node].end(query, 2 * node);
+    (*this)[node].end(query, 2 * node + 1);
+  }
+
+  std::vector<Node> nodes;
+  std::vector<std::vector<std::deque<QueryMessage>>> wires;  // [from][to]
+};
+
+inline QueryMessage message_of(QueryMessageKind kind, const QueryId& id) {
+  QueryMessage message;
+  message.kind = kind;
+  message.query = to_key(id);
+  return message;
+}
+
+inline const Status kLost(Code::peer_lost, "node 1 (host:7): connection reset");
+inline const Status kCancelled(Code::query_cancelled, "enough");
+
+}  // namespace faro::shuffle

@@ -1,0 +1,276 @@
+// Who may say what about which query: what a peer tells that is not so, too much, or not its business.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unit/query_cluster.h"
+
+namespace faro::shuffle {
+namespace {
+
+// Ids that the others have never heard of, as a hostile node makes them up.
+QueryId made_up(uint32_t issuer, uint64_t number) {
+  return {1'000'000 + 7 * number, 1000 + issuer, issuer, 0};
+}
+
+TEST(QueryHearsay, a_peer_that_makes_up_queries_uses_up_its_own_share_and_ends_its_link) {
+  QueryCluster cluster(3);
+  QueryMessage stop = message_of(QueryMessageKind::stop, {});
+  stop.second = 2;  // a worker of node 1
+  uint64_t said = 0;
+  for (; cluster.nodes[0].offenders.empty() && said < 100'000; ++said) {
+    if (said % 2 == 0) {
+      (void)cluster[0].hear(made_up(1 + said % 4 / 2, said), 1);
+    } else {
+      stop.query = to_key(made_up(1 + said % 4 / 2, said));
+      cluster[0].on_message(1, stop);
+    }
+  }
+  ASSERT_EQ(cluster.nodes[0].offenders.size(), 1u);
+  const auto& [node, cause] = cluster.nodes[0].offenders.front();
+  EXPECT_EQ(node, 1u);
+  EXPECT_EQ(cause.code(), Code::protocol_error);
+  EXPECT_NE(cause.message().find("16384 queries"), std::string_view::npos) << cause.message();
+  const uint64_t kept = cluster[0].running_count();
+  EXPECT_LE(kept, 16384u);
+  for (uint64_t more = 0; more < 100; ++more)
+    EXPECT_EQ(cluster[0].hear(made_up(1, said + more), 1), nullptr);
+  EXPECT_EQ(cluster[0].running_count(), kept);
+  // Nobody else is concerned.
+  EXPECT_NE(cluster[0].hear(made_up(2, said), 2), nullptr);
+  EXPECT_TRUE(cluster[0].use(cluster[0].begin()).ok());
+  EXPECT_TRUE(cluster[0].use(made_up(2, said + 1)).ok());
+  // And what was made up expires.
+  cluster[0].on_tick(kUnopened);
+  EXPECT_EQ(cluster[0].running_count(), 2u);
+  EXPECT_NE(cluster[0].hear(made_up(1, said), 1), nullptr);
+}
+
+TEST(QueryHearsay, more_stops_than_a_share_of_one_query_that_nobody_knows_end_the_link) {
+  QueryCluster cluster(2);
+  QueryMessage stop = message_of(QueryMessageKind::stop, made_up(1, 1));
+  stop.second = 2;
+  for (stop.first = 0; stop.first < 16383; ++stop.first) cluster[0].on_message(1, stop);
+  EXPECT_TRUE(cluster.nodes[0].offenders.empty());
+  cluster[0].on_message(1, stop);
+  EXPECT_EQ(cluster.nodes[0].offenders.size(), 1u);
+  // A query that is used has its own limit, and the share is free again.
+  cluster.use(0, made_up(1, 1));
+  EXPECT_NE(cluster[0].hear(made_up(1, 2), 1), nullptr);
+}
+
+TEST(QueryHearsay, a_peer_that_takes_no_part_fails_nothing) {
+  for (const auto kind : {QueryMessageKind::fail, QueryMessageKind::ended}) {
+    for (const bool early : {false, true}) {
+      QueryCluster cluster(3);
+      const QueryId id = cluster[0].begin();
+      QueryMessage lie = message_of(kind, id);
+      lie.second = static_cast<int32_t>(Code::query_failed);
+      if (early) {
+        for (const uint32_t n : {0u, 2u}) cluster[n].on_message(1, lie);
+      }
+      for (const uint32_t n : {0u, 2u}) ASSERT_TRUE(cluster[n].declare(id, {0, 1, 4, 5}).ok());
+      const auto a = cluster.use(0, id);
+      const auto c = cluster.use(2, id);
+      for (const uint32_t n : {0u, 2u}) cluster[n].on_message(1, lie);
+      cluster.deliver_all();
+      EXPECT_FALSE(a->failed()) << "early: " << early;
+      EXPECT_FALSE(c->failed()) << "early: " << early;
+      cluster.end(0, *a);
+      cluster.end(2, *c);
+      cluster.deliver_all();
+      EXPECT_TRUE(a->outcome_known() && a->outcome().ok());
+      EXPECT_TRUE(c->outcome_known() && c->outcome().ok());
+      EXPECT_EQ(cluster[0].running_count() + cluster[2].running_count(), 0u);
+    }
+  }
+}
+
+TEST(QueryHearsay, a_failure_that_comes_before_the_declaration_counts_if_its_node_takes_part) {
+  QueryCluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  QueryMessage fail = message_of(QueryMessageKind::fail, id);
+  fail.second = static_cast<int32_t>(Code::query_cancelled);
+  fail.text = "enough";
+  cluster[0].on_message(1, fail);
+  cluster[2].on_message(1, fail);
+  ASSERT_EQ(cluster[2].running_count(), 0u) << "the issuer will pass it on";
+  for (const uint32_t n : {0u, 2u}) ASSERT_TRUE(cluster[n].declare(id, {0, 2, 4}).ok());
+  cluster.deliver_all();
+  for (const uint32_t n : {0u, 2u}) {
+    EXPECT_TRUE(cluster.use(n, id)->failed()) << n;
+    EXPECT_EQ(cluster.use(n, id)->cause().message(), "enough") << n;
+  }
+}
+
+TEST(QueryHearsay, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
+  for (const uint32_t late : {1u, 2u}) {
+    QueryCluster cluster(3);
+    const QueryId id = cluster[0].begin();
+    std::vector<std::shared_ptr<Query>> queries;
+    for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
+    for (uint32_t n = 0; n < 3; ++n) cluster.end(n, *queries[n]);
+    cluster.deliver(1, 0);
+    cluster.deliver(2, 0);
+    ASSERT_TRUE(queries[0]->outcome_known());  // `done`, and under way
+    cluster[late].fail(*queries[late], kCancelled);
+    cluster.deliver(late, 3 - late);
+    cluster.deliver_all();
+    for (uint32_t n = 0; n < 3; ++n) {
+      EXPECT_TRUE(queries[n]->outcome_known()) << n;
+      EXPECT_TRUE(queries[n]->outcome().ok()) << n;
+      EXPECT_FALSE(queries[n]->failed()) << n;
+    }
+  }
+}
+
+TEST(QueryHearsay, a_cancel_after_the_own_end_is_the_outcome_if_the_issuer_has_not_decided) {
+  QueryCluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  std::vector<std::shared_ptr<Query>> queries;
+  for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
+  for (const uint32_t n : {0u, 1u}) cluster.end(n, *queries[n]);
+  cluster[1].fail(*queries[1], kCancelled);
+  cluster[1].fail(*queries[1], kCancelled);
+  EXPECT_EQ(cluster.wires[1][0].size(), 2u) << "ENDED, and once the question";
+  EXPECT_TRUE(cluster.wires[1][2].empty()) << "the issuer decides";
+  cluster.deliver_all();
+  EXPECT_TRUE(queries[2]->failed());
+  cluster.end(2, *queries[2]);
+  cluster.deliver_all();
+  for (uint32_t n = 0; n < 3; ++n) {
+    ASSERT_TRUE(queries[n]->outcome_known()) << n;
+    EXPECT_EQ(queries[n]->outcome().code(), Code::query_cancelled) << n;
+  }
+}
+
+TEST(QueryHearsay, an_issuer_that_does_not_answer_keeps_nobody_from_cancelling) {
+  QueryCluster cluster(2);
+  const QueryId id = cluster[0].begin();
+  const auto query = cluster.use(1, id);
+  cluster.end(1, *query);
+  cluster[1].fail(*query, kCancelled);
+  cluster[1].on_tick(kUnopened - 1);
+  EXPECT_FALSE(query->failed());
+  cluster[1].on_tick(kUnopened);
+  EXPECT_TRUE(query->failed());
+  EXPECT_EQ(query->cause().message(), "enough");
+  // It was only slow, and has read what came first.
+  cluster[1].on_message(0, message_of(QueryMessageKind::outcome, id));
+  EXPECT_TRUE(cluster.nodes[1].offenders.empty());
+  EXPECT_TRUE(query->outcome_known());
+  EXPECT_EQ(cluster[1].running_count(), 0u);
+}
+
+TEST(QueryHearsay, a_cancel_by_a_node_that_takes_no_part_is_forgotten_there) {
+  for (const bool early : {false, true}) {
+    QueryCluster cluster(3);
+    const QueryId id = cluster[0].begin();
+    if (early) {
+      cluster[1].cancel(id, kCancelled);
+      cluster.deliver_all();
+    }
+    for (const uint32_t n : {0u, 2u}) ASSERT_TRUE(cluster[n].declare(id, {0, 4}).ok());
+    if (!early) cluster[1].cancel(id, kCancelled);
+    cluster.deliver_all();
+    EXPECT_EQ(cluster[1].running_count(), 0u) << "early: " << early;
+    const auto a = cluster.use(0, id);
+    const auto c = cluster.use(2, id);
+    EXPECT_FALSE(a->failed() || c->failed());
+    cluster.end(0, *a);
+    cluster.end(2, *c);
+    cluster.deliver_all();
+    EXPECT_TRUE(a->outcome_known() && a->outcome().ok());
+    EXPECT_TRUE(c->outcome_known() && c->outcome().ok());
+  }
+}
+
+TEST(QueryHearsay, an_issuer_that_says_done_of_what_has_not_ended_well_here_breaks_the_protocol) {
+  for (const bool failed : {false, true}) {
+    QueryCluster cluster(2);
+    const QueryId id = cluster[0].begin();
+    const auto query = cluster.use(1, id);
+    if (failed) {
+      cluster[1].fail(*query, kCancelled);
+      cluster.end(1, *query);
+    }
+    cluster[1].on_message(0, message_of(QueryMessageKind::outcome, id));
+    EXPECT_FALSE(query->outcome_known());
+    ASSERT_EQ(cluster.nodes[1].offenders.size(), 1u);
+    EXPECT_EQ(cluster.nodes[1].offenders[0].first, 0u);
+    EXPECT_NE(cluster.nodes[1].offenders[0].second.message().find(failed ? "failed" : "not ended"),
+              std::string_view::npos);
+  }
+}
+
+TEST(QueryHearsay, rows_of_a_peer_that_takes_no_part_end_its_link_and_no_query) {
+  QueryCluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  // Before it is declared here nobody knows better.
+  const auto early = cluster[2].hear(id, 1);
+  ASSERT_NE(early, nullptr);
+  cluster[2].add_unopened(*early, 4, 99, 2, 0);
+  ASSERT_TRUE(cluster[2].declare(id, {0, 1, 4, 5}).ok());
+  const auto query = cluster.use(2, id);
+  EXPECT_EQ(early, query);
+  cluster[2].on_tick(kUnopened);
+  ASSERT_EQ(cluster.nodes[2].offenders.size(), 1u) << "rows that nobody opened";
+  EXPECT_EQ(cluster[2].hear(id, 1), nullptr);
+  ASSERT_EQ(cluster.nodes[2].offenders.size(), 2u);
+  for (const auto& [node, cause] : cluster.nodes[2].offenders) {
+    EXPECT_EQ(node, 1u);
+    EXPECT_EQ(cause.code(), Code::protocol_error);
+  }
+  EXPECT_NE(cluster[2].hear(id, 0), nullptr);
+  EXPECT_FALSE(query->failed());
+}
+
+TEST(QueryHearsay, what_a_peer_spoils_before_a_query_is_used_here_counts_if_it_takes_part) {
+  for (const bool takes_part : {false, true}) {
+    QueryCluster cluster(3);
+    const QueryId id = cluster[0].begin();
+    const auto heard = cluster[2].hear(id, 1);
+    cluster[2].fail_by_sender(*heard, 1, Status(Code::limit_exceeded, "too many"));
+    ASSERT_EQ(cluster.wires[2][1].size(), 1u)
+        << "whoever takes part ends the query when it is told";
+    EXPECT_TRUE(cluster.wires[2][0].empty()) << "an issuer would believe it";
+    ASSERT_TRUE(
+        cluster[2].declare(id, takes_part ? std::vector{0u, 2u, 4u} : std::vector{0u, 4u}).ok());
+    EXPECT_EQ(cluster.use(2, id)->failed(), takes_part);
+  }
+}
+
+TEST(QueryHearsay, a_failure_told_by_the_issuer_is_kept_while_the_issuer_says_so) {
+  QueryCluster cluster(2);
+  const QueryId id = cluster[0].begin();
+  const auto query = cluster.use(0, id);
+  cluster[0].fail(*query, kCancelled);
+  cluster.deliver_all();
+  base::Nanoseconds now = 0;
+  for (int i = 0; i < 10; ++i) {
+    cluster[1].on_tick(now += kUnopened);
+    cluster.deliver_all();
+    ASSERT_EQ(cluster[1].running_count(), 1u) << i;
+  }
+  EXPECT_TRUE(cluster.use(1, id)->failed());
+
+  // One that the issuer made up, and knows nothing of when it is asked.
+  QueryMessage fail = message_of(QueryMessageKind::fail, made_up(0, 1));
+  fail.second = static_cast<int32_t>(Code::query_failed);
+  cluster[1].on_message(0, fail);
+  ASSERT_EQ(cluster[1].running_count(), 2u);
+  cluster[1].on_tick(now += kUnopened);
+  cluster.deliver_all();
+  EXPECT_EQ(cluster[1].running_count(), 1u);
+  // One that does not answer.
+  cluster[1].on_message(0, fail);
+  cluster[1].on_tick(now += kUnopened);
+  ASSERT_EQ(cluster[1].running_count(), 2u);
+  cluster[1].on_tick(now += kUnopened);
+  EXPECT_EQ(cluster[1].running_count(), 1u);
+}
+
+}  // namespace
+}  // namespace faro::shuffle
