@@ -213,9 +213,10 @@ class Soak {
     ++losses.count;
     uint32_t told = 0;
     FARO_RETURN_IF_ERROR(hear_of_loss(begun, query, fault.victim, hit, losses, told));
-    if (told == 0) {
-      // That query was over, or did not need the victim. The next one does.
-      const std::vector<uint32_t> all = living();
+    const std::vector<uint32_t> all = living();
+    if (told + 1 < all.size()) {
+      // That query was over, or did not need the victim or all the others. The next one does.
+      told = 0;
       const Begun next = begin(query + kToldBy, all, fault.victim);
       if (!next.status.ok()) return next.status;
       FARO_RETURN_IF_ERROR(hear_of_loss(next, query + kToldBy, fault.victim, hit, losses, told));
