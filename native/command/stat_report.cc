@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -149,24 +150,30 @@ void add_not_draining(Table& table, const std::vector<NodeChange>& nodes) {
 struct LaneLine {
   uint64_t sender = 0, receiver = 0;
   double frames = 0, bytes = 0, no_room = 0;  // per second
-  double transfer_bytes = 0;                  // bytes per transfer
-  double threshold_bytes = 0;
+  std::optional<double> threshold_fill;
   uint64_t unreleased_bytes = 0;
 };
+
+/// How full the threshold is when a transfer starts, 1 = transfer.threshold_bytes: of the transfers in the interval, or
+/// of all if there were none; what waits is flushed, so that a lane which stands still has nothing below its threshold.
+std::optional<double> threshold_fill(const NodeView& node, const OutgoingLane& total,
+                                     const OutgoingLane& change) {
+  const OutgoingValues& of = change.counters.transfers > 0 ? change.counters : total.counters;
+  if (of.transfers == 0 || node.threshold_bytes == 0) return std::nullopt;
+  return static_cast<double>(of.bytes_sent) /
+         (static_cast<double>(of.transfers) * static_cast<double>(node.threshold_bytes));
+}
 
 std::vector<LaneLine> lanes_of(const std::vector<NodeChange>& nodes) {
   std::map<std::tuple<std::string, uint32_t, uint32_t>, LaneLine> lanes;
   for (const NodeChange& node : nodes) {
-    for (const OutgoingLane& out : node.change.outgoing) {
+    for (size_t i = 0; i < node.change.outgoing.size(); ++i) {
+      const OutgoingLane& out = node.change.outgoing[i];
       LaneLine& lane = lanes[{node.now.cluster, out.sender, out.receiver}];
       lane.frames = node.per_second(out.counters.frames_sent);
       lane.bytes = node.per_second(out.counters.bytes_sent);
       lane.no_room = node.per_second(out.counters.no_room);
-      lane.threshold_bytes = static_cast<double>(node.now.threshold_bytes);
-      if (out.counters.transfers > 0) {
-        lane.transfer_bytes = static_cast<double>(out.counters.bytes_sent) /
-                              static_cast<double>(out.counters.transfers);
-      }
+      lane.threshold_fill = threshold_fill(node.now, node.now.outgoing[i], out);
     }
     for (const IncomingLane& in : node.change.incoming) {
       LaneLine& lane = lanes[{node.now.cluster, in.sender, in.receiver}];
@@ -199,12 +206,10 @@ void add_lanes(Table& table, const std::vector<NodeChange>& nodes, const StatOrd
   table.add({"lane", "frames/s", "bytes/s", "threshold fill", "no room/s", "unreleased"});
   for (size_t i = 0; i < lines.size() && i < order.most_lanes; ++i) {
     const LaneLine& lane = lines[i];
-    const bool known = lane.threshold_bytes > 0 && lane.transfer_bytes > 0;
-    table.add(
-        {fmt::format("{} → {}", lane.sender, lane.receiver), rate_text(lane.frames),
-         byte_rate_text(lane.bytes),
-         known ? fmt::format("{:.0f} %", 100 * lane.transfer_bytes / lane.threshold_bytes) : "-",
-         rate_text(lane.no_room), bytes_text(lane.unreleased_bytes)});
+    table.add({fmt::format("{} → {}", lane.sender, lane.receiver), rate_text(lane.frames),
+               byte_rate_text(lane.bytes),
+               lane.threshold_fill ? fmt::format("{:.0f} %", 100 * *lane.threshold_fill) : "-",
+               rate_text(lane.no_room), bytes_text(lane.unreleased_bytes)});
   }
   if (lines.size() > order.most_lanes)
     table.add_line(fmt::format("and {}", counted(lines.size() - order.most_lanes, "more lane")));
@@ -249,6 +254,7 @@ Json node_json(const NodeChange& node) {
   json["open"] = now.open;
   json["file"] = now.path;
   json["seconds"] = node.seconds;
+  json["threshold_bytes"] = now.threshold_bytes;
   json["counters"] = values_json(Scope::node, now.counters, node.change.counters, node);
   json["links"] = Json::array();
   for (size_t i = 0; i < now.peers.size(); ++i) {
@@ -281,9 +287,11 @@ Json node_json(const NodeChange& node) {
   json["outgoing_lanes"] = Json::array();
   for (size_t i = 0; i < now.outgoing.size(); ++i) {
     const OutgoingLane& lane = now.outgoing[i];
+    const auto fill = threshold_fill(now, lane, node.change.outgoing[i]);
     json["outgoing_lanes"].push_back(
         {{"sender", lane.sender},
          {"receiver", lane.receiver},
+         {"threshold_fill", fill ? Json(*fill) : Json()},
          {"counters",
           values_json(Scope::outgoing, lane.counters, node.change.outgoing[i].counters, node)}});
   }

@@ -325,6 +325,15 @@ TEST(Stat, shows_what_moved_who_waits_and_who_does_not_drain) {
       run_faro({"stat", "--once", "--folder", folder.path(), "--interval", "0.05"});
   EXPECT_TRUE(contains(table.output, "! worker 1 does not drain: 1 worker waits")) << table.output;
   EXPECT_TRUE(contains(table.output, "0 → 1")) << table.output;
+  EXPECT_TRUE(contains(table.output, " % ")) << "threshold fill: " << table.output;
+  const json& to_1 = seen["nodes"][0]["outgoing_lanes"][1];
+  EXPECT_EQ(to_1["receiver"], 1);
+  const double threshold_bytes = seen["nodes"][0]["threshold_bytes"];
+  const double bytes_sent = to_1["counters"]["bytes_sent"];
+  const double transfers = to_1["counters"]["transfers"];
+  EXPECT_GT(transfers, 0);
+  EXPECT_NEAR(to_1["threshold_fill"], bytes_sent / transfers / threshold_bytes, 1e-9);
+  EXPECT_TRUE(seen["nodes"][0]["outgoing_lanes"][0]["threshold_fill"].is_null()) << "an idle lane";
 
   nodes.go_on();
   nodes.expect_done();
