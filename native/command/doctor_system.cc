@@ -24,6 +24,8 @@ namespace {
 
 // A JVM's collector, or a machine that is overloaded, can keep a process still for about so long.
 constexpr uint64_t kShortLivenessMs = 2000;
+// The counters of a node of 16 × 4 workers take 100 KiB.
+constexpr uint64_t kLittleCounterBytes = uint64_t{1} << 20;
 // What Ethernet has without tunnels: below it the same headers and interrupts carry less.
 constexpr uint64_t kSmallMtu = 1500;
 
@@ -48,7 +50,13 @@ Check counters_folder_check(const Config& config) {
     return {name, Health::warning, fmt::format("{}: {}", folder, state.why_not),
             "set counters.folder to one that this user can write to, or faro stat sees no node"};
   }
-  return {name, Health::ok, fmt::format("{}, {} free", folder, bytes_text(state.free_bytes)), ""};
+  const bool little = state.free_bytes < kLittleCounterBytes;
+  return {name, little ? Health::warning : Health::ok,
+          fmt::format("{}, {} free", folder, bytes_text(state.free_bytes)),
+          little ? "make room there, or set counters.folder to another: a node whose counters find "
+                   "none is not seen by "
+                   "faro stat (`faro plan` says how much they take)"
+                 : ""};
 }
 
 Check huge_pages_check(const Config& config) {

@@ -17,6 +17,9 @@
 
 #include "faro/config.h"
 #include "support/certificates.h"
+#include "support/child.h"
+#include "support/small_disk.h"
+#include "support/temporary_folder.h"
 #include "system/command_runner.h"
 
 namespace faro::test {
@@ -496,6 +499,26 @@ TEST(FaroDoctor, names_reason_and_remedy_of_what_does_not_work) {
     EXPECT_TRUE(contains(check["found"], one.found)) << check;
     EXPECT_TRUE(contains(check["remedy"], one.remedy)) << check;
   }
+}
+
+TEST(FaroDoctor, warns_of_a_folder_that_has_no_room_for_the_counters) {
+  const test::TemporaryFolder folder;
+  test::Child child([&](const test::Child::Side& parent) {
+    if (!test::mount_small_disk(folder.path(), "64k")) {
+      parent.say("skip");
+      return 0;
+    }
+    const json parsed =
+        parse(run_faro({"doctor", "--json", "--set", "counters.folder=" + folder.path()}));
+    parent.say(check_of(parsed, "counters folder").dump());
+    return 0;
+  });
+  const std::string said = child.hear().value_or("");
+  if (said == "skip") GTEST_SKIP() << "this system permits no file system of its own";
+  const json check = json::parse(said, nullptr, false);
+  EXPECT_EQ(check["health"], "warning") << said;
+  EXPECT_TRUE(contains(check["found"], "64 KiB free")) << said;
+  EXPECT_TRUE(contains(check["remedy"], "counters.folder")) << said;
 }
 
 TEST(FaroDoctor, says_how_long_the_certificate_is_good_for_and_tries_the_transports_without_it) {

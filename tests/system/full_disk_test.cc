@@ -1,20 +1,17 @@
 // A disk that is full: the query that uses most of overflow fails with what the disk says, and no other.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "support/child.h"
 #include "support/session_cluster.h"
+#include "support/small_disk.h"
 #include "support/watchdog.h"
 
 namespace faro::test {
@@ -24,28 +21,6 @@ constexpr std::chrono::seconds kLimit{40};
 
 std::vector<std::byte> filled(size_t size, int value) {
   return std::vector<std::byte>(size, static_cast<std::byte>(value));
-}
-
-bool write_file(const char* path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.flush();
-  return file.good();
-}
-
-// A small file system of this process alone. False if the system does not permit it.
-bool mount_small_disk(const std::string& at, const char* size) {
-  const uid_t uid = getuid();
-  const gid_t gid = getgid();
-  if (unshare(CLONE_NEWNS) != 0) {
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    if (!write_file("/proc/self/setgroups", "deny") ||
-        !write_file("/proc/self/uid_map", fmt::format("0 {} 1", uid)) ||
-        !write_file("/proc/self/gid_map", fmt::format("0 {} 1", gid)))
-      return false;
-  }
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
-  return mount("tmpfs", at.c_str(), "tmpfs", 0, fmt::format("size={}", size).c_str()) == 0;
 }
 
 TEST(ShuffleDisk, a_full_disk_fails_the_query_that_uses_most_and_no_other) {
