@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/log.h"
 #include "shuffle/query_messages.h"
@@ -26,6 +27,9 @@ QueryTable::QueryTable(Shape shape, QueryEnvironment& environment,
                                                    shape_.node_names[n]));
   }
 }
+
+// Queries that one line of the log names.
+constexpr size_t kNamedInLog = 8;
 
 // Why a query cannot be used any more.
 Status QueryTable::why_over(const QueryId& id) const {
@@ -197,7 +201,10 @@ void QueryTable::make_own_locked(Query& query, Outbound& out) {
   query.heard_from_.reset();
   query.asked_at_.reset();
   ++own_count_;
-  if (query.failed()) report_failure_locked(query);
+  if (query.failed()) {
+    failed_count_.fetch_add(1, std::memory_order_relaxed);
+    log_failures_locked({query.id}, query.cause_);
+  }
   for (const auto& [node, cause] : std::exchange(query.early_failures_, {})) {
     if (query.nodes_[node]) {
       (void)fail_here_locked(query, cause, out);
@@ -336,18 +343,32 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
   return query;
 }
 
-// Once per query: with its first cause here, which names the peer if it was one.
-void QueryTable::report_failure_locked(Query& query) {
-  failed_count_.fetch_add(1, std::memory_order_relaxed);
-  base::log(LogLevel::warning, "{}: query {} failed: {}", shape_.node_names[shape_.node],
-            query.id.to_string(), query.cause_.to_string());
+// Of each query that fails, with its first cause here, which names the peer if it was one; and one line for one cause.
+void QueryTable::log_failures_locked(std::vector<QueryId> ids, const Status& cause) const {
+  if (ids.empty()) return;
+  std::sort(ids.begin(), ids.end(), [](const QueryId& a, const QueryId& b) {
+    return std::tie(a.issuer, a.counter) < std::tie(b.issuer, b.counter);
+  });
+  std::string named;
+  for (size_t i = 0; i < std::min(ids.size(), kNamedInLog); ++i)
+    named += (i == 0 ? "" : ", ") + ids[i].to_string();
+  if (ids.size() > kNamedInLog) named += fmt::format(" and {} more", ids.size() - kNamedInLog);
+  base::log(LogLevel::warning, "{}: {} {} failed: {}", shape_.node_names[shape_.node],
+            ids.size() == 1 ? "query" : "queries", named, cause.to_string());
 }
 
 bool QueryTable::fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out) {
+  const bool fails = fail_quietly_locked(query, cause, tell_others, out);
+  if (fails && !query.heard_from_) log_failures_locked({query.id}, cause);
+  return fails;
+}
+
+bool QueryTable::fail_quietly_locked(Query& query, const Status& cause, bool tell_others,
+                                     Outbound& out) {
   if (query.failed() || query.outcome_known()) return false;
   query.cause_ = cause;
   query.failed_.store(true, std::memory_order_release);
-  if (!query.heard_from_) report_failure_locked(query);
+  if (!query.heard_from_) failed_count_.fetch_add(1, std::memory_order_relaxed);
   show_locked(query);
   if (tell_others) {
     for (uint32_t n = 0; n < node_count(); ++n) {

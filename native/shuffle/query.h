@@ -222,10 +222,12 @@ class QueryTable {
   bool charge_locked(uint32_t node, Outbound& out);
   void discharge_locked(Query& query);
   void set_participants(Query& query, const std::vector<uint32_t>& workers);
-  void report_failure_locked(Query& query);
+  void log_failures_locked(std::vector<QueryId> ids, const Status& cause) const;
   void note_lost_locked(Query& query);
   void fail_if_lost_locked(Query& query, Outbound& out);
   bool fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out);
+  /// The same without a line in the log.
+  bool fail_quietly_locked(Query& query, const Status& cause, bool tell_others, Outbound& out);
   bool fail_here_locked(Query& query, const Status& cause, Outbound& out);
   void forget_former_life_locked(Query& query, uint32_t node);
   bool fail_by_sender_locked(Query& query, uint32_t node, const Status& cause, Outbound& out);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/planted.h"
 #include "shuffle/query.h"
@@ -122,6 +124,7 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
     std::lock_guard lock(mutex_);
     lost_[node] = cause;
     std::vector<std::shared_ptr<Query>> concerned;
+    std::vector<QueryId> failed;
     for (const auto& [id, query] : queries_) {
       query->lost_.emplace(node, cause);
       if (query->nodes_[node] || id.issuer == node) concerned.push_back(query);
@@ -138,7 +141,8 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
       // What only a peer's message made known here needs nobody: who takes part is not known yet, and
       // its first use here looks at who is lost.
       if (!query->used_ && !query->declared_ && query->id.issuer != node) continue;
-      fail_locked(*query, cause, !query->heard_from_, out);
+      if (fail_quietly_locked(*query, cause, !query->heard_from_, out) && !query->heard_from_)
+        failed.push_back(query->id);
       if (query->id.issuer == node) {  // nobody else will answer
         settle_locked(*query, query->cause_);
         forget_if_over_locked(*query);
@@ -146,6 +150,7 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
         decide_if_all_ended_locked(*query, out);
       }
     }
+    log_failures_locked(std::move(failed), cause);
   }
   flush(out, true);
 }

@@ -497,6 +497,7 @@ TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause)
     EXPECT_EQ(losses[0].cause.code(), Code::protocol_error);
     expect_contains(losses[0].cause.message(), cluster[node].nodes()[1 - node].name);
     expect_contains(losses[0].cause.message(), "a slot that was never opened");
+    EXPECT_EQ(log_.count(std::string(losses[0].cause.message())), 1u) << "one line, in full";
     EXPECT_FALSE(cluster[node].connected(1 - node));
     EXPECT_TRUE(cluster[node].connected(2));
     // The memory is still there.

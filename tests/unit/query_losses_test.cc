@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "faro/log.h"
 #include "unit/query_cluster.h"
 
 namespace faro::shuffle {
@@ -100,6 +103,26 @@ TEST(QueryLosses, what_ended_in_a_former_life_is_not_taken_for_what_begins_in_th
     EXPECT_FALSE(cluster.use(0, {counter, kNextIncarnation, 1, 0})->failed());
   const Status over = cluster[0].use({3, 1001, 1, 0}).status();
   EXPECT_EQ(over.code(), Code::peer_lost) << over.to_string();
+}
+
+// One line for one cause, however many queries it fails; it names the peer and the queries.
+TEST(QueryLosses, are_one_line_of_the_log) {
+  QueryCluster cluster(2);
+  std::vector<std::shared_ptr<Query>> queries;
+  for (int i = 0; i < 10; ++i) queries.push_back(cluster.use(0, cluster[0].begin()));
+  std::vector<std::string> lines;
+  set_log_sink([&lines](LogLevel level, std::string_view line) {
+    if (level >= LogLevel::warning) lines.emplace_back(line);
+  });
+  cluster[0].on_peer_lost(1, kLost);
+  set_log_sink({});
+  ASSERT_EQ(lines.size(), 1u) << lines.back();
+  EXPECT_EQ(lines[0],
+            "node 0: queries 0:1, 0:2, 0:3, 0:4, 0:5, 0:6, 0:7, 0:8 and 2 more failed: peer_lost: "
+            "node 1 (host:7): "
+            "connection reset");
+  EXPECT_EQ(cluster[0].failed_count(), 10u);
+  for (const auto& query : queries) EXPECT_EQ(query->cause().code(), Code::peer_lost);
 }
 
 TEST(QueryLosses, a_lost_participant_fails_the_queries_that_contain_it_and_no_others) {
