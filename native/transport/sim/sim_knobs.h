@@ -43,8 +43,9 @@ struct Knobs {
   uint32_t preempted_one_in = 16;                  // maybe_yield() yields; 0: never
   base::Nanoseconds agent_idle_least = 100'000;    // an agent without work looks again after this,
   base::Nanoseconds agent_idle_most = 20'000'000;  // doubled each time up to this
-  /// What is due, an event or an agent, waits no longer than this for its turn. All nodes share the steps of the world:
-  /// without a bound many workers that only look again would keep the network silent for as long as they run.
+  /// What is due, an event or an agent, waits no longer than this for its turn among the fibers; then it is the turn of
+  /// what is due for longest. All nodes share the steps of the world: without a bound many workers that only look again
+  /// would keep the network silent for as long as they run.
   base::Nanoseconds late_most = 25'000'000;
 
   // --- when a run has failed

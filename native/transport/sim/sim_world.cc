@@ -262,7 +262,8 @@ bool World::step_inside() {
       const Agent& agent = agents_[number];
       if (agent.removed || agent.due > now()) continue;
       total += agent.weight;
-      if (is_late(agent.due)) late_agent = number;
+      if (is_late(agent.due) && (!late_agent || agent.due < agents_[*late_agent].due))
+        late_agent = number;
     }
     const bool event_due = !events_.empty() && events_.front().when <= now();
     if (event_due) total += event_weight_;
@@ -276,7 +277,9 @@ bool World::step_inside() {
     }
 
     ++steps_;
-    if (event_due && is_late(events_.front().when)) {
+    // Who has waited longest, if that is too long.
+    const bool late_event = event_due && is_late(events_.front().when);
+    if (late_event && (!late_agent || events_.front().when <= agents_[*late_agent].due)) {
       run_event();
       return check_limits();
     }

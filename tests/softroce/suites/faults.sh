@@ -1,4 +1,5 @@
-# A node is killed, stopped, cut off, paused, silent or beset by strangers, over verbs, in each phase of a query and in the handshake.
+# A node is killed, stopped, cut off, paused, silent or beset by strangers, over verbs, in each phase of a query; killed, stopped,
+# paused or beset in the handshake, too.
 source tests/softroce/lib/suite.sh
 
 switched 4 9000
