@@ -21,20 +21,36 @@ using test::ClusterPlan;
 using test::RecordingObserver;
 using test::transports_to_test;
 
+enum class IfIdle { dies, goes_on };
+
 // A network whose process dies in its n-th round, or when nothing happens any more.
 class DyingNetwork final : public test::NetworkAround {
  public:
-  DyingNetwork(std::unique_ptr<session::Network> inner, int rounds)
-      : NetworkAround(std::move(inner)), rounds_left_(rounds) {}
+  DyingNetwork(std::unique_ptr<session::Network> inner, int rounds, IfIdle if_idle)
+      : NetworkAround(std::move(inner)), rounds_left_(rounds), if_idle_(if_idle) {}
   bool run_once(base::Nanoseconds until) override {
-    const bool worked = rounds_left_-- > 0 && NetworkAround::run_once(until);
-    if (!worked) kill(getpid(), SIGKILL);
+    if (rounds_left_-- <= 0) die();
+    const bool worked = NetworkAround::run_once(until);
+    if (!worked && if_idle_ == IfIdle::dies) die();
     return worked;
   }
 
  private:
+  static void die() { kill(getpid(), SIGKILL); }
+
   int rounds_left_;
+  const IfIdle if_idle_;
 };
+
+// Node 1 of the plan dies like that.
+void let_node_1_die(ClusterPlan& plan, int rounds, IfIdle if_idle) {
+  plan.wrap_networks(
+      [=](uint32_t node,
+          std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
+        if (node != 1) return network;
+        return std::make_unique<DyingNetwork>(std::move(network), rounds, if_idle);
+      });
+}
 
 // A node in a process of its own. It says "open" or "failed <status>", then obeys the test:
 //   send <node>     sends a control message            losses   waits for the first loss, says "<node> <cause>"
@@ -184,12 +200,7 @@ TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) 
   for (const int rounds : {0, 1, 2, 3, 5, 1000}) {
     ClusterPlan plan(4);
     plan.set("connect.timeout_ms", "700");
-    plan.wrap_networks(
-        [rounds](uint32_t node,
-                 std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
-          if (node != 1) return network;
-          return std::make_unique<DyingNetwork>(std::move(network), rounds);
-        });
+    let_node_1_die(plan, rounds, IfIdle::dies);
     Processes nodes(plan, {0, 1, 2});
     EXPECT_EQ(nodes[1].wait_for_end(), -SIGKILL);
     nodes.start(3);
@@ -200,6 +211,33 @@ TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) 
       expect_contains(outcomes[node], "node 1 (" + plan.address(1) + ")");
     }
   }
+}
+
+// All are there, so that it also dies when the links are set up: in each round, until it is open before.
+TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_say_so) {
+  int lost_while_connecting = 0;
+  bool has_opened = false;
+  for (int rounds = 2; !has_opened; ++rounds) {
+    ASSERT_LT(rounds, 100);
+    ClusterPlan plan(4);
+    plan.set("transport", GetParam());
+    plan.set("connect.timeout_ms", "500");
+    let_node_1_die(plan, rounds, IfIdle::goes_on);
+    Processes nodes(plan);
+    const auto outcomes = nodes.outcomes();
+    has_opened = outcomes[1] == "open";
+    const std::string victim = "node 1 (" + plan.address(1) + ")";
+    bool is_lost = false;
+    for (const uint32_t node : {0u, 2u, 3u}) {
+      if (outcomes[node] == "open") continue;  // before it died
+      EXPECT_EQ(outcomes[node].rfind("failed connect_failed", 0), 0u) << outcomes[node];
+      expect_contains(outcomes[node], victim);
+      is_lost |= outcomes[node].find(victim + " was lost while the cluster was connecting: ") !=
+                 std::string::npos;
+    }
+    lost_while_connecting += is_lost;
+  }
+  EXPECT_GE(lost_while_connecting, 3) << "it did not die when the links were set up";
 }
 
 TEST_P(ProcessesOver, a_node_killed_while_it_closes_is_gone_for_the_others_once) {

@@ -155,7 +155,7 @@ TEST_F(ShmHandOver, from_a_socket_that_is_gone_is_an_error_at_once) {
   EXPECT_FALSE(listed_in_proc(name));
   fetch(kToken, name);
   ASSERT_TRUE(taken_.has_value());
-  EXPECT_EQ(taken_->code(), Code::system_error) << taken_->to_string();
+  EXPECT_EQ(taken_->code(), Code::peer_lost) << taken_->to_string();
 }
 
 TEST_F(ShmHandOver, from_a_peer_that_never_answers_ends_at_the_deadline) {

@@ -28,8 +28,11 @@ constexpr size_t kMostDescriptors = 8;
 constexpr base::Nanoseconds kRetryInterval = 2'000'000;
 
 Status failed(std::string_view what, int error) {
-  return {Code::system_error,
-          fmt::format("handing over shared memory: {}: {}", what, std::strerror(error))};
+  // The peer has told the name of its socket, so it was there.
+  const bool is_gone = error == ECONNREFUSED || error == ECONNRESET || error == EPIPE;
+  return {is_gone ? Code::peer_lost : Code::system_error,
+          fmt::format("handing over shared memory: {}: {}{}", what, std::strerror(error),
+                      is_gone ? ": its process has probably died" : "")};
 }
 
 Status no_descriptor(int error) {
@@ -232,9 +235,7 @@ Status HandOverReceiver::connect_once(bool& connected) {
   const AbstractAddress address(name_);
   if (connect(fd.get(), address.get(), address.bytes) != 0) {
     if (errno == EAGAIN || errno == EINTR) return {};
-    return failed(
-        fmt::format("connecting to the peer's socket @{} (network namespaces differ?)", name_),
-        errno);
+    return failed("connecting to the peer's socket @" + name_, errno);
   }
   FARO_RETURN_IF_ERROR(check_same_user(fd.get()));
   if (send(fd.get(), token_.data(), token_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
