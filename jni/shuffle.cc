@@ -146,8 +146,10 @@ jint flush(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->core.adopt();
+  // Flushing answers nothing, but a loop that neither sends nor receives asks by it whether its query still lives.
+  const bool failed = ShuffleAccess::core(state->shuffle).query()->failed();
   state->shuffle.flush();
-  return 0;
+  return failed ? answer(*state, Outcome::failed) : 0;
 }
 
 jint finish(JNIEnv*, jclass, jlong handle, jlong timeout_ns) {

@@ -218,7 +218,10 @@ public final class Shuffle implements AutoCloseable {
     return result;
   }
 
-  /** Starts the transfer of everything sent so far, however little. */
+  /**
+   * Starts the transfer of everything sent so far, however little. Throws if the query has failed: a loop that
+   * neither sends nor receives can ask by it.
+   */
   public void flush() {
     call();
     check(flush(handle));

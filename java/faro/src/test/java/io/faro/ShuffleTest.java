@@ -351,6 +351,8 @@ class ShuffleTest {
             assertEquals(Code.QUERY_CANCELLED, cause.code());
             assertEquals(Category.QUERY, cause.category());
             assertTrue(cause.getMessage().contains("no longer needed"), cause.getMessage());
+            assertEquals(Code.QUERY_CANCELLED, codeOf(shuffle::flush)); // asked again, too
+            assertEquals(Code.QUERY_CANCELLED, codeOf(shuffle::flush));
             shuffle.close();
             assertEquals(Code.QUERY_CANCELLED, codeOf(() -> worker.endQuery(query)));
           });
