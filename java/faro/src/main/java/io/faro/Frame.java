@@ -52,6 +52,15 @@ public final class Frame implements AutoCloseable {
     this.number = number;
   }
 
+  /** For {@link RowBuffer}: all of this memory; only {@code get…}. */
+  Frame(Worker owner, ByteBuffer memory) {
+    shuffle = null;
+    worker = owner;
+    number = 0;
+    describe(memory.capacity(), 0, 0, 0);
+    place(memory, null, 0);
+  }
+
   /** Whether it holds no rows. */
   public boolean isEmpty() {
     return memory == null;

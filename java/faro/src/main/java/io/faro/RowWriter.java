@@ -59,6 +59,23 @@ public final class RowWriter {
     frames[aside].memory = ByteBuffer.allocateDirect(0);
   }
 
+  /** For {@link RowBuffer}: into memory that no shuffle has to do with; only {@link #claimAt} and puts. */
+  RowWriter(Worker owner, ByteBuffer memory) {
+    shuffle = null;
+    worker = owner;
+    open = null;
+    rowBytes = 0;
+    header = 0;
+    aside = 0;
+    frames = new OpenFrame[] {new OpenFrame(aside)};
+    frames[aside].memory = memory;
+  }
+
+  /** Space for a row of up to {@code bytes} bytes from an offset of that memory on. */
+  void claimAt(int offset, int bytes) {
+    start(aside, 0, offset, bytes);
+  }
+
   /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). */
   public Outcome tryClaim(int receiver, int bytes) {
     if (begin(receiver, bytes)) {
@@ -226,7 +243,9 @@ public final class RowWriter {
 
   private FaroException noClaim() {
     epoch = NO_EPOCH;
-    shuffle.enter(); // it may be closed
+    if (shuffle != null) {
+      shuffle.enter(); // it may be closed
+    }
     return new FaroException(
         Code.WRONG_STATE, "there is no claim, or something was done on its worker since");
   }

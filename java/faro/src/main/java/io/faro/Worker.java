@@ -79,6 +79,11 @@ public final class Worker {
     incomingLongs = new LongBuffer[workerCount * ringsPerLane];
   }
 
+  /** Only for what it says about threads and claims: {@link #enter}, {@link #epoch} and {@link #handOver}. */
+  static Worker withoutSession() {
+    return new Worker(null, 0, 0, 0, 0, 0, null, null);
+  }
+
   /** Number of this worker over the whole cluster. */
   public int number() {
     return number;

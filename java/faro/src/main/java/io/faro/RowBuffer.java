@@ -1,0 +1,67 @@
+package io.faro;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * Rows in memory of the engine's own, by the codecs that shuffles use: to spill them, to keep them packed, or to
+ * carry them by other means. They are the bytes that would lie in a ring. Where each one begins, and how long it
+ * is, is up to the caller.
+ *
+ * <p>Nothing is allocated beyond what the codec allocates. Threads: one at a time; the first that uses it owns it
+ * until {@link #handOver} or its end.
+ */
+public final class RowBuffer {
+  /** What {@link #tryWrite} answers for a row that may be too large for what is left. */
+  public static final int NO_ROOM = -1;
+
+  private final ByteBuffer memory;
+  private final Worker owner;
+  private final RowWriter writer;
+  private final Frame frame;
+
+  private RowBuffer(ByteBuffer memory) {
+    this.memory = memory;
+    owner = Worker.withoutSession();
+    writer = new RowWriter(owner, memory);
+    frame = new Frame(owner, memory);
+  }
+
+  /**
+   * Over the whole of a buffer, whatever its position, limit and byte order. The memory stays the caller's: best it
+   * is direct, as rings are, for one kind of buffer is what the JIT compiles codecs for.
+   */
+  public static RowBuffer over(ByteBuffer memory) {
+    return new RowBuffer(memory.duplicate().clear().order(ByteOrder.LITTLE_ENDIAN));
+  }
+
+  /** Its size in bytes. */
+  public int capacity() {
+    return memory.capacity();
+  }
+
+  /**
+   * Writes an object from {@code at} on.
+   *
+   * @return how many bytes it took; {@link #NO_ROOM} if its {@link RowCodec#maxBytes} are more than are left, and
+   *     nothing was written
+   */
+  public <T> int tryWrite(RowCodec<T> codec, T object, int at) {
+    int bytes = codec.maxBytes(object);
+    if (bytes > memory.capacity() - at) {
+      return NO_ROOM;
+    }
+    writer.claimAt(at, bytes);
+    return codec.write(object, writer);
+  }
+
+  /** Reads the object that lies there. */
+  public <T> T read(RowCodec<T> codec, int at, int bytes) {
+    return codec.read(frame, at, bytes);
+  }
+
+  /** Lets go of the calling thread's ownership; the next thread that uses it takes it. */
+  public void handOver() {
+    owner.handOver();
+  }
+}
