@@ -37,6 +37,12 @@ final class ClusterOptions {
   private String transport = "auto";
 
   @Option(
+      names = "--carrier",
+      paramLabel = "faro|sockets",
+      description = "what carries rows between workers: Faro, or sockets to compare with (${DEFAULT-VALUE})")
+  private String carrier = Carriers.FARO;
+
+  @Option(
       names = "--set",
       paramLabel = "SETTING=VALUE",
       description = "any setting of Faro's sessions, as `faro config` prints them")
@@ -71,6 +77,15 @@ final class ClusterOptions {
     return config.build();
   }
 
+  /**
+   * Of one node.
+   *
+   * @param sockets where each node listens if rows go over sockets
+   */
+  Carrier.Opener carrier(SessionConfig config, List<String> sockets) {
+    return Carriers.of(carrier, config, sockets);
+  }
+
   private static Setting setting(String key) {
     return Arrays.stream(Setting.values())
         .filter(setting -> setting.key().equals(key))
@@ -84,7 +99,7 @@ final class ClusterOptions {
         new ArrayList<>(
             List.of(
                 "--nodes=" + nodes, "--workers=" + workers, "--data=" + data, "--scale=" + scale,
-                "--transport=" + transport));
+                "--transport=" + transport, "--carrier=" + carrier));
     settings.forEach((key, value) -> arguments.add("--set=" + key + "=" + value));
     return arguments;
   }

@@ -12,6 +12,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 
 /**
  * One node of the engine: the session that all its queries use, and a thread for each worker.
@@ -19,13 +20,27 @@ import java.util.concurrent.Future;
  * <p>Threads: one query at a time, {@link #cancel} from any thread.
  */
 public final class Engine implements AutoCloseable {
+  private static final int END_LIMIT_S = 2; // of workers when the session was closed
+
   private final Session session;
   private final Planner planner;
   private final ExecutorService threads;
+  private final Carrier carrier;
 
   /** Joins the cluster; returns when it is complete. */
   public Engine(SessionConfig config, Map<String, Table> tables) {
+    this(config, FaroCarrier::new, tables);
+  }
+
+  /** The same with another carrier of rows. */
+  public Engine(SessionConfig config, Carrier.Opener carrier, Map<String, Table> tables) {
     session = Session.open(config);
+    try {
+      this.carrier = carrier.open(session);
+    } catch (RuntimeException e) {
+      session.close();
+      throw e;
+    }
     planner = new Planner(tables, session.workerCount());
     threads = Executors.newFixedThreadPool(session.workers().size());
   }
@@ -76,7 +91,7 @@ public final class Engine implements AutoCloseable {
   private List<Object[]> run(Query query, Plan plan, Worker worker) throws InterruptedException {
     try {
       List<Object[]> rows = List.of();
-      try (WorkerContext context = new WorkerContext(worker, session.workerCount(), query, plan)) {
+      try (WorkerContext context = new WorkerContext(carrier, worker, session.workerCount(), query, plan)) {
         rows = run(query, plan, context, worker);
       }
       worker.endQuery(query.id()); // throws if the query failed, here or elsewhere
@@ -112,5 +127,11 @@ public final class Engine implements AutoCloseable {
   public void close() {
     session.close();
     threads.shutdown();
+    try {
+      threads.awaitTermination(END_LIMIT_S, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    carrier.close();
   }
 }

@@ -1,9 +1,6 @@
 package io.faro.sql;
 
-import io.faro.ObjectReceiver;
-import io.faro.ObjectSender;
 import io.faro.Outcome;
-import io.faro.Shuffle;
 import org.apache.calcite.linq4j.Enumerable;
 import org.apache.calcite.linq4j.Enumerator;
 
@@ -17,10 +14,8 @@ final class ExchangedRows implements Enumerator<Object> {
   private static final int SENDS_PER_POLL = 256; // looking for rows is a native call, sending one is not
 
   private final Exchange exchange;
-  private final Shuffle shuffle;
+  private final RowShuffle shuffle;
   private final Enumerable<?> rows;
-  private final ObjectSender<Object[]> sender;
-  private final ObjectReceiver<Object[]> receiver;
   private final Runnable whenInputEnds;
   private final boolean isOneColumn; // whose rows Calcite has as the column itself
   private final boolean isIgnored; // the input is worker 0's alone, and this is another
@@ -29,15 +24,15 @@ final class ExchangedRows implements Enumerator<Object> {
   private int sendsLeft; // before looking for rows
   private Object current;
 
-  ExchangedRows(Exchange exchange, Shuffle shuffle, Enumerable<?> rows, Runnable whenInputEnds) {
+  /** {@code worker}: the number of the one that pulls. */
+  ExchangedRows(
+      Exchange exchange, RowShuffle shuffle, int worker, Enumerable<?> rows, Runnable whenInputEnds) {
     this.exchange = exchange;
     this.shuffle = shuffle;
     this.rows = rows;
     this.whenInputEnds = whenInputEnds;
-    sender = shuffle.sender(exchange.codec());
-    receiver = shuffle.receiver(exchange.codec());
     isOneColumn = exchange.getRowType().getFieldCount() == 1;
-    isIgnored = exchange.isOfSingleton() && shuffle.worker().number() != 0;
+    isIgnored = exchange.isOfSingleton() && worker != 0;
   }
 
   @Override
@@ -45,14 +40,16 @@ final class ExchangedRows implements Enumerator<Object> {
     try {
       while (true) {
         if (isSent || sendsLeft == 0) {
-          Outcome polled = isSent ? receiver.next() : receiver.tryNext();
+          Outcome polled = isSent ? shuffle.next() : shuffle.tryNext();
           if (polled == Outcome.DONE) {
-            Object[] row = receiver.get();
+            Object[] row = shuffle.get();
             current = isOneColumn ? row[0] : row;
             return true;
           }
           if (isSent) {
-            checkIs(Outcome.END_OF_STREAM, polled);
+            if (polled != Outcome.END_OF_STREAM) {
+              throw new IllegalStateException("stage " + exchange.stage() + " answers " + polled);
+            }
             return false;
           }
           sendsLeft = SENDS_PER_POLL;
@@ -96,18 +93,10 @@ final class ExchangedRows implements Enumerator<Object> {
     }
     Object value = input.current();
     Object[] row = exchange.fitting(value instanceof Object[] columns ? columns : new Object[] {value});
-    Outcome sent =
-        exchange.isBroadcast()
-            ? sender.broadcast(row)
-            : sender.send(exchange.receiverOf(row, shuffle.receiverCount()), row);
-    if (sent != Outcome.STOPPED) {
-      checkIs(Outcome.DONE, sent);
-    }
-  }
-
-  private void checkIs(Outcome expected, Outcome found) {
-    if (found != expected) {
-      throw new IllegalStateException("stage " + exchange.stage() + " answers " + found);
+    if (exchange.isBroadcast()) {
+      shuffle.broadcast(row);
+    } else {
+      shuffle.send(exchange.receiverOf(row, shuffle.receiverCount()), row);
     }
   }
 

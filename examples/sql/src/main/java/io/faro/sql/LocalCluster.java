@@ -6,22 +6,54 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 
 /** All nodes of a cluster in this JVM. Threads: one query at a time. */
 public final class LocalCluster implements AutoCloseable {
-  private final List<Engine> engines;
+  private final List<Engine> engines = new ArrayList<>();
+
+  /** A query that runs, and what comes of it on each node. */
+  record Running(Query query, List<CompletableFuture<List<Object[]>>> nodes) {}
 
   /** {@code settings}: of every node. */
   public LocalCluster(int nodes, int workers, Map<Setting, String> settings, Map<String, Table> tables) {
-    List<String> addresses = Addresses.free(nodes);
+    this(nodes, workers, settings, Carriers.FARO, tables);
+  }
+
+  LocalCluster(int nodes, int workers, Map<Setting, String> settings, String carrier, Map<String, Table> tables) {
+    this(nodes, workers, settings, (config, sockets) -> Carriers.of(carrier, config, sockets), tables);
+  }
+
+  /** {@code carrier}: of a node, by its configuration and where all listen for sockets. */
+  LocalCluster(
+      int nodes,
+      int workers,
+      Map<Setting, String> settings,
+      BiFunction<SessionConfig, List<String>, Carrier.Opener> carrier,
+      Map<String, Table> tables) {
+    List<String> free = Addresses.free(2 * nodes);
+    List<String> sockets = free.subList(nodes, 2 * nodes);
     List<CompletableFuture<Engine>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
-      SessionConfig.Builder config = SessionConfig.builder().cluster(node, addresses).workers(workers);
-      settings.forEach(config::set);
-      opening.add(inThread(() -> new Engine(config.build(), tables)));
+      SessionConfig.Builder builder =
+          SessionConfig.builder().cluster(node, free.subList(0, nodes)).workers(workers);
+      settings.forEach(builder::set);
+      SessionConfig config = builder.build();
+      opening.add(inThread(() -> new Engine(config, carrier.apply(config, sockets), tables)));
     }
-    engines = opening.stream().map(CompletableFuture::join).toList();
+    RuntimeException failure = null;
+    for (CompletableFuture<Engine> engine : opening) {
+      try {
+        engines.add(engine.join());
+      } catch (RuntimeException e) {
+        failure = e;
+      }
+    }
+    if (failure != null) {
+      close();
+      throw failure;
+    }
   }
 
   /** A query's plan. */
@@ -31,10 +63,18 @@ public final class LocalCluster implements AutoCloseable {
 
   /** Runs a plan of this cluster; the rows of its result. */
   public List<Object[]> run(Plan plan) {
+    return start(plan).nodes().stream().map(CompletableFuture::join).toList().get(0);
+  }
+
+  /** Begins to. */
+  Running start(Plan plan) {
     Query query = engines.get(0).begin("");
-    List<CompletableFuture<List<Object[]>>> running = new ArrayList<>();
-    engines.forEach(engine -> running.add(inThread(() -> engine.run(query, plan))));
-    return running.stream().map(CompletableFuture::join).toList().get(0);
+    return new Running(query, engines.stream().map(engine -> inThread(() -> engine.run(query, plan))).toList());
+  }
+
+  /** Fails a query. */
+  void cancel(Running running, String reason) {
+    engines.get(0).cancel(running.query(), reason);
   }
 
   private static <T> CompletableFuture<T> inThread(Supplier<T> task) {

@@ -2,6 +2,7 @@ package io.faro.sql;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.faro.SessionConfig;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -27,6 +28,9 @@ public final class Node implements Callable<Integer> {
   @Option(names = "--addresses", required = true, split = ",")
   private List<String> addresses;
 
+  @Option(names = "--sockets", required = true, split = ",")
+  private List<String> sockets;
+
   private Node() {}
 
   /** See {@link ProcessCluster}, which starts it. */
@@ -39,7 +43,8 @@ public final class Node implements Callable<Integer> {
     Signals.register("INT", () -> {}); // a terminal sends it to all processes; the shell decides
     Log.quiet();
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, UTF_8));
-    try (Engine engine = new Engine(options.config(node, addresses), options.tables())) {
+    SessionConfig config = options.config(node, addresses);
+    try (Engine engine = new Engine(config, options.carrier(config, sockets), options.tables())) {
       for (String line = in.readLine(); line != null; line = in.readLine()) {
         run(engine, Query.parse(line));
       }

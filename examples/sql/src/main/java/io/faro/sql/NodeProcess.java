@@ -15,7 +15,8 @@ final class NodeProcess implements AutoCloseable {
   private final Process process;
   private final PrintStream in;
 
-  NodeProcess(int node, List<String> addresses, ClusterOptions options) {
+  /** {@code addresses}: of Faro; {@code sockets}: of the carrier, if it is that. */
+  NodeProcess(int node, List<String> addresses, List<String> sockets, ClusterOptions options) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     for (String argument : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
@@ -25,6 +26,7 @@ final class NodeProcess implements AutoCloseable {
     }
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), Node.class.getName()));
     command.addAll(List.of("--node=" + node, "--addresses=" + String.join(",", addresses)));
+    command.add("--sockets=" + String.join(",", sockets));
     command.addAll(options.arguments());
     try {
       process =

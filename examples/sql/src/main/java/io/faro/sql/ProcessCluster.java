@@ -2,6 +2,7 @@ package io.faro.sql;
 
 import io.faro.Category;
 import io.faro.FaroException;
+import io.faro.SessionConfig;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -28,11 +29,15 @@ final class ProcessCluster implements AutoCloseable {
   }
 
   private void start() {
-    List<String> addresses = Addresses.free(options.nodes());
-    for (int node = 1; node < options.nodes(); node++) {
-      others.add(new NodeProcess(node, addresses, options));
+    int nodes = options.nodes();
+    List<String> free = Addresses.free(2 * nodes);
+    List<String> addresses = free.subList(0, nodes);
+    List<String> sockets = free.subList(nodes, 2 * nodes);
+    for (int node = 1; node < nodes; node++) {
+      others.add(new NodeProcess(node, addresses, sockets, options));
     }
-    engine = new Engine(options.config(0, addresses), tables);
+    SessionConfig config = options.config(0, addresses);
+    engine = new Engine(config, options.carrier(config, sockets), tables);
   }
 
   /** Process ids of all nodes, by number. */

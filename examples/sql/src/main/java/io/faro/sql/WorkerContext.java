@@ -1,7 +1,5 @@
 package io.faro.sql;
 
-import io.faro.Shuffle;
-import io.faro.ShuffleSpec;
 import io.faro.Worker;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -26,11 +24,12 @@ import org.apache.calcite.schema.SchemaPlus;
 public final class WorkerContext implements DataContext, AutoCloseable {
   private static final int ROWS_PER_CHECK = 4096;
 
+  private final Carrier carrier;
   private final Worker worker;
   private final int workers;
   private final Query query;
   private final Plan plan;
-  private final List<Shuffle> shuffles = new ArrayList<>(); // by stage
+  private Shuffles shuffles; // null: not open
   private final NavigableMap<Integer, ExchangedRows> exchanges = new TreeMap<>(); // by stage
   private final Map<Integer, List<Object>> kept = new HashMap<>(); // by stage
   private final Deque<Integer> toKeep = new ArrayDeque<>(); // stages, inputs first
@@ -38,7 +37,8 @@ public final class WorkerContext implements DataContext, AutoCloseable {
   private final Map<String, Object> variables = new HashMap<>();
 
   /** {@code workers}: of the whole cluster. */
-  WorkerContext(Worker worker, int workers, Query query, Plan plan) {
+  WorkerContext(Carrier carrier, Worker worker, int workers, Query query, Plan plan) {
+    this.carrier = carrier;
     this.worker = worker;
     this.workers = workers;
     this.query = query;
@@ -52,10 +52,7 @@ public final class WorkerContext implements DataContext, AutoCloseable {
 
   /** Opens the shuffles of all exchanges, so that nobody's rows come too early. */
   void open() {
-    for (Exchange exchange : plan.exchanges()) {
-      shuffles.add(
-          worker.openShuffle(new ShuffleSpec(query.id(), exchange.stage(), exchange.codec().rowBytes())));
-    }
+    shuffles = carrier.open(worker, query.id(), plan.exchanges().stream().map(Exchange::codec).toList());
   }
 
   /** Called by generated programs: the part of a table that is this worker's. */
@@ -76,7 +73,8 @@ public final class WorkerContext implements DataContext, AutoCloseable {
   public Enumerable<Object> exchange(int stage, Enumerable<?> rows) {
     Exchange exchange = plan.exchanges().get(stage);
     ExchangedRows exchanged =
-        new ExchangedRows(exchange, shuffles.get(stage), rows, () -> completeBelow(exchange));
+        new ExchangedRows(
+            exchange, shuffles.stage(stage), worker.number(), rows, () -> completeBelow(exchange));
     exchanges.put(stage, exchanged);
     if (exchange.isKept()) {
       toKeep.add(stage);
@@ -125,6 +123,7 @@ public final class WorkerContext implements DataContext, AutoCloseable {
   /** A limit may have left rows unread; sends what others wait for nevertheless. */
   void complete() {
     complete(exchanges);
+    shuffles.complete();
   }
 
   private void completeBelow(Exchange exchange) {
@@ -137,14 +136,14 @@ public final class WorkerContext implements DataContext, AutoCloseable {
 
   /** Throws if the query has failed or was cancelled: for loops that send and receive nothing. */
   private void checkQuery() {
-    if (!shuffles.isEmpty()) {
-      shuffles.get(0).flush();
-    }
+    shuffles.check();
   }
 
   @Override
   public void close() {
-    shuffles.forEach(Shuffle::close);
+    if (shuffles != null) {
+      shuffles.close();
+    }
   }
 
   @Override

@@ -38,21 +38,22 @@ class QueriesTest {
     }
   }
 
-  @ParameterizedTest(name = "{0} nodes, {1} workers each, {2}, rings of {3}")
+  @ParameterizedTest(name = "{0} nodes, {1} workers each, {2}, rings of {3}, rows over {4}")
   @CsvSource({
-    "1, 1, auto, 32KiB", "1, 2, auto, 32KiB", "2, 1, tcp, 32KiB", "2, 2, shm, 32KiB", "4, 1, shm, 32KiB",
-    "4, 2, tcp, 32KiB", "2, 2, tcp, 4KiB", "4, 1, shm, 4KiB"
+    "1, 1, auto, 32KiB, faro", "1, 2, auto, 32KiB, faro", "2, 1, tcp, 32KiB, faro", "2, 2, shm, 32KiB, faro",
+    "4, 1, shm, 32KiB, faro", "4, 2, tcp, 32KiB, faro", "2, 2, tcp, 4KiB, faro", "4, 1, shm, 4KiB, faro",
+    "1, 2, auto, 32KiB, sockets", "2, 1, auto, 32KiB, sockets", "4, 2, auto, 32KiB, sockets"
   })
-  void giveWhatTheReferenceGives(int nodes, int workers, String transport, String ringBytes) {
+  void giveWhatTheReferenceGives(int nodes, int workers, String transport, String ringBytes, String carrier) {
     Map<Setting, String> settings =
         Map.of(
             Setting.TRANSPORT, transport,
             Setting.RING_BYTES, ringBytes,
             Setting.TRANSFER_THRESHOLD_BYTES, ringBytes.equals("4KiB") ? "2KiB" : "16KiB");
-    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, Tpch.tables(SCALE))) {
+    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, carrier, Tpch.tables(SCALE))) {
       compare(cluster, TpchQueries.ALL);
     }
-    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, Tpcc.tables(WAREHOUSES))) {
+    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, carrier, Tpcc.tables(WAREHOUSES))) {
       compare(cluster, TpccQueries.ALL);
     }
   }

@@ -1,0 +1,49 @@
+package io.faro.sql;
+
+import io.faro.SessionConfig;
+import io.faro.Setting;
+import io.faro.sql.sockets.SocketSettings;
+import io.faro.sql.sockets.SocketsCarrier;
+import java.time.Duration;
+import java.util.List;
+
+/** Carriers by their names on the command line. */
+final class Carriers {
+  static final String FARO = "faro";
+  static final String SOCKETS = "sockets";
+
+  private Carriers() {}
+
+  /**
+   * That of one node.
+   *
+   * @param config of its session; what it says about rows and time limits goes for sockets, too
+   * @param sockets host:port at which each node listens if rows go over sockets
+   * @throws SqlException if there is none of this name
+   */
+  static Carrier.Opener of(String name, SessionConfig config, List<String> sockets) {
+    return switch (name) {
+      case FARO -> FaroCarrier::new;
+      case SOCKETS -> {
+        int rowLimit = bytes(config.get(Setting.ROW_LIMIT_BYTES));
+        Duration limit = Duration.ofMillis(Long.parseLong(config.get(Setting.CONNECT_TIMEOUT_MS)));
+        SocketSettings settings = new SocketSettings(sockets, rowLimit, limit);
+        yield session -> SocketsCarrier.open(session, settings);
+      }
+      default -> throw new SqlException("no carrier '" + name + "': faro or sockets", null);
+    };
+  }
+
+  /** As settings are written: digits, and perhaps a unit. */
+  private static int bytes(String text) {
+    String digits = text.replaceAll("\\D", "");
+    int shift =
+        switch (text.substring(digits.length())) {
+          case "KiB" -> 10;
+          case "MiB" -> 20;
+          case "GiB" -> 30;
+          default -> 0;
+        };
+    return Math.toIntExact(Long.parseLong(digits) << shift);
+  }
+}

@@ -1,0 +1,120 @@
+package io.faro.sql;
+
+import io.faro.ObjectReceiver;
+import io.faro.ObjectSender;
+import io.faro.Outcome;
+import io.faro.QueryId;
+import io.faro.RowCodec;
+import io.faro.Session;
+import io.faro.Shuffle;
+import io.faro.ShuffleSpec;
+import io.faro.Worker;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Faro: each exchange is a shuffle of the engine's session. */
+final class FaroCarrier implements Carrier {
+  /** The session is all it needs. */
+  FaroCarrier(Session session) {}
+
+  @Override
+  public Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
+    return new Opened(worker, query, codecs);
+  }
+
+  @Override
+  public void close() {
+    // The engine closes the session.
+  }
+
+  private static final class Opened implements Shuffles {
+    private final List<Stage> stages = new ArrayList<>();
+
+    Opened(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
+      try {
+        for (RowCodec<Object[]> codec : codecs) {
+          ShuffleSpec spec = new ShuffleSpec(query, stages.size(), codec.rowBytes());
+          stages.add(new Stage(worker.openShuffle(spec), codec));
+        }
+      } catch (RuntimeException e) {
+        close();
+        throw e;
+      }
+    }
+
+    @Override
+    public RowShuffle stage(int stage) {
+      return stages.get(stage);
+    }
+
+    @Override
+    public void check() {
+      if (!stages.isEmpty()) {
+        stages.get(0).shuffle.flush();
+      }
+    }
+
+    @Override
+    public void close() {
+      stages.forEach(stage -> stage.shuffle.close());
+    }
+  }
+
+  private static final class Stage implements RowShuffle {
+    private final Shuffle shuffle;
+    private final ObjectSender<Object[]> sender;
+    private final ObjectReceiver<Object[]> receiver;
+
+    Stage(Shuffle shuffle, RowCodec<Object[]> codec) {
+      this.shuffle = shuffle;
+      sender = shuffle.sender(codec);
+      receiver = shuffle.receiver(codec);
+    }
+
+    @Override
+    public int receiverCount() {
+      return shuffle.receiverCount();
+    }
+
+    @Override
+    public void send(int to, Object[] row) throws InterruptedException {
+      checkIsSent(sender.send(to, row));
+    }
+
+    @Override
+    public void broadcast(Object[] row) throws InterruptedException {
+      checkIsSent(sender.broadcast(row));
+    }
+
+    @Override
+    public void finish() throws InterruptedException {
+      shuffle.finish();
+    }
+
+    @Override
+    public void stop() {
+      shuffle.stop();
+    }
+
+    @Override
+    public Outcome tryNext() {
+      return receiver.tryNext();
+    }
+
+    @Override
+    public Outcome next() throws InterruptedException {
+      return receiver.next();
+    }
+
+    @Override
+    public Object[] get() {
+      return receiver.get();
+    }
+
+    private void checkIsSent(Outcome sent) {
+      if (sent != Outcome.DONE && sent != Outcome.STOPPED) {
+        throw new IllegalStateException("stage " + shuffle.spec().stage() + " answers " + sent);
+      }
+    }
+  }
+}

@@ -1,0 +1,230 @@
+package io.faro.sql.sockets;
+
+import io.faro.RowBuffer;
+import io.faro.RowCodec;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.BooleanSupplier;
+
+/**
+ * A worker as its sockets see it. While it waits, for room or for rows, it takes all that comes in, of any exchange:
+ * so no plan comes to a standstill.
+ *
+ * <p>Threads: one at a time, but for {@link #wakeIfItSleeps}.
+ */
+final class SocketWorker implements AutoCloseable {
+  private static final int YIELDS = 4; // before it sleeps
+  private static final int ASIDE_BYTES = 4096; // grows
+
+  private final int number;
+  private final SocketSettings settings;
+  private final Selector selector;
+  private final Peer[] peers; // by number; null: itself
+  private final List<LocalLane> incoming = new ArrayList<>(); // from other workers of the process
+  private Peer[] others = {}; // peers without itself
+  private ByteBuffer aside = Connection.allocate(ASIDE_BYTES);
+  private RowBuffer asideRows = RowBuffer.over(aside);
+  private SocketShuffles query; // null: none runs
+  private long checkedNanos;
+  private volatile boolean sleeps;
+
+  /** {@code workers}: of the whole cluster. */
+  SocketWorker(int number, int workers, SocketSettings settings) throws IOException {
+    this.number = number;
+    this.settings = settings;
+    peers = new Peer[workers];
+    selector = Selector.open();
+  }
+
+  // --- before the first query
+
+  /** Takes over the channel, which is non-blocking. */
+  void connect(int peer, SocketChannel channel) throws IOException {
+    set(peer, new Connection(this, peer, channel));
+  }
+
+  /** Rows for another worker of this process. */
+  void connect(SocketWorker other) {
+    LocalLane lane = new LocalLane(this, other);
+    set(other.number, new LocalPeer(lane));
+    other.incoming.add(lane);
+  }
+
+  private void set(int number, Peer peer) {
+    peers[number] = peer;
+    others = Arrays.stream(peers).filter(Objects::nonNull).toArray(Peer[]::new);
+  }
+
+  boolean isConnected(int peer) {
+    return peers[peer] != null;
+  }
+
+  // --- what it is
+
+  int number() {
+    return number;
+  }
+
+  int workers() {
+    return peers.length;
+  }
+
+  SocketSettings settings() {
+    return settings;
+  }
+
+  Selector selector() {
+    return selector;
+  }
+
+  Peer peer(int number) {
+    return peers[number];
+  }
+
+  /** To all other workers. */
+  Peer[] peers() {
+    return others;
+  }
+
+  // --- a query
+
+  void begin(SocketShuffles query) {
+    this.query = query;
+    for (Peer peer : others) {
+      peer.begin(query);
+    }
+  }
+
+  void end() {
+    for (Peer peer : others) {
+      peer.end();
+    }
+    asideRows.handOver();
+    query = null;
+  }
+
+  /** Writes a row that is for several; its bytes, which {@link #aside} has until the next call. */
+  int writeAside(RowCodec<Object[]> codec, Object[] row) {
+    int bytes = asideRows.tryWrite(codec, row, 0);
+    if (bytes == RowBuffer.NO_ROOM) {
+      aside = Connection.allocate(codec.maxBytes(row));
+      asideRows = RowBuffer.over(aside);
+      bytes = asideRows.tryWrite(codec, row, 0);
+    }
+    return bytes;
+  }
+
+  ByteBuffer aside() {
+    return aside;
+  }
+
+  /** Sends what gathers; whether all of it has gone. */
+  boolean flush() {
+    boolean all = true;
+    for (Peer peer : others) {
+      all &= peer.flush();
+    }
+    return all;
+  }
+
+  /** Takes what has come, without waiting; whether there was anything. */
+  boolean turn() {
+    boolean moved = takeLocal();
+    try {
+      moved |= selector.selectNow(SocketWorker::ready) > 0;
+    } catch (IOException problem) {
+      throw new UncheckedIOException(problem);
+    }
+    return moved;
+  }
+
+  private static void ready(SelectionKey key) {
+    ((Connection) key.attachment()).ready();
+  }
+
+  private boolean takeLocal() {
+    boolean moved = false;
+    for (LocalLane lane : incoming) {
+      for (LocalLane.Block block = lane.peek(); block != null; block = lane.peek()) {
+        if (block.query() == query.number()) {
+          query.stageOf(block.stage()).take(block);
+        }
+        lane.remove();
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  /**
+   * Tries until it is done, waiting in between.
+   *
+   * @throws RuntimeException if the query fails
+   */
+  void await(BooleanSupplier attempt) {
+    int idle = 0;
+    while (!attempt.getAsBoolean()) {
+      if (turn()) {
+        idle = 0;
+      } else if (idle++ < YIELDS) {
+        flush();
+        Thread.yield();
+      } else if (sleep(attempt)) {
+        return;
+      }
+    }
+  }
+
+  /** True if the attempt, made once more before sleeping, has done it. */
+  private boolean sleep(BooleanSupplier attempt) {
+    flush();
+    for (Peer peer : others) {
+      peer.wakeWhenRoom();
+    }
+    sleeps = true; // from now on lanes wake it; what was offered or taken before is seen below
+    try {
+      if (attempt.getAsBoolean()) {
+        return true;
+      }
+      if (incoming.stream().allMatch(LocalLane::isEmpty)) {
+        selector.select(SocketWorker::ready, settings.checkMs());
+      }
+    } catch (IOException problem) {
+      throw new UncheckedIOException(problem);
+    } finally {
+      sleeps = false;
+    }
+    if (System.nanoTime() - checkedNanos >= settings.checkMs() * 1_000_000L) {
+      query.check();
+      checkedNanos = System.nanoTime();
+    }
+    return false;
+  }
+
+  /** Threads: any. What it should see was published before. */
+  void wakeIfItSleeps() {
+    if (sleeps) {
+      selector.wakeup();
+    }
+  }
+
+  @Override
+  public void close() {
+    for (Peer peer : others) {
+      peer.close();
+    }
+    try {
+      selector.close();
+    } catch (IOException problem) {
+      // Its descriptors are gone nevertheless.
+    }
+  }
+}

@@ -1,0 +1,238 @@
+package io.faro.sql.sockets;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.Column;
+import io.faro.ColumnType;
+import io.faro.Outcome;
+import io.faro.QueryId;
+import io.faro.RowCodec;
+import io.faro.RowCodecs;
+import io.faro.SchemaCodec;
+import io.faro.Session;
+import io.faro.SessionConfig;
+import io.faro.Worker;
+import io.faro.sql.Carrier;
+import io.faro.sql.RowShuffle;
+import io.faro.sql.Shuffles;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Workers of one or two sessions in this JVM, without an engine. */
+@Timeout(60)
+class SocketsCarrierTest {
+  private static final RowCodec<Object[]> ROWS =
+      RowCodecs.immutable(new SchemaCodec(List.of(Column.of(ColumnType.INT), Column.of(ColumnType.STRING))));
+
+  private static List<String> freeAddresses(int count) throws IOException {
+    List<ServerSocket> held = new ArrayList<>();
+    List<String> addresses = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      held.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
+      addresses.add("127.0.0.1:" + held.get(i).getLocalPort());
+    }
+    for (ServerSocket socket : held) {
+      socket.close();
+    }
+    return addresses;
+  }
+
+  private static List<Session> sessions(int nodes, int workers) throws IOException {
+    List<String> addresses = freeAddresses(nodes);
+    List<CompletableFuture<Session>> opening = new ArrayList<>();
+    for (int node = 0; node < nodes; node++) {
+      SessionConfig config = SessionConfig.builder().cluster(node, addresses).workers(workers).build();
+      opening.add(CompletableFuture.supplyAsync(() -> Session.open(config), run -> new Thread(run).start()));
+    }
+    return opening.stream().map(CompletableFuture::join).toList();
+  }
+
+  private interface Part {
+    void run(int worker, RowShuffle shuffle) throws Exception;
+  }
+
+  /** Runs a query of one stage. */
+  private static void query(List<Session> sessions, List<Carrier> carriers, Part part) {
+    QueryId query = sessions.get(0).beginQuery();
+    List<CompletableFuture<Void>> running = new ArrayList<>();
+    for (Session session : sessions) {
+      for (Worker worker : session.workers()) {
+        running.add(
+            CompletableFuture.runAsync(
+                () -> {
+                  try {
+                    try (Shuffles shuffles = carriers.get(session.node()).open(worker, query, List.of(ROWS))) {
+                      part.run(worker.number(), shuffles.stage(0));
+                      shuffles.complete();
+                    }
+                    worker.endQuery(query);
+                    worker.handOver();
+                  } catch (Exception e) {
+                    throw new IllegalStateException(e);
+                  }
+                },
+                run -> new Thread(run).start()));
+      }
+    }
+    running.forEach(CompletableFuture::join);
+  }
+
+  /** Nobody looks of itself within the time limit of the test: whoever sleeps has to be woken. */
+  @Test
+  void aWorkerThatWaitsIsWokenByRowsAndEndsOfItsSiblings() throws Exception {
+    List<Session> sessions = sessions(1, 2);
+    SocketSettings settings =
+        new SocketSettings(freeAddresses(1), 1 << 20, Duration.ofSeconds(10), Duration.ofSeconds(1), 600_000);
+    try (Session session = sessions.get(0);
+        Carrier carrier = SocketsCarrier.open(session, settings)) {
+      for (int round = 0; round < 300; round++) {
+        int late = round % 2;
+        query(
+            sessions,
+            List.of(carrier),
+            (worker, shuffle) -> {
+              if (worker == late) {
+                Thread.sleep(0, 500_000); // the other one is about to sleep, or does
+                shuffle.send(1 - worker, new Object[] {worker, "row"});
+              }
+              shuffle.finish();
+              if (worker != late) {
+                assertEquals(Outcome.DONE, shuffle.next());
+                assertArrayEquals(new Object[] {late, "row"}, shuffle.get());
+              }
+              assertEquals(Outcome.END_OF_STREAM, shuffle.next());
+            });
+      }
+    }
+  }
+
+  /** Within a process and between two. */
+  @Test
+  void aSenderWaitsUntilItsReceiverTakesRowsAndIsThenWoken() throws Exception {
+    List<Session> sessions = sessions(2, 2);
+    List<String> addresses = freeAddresses(2);
+    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofSeconds(10));
+    CompletableFuture<Carrier> other =
+        CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(1), settings));
+    try (Carrier one = SocketsCarrier.open(sessions.get(0), settings);
+        Carrier two = other.join()) {
+      for (int receiver : new int[] {1, 2}) {
+        int to = receiver;
+        AtomicBoolean isSent = new AtomicBoolean();
+        String text = "x".repeat(10_000);
+        int rows = 20_000; // far more than lanes and sockets hold
+        query(
+            sessions,
+            List.of(one, two),
+            (worker, shuffle) -> {
+              if (worker == 0) {
+                for (int i = 0; i < rows; i++) {
+                  shuffle.send(to, new Object[] {i, text});
+                }
+                isSent.set(true);
+              }
+              if (worker == to) {
+                Thread.sleep(300);
+                assertTrue(!isSent.get(), "rows are kept without a limit");
+              }
+              shuffle.finish();
+              int next = 0;
+              while (shuffle.next() == Outcome.DONE) {
+                assertEquals(next++, shuffle.get()[0]);
+              }
+              assertEquals(worker == to ? rows : 0, next);
+            });
+      }
+    } finally {
+      sessions.forEach(Session::close);
+    }
+  }
+
+  @Test
+  void connectingEndsAtItsTimeLimitAndLeavesNothingOpen() throws Exception {
+    List<Session> sessions = sessions(2, 1);
+    List<String> addresses = freeAddresses(2);
+    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofMillis(300));
+    try {
+      for (int node = 0; node < 2; node++) {
+        Session session = sessions.get(node);
+        int before = descriptors();
+        UncheckedIOException late =
+            assertThrows(UncheckedIOException.class, () -> SocketsCarrier.open(session, settings));
+        String expected = node == 0 ? "1 connections of other nodes are missing" : "dialling";
+        assertTrue(late.getMessage().contains("connecting took too long: " + expected), late.getMessage());
+        assertEquals(before, descriptors());
+      }
+    } finally {
+      sessions.forEach(Session::close);
+    }
+  }
+
+  @Test
+  void whoeverConnectsWithoutBeingAWorkerTakesNoPlace() throws Exception {
+    List<Session> sessions = sessions(2, 1);
+    List<String> addresses = freeAddresses(2);
+    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofSeconds(20));
+    CompletableFuture<Carrier> opening =
+        CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings));
+    int port = Integer.parseInt(addresses.get(0).split(":")[1]);
+    for (byte[] hello : List.of(new byte[12], new byte[] {0x66, 0x61, 0x72, 0x6f, 0, 0, 0, 9, 0, 0, 0, 0}, new byte[3])) {
+      try (Socket stranger = dial(port)) {
+        stranger.getOutputStream().write(hello);
+        if (hello.length == 12) {
+          assertEquals(-1, stranger.getInputStream().read());
+        }
+      }
+    }
+    try (Carrier other = SocketsCarrier.open(sessions.get(1), settings);
+        Carrier one = opening.join()) {
+      query(
+          sessions,
+          List.of(one, other),
+          (worker, shuffle) -> {
+            shuffle.broadcast(new Object[] {worker, "hello"});
+            shuffle.finish();
+            int sum = 0;
+            while (shuffle.next() == Outcome.DONE) {
+              sum += 10 + (Integer) shuffle.get()[0];
+            }
+            assertEquals(21, sum);
+          });
+    } finally {
+      sessions.forEach(Session::close);
+    }
+  }
+
+  private static Socket dial(int port) throws Exception {
+    while (true) {
+      Socket socket = new Socket();
+      try {
+        socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 1000);
+        socket.setSoTimeout(20_000);
+        return socket;
+      } catch (IOException notYet) {
+        socket.close();
+        Thread.sleep(5);
+      }
+    }
+  }
+
+  private static int descriptors() {
+    return new File("/proc/self/fd").list().length;
+  }
+}
