@@ -65,6 +65,15 @@ final class ClusterOptions {
     };
   }
 
+  /** The queries that belong to the tables, by name; none for those of a folder. */
+  Map<String, String> queries() {
+    return switch (data) {
+      case "tpch" -> TpchQueries.ALL;
+      case "tpcc" -> TpccQueries.ALL;
+      default -> Map.of();
+    };
+  }
+
   /** Of one node. */
   SessionConfig config(int node, List<String> addresses) {
     SessionConfig.Builder config =

@@ -8,6 +8,7 @@ import io.faro.Worker;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -26,6 +27,7 @@ public final class Engine implements AutoCloseable {
   private final Planner planner;
   private final ExecutorService threads;
   private final Carrier carrier;
+  private final List<Thread> workerThreads = new CopyOnWriteArrayList<>();
 
   /** Joins the cluster; returns when it is complete. */
   public Engine(SessionConfig config, Map<String, Table> tables) {
@@ -42,7 +44,14 @@ public final class Engine implements AutoCloseable {
       throw e;
     }
     planner = new Planner(tables, session.workerCount());
-    threads = Executors.newFixedThreadPool(session.workers().size());
+    threads =
+        Executors.newFixedThreadPool(
+            session.workers().size(),
+            run -> {
+              Thread thread = new Thread(run);
+              workerThreads.add(thread);
+              return thread;
+            });
   }
 
   /**
@@ -115,6 +124,11 @@ public final class Engine implements AutoCloseable {
       }
       return List.of();
     }
+  }
+
+  /** Those that run queries, as many as there are workers once there was a query; to measure them. */
+  List<Thread> workerThreads() {
+    return workerThreads;
   }
 
   /** Fails a query on all nodes, unless it has ended by then. */

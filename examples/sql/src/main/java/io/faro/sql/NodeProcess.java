@@ -3,6 +3,7 @@ package io.faro.sql;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
@@ -10,13 +11,26 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A {@link Node} in a JVM of its own, with the limits of this one; it ends when this process does. */
+/** A node in a JVM of its own, with the limits of this one; it ends when this process does. */
 final class NodeProcess implements AutoCloseable {
   private final Process process;
   private final PrintStream in;
 
-  /** {@code addresses}: of Faro; {@code sockets}: of the carrier, if it is that. */
-  NodeProcess(int node, List<String> addresses, List<String> sockets, ClusterOptions options) {
+  /**
+   * Starts it.
+   *
+   * @param program {@link Node}, or what takes the same arguments
+   * @param output where its standard output goes
+   * @param addresses of Faro
+   * @param sockets of the carrier, if it is that
+   */
+  NodeProcess(
+      Class<?> program,
+      ProcessBuilder.Redirect output,
+      int node,
+      List<String> addresses,
+      List<String> sockets,
+      ClusterOptions options) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     for (String argument : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
@@ -24,14 +38,14 @@ final class NodeProcess implements AutoCloseable {
         command.add(argument);
       }
     }
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), Node.class.getName()));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), program.getName()));
     command.addAll(List.of("--node=" + node, "--addresses=" + String.join(",", addresses)));
     command.add("--sockets=" + String.join(",", sockets));
     command.addAll(options.arguments());
     try {
       process =
           new ProcessBuilder(command)
-              .redirectOutput(ProcessBuilder.Redirect.INHERIT)
+              .redirectOutput(output)
               .redirectError(ProcessBuilder.Redirect.INHERIT)
               .start();
     } catch (IOException e) {
@@ -50,7 +64,17 @@ final class NodeProcess implements AutoCloseable {
 
   /** Never fails: that a node is lost is told by Faro. */
   void run(Query query) {
-    in.println(query.encoded());
+    tell(query.encoded());
+  }
+
+  /** A line to its standard input. */
+  void tell(String line) {
+    in.println(line);
+  }
+
+  /** Its standard output, if that is a pipe. */
+  InputStream output() {
+    return process.getInputStream();
   }
 
   /** Ends it at once. */

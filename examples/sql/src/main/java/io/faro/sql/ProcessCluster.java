@@ -34,7 +34,8 @@ final class ProcessCluster implements AutoCloseable {
     List<String> addresses = free.subList(0, nodes);
     List<String> sockets = free.subList(nodes, 2 * nodes);
     for (int node = 1; node < nodes; node++) {
-      others.add(new NodeProcess(node, addresses, sockets, options));
+      others.add(
+          new NodeProcess(Node.class, ProcessBuilder.Redirect.INHERIT, node, addresses, sockets, options));
     }
     SessionConfig config = options.config(0, addresses);
     engine = new Engine(config, options.carrier(config, sockets), tables);

@@ -176,6 +176,11 @@ public final class SocketsCarrier implements Carrier {
     return (int) Math.min(left, Integer.MAX_VALUE);
   }
 
+  /** The workers of this node, from 0 on. */
+  SocketWorker worker(int index) {
+    return workers[index];
+  }
+
   @Override
   public Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
     SocketWorker own = workers[worker.number() - first];

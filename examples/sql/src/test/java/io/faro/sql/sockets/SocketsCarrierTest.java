@@ -29,13 +29,19 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Workers of one or two sessions in this JVM, without an engine. */
 @Timeout(60)
 class SocketsCarrierTest {
+  private static final int LIMIT_S = 20; // for a query
+
   private static final RowCodec<Object[]> ROWS =
       RowCodecs.immutable(new SchemaCodec(List.of(Column.of(ColumnType.INT), Column.of(ColumnType.STRING))));
 
@@ -67,7 +73,7 @@ class SocketsCarrierTest {
   }
 
   /** Runs a query of one stage. */
-  private static void query(List<Session> sessions, List<Carrier> carriers, Part part) {
+  private static void query(List<Session> sessions, List<Carrier> carriers, Part part) throws Exception {
     QueryId query = sessions.get(0).beginQuery();
     List<CompletableFuture<Void>> running = new ArrayList<>();
     for (Session session : sessions) {
@@ -89,7 +95,9 @@ class SocketsCarrierTest {
                 run -> new Thread(run).start()));
       }
     }
-    running.forEach(CompletableFuture::join);
+    for (CompletableFuture<Void> worker : running) {
+      worker.get(LIMIT_S, TimeUnit.SECONDS);
+    }
   }
 
   /** Nobody looks of itself within the time limit of the test: whoever sleeps has to be woken. */
@@ -125,12 +133,9 @@ class SocketsCarrierTest {
   @Test
   void aSenderWaitsUntilItsReceiverTakesRowsAndIsThenWoken() throws Exception {
     List<Session> sessions = sessions(2, 2);
-    List<String> addresses = freeAddresses(2);
-    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofSeconds(10));
-    CompletableFuture<Carrier> other =
-        CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(1), settings));
-    try (Carrier one = SocketsCarrier.open(sessions.get(0), settings);
-        Carrier two = other.join()) {
+    List<Carrier> carriers =
+        open(sessions, new SocketSettings(freeAddresses(2), 1 << 20, Duration.ofSeconds(10)));
+    try {
       for (int receiver : new int[] {1, 2}) {
         int to = receiver;
         AtomicBoolean isSent = new AtomicBoolean();
@@ -138,7 +143,7 @@ class SocketsCarrierTest {
         int rows = 20_000; // far more than lanes and sockets hold
         query(
             sessions,
-            List.of(one, two),
+            carriers,
             (worker, shuffle) -> {
               if (worker == 0) {
                 for (int i = 0; i < rows; i++) {
@@ -159,6 +164,103 @@ class SocketsCarrierTest {
             });
       }
     } finally {
+      carriers.forEach(Carrier::close);
+      sessions.forEach(Session::close);
+    }
+  }
+
+  private static List<Carrier> open(List<Session> sessions, SocketSettings settings) {
+    List<CompletableFuture<Carrier>> opening = new ArrayList<>();
+    for (Session session : sessions) {
+      opening.add(CompletableFuture.supplyAsync(() -> SocketsCarrier.open(session, settings)));
+    }
+    return opening.stream().map(CompletableFuture::join).toList();
+  }
+
+  /** One worker has failed a query and begun the next one while the other is still in the first. */
+  @ParameterizedTest(name = "read before: {0}, {1} nodes")
+  @CsvSource({"false, 2", "true, 2", "false, 1"})
+  void rowsOfAnEarlierQueryAreDroppedAndThoseOfALaterOneWait(boolean readsBefore, int nodes) throws Exception {
+    List<Session> sessions = sessions(nodes, 2 / nodes);
+    List<Carrier> carriers =
+        open(sessions, new SocketSettings(freeAddresses(nodes), 1 << 20, Duration.ofSeconds(10)));
+    Worker sender = sessions.get(0).workers().get(0);
+    Worker receiver = sessions.get(nodes - 1).workers().get(nodes == 1 ? 1 : 0);
+    try {
+      QueryId failed = sessions.get(0).beginQuery();
+      Shuffles late = carriers.get(nodes - 1).open(receiver, failed, List.of(ROWS));
+      sendOne(carriers.get(0).open(sender, failed, List.of(ROWS)), "earlier").close();
+      QueryId next = sessions.get(0).beginQuery();
+      Shuffles ahead = sendOne(carriers.get(0).open(sender, next, List.of(ROWS)), "later");
+      if (readsBefore) {
+        while (late.stage(0).tryNext() == Outcome.WOULD_WAIT) {
+          Thread.onSpinWait();
+        }
+        assertEquals("earlier", late.stage(0).get()[1]);
+        for (int i = 0; i < 20; i++) {
+          assertEquals(Outcome.WOULD_WAIT, late.stage(0).tryNext()); // what lies there is not of this query
+          Thread.sleep(1);
+        }
+      }
+      late.close();
+      try (Shuffles shuffles = carriers.get(nodes - 1).open(receiver, next, List.of(ROWS))) {
+        assertEquals(Outcome.DONE, shuffles.stage(0).next());
+        assertEquals("later", shuffles.stage(0).get()[1]);
+      }
+      ahead.close();
+    } finally {
+      carriers.forEach(Carrier::close);
+      sessions.forEach(Session::close);
+    }
+  }
+
+  private static Shuffles sendOne(Shuffles shuffles, String text) throws Exception {
+    shuffles.stage(0).send(1, new Object[] {1, text});
+    shuffles.stage(0).finish();
+    return shuffles;
+  }
+
+  @ParameterizedTest(name = "somebody tells why: {0}")
+  @ValueSource(booleans = {true, false})
+  void aConnectionThatEndsWaitsForTheCauseOfThat(boolean isTold) throws Exception {
+    List<Session> sessions = sessions(2, 1);
+    Duration causeLimit = isTold ? Duration.ofSeconds(20) : Duration.ofMillis(100);
+    List<Carrier> carriers =
+        open(sessions, new SocketSettings(freeAddresses(2), 1 << 20, Duration.ofSeconds(10), causeLimit, 20));
+    try {
+      ((SocketsCarrier) carriers.get(0)).worker(0).peer(1).close();
+      QueryId query = sessions.get(0).beginQuery();
+      List<CompletableFuture<RuntimeException>> failures = new ArrayList<>();
+      for (int node = 0; node < 2; node++) {
+        Worker worker = sessions.get(node).workers().get(0);
+        Carrier carrier = carriers.get(node);
+        failures.add(
+            CompletableFuture.supplyAsync(
+                () -> {
+                  try (Shuffles shuffles = carrier.open(worker, query, List.of(ROWS))) {
+                    return assertThrows(
+                        RuntimeException.class,
+                        () -> {
+                          shuffles.stage(0).finish();
+                          shuffles.stage(0).next();
+                        });
+                  }
+                },
+                run -> new Thread(run).start()));
+      }
+      if (isTold) {
+        Thread.sleep(200); // longer than it takes to hear of the end
+        sessions.get(0).cancelQuery(query, "the cause");
+      }
+      boolean isEndItself = false;
+      for (CompletableFuture<RuntimeException> failure : failures) {
+        RuntimeException thrown = failure.get(LIMIT_S, TimeUnit.SECONDS);
+        assertTrue(!isTold || thrown.getMessage().contains("the cause"), thrown.toString());
+        isEndItself |= thrown instanceof CarrierEndedException;
+      }
+      assertEquals(!isTold, isEndItself); // of the two nodes the second may have heard of the first
+    } finally {
+      carriers.forEach(Carrier::close);
       sessions.forEach(Session::close);
     }
   }
