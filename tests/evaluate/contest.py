@@ -122,11 +122,13 @@ def _attempt(experiment: Experiment, point: Point, lap: int, processor: int | No
     command = contestant.command(experiment.workload, point.parameters)
     text = command.text() if processor is None else f"taskset -c {processor} {command.text()}"
     try:
-        result = contestant.read(
+        results = contestant.results(
             experiment.workload, point.parameters, programs.run(command, experiment.time_limit_s, processor)
         )
-        if result.verified is False:
-            raise Failed(f"a wrong result: {result.count} rows, checksum {result.checksum}")
+        for parameters, result in results:
+            if result.verified is False:
+                where = f" of {parameters['query']}" if "query" in parameters else ""
+                raise Failed(f"a wrong result{where}: {result.count} rows, checksum {result.checksum}")
     except (Failed, ValueError, KeyError, IndexError, TypeError) as problem:
         reason = str(problem) if isinstance(problem, Failed) else f"output not understood: {problem!r}"
         return {
@@ -136,14 +138,15 @@ def _attempt(experiment: Experiment, point: Point, lap: int, processor: int | No
             "command": text,
             "reason": reason,
         }
-    values = dict(result.values)
-    if experiment.workload == "two_stage":
-        values |= per_hop(values, hops(point.parameters))
-    outcome.measurements.append(
-        Measurement(
-            point.contestant, point.parameters, lap, text, values, result.count, result.checksum, result.verified
+    for parameters, result in results:
+        values = dict(result.values)
+        if experiment.workload == "two_stage":
+            values |= per_hop(values, hops(parameters))
+        outcome.measurements.append(
+            Measurement(
+                point.contestant, parameters, lap, text, values, result.count, result.checksum, result.verified
+            )
         )
-    )
     return None
 
 

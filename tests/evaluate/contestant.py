@@ -35,12 +35,16 @@ class Contestant:
         raise NotImplementedError
 
     def command(self, workload: str, parameters: dict) -> Command:
-        """`workload`: two_stage, receive, messages, connect."""
+        """`workload`: two_stage, receive, messages, connect, queries."""
         raise NotImplementedError
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:
         """Raises ValueError, KeyError or IndexError if the output is not what it should be."""
         raise NotImplementedError
+
+    def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
+        """What one run gives, and by which parameters: more than one result where it measures several things."""
+        return [(parameters, self.read(workload, parameters, output))]
 
 
 def hops(parameters: dict) -> int:

@@ -21,6 +21,7 @@ from goals import GOALS
 from labels import number, size
 from measurement import Measurement, Measurements, Spread
 from programs import Command, Failed
+from queries import Queries
 
 try:
     import matplotlib  # noqa: F401
@@ -30,6 +31,7 @@ except ImportError:
     WITHOUT_PICTURES = "matplotlib is not installed"
 
 TWO_STAGE = {"processes": 4, "workers": 1, "rows": 1000}
+QUERIES = {"processes": 4, "workers": 1, "data": "tpch", "scale": 0.1}
 
 
 def measured(contestant: str, lap: int, parameters: dict = TWO_STAGE, **values) -> Measurement:
@@ -87,6 +89,24 @@ class Reading(unittest.TestCase):
         output = json.dumps({"results": [{"runs": [3.0, 0.5], "verified": True}]})
         result = CONTESTANTS["tcp"].read("messages", {"message_bytes": 1024, "count": 1000}, output)
         self.assertEqual(result.values["bytes_per_second"], 2048000)
+
+    def test_reads_every_query_of_a_run_and_compares_it_with_one_node(self):
+        def printed(checksum: str, same: bool = True) -> str:
+            runs = [{"seconds": s, "cpu_seconds": 2 * s} for s in (3.0, 1.0, 2.0)]
+            one = {"name": "q3", "rows": 10, "checksum": checksum, "verified": same, "shuffle_share": 0.25, "runs": runs}
+            return json.dumps({"queries": [one, {**one, "name": "q4", "checksum": "bb", "verified": True}]})
+
+        contestant = Queries("sql", "", "faro")
+        parameters = {**QUERIES, "warmup": 1, "laps": 3, "sampled": 1}
+        contestant._expected = {("tpch", 0.1): {"q3": (10, "aa"), "q4": (10, "bb")}}
+        found = contestant.results("queries", parameters, printed("aa"))
+        self.assertEqual([place["query"] for place, _ in found], ["q3", "q4"])
+        self.assertEqual(found[0][0], {**QUERIES, "query": "q3"})
+        values = {"seconds": 2.0, "cpu_seconds_per_query": 4.0, "shuffle_share": 0.25}
+        self.assertEqual(found[0][1], Result(values, True, 10, "aa"))
+        for wrong in (printed("ab"), printed("aa", same=False)):
+            verdicts = [result.verified for _, result in contestant.results("queries", parameters, wrong)]
+            self.assertEqual(verdicts, [False, True])
 
     def test_reads_both_languages_from_the_guest(self):
         native = {"runs": [{"seconds": 1, "cpu_seconds": 2}], "rows_per_process": 50, "processes": 4}
@@ -273,6 +293,75 @@ class Saying(unittest.TestCase):
         self.assertEqual(goal.verdict(Measurements([])), "not measured")
 
 
+class Shares(unittest.TestCase):
+    """Of queries: what Faro gains against the share that the shuffle has over sockets."""
+
+    def queries(self, faro: list[float], sockets: list[float], share: float, over_faro: float = 0.1, query="query 1"):
+        found = []
+        for name, times, part in (("sql-faro", faro, over_faro), ("sql-sockets", sockets, share)):
+            for lap, seconds in enumerate(times):
+                values = {"seconds": seconds, "cpu_seconds_per_query": seconds, "shuffle_share": part}
+                found.append(measured(name, lap, {**QUERIES, "query": query}, **values))
+        return Measurements(found)
+
+    def goal(self, text: str):
+        return next(one for one in GOALS if text in one.what)
+
+    def test_half_of_the_share_is_to_be_gained(self):
+        goal = self.goal("TPC-C, query 1: half of the shuffle's share, CPU time")
+        for faro, verdict in (
+            ([7.0, 7.0], "yes"),
+            ([7.0, 9.0, 7.0], "yes, not in every lap"),
+            ([9.0, 9.0], "no"),
+            ([11.0, 12.0], "no"),
+        ):
+            self.assertEqual(goal.verdict(self.queries(faro, [10.0] * 3, 0.4)), verdict, faro)
+        self.assertIn("≥ 20.0 % less", goal.wanted(self.queries([7.0], [10.0], 0.4)))
+        self.assertIn("30.0 % less (30.0 % to 30.0 %)", goal.measured(self.queries([7.0], [10.0], 0.4)))
+        self.assertEqual(goal.verdict(Measurements([])), "not measured")
+        self.assertTrue(goal.wanted(Measurements([])))
+
+    def test_with_a_small_share_it_must_only_not_lose(self):
+        goal = self.goal("TPC-C, query 1: half of the shuffle's share, CPU time")
+        self.assertEqual(goal.wanted(self.queries([7.0], [10.0], 0.04)), "no more")
+        self.assertEqual(goal.verdict(self.queries([10.5, 9.9], [10.0, 10.0], 0.04)), "yes")
+        self.assertEqual(goal.verdict(self.queries([10.5, 10.1], [10.0, 10.0], 0.04)), "no")
+
+    def test_what_shuffles_most_is_the_query_with_the_largest_share_over_sockets(self):
+        goal = self.goal("TPC-C, what shuffles most: CPU time")
+        both = self.queries([8.0], [10.0], 0.3).all + self.queries([10.0], [10.0], 0.2, query="query 2").all
+        self.assertEqual(goal.verdict(Measurements(both)), "yes")
+        self.assertIn("query 1", goal.measured(Measurements(both)))
+        both = self.queries([8.0], [10.0], 0.1).all + self.queries([10.0], [10.0], 0.2, query="query 2").all
+        self.assertEqual(goal.verdict(Measurements(both)), "no")
+
+    def test_it_is_looked_at_where_sockets_take_least(self):
+        slow = [
+            measured(one.contestant, one.lap, {**one.parameters, "workers": 4}, seconds=20.0, cpu_seconds_per_query=20.0)
+            for one in self.queries([7.0], [10.0], 0.4).all
+        ]
+        ms = Measurements(self.queries([7.0], [10.0], 0.4).all + slow)
+        self.assertIn("1 per process", self.goal("query 1: half of the shuffle's share, CPU time").measured(ms))
+
+    def test_the_share_is_to_be_halved(self):
+        goal = self.goal("TPC-C, query 1: the shuffle's share halved")
+        self.assertEqual(goal.verdict(self.queries([7.0], [10.0], 0.4, 0.2)), "yes")
+        self.assertEqual(goal.verdict(self.queries([7.0], [10.0], 0.4, 0.21)), "no")
+        self.assertEqual(goal.measured(self.queries([7.0], [10.0], 0.4, 0.2)), "20.0 % instead of 40.0 %")
+
+    def test_says_what_each_query_gains_and_where_faro_loses(self):
+        text = findings.paragraph("queries", self.queries([8.0, 8.0], [10.0, 10.0], 0.4))
+        self.assertIn("Query 1, 1 per process: over Faro 20 % less CPU time than over sockets (20 to 20 %), 20 % less", text)
+        self.assertIn("10 % of the workers' CPU time instead of 40 %", text)
+        self.assertIn("Nowhere in this figure does Faro clearly lose against sockets", text)
+        text = findings.paragraph("queries", self.queries([20.0, 20.0], [10.0, 10.0], 0.4))
+        self.assertIn("100 % more CPU time", text)
+        self.assertIn("loses against sockets, by CPU time, with query 1, 1 per process (2.00 times as much)", text)
+        self.assertIn(
+            "about which the laps do not agree", findings.paragraph("queries", self.queries([9.0, 11.0], [10.0, 10.0], 0.4))
+        )
+
+
 @unittest.skipIf(WITHOUT_PICTURES, WITHOUT_PICTURES)
 class Report(unittest.TestCase):
     def results(self, measurements: list[Measurement]) -> dict:
@@ -319,6 +408,16 @@ class Report(unittest.TestCase):
         page = self.page(self.results([]))
         self.assertNotIn("<svg", page)
         self.assertIn("not measured", page)
+
+    def test_queries_are_drawn_by_workers_and_side_by_side(self):
+        results = self.results([])
+        one = results["experiments"][0]
+        for name, query in (("queries", "query 1"), ("queries-tpch", "q3")):
+            ms = Shares().queries([8.0, 7.0], [10.0, 11.0], 0.4, query=query)
+            one["name"], one["measurements"] = name, [m.as_json() for m in ms.all]
+            page = self.page(results)
+            self.assertEqual(page.count("<svg"), 1)
+            self.assertIn("share of the shuffle", page)
 
     def test_the_same_measurements_give_the_same_page(self):
         results = self.results(Saying().peers(2.0, [3.0, 4.0]).all)

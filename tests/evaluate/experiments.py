@@ -1,5 +1,6 @@
 """What is measured: data. `experiments(quick)` has all of it, in the order in which it is run."""
 
+import os
 from dataclasses import dataclass, field
 
 from aeron import Aeron
@@ -7,6 +8,7 @@ from contestant import Contestant
 from copying import Copying
 from faro import Faro
 from mpi import Mpi
+from queries import Queries
 from ucx import Ucx
 from zeromq import Zeromq
 
@@ -31,10 +33,13 @@ CONTESTANTS: dict[str, Contestant] = {
         Ucx("ucx-shm", "UCX put over shared memory", "posix,self"),
         Ucx("ucx-tcp", "UCX put over TCP", "tcp"),
         Copying("memcpy", "memcpy in one process"),
+        Queries("sql-faro", "Faro in the SQL engine", "faro"),
+        Queries("sql-sockets", "tuned NIO sockets in the SQL engine", "sockets"),
     )
 }
 CPP = ("shm", "tcp", "sockets")
 JAVA = ("java-shm", "java-tcp", "java-nio")
+SQL = ("sql-faro", "sql-sockets")
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _messages(quick),
         _patterns(quick),
         _connect(quick),
+        _queries(quick),
+        _queries_tpch(quick),
         _peers(quick, two_stage),
     ]
     return made if quick else made + [_guest()]
@@ -196,6 +203,57 @@ def _connect(quick: bool) -> Experiment:
         "connect",
         _points(("shm", "tcp"), *places),
         laps=2 if quick else 7,
+    )
+
+
+_QUERIES_METHOD = (
+    "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same plans, rows and codecs, only "
+    "the exchanges' carrier differs. Plans are made and compiled before; a point is the median of {} runs after {} others in fresh "
+    "processes. CPU time is that of all processes and all their threads. The share of the shuffle is looked for in other runs, by "
+    "the workers' stacks: what of their CPU time goes into exchanges, with codecs, hashing of rows to receivers, sockets and "
+    "Faro's own threads. All processors of the machine are used, and there are {}: more workers than these bring no speed-up, so "
+    "that what can be compared is the CPU time of a query."
+)
+
+
+def _query_runs(quick: bool) -> dict:
+    return {"warmup": 1, "laps": 1, "sampled": 1} if quick else {"warmup": 12, "laps": 5, "sampled": 3}
+
+
+def _query_method(places: list[dict]) -> str:
+    first = places[0]
+    return _QUERIES_METHOD.format(first["processes"], first["laps"], first["warmup"], os.cpu_count())
+
+
+def _queries(quick: bool) -> Experiment:
+    shape = {"processes": 4, "data": "tpcc", "scale": 4}
+    if quick:
+        shape = {"processes": 2, "data": "tpcc", "scale": 0.1, "queries": "query 1,query 3"}
+    places = [{**shape, "workers": workers, **_query_runs(quick)} for workers in ((1,) if quick else (1, 2, 4))]
+    return Experiment(
+        "queries",
+        "Three queries over TPC-C, by workers (Fig. 5 of the paper)",
+        _query_method(places),
+        "queries",
+        _points(SQL, *places),
+        laps=1 if quick else 3,
+        time_limit_s=600,
+    )
+
+
+def _queries_tpch(quick: bool) -> Experiment:
+    shape = {"processes": 4, "data": "tpch", "scale": 0.1}
+    if quick:
+        shape = {"processes": 2, "data": "tpch", "scale": 0.01, "queries": "q3"}
+    places = [{**shape, "workers": workers, **_query_runs(quick)} for workers in ((1,) if quick else (1, 2))]
+    return Experiment(
+        "queries-tpch",
+        "Queries of TPC-H, over Faro and over sockets",
+        _query_method(places),
+        "queries",
+        _points(SQL, *places),
+        laps=1 if quick else 3,
+        time_limit_s=600,
     )
 
 

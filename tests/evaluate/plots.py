@@ -18,6 +18,7 @@ _COLOURS = {
     "java-shm": "#0b6e4f", "java-shm-one": "#58a88b", "java-tcp": "#2878b5", "java-nio": "#c8374a", "java-rxe": "#0b6e4f",
     "java-siw": "#8a5fb0", "aeron-ipc": "#8c5a2b", "aeron-udp": "#c09a6b",
     "ucx-shm": "#e08a1e", "ucx-tcp": "#f0bd7a", "memcpy": "#777777",
+    "sql-faro": "#0b6e4f", "sql-sockets": "#c8374a",
 }  # fmt: skip
 _STYLE = {
     "svg.fonttype": "none",
@@ -178,6 +179,59 @@ def _bars(ms: Measurements):
     return figure
 
 
+_QUERY_VALUES = (
+    ("cpu_seconds_per_query", 1e3, "CPU ms"),
+    ("seconds", 1e3, "ms"),
+    ("shuffle_share", 100, "share of the shuffle, %"),
+)
+
+
+def _queries_by_workers(ms: Measurements):
+    queries = ms.parameter_values("query")
+    figure, axes = _axes(len(queries), len(_QUERY_VALUES), width=3.2, height=2.3)
+    for column, query in enumerate(queries):
+        for row, (value, scale, name) in enumerate(_QUERY_VALUES):
+            one = axes[row][column]
+            _lines(one, ms, value, scale, "workers", query=query)
+            one.set_title(query if row == 0 else "")
+            one.set_ylabel(name if column == 0 else "")
+            one.set_xlabel("workers per process" if row == len(_QUERY_VALUES) - 1 else "")
+            one.set_xticks(ms.parameter_values("workers"))
+            one.set_ylim(bottom=0)
+    _legend(figure, axes)
+    return figure
+
+
+def _queries_side_by_side(ms: Measurements):
+    """Bars: the queries of TPC-H, a column for each number of workers."""
+    queries = sorted(ms.parameter_values("query"), key=lambda query: int(query.lstrip("q")))
+    workers = ms.parameter_values("workers")
+    names = ms.contestants()
+    width = 0.8 / max(1, len(names))
+    figure, axes = _axes(len(workers), len(_QUERY_VALUES), width=5.2, height=2.3)
+    for column, count in enumerate(workers):
+        for row, (value, scale, text) in enumerate(_QUERY_VALUES):
+            one = axes[row][column]
+            for place, name in enumerate(names):
+                found = [(i, ms.spread(value, name, query=query, workers=count)) for i, query in enumerate(queries)]
+                found = [(i + (place + 0.5) * width - 0.4, spread) for i, spread in found if spread]
+                medians = [spread.median * scale for _, spread in found]
+                errors = [
+                    [(spread.median - spread.least) * scale for _, spread in found],
+                    [(spread.most - spread.median) * scale for _, spread in found],
+                ]
+                one.bar(
+                    [x for x, _ in found], medians, width, yerr=errors, label=label(name), color=_COLOURS.get(name, "#000000"),
+                    error_kw={"capsize": 2, "linewidth": 1, "ecolor": "#333333"},
+                )  # fmt: skip
+            one.set_title(f"{count} per process" if row == 0 else "")
+            one.set_ylabel(text if column == 0 else "")
+            one.set_xticks(range(len(queries)), queries)
+            one.grid(axis="x", visible=False)
+    _legend(figure, axes)
+    return figure
+
+
 def _by_workers(*values: tuple[str, str]):
     return _by_processes(
         "workers", "workers per process", "{} processes", values, lambda axes, ticks: axes.set_xticks(ticks)
@@ -206,5 +260,7 @@ _PICTURES = {
         ("pattern", ("repartition", "broadcast")),
     ),
     "connect": _connect,
+    "queries": _queries_by_workers,
+    "queries-tpch": _queries_side_by_side,
     "peers": _bars,
 }

@@ -14,6 +14,9 @@ PEERS = ROOT / "build/release/tests/bin"
 JAVA = ROOT / "java"
 JAVA_JAR = JAVA / "faro-bench/target/faro-bench-0.1.0.jar"
 JAVA_CLASS_PATH = f"{JAVA_JAR}:{JAVA}/faro/target/faro-0.1.0.jar:{JAVA}/faro/target/lib/*"
+SQL = ROOT / "examples/sql/target"
+SQL_JAR = SQL / "faro-sql-0.1.0.jar"
+SQL_CLASS_PATH = f"{SQL_JAR}:{SQL}/lib/*"
 
 GRACE_S = 10  # to end when asked to
 

@@ -38,7 +38,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Workers of one or two sessions in this JVM, without an engine. */
-@Timeout(60)
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD) // what waits for ever ends the test, too
 class SocketsCarrierTest {
   private static final int LIMIT_S = 20; // for a query
 
@@ -278,7 +278,7 @@ class SocketsCarrierTest {
             assertThrows(UncheckedIOException.class, () -> SocketsCarrier.open(session, settings));
         String expected = node == 0 ? "1 connections of other nodes are missing" : "dialling";
         assertTrue(late.getMessage().contains("connecting took too long: " + expected), late.getMessage());
-        assertEquals(before, descriptors());
+        assertTrue(descriptors() <= before, "sockets are left open"); // those of other tests may go
       }
     } finally {
       sessions.forEach(Session::close);

@@ -1,0 +1,40 @@
+"""What a query over sockets and one over Faro have to do with each other."""
+
+from measurement import Measurements, Spread
+
+Place = dict  # the parameters of a query at one number of workers
+
+FARO, SOCKETS = "sql-faro", "sql-sockets"
+
+
+def place_of(ms: Measurements, value: str, query: str) -> Place | None:
+    """Where the query takes least of the value over sockets; None if it was not measured over both."""
+    found = []
+    for workers in ms.parameter_values("workers"):
+        place = {"query": query, "workers": workers}
+        sockets = ms.spread(value, SOCKETS, **place)
+        if sockets and ms.compare(value, FARO, SOCKETS, **place):
+            found.append((sockets.median, workers))
+    return {"query": query, "workers": min(found)[1]} if found else None
+
+
+def share(ms: Measurements, contestant: str, place: Place) -> float:
+    """The median of the shuffle's share in the query's CPU time; 0 if it was not looked for."""
+    spread = ms.spread("shuffle_share", contestant, **place)
+    return spread.median if spread else 0
+
+
+def gain(ms: Measurements, value: str, place: Place) -> Spread:
+    """Which part of what it takes over sockets a query does not take over Faro; negative: it takes more."""
+    ratios = ms.compare(value, FARO, SOCKETS, **place)
+    return Spread(1 - 1 / ratios.ratio, 1 - 1 / ratios.least, 1 - 1 / ratios.most, 0)
+
+
+def most_shuffling(ms: Measurements) -> str | None:
+    """The query with the largest share of the shuffle over sockets."""
+    found = []
+    for query in ms.parameter_values("query"):
+        place = place_of(ms, "cpu_seconds_per_query", query)
+        if place is not None:
+            found.append((share(ms, SOCKETS, place), query))
+    return max(found)[1] if found else None
