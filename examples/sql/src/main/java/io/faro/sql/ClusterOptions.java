@@ -12,6 +12,8 @@ import picocli.CommandLine.Option;
 
 /** What describes a cluster and its data, to the shell and to each of its nodes. */
 final class ClusterOptions {
+  private static final String RING = "256KiB";
+
   @Option(names = "--nodes", paramLabel = "N", description = "processes, this one included (${DEFAULT-VALUE})")
   private int nodes = 2;
 
@@ -74,13 +76,18 @@ final class ClusterOptions {
     };
   }
 
-  /** Of one node. */
+  /**
+   * Of one node. All nodes are on this machine, with more workers than it has processors perhaps: who waits sleeps at
+   * once, and rings hold what a worker sends while another one runs.
+   */
   SessionConfig config(int node, List<String> addresses) {
     SessionConfig.Builder config =
         SessionConfig.builder()
             .environment()
             .cluster(node, addresses)
             .workers(workers)
+            .set(Setting.RING_BYTES, RING)
+            .set(Setting.WAIT_YIELDS, 0)
             .set(Setting.TRANSPORT, transport);
     settings.forEach((key, value) -> config.set(setting(key), value));
     return config.build();

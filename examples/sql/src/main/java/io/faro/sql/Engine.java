@@ -48,7 +48,7 @@ public final class Engine implements AutoCloseable {
         Executors.newFixedThreadPool(
             session.workers().size(),
             run -> {
-              Thread thread = new Thread(run);
+              Thread thread = new Thread(run, "worker " + workerThreads.size());
               workerThreads.add(thread);
               return thread;
             });

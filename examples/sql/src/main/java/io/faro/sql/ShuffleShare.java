@@ -1,8 +1,13 @@
 package io.faro.sql;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
 import java.lang.management.ThreadMXBean;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,27 +15,26 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Which part of the workers' CPU time is spent in exchanges: a thread looks at their stacks each millisecond, and
- * what a worker has taken since the last look counts for the place where it is now. The place is that of the
- * innermost call of Faro, of the engine or of the plan: whatever of the JDK these use counts as theirs.
+ * what a worker has taken since the last look counts for the place where it is now, if it runs: of one that waits
+ * nothing tells where it was before. The place is that of the innermost call of Faro, of the engine or of the plan:
+ * whatever of the JDK these use counts as theirs.
  *
  * <p>Looking costs time itself: not to be done while time is measured. Threads: {@link #start} and {@link #stop} of
  * one.
  */
 final class ShuffleShare {
+  private static final Path TASKS = Path.of("/proc/self/task");
   private static final long PERIOD_NANOS = 1_000_000;
   private static final int DEPTH = 60; // calls; plans are deep where they read their inputs
 
-  /** CPU time in ns: of exchanges, and of all that workers did. */
-  record Times(long shuffleNanos, long allNanos) {
-    Times plus(Times other) {
-      return new Times(shuffleNanos + other.shuffleNanos, allNanos + other.allNanos);
-    }
-  }
+  /** CPU time of workers in ns: all of it, and that of exchanges, if they had the part that they had in what was seen. */
+  record Times(long shuffleNanos, long allNanos) {}
 
   private final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
   private final Map<Long, Long> taken = new HashMap<>(); // by thread, in ns, at the last look
-  private long shuffleNanos;
   private long allNanos;
+  private long seenNanos; // of that: of workers that ran when they were looked at
+  private long shuffleNanos; // of that: in exchanges
   private Thread sampler; // null: none
   private volatile boolean isStopping;
 
@@ -41,9 +45,12 @@ final class ShuffleShare {
       taken.put(id, threads.getThreadCpuTime(id));
     }
     shuffleNanos = 0;
+    seenNanos = 0;
     allNanos = 0;
     isStopping = false;
-    sampler = new Thread(() -> run(ids), "sampler");
+    Map<String, Path> byName = tasks();
+    Path[] tasks = workers.stream().map(Thread::getName).map(byName::get).toArray(Path[]::new);
+    sampler = new Thread(() -> run(ids, tasks), "sampler");
     sampler.setDaemon(true);
     sampler.start();
   }
@@ -57,21 +64,53 @@ final class ShuffleShare {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("interrupted", e);
     }
-    return new Times(shuffleNanos, allNanos);
+    return new Times(seenNanos == 0 ? 0 : Math.round((double) allNanos * shuffleNanos / seenNanos), allNanos);
   }
 
-  private void run(long[] ids) {
+  private void run(long[] ids, Path[] tasks) {
     while (!isStopping) {
       LockSupport.parkNanos(PERIOD_NANOS);
-      ThreadInfo[] stacks = threads.getThreadInfo(ids, DEPTH);
       for (int i = 0; i < ids.length; i++) {
         long now = threads.getThreadCpuTime(ids[i]);
         long spent = now - taken.put(ids[i], now);
-        if (spent > 0 && stacks[i] != null) {
-          allNanos += spent;
-          shuffleNanos += isShuffle(stacks[i].getStackTrace()) ? spent : 0;
+        allNanos += spent;
+        if (spent == 0 || !runs(tasks[i])) {
+          continue;
+        }
+        ThreadInfo stack = threads.getThreadInfo(ids[i], DEPTH);
+        if (stack != null) {
+          seenNanos += spent;
+          shuffleNanos += isShuffle(stack.getStackTrace()) ? spent : 0;
         }
       }
+    }
+  }
+
+  /** The kernel's folder of each thread, by its name, of which it has the first 15 characters. */
+  private static Map<String, Path> tasks() {
+    Map<String, Path> tasks = new HashMap<>();
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(TASKS)) {
+      for (Path task : all) {
+        tasks.put(read(task.resolve("comm")).strip(), task);
+      }
+    } catch (IOException problem) {
+      throw new UncheckedIOException(problem);
+    }
+    return tasks;
+  }
+
+  /** Whether a thread runs, or would if there were a processor for it. */
+  private static boolean runs(Path task) {
+    String stat = read(task.resolve("stat"));
+    return stat.startsWith(" R", stat.lastIndexOf(')') + 1);
+  }
+
+  /** Empty if the thread has ended. */
+  private static String read(Path file) {
+    try {
+      return Files.readString(file);
+    } catch (IOException ended) {
+      return "";
     }
   }
 
