@@ -217,7 +217,7 @@ _QUERIES_METHOD = (
 
 
 def _query_runs(quick: bool) -> dict:
-    return {"warmup": 1, "laps": 1, "sampled": 1} if quick else {"warmup": 12, "laps": 5, "sampled": 3}
+    return {"warmup": 1, "laps": 1, "sampled": 1} if quick else {"warmup": 12, "laps": 5, "sampled": 10}
 
 
 def _query_method(places: list[dict]) -> str:

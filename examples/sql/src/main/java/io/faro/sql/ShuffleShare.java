@@ -16,7 +16,8 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Which part of the workers' CPU time is spent in exchanges: a thread looks at their stacks each millisecond, and
  * what a worker has taken since the last look counts for the place where it is now, if it runs: of one that waits
- * nothing tells where it was before. The place is that of the innermost call of Faro, of the engine or of the plan:
+ * nothing tells where it was before. (With many more workers than processors the exchanges' part looks larger than
+ * it is: one that was just woken runs, by the kernel's books, where it has waited.) The place is that of the innermost call of Faro, of the engine or of the plan:
  * whatever of the JDK these use counts as theirs.
  *
  * <p>Looking costs time itself: not to be done while time is measured. Threads: {@link #start} and {@link #stop} of
