@@ -23,7 +23,7 @@ final class Carriers {
    */
   static Carrier.Opener of(String name, SessionConfig config, List<String> sockets) {
     return switch (name) {
-      case FARO -> FaroCarrier::new;
+      case FARO -> session -> new FaroCarrier();
       case SOCKETS -> {
         int rowLimit = bytes(config.get(Setting.ROW_LIMIT_BYTES));
         Duration limit = Duration.ofMillis(Long.parseLong(config.get(Setting.CONNECT_TIMEOUT_MS)));

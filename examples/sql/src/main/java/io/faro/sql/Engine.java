@@ -31,7 +31,7 @@ public final class Engine implements AutoCloseable {
 
   /** Joins the cluster; returns when it is complete. */
   public Engine(SessionConfig config, Map<String, Table> tables) {
-    this(config, FaroCarrier::new, tables);
+    this(config, session -> new FaroCarrier(), tables);
   }
 
   /** The same with another carrier of rows. */
@@ -139,13 +139,16 @@ public final class Engine implements AutoCloseable {
   /** Leaves the cluster; ends what runs. */
   @Override
   public void close() {
-    session.close();
-    threads.shutdown();
     try {
-      threads.awaitTermination(END_LIMIT_S, TimeUnit.SECONDS);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
+      session.close();
+    } finally {
+      threads.shutdown();
+      try {
+        threads.awaitTermination(END_LIMIT_S, TimeUnit.SECONDS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+      carrier.close();
     }
-    carrier.close();
   }
 }

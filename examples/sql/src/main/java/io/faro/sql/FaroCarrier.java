@@ -5,7 +5,6 @@ import io.faro.ObjectSender;
 import io.faro.Outcome;
 import io.faro.QueryId;
 import io.faro.RowCodec;
-import io.faro.Session;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
 import io.faro.Worker;
@@ -14,9 +13,6 @@ import java.util.List;
 
 /** Faro: each exchange is a shuffle of the engine's session. */
 final class FaroCarrier implements Carrier {
-  /** The session is all it needs. */
-  FaroCarrier(Session session) {}
-
   @Override
   public Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
     return new Opened(worker, query, codecs);
