@@ -111,6 +111,7 @@ class SocketsTest {
   }
 
   @Test
+  @Timeout(300) // of processes that start twice
   void aProcessThatIsKilledFailsTheQueryByItsNameAndTheNextOneRuns() throws Exception {
     try (ShellProcess shell = new ShellProcess("--nodes=2", "--workers=1", "--carrier=sockets", "--verbose")) {
       shell.type("select count(*) from lineitem a, lineitem b where a.l_comment < b.l_comment;");
@@ -128,14 +129,14 @@ class SocketsTest {
     Map<String, Table> tables = new HashMap<>();
     Object[] row = {3, "x".repeat(20_000)};
     Table.Parts atTheLast = (part, parts) -> Collections.nCopies(part == parts - 1 ? 3000 : 0, row);
-    Table.Parts keys = (part, parts) -> Collections.nCopies(1, new Object[] {part, "y"});
+    Table.Parts keys = (part, parts) -> List.of(new Object[] {part, "y"}, new Object[] {4 + part, "y"});
     List<Attribute> columns = List.of(Attribute.integer("k"), Attribute.text("v"));
     tables.put("a", new Table(columns, ImmutableBitSet.of(), 1.2e6, atTheLast));
     tables.put("b", new Table(columns, ImmutableBitSet.of(), 1e6, keys));
     try (LocalCluster cluster = cluster(4, 1, tables)) {
       Plan plan = cluster.plan("select a.v, b.v from a, b where a.k = b.k limit 3");
       assertEquals(3, plan.exchanges().size(), plan.explain()); // large, as the planner believes: none is broadcast
-      for (int k = 0; k < 4; k++) { // at all workers
+      for (int k = 0; k < 8; k++) { // at several workers
         row[0] = k;
         assertEquals(3, cluster.run(plan).size());
       }
