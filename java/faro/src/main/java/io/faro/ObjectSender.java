@@ -120,13 +120,13 @@ public final class ObjectSender<T> {
   /** As {@link #tryMulticast}, to all receivers. */
   public Outcome tryBroadcast(T object) {
     int bytes = writeAside(object);
-    return shuffle.tryBroadcast(writer.written(bytes), 0, bytes);
+    return writer.tryCommitToAll(bytes) ? Outcome.DONE : shuffle.tryBroadcast(writer.written(bytes), 0, bytes);
   }
 
   /** As {@link #multicast}, to all receivers. */
   public Outcome broadcast(T object) throws InterruptedException {
     int bytes = writeAside(object);
-    return shuffle.broadcast(writer.written(bytes), 0, bytes);
+    return writer.tryCommitToAll(bytes) ? Outcome.DONE : shuffle.broadcast(writer.written(bytes), 0, bytes);
   }
 
   private ReferenceLane laneFor(int receiver, T object) {

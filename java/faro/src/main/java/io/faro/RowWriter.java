@@ -109,6 +109,36 @@ public final class RowWriter {
     return copied;
   }
 
+  /**
+   * Sends what was written since {@link #claimAside}, {@code bytes} bytes, to all receivers, if all have an open frame
+   * with room for it; ends the claim then.
+   *
+   * @return false if one has not: nothing has happened
+   */
+  boolean tryCommitToAll(int bytes) {
+    index(0, bytes);
+    if (rowBytes != 0 && bytes != rowBytes) {
+      return false;
+    }
+    for (int to = 0; to < aside; to++) {
+      if (open.frame(to).room() < header + bytes) {
+        return false;
+      }
+    }
+    ByteBuffer row = frames[aside].memory;
+    for (int to = 0; to < aside; to++) {
+      OpenFrame open = frames[to];
+      if (header != 0) {
+        open.memory.putInt(open.at, bytes);
+      }
+      open.memory.put(open.at + header, row, 0, bytes);
+      open.at += header + bytes;
+      open.newRows++;
+    }
+    epoch = NO_EPOCH;
+    return true;
+  }
+
   /** Sends the first {@code bytes} bytes of the claim (fixed width: all). */
   public void commit(int bytes) {
     index(0, bytes);
