@@ -91,7 +91,7 @@ class StalledPeerTest {
       if (stall == Stall.PAUSED) {
         other.stop();
       }
-      untilTheRingIsFull(session);
+      untilTheRingIsFull(session, sending);
       anotherQueryGoesOn(session);
       assertEquals(
           Outcome.DEADLINE,
@@ -122,12 +122,19 @@ class StalledPeerTest {
   }
 
   /** A sender that has rows left sleeps for nothing else: every 20 ms anew, the second time after this call. */
-  private static void untilTheRingIsFull(Session session) {
+  private static void untilTheRingIsFull(Session session, CompletableFuture<Void> sending)
+      throws InterruptedException {
     long before = sender(session).sleeps();
-    while (sender(session).sleeps() < before + 2) {
+    while (!sending.isDone() && sender(session).sleeps() < before + 2) {
+      if (Thread.interrupted()) {
+        throw new InterruptedException("the ring is not full: " + sender(session));
+      }
       Thread.yield();
     }
-    assertTrue(sender(session).rowsSent() < ROWS);
+    if (sending.isDone()) {
+      sending.join(); // throws why it failed
+    }
+    assertTrue(sender(session).rowsSent() < ROWS, "all rows are sent, though nobody takes them");
   }
 
   private static WorkerMetrics sender(Session session) {
