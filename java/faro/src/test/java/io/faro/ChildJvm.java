@@ -29,18 +29,30 @@ final class ChildJvm implements AutoCloseable {
   ChildJvm(List<String> before, Class<?> program, String... arguments) throws IOException {
     List<String> command = new ArrayList<>(before);
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx64m", "-cp", System.getProperty("java.class.path")));
+    command.addAll(List.of("-Xcheck:jni", "-Xmx64m", "-cp", System.getProperty("java.class.path")));
     command.add(program.getName());
     command.addAll(List.of(arguments));
     process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
-    CompletableFuture.delayedExecutor(120, TimeUnit.SECONDS).execute(process::destroyForcibly);
+    CompletableFuture.delayedExecutor(120, TimeUnit.SECONDS).execute(this::destroy);
     in = new PrintStream(process.getOutputStream(), true, UTF_8);
     out = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8));
   }
 
-  /** Waits for the next line that it prints; null if it has ended. */
+  /**
+   * Waits for the next line that it prints; null if it has ended.
+   *
+   * @throws AssertionError if the line is the JVM's, about what -Xcheck:jni has found
+   */
   String line() throws IOException {
-    return out.readLine();
+    String line = out.readLine();
+    if (JniCheck.isComplaint(line)) {
+      StringBuilder complaint = new StringBuilder(line);
+      while (out.ready()) { // where that was
+        complaint.append('\n').append(out.readLine());
+      }
+      throw new AssertionError(complaint);
+    }
+    return line;
   }
 
   /** Tells it a query: what {@link #readQuery} reads there. */
@@ -95,11 +107,19 @@ final class ChildJvm implements AutoCloseable {
 
   /** As kill -9. Returns when it is gone. */
   void kill() throws InterruptedException {
-    process.destroyForcibly().waitFor();
+    destroy();
+    process.waitFor();
   }
 
+  /** Unlike Process.destroyForcibly it lets what was printed be read. */
+  private void destroy() {
+    process.toHandle().destroyForcibly();
+  }
+
+  /** Looks also at the lines that nobody has asked for. */
   @Override
-  public void close() {
-    process.destroyForcibly();
+  public void close() throws IOException {
+    destroy();
+    while (line() != null) {}
   }
 }

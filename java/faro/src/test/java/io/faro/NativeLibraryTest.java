@@ -1,6 +1,7 @@
 package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.File;
@@ -42,13 +43,15 @@ class NativeLibraryTest {
   private String run(String... properties) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.add("-Xcheck:jni");
     command.addAll(List.of(properties));
     command.addAll(List.of("-cp", classPath, program.getName()));
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().putAll(environment);
     Process process = builder.start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertEquals(0, process.waitFor());
+    assertEquals(0, process.waitFor(), output);
+    assertFalse(JniCheck.isComplaint(output), output);
     return output;
   }
 

@@ -19,6 +19,10 @@ import java.util.regex.Pattern;
 final class ShellProcess implements AutoCloseable {
   private static final Pattern PIDS = Pattern.compile("the query runs in processes \\[(.*)\\]");
 
+  /** What -Xcheck:jni finds, here and in the nodes, which get the flag from the shell. */
+  private static final Pattern JNI_COMPLAINT =
+      Pattern.compile("(WARNING|FATAL ERROR) in native method|JNI local refs: ");
+
   private static final int LIMIT_S = Integer.getInteger("faro.test.line_limit_s", 60); // on a busy machine: more
 
   private final Process process;
@@ -33,7 +37,7 @@ final class ShellProcess implements AutoCloseable {
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
         .filter(argument -> argument.startsWith("--enable-native-access"))
         .forEach(command::add);
-    command.addAll(List.of("-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
+    command.addAll(List.of("-Xcheck:jni", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), Shell.class.getName()));
     command.addAll(List.of(arguments));
     process = new ProcessBuilder(command).redirectErrorStream(true).start();
@@ -49,14 +53,24 @@ final class ShellProcess implements AutoCloseable {
   String expect(String part) throws IOException {
     CompletableFuture<Void> limit =
         CompletableFuture.runAsync(this::kill, CompletableFuture.delayedExecutor(LIMIT_S, TimeUnit.SECONDS));
-    for (String line = out.readLine(); line != null; line = out.readLine()) {
-      seen.append(line).append('\n');
+    for (String line = readLine(); line != null; line = readLine()) {
       if (line.contains(part)) {
         limit.cancel(false);
         return line;
       }
     }
     throw new AssertionError("no line with '" + part + "' in what the shell printed:\n" + seen);
+  }
+
+  private String readLine() throws IOException {
+    String line = out.readLine();
+    if (line != null) {
+      seen.append(line).append('\n');
+      if (JNI_COMPLAINT.matcher(line).find()) {
+        throw new AssertionError("-Xcheck:jni found, last in:\n" + seen);
+      }
+    }
+    return line;
   }
 
   /** Waits until the shell says which processes run a query. */
@@ -83,19 +97,21 @@ final class ShellProcess implements AutoCloseable {
   /** Its exit status, after all that was typed. */
   int end() throws IOException, InterruptedException {
     in.close();
-    while (out.readLine() != null) {} // until the last of its processes has ended
+    while (readLine() != null) {} // until the last of its processes has ended
     return process.waitFor();
   }
 
   private void kill() {
     List<ProcessHandle> children = process.children().toList();
-    process.destroyForcibly();
+    process.toHandle().destroyForcibly(); // what was printed can still be read
     children.forEach(ProcessHandle::destroyForcibly);
   }
 
+  /** Looks also at the lines that nobody has asked for. */
   @Override
-  public void close() {
+  public void close() throws IOException {
     kill();
     process.onExit().join();
+    while (readLine() != null) {}
   }
 }

@@ -33,7 +33,7 @@ class ShellTest {
   }
 
   @AfterAll
-  static void stop() {
+  static void stop() throws Exception {
     shell.close();
   }
 

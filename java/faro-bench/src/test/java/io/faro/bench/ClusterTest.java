@@ -65,6 +65,7 @@ class ClusterTest {
     command.addAll(List.of("--rows", "20000", "--repetitions", "1"));
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+    builder.environment().put("JDK_JAVA_OPTIONS", "-Xcheck:jni"); // it takes no line of Java's but its result
     Process process = builder.redirectOutput(output(0).toFile()).start();
     started.add(process);
     assertTrue(process.waitFor(50, TimeUnit.SECONDS));
@@ -82,7 +83,7 @@ class ClusterTest {
           command.addAll(List.of(System.getProperty("faro.command"), "bench"));
         } else {
           command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-          command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1"));
+          command.addAll(List.of("-Xcheck:jni", "-Xmx128m", "-XX:TieredStopAtLevel=1"));
           command.addAll(List.of("-cp", System.getProperty("java.class.path"), Main.class.getName()));
         }
         command.add("two-stage");
@@ -106,6 +107,6 @@ class ClusterTest {
   }
 
   private String text(int node) throws Exception {
-    return Files.readString(output(node), StandardCharsets.UTF_8);
+    return JniCheck.checked(Files.readString(output(node), StandardCharsets.UTF_8));
   }
 }

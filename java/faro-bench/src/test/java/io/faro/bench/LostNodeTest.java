@@ -58,7 +58,7 @@ class LostNodeTest {
       command.addAll(List.of(System.getProperty("faro.command"), "bench"));
     } else {
       command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-      command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1"));
+      command.addAll(List.of("-Xcheck:jni", "-Xmx128m", "-XX:TieredStopAtLevel=1"));
       command.addAll(List.of("-cp", System.getProperty("java.class.path"), Main.class.getName()));
     }
     command.addAll(List.of("two-stage", "--rows", "100000000", "--repetitions", "1"));
@@ -84,6 +84,7 @@ class LostNodeTest {
   }
 
   private String text(int node) throws IOException {
-    return Files.readString(folder.resolve("node" + node), StandardCharsets.UTF_8);
+    return JniCheck.checked(
+        Files.readString(folder.resolve("node" + node), StandardCharsets.UTF_8));
   }
 }
