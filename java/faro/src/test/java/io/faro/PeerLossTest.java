@@ -1,12 +1,13 @@
 package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -14,8 +15,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * A JVM that is killed, stopped for longer than the time limit, or cut off from the network, in each phase of its life in
- * a cluster.
+ * A JVM that is killed when it is connected and the cluster is not, with its first rows on their way, in the middle of a
+ * shuffle, with rows in overflow, when all its rows are finished, after the end of its query, or while it closes its
+ * session. In the phases of the shuffle it also is stopped for longer than the time limit, and, but for overflow, cut off
+ * from the network.
  */
 @Timeout(30)
 class PeerLossTest {
@@ -41,18 +44,39 @@ class PeerLossTest {
   enum Phase {
     FIRST_ROWS,
     MID_SHUFFLE,
+    /** It sends while it holds a frame: what the ring has no room for is set aside. */
+    OVERFLOW,
     FINISH,
-    CLOSE
+    /** Its query has ended, everywhere. */
+    ENDED,
+    /** In Session.close, which waits for a frame that is held. */
+    CLOSE;
+
+    boolean isOfAShuffle() {
+      return compareTo(FINISH) <= 0;
+    }
+  }
+
+  private static ShuffleSpec spec(QueryId query, int stage, int sender, int receiver) {
+    return new ShuffleSpec(query, stage, Long.BYTES, new int[] {sender}, new int[] {receiver});
   }
 
   /** Node 1, in a JVM of its own: goes up to a phase, says so, and stays there. */
   public static final class Node1 {
+    private static Phase phase;
+    private static Session session;
+    private static Worker worker;
+
     public static void main(String[] arguments) throws Exception {
-      Phase phase = Phase.valueOf(arguments[2]);
-      Session session = Session.open(config(1, arguments[0], arguments[1]).build());
-      Worker worker = session.workers().get(0);
+      phase = Phase.valueOf(arguments[2]);
+      session =
+          Session.open(
+              config(1, arguments[0], arguments[1])
+                  .set(Setting.CLOSE_TIMEOUT_MS, LIMIT.toMillis())
+                  .build());
+      worker = session.workers().get(0);
       QueryId query = ChildJvm.readQuery();
-      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8, new int[] {1}, new int[] {0}));
+      Shuffle shuffle = worker.openShuffle(spec(query, 1, 1, 0));
       LongSender sender = shuffle.longSender();
       sender.send(0, 0);
       shuffle.flush();
@@ -67,25 +91,71 @@ class PeerLossTest {
           return;
         }
       }
+      if (phase == Phase.OVERFLOW) {
+        overflow(query, sender);
+      }
       if (phase.compareTo(Phase.FINISH) >= 0) {
         shuffle.finish();
         shuffle.close();
       }
-      if (phase == Phase.CLOSE) {
+      if (phase.compareTo(Phase.ENDED) >= 0) {
         worker.endQuery(query);
+      }
+      if (phase == Phase.CLOSE) {
+        close();
       }
       System.out.println(phase);
       worker.waitUntil(() -> false);
+    }
+
+    private static void overflow(QueryId query, LongSender sender) throws Exception {
+      Shuffle other = worker.openShuffle(spec(query, 2, 0, 1));
+      Frame held = other.newFrame();
+      other.take(held);
+      for (long i = 1; session.metrics().overflowMemoryBytes() == 0; i++) {
+        sender.send(0, i);
+      }
+      System.out.println(phase);
+      Thread.sleep(Long.MAX_VALUE); // no call, so that nothing of it moves on
+    }
+
+    private static void close() throws Exception {
+      QueryId alone = session.beginQuery();
+      session.declareQuery(alone, 1);
+      Shuffle own = worker.openShuffle(spec(alone, 1, 1, 1));
+      own.longSender().send(0, 0);
+      own.flush();
+      own.take(own.newFrame());
+      Thread closing = Thread.currentThread();
+      new Thread(
+              () -> {
+                while (!isInNativeClose(closing)) {
+                  Thread.onSpinWait();
+                }
+                System.out.println(phase);
+              })
+          .start();
+      session.close();
+      System.out.println("closed");
+    }
+
+    private static boolean isInNativeClose(Thread thread) {
+      StackTraceElement[] calls = thread.getStackTrace();
+      return calls.length > 0
+          && calls[0].isNativeMethod()
+          && calls[0].getClassName().equals(Session.class.getName())
+          && calls[0].getMethodName().equals("close");
     }
   }
 
   @ParameterizedTest
   @CsvSource({
     "KILLED,FIRST_ROWS,shm", "KILLED,FIRST_ROWS,tcp", "KILLED,MID_SHUFFLE,shm",
-    "KILLED,MID_SHUFFLE,tcp", "KILLED,FINISH,shm", "KILLED,FINISH,tcp", "KILLED,CLOSE,shm",
+    "KILLED,MID_SHUFFLE,tcp", "KILLED,OVERFLOW,shm", "KILLED,OVERFLOW,tcp", "KILLED,FINISH,shm",
+    "KILLED,FINISH,tcp", "KILLED,ENDED,shm", "KILLED,ENDED,tcp", "KILLED,CLOSE,shm",
     "KILLED,CLOSE,tcp", "STOPPED,FIRST_ROWS,shm", "STOPPED,MID_SHUFFLE,shm",
-    "STOPPED,MID_SHUFFLE,tcp", "STOPPED,FINISH,tcp", "CUT,FIRST_ROWS,tcp", "CUT,MID_SHUFFLE,tcp",
-    "CUT,FINISH,tcp"
+    "STOPPED,MID_SHUFFLE,tcp", "STOPPED,OVERFLOW,tcp", "STOPPED,FINISH,tcp", "CUT,FIRST_ROWS,tcp",
+    "CUT,MID_SHUFFLE,tcp", "CUT,FINISH,tcp"
   })
   void endsWhatNeedsItWithItsName(Fault fault, Phase phase, String transport) throws Exception {
     try (Cable cable = fault == Fault.CUT ? Cable.lay() : null) {
@@ -104,11 +174,16 @@ class PeerLossTest {
       QueryId query = session.beginQuery();
       other.tell(query);
       Worker worker = session.workers().get(0);
-      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8, new int[] {1}, new int[] {0}));
+      Shuffle shuffle = worker.openShuffle(spec(query, 1, 1, 0));
+      Shuffle back = phase == Phase.OVERFLOW ? worker.openShuffle(spec(query, 2, 0, 1)) : null;
+      if (back != null) {
+        back.longSender().send(0, 0);
+        back.flush();
+      }
       Frame frame = shuffle.newFrame();
       assertEquals(Outcome.DONE, shuffle.take(frame));
       assertEquals(0, frame.getLong(0));
-      if (phase == Phase.CLOSE) {
+      if (!phase.isOfAShuffle()) {
         assertEquals(Outcome.END_OF_STREAM, shuffle.take(frame));
         shuffle.close();
         worker.endQuery(query); // it has ended there, too: whatever happens now is no loss
@@ -120,8 +195,9 @@ class PeerLossTest {
         case CUT -> cable.pull();
       }
       long hit = System.nanoTime();
-      if (phase == Phase.CLOSE) {
+      if (!phase.isOfAShuffle()) {
         isLost(addresses.get(1), () -> useNode1(session, worker));
+        assertSoon(hit);
       } else {
         isLost(
             addresses.get(1),
@@ -130,9 +206,11 @@ class PeerLossTest {
               shuffle.close();
               worker.endQuery(query);
             });
-        Duration told = Duration.ofNanos(System.nanoTime() - hit);
-        assertTrue(told.compareTo(TOLD) < 0, "told after " + told);
+        assertSoon(hit);
         shuffle.close();
+        if (back != null) {
+          back.close();
+        }
       }
       anotherQueryOfThisNodeAloneGoesOn(session, worker);
       if (fault == Fault.STOPPED) {
@@ -141,6 +219,8 @@ class PeerLossTest {
       if (fault == Fault.STOPPED && phase == Phase.MID_SHUFFLE) {
         String givenUp = other.line();
         assertTrue(givenUp.contains("it gave up"), givenUp);
+      } else if (fault == Fault.KILLED) {
+        assertNull(other.line()); // it has not come further
       }
     }
   }
@@ -149,7 +229,7 @@ class PeerLossTest {
   private static void useNode1(Session session, Worker worker) throws Exception {
     QueryId query = session.beginQuery();
     try (Shuffle shuffle =
-        worker.openShuffle(new ShuffleSpec(query, 1, 8, new int[] {1}, new int[] {0}))) {
+        worker.openShuffle(spec(query, 1, 1, 0))) {
       shuffle.take(shuffle.newFrame(), LIMIT);
     }
   }
@@ -173,35 +253,48 @@ class PeerLossTest {
     worker.endQuery(alone);
   }
 
-  /** Node 1 of three in a JVM of its own; the third never comes, so that it stays in the handshake. */
+  private static void assertSoon(long hit) {
+    Duration told = Duration.ofNanos(System.nanoTime() - hit);
+    assertTrue(told.compareTo(TOLD) < 0, "told after " + told);
+  }
+
+  /** Node 1 of three, in a JVM of its own: the third never comes. */
   public static final class Connecting {
     public static void main(String[] arguments) {
+      Faro.ensureAvailable();
       System.out.println("connecting");
       Session.open(config(1, arguments[0], arguments[1]).build());
     }
   }
 
+  /** It may start again: until its time is over, open waits for that. */
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
-  void openingEndsWithTheNameOfANodeThatDiedInTheHandshake(String transport) throws Exception {
-    List<String> addresses = new ArrayList<>(Cluster.freeAddresses(3));
+  void openingTellsWhyANodeThatWasConnectedIsNot(String transport) throws Exception {
+    List<String> addresses = Cluster.freeAddresses(3);
     String nodes = String.join(",", addresses);
     SessionConfig own = config(0, nodes, transport).set(Setting.CONNECT_TIMEOUT_MS, 4000).build();
+    CompletableFuture<String> waitsFor = new CompletableFuture<>(); // said at half of that time
+    LogLines lines =
+        new LogLines(
+            line -> {
+              if (line.getMessage().contains("still waits for")) {
+                waitsFor.complete(line.getMessage());
+              }
+            });
     try (ChildJvm other = new ChildJvm(Connecting.class, nodes, transport)) {
       assertEquals("connecting", other.line());
-      Thread killer =
-          new Thread(
-              () -> {
-                try {
-                  other.kill();
-                } catch (InterruptedException impossible) {
-                  throw new AssertionError(impossible);
-                }
-              });
-      killer.start();
-      FaroException failed = assertThrows(FaroException.class, () -> Session.open(own));
-      killer.join();
-      assertTrue(failed.getMessage().contains(addresses.get(1)), failed.getMessage());
+      CompletableFuture<FaroException> opening =
+          CompletableFuture.supplyAsync(
+              () -> assertThrows(FaroException.class, () -> Session.open(own)));
+      String node1 = "node 1 (" + addresses.get(1) + "): ";
+      String before = waitsFor.get();
+      assertTrue(before.contains(node1 + "connected, waits for others"), before);
+      other.kill();
+      String failed = opening.get().getMessage();
+      assertTrue(failed.contains(node1 + "the connection was closed by the peer"), failed);
+    } finally {
+      lines.close();
     }
   }
 }
