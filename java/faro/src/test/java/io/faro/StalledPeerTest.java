@@ -101,7 +101,7 @@ class StalledPeerTest {
         other.goOn();
       }
       assertEquals(ROWS + " " + (long) ROWS * (ROWS - 1) / 2, other.line());
-      sending.join();
+      sending.get();
     }
   }
 
