@@ -129,6 +129,11 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     };
   }
 
+  /** What it reads from: a test puts bytes of its own in there. */
+  Frame frameForTest() {
+    return frame;
+  }
+
   private Outcome nextOrThrow() {
     try {
       Outcome outcome = next();

@@ -1,0 +1,208 @@
+package io.faro;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * The target {@code row_codec} of tests/fuzz: a stranger has written the bytes of a frame, which is read as rows of any
+ * schema, in each way that there is. Each row is one, or a {@link FaroException} says why not; what was read can be sent
+ * again, and arrives equal.
+ *
+ * <pre>
+ *   | columns - 1 | type, 16 if nullable, 32 * scale: for each | way, 4 if remote, 8 if again | rows - 1 | frame … |
+ * </pre>
+ *
+ * One byte each but for the frame; numbers of columns, types, ways and rows modulo how many there are. Behind the end there
+ * are zeros. Jazzer runs it (./run fuzz), and {@link RowCodecFuzzTest} over its corpus.
+ */
+public final class RowCodecFuzz {
+  static final int COLUMNS = 10;
+  static final int NULLABLE = 16;
+  static final int SCALE = 32;
+  static final int REMOTE = 4;
+  static final int AGAIN = 8;
+  static final int ROWS = 20;
+
+  /** How a frame is read. */
+  enum Way {
+    ROW_BY_ROW,
+    NEXT,
+    DRAIN
+  }
+
+  /** INVALID_ARGUMENT: a row of another width than the codec's. */
+  private static final Set<Code> REFUSED = Set.of(Code.PROTOCOL_ERROR, Code.INVALID_ARGUMENT);
+
+  private static final int SELF = 0;
+  private static final int OTHER = 1; // a worker of another node
+
+  private static Cluster cluster; // for as long as the process lives
+  private static QueryId query;
+  private static int stage;
+  private static Shuffle shuffle; // from SELF to itself
+  private static Frame polled;
+  private static ObjectReceiver<Object> receiver;
+  private static RowCodec<?> codec = RowCodecs.BYTES; // of the receiver, at present
+  private static long rowsRead;
+
+  private RowCodecFuzz() {}
+
+  /** Once, before all inputs. */
+  public static void fuzzerInitialize() {
+    cluster = new Cluster("auto", 2, 1);
+    query = cluster.session(0).beginQuery();
+    cluster.session(0).declareQuery(query, SELF);
+    open();
+  }
+
+  /** Throws what is a finding. */
+  public static void fuzzerTestOneInput(byte[] data) {
+    ByteBuffer input = ByteBuffer.wrap(data);
+    List<Column> schema = new ArrayList<>();
+    for (int left = next(input) % COLUMNS; left >= 0; left--) {
+      schema.add(column(next(input)));
+    }
+    int flags = next(input);
+    int rows = 1 + next(input) % ROWS;
+    byte[] bytes = Arrays.copyOfRange(data, input.position(), data.length);
+    for (RowCodec<?> each :
+        List.of(new SchemaCodec(schema), RowCodecs.BYTES, RowCodecs.STRING, RowCodecs.LONG)) {
+      codec = each;
+      read(bytes, rows, 0, flags);
+      if (codec.rowBytes() != 0 && bytes.length >= codec.rowBytes()) {
+        // What native code has checked of a frame of rows of one width.
+        int whole = bytes.length / codec.rowBytes();
+        read(Arrays.copyOf(bytes, whole * codec.rowBytes()), whole, codec.rowBytes(), flags);
+      }
+    }
+  }
+
+  /** Of all inputs. */
+  static long rowsRead() {
+    return rowsRead;
+  }
+
+  private static int next(ByteBuffer input) {
+    return input.hasRemaining() ? input.get() & 0xff : 0;
+  }
+
+  private static Column column(int described) {
+    ColumnType type = ColumnType.values()[described % NULLABLE % ColumnType.values().length];
+    boolean isDecimal = type == ColumnType.DECIMAL_18 || type == ColumnType.DECIMAL_38;
+    return new Column(type, (described & NULLABLE) != 0, isDecimal ? described / SCALE : 0);
+  }
+
+  private static void open() {
+    ShuffleSpec spec = new ShuffleSpec(query, stage++, 0, new int[] {SELF}, new int[] {SELF});
+    shuffle = cluster.worker(SELF).openShuffle(spec);
+    polled = shuffle.newFrame();
+    receiver = shuffle.receiver(new PresentCodec());
+  }
+
+  /** An object that was looked for and is not there moves its lane on: no input must see that of another. */
+  private static void openAnew() {
+    require(shuffle.tryFinish() == Outcome.DONE, "finish");
+    require(shuffle.tryPoll(polled) == Outcome.END_OF_STREAM, "the end of the stream");
+    shuffle.close();
+    open();
+  }
+
+  private static void read(byte[] bytes, int rows, int rowBytes, int flags) {
+    ByteBuffer memory = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    Frame frame = receiver.frameForTest();
+    frame.describe(bytes.length, rows, rowBytes, (flags & REMOTE) != 0 ? OTHER : SELF);
+    frame.place(memory, memory.asLongBuffer(), 0);
+    Way way = Way.values()[flags % REMOTE % Way.values().length];
+    List<Object> objects = new ArrayList<>();
+    Code refused = null;
+    try {
+      switch (way) {
+        case ROW_BY_ROW -> readRowByRow(frame, objects);
+        case NEXT -> {
+          while (frame.rowsLeft() > 0 && receiver.tryNext() == Outcome.DONE) {
+            objects.add(receiver.get());
+          }
+        }
+        case DRAIN -> receiver.tryDrain(objects::add);
+      }
+    } catch (FaroException problem) {
+      refused = problem.code();
+    } finally {
+      frame.forget();
+    }
+    rowsRead += objects.size();
+    objects.forEach(object -> require(maxBytes(codec, object) >= 0, "an object that was read can be sent"));
+    if (way != Way.ROW_BY_ROW && (refused == Code.WRONG_STATE || refused == Code.QUERY_ENDED)) {
+      require((flags & REMOTE) == 0, "no object is looked for that another node would have sent");
+      openAnew();
+    } else {
+      boolean isMark = way == Way.ROW_BY_ROW && refused == Code.WRONG_STATE;
+      require(isMark || refused == null || REFUSED.contains(refused), "refused by " + refused);
+    }
+    if ((flags & AGAIN) != 0 && codec instanceof SchemaCodec schema && !objects.isEmpty()) {
+      sendAgain(schema, (Object[]) objects.get(0));
+    }
+  }
+
+  private static void readRowByRow(Frame frame, List<Object> objects) {
+    while (frame.nextRow()) {
+      if (codec.rowBytes() == 0 || codec.rowBytes() == frame.rowLength()) {
+        objects.add(codec.read(frame, frame.rowOffset(), frame.rowLength()));
+      }
+    }
+  }
+
+  private static void sendAgain(SchemaCodec schema, Object[] row) {
+    try {
+      require(shuffle.sender(schema).trySend(SELF, row) == Outcome.DONE, "there is room for a row");
+    } catch (FaroException problem) { // 16 bytes hold more than 38 digits
+      boolean mayBe = schema.schema().stream().anyMatch(c -> c.type() == ColumnType.DECIMAL_38);
+      require(mayBe && problem.code() == Code.INVALID_ARGUMENT, problem.toString());
+      return;
+    }
+    shuffle.flush();
+    require(shuffle.tryPoll(polled) == Outcome.DONE && polled.nextRow(), "the row arrives");
+    Object[] arrived = schema.read(polled, polled.rowOffset(), polled.rowLength());
+    require(Objects.deepEquals(row, arrived), "the row arrives equal");
+    polled.release();
+  }
+
+  private static <T> int maxBytes(RowCodec<T> codec, Object object) {
+    @SuppressWarnings("unchecked") // it has read it
+    T its = (T) object;
+    return codec.maxBytes(its);
+  }
+
+  private static void require(boolean holds, String what) {
+    if (!holds) {
+      throw new AssertionError("does not hold: " + what);
+    }
+  }
+
+  private static final class PresentCodec implements RowCodec<Object> {
+    @Override
+    public int rowBytes() {
+      return codec.rowBytes();
+    }
+
+    @Override
+    public int maxBytes(Object object) {
+      throw new AssertionError("a receiver sends nothing");
+    }
+
+    @Override
+    public int write(Object object, RowWriter to) {
+      throw new AssertionError("a receiver sends nothing");
+    }
+
+    @Override
+    public Object read(Frame from, int at, int bytes) {
+      return codec.read(from, at, bytes);
+    }
+  }
+}
