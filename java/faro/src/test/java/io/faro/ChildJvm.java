@@ -106,9 +106,9 @@ final class ChildJvm implements AutoCloseable {
   }
 
   /** As kill -9. Returns when it is gone. */
-  void kill() throws InterruptedException {
+  void kill() {
     destroy();
-    process.waitFor();
+    process.onExit().join();
   }
 
   /** Unlike Process.destroyForcibly it lets what was printed be read. */
