@@ -48,17 +48,18 @@ final class SocketWorker implements AutoCloseable {
 
   /** Takes over the channel, which is non-blocking. */
   void connect(int peer, SocketChannel channel) throws IOException {
-    set(peer, new Connection(this, peer, channel));
+    connect(peer, new Connection(this, peer, channel));
   }
 
   /** Rows for another worker of this process. */
   void connect(SocketWorker other) {
     LocalLane lane = new LocalLane(this, other);
-    set(other.number, new LocalPeer(lane));
+    connect(other.number, new LocalPeer(lane));
     other.incoming.add(lane);
   }
 
-  private void set(int number, Peer peer) {
+  /** Any way to another worker. */
+  void connect(int number, Peer peer) {
     peers[number] = peer;
     others = Arrays.stream(peers).filter(Objects::nonNull).toArray(Peer[]::new);
   }
@@ -185,12 +186,12 @@ final class SocketWorker implements AutoCloseable {
 
   /** True if the attempt, made once more before sleeping, has done it. */
   private boolean sleep(BooleanSupplier attempt) {
-    flush();
-    for (Peer peer : others) {
-      peer.wakeWhenRoom();
-    }
     sleeps = true; // from now on lanes wake it; what was offered or taken before is seen below
     try {
+      flush();
+      for (Peer peer : others) {
+        peer.wakeWhenRoom();
+      }
       if (attempt.getAsBoolean()) {
         return true;
       }

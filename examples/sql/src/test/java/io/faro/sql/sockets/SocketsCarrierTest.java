@@ -25,12 +25,14 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -100,14 +102,16 @@ class SocketsCarrierTest {
     }
   }
 
-  /** Nobody looks of itself within the time limit of the test: whoever sleeps has to be woken. */
+  /** Nobody looks of itself within the time limit of a test: whoever sleeps has to be woken. */
+  private static SocketSettings withoutLooking(int nodes) throws IOException {
+    return new SocketSettings(freeAddresses(nodes), 1 << 20, Duration.ofSeconds(10), Duration.ofSeconds(1), 600_000);
+  }
+
   @Test
   void aWorkerThatWaitsIsWokenByRowsAndEndsOfItsSiblings() throws Exception {
     List<Session> sessions = sessions(1, 2);
-    SocketSettings settings =
-        new SocketSettings(freeAddresses(1), 1 << 20, Duration.ofSeconds(10), Duration.ofSeconds(1), 600_000);
     try (Session session = sessions.get(0);
-        Carrier carrier = SocketsCarrier.open(session, settings)) {
+        Carrier carrier = SocketsCarrier.open(session, withoutLooking(1))) {
       for (int round = 0; round < 300; round++) {
         int late = round % 2;
         query(
@@ -133,8 +137,7 @@ class SocketsCarrierTest {
   @Test
   void aSenderWaitsUntilItsReceiverTakesRowsAndIsThenWoken() throws Exception {
     List<Session> sessions = sessions(2, 2);
-    List<Carrier> carriers =
-        open(sessions, new SocketSettings(freeAddresses(2), 1 << 20, Duration.ofSeconds(10)));
+    List<Carrier> carriers = open(sessions, withoutLooking(2));
     try {
       for (int receiver : new int[] {1, 2}) {
         int to = receiver;
@@ -166,6 +169,75 @@ class SocketsCarrierTest {
     } finally {
       carriers.forEach(Carrier::close);
       sessions.forEach(Session::close);
+    }
+  }
+
+  /** A peer that does what is wanted when the worker is about to sleep. */
+  private record BeforeSleep(Runnable action) implements Peer {
+    @Override
+    public boolean tryPut(SocketShuffle shuffle, Object[] row) {
+      return true;
+    }
+
+    @Override
+    public boolean tryPut(SocketShuffle shuffle, Object[] row, ByteBuffer written, int bytes) {
+      return true;
+    }
+
+    @Override
+    public boolean tryPutEnd(SocketShuffle shuffle) {
+      return true;
+    }
+
+    @Override
+    public boolean flush() {
+      return true;
+    }
+
+    @Override
+    public void wakeWhenRoom() {
+      action.run();
+    }
+
+    @Override
+    public void begin(SocketShuffles query) {}
+
+    @Override
+    public void end() {}
+
+    @Override
+    public void close() {}
+  }
+
+  /** What is sent waits for room while its sender waits for the answer; the room comes after it was looked for. */
+  @Test
+  void aWorkerThatWaitsForRowsIsWokenByRoomForItsOwn() throws Exception {
+    int rows = 16 * 256 + 1; // one more than a lane holds
+    Session session = sessions(1, 3).get(0);
+    SocketsCarrier carrier = SocketsCarrier.open(session, withoutLooking(1));
+    QueryId query = session.beginQuery();
+    try (session;
+        carrier;
+        Shuffles waits = carrier.open(session.workers().get(0), query, List.of(ROWS));
+        Shuffles answers = carrier.open(session.workers().get(1), query, List.of(ROWS))) {
+      RowShuffle sibling = answers.stage(0);
+      AtomicInteger taken = new AtomicInteger();
+      Runnable takeAll =
+          () -> {
+            while (sibling.tryNext() == Outcome.DONE) {
+              assertEquals(taken.getAndIncrement(), sibling.get()[0]);
+            }
+            if (taken.get() == rows) {
+              carrier.worker(1).peer(0).tryPut((SocketShuffle) sibling, new Object[] {rows, "answer"});
+              carrier.worker(1).flush();
+            }
+          };
+      carrier.worker(0).connect(2, new BeforeSleep(takeAll));
+      for (int i = 0; i < rows; i++) {
+        waits.stage(0).send(1, new Object[] {i, "row"});
+      }
+      assertEquals(Outcome.DONE, waits.stage(0).next());
+      assertArrayEquals(new Object[] {rows, "answer"}, waits.stage(0).get());
     }
   }
 
