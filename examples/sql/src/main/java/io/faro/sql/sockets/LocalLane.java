@@ -43,7 +43,9 @@ final class LocalLane {
     sender.wakeIfItSleeps();
   }
 
-  boolean isEmpty() {
-    return blocks.isEmpty();
+  /** Whether it has nothing for this query or for an earlier one. */
+  boolean isEmpty(long query) {
+    Block block = blocks.peek();
+    return block == null || block.query() > query;
   }
 }

@@ -154,8 +154,9 @@ final class SocketWorker implements AutoCloseable {
   private boolean takeLocal() {
     boolean moved = false;
     for (LocalLane lane : incoming) {
-      for (LocalLane.Block block = lane.peek(); block != null; block = lane.peek()) {
-        if (block.query() == query.number()) {
+      while (!lane.isEmpty(query.number())) { // blocks of a query that has not begun here wait
+        LocalLane.Block block = lane.peek();
+        if (block.query() == query.number()) { // of one that has ended they are thrown away
           query.stageOf(block.stage()).take(block);
         }
         lane.remove();
@@ -195,7 +196,7 @@ final class SocketWorker implements AutoCloseable {
       if (attempt.getAsBoolean()) {
         return true;
       }
-      if (incoming.stream().allMatch(LocalLane::isEmpty)) {
+      if (incoming.stream().allMatch(lane -> lane.isEmpty(query.number()))) {
         selector.select(SocketWorker::ready, settings.checkMs());
       }
     } catch (IOException problem) {

@@ -251,7 +251,7 @@ class SocketsCarrierTest {
 
   /** One worker has failed a query and begun the next one while the other is still in the first. */
   @ParameterizedTest(name = "read before: {0}, {1} nodes")
-  @CsvSource({"false, 2", "true, 2", "false, 1"})
+  @CsvSource({"false, 2", "true, 2", "false, 1", "true, 1"})
   void rowsOfAnEarlierQueryAreDroppedAndThoseOfALaterOneWait(boolean readsBefore, int nodes) throws Exception {
     List<Session> sessions = sessions(nodes, 2 / nodes);
     List<Carrier> carriers =
