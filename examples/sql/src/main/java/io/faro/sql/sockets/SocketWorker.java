@@ -21,7 +21,6 @@ import java.util.function.BooleanSupplier;
  * <p>Threads: one at a time, but for {@link #wakeIfItSleeps}.
  */
 final class SocketWorker implements AutoCloseable {
-  private static final int YIELDS = 4; // before it sleeps
   private static final int ASIDE_BYTES = 4096; // grows
 
   private final int number;
@@ -167,19 +166,14 @@ final class SocketWorker implements AutoCloseable {
   }
 
   /**
-   * Tries until it is done, waiting in between.
+   * Tries until it is done, waiting in between. Who waits sleeps at once, as over Faro in this engine: there may be
+   * more workers than processors.
    *
    * @throws RuntimeException if the query fails
    */
   void await(BooleanSupplier attempt) {
-    int idle = 0;
     while (!attempt.getAsBoolean()) {
-      if (turn()) {
-        idle = 0;
-      } else if (idle++ < YIELDS) {
-        flush();
-        Thread.yield();
-      } else if (sleep(attempt)) {
+      if (!turn() && sleep(attempt)) {
         return;
       }
     }
