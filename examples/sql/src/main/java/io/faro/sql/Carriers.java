@@ -17,21 +17,24 @@ final class Carriers {
   /**
    * That of one node.
    *
-   * @param config of its session; what it says about rows and time limits goes for sockets, too
+   * @param config of its session; what it says about rows and time limits goes for sockets, too (what only the
+   *     environment says is not in it)
    * @param sockets host:port at which each node listens if rows go over sockets
    * @throws SqlException if there is none of this name
    */
   static Carrier.Opener of(String name, SessionConfig config, List<String> sockets) {
     return switch (name) {
       case FARO -> session -> new FaroCarrier();
-      case SOCKETS -> {
-        int rowLimit = bytes(config.get(Setting.ROW_LIMIT_BYTES));
-        Duration limit = Duration.ofMillis(Long.parseLong(config.get(Setting.CONNECT_TIMEOUT_MS)));
-        SocketSettings settings = new SocketSettings(sockets, rowLimit, limit);
-        yield session -> SocketsCarrier.open(session, settings);
-      }
+      case SOCKETS -> session -> SocketsCarrier.open(session, settings(config, sockets));
       default -> throw new SqlException("no carrier '" + name + "': faro or sockets", null);
     };
+  }
+
+  /** Of a configuration that a session was opened with, which has checked it. */
+  private static SocketSettings settings(SessionConfig config, List<String> sockets) {
+    int rowLimit = bytes(config.get(Setting.ROW_LIMIT_BYTES));
+    Duration limit = Duration.ofMillis(Long.parseLong(config.get(Setting.CONNECT_TIMEOUT_MS)));
+    return new SocketSettings(sockets, rowLimit, limit);
   }
 
   /** As settings are written: digits, and perhaps a unit. */

@@ -5,14 +5,27 @@ import io.faro.Setting;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import picocli.CommandLine.Option;
 
 /** What describes a cluster and its data, to the shell and to each of its nodes. */
 final class ClusterOptions {
-  private static final String RING = "256KiB";
+  /**
+   * What holds unless the environment or {@code --set} says otherwise. All nodes are on this machine, with more
+   * workers than it has processors perhaps: who waits sleeps at once, and rings hold what a worker sends while another
+   * one runs. The limits are those of Faro; sockets read them, too ({@link Carriers}).
+   */
+  private static final Map<Setting, String> DEFAULTS =
+      new EnumMap<>(
+          Map.of(
+              Setting.RING_BYTES, "256KiB",
+              Setting.WAIT_YIELDS, "0",
+              Setting.ROW_LIMIT_BYTES, Setting.ROW_LIMIT_BYTES.defaultValue(),
+              Setting.CONNECT_TIMEOUT_MS, Setting.CONNECT_TIMEOUT_MS.defaultValue()));
 
   @Option(names = "--nodes", paramLabel = "N", description = "processes, this one included (${DEFAULT-VALUE})")
   private int nodes = 2;
@@ -76,19 +89,20 @@ final class ClusterOptions {
     };
   }
 
-  /**
-   * Of one node. All nodes are on this machine, with more workers than it has processors perhaps: who waits sleeps at
-   * once, and rings hold what a worker sends while another one runs.
-   */
+  /** Of one node. */
   SessionConfig config(int node, List<String> addresses) {
+    return config(node, addresses, System.getenv());
+  }
+
+  /** {@code environment}: variables by name. */
+  SessionConfig config(int node, List<String> addresses, Map<String, String> environment) {
     SessionConfig.Builder config =
         SessionConfig.builder()
             .environment()
             .cluster(node, addresses)
             .workers(workers)
-            .set(Setting.RING_BYTES, RING)
-            .set(Setting.WAIT_YIELDS, 0)
             .set(Setting.TRANSPORT, transport);
+    DEFAULTS.forEach((setting, value) -> config.set(setting, environment.getOrDefault(variable(setting), value)));
     settings.forEach((key, value) -> config.set(setting(key), value));
     return config.build();
   }
@@ -100,6 +114,10 @@ final class ClusterOptions {
    */
   Carrier.Opener carrier(SessionConfig config, List<String> sockets) {
     return Carriers.of(carrier, config, sockets);
+  }
+
+  private static String variable(Setting setting) {
+    return "FARO_" + setting.key().toUpperCase(Locale.ROOT).replace('.', '_');
   }
 
   private static Setting setting(String key) {
