@@ -116,6 +116,10 @@ final class ClusterOptions {
     return Carriers.of(carrier, config, sockets);
   }
 
+  boolean isOverFaro() {
+    return carrier.equals(Carriers.FARO);
+  }
+
   private static String variable(Setting setting) {
     return "FARO_" + setting.key().toUpperCase(Locale.ROOT).replace('.', '_');
   }

@@ -1,12 +1,15 @@
 package io.faro.sql;
 
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalDouble;
 
 /** A node whose queries are measured. Plans are made once, so that only running is. Threads: one. */
 final class MeasuredEngine {
   private final Engine engine;
+  private final boolean isOverFaro;
   private final CpuTime cpu = new CpuTime();
   private final ShuffleShare share = new ShuffleShare();
   private final Map<String, Plan> plans = new HashMap<>(); // by SQL
@@ -15,31 +18,44 @@ final class MeasuredEngine {
    * What a query took of one process, or of several.
    *
    * @param cpuNanos of all threads
-   * @param shuffleNanos of that, in exchanges; of a query that was sampled only
-   * @param workNanos of workers and of Faro's own threads; of a query that was sampled only
+   * @param workers of a query that was sampled only
+   * @param faroNanos of Faro's own threads if they carry the rows; of a query that was sampled only
    */
-  record Spent(long cpuNanos, long shuffleNanos, long workNanos) {
+  record Spent(long cpuNanos, ShuffleShare.Times workers, long faroNanos) {
     Spent plus(Spent other) {
-      return new Spent(
-          cpuNanos + other.cpuNanos, shuffleNanos + other.shuffleNanos, workNanos + other.workNanos);
+      return new Spent(cpuNanos + other.cpuNanos, workers.plus(other.workers), faroNanos + other.faroNanos);
+    }
+
+    /**
+     * The part of exchanges in the CPU time of workers and of Faro's own threads, if the workers spent there the part
+     * that they did in what was seen. Empty if nothing was seen.
+     */
+    OptionalDouble shuffleShare() {
+      if (workers.seenNanos() == 0) {
+        return OptionalDouble.empty();
+      }
+      double ofWorkers = (double) workers.allNanos() * workers.shuffleNanos() / workers.seenNanos();
+      return OptionalDouble.of((ofWorkers + faroNanos) / (workers.allNanos() + faroNanos));
     }
 
     /** In one line; {@link #parse} reads it. */
     String encoded() {
-      return cpuNanos + " " + shuffleNanos + " " + workNanos;
+      return cpuNanos + " " + workers.shuffleNanos() + " " + workers.seenNanos() + " " + workers.allNanos() + " " + faroNanos;
     }
 
     static Spent parse(String line) {
-      String[] words = line.split(" ");
-      return new Spent(Long.parseLong(words[0]), Long.parseLong(words[1]), Long.parseLong(words[2]));
+      long[] words = Arrays.stream(line.split(" ")).mapToLong(Long::parseLong).toArray();
+      return new Spent(words[0], new ShuffleShare.Times(words[1], words[2], words[3]), words[4]);
     }
   }
 
   /** The rows of the result, on node 0; what the query took of this process. */
   record Outcome(List<Object[]> rows, Spent spent) {}
 
-  MeasuredEngine(Engine engine) {
+  /** {@code isOverFaro}: and not over sockets, beside which Faro's threads carry no rows. */
+  MeasuredEngine(Engine engine, boolean isOverFaro) {
     this.engine = engine;
+    this.isOverFaro = isOverFaro;
   }
 
   /** Makes the plan of a query, unless it was made before. */
@@ -53,7 +69,7 @@ final class MeasuredEngine {
     long cpuBefore = cpu.all();
     if (!measured.isSampled()) {
       List<Object[]> rows = engine.run(measured.query(), plan);
-      return new Outcome(rows, new Spent(cpu.all() - cpuBefore, 0, 0));
+      return new Outcome(rows, new Spent(cpu.all() - cpuBefore, ShuffleShare.NONE, 0));
     }
     long faroBefore = cpu.faro();
     share.start(engine.workerThreads());
@@ -64,8 +80,7 @@ final class MeasuredEngine {
     } finally {
       workers = share.stop();
     }
-    long faro = cpu.faro() - faroBefore;
-    Spent spent = new Spent(cpu.all() - cpuBefore, workers.shuffleNanos() + faro, workers.allNanos() + faro);
-    return new Outcome(rows, spent);
+    long faro = isOverFaro ? cpu.faro() - faroBefore : 0;
+    return new Outcome(rows, new Spent(cpu.all() - cpuBefore, workers, faro));
   }
 }

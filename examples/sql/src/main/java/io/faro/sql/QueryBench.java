@@ -11,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
@@ -87,7 +88,7 @@ public final class QueryBench implements Callable<Integer> {
   }
 
   private String measure(Engine engine) throws IOException {
-    MeasuredEngine measured = new MeasuredEngine(engine);
+    MeasuredEngine measured = new MeasuredEngine(engine, options.isOverFaro());
     Map<String, String> queries = new LinkedHashMap<>(options.queries());
     if (!names.isEmpty()) {
       if (!queries.keySet().containsAll(names)) {
@@ -176,8 +177,8 @@ public final class QueryBench implements Callable<Integer> {
     Run first = runs.get(0);
     boolean isSame =
         runs.stream().allMatch(run -> run.rows() == first.rows() && run.checksum().equals(first.checksum()));
-    String share =
-        places == null ? "null" : number("%.4f", (double) places.shuffleNanos() / Math.max(1, places.workNanos()));
+    OptionalDouble seen = places == null ? OptionalDouble.empty() : places.shuffleShare();
+    String share = seen.isEmpty() ? "null" : number("%.4f", seen.getAsDouble());
     return number(
         "{\"name\": \"%s\", \"rows\": %d, \"checksum\": \"%s\", \"verified\": %b, \"shuffle_share\": %s, \"runs\": [%s]}",
         name, first.rows(), first.checksum(), isSame, share, times);

@@ -43,7 +43,7 @@ public final class QueryBenchNode implements Callable<Integer> {
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, UTF_8));
     SessionConfig config = options.config(node, addresses);
     try (Engine engine = new Engine(config, options.carrier(config, sockets), options.tables())) {
-      MeasuredEngine measured = new MeasuredEngine(engine);
+      MeasuredEngine measured = new MeasuredEngine(engine, options.isOverFaro());
       for (String line = in.readLine(); line != null; line = in.readLine()) {
         System.out.println(measured.run(MeasuredQuery.parse(line)).spent().encoded());
       }

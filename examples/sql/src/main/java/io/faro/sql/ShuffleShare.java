@@ -17,8 +17,8 @@ import java.util.concurrent.locks.LockSupport;
  * Which part of the workers' CPU time is spent in exchanges: a thread looks at their stacks each millisecond, and
  * what a worker has taken since the last look counts for the place where it is now, if it runs: of one that waits
  * nothing tells where it was before. (With many more workers than processors the exchanges' part looks larger than
- * it is: one that was just woken runs, by the kernel's books, where it has waited.) The place is that of the innermost call of Faro, of the engine or of the plan:
- * whatever of the JDK these use counts as theirs.
+ * it is: one that was just woken runs, by the kernel's books, where it has waited.) The place is that of the innermost
+ * call of Faro, of the engine or of the plan: whatever of the JDK these use counts as theirs.
  *
  * <p>Looking costs time itself: not to be done while time is measured. Threads: {@link #start} and {@link #stop} of
  * one.
@@ -28,8 +28,22 @@ final class ShuffleShare {
   private static final long PERIOD_NANOS = 1_000_000;
   private static final int DEPTH = 60; // calls; plans are deep where they read their inputs
 
-  /** CPU time of workers in ns: all of it, and that of exchanges, if they had the part that they had in what was seen. */
-  record Times(long shuffleNanos, long allNanos) {}
+  /**
+   * CPU time of workers in ns.
+   *
+   * @param shuffleNanos of what was seen, in exchanges
+   * @param seenNanos of workers that ran when they were looked at
+   * @param allNanos all of it
+   */
+  record Times(long shuffleNanos, long seenNanos, long allNanos) {
+    Times plus(Times other) {
+      return new Times(
+          shuffleNanos + other.shuffleNanos, seenNanos + other.seenNanos, allNanos + other.allNanos);
+    }
+  }
+
+  /** Where nobody looked. */
+  static final Times NONE = new Times(0, 0, 0);
 
   private final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
   private final Map<Long, Long> taken = new HashMap<>(); // by thread, in ns, at the last look
@@ -38,6 +52,7 @@ final class ShuffleShare {
   private long shuffleNanos; // of that: in exchanges
   private Thread sampler; // null: none
   private volatile boolean isStopping;
+  private RuntimeException failure; // the sampler's, before it ended; null: none
 
   /** Begins to look at these threads. */
   void start(List<Thread> workers) {
@@ -49,14 +64,15 @@ final class ShuffleShare {
     seenNanos = 0;
     allNanos = 0;
     isStopping = false;
+    failure = null;
     Map<String, Path> byName = tasks();
     Path[] tasks = workers.stream().map(Thread::getName).map(byName::get).toArray(Path[]::new);
-    sampler = new Thread(() -> run(ids, tasks), "sampler");
+    sampler = new Thread(() -> runToTheEnd(ids, tasks), "sampler");
     sampler.setDaemon(true);
     sampler.start();
   }
 
-  /** Ends it; what it has seen since {@link #start}. */
+  /** Ends it; what it has seen since {@link #start}. Throws what it has failed by, if it has. */
   Times stop() {
     isStopping = true;
     try {
@@ -65,7 +81,18 @@ final class ShuffleShare {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("interrupted", e);
     }
-    return new Times(seenNanos == 0 ? 0 : Math.round((double) allNanos * shuffleNanos / seenNanos), allNanos);
+    if (failure != null) {
+      throw new IllegalStateException("looking at the workers has failed: " + failure, failure);
+    }
+    return new Times(shuffleNanos, seenNanos, allNanos);
+  }
+
+  private void runToTheEnd(long[] ids, Path[] tasks) {
+    try {
+      run(ids, tasks);
+    } catch (RuntimeException problem) {
+      failure = problem;
+    }
   }
 
   private void run(long[] ids, Path[] tasks) {
@@ -73,9 +100,12 @@ final class ShuffleShare {
       LockSupport.parkNanos(PERIOD_NANOS);
       for (int i = 0; i < ids.length; i++) {
         long now = threads.getThreadCpuTime(ids[i]);
+        if (now < 0) {
+          continue; // it has ended
+        }
         long spent = now - taken.put(ids[i], now);
         allNanos += spent;
-        if (spent == 0 || !runs(tasks[i])) {
+        if (spent == 0 || tasks[i] == null || !runs(tasks[i])) {
           continue;
         }
         ThreadInfo stack = threads.getThreadInfo(ids[i], DEPTH);
