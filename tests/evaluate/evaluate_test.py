@@ -108,6 +108,15 @@ class Reading(unittest.TestCase):
             verdicts = [result.verified for _, result in contestant.results("queries", parameters, wrong)]
             self.assertEqual(verdicts, [False, True])
 
+    def test_a_share_of_which_nothing_was_seen_is_no_value(self):
+        one = {"name": "q3", "rows": 1, "checksum": "aa", "verified": True, "shuffle_share": None}
+        one["runs"] = [{"seconds": 1.0, "cpu_seconds": 2.0}]
+        contestant = Queries("sql", "", "faro")
+        contestant._expected = {("tpch", 0.1): {"q3": (1, "aa")}}
+        parameters = {**QUERIES, "warmup": 1, "laps": 1, "sampled": 1}
+        ((_, result),) = contestant.results("queries", parameters, json.dumps({"queries": [one]}))
+        self.assertEqual(result.values, {"seconds": 1.0, "cpu_seconds_per_query": 2.0})
+
     def test_reads_both_languages_from_the_guest(self):
         native = {"runs": [{"seconds": 1, "cpu_seconds": 2}], "rows_per_process": 50, "processes": 4}
         native |= {"count": 200, "checksum": "0a", "verified": True}
@@ -296,11 +305,12 @@ class Saying(unittest.TestCase):
 class Shares(unittest.TestCase):
     """Of queries: what Faro gains against the share that the shuffle has over sockets."""
 
-    def queries(self, faro: list[float], sockets: list[float], share: float, over_faro: float = 0.1, query="query 1"):
+    def queries(self, faro: list[float], sockets: list[float], share: float | None, over_faro: float = 0.1, query="query 1"):
         found = []
         for name, times, part in (("sql-faro", faro, over_faro), ("sql-sockets", sockets, share)):
             for lap, seconds in enumerate(times):
-                values = {"seconds": seconds, "cpu_seconds_per_query": seconds, "shuffle_share": part}
+                values = {"seconds": seconds, "cpu_seconds_per_query": seconds}
+                values |= {} if part is None else {"shuffle_share": part}
                 found.append(measured(name, lap, {**QUERIES, "query": query}, **values))
         return Measurements(found)
 
@@ -334,6 +344,17 @@ class Shares(unittest.TestCase):
         self.assertIn("query 1", goal.measured(Measurements(both)))
         both = self.queries([8.0], [10.0], 0.1).all + self.queries([10.0], [10.0], 0.2, query="query 2").all
         self.assertEqual(goal.verdict(Measurements(both)), "no")
+
+    def test_a_share_that_was_not_seen_is_not_measured(self):
+        unseen = self.queries([7.0], [10.0], None)
+        for text in ("query 1: half of the shuffle's share, CPU time", "query 1: the shuffle's share halved", "what shuffles most: CPU time"):
+            goal = self.goal(f"TPC-C, {text}")
+            self.assertEqual(goal.verdict(unseen), "not measured")
+            self.assertEqual(goal.measured(unseen), "–")
+            self.assertTrue(goal.wanted(unseen))
+        some = unseen.all + self.queries([9.0], [10.0], 0.2, query="query 2").all
+        self.assertEqual(self.goal("TPC-C, what shuffles most: CPU time").verdict(Measurements(some)), "not measured")
+        self.assertIn("30 % less time; the shuffle was not seen over both.", findings.paragraph("queries", unseen))
 
     def test_it_is_looked_at_where_sockets_take_least(self):
         slow = [

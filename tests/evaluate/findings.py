@@ -194,11 +194,13 @@ def _queries(ms: Measurements):
         agreed = "" if (cpu.least > 0) == (cpu.most > 0) else ", about which the laps do not agree"
         time = gain(ms, "seconds", place)
         shorter = f"{time.median * 100:.0f} % less" if time.median >= 0 else f"{-time.median * 100:.0f} % more"
+        parts = share(ms, SQL_FARO, place), share(ms, SQL_SOCKETS, place)
+        seen = "was not seen over both"
+        if None not in parts:
+            seen = f"has {parts[0] * 100:.0f} % of the workers' CPU time instead of {parts[1] * 100:.0f} %"
         yield (
             f"{query[0].upper()}{query[1:]}, {place['workers']} per process: over Faro {less} CPU time than over sockets "
-            f"({cpu.least * 100:.0f} to {cpu.most * 100:.0f} %){agreed}, {shorter} time; the shuffle has "
-            f"{share(ms, SQL_FARO, place) * 100:.0f} % of the workers' CPU time instead of "
-            f"{share(ms, SQL_SOCKETS, place) * 100:.0f} %."
+            f"({cpu.least * 100:.0f} to {cpu.most * 100:.0f} %){agreed}, {shorter} time; the shuffle {seen}."
         )
     for query in ms.parameter_values("query"):
         for workers in ms.parameter_values("workers"):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from labels import number
 from measurement import Comparison, Measurements
-from shares import Place, gain, most_shuffling, place_of, share
+from shares import FARO, SOCKETS, Place, gain, most_shuffling, place_of, share
 
 NOT_MEASURED = "not measured"
 SMALL_SHARE = 0.05  # of a query's CPU time: whose exchanges hardly matter
@@ -61,11 +61,13 @@ class Gain:
     least: float = 0
 
     def _place(self, ms: Measurements) -> Place | None:
+        """None if it was not measured, or no share over sockets was seen."""
         query = self.query or most_shuffling(ms)
-        return None if query is None else place_of(ms, self.value, query)
+        place = None if query is None else place_of(ms, self.value, query)
+        return None if place is None or share(ms, SOCKETS, place) is None else place
 
     def _least(self, ms: Measurements, place: Place) -> float:
-        of_sockets = share(ms, "sql-sockets", place)
+        of_sockets = share(ms, SOCKETS, place)
         return 0 if self.part and of_sockets < SMALL_SHARE else max(self.least, self.part * of_sockets)
 
     def wanted(self, ms: Measurements) -> str:
@@ -81,7 +83,7 @@ class Gain:
             return "–"
         found = gain(ms, self.value, place)
         text = f"{_percent(found.median)} less ({_percent(found.least)} to {_percent(found.most)})"
-        return f"{text}; {place['query']}, {place['workers']} per process; share over sockets {_percent(share(ms, 'sql-sockets', place))}"
+        return f"{text}; {place['query']}, {place['workers']} per process; share over sockets {_percent(share(ms, SOCKETS, place))}"
 
     def verdict(self, ms: Measurements) -> str:
         place = self._place(ms)
@@ -103,7 +105,8 @@ class HalvedShare:
 
     def _shares(self, ms: Measurements) -> tuple[float, float] | None:
         place = place_of(ms, "cpu_seconds_per_query", self.query)
-        return None if place is None else (share(ms, "sql-faro", place), share(ms, "sql-sockets", place))
+        shares = (None, None) if place is None else (share(ms, FARO, place), share(ms, SOCKETS, place))
+        return None if None in shares else shares
 
     def wanted(self, ms: Measurements) -> str:
         shares = self._shares(ms)

@@ -18,10 +18,10 @@ def place_of(ms: Measurements, value: str, query: str) -> Place | None:
     return {"query": query, "workers": min(found)[1]} if found else None
 
 
-def share(ms: Measurements, contestant: str, place: Place) -> float:
-    """The median of the shuffle's share in the query's CPU time; 0 if it was not looked for."""
+def share(ms: Measurements, contestant: str, place: Place) -> float | None:
+    """The median of the shuffle's share in the query's CPU time; None if it was not seen."""
     spread = ms.spread("shuffle_share", contestant, **place)
-    return spread.median if spread else 0
+    return spread.median if spread else None
 
 
 def gain(ms: Measurements, value: str, place: Place) -> Spread:
@@ -31,10 +31,10 @@ def gain(ms: Measurements, value: str, place: Place) -> Spread:
 
 
 def most_shuffling(ms: Measurements) -> str | None:
-    """The query with the largest share of the shuffle over sockets."""
+    """The query with the largest share of the shuffle over sockets; None if a query's was not seen."""
     found = []
     for query in ms.parameter_values("query"):
         place = place_of(ms, "cpu_seconds_per_query", query)
         if place is not None:
             found.append((share(ms, SOCKETS, place), query))
-    return max(found)[1] if found else None
+    return max(found)[1] if found and all(part is not None for part, _ in found) else None
