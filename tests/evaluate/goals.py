@@ -90,21 +90,25 @@ class Gain:
         if place is None:
             return NOT_MEASURED
         found, least = gain(ms, self.value, place), self._least(ms, place)
-        if least == 0:
-            return "yes" if found.most >= 0 else "no"
+        if least == 0 and found.median < 0 <= found.most:
+            return "within the spread"
         return _verdict(found.median, found.least, least)
 
 
 @dataclass(frozen=True)
 class HalvedShare:
-    """Over Faro the shuffle has at most half of the share of a query's CPU time that it has over sockets."""
+    """Over Faro the shuffle has at most half of the share of a query's CPU time that it has over sockets: where over
+    sockets it takes least CPU time."""
 
     what: str
     experiment: str
     query: str
 
+    def _place(self, ms: Measurements) -> Place | None:
+        return place_of(ms, "cpu_seconds_per_query", self.query)
+
     def _shares(self, ms: Measurements) -> tuple[float, float] | None:
-        place = place_of(ms, "cpu_seconds_per_query", self.query)
+        place = self._place(ms)
         shares = (None, None) if place is None else (share(ms, FARO, place), share(ms, SOCKETS, place))
         return None if None in shares else shares
 
@@ -114,7 +118,9 @@ class HalvedShare:
 
     def measured(self, ms: Measurements) -> str:
         shares = self._shares(ms)
-        return "–" if shares is None else f"{_percent(shares[0])} instead of {_percent(shares[1])}"
+        if shares is None:
+            return "–"
+        return f"{_percent(shares[0])} instead of {_percent(shares[1])}; {self._place(ms)['workers']} per process"
 
     def verdict(self, ms: Measurements) -> str:
         shares = self._shares(ms)
