@@ -375,6 +375,11 @@ class Shares(unittest.TestCase):
         self.assertEqual(goal.verdict(self.queries([7.0], [10.0], 0.4, 0.21)), "no")
         self.assertEqual(goal.measured(self.queries([7.0], [10.0], 0.4, 0.2)), "20.0 % instead of 40.0 %; 1 per process")
 
+    def test_the_papers_figure_stands_beside_its_own_queries_alone(self):
+        ms = self.queries([8.0], [10.0], 0.4)
+        self.assertIn("In the paper", findings.paragraph("queries", ms))
+        self.assertNotIn("In the paper", findings.paragraph("queries-tpch", ms))
+
     def test_says_what_each_query_gains_and_where_faro_loses(self):
         text = findings.paragraph("queries", self.queries([8.0, 8.0], [10.0, 10.0], 0.4))
         self.assertIn("Query 1, 1 per process: over Faro 20 % less CPU time than over sockets (20 to 20 %), 20 % less", text)
