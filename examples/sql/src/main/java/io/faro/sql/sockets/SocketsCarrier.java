@@ -28,7 +28,7 @@ import java.util.concurrent.locks.LockSupport;
 public final class SocketsCarrier implements Carrier {
   private static final int MAGIC = 0x6661726f;
   private static final int BACKLOG = 1024;
-  private static final int HELLO_MS = 1000; // whoever connects says what it wants, or is none of ours
+  private static final int HELLO_MS = 10_000; // whoever connects says what it wants, or is none of ours: busy ones late
   private static final long DIAL_AGAIN_NANOS = Duration.ofMillis(10).toNanos();
 
   private final SocketSettings settings;
@@ -37,6 +37,7 @@ public final class SocketsCarrier implements Carrier {
   private final int first; // of the workers here
   private final SocketWorker[] workers; // of this node; null: not made yet
   private final long deadlineNanos; // for connecting
+  private String refused = ""; // who connected last of those that are none of ours, and why
 
   private SocketsCarrier(Session session, SocketSettings settings) {
     this.settings = settings;
@@ -124,7 +125,7 @@ public final class SocketsCarrier implements Carrier {
   private void accept(ServerSocket listener, int workerCount) throws IOException {
     int missing = (workerCount - first - workers.length) * workers.length;
     while (missing > 0) {
-      listener.setSoTimeout(millisLeft(missing + " connections of other nodes are missing"));
+      listener.setSoTimeout(millisLeft(missing + " connections of other nodes are missing" + refused));
       try {
         if (greet(listener.accept().getChannel(), workerCount)) {
           missing--;
@@ -137,8 +138,9 @@ public final class SocketsCarrier implements Carrier {
 
   /** False, and the channel is closed, if whoever has connected is no worker that is expected. */
   private boolean greet(SocketChannel channel, int workerCount) throws IOException {
+    String why;
     try {
-      channel.socket().setSoTimeout(HELLO_MS);
+      channel.socket().setSoTimeout(Math.min(HELLO_MS, millisLeft("nothing was said by " + channel.getRemoteAddress())));
       DataInputStream hello = new DataInputStream(channel.socket().getInputStream());
       int magic = hello.readInt();
       int from = hello.readInt();
@@ -148,9 +150,13 @@ public final class SocketsCarrier implements Carrier {
         connect(workers[to], from, channel);
         return true;
       }
-    } catch (IOException none) {
-      // Closed below.
+      why = "said that it is no worker that is missing here";
+    } catch (SocketTimeoutException late) {
+      why = "said nothing in time";
+    } catch (IOException problem) {
+      why = "did not say what it wants: " + problem;
     }
+    refused = "; " + channel.getRemoteAddress() + " was refused, it " + why;
     channel.close();
     return false;
   }

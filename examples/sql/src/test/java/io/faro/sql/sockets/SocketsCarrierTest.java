@@ -30,6 +30,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -352,6 +353,22 @@ class SocketsCarrierTest {
         assertTrue(late.getMessage().contains("connecting took too long: " + expected), late.getMessage());
         assertTrue(descriptors() <= before, "sockets are left open"); // those of other tests may go
       }
+    } finally {
+      sessions.forEach(Session::close);
+    }
+  }
+
+  @Test
+  void whoWasRefusedIsToldWithWhatIsMissing() throws Exception {
+    List<Session> sessions = sessions(2, 1);
+    List<String> addresses = freeAddresses(2);
+    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofMillis(1000));
+    CompletableFuture<Carrier> opening =
+        CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings), run -> new Thread(run).start());
+    try (Socket stranger = dial(Integer.parseInt(addresses.get(0).split(":")[1]))) {
+      String late = assertThrows(CompletionException.class, opening::join).getMessage();
+      String who = stranger.getLocalSocketAddress().toString();
+      assertTrue(late.endsWith("1 connections of other nodes are missing; " + who + " was refused, it said nothing in time"), late);
     } finally {
       sessions.forEach(Session::close);
     }
