@@ -23,7 +23,7 @@ final class ShellProcess implements AutoCloseable {
   private static final Pattern JNI_COMPLAINT =
       Pattern.compile("(WARNING|FATAL ERROR) in native method|JNI local refs: ");
 
-  private static final int LIMIT_S = Integer.getInteger("faro.test.line_limit_s", 60); // on a busy machine: more
+  private static final int LIMIT_S = Integer.getInteger("faro.test.line_limit_s", 120); // on a busy machine: more
 
   private final Process process;
   private final PrintStream in;
