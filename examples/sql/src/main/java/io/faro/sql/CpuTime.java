@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.Predicate;
 
 /**
  * User and system time of the threads of this process, from the scheduler's own books; of a thread that has ended,
@@ -17,18 +18,28 @@ final class CpuTime {
   private static final String FARO = "faro"; // how the names of Faro's own threads begin
 
   private final Map<Path, Long> taken = new HashMap<>(); // by thread, in ns
-  private final Map<Path, Boolean> isFaro = new HashMap<>();
+  private final Map<Path, String> names = new HashMap<>(); // the kernel's, of 15 characters
 
-  /** Of all threads, in ns, so far. */
+  /** Of all threads but the JVM's compilers, in ns, so far: what they take depends on how warm the JVM is. */
   long all() {
-    look();
-    return taken.values().stream().mapToLong(Long::longValue).sum();
+    return sum(name -> !isCompiler(name));
   }
 
   /** Of Faro's own threads, which carry and watch and are none of the JVM's. */
   long faro() {
+    return sum(name -> name.startsWith(FARO));
+  }
+
+  static boolean isCompiler(String name) {
+    return name.startsWith("C1 Compiler") || name.startsWith("C2 Compiler");
+  }
+
+  private long sum(Predicate<String> isWanted) {
     look();
-    return taken.entrySet().stream().filter(e -> isFaro.get(e.getKey())).mapToLong(Map.Entry::getValue).sum();
+    return taken.entrySet().stream()
+        .filter(thread -> isWanted.test(names.get(thread.getKey())))
+        .mapToLong(Map.Entry::getValue)
+        .sum();
   }
 
   private void look() {
@@ -36,7 +47,7 @@ final class CpuTime {
       for (Path task : tasks) {
         long nanos = nanos(task);
         taken.merge(task, nanos, Math::max);
-        isFaro.computeIfAbsent(task, name -> read(name.resolve("comm")).startsWith(FARO));
+        names.computeIfAbsent(task, name -> read(name.resolve("comm")).strip());
       }
     } catch (IOException problem) {
       throw new UncheckedIOException(problem);

@@ -17,7 +17,7 @@ final class MeasuredEngine {
   /**
    * What a query took of one process, or of several.
    *
-   * @param cpuNanos of all threads
+   * @param cpuNanos of all threads but compilers
    * @param workers of a query that was sampled only
    * @param faroNanos of Faro's own threads if they carry the rows; of a query that was sampled only
    */

@@ -25,9 +25,9 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /**
- * Measures queries on a cluster of processes, this one included: time, CPU time of all processes, and which part of
- * the workers' CPU time is spent in exchanges. Prints one JSON object. If anything fails it says so in a line, and
- * ends with 1; nothing is waited for longer than the time limit of a query.
+ * Measures queries on a cluster of processes, this one included: time, CPU time of all processes without the JVM's
+ * compilers, and which part of the workers' CPU time is spent in exchanges. Prints one JSON object. If anything fails
+ * it says so in a line, and ends with 1; nothing is waited for longer than the time limit of a query.
  */
 @Command(name = "query-bench", mixinStandardHelpOptions = true)
 public final class QueryBench implements Callable<Integer> {

@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
 import java.math.BigDecimal;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -141,6 +143,20 @@ class QueryBenchTest {
       isOver.set(true);
       running.join();
     }
+  }
+
+  @Test
+  void compilersAreKnownByTheKernelsNamesOfTheirThreads() throws Exception {
+    assertTrue(CpuTime.isCompiler("C1 CompilerThre"));
+    assertTrue(CpuTime.isCompiler("C2 CompilerThre"));
+    assertFalse(CpuTime.isCompiler("worker 0"));
+    boolean isOneHere = false;
+    try (DirectoryStream<Path> tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
+      for (Path task : tasks) {
+        isOneHere |= CpuTime.isCompiler(Files.readString(task.resolve("comm")));
+      }
+    }
+    assertTrue(isOneHere);
   }
 
   @Test
