@@ -352,7 +352,8 @@ class Shares(unittest.TestCase):
 
     def test_a_share_that_was_not_seen_is_not_measured(self):
         unseen = self.queries([7.0], [10.0], None)
-        for text in ("query 1: half of the shuffle's share, CPU time", "query 1: the shuffle's share halved", "what shuffles most: CPU time"):
+        query = "query 1: half of the shuffle's share, CPU time"
+        for text in (query, "query 1: the shuffle's share halved", "what shuffles most: CPU time"):
             goal = self.goal(f"TPC-C, {text}")
             self.assertEqual(goal.verdict(unseen), "not measured")
             self.assertEqual(goal.measured(unseen), "–")

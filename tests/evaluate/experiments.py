@@ -208,12 +208,13 @@ def _connect(quick: bool) -> Experiment:
 
 _QUERIES_METHOD = (
     "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same plans, rows and codecs, only "
-    "the exchanges' carrier differs. Over both a worker that waits sleeps at once (Faro: wait.yields = 0); Faro's rings hold 256 KiB, "
-    "a socket's buffers 16 and 64 KiB beside those of the kernel, both with their own defaults else. Plans are made and compiled "
-    "before; a point is the median of {} runs after {} others in fresh processes. CPU time is that of all processes and all their threads but "
-    "the JVM's compilers. The share of the shuffle is looked for in other runs, by the workers' stacks: what of their CPU time goes "
-    "into exchanges, with codecs, hashing of rows to receivers and sockets, or with Faro its own threads. All processors of the machine are used, and there are {}: more workers than these bring no speed-up, so "
-    "that what can be compared is the CPU time of a query."
+    "the exchanges' carrier differs. Over both a worker that waits sleeps at once (Faro: wait.yields = 0); Faro's rings hold 256 "
+    "KiB, a socket's buffers 16 and 64 KiB beside those of the kernel, both with their own defaults else. Plans are made and "
+    "compiled before; a point is the median of {} runs after {} others in fresh processes. CPU time is that of all processes and "
+    "all their threads but the JVM's compilers. The share of the shuffle is looked for in other runs, by the workers' stacks: what "
+    "of their CPU time goes into exchanges, with codecs, hashing of rows to receivers and sockets, or with Faro its own threads. "
+    "All processors of the machine are used, and there are {}: more workers than these bring no speed-up, so that what can be "
+    "compared is the CPU time of a query."
 )
 
 
