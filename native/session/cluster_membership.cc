@@ -444,8 +444,8 @@ void ClusterMembership::refuse_stranger(const std::string& from, const Status& c
     last_stranger_ = Status(cause.code(), fmt::format("{}: {}", from, cause.message()));
   uint64_t suppressed = 0;
   if (!limiter_.allows(std::string(code_name(cause.code())), clock().now_ns(), suppressed)) return;
-  // Those who have not closed yet look for who has.
-  const bool closes = cause.code() == Code::session_closed;
+  // Those who have not closed yet look for who has, and give up when they close themselves.
+  const bool closes = phase_ == Phase::closing || cause.code() == Code::session_closed;
   base::log(closes ? LogLevel::debug : LogLevel::warning, "{}: refused a connection from {}: {}{}",
             identity_.name, from, cause.to_string(),
             suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));

@@ -107,11 +107,12 @@ void Door::make_room_for(const std::string& newcomer_host) {
   drop(place, cause);
 }
 
-// Looks at the first byte. False: the connection is gone.
+// Looks at the first byte. False: there is none yet, or the connection is gone.
 bool Door::begin_tls(Place place) {
   std::byte first{};
-  const bool has_one = recv(place->socket.get(), &first, 1, MSG_PEEK) == 1;
-  if (!has_one || first != kHandshakeRecord) return true;
+  const ssize_t seen = recv(place->socket.get(), &first, 1, MSG_PEEK);
+  if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (seen != 1 || first != kHandshakeRecord) return true;
   if (credentials_ == nullptr) {
     refuse(place, Status(Code::configuration_mismatch,
                          "it begins with TLS, and security.tls is off here"));

@@ -45,7 +45,10 @@ ssize_t Stream::send(std::span<const iovec> pieces) noexcept {
   const int result = SSL_write_ex(session_.get(), record_.data(), gathered, &taken);
   send_waits_for_input_ =
       result <= 0 && SSL_get_error(session_.get(), result) == SSL_ERROR_WANT_READ;
-  return moved(result, taken);
+  const ssize_t sent = moved(result, taken);
+  if (sent != 0) return sent;
+  errno = EPIPE;  // the end was received before: nothing will ever be taken
+  return -1;
 }
 
 ssize_t Stream::receive(std::span<const iovec> pieces) noexcept {

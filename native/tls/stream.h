@@ -32,7 +32,8 @@ class Stream {
   explicit Stream(std::unique_ptr<ssl_st, Free> session) : session_(std::move(session)) {}
 
   /// As sendmsg: the number of bytes taken, at most a record; or -1 and errno. EAGAIN: the same bytes
-  /// have to be offered again, perhaps with more behind them. EPROTO: failure() says why.
+  /// have to be offered again, perhaps with more behind them. EPIPE: the peer has ended the
+  /// connection. EPROTO: failure() says why.
   ssize_t send(std::span<const iovec> pieces) noexcept;
   /// As recvmsg: the number of bytes, less than there is space only if no more have arrived; 0 at
   /// the end of the connection; or -1 and errno, as send.

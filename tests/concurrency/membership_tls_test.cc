@@ -1,12 +1,22 @@
 // Who may join by certificate, over real sockets: the right one, a wrong authority, host or time, TLS on one side only, a
 // storm of strangers, certificates that change, and what TLS means to each transport.
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,13 +24,16 @@
 #include "session/attempt_limiter.h"
 #include "support/certificates.h"
 #include "support/cluster.h"
+#include "support/halting_network.h"
 #include "transport/tcp/socket_address.h"
+#include "wire/preamble.h"
 
 namespace faro {
 namespace {
 
 using test::Authority;
 using test::ClusterPlan;
+using test::HaltingNetwork;
 using test::NodeFiles;
 using test::RecordingObserver;
 using test::ThreadCluster;
@@ -103,19 +116,35 @@ TEST_F(JoinsByCertificate,
   }
 }
 
-/// A stranger that begins TLS with the certificate of `files`, and what it is told.
+/// A stranger that begins TLS with the certificate of `files`.
+struct TlsStranger {
+  TlsStranger(const std::string& address, const NodeFiles& files) {
+    const transport::tcp::SocketAddress to = transport::tcp::resolve(address).value().front();
+    fd = base::UniqueFd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(fd.get(), to.get(), to.length), 0);
+    const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+    SSL_CTX_use_certificate_file(context.get(), files.certificate().c_str(), SSL_FILETYPE_PEM);
+    SSL_CTX_use_PrivateKey_file(context.get(), files.key().c_str(), SSL_FILETYPE_PEM);
+    session.reset(SSL_new(context.get()), SSL_free);
+    SSL_set_fd(session.get(), fd.get());
+    ERR_clear_error();
+    connected = SSL_connect(session.get()) == 1;
+  }
+  void say(std::span<const std::byte> bytes) {
+    EXPECT_EQ(SSL_write(session.get(), bytes.data(), static_cast<int>(bytes.size())),
+              static_cast<int>(bytes.size()));
+  }
+
+  base::UniqueFd fd;
+  std::shared_ptr<SSL> session;
+  bool connected;
+};
+
+/// What a stranger is told.
 std::string knock(const std::string& address, const NodeFiles& files) {
-  const transport::tcp::SocketAddress to = transport::tcp::resolve(address).value().front();
-  const base::UniqueFd fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(connect(fd.get(), to.get(), to.length), 0);
-  const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-  SSL_CTX_use_certificate_file(context.get(), files.certificate().c_str(), SSL_FILETYPE_PEM);
-  SSL_CTX_use_PrivateKey_file(context.get(), files.key().c_str(), SSL_FILETYPE_PEM);
-  const std::shared_ptr<SSL> session(SSL_new(context.get()), SSL_free);
-  SSL_set_fd(session.get(), fd.get());
-  ERR_clear_error();
+  const TlsStranger stranger(address, files);
   char byte;
-  if (SSL_connect(session.get()) == 1 && SSL_read(session.get(), &byte, 1) > 0) return "data";
+  if (stranger.connected && SSL_read(stranger.session.get(), &byte, 1) > 0) return "data";
   const char* const reason = ERR_reason_error_string(ERR_peek_error());
   return reason == nullptr ? "nothing" : reason;
 }
@@ -148,6 +177,77 @@ TEST_F(JoinsByCertificate, a_storm_of_strangers_is_cut_short_and_the_cluster_ope
   auto one = open_later(plan, 1, observers[1], files.settings());
   const Opened nodes[] = {zero.get(), one.get()};
   for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+TEST_F(JoinsByCertificate, nobody_who_leaves_with_its_last_word_but_the_others_do) {
+  ClusterPlan plan(2);
+  const NodeFiles files = files_for(plan, authority_);
+  RecordingObserver observers[2];
+  auto zero = open_later(plan, 0, observers[0], files.settings());
+  {
+    TlsStranger stranger(plan.address(0), files);
+    ASSERT_TRUE(stranger.connected);
+    const wire::Preamble preamble = wire::control_preamble();
+    stranger.say(std::as_bytes(std::span(&preamble, 1)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the preamble is read by itself
+    const int one = 1;  // the message and the end come together
+    ASSERT_EQ(setsockopt(stranger.fd.get(), IPPROTO_TCP, TCP_CORK, &one, sizeof one), 0);
+    stranger.say(std::array<std::byte, 8>{std::byte{4}});  // a message of four bytes, no HELLO
+    ASSERT_EQ(shutdown(stranger.fd.get(), SHUT_WR), 0);
+    pollfd answered{stranger.fd.get(), POLLRDHUP, 0};
+    EXPECT_EQ(poll(&answered, 1, 10'000), 1) << "it is neither answered nor left";
+  }
+  auto one = open_later(plan, 1, observers[1], files.settings());
+  const Opened nodes[] = {zero.get(), one.get()};
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_warned_of) {
+  std::mutex mutex;
+  std::condition_variable told;
+  std::vector<LogLevel> refusals;
+  ClusterPlan plan(2);
+  const NodeFiles files = files_for(plan, authority_);
+  HaltingNetwork* slow = nullptr;  // for whose goodbye the other one waits
+  plan.wrap_networks(
+      [&](uint32_t node,
+          std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
+        if (node != 1) return network;
+        auto halting = std::make_unique<HaltingNetwork>(std::move(network));
+        slow = halting.get();
+        return halting;
+      });
+  ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(); });
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  set_log_level(LogLevel::debug);
+  set_log_sink([&](LogLevel level, std::string_view line) {
+    if (line.find("refused a connection") == std::string_view::npos) return;
+    const std::lock_guard lock(mutex);
+    refusals.push_back(level);
+    told.notify_all();
+  });
+  slow->halt();
+  std::thread closing([&] { cluster[0].close(); });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (cluster[0].connected(1) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  {
+    const transport::tcp::SocketAddress to =
+        transport::tcp::resolve(plan.address(0)).value().front();
+    const base::UniqueFd fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(fd.get(), to.get(), to.length), 0);
+    const char first_of_a_record = 22;
+    EXPECT_EQ(send(fd.get(), &first_of_a_record, 1, MSG_NOSIGNAL), 1);
+  }
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(told.wait_until(lock, deadline, [&] { return !refusals.empty(); }));
+    EXPECT_EQ(refusals, std::vector{LogLevel::debug});
+  }
+  slow->go_on();
+  closing.join();
+  set_log_sink({});
+  set_log_level(LogLevel::warning);
 }
 
 TEST_F(JoinsByCertificate, certificates_may_change_while_a_node_waits_for_the_others) {

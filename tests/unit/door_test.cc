@@ -11,15 +11,33 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "faro/log.h"
 #include "support/certificates.h"
 #include "transport/tcp/socket_address.h"
+
+namespace {
+
+// What a stranger does after the door has looked at its socket and found nothing.
+std::function<void()> meanwhile;
+
+}  // namespace
+
+// In place of libc's.
+extern "C" ssize_t recv(int fd, void* buffer, size_t bytes, int flags) {
+  const ssize_t got = recvfrom(fd, buffer, bytes, flags, nullptr, nullptr);
+  const int error = errno;
+  if (got < 0 && flags == MSG_PEEK && meanwhile) std::exchange(meanwhile, {})();
+  errno = error;
+  return got;
+}
 
 namespace faro::session {
 namespace {
@@ -146,6 +164,16 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
     refused_from_.push_back(transport::tcp::host_of(peer_address));
   }
 };
+
+TEST_F(KnockingAtTheDoor, who_begins_tls_just_after_the_door_has_looked_is_answered) {
+  const base::UniqueFd fd = dial(door_->address());
+  meanwhile = [&] { begin_tls(fd.get()); };
+  char byte = 0;
+  wait([&] { return recv(fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1 || is_closed(fd); });
+  EXPECT_FALSE(meanwhile);
+  EXPECT_EQ(byte, 22) << "no TLS";
+  EXPECT_TRUE(log_.empty()) << log_.front();
+}
 
 TEST_F(KnockingAtTheDoor, who_leaves_in_the_handshake_has_failed) {
   base::UniqueFd stranger = dial(door_->address());

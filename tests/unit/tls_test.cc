@@ -1,5 +1,6 @@
 // TLS over a pair of sockets in one thread: what is refused, when it is said, and that bytes arrive.
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -329,6 +330,25 @@ TEST(TlsStreams, show_what_came_before_the_end_and_survive_sending_after_it) {
   EXPECT_EQ(ends.dialled.receive(std::as_writable_bytes(std::span(heard))), 10);
   ends.accepted.close();
   ASSERT_TRUE(wait_for_input({&ends.dialled}));
+  EXPECT_EQ(ends.dialled.receive(std::as_writable_bytes(std::span(heard))), 0);
+}
+
+// A sender that goes on while it gets anything but an error would go on for ever.
+TEST(TlsStreams, take_nothing_once_the_end_has_come_in_with_the_last_bytes) {
+  const Authority authority;
+  const auto zero = load(authority.issue());
+  Ends ends(zero, zero);
+  ends.greet();
+  ASSERT_TRUE(ends.met());
+  const int one = 1;  // so that the bytes and the end come together
+  ASSERT_EQ(setsockopt(ends.accepted.get(), IPPROTO_TCP, TCP_CORK, &one, sizeof one), 0);
+  ASSERT_EQ(ends.accepted.send(bytes_of("the reason")), 10);
+  ASSERT_EQ(shutdown(ends.accepted.get(), SHUT_WR), 0);
+  ASSERT_TRUE(wait_for_input({&ends.dialled}));
+  char heard[64];
+  EXPECT_EQ(ends.dialled.receive(std::as_writable_bytes(std::span(heard))), 10);
+  EXPECT_EQ(ends.dialled.send(bytes_of("more")), -1);
+  EXPECT_EQ(errno, EPIPE);
   EXPECT_EQ(ends.dialled.receive(std::as_writable_bytes(std::span(heard))), 0);
 }
 
