@@ -252,7 +252,13 @@ void ClusterMembership::finish_closing() {
 // --------------------------------------------------------------------------------------- strangers
 
 bool ClusterMembership::may_try(const std::string& peer_address) {
-  return attempts_.allows(host_of(peer_address), clock().now_ns());
+  const std::string host = host_of(peer_address);
+  bool may = attempts_.allows(host, clock().now_ns());
+  // Of a node that has been admitted a data connection is to come, whoever else is there.
+  for_each_link([&](const Link& link) {
+    may = may || (link.expects_stream() && host_of(link.peer_address()) == host);
+  });
+  return may;
 }
 
 void ClusterMembership::on_stranger(const std::string& peer_address, const Status& cause) {
@@ -263,7 +269,7 @@ void ClusterMembership::on_stranger(const std::string& peer_address, const Statu
 }
 
 void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connection) {
-  if (!may_try(connection->peer_address())) {
+  if (!attempts_.allows(host_of(connection->peer_address()), clock().now_ns())) {
     const Status cause(Code::authentication_failed,
                        fmt::format("too many attempts from {} have failed: {} takes one per second",
                                    host_of(connection->peer_address()), identity_.name));

@@ -135,7 +135,7 @@ void Door::read_some(Place place) {
   const ssize_t got = place->socket.receive(std::span(place->bytes).subspan(place->have));
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got < 0 && errno == EPROTO) return refuse(place, place->socket.tls()->failure());
-  if (got <= 0) return drop(place, "it closed before its preamble was complete");
+  if (got <= 0) return expire(place, "it closed before its preamble was complete");
   place->have += static_cast<size_t>(got);
   if (place->have < place->bytes.size()) return;
 
@@ -152,7 +152,7 @@ void Door::read_some(Place place) {
   }
 }
 
-// Who has begun TLS and does not go on has made an attempt that failed.
+// Who has begun TLS and does not go on, or leaves, has made an attempt that failed.
 void Door::expire(Place place, const std::string& cause) {
   if (place->socket.tls() == nullptr) return drop(place, cause);
   refuse(place, Status(Code::authentication_failed, cause));

@@ -95,7 +95,7 @@ void Link::come_up() {
 }
 
 bool Link::takes(const transport::StreamToken& token) const {
-  if (state_ != LinkState::setting_up || context_.initiator || !choice_) return false;
+  if (!expects_stream() || !choice_) return false;
   // Every byte is looked at, so that the time does not tell how many were right.
   unsigned different = 0;
   for (size_t i = 0; i < token.size(); ++i)

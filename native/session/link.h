@@ -115,6 +115,8 @@ class Link final : private ControlConnection::Handler,
   /// Whether the control connection is there.
   bool attached() const { return connection_ != nullptr; }
   bool leaving() const { return leaving_; }
+  /// The peer may dial a data connection now.
+  bool expects_stream() const { return state_ == LinkState::setting_up && !context_.initiator; }
   std::string peer_address() const {
     return connection_ ? connection_->peer_address() : std::string("nowhere");
   }

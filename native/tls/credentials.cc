@@ -91,14 +91,14 @@ Result<std::shared_ptr<Credentials>> Credentials::load(const base::Settings& set
       new Credentials(std::move(files), std::move(state), std::move(*context)));
 }
 
-// Differs whenever one of the files was written or exchanged.
+// Differs whenever one of the files was written or exchanged, or its owner or mode.
 std::string Credentials::state_of(const Files& files) {
   std::string state;
   for (const std::string* file : {&files.certificate, &files.key, &files.authority}) {
     struct stat now {};
     (void)::stat(file->c_str(), &now);
-    state += fmt::format("{}.{}.{}.{}.{} ", now.st_dev, now.st_ino, now.st_size, now.st_mtim.tv_sec,
-                         now.st_mtim.tv_nsec);
+    state += fmt::format("{}.{}.{}.{}.{} ", now.st_dev, now.st_ino, now.st_size, now.st_ctim.tv_sec,
+                         now.st_ctim.tv_nsec);
   }
   return state;
 }

@@ -39,6 +39,10 @@ ssize_t Stream::send(std::span<const iovec> pieces) noexcept {
     gathered += bytes;
     if (gathered == record_.size()) break;
   }
+  if (send_error_ != 0) {
+    errno = send_error_;
+    return -1;
+  }
   size_t taken = 0;
   errno = 0;
   ERR_clear_error();
@@ -46,8 +50,10 @@ ssize_t Stream::send(std::span<const iovec> pieces) noexcept {
   send_waits_for_input_ =
       result <= 0 && SSL_get_error(session_.get(), result) == SSL_ERROR_WANT_READ;
   const ssize_t sent = moved(result, taken);
-  if (sent != 0) return sent;
-  errno = EPIPE;  // the end was received before: nothing will ever be taken
+  if (sent > 0) return sent;
+  if (sent == 0) errno = EPIPE;  // the end was received before: nothing will ever be taken
+  // libssl would want the very bytes that have failed.
+  if (errno != EAGAIN) send_error_ = errno;
   return -1;
 }
 

@@ -59,6 +59,7 @@ class Stream {
   mutable std::mutex mutex_;
   const std::unique_ptr<ssl_st, Free> session_;
   bool send_waits_for_input_ = false;
+  int send_error_ = 0;        // for good
   bool established_ = false;  // something was sent or received
   bool ended_ = false;
   Status failure_;

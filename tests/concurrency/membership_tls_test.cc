@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -248,6 +249,28 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
   closing.join();
   set_log_sink({});
   set_log_level(LogLevel::warning);
+}
+
+TEST_F(JoinsByCertificate, whoever_has_been_admitted_whatever_others_on_its_host_do) {
+  ClusterPlan plan(std::vector<std::string>{"127.0.0.1", "127.0.0.1", "127.0.0.2"});
+  plan.set("transport", "tcp");
+  const NodeFiles files = authority_.issue({.hosts = {"127.0.0.1", "127.0.0.2"}});
+  const NodeFiles foreign = authority_.issue({.until_s = -60});
+  RecordingObserver observers[3];
+  auto zero = open_later(plan, 0, observers[0], files.settings());
+  auto one = open_later(plan, 1, observers[1], files.settings());
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(200));  // one is admitted, and waits for two
+  std::atomic<bool> opened = false;
+  std::thread storm([&] {
+    while (!opened) (void)knock(plan.address(0), foreign);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  auto two = open_later(plan, 2, observers[2], files.settings());
+  const Opened nodes[] = {zero.get(), one.get(), two.get()};
+  opened = true;
+  storm.join();
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
 }
 
 TEST_F(JoinsByCertificate, certificates_may_change_while_a_node_waits_for_the_others) {

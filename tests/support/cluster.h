@@ -150,8 +150,12 @@ class ForeignNetwork final : public NetworkAround {
 class ClusterPlan {
  public:
   /// `host`: where all nodes listen; empty: on the addresses of test_network.h.
-  explicit ClusterPlan(uint32_t node_count, const std::string& host = "") {
-    for (uint32_t node = 0; node < node_count; ++node) {
+  explicit ClusterPlan(uint32_t node_count, const std::string& host = "")
+      : ClusterPlan(std::vector<std::string>(node_count, host)) {}
+  /// A host for each node.
+  explicit ClusterPlan(const std::vector<std::string>& hosts) {
+    for (uint32_t node = 0; node < hosts.size(); ++node) {
+      const std::string& host = hosts[node];
       auto listener = session::Listener::bind(host.empty() ? listen_address(node) : host + ":0");
       EXPECT_TRUE(listener.ok()) << listener.status().to_string();
       if (!addresses_.empty()) addresses_ += ",";

@@ -184,6 +184,37 @@ TEST_F(KnockingAtTheDoor, who_leaves_in_the_handshake_has_failed) {
   EXPECT_NE(refused_[0].message().find("left in the TLS handshake"), std::string_view::npos);
 }
 
+TEST_F(KnockingAtTheDoor, who_breaks_off_the_handshake_before_it_is_answered_has_failed) {
+  base::UniqueFd stranger = dial(door_->address());
+  begin_tls(stranger.get());
+  const linger at_once{1, 0};
+  ASSERT_EQ(setsockopt(stranger.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  stranger.reset();
+  wait([&] { return !refused_.empty(); });
+  ASSERT_FALSE(refused_.empty());
+  EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
+}
+
+TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_after_a_while_is_let_in) {
+  base::UniqueFd fd = dial(door_->address());
+  EXPECT_EQ(fcntl(fd.get(), F_SETFL, O_NONBLOCK), 0);
+  auto stream = credentials_->dial(fd.get(), "127.0.0.1");
+  tls::Socket caller(std::move(fd), std::move(stream));
+  const wire::Preamble preamble = wire::control_preamble();
+  const auto goes_on = [&] {
+    return caller.send(std::as_bytes(std::span(&preamble, 1))) == sizeof preamble;
+  };
+  EXPECT_FALSE(goes_on());
+  reactor_->run_once(clock().now_ns());
+  door_->check_deadlines(clock().now_ns() + 20'000'000'000);
+  bool said = false;
+  wait([&] {
+    said = said || goes_on();
+    return let_in_ == 1;
+  });
+  EXPECT_TRUE(refused_.empty());
+}
+
 TEST_F(KnockingAtTheDoor, who_stays_in_the_handshake_has_failed_after_a_time) {
   const base::UniqueFd stranger = dial(door_->address());
   EXPECT_TRUE(begins(stranger));

@@ -97,6 +97,20 @@ TEST_F(TcpSetupTest, the_initiator_dials_and_names_the_link_in_the_preamble) {
   }
 }
 
+TEST_F(TcpSetupTest, the_initiator_notices_that_the_peer_has_closed_before_the_link_is_ready) {
+  const Listening listening(AF_INET);
+  ASSERT_TRUE(listening.ok);
+  const auto setup = dial(listening.address);
+  ASSERT_TRUE(setup->start().ok()) << setup->status().to_string();
+  ASSERT_TRUE(pump_until([&] { return setup->ready(); })) << setup->status().to_string();
+  base::UniqueFd(accept4(listening.fd.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
+  ASSERT_TRUE(pump_until([&] { return !setup->status().ok(); }));
+  EXPECT_FALSE(setup->ready());
+  EXPECT_EQ(setup->status().code(), Code::connect_failed);
+  EXPECT_NE(setup->status().message().find(listening.address), std::string_view::npos)
+      << setup->status().to_string();
+}
+
 std::string dialled_from(int listening) {
   transport::tcp::SocketAddress from;
   from.length = sizeof from.storage;

@@ -326,6 +326,8 @@ TEST(TlsStreams, show_what_came_before_the_end_and_survive_sending_after_it) {
   ASSERT_EQ(shutdown(ends.dialled.get(), SHUT_WR), 0);
   EXPECT_EQ(ends.dialled.send(bytes_of("more")), -1);
   EXPECT_EQ(errno, EPIPE) << "and no signal has ended this process";
+  EXPECT_EQ(ends.dialled.send(bytes_of("x")), -1) << "other bytes, after those that were not taken";
+  EXPECT_EQ(errno, EPIPE);
   char heard[64];
   EXPECT_EQ(ends.dialled.receive(std::as_writable_bytes(std::span(heard))), 10);
   ends.accepted.close();
@@ -374,6 +376,9 @@ TEST(Credentials, are_read_again_when_the_files_change_and_kept_when_they_are_br
   EXPECT_TRUE(meets(old_peer)) << "it goes on with what it had";
   EXPECT_EQ(log.size(), 1u);
   after.renew(files);
+  EXPECT_EQ(chmod(files.key().c_str(), 0640), 0);
+  EXPECT_TRUE(meets(old_peer)) << "others may read the key";
+  EXPECT_EQ(chmod(files.key().c_str(), 0600), 0);
   EXPECT_TRUE(meets(new_peer));
   EXPECT_FALSE(meets(old_peer));
   set_log_sink({});

@@ -61,6 +61,8 @@ class TcpSetup final : public LinkSetup {
   bool ready() const override { return connected_ && status_.ok(); }
 
   std::unique_ptr<DataLink> take() override {
+    if (registered_) context_.reactor->remove(fd_);
+    registered_ = false;
     auto link =
         std::make_unique<TcpLink>(context_, receiver_, deferred_, std::exchange(fd_, -1),
                                   std::move(tls_), std::move(outgoing_), std::move(incoming_));
@@ -128,6 +130,7 @@ class TcpSetup final : public LinkSetup {
                                          : send(fd_, &preamble, sizeof preamble, MSG_NOSIGNAL);
     if (sent == static_cast<ssize_t>(sizeof preamble)) {
       status_ = tune();
+      if (status_.ok()) watch_for_refusal();
       connected_ = status_.ok();
     } else if (tls_ != nullptr && errno == EAGAIN) {
       wait_for_handshake();
@@ -145,6 +148,25 @@ class TcpSetup final : public LinkSetup {
     });
     if (!added.ok()) return dial_failed(added);
     registered_ = true;
+  }
+
+  // Until take() nothing is read, for rows may follow; but a peer that does not take the preamble, or after it this
+  // node's certificate, closes.
+  void watch_for_refusal() {
+    status_ = context_.reactor->add(fd_, EPOLLRDHUP, [this](uint32_t) {
+      connected_ = false;
+      std::byte unread{};
+      const iovec piece{&unread, sizeof unread};
+      const bool tls_failed = tls_ != nullptr && tls_->receive({&piece, 1}) < 0 && errno == EPROTO;
+      status_ = tls_failed
+                    ? tls_error()
+                    : Status(Code::connect_failed,
+                             fmt::format(
+                                 "data connection to {}: closed by the peer, whose log may say why",
+                                 to_string(addresses_[next_address_ - 1])));
+      close_socket();
+    });
+    registered_ = status_.ok();
   }
 
   // It was this address; perhaps there is another.
