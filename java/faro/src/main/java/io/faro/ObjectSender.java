@@ -117,16 +117,23 @@ public final class ObjectSender<T> {
     return shuffle.multicast(receivers, writer.written(bytes), 0, bytes);
   }
 
-  /** As {@link #tryMulticast}, to all receivers. */
+  /**
+   * As {@link #tryMulticast}, to all receivers; but an immutable object goes by reference to workers of the same
+   * session, unless one receiver has no room at once.
+   */
   public Outcome tryBroadcast(T object) {
     int bytes = writeAside(object);
-    return writer.tryCommitToAll(bytes) ? Outcome.DONE : shuffle.tryBroadcast(writer.written(bytes), 0, bytes);
+    return committedToAll(bytes, object) ? Outcome.DONE : shuffle.tryBroadcast(writer.written(bytes), 0, bytes);
   }
 
-  /** As {@link #multicast}, to all receivers. */
+  /** The same, waiting for room. */
   public Outcome broadcast(T object) throws InterruptedException {
     int bytes = writeAside(object);
-    return writer.tryCommitToAll(bytes) ? Outcome.DONE : shuffle.broadcast(writer.written(bytes), 0, bytes);
+    return committedToAll(bytes, object) ? Outcome.DONE : shuffle.broadcast(writer.written(bytes), 0, bytes);
+  }
+
+  private boolean committedToAll(int bytes, T object) {
+    return writer.tryCommitToAll(bytes, object == null ? null : lanes, object);
   }
 
   private ReferenceLane laneFor(int receiver, T object) {

@@ -111,11 +111,12 @@ public final class RowWriter {
 
   /**
    * Sends what was written since {@link #claimAside}, {@code bytes} bytes, to all receivers, if all have an open frame
-   * with room for it; ends the claim then.
+   * with room for it; ends the claim then. Those who have a lane with room (none if {@code lanes} is null) get the
+   * object itself.
    *
-   * @return false if one has not: nothing has happened
+   * @return false if one has no room: nothing has happened
    */
-  boolean tryCommitToAll(int bytes) {
+  boolean tryCommitToAll(int bytes, LocalLanes lanes, Object object) {
     index(0, bytes);
     if (rowBytes != 0 && bytes != rowBytes) {
       return false;
@@ -128,12 +129,19 @@ public final class RowWriter {
     ByteBuffer row = frames[aside].memory;
     for (int to = 0; to < aside; to++) {
       OpenFrame open = frames[to];
+      open.newRows++;
+      ReferenceLane lane = lanes == null ? null : lanes.to(to);
+      int mark = lane == null ? 0 : lane.offer(object);
+      if (mark != 0) {
+        open.memory.putInt(open.at, mark);
+        open.at += header;
+        continue;
+      }
       if (header != 0) {
         open.memory.putInt(open.at, bytes);
       }
       open.memory.put(open.at + header, row, 0, bytes);
       open.at += header + bytes;
-      open.newRows++;
     }
     epoch = NO_EPOCH;
     return true;

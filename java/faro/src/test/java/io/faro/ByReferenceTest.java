@@ -171,6 +171,52 @@ class ByReferenceTest {
   }
 
   @Test
+  void whatIsBroadcastIsHandedToWorkersOfTheSameSessionWhileThereIsRoom() throws Exception {
+    int rows = 20_000; // of which some meet a full ring, or a full lane
+    List<Row> sent = new ArrayList<>();
+    for (int i = 0; i < rows; i++) {
+      sent.add(new Row(i));
+    }
+    try (Cluster cluster = new Cluster("shm", 2, 2)) {
+      ShuffleSpec spec = spec(cluster).withReferenceLimit(64);
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              int[] next = new int[4];
+              int[] same = new int[4];
+              for (int i = 0; i < rows; i++) {
+                check(sender.broadcast(sent.get(i)));
+                while (i % 1000 == 0 && receiver.tryNext() == Outcome.DONE) {
+                  count(receiver, sent, next, same);
+                }
+              }
+              check(shuffle.finish());
+              while (receiver.next() == Outcome.DONE) {
+                count(receiver, sent, next, same);
+              }
+              for (int from = 0; from < 4; from++) {
+                assertEquals(rows, next[from]);
+                boolean local = from / 2 == worker.number() / 2;
+                assertEquals(local, same[from] > 0, "from worker " + from);
+                assertTrue(same[from] < rows, "the limit was never met");
+              }
+            }
+            worker.endQuery(spec.query());
+          });
+    }
+  }
+
+  private static void count(ObjectReceiver<Row> receiver, List<Row> sent, int[] next, int[] same) {
+    Row row = receiver.get();
+    int from = receiver.sender();
+    assertEquals(next[from], row.value);
+    same[from] += row == sent.get(next[from]) ? 1 : 0;
+    next[from]++;
+  }
+
+  @Test
   void ringAndLaneTogetherKeepTheOrderBetweenThreads() throws Exception {
     int rows = 100_000;
     AtomicLong received = new AtomicLong();
