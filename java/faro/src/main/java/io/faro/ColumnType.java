@@ -167,8 +167,8 @@ public enum ColumnType {
     }
 
     @Override
-    Object ofBytes(byte[] bytes) {
-      return new String(bytes, UTF_8);
+    Object get(Frame from, int at, int length) {
+      return from.getString(at, length);
     }
   },
   /** A {@code byte[]} of any length. */
@@ -184,7 +184,9 @@ public enum ColumnType {
     }
 
     @Override
-    Object ofBytes(byte[] bytes) {
+    Object get(Frame from, int at, int length) {
+      byte[] bytes = new byte[length];
+      from.getBytes(at, bytes, 0, length);
       return bytes;
     }
   };
@@ -216,13 +218,12 @@ public enum ColumnType {
         value + " has too many digits, or more than " + scale + " behind the point");
   }
 
+  /** Of types with a width {@code detail} is the column's scale, else how many bytes the value has. */
+  abstract Object get(Frame from, int at, int detail);
+
   // --- of types with a width; scale: the column's
 
   void put(RowWriter to, int at, Object value, int scale) {
-    throw new AssertionError(this);
-  }
-
-  Object get(Frame from, int at, int scale) {
     throw new AssertionError(this);
   }
 
@@ -234,10 +235,6 @@ public enum ColumnType {
   }
 
   byte[] toBytes(Object value) {
-    throw new AssertionError(this);
-  }
-
-  Object ofBytes(byte[] bytes) {
     throw new AssertionError(this);
   }
 }

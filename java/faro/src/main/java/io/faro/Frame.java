@@ -1,5 +1,7 @@
 package io.faro;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
@@ -28,6 +30,7 @@ public final class Frame implements AutoCloseable {
   private final Worker worker;
   private final int number;
 
+  private final byte[] text = new byte[1024]; // for the bytes of a string
   private ByteBuffer aside; // for rows that were set aside; null: none yet
   private LongBuffer asideLongs; // the same memory
 
@@ -115,6 +118,13 @@ public final class Frame implements AutoCloseable {
   public void getBytes(int at, byte[] to, int begin, int count) {
     int index = index(at, count);
     memory.get(index, to, begin, count);
+  }
+
+  /** What {@code count} bytes of UTF-8 say; allocates the string alone, unless it is long. */
+  String getString(int at, int count) {
+    byte[] utf8 = count <= text.length ? text : new byte[count];
+    getBytes(at, utf8, 0, count);
+    return new String(utf8, 0, count, UTF_8);
   }
 
   /** Copies {@code count} rows that are one long each, from row {@code first} on, into an array. */

@@ -178,7 +178,7 @@ public final class RowCodecs {
 
         @Override
         public String read(Frame from, int at, int bytes) {
-          return new String(BYTES.read(from, at, bytes), UTF_8);
+          return from.getString(at, bytes);
         }
       };
 }

@@ -144,9 +144,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
         int length = from.getInt(at);
         at += LENGTH;
         checkRest(length, end - at);
-        byte[] value = new byte[length];
-        from.getBytes(at, value, 0, length);
-        row[c] = columns[c].type().ofBytes(value);
+        row[c] = columns[c].type().get(from, at, length);
         at += length;
       }
     }
