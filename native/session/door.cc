@@ -40,7 +40,8 @@ void Door::shut() noexcept {
 }
 
 base::Nanoseconds Door::next_deadline() const {
-  base::Nanoseconds next = waiting_.empty() ? base::kForever : waiting_.front().deadline;
+  base::Nanoseconds next = base::kForever;
+  for (const Waiting& each : waiting_) next = std::min(next, each.deadline);
   if (paused_until_ != 0) next = std::min(next, paused_until_);
   return next;
 }
@@ -50,10 +51,13 @@ void Door::check_deadlines(base::Nanoseconds now) {
     paused_until_ = 0;
     reactor_.change(listener_.fd(), EPOLLIN);
   }
-  while (!waiting_.empty() && now >= waiting_.front().deadline) {
-    expire(waiting_.begin(),
-           fmt::format("it sent {} of {} bytes of a preamble within {} s", waiting_.front().have,
-                       sizeof(wire::Preamble), kPreambleTime / 1'000'000'000));
+  for (Place next = waiting_.begin(); next != waiting_.end();) {
+    const Place place = next++;
+    if (now < place->deadline) continue;
+    const bool has_tls = place->socket.tls() != nullptr;
+    expire(place, fmt::format("it sent {} of {} bytes of a preamble within {} s", place->have,
+                              sizeof(wire::Preamble),
+                              (has_tls ? kTlsPreambleTime : kPreambleTime) / 1'000'000'000));
   }
 }
 
@@ -125,6 +129,7 @@ bool Door::begin_tls(Place place) {
   base::UniqueFd fd = place->socket.take_fd();
   auto stream = credentials_->accept(fd.get());
   place->socket = tls::Socket(std::move(fd), std::move(stream));
+  place->deadline = reactor_.clock().now_ns() + kTlsPreambleTime;
   if (place->socket.tls() != nullptr) return true;
   drop(place, "no memory for TLS");
   return false;

@@ -39,9 +39,11 @@ class Door {
                             const Status& cause) = 0;
   };
 
-  /// Time for a preamble. It is sent together with the connection, or with TLS after some rounds of a network thread,
-  /// which may be clearing gigabytes of rings.
-  static constexpr base::Nanoseconds kPreambleTime = 30'000'000'000;
+  /// Time for a preamble: it is sent together with the connection, so that this is generous.
+  static constexpr base::Nanoseconds kPreambleTime = 5'000'000'000;
+  /// The same from the first byte of TLS on: it takes some rounds of the other network thread, which may be clearing
+  /// gigabytes of rings.
+  static constexpr base::Nanoseconds kTlsPreambleTime = 30'000'000'000;
   /// Connections without a complete preamble; beyond it one of the address that has most goes.
   static constexpr size_t kWaitingLimit = 128;
 

@@ -31,6 +31,10 @@ void Stream::Free::operator()(ssl_st* session) const noexcept { SSL_free(session
 
 ssize_t Stream::send(std::span<const iovec> pieces) noexcept {
   const std::lock_guard lock(mutex_);
+  if (send_error_ != 0) {
+    errno = send_error_;
+    return -1;
+  }
   // One record for many small pieces.
   size_t gathered = 0;
   for (const iovec& piece : pieces) {
@@ -38,10 +42,6 @@ ssize_t Stream::send(std::span<const iovec> pieces) noexcept {
     std::memcpy(record_.data() + gathered, piece.iov_base, bytes);
     gathered += bytes;
     if (gathered == record_.size()) break;
-  }
-  if (send_error_ != 0) {
-    errno = send_error_;
-    return -1;
   }
   size_t taken = 0;
   errno = 0;

@@ -61,14 +61,7 @@ TEST(ReturningNode, goes_on_without_nodes_that_leave_or_are_lost_before_its_open
   ClusterPlan plan(3);
   plan.set("transport", "tcp");
   HaltingNetwork* network_of_0 = nullptr;
-  plan.wrap_networks(
-      [&](uint32_t node,
-          std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
-        if (node != 0) return network;
-        auto halting = std::make_unique<HaltingNetwork>(std::move(network));
-        network_of_0 = halting.get();
-        return halting;
-      });
+  HaltingNetwork::give(plan, 0, network_of_0);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
   for (const uint32_t node : {2u, 1u}) {

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -188,11 +187,10 @@ TEST_F(JoinsByCertificate, nobody_who_leaves_with_its_last_word_but_the_others_d
   {
     TlsStranger stranger(plan.address(0), files);
     ASSERT_TRUE(stranger.connected);
+    const int one = 1;  // all that it says, and the end, come together
+    ASSERT_EQ(setsockopt(stranger.fd.get(), IPPROTO_TCP, TCP_CORK, &one, sizeof one), 0);
     const wire::Preamble preamble = wire::control_preamble();
     stranger.say(std::as_bytes(std::span(&preamble, 1)));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the preamble is read by itself
-    const int one = 1;  // the message and the end come together
-    ASSERT_EQ(setsockopt(stranger.fd.get(), IPPROTO_TCP, TCP_CORK, &one, sizeof one), 0);
     stranger.say(std::array<std::byte, 8>{std::byte{4}});  // a message of four bytes, no HELLO
     ASSERT_EQ(shutdown(stranger.fd.get(), SHUT_WR), 0);
     pollfd answered{stranger.fd.get(), POLLRDHUP, 0};
@@ -210,14 +208,7 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
   ClusterPlan plan(2);
   const NodeFiles files = files_for(plan, authority_);
   HaltingNetwork* slow = nullptr;  // for whose goodbye the other one waits
-  plan.wrap_networks(
-      [&](uint32_t node,
-          std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
-        if (node != 1) return network;
-        auto halting = std::make_unique<HaltingNetwork>(std::move(network));
-        slow = halting.get();
-        return halting;
-      });
+  HaltingNetwork::give(plan, 1, slow);
   ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(); });
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
   set_log_level(LogLevel::debug);
@@ -251,26 +242,43 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
   set_log_level(LogLevel::warning);
 }
 
+/// A network around which others of the host of whoever has connected fail to join, again and again.
+class CrowdedNetwork final : public test::NetworkAround, private session::Network::Acceptor {
+ public:
+  using NetworkAround::NetworkAround;
+  void set_acceptor(session::Network::Acceptor* acceptor) override {
+    acceptor_ = acceptor;
+    NetworkAround::set_acceptor(acceptor == nullptr ? nullptr : this);
+  }
+
+ private:
+  void on_connection(std::unique_ptr<session::ControlConnection> connection) override {
+    const std::string from = connection->peer_address();
+    acceptor_->on_connection(std::move(connection));
+    for (int i = 0; i < 10 * session::AttemptLimiter::kAtOnce; ++i)
+      acceptor_->on_stranger(from, Status(Code::authentication_failed, "the wrong certificate"));
+    EXPECT_FALSE(acceptor_->may_try(from));
+  }
+  void on_data_stream(const session::StreamToken& token, transport::DataStream stream) override {
+    acceptor_->on_data_stream(token, std::move(stream));
+  }
+  bool may_try(const std::string& from) override { return acceptor_->may_try(from); }
+  void on_stranger(const std::string& from, const Status& cause) override {
+    acceptor_->on_stranger(from, cause);
+  }
+
+  session::Network::Acceptor* acceptor_ = nullptr;
+};
+
 TEST_F(JoinsByCertificate, whoever_has_been_admitted_whatever_others_on_its_host_do) {
-  ClusterPlan plan(std::vector<std::string>{"127.0.0.1", "127.0.0.1", "127.0.0.2"});
+  ClusterPlan plan(2);
   plan.set("transport", "tcp");
-  const NodeFiles files = authority_.issue({.hosts = {"127.0.0.1", "127.0.0.2"}});
-  const NodeFiles foreign = authority_.issue({.until_s = -60});
-  RecordingObserver observers[3];
-  auto zero = open_later(plan, 0, observers[0], files.settings());
-  auto one = open_later(plan, 1, observers[1], files.settings());
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(200));  // one is admitted, and waits for two
-  std::atomic<bool> opened = false;
-  std::thread storm([&] {
-    while (!opened) (void)knock(plan.address(0), foreign);
+  plan.wrap_networks([](uint32_t, std::unique_ptr<session::Network> network) {
+    return std::make_unique<CrowdedNetwork>(std::move(network));
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  auto two = open_later(plan, 2, observers[2], files.settings());
-  const Opened nodes[] = {zero.get(), one.get(), two.get()};
-  opened = true;
-  storm.join();
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  const NodeFiles files = files_for(plan, authority_);
+  ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(); });
+  EXPECT_TRUE(cluster.all_open()) << cluster.problems();
 }
 
 TEST_F(JoinsByCertificate, certificates_may_change_while_a_node_waits_for_the_others) {

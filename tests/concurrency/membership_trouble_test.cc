@@ -551,14 +551,7 @@ TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {
   ClusterPlan plan(3);
   plan.set("transport", GetParam());
   HaltingNetwork* slow = nullptr;
-  plan.wrap_networks(
-      [&](uint32_t node,
-          std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
-        if (node != 2) return network;
-        auto halting = std::make_unique<HaltingNetwork>(std::move(network));
-        slow = halting.get();
-        return halting;
-      });
+  HaltingNetwork::give(plan, 2, slow);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
   set_log_level(LogLevel::debug);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -119,6 +120,8 @@ class NetworkAround : public session::Network {
   transport::Reactor& reactor() override { return inner_->reactor(); }
   const std::string& local_address() const override { return inner_->local_address(); }
   bool open_to_others() const override { return inner_->open_to_others(); }
+  std::optional<transport::tcp::SocketAddress> source() const override { return inner_->source(); }
+  std::shared_ptr<tls::Credentials> credentials() const override { return inner_->credentials(); }
   const std::string& host_identity() const override { return inner_->host_identity(); }
   void set_acceptor(Acceptor* acceptor) override { inner_->set_acceptor(acceptor); }
   void connect(
@@ -150,12 +153,8 @@ class ForeignNetwork final : public NetworkAround {
 class ClusterPlan {
  public:
   /// `host`: where all nodes listen; empty: on the addresses of test_network.h.
-  explicit ClusterPlan(uint32_t node_count, const std::string& host = "")
-      : ClusterPlan(std::vector<std::string>(node_count, host)) {}
-  /// A host for each node.
-  explicit ClusterPlan(const std::vector<std::string>& hosts) {
-    for (uint32_t node = 0; node < hosts.size(); ++node) {
-      const std::string& host = hosts[node];
+  explicit ClusterPlan(uint32_t node_count, const std::string& host = "") {
+    for (uint32_t node = 0; node < node_count; ++node) {
       auto listener = session::Listener::bind(host.empty() ? listen_address(node) : host + ":0");
       EXPECT_TRUE(listener.ok()) << listener.status().to_string();
       if (!addresses_.empty()) addresses_ += ",";

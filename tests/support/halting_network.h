@@ -11,6 +11,16 @@ namespace faro::test {
 class HaltingNetwork final : public NetworkAround {
  public:
   using NetworkAround::NetworkAround;
+  /// Before a plan's nodes open: this one's network can stand still. `network` is there when it has opened.
+  static void give(ClusterPlan& plan, uint32_t node, HaltingNetwork*& network) {
+    plan.wrap_networks([node, &network](uint32_t of, std::unique_ptr<session::Network> inner)
+                           -> std::unique_ptr<session::Network> {
+      if (of != node) return inner;
+      auto halting = std::make_unique<HaltingNetwork>(std::move(inner));
+      network = halting.get();
+      return halting;
+    });
+  }
   bool run_once(base::Nanoseconds until) override {
     State told = State::is_told;
     if (state_.compare_exchange_strong(told, State::stands)) state_.notify_all();

@@ -2,15 +2,20 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
+#include "support/certificates.h"
 #include "support/tcp_socket_pair.h"
 #include "support/test_reactor.h"
+#include "tls/credentials.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_transport.h"
 #include "wire/preamble.h"
@@ -108,6 +113,45 @@ TEST_F(TcpSetupTest, the_initiator_notices_that_the_peer_has_closed_before_the_l
   EXPECT_FALSE(setup->ready());
   EXPECT_EQ(setup->status().code(), Code::connect_failed);
   EXPECT_NE(setup->status().message().find(listening.address), std::string_view::npos)
+      << setup->status().to_string();
+}
+
+// With TLS 1.3 who dials has said all before its certificate is looked at.
+TEST_F(TcpSetupTest, the_initiator_is_told_that_its_certificate_was_refused_after_the_preamble) {
+  const Authority authority;
+  const NodeFiles own = authority.issue();
+  const NodeFiles of_peer = authority.issue();
+  const NodeFiles of_others = Authority().issue();
+  const std::shared_ptr<SSL_CTX> accepts(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  SSL_CTX_use_certificate_file(accepts.get(), of_peer.certificate().c_str(), SSL_FILETYPE_PEM);
+  SSL_CTX_use_PrivateKey_file(accepts.get(), of_peer.key().c_str(), SSL_FILETYPE_PEM);
+  SSL_CTX_load_verify_file(accepts.get(), of_others.authority().c_str());
+  SSL_CTX_set_verify(accepts.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+
+  transport::tcp::TcpTransport transport(std::nullopt,
+                                         tls::Credentials::load(own.resolved()).value());
+  const Listening listening(AF_INET);
+  context_.initiator = true;
+  context_.peer_address = listening.address;
+  context_.peer_host = "127.0.0.1";
+  const auto setup = transport.begin(context_);
+  ASSERT_TRUE(setup->start().ok()) << setup->status().to_string();
+  const base::UniqueFd accepted(
+      accept4(listening.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  ASSERT_TRUE(accepted.valid());
+  const std::shared_ptr<SSL> peer(SSL_new(accepts.get()), SSL_free);
+  SSL_set_fd(peer.get(), accepted.get());
+  ASSERT_TRUE(pump_until([&] {
+    if (!setup->ready()) SSL_accept(peer.get());
+    return setup->ready();
+  })) << setup->status().to_string();
+
+  EXPECT_EQ(SSL_accept(peer.get()), -1);
+  ASSERT_EQ(shutdown(accepted.get(), SHUT_WR), 0);
+  ASSERT_TRUE(pump_until([&] { return !setup->status().ok(); }));
+  EXPECT_EQ(setup->status().code(), Code::authentication_failed);
+  EXPECT_NE(setup->status().message().find("refuses this node's certificate"),
+            std::string_view::npos)
       << setup->status().to_string();
 }
 

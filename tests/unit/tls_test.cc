@@ -178,6 +178,14 @@ struct Ends {
   int failures = 0;
 };
 
+/// Of two nodes of one authority, which have greeted each other.
+Ends met_ends() {
+  const auto credentials = load(Authority().issue());
+  Ends ends(credentials, credentials);
+  ends.greet();
+  return ends;
+}
+
 TEST(TlsStreams, join_two_nodes_of_one_authority_and_check_who_is_who) {
   const Authority authority;
   const auto zero = load(authority.issue({.hosts = {"127.0.0.1", "zero.test"}}));
@@ -265,10 +273,7 @@ TEST(TlsStreams, fail_with_who_speaks_without_tls_or_closes) {
 }
 
 TEST(TlsStreams, carry_bytes_of_any_size_whole_and_in_order_both_ways) {
-  const Authority authority;
-  const auto zero = load(authority.issue());
-  Ends ends(zero, zero);
-  ends.greet();
+  Ends ends = met_ends();
   ASSERT_TRUE(ends.met());
   constexpr size_t kBytes = 4 << 20;
   std::vector<std::byte> all(kBytes);
@@ -303,10 +308,7 @@ TEST(TlsStreams, carry_bytes_of_any_size_whole_and_in_order_both_ways) {
 }
 
 TEST(TlsStreams, tell_of_bytes_that_no_event_tells_of) {
-  const Authority authority;
-  const auto zero = load(authority.issue());
-  Ends ends(zero, zero);
-  ends.greet();
+  Ends ends = met_ends();
   ASSERT_TRUE(ends.met());
   ASSERT_EQ(ends.dialled.send(bytes_of("hello")), 5);
   std::byte two[2];
@@ -316,10 +318,7 @@ TEST(TlsStreams, tell_of_bytes_that_no_event_tells_of) {
 }
 
 TEST(TlsStreams, show_what_came_before_the_end_and_survive_sending_after_it) {
-  const Authority authority;
-  const auto zero = load(authority.issue());
-  Ends ends(zero, zero);
-  ends.greet();
+  Ends ends = met_ends();
   ASSERT_TRUE(ends.met());
   ASSERT_EQ(ends.accepted.send(bytes_of("the reason")), 10);
   ASSERT_TRUE(wait_for_input({&ends.dialled}));
@@ -337,10 +336,7 @@ TEST(TlsStreams, show_what_came_before_the_end_and_survive_sending_after_it) {
 
 // A sender that goes on while it gets anything but an error would go on for ever.
 TEST(TlsStreams, take_nothing_once_the_end_has_come_in_with_the_last_bytes) {
-  const Authority authority;
-  const auto zero = load(authority.issue());
-  Ends ends(zero, zero);
-  ends.greet();
+  Ends ends = met_ends();
   ASSERT_TRUE(ends.met());
   const int one = 1;  // so that the bytes and the end come together
   ASSERT_EQ(setsockopt(ends.accepted.get(), IPPROTO_TCP, TCP_CORK, &one, sizeof one), 0);

@@ -83,7 +83,7 @@ class SchemaCodecTest {
       case DECIMAL_18, DECIMAL_38 -> randomDecimal(digits(column.type()), column.scale());
       case STRING ->
           random
-              .ints(random.nextInt(30), 0, 0x10ffff)
+              .ints(random.nextInt(random.nextInt(50) == 0 ? 2000 : 30), 0, 0x10ffff)
               .filter(c -> c < 0xd800 || c > 0xdfff)
               .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append)
               .toString();

@@ -1,7 +1,5 @@
 package io.faro.jmh;
 
-import io.faro.Column;
-import io.faro.ColumnType;
 import io.faro.Frame;
 import io.faro.LongSender;
 import io.faro.ObjectReceiver;
@@ -12,7 +10,6 @@ import io.faro.RowWriter;
 import io.faro.SchemaCodec;
 import io.faro.Shuffle;
 import java.math.BigDecimal;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -118,14 +115,7 @@ public class Boundary {
   /** Rows of a schema. */
   @State(Scope.Thread)
   public static class Objects extends Lane {
-    final SchemaCodec codec =
-        new SchemaCodec(
-            List.of(
-                Column.of(ColumnType.LONG),
-                Column.nullable(ColumnType.INT),
-                Column.decimal(15, 2, false),
-                Column.of(ColumnType.DOUBLE),
-                Column.of(ColumnType.STRING)));
+    final SchemaCodec codec = Codec.ofFiveColumns();
     final Shuffle from = sender(0);
     final Shuffle to = receiver(0);
     final ObjectSender<Object[]> sender = from.sender(codec);

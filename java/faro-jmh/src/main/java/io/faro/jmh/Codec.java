@@ -35,17 +35,20 @@ public class Codec {
   private static final int ROWS = 1024;
   private static final int ROOM = 128; // more than any row takes
 
+  static SchemaCodec ofFiveColumns() {
+    return new SchemaCodec(
+        List.of(
+            Column.of(ColumnType.LONG),
+            Column.nullable(ColumnType.INT),
+            Column.decimal(15, 2, false),
+            Column.of(ColumnType.DOUBLE),
+            Column.of(ColumnType.STRING)));
+  }
+
   /** Rows that differ, and their bytes. */
   @State(Scope.Thread)
   public static class Rows {
-    final SchemaCodec codec =
-        new SchemaCodec(
-            List.of(
-                Column.of(ColumnType.LONG),
-                Column.nullable(ColumnType.INT),
-                Column.decimal(15, 2, false),
-                Column.of(ColumnType.DOUBLE),
-                Column.of(ColumnType.STRING)));
+    final SchemaCodec codec = ofFiveColumns();
     final RowBuffer buffer = RowBuffer.over(ByteBuffer.allocateDirect(ROWS * ROOM));
     final Object[][] rows = new Object[ROWS][];
     final int[] bytes = new int[ROWS];
