@@ -42,7 +42,7 @@ public record Column(ColumnType type, boolean nullable, int scale) {
       throw new FaroException(Code.INVALID_ARGUMENT, "a decimal of " + precision + " digits");
     }
     ColumnType type =
-        precision <= ColumnType.LONG_DIGITS ? ColumnType.DECIMAL_18 : ColumnType.DECIMAL_38;
+        precision <= Decimals.LONG_DIGITS ? ColumnType.DECIMAL_18 : ColumnType.DECIMAL_38;
     return new Column(type, nullable, scale);
   }
 
@@ -52,13 +52,5 @@ public record Column(ColumnType type, boolean nullable, int scale) {
 
   boolean isPlain() {
     return type.bytes() != 0 && !nullable;
-  }
-
-  void put(RowWriter to, int at, Object value) {
-    type.put(to, at, value, scale);
-  }
-
-  Object get(Frame from, int at) {
-    return type.get(from, at, scale);
   }
 }

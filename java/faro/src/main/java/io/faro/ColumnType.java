@@ -3,196 +3,35 @@ package io.faro;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.math.BigDecimal;
-import java.math.BigInteger;
 import java.nio.ByteBuffer;
 
 /** What a {@link Column} holds, and how. Numbers are little-endian. */
 public enum ColumnType {
   /** A {@link Boolean} in one byte: 0 or 1. */
-  BOOLEAN(Boolean.class, Byte.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      to.putByte(at, (byte) ((Boolean) value ? 1 : 0));
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return from.getByte(at) != 0;
-    }
-  },
+  BOOLEAN(Boolean.class, Byte.BYTES),
   /** A {@link Byte}. */
-  BYTE(Byte.class, Byte.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      to.putByte(at, (Byte) value);
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return from.getByte(at);
-    }
-  },
+  BYTE(Byte.class, Byte.BYTES),
   /** A {@link Short}. */
-  SHORT(Short.class, Short.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      to.putShort(at, (Short) value);
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return from.getShort(at);
-    }
-  },
+  SHORT(Short.class, Short.BYTES),
   /** An {@link Integer}. */
-  INT(Integer.class, Integer.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      to.putInt(at, (Integer) value);
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return from.getInt(at);
-    }
-  },
+  INT(Integer.class, Integer.BYTES),
   /** A {@link Long}. */
-  LONG(Long.class, Long.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      to.putLong(at, (Long) value);
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return from.getLong(at);
-    }
-  },
+  LONG(Long.class, Long.BYTES),
   /** A {@link Float}, bit for bit. */
-  FLOAT(Float.class, Float.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      to.putInt(at, Float.floatToRawIntBits((Float) value));
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return Float.intBitsToFloat(from.getInt(at));
-    }
-  },
+  FLOAT(Float.class, Float.BYTES),
   /** A {@link Double}, bit for bit. */
-  DOUBLE(Double.class, Double.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      to.putLong(at, Double.doubleToRawLongBits((Double) value));
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return Double.longBitsToDouble(from.getLong(at));
-    }
-  },
+  DOUBLE(Double.class, Double.BYTES),
   /**
    * A {@link BigDecimal} of up to 18 digits, as its value without the point in a long: {@link Column#decimal}
    * says where the point is.
    */
-  DECIMAL_18(BigDecimal.class, Long.BYTES) {
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      BigDecimal decimal = (BigDecimal) value;
-      try {
-        to.putLong(at, decimal.scaleByPowerOfTen(scale).longValueExact());
-      } catch (ArithmeticException problem) {
-        throw unfit(decimal, scale);
-      }
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      return BigDecimal.valueOf(from.getLong(at), scale);
-    }
-  },
+  DECIMAL_18(BigDecimal.class, Long.BYTES),
   /** The same of up to 38 digits, in 16 bytes. */
-  DECIMAL_38(BigDecimal.class, 2 * Long.BYTES) {
-    private static final int DIGITS = 38;
-
-    @Override
-    void put(RowWriter to, int at, Object value, int scale) {
-      BigDecimal decimal = (BigDecimal) value;
-      BigDecimal whole = decimal.scaleByPowerOfTen(scale);
-      try {
-        long digits = (long) whole.precision() - whole.scale();
-        if (digits <= LONG_DIGITS) {
-          long low = whole.longValueExact();
-          put(to, at, low, low >> 63);
-          return;
-        }
-        if (digits <= DIGITS) {
-          BigInteger wide = whole.toBigIntegerExact();
-          put(to, at, wide.longValue(), wide.shiftRight(Long.SIZE).longValue());
-          return;
-        }
-      } catch (ArithmeticException problem) {
-        // Told below.
-      }
-      throw unfit(decimal, scale);
-    }
-
-    private void put(RowWriter to, int at, long low, long high) {
-      to.putLong(at, low);
-      to.putLong(at + Long.BYTES, high);
-    }
-
-    @Override
-    Object get(Frame from, int at, int scale) {
-      long low = from.getLong(at);
-      long high = from.getLong(at + Long.BYTES);
-      if (high == low >> 63) {
-        return BigDecimal.valueOf(low, scale);
-      }
-      byte[] bytes = ByteBuffer.allocate(2 * Long.BYTES).putLong(high).putLong(low).array();
-      return new BigDecimal(new BigInteger(bytes), scale);
-    }
-  },
+  DECIMAL_38(BigDecimal.class, 2 * Long.BYTES),
   /** A {@link String}, as UTF-8 of any length. */
-  STRING(String.class, 0) {
-    @Override
-    int maxBytes(Object value) {
-      return Math.multiplyExact(3, ((String) value).length());
-    }
-
-    @Override
-    byte[] toBytes(Object value) {
-      return ((String) value).getBytes(UTF_8);
-    }
-
-    @Override
-    Object get(Frame from, int at, int length) {
-      return from.getString(at, length);
-    }
-  },
+  STRING(String.class, 0),
   /** A {@code byte[]} of any length. */
-  BYTES(byte[].class, 0) {
-    @Override
-    int maxBytes(Object value) {
-      return ((byte[]) value).length;
-    }
-
-    @Override
-    byte[] toBytes(Object value) {
-      return (byte[]) value;
-    }
-
-    @Override
-    Object get(Frame from, int at, int length) {
-      byte[] bytes = new byte[length];
-      from.getBytes(at, bytes, 0, length);
-      return bytes;
-    }
-  };
-
-  /** Decimals of so many digits fit into a long. */
-  static final int LONG_DIGITS = 18;
+  BYTES(byte[].class, 0);
 
   private final Class<?> javaType;
   private final int bytes;
@@ -212,29 +51,49 @@ public enum ColumnType {
     return bytes;
   }
 
-  private static FaroException unfit(BigDecimal value, int scale) {
-    return new FaroException(
-        Code.INVALID_ARGUMENT,
-        value + " has too many digits, or more than " + scale + " behind the point");
-  }
-
-  /** Of types with a width {@code detail} is the column's scale, else how many bytes the value has. */
-  abstract Object get(Frame from, int at, int detail);
+  // A switch, not a method of each constant: a schema has columns of many types, and a call that may go to many
+  // methods is not inlined. What is no value of the type ends in a ClassCastException or a NullPointerException.
 
   // --- of types with a width; scale: the column's
 
-  void put(RowWriter to, int at, Object value, int scale) {
-    throw new AssertionError(this);
+  void put(ByteBuffer to, int at, Object value, int scale) {
+    switch (this) {
+      case BOOLEAN -> to.put(at, (byte) ((Boolean) value ? 1 : 0));
+      case BYTE -> to.put(at, (Byte) value);
+      case SHORT -> to.putShort(at, (Short) value);
+      case INT -> to.putInt(at, (Integer) value);
+      case LONG -> to.putLong(at, (Long) value);
+      case FLOAT -> to.putInt(at, Float.floatToRawIntBits((Float) value));
+      case DOUBLE -> to.putLong(at, Double.doubleToRawLongBits((Double) value));
+      case DECIMAL_18 -> to.putLong(at, Decimals.toLong((BigDecimal) value, scale));
+      case DECIMAL_38 -> Decimals.putWide(to, at, (BigDecimal) value, scale);
+      default -> throw new AssertionError(this);
+    }
+  }
+
+  Object get(ByteBuffer from, int at, int scale) {
+    return switch (this) {
+      case BOOLEAN -> from.get(at) != 0;
+      case BYTE -> from.get(at);
+      case SHORT -> from.getShort(at);
+      case INT -> from.getInt(at);
+      case LONG -> from.getLong(at);
+      case FLOAT -> Float.intBitsToFloat(from.getInt(at));
+      case DOUBLE -> Double.longBitsToDouble(from.getLong(at));
+      case DECIMAL_18 -> BigDecimal.valueOf(from.getLong(at), scale);
+      case DECIMAL_38 -> Decimals.getWide(from, at, scale);
+      default -> throw new AssertionError(this);
+    };
   }
 
   // --- of types with a length
 
   /** An upper limit for the bytes of a value. */
   int maxBytes(Object value) {
-    return bytes;
+    return this == STRING ? Math.multiplyExact(3, ((String) value).length()) : ((byte[]) value).length;
   }
 
   byte[] toBytes(Object value) {
-    throw new AssertionError(this);
+    return this == STRING ? ((String) value).getBytes(UTF_8) : (byte[]) value;
   }
 }

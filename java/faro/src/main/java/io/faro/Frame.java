@@ -122,9 +122,19 @@ public final class Frame implements AutoCloseable {
 
   /** What {@code count} bytes of UTF-8 say; allocates the string alone, unless it is long. */
   String getString(int at, int count) {
+    return string(index(at, count), count);
+  }
+
+  /** The same from an index of {@link #memory} on. */
+  String string(int index, int count) {
     byte[] utf8 = count <= text.length ? text : new byte[count];
-    getBytes(at, utf8, 0, count);
+    memory.get(index, utf8, 0, count);
     return new String(utf8, 0, count, UTF_8);
+  }
+
+  /** Where the rows are; little-endian. */
+  ByteBuffer memory() {
+    return memory;
   }
 
   /** Copies {@code count} rows that are one long each, from row {@code first} on, into an array. */
@@ -289,7 +299,11 @@ public final class Frame implements AutoCloseable {
     rowsLeft = 0;
   }
 
-  private int index(int at, int count) {
+  /**
+   * Where in {@link #memory} these bytes of the frame are: for codecs that get more than a value or two, and check for
+   * themselves that they stay within the row.
+   */
+  int index(int at, int count) {
     worker.enter();
     if (memory == null) {
       throw empty();

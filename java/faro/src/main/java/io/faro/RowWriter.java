@@ -225,6 +225,16 @@ public final class RowWriter {
     frames[frame].memory.put(index, from, begin, bytes);
   }
 
+  /** How many bytes the claim has. */
+  int limit() {
+    return limit;
+  }
+
+  /** Where the claim is; little-endian. */
+  ByteBuffer memory() {
+    return frames[frame].memory;
+  }
+
   private boolean begin(int receiver, int bytes) {
     epoch = NO_EPOCH;
     OpenFrame open = this.open.frame(receiver);
@@ -270,7 +280,11 @@ public final class RowWriter {
     epoch = worker.epoch();
   }
 
-  private int index(int at, int bytes) {
+  /**
+   * Where in {@link #memory} these bytes of the claim are, until it ends: for codecs that put more than a value or two,
+   * and check for themselves that they stay within {@link #limit}.
+   */
+  int index(int at, int bytes) {
     worker.enter();
     if (epoch != worker.epoch()) {
       throw noClaim();

@@ -1,8 +1,9 @@
 package io.faro;
 
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /**
  * Carries {@code Object[]} rows of a schema, densely packed in three parts (Rödiger et al., "High-Speed
@@ -27,32 +28,44 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private static final int LENGTH = Integer.BYTES;
 
   private final Column[] columns;
-  // Numbers of columns, in the order in which they are written.
-  private final int[] plain; // with a width, never null
-  private final int[] nullable;
-  private final int[] nullableWithWidth;
-  private final int[] variable;
-  private final int[] nullBit; // of a column; -1: it is never null
+  // In the order in which they are written.
+  private final Field[] plain; // with a width, never null
+  private final Field[] nullable; // by their null bits
+  private final Field[] nullableWithWidth;
+  private final Field[] variable;
   private final int plainBytes;
   private final int nullBytes;
+  private final int nullableBytes; // of those with a width, if none is null
+
+  /** A column: its number, and its null bit, or -1: it is never null. */
+  private record Field(int column, ColumnType type, int scale, int nullBit) {}
 
   /** For rows of these columns. */
   public SchemaCodec(List<Column> schema) {
     columns = schema.toArray(Column[]::new);
+    List<Field> fields = new ArrayList<>();
+    int bits = 0;
+    for (Column column : columns) {
+      fields.add(new Field(fields.size(), column.type(), column.scale(), column.nullable() ? bits++ : -1));
+    }
     plain =
-        numbers()
-            .filter(c -> columns[c].isPlain())
-            .boxed()
-            .sorted(Comparator.comparingInt((Integer c) -> -columns[c].type().bytes()))
-            .mapToInt(Integer::intValue)
-            .toArray();
-    nullable = numbers().filter(c -> columns[c].nullable()).toArray();
+        fields.stream()
+            .filter(field -> columns[field.column].isPlain())
+            .sorted(Comparator.comparingInt(field -> -field.type.bytes()))
+            .toArray(Field[]::new);
+    nullable = fields.stream().filter(field -> field.nullBit >= 0).toArray(Field[]::new);
     nullableWithWidth =
-        numbers().filter(c -> columns[c].nullable() && columns[c].type().bytes() != 0).toArray();
-    variable = numbers().filter(c -> columns[c].type().bytes() == 0).toArray();
-    plainBytes = IntStream.of(plain).map(c -> columns[c].type().bytes()).sum();
+        fields.stream()
+            .filter(field -> field.nullBit >= 0 && field.type.bytes() != 0)
+            .toArray(Field[]::new);
+    variable = fields.stream().filter(field -> field.type.bytes() == 0).toArray(Field[]::new);
+    plainBytes = bytes(plain);
     nullBytes = (nullable.length + 7) / 8;
-    nullBit = numbers().map(c -> IntStream.of(nullable).boxed().toList().indexOf(c)).toArray();
+    nullableBytes = bytes(nullableWithWidth);
+  }
+
+  private static int bytes(Field[] fields) {
+    return List.of(fields).stream().mapToInt(field -> field.type.bytes()).sum();
   }
 
   /** The columns. */
@@ -66,9 +79,10 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   }
 
   /**
-   * Also checks the row.
+   * {@inheritDoc}
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column, if it does not fit the schema
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the row has too many or too few values, or one of variable
+   *     width does not fit the schema
    */
   @Override
   public int maxBytes(Object[] row) {
@@ -76,40 +90,65 @@ public final class SchemaCodec implements RowCodec<Object[]> {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "a row of " + row.length + " values for " + columns.length + " columns");
     }
-    int bytes = plainBytes + nullBytes;
-    for (int c = 0; c < columns.length; c++) {
-      check(c, row[c]);
-      if (row[c] != null && !columns[c].isPlain()) {
-        int value = columns[c].type().maxBytes(row[c]);
-        bytes = Math.addExact(bytes, columns[c].type().bytes() == 0 ? Math.addExact(LENGTH, value) : value);
+    int bytes = plainBytes + nullBytes + nullableBytes;
+    try {
+      for (Field field : variable) {
+        Object value = row[field.column];
+        if (value != null) {
+          bytes = Math.addExact(bytes, Math.addExact(LENGTH, field.type.maxBytes(value)));
+        }
       }
+    } catch (ClassCastException problem) {
+      throw unfit(row, problem);
     }
     return bytes;
   }
 
+  /**
+   * {@inheritDoc}
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column, if a value does not fit the schema
+   */
   @Override
   public int write(Object[] row, RowWriter to) {
-    int at = 0;
-    for (int c : plain) {
-      columns[c].put(to, at, row[c]);
-      at += columns[c].type().bytes();
+    int begin = to.index(0, plainBytes + nullBytes + nullableBytes);
+    try {
+      return put(row, to.memory(), begin, begin + to.limit()) - begin;
+    } catch (ClassCastException | NullPointerException problem) {
+      throw unfit(row, problem);
+    }
+  }
+
+  // Returns where the row ends.
+  private int put(Object[] row, ByteBuffer to, int begin, int end) {
+    int at = begin;
+    for (Field field : plain) {
+      field.type.put(to, at, row[field.column], field.scale);
+      at += field.type.bytes();
     }
     for (int first = 0; first < nullable.length; first += 8, at++) {
-      to.putByte(at, nullBits(row, first));
+      to.put(at, nullBits(row, first));
     }
-    for (int c : nullableWithWidth) {
-      if (row[c] != null) {
-        columns[c].put(to, at, row[c]);
-        at += columns[c].type().bytes();
+    for (Field field : nullableWithWidth) {
+      Object value = row[field.column];
+      if (value != null) {
+        field.type.put(to, at, value, field.scale);
+        at += field.type.bytes();
       }
     }
-    for (int c : variable) {
-      if (row[c] != null) {
-        byte[] bytes = columns[c].type().toBytes(row[c]);
-        to.putInt(at, bytes.length);
-        to.putBytes(at + LENGTH, bytes, 0, bytes.length);
-        at += LENGTH + bytes.length;
+    for (Field field : variable) {
+      Object value = row[field.column];
+      if (value == null && field.nullBit >= 0) {
+        continue;
       }
+      byte[] bytes = field.type.toBytes(value);
+      if (LENGTH + bytes.length > end - at) {
+        throw new FaroException(
+            Code.INVALID_ARGUMENT, "column " + field.column + " was changed while its row was sent");
+      }
+      to.putInt(at, bytes.length);
+      to.put(at + LENGTH, bytes);
+      at += LENGTH + bytes.length;
     }
     return at;
   }
@@ -121,68 +160,79 @@ public final class SchemaCodec implements RowCodec<Object[]> {
    */
   @Override
   public Object[] read(Frame from, int begin, int bytes) {
+    int at = from.index(begin, bytes);
+    int end = at + bytes;
+    ByteBuffer memory = from.memory();
     Object[] row = new Object[columns.length];
-    int end = begin + bytes;
-    int at = begin;
     checkRest(plainBytes + nullBytes, end - at);
-    for (int c : plain) {
-      row[c] = columns[c].get(from, at);
-      at += columns[c].type().bytes();
+    for (Field field : plain) {
+      row[field.column] = field.type.get(memory, at, field.scale);
+      at += field.type.bytes();
     }
     int nulls = at;
     at += nullBytes;
-    for (int c : nullableWithWidth) {
-      if (!isNull(c, from, nulls)) {
-        checkRest(columns[c].type().bytes(), end - at);
-        row[c] = columns[c].get(from, at);
-        at += columns[c].type().bytes();
+    for (Field field : nullableWithWidth) {
+      if (!isNull(field, memory, nulls)) {
+        checkRest(field.type.bytes(), end - at);
+        row[field.column] = field.type.get(memory, at, field.scale);
+        at += field.type.bytes();
       }
     }
-    for (int c : variable) {
-      if (!isNull(c, from, nulls)) {
+    for (Field field : variable) {
+      if (!isNull(field, memory, nulls)) {
         checkRest(LENGTH, end - at);
-        int length = from.getInt(at);
+        int length = memory.getInt(at);
         at += LENGTH;
         checkRest(length, end - at);
-        row[c] = columns[c].type().get(from, at, length);
+        row[field.column] = value(field.type, from, at, length);
         at += length;
       }
     }
     return row;
   }
 
-  private IntStream numbers() {
-    return IntStream.range(0, columns.length);
+  private static Object value(ColumnType type, Frame from, int index, int length) {
+    if (type == ColumnType.STRING) {
+      return from.string(index, length);
+    }
+    byte[] bytes = new byte[length];
+    from.memory().get(index, bytes);
+    return bytes;
   }
 
-  private boolean isNull(int column, Frame from, int nulls) {
-    int bit = nullBit[column];
-    return bit >= 0 && (from.getByte(nulls + bit / 8) >> bit % 8 & 1) != 0;
+  private static boolean isNull(Field field, ByteBuffer from, int nulls) {
+    int bit = field.nullBit;
+    return bit >= 0 && (from.get(nulls + bit / 8) >> bit % 8 & 1) != 0;
   }
 
   // Of eight columns that may be null.
   private byte nullBits(Object[] row, int first) {
     int bits = 0;
     for (int i = first; i < Math.min(first + 8, nullable.length); i++) {
-      if (row[nullable[i]] == null) {
+      if (row[nullable[i].column] == null) {
         bits |= 1 << i - first;
       }
     }
     return (byte) bits;
   }
 
-  private void check(int column, Object value) {
-    ColumnType type = columns[column].type();
-    if (value == null ? !columns[column].nullable() : value.getClass() != type.javaType()) {
-      throw new FaroException(
-          Code.INVALID_ARGUMENT,
-          "column "
-              + column
-              + " is "
-              + type.javaType().getSimpleName()
-              + ", the value "
-              + (value == null ? "null" : value.getClass().getSimpleName()));
+  // Which value of a row was the problem: the first one that does not fit.
+  private RuntimeException unfit(Object[] row, RuntimeException problem) {
+    for (int c = 0; c < columns.length; c++) {
+      Class<?> type = columns[c].type().javaType();
+      Object value = row[c];
+      if (value == null ? !columns[c].nullable() : !type.isInstance(value)) {
+        return new FaroException(
+            Code.INVALID_ARGUMENT,
+            "column "
+                + c
+                + " is "
+                + type.getSimpleName()
+                + ", the value "
+                + (value == null ? "null" : value.getClass().getSimpleName()));
+      }
     }
+    return problem;
   }
 
   // Another process wrote the row: no length in it is trusted.

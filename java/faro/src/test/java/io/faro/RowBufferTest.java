@@ -56,6 +56,40 @@ class RowBufferTest {
   }
 
   @Test
+  void aRowThatGrowsWhileItIsSentStaysWithinItsPlace() {
+    RowCodec<Object[]> grows =
+        new RowCodec<>() {
+          @Override
+          public int rowBytes() {
+            return 0;
+          }
+
+          @Override
+          public int maxBytes(Object[] row) {
+            int bytes = ROWS.maxBytes(row);
+            row[1] = "x".repeat(30);
+            return bytes;
+          }
+
+          @Override
+          public int write(Object[] row, RowWriter to) {
+            return ROWS.write(row, to);
+          }
+
+          @Override
+          public Object[] read(Frame from, int at, int bytes) {
+            return ROWS.read(from, at, bytes);
+          }
+        };
+    Object[] row = {1L, "", null};
+    int neighbour = ROWS.maxBytes(row);
+    buffer.tryWrite(RowCodecs.LONG, 5L, neighbour);
+    FaroException refused = assertThrows(FaroException.class, () -> buffer.tryWrite(grows, row, 0));
+    assertEquals("column 1 was changed while its row was sent", refused.getMessage());
+    assertEquals(5L, buffer.read(RowCodecs.LONG, neighbour, 8));
+  }
+
+  @Test
   void anotherThreadUsesItOnlyAfterItWasHandedOver() {
     buffer.tryWrite(RowCodecs.LONG, 5L, 0);
     CompletionException refused =

@@ -1,0 +1,75 @@
+package io.faro;
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+
+/** Decimals as whole numbers: their value without the point, which is {@code scale} digits from the right. */
+final class Decimals {
+  /** Decimals of so many digits fit into a long. */
+  static final int LONG_DIGITS = 18;
+
+  private static final int WIDE_DIGITS = 38;
+
+  private Decimals() {}
+
+  /**
+   * Of up to 18 digits.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
+   */
+  static long toLong(BigDecimal value, int scale) {
+    try {
+      return value.scaleByPowerOfTen(scale).longValueExact();
+    } catch (ArithmeticException problem) {
+      throw unfit(value, scale);
+    }
+  }
+
+  /**
+   * Of up to 38 digits, in 16 bytes.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
+   */
+  static void putWide(ByteBuffer to, int at, BigDecimal value, int scale) {
+    BigDecimal whole = value.scaleByPowerOfTen(scale);
+    try {
+      long digits = (long) whole.precision() - whole.scale();
+      if (digits <= LONG_DIGITS) {
+        long low = whole.longValueExact();
+        putWide(to, at, low, low >> 63);
+        return;
+      }
+      if (digits <= WIDE_DIGITS) {
+        BigInteger wide = whole.toBigIntegerExact();
+        putWide(to, at, wide.longValue(), wide.shiftRight(Long.SIZE).longValue());
+        return;
+      }
+    } catch (ArithmeticException problem) {
+      // Told below.
+    }
+    throw unfit(value, scale);
+  }
+
+  private static void putWide(ByteBuffer to, int at, long low, long high) {
+    to.putLong(at, low);
+    to.putLong(at + Long.BYTES, high);
+  }
+
+  /** What {@link #putWide} has put. */
+  static BigDecimal getWide(ByteBuffer from, int at, int scale) {
+    long low = from.getLong(at);
+    long high = from.getLong(at + Long.BYTES);
+    if (high == low >> 63) {
+      return BigDecimal.valueOf(low, scale);
+    }
+    byte[] bytes = ByteBuffer.allocate(2 * Long.BYTES).putLong(high).putLong(low).array();
+    return new BigDecimal(new BigInteger(bytes), scale);
+  }
+
+  private static FaroException unfit(BigDecimal value, int scale) {
+    return new FaroException(
+        Code.INVALID_ARGUMENT,
+        value + " has too many digits, or more than " + scale + " behind the point");
+  }
+}
