@@ -6,9 +6,12 @@ package io.faro;
  * <p>Threads: the worker's.
  */
 final class LocalLanes {
+  private static final int NONE = -1;
+
   private final References references;
   private final ShuffleSpec spec;
   private final int worker;
+  private final int[] peers; // by receiver: its worker; NONE: everything that it gets is serialised
   private ReferenceLane[] to; // by receiver; null: not used yet
   private ReferenceLane[] from; // by the number of the sending worker
   private boolean closed;
@@ -17,20 +20,22 @@ final class LocalLanes {
     this.references = references;
     this.spec = spec;
     this.worker = worker;
+    peers = new int[receiverCount];
+    for (int receiver = 0; receiver < receiverCount; receiver++) {
+      int peer = spec.receivers().length == 0 ? receiver : spec.receivers()[receiver];
+      peers[receiver] = spec.referenceLimit() != 0 && references.isLocal(peer) ? peer : NONE;
+    }
     to = new ReferenceLane[receiverCount];
     from = new ReferenceLane[workerCount];
   }
 
   /** The lane to a receiver; null if objects are not handed to it, but serialised. */
   ReferenceLane to(int receiver) {
-    if (closed || spec.referenceLimit() == 0 || receiver < 0 || receiver >= to.length) {
+    if (closed || receiver < 0 || receiver >= peers.length || peers[receiver] == NONE) {
       return null;
     }
     if (to[receiver] == null) {
-      int peer = spec.receivers().length == 0 ? receiver : spec.receivers()[receiver];
-      if (references.isLocal(peer)) {
-        to[receiver] = references.lane(spec, worker, peer);
-      }
+      to[receiver] = references.lane(spec, worker, peers[receiver]);
     }
     return to[receiver];
   }

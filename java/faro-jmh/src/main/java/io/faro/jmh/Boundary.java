@@ -134,6 +134,8 @@ public class Boundary {
     for (int i = 0; i < BATCH; i++) {
       Lane.check(lane.receiver.tryNext());
     }
-    return lane.receiver.get();
+    Object row = lane.receiver.get();
+    lane.receiver.tryNext(); // there is none: gives the frame back
+    return row;
   }
 }
