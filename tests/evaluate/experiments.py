@@ -210,16 +210,19 @@ _QUERIES_METHOD = (
     "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same plans, rows and codecs, only "
     "the exchanges' carrier differs. Over both a worker that waits sleeps at once (Faro: wait.yields = 0); Faro's rings hold 256 "
     "KiB, a socket's buffers 16 and 64 KiB beside those of the kernel, both with their own defaults else. Plans are made and "
-    "compiled before; a point is the median of {} runs after {} others in fresh processes. CPU time is that of all processes and "
+    "compiled before; a point is the mean of {} runs after {} others in fresh processes. CPU time is that of all processes and "
     "all their threads but the JVM's compilers. The share of the shuffle is looked for in other runs, by the workers' stacks: what "
     "of their CPU time goes into exchanges, with codecs, hashing of rows to receivers and sockets, or with Faro its own threads. "
+    "A stack is seen where the JVM lets it be seen, at safepoints: the share may be up to a third too large. "
     "All processors of the machine are used, and there are {}: more workers than these bring no speed-up, so that what can be "
     "compared is the CPU time of a query."
 )
 
 
-def _query_runs(quick: bool) -> dict:
-    return {"warmup": 1, "laps": 1, "sampled": 1} if quick else {"warmup": 12, "laps": 5, "sampled": 10}
+def _query_runs(quick: bool, warmup: int, laps: int, sampled: int) -> dict:
+    if quick:
+        warmup = laps = sampled = 1
+    return {"warmup": warmup, "laps": laps, "sampled": sampled}
 
 
 def _query_method(places: list[dict]) -> str:
@@ -228,10 +231,10 @@ def _query_method(places: list[dict]) -> str:
 
 
 def _queries(quick: bool) -> Experiment:
-    shape = {"processes": 4, "data": "tpcc", "scale": 4}
+    shape = {"processes": 4, "data": "tpcc", "scale": 2}
     if quick:
         shape = {"processes": 2, "data": "tpcc", "scale": 0.1, "queries": "query 1,query 3"}
-    places = [{**shape, "workers": workers, **_query_runs(quick)} for workers in ((1,) if quick else (1, 2, 4))]
+    places = [{**shape, "workers": workers, **_query_runs(quick, 60, 30, 30)} for workers in ((1,) if quick else (1, 2, 4))]
     return Experiment(
         "queries",
         "Three queries over TPC-C, by workers (Fig. 5 of the paper)",
@@ -247,7 +250,7 @@ def _queries_tpch(quick: bool) -> Experiment:
     shape = {"processes": 4, "data": "tpch", "scale": 0.1}
     if quick:
         shape = {"processes": 2, "data": "tpch", "scale": 0.01, "queries": "q3"}
-    places = [{**shape, "workers": workers, **_query_runs(quick)} for workers in ((1,) if quick else (1, 2))]
+    places = [{**shape, "workers": workers, **_query_runs(quick, 30, 10, 10)} for workers in ((1,) if quick else (1, 2))]
     return Experiment(
         "queries-tpch",
         "Queries of TPC-H, over Faro and over sockets",
