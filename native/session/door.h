@@ -39,7 +39,7 @@ class Door {
                             const Status& cause) = 0;
   };
 
-  /// Time for a preamble: it is sent together with the connection, so that this is generous.
+  /// Time for a preamble: it is sent a round of the other network thread after the connection, so that this is generous.
   static constexpr base::Nanoseconds kPreambleTime = 5'000'000'000;
   /// The same from the first byte of TLS on: it takes some rounds of the other network thread, which may be clearing
   /// gigabytes of rings.

@@ -205,7 +205,11 @@ TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_after_a_while_is_let_in) {
     return caller.send(std::as_bytes(std::span(&preamble, 1))) == sizeof preamble;
   };
   EXPECT_FALSE(goes_on());
-  reactor_->run_once(clock().now_ns());
+  const base::Nanoseconds dialled = clock().now_ns();
+  wait([&] {  // it has seen TLS
+    const base::Nanoseconds next = door_->next_deadline();
+    return next != base::kForever && next > dialled + Door::kPreambleTime + 1'000'000'000;
+  });
   door_->check_deadlines(clock().now_ns() + 20'000'000'000);
   bool said = false;
   wait([&] {

@@ -90,7 +90,7 @@ public enum ColumnType {
 
   /** An upper limit for the bytes of a value. */
   int maxBytes(Object value) {
-    return this == STRING ? Math.multiplyExact(3, ((String) value).length()) : ((byte[]) value).length;
+    return this == STRING ? Utf8.maxBytes((String) value) : ((byte[]) value).length;
   }
 
   byte[] toBytes(Object value) {

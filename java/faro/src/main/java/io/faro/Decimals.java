@@ -19,6 +19,7 @@ final class Decimals {
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
    */
   static long toLong(BigDecimal value, int scale) {
+    checkClass(value);
     try {
       return value.scaleByPowerOfTen(scale).longValueExact();
     } catch (ArithmeticException problem) {
@@ -32,8 +33,9 @@ final class Decimals {
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
    */
   static void putWide(ByteBuffer to, int at, BigDecimal value, int scale) {
-    BigDecimal whole = value.scaleByPowerOfTen(scale);
+    checkClass(value);
     try {
+      BigDecimal whole = value.scaleByPowerOfTen(scale);
       long digits = (long) whole.precision() - whole.scale();
       if (digits <= LONG_DIGITS) {
         long low = whole.longValueExact();
@@ -65,6 +67,13 @@ final class Decimals {
     }
     byte[] bytes = ByteBuffer.allocate(2 * Long.BYTES).putLong(high).putLong(low).array();
     return new BigDecimal(new BigInteger(bytes), scale);
+  }
+
+  // A class derived from it is code of others, which would run in the middle of a row.
+  private static void checkClass(BigDecimal value) {
+    if (value.getClass() != BigDecimal.class) {
+      throw new ClassCastException();
+    }
   }
 
   private static FaroException unfit(BigDecimal value, int scale) {

@@ -69,10 +69,10 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     int left = frame.rowsLeft();
     try {
       while (left > 0) {
-        T object = codec.read(frame, at, width);
+        int begin = at; // a row that cannot be read is passed over
         at += width;
         left--;
-        consumer.accept(object);
+        consumer.accept(codec.read(frame, begin, width));
       }
     } finally {
       frame.standBefore(at, left);

@@ -40,7 +40,8 @@ public final class ObjectSender<T> {
         return claimed;
       }
     }
-    return write(writer.tryClaim(receiver, codec.maxBytes(object)), object);
+    Outcome claimed = writer.tryClaim(receiver, codec.maxBytes(object));
+    return claimed == Outcome.DONE ? writer.tryCommit(codec.write(object, writer)) : claimed;
   }
 
   /** The same, waiting for room. */
@@ -55,7 +56,8 @@ public final class ObjectSender<T> {
         return claimed;
       }
     }
-    return write(writer.claim(receiver, codec.maxBytes(object)), object);
+    Outcome claimed = writer.claim(receiver, codec.maxBytes(object));
+    return claimed == Outcome.DONE ? writer.commitWaiting(codec.write(object, writer)) : claimed;
   }
 
   /**
@@ -138,13 +140,6 @@ public final class ObjectSender<T> {
 
   private ReferenceLane laneFor(int receiver, T object) {
     return lanes == null || object == null ? null : lanes.to(receiver);
-  }
-
-  private Outcome write(Outcome claimed, T object) {
-    if (claimed == Outcome.DONE) {
-      writer.commit(codec.write(object, writer));
-    }
-    return claimed;
   }
 
   private int writeAside(T object) {

@@ -24,7 +24,10 @@ public interface RowCodec<T> {
     return false;
   }
 
-  /** An upper limit for the bytes that {@link #write} needs for this object. */
+  /**
+   * An upper limit for the bytes that {@link #write} needs for this object: what {@link Setting#ROW_LIMIT_BYTES} is
+   * compared with.
+   */
   int maxBytes(T object);
 
   /**

@@ -166,7 +166,7 @@ public final class RowCodecs {
 
         @Override
         public int maxBytes(String object) {
-          return Math.multiplyExact(3, object.length());
+          return Utf8.maxBytes(object);
         }
 
         @Override

@@ -73,6 +73,7 @@ public final class RowWriter {
 
   /** Space for a row of up to {@code bytes} bytes from an offset of that memory on. */
   void claimAt(int offset, int bytes) {
+    worker.enter();
     start(aside, 0, offset, bytes);
   }
 
@@ -122,7 +123,7 @@ public final class RowWriter {
       return false;
     }
     for (int to = 0; to < aside; to++) {
-      if (open.frame(to).room() < header + bytes) {
+      if (open.frame(to).room() - header < bytes) {
         return false;
       }
     }
@@ -147,17 +148,48 @@ public final class RowWriter {
     return true;
   }
 
-  /** Sends the first {@code bytes} bytes of the claim (fixed width: all). */
+  /**
+   * Sends the first {@code bytes} bytes of the claim (fixed width: all). Of a claim above a frame that were made less than
+   * one it waits for room, and no interrupt ends that: the outcome of the query does.
+   */
   public void commit(int bytes) {
+    checkCommit(bytes);
+    if (frame == aside) {
+      shuffle.sendAside(receiver, written(bytes), bytes);
+      return;
+    }
+    commitInFrame(bytes);
+  }
+
+  /** The same; WOULD_WAIT if there is no room now for what was claimed above a frame and needs less than one. */
+  Outcome tryCommit(int bytes) {
+    checkCommit(bytes);
+    if (frame == aside) {
+      return shuffle.trySend(receiver, written(bytes), 0, bytes);
+    }
+    commitInFrame(bytes);
+    return Outcome.DONE;
+  }
+
+  /** The same, waiting for room. */
+  Outcome commitWaiting(int bytes) throws InterruptedException {
+    checkCommit(bytes);
+    if (frame == aside) {
+      return shuffle.send(receiver, written(bytes), 0, bytes);
+    }
+    commitInFrame(bytes);
+    return Outcome.DONE;
+  }
+
+  private void checkCommit(int bytes) {
     index(0, bytes);
     if (rowBytes != 0 && bytes != rowBytes) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "commit of " + bytes + " bytes, but rowBytes = " + rowBytes);
     }
-    if (frame == aside) {
-      shuffle.sendAside(receiver, written(bytes), bytes);
-      return;
-    }
+  }
+
+  private void commitInFrame(int bytes) {
     if (header != 0) {
       frames[frame].memory.putInt(offset - LENGTH, bytes);
     }
@@ -286,7 +318,8 @@ public final class RowWriter {
    */
   int index(int at, int bytes) {
     worker.enter();
-    if (epoch != worker.epoch()) {
+    // What else was sent in the same epoch lies where the claim was.
+    if (epoch != worker.epoch() || (frame != aside && frames[frame].at + header != offset)) {
       throw noClaim();
     }
     Objects.checkFromIndexSize(at, bytes, limit);

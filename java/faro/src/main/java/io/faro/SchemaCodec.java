@@ -86,10 +86,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
    */
   @Override
   public int maxBytes(Object[] row) {
-    if (row.length != columns.length) {
-      throw new FaroException(
-          Code.INVALID_ARGUMENT, "a row of " + row.length + " values for " + columns.length + " columns");
-    }
+    checkLength(row);
     int bytes = plainBytes + nullBytes + nullableBytes;
     try {
       for (Field field : variable) {
@@ -107,10 +104,12 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   /**
    * {@inheritDoc}
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column, if a value does not fit the schema
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column of which a value has not the class, or the
+   *     decimal that has too many digits
    */
   @Override
   public int write(Object[] row, RowWriter to) {
+    checkLength(row);
     int begin = to.index(0, plainBytes + nullBytes + nullableBytes);
     try {
       return put(row, to.memory(), begin, begin + to.limit()) - begin;
@@ -126,25 +125,23 @@ public final class SchemaCodec implements RowCodec<Object[]> {
       field.type.put(to, at, row[field.column], field.scale);
       at += field.type.bytes();
     }
+    int nulls = at;
     for (int first = 0; first < nullable.length; first += 8, at++) {
       to.put(at, nullBits(row, first));
     }
     for (Field field : nullableWithWidth) {
-      Object value = row[field.column];
-      if (value != null) {
-        field.type.put(to, at, value, field.scale);
+      if (!isNull(field, to, nulls)) {
+        field.type.put(to, at, row[field.column], field.scale);
         at += field.type.bytes();
       }
     }
     for (Field field : variable) {
-      Object value = row[field.column];
-      if (value == null && field.nullBit >= 0) {
+      if (isNull(field, to, nulls)) {
         continue;
       }
-      byte[] bytes = field.type.toBytes(value);
-      if (LENGTH + bytes.length > end - at) {
-        throw new FaroException(
-            Code.INVALID_ARGUMENT, "column " + field.column + " was changed while its row was sent");
+      byte[] bytes = field.type.toBytes(row[field.column]);
+      if (bytes.length > end - at - LENGTH) {
+        throw changed(null);
       }
       to.putInt(at, bytes.length);
       to.put(at + LENGTH, bytes);
@@ -216,12 +213,19 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     return (byte) bits;
   }
 
+  private void checkLength(Object[] row) {
+    if (row.length != columns.length) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a row of " + row.length + " values for " + columns.length + " columns");
+    }
+  }
+
   // Which value of a row was the problem: the first one that does not fit.
-  private RuntimeException unfit(Object[] row, RuntimeException problem) {
+  private FaroException unfit(Object[] row, RuntimeException problem) {
     for (int c = 0; c < columns.length; c++) {
       Class<?> type = columns[c].type().javaType();
       Object value = row[c];
-      if (value == null ? !columns[c].nullable() : !type.isInstance(value)) {
+      if (value == null ? !columns[c].nullable() : value.getClass() != type) {
         return new FaroException(
             Code.INVALID_ARGUMENT,
             "column "
@@ -232,7 +236,11 @@ public final class SchemaCodec implements RowCodec<Object[]> {
                 + (value == null ? "null" : value.getClass().getSimpleName()));
       }
     }
-    return problem;
+    return changed(problem);
+  }
+
+  private static FaroException changed(RuntimeException problem) {
+    return new FaroException(Code.INVALID_ARGUMENT, "a row was changed while it was sent", problem);
   }
 
   // Another process wrote the row: no length in it is trusted.

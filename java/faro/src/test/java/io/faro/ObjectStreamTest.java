@@ -212,6 +212,36 @@ class ObjectStreamTest {
   }
 
   @Test
+  void aRowThatItsCodecRefusesIsPassedOver() {
+    RowCodec<Long> even =
+        RowCodecs.fixed(
+            Long.BYTES,
+            (value, to) -> to.putLong(0, value),
+            (from, at) -> {
+              if (from.getLong(at) % 2 != 0) {
+                throw new IllegalStateException("as the test wants");
+              }
+              return from.getLong(at);
+            });
+    try (Cluster cluster = new Cluster("shm", 1, 1)) {
+      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, Long.BYTES);
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
+        ObjectSender<Long> sender = shuffle.sender(even);
+        for (long row : new long[] {0, 1, 2}) {
+          check(sender.trySend(0, row));
+        }
+        check(shuffle.tryFinish());
+        ObjectReceiver<Long> receiver = shuffle.receiver(even);
+        List<Long> received = new ArrayList<>();
+        assertThrows(IllegalStateException.class, () -> receiver.tryDrain(received::add));
+        check(receiver.tryDrain(received::add));
+        assertEquals(List.of(0L, 2L), received);
+        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+      }
+    }
+  }
+
+  @Test
   void drainsWhatWasNotReadYet() {
     List<Long> rows = LongStream.range(0, 3000).boxed().collect(Collectors.toList());
     assertEquals(rows, drained(Long.BYTES, rows, false));

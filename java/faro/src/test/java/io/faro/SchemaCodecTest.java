@@ -165,8 +165,19 @@ class SchemaCodecTest {
       FaroException refused =
           assertThrows(FaroException.class, () -> sender.trySend(0, new Object[] {1L, 2}));
       assertEquals("column 1 is String, the value Integer", refused.getMessage());
+      refused = assertThrows(FaroException.class, () -> sender.trySend(0, new Object[] {1, "a"}));
+      assertEquals("column 0 is Long, the value Integer", refused.getMessage());
+      refused = assertThrows(FaroException.class, () -> sender.tryBroadcast(new Object[] {null, "a"}));
+      assertEquals("column 0 is Long, the value null", refused.getMessage());
       assertEquals(Outcome.DONE, sender.trySend(0, new Object[] {1L, null}));
+      assertEquals(Outcome.DONE, sender.tryBroadcast(new Object[] {2L, "b"}));
       assertEquals(Outcome.DONE, shuffle.tryFinish());
+      ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
+      for (Object[] row : new Object[][] {{1L, null}, {2L, "b"}}) {
+        assertEquals(Outcome.DONE, receiver.tryNext());
+        assertArrayEquals(row, receiver.get());
+      }
+      assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
     }
   }
 
@@ -189,6 +200,8 @@ class SchemaCodecTest {
           {"38", "1", nines + "9", null},
           {"38", "1", "0.01", null},
           {"38", "1", "1E+1000000", null},
+          {"38", "2", "1E+2147483647", null},
+          {"18", "2", "1E+2147483647", null},
         }) {
       Column column = Column.decimal(Integer.parseInt(one[0]), Integer.parseInt(one[1]), false);
       SchemaCodec codec = new SchemaCodec(List.of(column));
@@ -211,6 +224,11 @@ class SchemaCodecTest {
         assertEquals(expected, receiver.get()[0], which);
         assertEquals(Outcome.END_OF_STREAM, receiver.next(), which);
       }
+    }
+    SchemaCodec codec = new SchemaCodec(List.of(Column.decimal(18, 0, false)));
+    try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
+      BigDecimal derived = new BigDecimal(1) {};
+      assertThrows(FaroException.class, () -> shuffle.sender(codec).trySend(0, new Object[] {derived}));
     }
     assertThrows(FaroException.class, () -> Column.decimal(39, 0, false));
     assertThrows(FaroException.class, () -> Column.decimal(0, 0, false));

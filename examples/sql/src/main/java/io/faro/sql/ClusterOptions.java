@@ -52,6 +52,13 @@ final class ClusterOptions {
   private String transport = "auto";
 
   @Option(
+      names = "--host",
+      split = ",",
+      paramLabel = "HOST[,...]",
+      description = "numeric addresses of this machine, on which the nodes take turns to listen (${DEFAULT-VALUE})")
+  private List<String> hosts = List.of(Addresses.HOST);
+
+  @Option(
       names = "--carrier",
       paramLabel = "faro|sockets",
       description = "what carries rows between workers: Faro, or sockets to compare with (${DEFAULT-VALUE})")
@@ -69,6 +76,11 @@ final class ClusterOptions {
 
   int workers() {
     return workers;
+  }
+
+  /** Where nodes listen: they take turns. */
+  List<String> hosts() {
+    return hosts;
   }
 
   /** The tables; parts of them are made when they are first read. */

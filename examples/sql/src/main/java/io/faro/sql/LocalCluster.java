@@ -32,7 +32,7 @@ public final class LocalCluster implements AutoCloseable {
       Map<Setting, String> settings,
       BiFunction<SessionConfig, List<String>, Carrier.Opener> carrier,
       Map<String, Table> tables) {
-    List<String> free = Addresses.free(2 * nodes);
+    List<String> free = Addresses.free(2 * nodes, List.of(Addresses.HOST));
     List<String> sockets = free.subList(nodes, 2 * nodes);
     List<CompletableFuture<Engine>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {

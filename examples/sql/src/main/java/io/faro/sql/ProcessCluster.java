@@ -30,7 +30,7 @@ final class ProcessCluster implements AutoCloseable {
 
   private void start() {
     int nodes = options.nodes();
-    List<String> free = Addresses.free(2 * nodes);
+    List<String> free = Addresses.free(2 * nodes, options.hosts());
     List<String> addresses = free.subList(0, nodes);
     List<String> sockets = free.subList(nodes, 2 * nodes);
     for (int node = 1; node < nodes; node++) {

@@ -64,10 +64,10 @@ public final class QueryBench implements Callable<Integer> {
   public Integer call() {
     Log.quiet();
     int nodes = options.nodes();
-    List<String> free = Addresses.free(2 * nodes);
-    List<String> sockets = free.subList(nodes, 2 * nodes);
-    SessionConfig config = options.config(0, free.subList(0, nodes));
     try {
+      List<String> free = Addresses.free(2 * nodes, options.hosts());
+      List<String> sockets = free.subList(nodes, 2 * nodes);
+      SessionConfig config = options.config(0, free.subList(0, nodes));
       for (int node = 1; node < nodes; node++) {
         NodeProcess process =
             new NodeProcess(

@@ -57,7 +57,8 @@ class QueryBenchTest {
   @Test
   void aQueryGivesTheSameOnOneNodeAndOverBothCarriers() throws Exception {
     List<String> checksums = new ArrayList<>();
-    for (String shape : List.of("--nodes=1 --workers=1", "--nodes=2 --workers=2", "--nodes=2 --workers=2 --carrier=sockets")) {
+    for (String shape : List.of("--nodes=1 --workers=1", "--nodes=2 --workers=2", "--nodes=2 --workers=2 --carrier=sockets",
+        "--nodes=2 --workers=1 --host=127.0.0.2,127.0.0.3 --transport=tcp")) {
       Ended ended =
           run((shape + " --data=tpcc --scale=0.2 --warmup=1 --laps=1 --sampled=5 --queries").split(" "), "query 1");
       assertEquals(0, ended.status, ended.err);
@@ -85,6 +86,9 @@ class QueryBenchTest {
     Ended unknown = run("--nodes=1", "--data=tpcc", "--queries=q9");
     assertEquals(1, unknown.status);
     assertEquals("query-bench: queries of these tables are [query 1, query 2, query 3]", unknown.err.strip());
+    Ended nowhere = run("--nodes=2", "--host=127.0.0.1,192.0.2.1");
+    assertEquals(1, nowhere.status);
+    assertTrue(nowhere.err.startsWith("query-bench: no node can listen on host 192.0.2.1: "), nowhere.err);
   }
 
   @Test

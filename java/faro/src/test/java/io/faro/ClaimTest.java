@@ -1,0 +1,134 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Rows whose place is asked for before they are written. */
+@Timeout(20)
+class ClaimTest {
+  /** Asks for more than a frame has, and writes as much as there is. */
+  private static final RowCodec<byte[]> GENEROUS =
+      new RowCodec<>() {
+        @Override
+        public int rowBytes() {
+          return 0;
+        }
+
+        @Override
+        public int maxBytes(byte[] object) {
+          return 64 * 1024;
+        }
+
+        @Override
+        public int write(byte[] object, RowWriter to) {
+          return RowCodecs.BYTES.write(object, to);
+        }
+
+        @Override
+        public byte[] read(Frame from, int at, int bytes) {
+          return RowCodecs.BYTES.read(from, at, bytes);
+        }
+      };
+
+  private static ShuffleSpec spec(Cluster cluster, int rowBytes, int receiver) {
+    return new ShuffleSpec(
+        cluster.session(0).beginQuery(), 1, rowBytes, new int[] {0}, new int[] {receiver});
+  }
+
+  private static void check(Outcome outcome) {
+    assertEquals(Outcome.DONE, outcome);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {Long.BYTES, 0})
+  void whatIsSentMeanwhileEndsIt(int rowBytes) {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster, rowBytes, 0))) {
+        RowWriter writer = shuffle.rowWriter();
+        ObjectSender<Long> sender = shuffle.sender(RowCodecs.LONG);
+        check(sender.trySend(0, 6L));
+        check(writer.tryClaim(0, Long.BYTES));
+        check(sender.trySend(0, 7L));
+        FaroException lost = assertThrows(FaroException.class, () -> writer.putLong(0, 1));
+        assertEquals(Code.WRONG_STATE, lost.code());
+        assertThrows(FaroException.class, () -> writer.commit(Long.BYTES));
+        check(writer.tryClaim(0, Long.BYTES));
+        writer.putLong(0, 8);
+        writer.commit(Long.BYTES);
+        check(shuffle.tryFinish());
+        ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+        for (long expected = 6; expected <= 8; expected++) {
+          check(receiver.tryNext());
+          assertEquals(expected, receiver.get());
+        }
+        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+      }
+    }
+  }
+
+  @Test
+  void whoTriesNeverWaitsForTheRoomOfARowThatMightHaveBeenLarge() {
+    try (Cluster cluster = new Cluster("shm", 2, 1)) {
+      ShuffleSpec spec = spec(cluster, 0, 1);
+      try (Shuffle to = cluster.worker(1).openShuffle(spec);
+          Shuffle from = cluster.worker(0).openShuffle(spec)) {
+        ObjectSender<byte[]> sender = from.sender(GENEROUS);
+        ObjectReceiver<byte[]> receiver = to.receiver(GENEROUS);
+        byte[] row = new byte[3000];
+        int sent = 0;
+        int received = 0;
+        for (int round = 0; round < 5; round++) {
+          Outcome outcome = Outcome.DONE;
+          while (outcome == Outcome.DONE) {
+            ByteBuffer.wrap(row).putInt(sent);
+            outcome = sender.trySend(0, row);
+            sent += outcome == Outcome.DONE ? 1 : 0;
+          }
+          assertEquals(Outcome.WOULD_WAIT, outcome);
+          from.flush();
+          while (received < sent && receiver.tryNext() == Outcome.DONE) {
+            assertEquals(received, ByteBuffer.wrap(receiver.get()).getInt());
+            received++;
+          }
+          receiver.tryNext(); // gives the frame back
+        }
+        assertTrue(sent > 5, "rows: " + sent);
+        assertEquals(sent, received);
+        while (from.tryFinish() == Outcome.WOULD_WAIT) {
+          Thread.onSpinWait();
+        }
+        while (receiver.tryNext() != Outcome.END_OF_STREAM) {
+          Thread.onSpinWait();
+        }
+      }
+    }
+  }
+
+  @Test
+  void aLongStringAsksForWhatItNeeds() {
+    Random random = new Random(1);
+    for (int i = 0; i < 2000; i++) {
+      StringBuilder text = new StringBuilder();
+      int limit = new int[] {0x80, 0x800, 0x10000, Character.MAX_CODE_POINT + 1}[i % 4];
+      random.ints(random.nextInt(600), 0, limit).forEach(text::appendCodePoint);
+      if (i % 8 < 4) { // whole characters alone
+        text = new StringBuilder(new String(text.toString().getBytes(UTF_8), UTF_8));
+      }
+      int needed = text.toString().getBytes(UTF_8).length;
+      int asked = Utf8.maxBytes(text.toString());
+      assertTrue(asked >= needed, text.toString());
+      if (text.length() > 256 && i % 8 < 4) {
+        assertEquals(needed, asked, text.toString());
+      }
+    }
+  }
+}
