@@ -225,10 +225,12 @@ class SchemaCodecTest {
         assertEquals(Outcome.END_OF_STREAM, receiver.next(), which);
       }
     }
-    SchemaCodec codec = new SchemaCodec(List.of(Column.decimal(18, 0, false)));
-    try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
-      BigDecimal derived = new BigDecimal(1) {};
-      assertThrows(FaroException.class, () -> shuffle.sender(codec).trySend(0, new Object[] {derived}));
+    for (int precision : new int[] {18, 38}) {
+      SchemaCodec codec = new SchemaCodec(List.of(Column.decimal(precision, 0, false)));
+      try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
+        BigDecimal derived = new BigDecimal(1) {};
+        assertThrows(FaroException.class, () -> shuffle.sender(codec).trySend(0, new Object[] {derived}));
+      }
     }
     assertThrows(FaroException.class, () -> Column.decimal(39, 0, false));
     assertThrows(FaroException.class, () -> Column.decimal(0, 0, false));
