@@ -234,7 +234,7 @@ def _queries(quick: bool) -> Experiment:
     shape = {"processes": 4, "data": "tpcc", "scale": 2}
     if quick:
         shape = {"processes": 2, "data": "tpcc", "scale": 0.1, "queries": "query 1,query 3"}
-    places = [{**shape, "workers": workers, **_query_runs(quick, 60, 30, 30)} for workers in ((1,) if quick else (1, 2, 4))]
+    places = [{**shape, "workers": workers, **_query_runs(quick, 60, 20, 15)} for workers in ((1,) if quick else (1, 2, 4))]
     return Experiment(
         "queries",
         "Three queries over TPC-C, by workers (Fig. 5 of the paper)",
@@ -250,7 +250,7 @@ def _queries_tpch(quick: bool) -> Experiment:
     shape = {"processes": 4, "data": "tpch", "scale": 0.1}
     if quick:
         shape = {"processes": 2, "data": "tpch", "scale": 0.01, "queries": "q3"}
-    places = [{**shape, "workers": workers, **_query_runs(quick, 30, 10, 10)} for workers in ((1,) if quick else (1, 2))]
+    places = [{**shape, "workers": workers, **_query_runs(quick, 25, 8, 8)} for workers in ((1,) if quick else (1, 2))]
     return Experiment(
         "queries-tpch",
         "Queries of TPC-H, over Faro and over sockets",

@@ -16,7 +16,7 @@ class Queries(Contestant):
     """The engine with one of its carriers, by its name there."""
 
     product = "Faro"
-    expected_seconds = 60
+    expected_seconds = 35
     _expected: dict[tuple, dict] = {}  # rows and checksum by query, by tables: those of one node with one worker
 
     def __init__(self, name: str, label: str, carrier: str):
