@@ -70,9 +70,9 @@ void Link::begin(transport::Transport& transport) {
 }
 
 void Link::advance() {
-  if (state_ != LinkState::setting_up) return;
+  if (state_ != LinkState::setting_up || suspended_until_) return;
   const Status status = setup_->status();
-  if (!status.ok()) return fail(status);
+  if (!status.ok()) return suspend(status);
   if (!told_ready_ && setup_->ready()) {
     told_ready_ = true;
     connection_->send(wire::encode_plain(ControlKind::ready));
@@ -84,7 +84,8 @@ void Link::come_up() {
   data_ = setup_->take();
   if (data_ == nullptr) {
     const Status status = setup_->status();
-    return fail(status.ok() ? Status(Code::internal_error, "the transport made no link") : status);
+    return suspend(status.ok() ? Status(Code::internal_error, "the transport made no link")
+                               : status);
   }
   setup_.reset();
   state_ = LinkState::up;
@@ -238,7 +239,14 @@ void Link::on_link_failed(const Status& cause) {
 
 void Link::on_transport_failure(const Status& cause) {
   if (state_ != LinkState::up || leaving_ || suspended_until_) return;
-  if (cause.code() != Code::peer_lost) return fail(cause);
+  suspend(cause);
+}
+
+// A peer that gives up says why over the control connection, and closes what else there is: either may be seen first.
+void Link::suspend(const Status& cause) {
+  const bool may_be_told_more =
+      cause.code() == Code::peer_lost || cause.code() == Code::connect_failed;
+  if (!may_be_told_more) return fail(cause);
   suspended_cause_ = cause;
   suspended_until_ = context_.reactor->clock().now_ns() + kSuspense;
 }
@@ -267,6 +275,7 @@ void Link::refuse(const Status& cause, bool retry) {
   } else if (connection_ != nullptr) {
     connection_->send(wire::encode_fail({cause.code(), false, std::string(cause.message())}));
   }
+  suspended_until_.reset();
   connected_.store(false, std::memory_order_release);
   stop_data();
   connection_.reset();

@@ -130,7 +130,7 @@ class Link final : private ControlConnection::Handler,
   void leave();
   /// Closing is over: the connection goes, whatever the peer says, and the data link stops.
   void end();
-  /// After a transport's failure: see on_link_failed. Time for the control connection to tell more.
+  /// After a failure of the transport, or of its setup: time for the control connection to tell more.
   std::optional<base::Nanoseconds> suspended_until() const { return suspended_until_; }
   void judge_suspended(base::Nanoseconds now);
 
@@ -147,6 +147,7 @@ class Link final : private ControlConnection::Handler,
   void on_choice(std::span<const std::byte> message);
   void on_members(std::span<const std::byte> message);
   void on_bye(std::span<const std::byte> message);
+  void suspend(const Status& cause);
   void violation(std::string_view what);
   void come_up();
   void lose(const Status& cause);

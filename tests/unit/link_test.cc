@@ -1,0 +1,131 @@
+// A link that is being set up, and what its owner is told when that fails.
+#include "session/link.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "support/test_reactor.h"
+
+namespace faro::session {
+namespace {
+
+constexpr base::Nanoseconds kLong = 10'000'000'000;
+
+class FakeConnection final : public ControlConnection {
+ public:
+  explicit FakeConnection(Handler*& handler) : handler_(handler) {}
+  void set_handler(Handler* handler) override { handler_ = handler; }
+  void send(std::span<const std::byte>) override {}
+  bool flushed() const override { return true; }
+  const std::string& peer_address() const override { return address_; }
+
+ private:
+  Handler*& handler_;
+  const std::string address_ = "10.0.0.2:7000";
+};
+
+class FakeSetup final : public transport::LinkSetup {
+ public:
+  explicit FakeSetup(const Status& status) : status_(status) {}
+  Status start() override { return Status::Ok(); }
+  Status on_message(std::span<const std::byte>) override { return Status::Ok(); }
+  Status on_stream(transport::DataStream) override { return Status::Ok(); }
+  Status status() const override { return status_; }
+  bool ready() const override { return false; }
+  std::unique_ptr<transport::DataLink> take() override { return nullptr; }
+
+ private:
+  const Status& status_;
+};
+
+class FakeTransport final : public transport::Transport {
+ public:
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
+  Status available() const override { return Status::Ok(); }
+  uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
+  std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext&) override {
+    return std::make_unique<FakeSetup>(setup_status);
+  }
+
+  Status setup_status;
+
+ private:
+  const transport::Capabilities capabilities_{.name = "fake"};
+};
+
+class LinkThatIsSetUp : public testing::Test, private Link::Owner {
+ protected:
+  LinkThatIsSetUp() {
+    transport::LinkContext context;
+    context.peer_node = 2;
+    context.peer_name = "node 2 (10.0.0.2:7000)";
+    context.reactor = &reactor_;
+    link_ = std::shared_ptr<Link>(new Link(*this, std::move(context)));
+    const base::Nanoseconds now = reactor_.clock().now_ns();
+    link_->admit(std::make_unique<FakeConnection>(peer_), {}, false, "10.0.0.2:7000", now);
+    link_->choose(transport_, {});
+  }
+  void setup_fails(const Status& cause) {
+    transport_.setup_status = cause;
+    link_->advance();
+    link_->advance();  // in each round
+  }
+
+  test::TestReactor reactor_;
+  FakeTransport transport_;
+  ControlConnection::Handler* peer_ = nullptr;
+  std::shared_ptr<Link> link_;
+  std::vector<std::string> losses_;
+
+ private:
+  void on_detached(Link&, const Status&, bool) override { losses_.push_back("detached"); }
+  void on_up(Link&) override {}
+  void on_lost(Link&, const Status& cause) override { losses_.push_back(cause.to_string()); }
+  void on_left(Link&) override {}
+  void on_heartbeat(Link&) override {}
+  void on_members(Link&) override {}
+  void on_application(Link&, std::span<const std::byte>) override {}
+};
+
+// It closes its data connection after it has said why it gives up; this side may see that first.
+TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_closes) {
+  setup_fails(Status(Code::connect_failed, "data connection closed by the peer"));
+  ASSERT_TRUE(link_->suspended_until());
+  link_->judge_suspended(reactor_.clock().now_ns());
+  EXPECT_TRUE(losses_.empty());
+  peer_->on_message(
+      wire::encode_refuse({Code::connect_failed, true, "node 1 (10.0.0.1:7000) was lost"}));
+  ASSERT_EQ(losses_.size(), 1u);
+  EXPECT_NE(losses_[0].find("it gave up: node 1 (10.0.0.1:7000) was lost"), std::string::npos)
+      << losses_[0];
+  EXPECT_FALSE(link_->suspended_until());
+}
+
+TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_closes_if_it_says_nothing) {
+  setup_fails(Status(Code::peer_lost, "data connection closed by the peer"));
+  link_->judge_suspended(reactor_.clock().now_ns() + kLong);
+  EXPECT_EQ(losses_, std::vector<std::string>{"peer_lost: data connection closed by the peer"});
+  EXPECT_FALSE(link_->suspended_until());
+}
+
+TEST_F(LinkThatIsSetUp, fails_at_once_by_what_is_wrong_on_this_side) {
+  setup_fails(Status(Code::system_error, "no memory"));
+  EXPECT_EQ(losses_, std::vector<std::string>{"system_error: no memory"});
+}
+
+TEST_F(LinkThatIsSetUp, is_not_looked_at_again_once_this_side_has_given_up) {
+  setup_fails(Status(Code::peer_lost, "data connection closed by the peer"));
+  link_->refuse(Status(Code::connect_failed, "another node was lost"), true);
+  EXPECT_FALSE(link_->suspended_until());
+  EXPECT_TRUE(losses_.empty());
+}
+
+}  // namespace
+}  // namespace faro::session
