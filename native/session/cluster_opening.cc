@@ -303,6 +303,7 @@ std::string ClusterMembership::missing_peers() const {
         break;
       default:
         text += fmt::format("{}: its {} link was not ready", link.name(), link.transport_name());
+        if (link.suspended_until()) text += fmt::format(": {}", link.suspended_cause().message());
     }
   });
   if (!last_stranger_.ok()) text += fmt::format("; refused last: {}", last_stranger_.message());

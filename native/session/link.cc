@@ -60,7 +60,7 @@ void Link::begin(transport::Transport& transport) {
   told_ready_ = peer_ready_ = false;
   setup_ = transport.begin(context_);
   const Status started = setup_->start();
-  if (!started.ok()) return fail(started);
+  if (!started.ok()) return suspend(started);
   const std::vector<wire::ControlMessage> early = std::exchange(early_, {});
   for (const wire::ControlMessage& message : early) {
     if (state_ != LinkState::setting_up) return;
@@ -70,7 +70,7 @@ void Link::begin(transport::Transport& transport) {
 }
 
 void Link::advance() {
-  if (state_ != LinkState::setting_up || suspended_until_) return;
+  if (state_ != LinkState::setting_up || connection_ == nullptr || suspended_until_) return;
   const Status status = setup_->status();
   if (!status.ok()) return suspend(status);
   if (!told_ready_ && setup_->ready()) {
@@ -106,7 +106,7 @@ bool Link::takes(const transport::StreamToken& token) const {
 
 void Link::on_stream(transport::DataStream stream) {
   const Status taken = setup_->on_stream(std::move(stream));
-  if (!taken.ok()) return fail(taken);
+  if (!taken.ok()) return suspend(taken);
   advance();
 }
 
@@ -136,6 +136,8 @@ void Link::handle(std::span<const std::byte> message) {
     if (kind == ControlKind::bye) connection_.reset();
     return;
   }
+  const bool is_ending = kind == ControlKind::refuse || kind == ControlKind::fail;
+  if (state_ == LinkState::setting_up && suspended_until_ && !is_ending) return;
   switch (kind) {
     case ControlKind::heartbeat:
       if (!wire::check_plain(message).ok()) return violation("a malformed HEARTBEAT");
@@ -189,7 +191,7 @@ void Link::on_setup(std::span<const std::byte> message) {
   }
   if (state_ != LinkState::setting_up || peer_ready_) return violation("a SETUP out of place");
   const Status taken = setup_->on_message(payload.value());
-  if (!taken.ok()) return fail(taken);
+  if (!taken.ok()) return suspend(taken);
   advance();
 }
 

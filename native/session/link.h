@@ -116,7 +116,10 @@ class Link final : private ControlConnection::Handler,
   bool attached() const { return connection_ != nullptr; }
   bool leaving() const { return leaving_; }
   /// The peer may dial a data connection now.
-  bool expects_stream() const { return state_ == LinkState::setting_up && !context_.initiator; }
+  bool expects_stream() const {
+    return state_ == LinkState::setting_up && !context_.initiator && connection_ != nullptr &&
+           !suspended_until_;
+  }
   std::string peer_address() const {
     return connection_ ? connection_->peer_address() : std::string("nowhere");
   }
@@ -132,6 +135,8 @@ class Link final : private ControlConnection::Handler,
   void end();
   /// After a failure of the transport, or of its setup: time for the control connection to tell more.
   std::optional<base::Nanoseconds> suspended_until() const { return suspended_until_; }
+  /// What failed, while it is suspended.
+  const Status& suspended_cause() const { return suspended_cause_; }
   void judge_suspended(base::Nanoseconds now);
 
  private:

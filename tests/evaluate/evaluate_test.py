@@ -383,7 +383,7 @@ class Shares(unittest.TestCase):
 
     def test_says_what_each_query_gains_and_where_faro_loses(self):
         text = findings.paragraph("queries", self.queries([8.0, 8.0], [10.0, 10.0], 0.4))
-        self.assertIn("Query 1, 1 per process: over Faro 20 % less CPU time than over sockets (20 to 20 %), 20 % less", text)
+        self.assertIn("Query 1, 1 per process: over Faro 20 % less CPU time than over sockets (20 % less to 20 % less), 20 % less", text)
         self.assertIn("10 % of the workers' CPU time instead of 40 %", text)
         self.assertIn("Nowhere in this figure does Faro clearly lose against sockets", text)
         text = findings.paragraph("queries", self.queries([20.0, 20.0], [10.0, 10.0], 0.4))

@@ -250,7 +250,7 @@ def _queries_tpch(quick: bool) -> Experiment:
     shape = {"processes": 4, "data": "tpch", "scale": 0.1}
     if quick:
         shape = {"processes": 2, "data": "tpch", "scale": 0.01, "queries": "q3"}
-    places = [{**shape, "workers": workers, **_query_runs(quick, 25, 8, 8)} for workers in ((1,) if quick else (1, 2))]
+    places = [{**shape, "workers": workers, **_query_runs(quick, 10, 4, 4)} for workers in ((1,) if quick else (1, 2))]
     return Experiment(
         "queries-tpch",
         "Queries of TPC-H, over Faro and over sockets",

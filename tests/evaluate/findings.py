@@ -49,7 +49,7 @@ def losses(found: list[tuple[str, Comparison | None]], against: str) -> str:
         return ""
     if not lost:
         return f"Nowhere in this figure does Faro clearly lose against {against}."
-    return f"Faro loses against {against} with {_listed(lost)}."
+    return f"Faro loses against {against}, with {_listed(lost)}."
 
 
 def _listed(items: list[str]) -> str:
@@ -89,7 +89,7 @@ def _workers(ms: Measurements):
                 for faro in FARO:
                     sockets = "java-nio" if is_java(faro) else "sockets"
                     found.append((f"{label(faro)}, {shape(place)}", ms.compare(value, faro, sockets, **place)))
-        yield losses(found, f"the sockets of its language, by {what},")
+        yield losses(found, f"the sockets of its language, by {what}")
 
 
 def _threshold(ms: Measurements):
@@ -183,6 +183,10 @@ def _connect(ms: Measurements):
     )
 
 
+def _gained(part: float) -> str:
+    return f"{part * 100:.0f} % less" if part >= 0 else f"{-part * 100:.0f} % more"
+
+
 def _queries(ms: Measurements):
     losing = []
     for query in ms.parameter_values("query"):
@@ -190,24 +194,22 @@ def _queries(ms: Measurements):
         if place is None:
             continue
         cpu = gain(ms, "cpu_seconds_per_query", place)
-        less = f"{cpu.median * 100:.0f} % less" if cpu.median >= 0 else f"{-cpu.median * 100:.0f} % more"
         agreed = "" if (cpu.least > 0) == (cpu.most > 0) else ", about which the laps do not agree"
         time = gain(ms, "seconds", place)
-        shorter = f"{time.median * 100:.0f} % less" if time.median >= 0 else f"{-time.median * 100:.0f} % more"
         parts = share(ms, SQL_FARO, place), share(ms, SQL_SOCKETS, place)
         seen = "was not seen over both"
         if None not in parts:
             seen = f"has {parts[0] * 100:.0f} % of the workers' CPU time instead of {parts[1] * 100:.0f} %"
         yield (
-            f"{query[0].upper()}{query[1:]}, {place['workers']} per process: over Faro {less} CPU time than over sockets "
-            f"({cpu.least * 100:.0f} to {cpu.most * 100:.0f} %){agreed}, {shorter} time; the shuffle {seen}."
+            f"{query[0].upper()}{query[1:]}, {place['workers']} per process: over Faro {_gained(cpu.median)} CPU time than over "
+            f"sockets ({_gained(cpu.least)} to {_gained(cpu.most)}){agreed}, {_gained(time.median)} time; the shuffle {seen}."
         )
     for query in ms.parameter_values("query"):
         for workers in ms.parameter_values("workers"):
             place = {"query": query, "workers": workers}
             found = ms.compare("cpu_seconds_per_query", SQL_FARO, SQL_SOCKETS, **place)
             losing.append((f"{query}, {workers} per process", found))
-    yield losses(losing, "sockets, by CPU time,")
+    yield losses(losing, "sockets, by CPU time")
 
 
 def _queries_of_the_paper(ms: Measurements):

@@ -33,16 +33,17 @@ class FakeConnection final : public ControlConnection {
 
 class FakeSetup final : public transport::LinkSetup {
  public:
-  explicit FakeSetup(const Status& status) : status_(status) {}
+  FakeSetup(const Status& status, const bool& ready) : status_(status), ready_(ready) {}
   Status start() override { return Status::Ok(); }
-  Status on_message(std::span<const std::byte>) override { return Status::Ok(); }
-  Status on_stream(transport::DataStream) override { return Status::Ok(); }
+  Status on_message(std::span<const std::byte>) override { return status_; }
+  Status on_stream(transport::DataStream) override { return status_; }
   Status status() const override { return status_; }
-  bool ready() const override { return false; }
+  bool ready() const override { return ready_; }
   std::unique_ptr<transport::DataLink> take() override { return nullptr; }
 
  private:
   const Status& status_;
+  const bool& ready_;
 };
 
 class FakeTransport final : public transport::Transport {
@@ -51,10 +52,11 @@ class FakeTransport final : public transport::Transport {
   Status available() const override { return Status::Ok(); }
   uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext&) override {
-    return std::make_unique<FakeSetup>(setup_status);
+    return std::make_unique<FakeSetup>(setup_status, is_ready);
   }
 
   Status setup_status;
+  bool is_ready = false;
 
  private:
   const transport::Capabilities capabilities_{.name = "fake"};
@@ -106,6 +108,35 @@ TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_close
   EXPECT_NE(losses_[0].find("it gave up: node 1 (10.0.0.1:7000) was lost"), std::string::npos)
       << losses_[0];
   EXPECT_FALSE(link_->suspended_until());
+}
+
+TEST_F(LinkThatIsSetUp, takes_nothing_but_the_peers_last_word_once_it_has_failed) {
+  setup_fails(Status(Code::peer_lost, "RDMA connection closed by the peer"));
+  EXPECT_FALSE(link_->expects_stream());
+  // Its own side was up.
+  peer_->on_message(wire::encode_plain(wire::ControlKind::ready));
+  peer_->on_message(wire::encode_payload(wire::ControlKind::setup, {}));
+  peer_->on_message(wire::encode_payload(wire::ControlKind::application, {}));
+  EXPECT_TRUE(losses_.empty());
+  peer_->on_message(wire::encode_fail({Code::peer_lost, false, "it heard nothing"}));
+  EXPECT_EQ(losses_, std::vector<std::string>{"peer_lost: it gave up: it heard nothing"});
+}
+
+TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_if_its_message_is_of_no_use_any_more) {
+  transport_.setup_status = Status(Code::peer_lost, "its socket is gone");
+  peer_->on_message(wire::encode_payload(wire::ControlKind::setup, {}));
+  EXPECT_TRUE(losses_.empty());
+  peer_->on_message(wire::encode_refuse({Code::connect_failed, true, "another node was lost"}));
+  EXPECT_EQ(losses_, std::vector<std::string>{"connect_failed: it gave up: another node was lost"});
+}
+
+TEST_F(LinkThatIsSetUp, takes_nothing_once_this_side_leaves) {
+  EXPECT_TRUE(link_->expects_stream());
+  link_->leave();
+  EXPECT_FALSE(link_->expects_stream());
+  transport_.is_ready = true;
+  link_->advance();
+  EXPECT_TRUE(losses_.empty());
 }
 
 TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_closes_if_it_says_nothing) {

@@ -105,7 +105,7 @@ TEST_F(ShmHandOver, gives_nothing_for_another_token) {
   offer();
   fetch(kOtherToken, listener_->name());
   run();
-  EXPECT_EQ(taken_->code(), Code::protocol_error) << taken_->to_string();
+  EXPECT_EQ(taken_->code(), Code::peer_lost) << taken_->to_string();
   EXPECT_FALSE(given_.has_value());
 }
 
@@ -118,7 +118,7 @@ TEST_F(ShmHandOver, gives_nothing_twice) {
   taken_.reset();
   fetch(kToken, listener_->name());
   run();
-  EXPECT_EQ(taken_->code(), Code::protocol_error) << taken_->to_string();
+  EXPECT_EQ(taken_->code(), Code::peer_lost) << taken_->to_string();
 }
 
 TEST_F(ShmHandOver, gives_nothing_after_the_offer_was_withdrawn) {
@@ -126,7 +126,7 @@ TEST_F(ShmHandOver, gives_nothing_after_the_offer_was_withdrawn) {
   listener_->withdraw(kToken);
   fetch(kToken, listener_->name());
   run();
-  EXPECT_EQ(taken_->code(), Code::protocol_error);
+  EXPECT_EQ(taken_->code(), Code::peer_lost);
 }
 
 TEST_F(ShmHandOver, is_not_kept_from_its_peer_by_strangers_who_say_nothing_or_nonsense) {

@@ -305,7 +305,7 @@ Result<std::vector<base::UniqueFd>> HandOverReceiver::receive() {
     }
   }
   if (got == 0) {
-    return Status(Code::protocol_error,
+    return Status(Code::peer_lost,
                   "the peer closed the socket without handing over its shared memory");
   }
   if (got != static_cast<ssize_t>(greeting.size()) || greeting != kGreeting) {

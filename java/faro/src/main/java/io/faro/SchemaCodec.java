@@ -33,6 +33,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private final Field[] nullable; // by their null bits
   private final Field[] nullableWithWidth;
   private final Field[] variable;
+  private final int rowBytes; // 0: rows have a length each
   private final int plainBytes;
   private final int nullBytes;
   private final int nullableBytes; // of those with a width, if none is null
@@ -60,6 +61,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
             .toArray(Field[]::new);
     variable = fields.stream().filter(field -> field.type.bytes() == 0).toArray(Field[]::new);
     plainBytes = bytes(plain);
+    rowBytes = plain.length == columns.length ? plainBytes : 0;
     nullBytes = (nullable.length + 7) / 8;
     nullableBytes = bytes(nullableWithWidth);
   }
@@ -75,7 +77,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
 
   @Override
   public int rowBytes() {
-    return plain.length == columns.length ? plainBytes : 0;
+    return rowBytes;
   }
 
   /**

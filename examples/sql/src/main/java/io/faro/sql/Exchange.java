@@ -41,6 +41,8 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
   private final List<Column> columns;
   private final RowCodec<Object[]> codec;
   private final int[] decimals; // numbers of columns
+  private final int[] scales; // of decimals
+  private final RelDistribution.Type kind;
   private final int[] keys;
   private int stage = -1; // of the query; set once when the whole plan is known
   private int firstBelow;
@@ -54,6 +56,8 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
         IntStream.range(0, columns.size())
             .filter(c -> columns.get(c).type().javaType() == BigDecimal.class)
             .toArray();
+    scales = IntStream.of(decimals).map(c -> columns.get(c).scale()).toArray();
+    kind = distribution.getType();
     keys = distribution.getKeys().stream().mapToInt(Integer::intValue).toArray();
   }
 
@@ -126,11 +130,11 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
   /** The row with decimals of their columns' scales: Calcite divides to 16 digits, whatever the type says. */
   Object[] fitting(Object[] row) {
     Object[] fitting = row;
-    for (int column : decimals) {
-      int scale = columns.get(column).scale();
-      if (row[column] instanceof BigDecimal decimal && decimal.scale() > scale) {
+    for (int i = 0; i < decimals.length; i++) {
+      int column = decimals[i];
+      if (row[column] instanceof BigDecimal decimal && decimal.scale() > scales[i]) {
         fitting = fitting == row ? row.clone() : fitting;
-        fitting[column] = decimal.setScale(scale, RoundingMode.HALF_UP);
+        fitting[column] = decimal.setScale(scales[i], RoundingMode.HALF_UP);
       }
     }
     return fitting;
@@ -142,12 +146,12 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
   }
 
   boolean isBroadcast() {
-    return distribution.getType() == RelDistribution.Type.BROADCAST_DISTRIBUTED;
+    return kind == RelDistribution.Type.BROADCAST_DISTRIBUTED;
   }
 
   /** For a row that is not broadcast. Calcite sorts the keys of a distribution: their order does not matter here. */
   int receiverOf(Object[] row, int workers) {
-    if (distribution.getType() == RelDistribution.Type.SINGLETON) {
+    if (kind == RelDistribution.Type.SINGLETON) {
       return 0;
     }
     long hash = 0;
