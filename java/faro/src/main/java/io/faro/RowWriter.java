@@ -149,8 +149,8 @@ public final class RowWriter {
   }
 
   /**
-   * Sends the first {@code bytes} bytes of the claim (fixed width: all). Of a claim above a frame that were made less than
-   * one it waits for room, and no interrupt ends that: the outcome of the query does.
+   * Sends the first {@code bytes} bytes of the claim (fixed width: all). If more than a frame was claimed and no more than
+   * one is sent, it waits for room; the query's end ends that, an interrupt does not.
    */
   public void commit(int bytes) {
     checkCommit(bytes);
@@ -161,7 +161,7 @@ public final class RowWriter {
     commitInFrame(bytes);
   }
 
-  /** The same; WOULD_WAIT if there is no room now for what was claimed above a frame and needs less than one. */
+  /** The same; WOULD_WAIT if it would wait for room: nothing is sent then, and the claim has ended. */
   Outcome tryCommit(int bytes) {
     checkCommit(bytes);
     if (frame == aside) {
