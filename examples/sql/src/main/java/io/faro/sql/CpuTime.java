@@ -60,7 +60,7 @@ final class CpuTime {
   }
 
   /** Empty if the thread has ended since the folder was read. */
-  private static String read(Path file) {
+  static String read(Path file) {
     try {
       return Files.readString(file);
     } catch (IOException ended) {
