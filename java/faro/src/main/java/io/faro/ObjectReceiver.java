@@ -43,8 +43,8 @@ public final class ObjectReceiver<T> implements Iterable<T> {
 
   /**
    * Hands the objects that have come in one frame to {@code consumer}, one after the other: the fastest way
-   * to receive. It must not receive with this receiver; what it throws is thrown here, and the objects after
-   * the one that it was given come the next time.
+   * to receive. When it has had all of them the frame is released. It must not receive with this receiver; what
+   * it throws is thrown here, and the objects after the one that it was given come the next time.
    *
    * @return DONE: there were some; else as {@link Shuffle#tryPoll}
    */
@@ -52,17 +52,28 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     found = false;
     Outcome polled = frame.rowsLeft() > 0 ? Outcome.DONE : shuffle.tryPoll(frame);
     if (polled == Outcome.DONE) {
-      drain(consumer);
+      drainFrame(consumer);
     }
     return polled;
   }
 
-  private void drain(Consumer<? super T> consumer) {
+  /** The same, waiting for objects: as {@link Shuffle#take}. */
+  public Outcome drain(Consumer<? super T> consumer) throws InterruptedException {
+    found = false;
+    Outcome polled = frame.rowsLeft() > 0 ? Outcome.DONE : shuffle.take(frame);
+    if (polled == Outcome.DONE) {
+      drainFrame(consumer);
+    }
+    return polled;
+  }
+
+  private void drainFrame(Consumer<? super T> consumer) {
     int width = codec.rowBytes();
     if (width == 0 || width != frame.rowBytes()) {
       while (frame.step()) {
         consumer.accept(frame.mark() < 0 ? takeHandedOver() : read());
       }
+      frame.release();
       return;
     }
     int at = frame.nextOffset();
@@ -77,6 +88,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     } finally {
       frame.standBefore(at, left);
     }
+    frame.release();
   }
 
   /**

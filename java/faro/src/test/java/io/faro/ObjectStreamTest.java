@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
@@ -17,6 +18,8 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Many objects at a time, objects for many receivers, and iteration. */
 @Timeout(20)
@@ -246,6 +249,37 @@ class ObjectStreamTest {
     List<Long> rows = LongStream.range(0, 3000).boxed().collect(Collectors.toList());
     assertEquals(rows, drained(Long.BYTES, rows, false));
     assertEquals(rows, drained(0, rows, false)); // by reference and by bytes
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {Long.BYTES, 0})
+  void whoDrainsWaitsForRowsAndThenHoldsNone(int rowBytes) throws Exception {
+    List<Long> rows = LongStream.range(0, 30_000).boxed().collect(Collectors.toList());
+    List<Long> received = new ArrayList<>();
+    try (Cluster cluster = new Cluster("shm", 1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            ShuffleSpec spec = new ShuffleSpec(query, 1, rowBytes, new int[] {0}, new int[] {1});
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              if (worker.number() == 0) {
+                assertEquals(rows.size(), shuffle.sender(RowCodecs.LONG).sendAll(rows, 0, rows.size(), row -> 0));
+                check(shuffle.finish());
+              } else {
+                ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+                Outcome outcome = receiver.drain(received::add);
+                while (outcome == Outcome.DONE) {
+                  // HOLDING if it still had the frame.
+                  assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ofNanos(1)));
+                  outcome = receiver.drain(received::add);
+                }
+                assertEquals(Outcome.END_OF_STREAM, outcome);
+              }
+            }
+            worker.endQuery(query);
+          });
+    }
+    assertEquals(rows, received);
   }
 
   @Test

@@ -8,8 +8,10 @@ import io.faro.RowCodec;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
 import io.faro.Worker;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** Faro: each exchange is a shuffle of the engine's session. */
 final class FaroCarrier implements Carrier {
@@ -61,6 +63,8 @@ final class FaroCarrier implements Carrier {
     private final Shuffle shuffle;
     private final ObjectSender<Object[]> sender;
     private final ObjectReceiver<Object[]> receiver;
+    private final ArrayDeque<Object[]> rows = new ArrayDeque<>(); // of one frame, which is read in one go
+    private final Consumer<Object[]> keep = rows::add;
 
     Stage(Shuffle shuffle, RowCodec<Object[]> codec) {
       this.shuffle = shuffle;
@@ -91,21 +95,22 @@ final class FaroCarrier implements Carrier {
     @Override
     public void stop() {
       shuffle.stop();
+      rows.clear();
     }
 
     @Override
     public Outcome tryNext() {
-      return receiver.tryNext();
+      return rows.isEmpty() ? receiver.tryDrain(keep) : Outcome.DONE;
     }
 
     @Override
     public Outcome next() throws InterruptedException {
-      return receiver.next();
+      return rows.isEmpty() ? receiver.drain(keep) : Outcome.DONE;
     }
 
     @Override
     public Object[] get() {
-      return receiver.get();
+      return rows.remove();
     }
 
     private void checkIsSent(Outcome sent) {
