@@ -127,7 +127,7 @@ def _attempt(experiment: Experiment, point: Point, lap: int, processor: int | No
         )
         for parameters, result in results:
             if result.verified is False:
-                where = f" of {parameters['query']}" if "query" in parameters else ""
+                where = f" of {parameters['query']}, {result.contestant}" if "query" in parameters else ""
                 raise Failed(f"a wrong result{where}: {result.count} rows, checksum {result.checksum}")
     except (Failed, ValueError, KeyError, IndexError, TypeError) as problem:
         reason = str(problem) if isinstance(problem, Failed) else f"output not understood: {problem!r}"
@@ -144,7 +144,14 @@ def _attempt(experiment: Experiment, point: Point, lap: int, processor: int | No
             values |= per_hop(values, hops(parameters))
         outcome.measurements.append(
             Measurement(
-                point.contestant, parameters, lap, text, values, result.count, result.checksum, result.verified
+                result.contestant or point.contestant,
+                parameters,
+                lap,
+                text,
+                values,
+                result.count,
+                result.checksum,
+                result.verified,
             )
         )
     return None

@@ -13,6 +13,7 @@ class Result:
     verified: bool | None
     count: int | None = None
     checksum: str | None = None
+    contestant: str | None = None  # whose it is, where one run has several; None: that of the run
 
 
 class Contestant:

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import contest
 import findings
 import guest
+import in_turn
 import programs
 from contestant import Contestant, Result
 from experiments import CONTESTANTS, Experiment, Point, experiments
@@ -90,31 +91,36 @@ class Reading(unittest.TestCase):
         result = CONTESTANTS["tcp"].read("messages", {"message_bytes": 1024, "count": 1000}, output)
         self.assertEqual(result.values["bytes_per_second"], 2048000)
 
-    def test_reads_every_query_of_a_run_and_compares_it_with_one_node(self):
+    def test_reads_every_query_over_both_carriers_and_compares_it_with_one_node(self):
         def printed(checksum: str, same: bool = True) -> str:
             runs = [{"seconds": s, "cpu_seconds": 2 * s} for s in (3.0, 1.0, 2.0)]
-            one = {"name": "q3", "rows": 10, "checksum": checksum, "verified": same, "shuffle_share": 0.25, "runs": runs}
-            return json.dumps({"queries": [one, {**one, "name": "q4", "checksum": "bb", "verified": True}]})
+            one = {"name": "q3", "rows": 10, "checksum": "aa", "verified": True, "shuffle_share": 0.25, "runs": runs}
+            other = {**one, "name": "q4", "checksum": checksum, "verified": same}
+            return json.dumps({"sockets": {"queries": [one, other]}, "faro": {"queries": [one]}})
 
-        contestant = Queries("sql", "", "faro")
+        contestant = Queries("sql", "")
         parameters = {**QUERIES, "warmup": 1, "laps": 3, "sampled": 1}
         contestant._expected = {("tpch", 0.1): {"q3": (10, "aa"), "q4": (10, "bb")}}
-        found = contestant.results("queries", parameters, printed("aa"))
-        self.assertEqual([place["query"] for place, _ in found], ["q3", "q4"])
+        found = contestant.results("queries", parameters, printed("bb"))
+        self.assertEqual(
+            [(result.contestant, place["query"]) for place, result in found],
+            [("sql-faro", "q3"), ("sql-sockets", "q3"), ("sql-sockets", "q4")],
+        )
         self.assertEqual(found[0][0], {**QUERIES, "query": "q3"})
         values = {"seconds": 2.0, "cpu_seconds_per_query": 4.0, "shuffle_share": 0.25}
-        self.assertEqual(found[0][1], Result(values, True, 10, "aa"))
-        for wrong in (printed("ab"), printed("aa", same=False)):
+        self.assertEqual(found[0][1], Result(values, True, 10, "aa", "sql-faro"))
+        for wrong in (printed("ab"), printed("bb", same=False)):
             verdicts = [result.verified for _, result in contestant.results("queries", parameters, wrong)]
-            self.assertEqual(verdicts, [False, True])
+            self.assertEqual(verdicts, [True, True, False])
 
     def test_a_share_of_which_nothing_was_seen_is_no_value(self):
         one = {"name": "q3", "rows": 1, "checksum": "aa", "verified": True, "shuffle_share": None}
         one["runs"] = [{"seconds": 1.0, "cpu_seconds": 2.0}]
-        contestant = Queries("sql", "", "faro")
+        contestant = Queries("sql", "")
         contestant._expected = {("tpch", 0.1): {"q3": (1, "aa")}}
         parameters = {**QUERIES, "warmup": 1, "laps": 1, "sampled": 1}
-        ((_, result),) = contestant.results("queries", parameters, json.dumps({"queries": [one]}))
+        output = json.dumps({"faro": {"queries": [one]}, "sockets": {"queries": []}})
+        ((_, result),) = contestant.results("queries", parameters, output)
         self.assertEqual(result.values, {"seconds": 1.0, "cpu_seconds_per_query": 2.0})
 
     def test_reads_both_languages_from_the_guest(self):
@@ -216,6 +222,25 @@ class Running(unittest.TestCase):
                 for point in experiment.points:
                     command = CONTESTANTS[point.contestant].command(experiment.workload, point.parameters)
                     self.assertTrue(all(isinstance(word, str) for word in command.arguments), command)
+
+
+class InTurn(unittest.TestCase):
+    ROUNDS = "for round in 1 2; do echo turn; read -r line || exit 3; echo $0 $round >> {}; done; {}"
+
+    def run_in_turn(self, end: str) -> tuple[dict, list[str]]:
+        with TemporaryDirectory() as folder:
+            log = Path(folder, "log")
+            results = in_turn.run(["a", "b"], ["sh", "-c", self.ROUNDS.format(log, end)])
+            return results, log.read_text().splitlines()
+
+    def test_each_has_its_turn_in_every_round_and_nobody_is_always_first(self):
+        results, order = self.run_in_turn("""echo '{"is": "'$0'"}'""")
+        self.assertEqual(results, {"a": {"is": "a"}, "b": {"is": "b"}})
+        self.assertEqual(order, ["b 1", "a 1", "a 2", "b 2"])
+
+    def test_one_that_ends_without_a_result_is_named(self):
+        with self.assertRaisesRegex(RuntimeError, "b has ended without a result: ''"):
+            self.run_in_turn("test $0 = b || echo {}")
 
 
 class SummingUp(unittest.TestCase):

@@ -33,13 +33,12 @@ CONTESTANTS: dict[str, Contestant] = {
         Ucx("ucx-shm", "UCX put over shared memory", "posix,self"),
         Ucx("ucx-tcp", "UCX put over TCP", "tcp"),
         Copying("memcpy", "memcpy in one process"),
-        Queries("sql-faro", "Faro in the SQL engine", "faro"),
-        Queries("sql-sockets", "tuned NIO sockets in the SQL engine", "sockets"),
+        Queries("sql", "the SQL engine over Faro and over tuned NIO sockets"),
     )
 }
 CPP = ("shm", "tcp", "sockets")
 JAVA = ("java-shm", "java-tcp", "java-nio")
-SQL = ("sql-faro", "sql-sockets")
+SQL = ("sql",)
 
 
 @dataclass(frozen=True)
@@ -210,9 +209,11 @@ _QUERIES_METHOD = (
     "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same plans, rows and codecs, only "
     "the exchanges' carrier differs. Over both a worker that waits sleeps at once (Faro: wait.yields = 0); Faro's rings hold 256 "
     "KiB, a socket's buffers 16 and 64 KiB beside those of the kernel, both with their own defaults else. Plans are made and "
-    "compiled before; a point is the mean of {} runs after {} others in fresh processes. CPU time is that of all processes and "
-    "all their threads but the JVM's compilers. The share of the shuffle is looked for in other runs, by the workers' stacks: what "
-    "of their CPU time goes into exchanges, with codecs, hashing of rows to receivers and sockets, or with Faro its own threads. "
+    "compiled before; a point is the mean of {} runs after {} others in fresh processes. Both clusters stand at the same time and "
+    "take turns: each runs all queries once while the other waits, so that both meet the same machine. CPU time is that of all "
+    "processes of a cluster and all their threads but the JVM's compilers. The share of the shuffle is looked for in other runs, "
+    "by the workers' stacks: what of their CPU time goes into exchanges, with codecs, hashing of rows to receivers and sockets, or "
+    "with Faro its own threads. "
     "A stack is seen where the JVM lets it be seen, at safepoints: the share may be up to a third too large. "
     "All processors of the machine are used, and there are {}: more workers than these bring no speed-up, so that what can be "
     "compared is the CPU time of a query."

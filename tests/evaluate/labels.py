@@ -2,12 +2,15 @@
 
 from experiments import CONTESTANTS
 from guest import LABELS as GUEST_LABELS
+from queries import LABELS as QUERIES_LABELS
+
+_LABELS = {**GUEST_LABELS, **QUERIES_LABELS}  # of those that are measured in one run with others
 
 
 def label(contestant: str) -> str:
     if contestant in CONTESTANTS:
         return CONTESTANTS[contestant].label
-    return GUEST_LABELS.get(contestant, contestant)
+    return _LABELS.get(contestant, contestant)
 
 
 def is_java(contestant: str) -> bool:

@@ -1,6 +1,8 @@
-"""Queries of examples/sql, whose rows go over Faro or over sockets: what its QueryBench runs."""
+"""Queries of examples/sql, whose rows go over Faro and over sockets: what its QueryBench runs."""
 
 import json
+import sys
+from pathlib import Path
 from statistics import mean
 
 import programs
@@ -8,20 +10,23 @@ from contestant import Contestant, Result
 from programs import SQL_CLASS_PATH, SQL_JAR, Command
 
 BENCH = "io.faro.sql.QueryBench"
+IN_TURN = Path(__file__).with_name("in_turn.py")
+LABELS = {"sql-faro": "Faro in the SQL engine", "sql-sockets": "tuned NIO sockets in the SQL engine"}
 TIME_LIMIT_S = 60  # of one query
 REFERENCE_LIMIT_S = 300  # of all queries on one node
 
 
 class Queries(Contestant):
-    """The engine with one of its carriers, by its name there."""
+    """The engine over Faro and over sockets: two clusters at the same time, of which one runs all queries once, then the
+    other. A cluster that has not its turn does nothing."""
 
     product = "Faro"
-    expected_seconds = 35
+    expected_seconds = 70
+    _carriers = {"sql-faro": "faro", "sql-sockets": "sockets"}  # as the engine calls them
     _expected: dict[tuple, dict] = {}  # rows and checksum by query, by tables: those of one node with one worker
 
-    def __init__(self, name: str, label: str, carrier: str):
+    def __init__(self, name: str, label: str):
         super().__init__(name, label, "java")
-        self.carrier = carrier
 
     def missing(self) -> str | None:
         return None if SQL_JAR.exists() else "examples/sql is not built"
@@ -31,41 +36,49 @@ class Queries(Contestant):
 
     def command(self, workload: str, parameters: dict) -> Command:
         runs = {name: parameters[name] for name in ("warmup", "laps", "sampled")}
-        return _command(parameters, parameters["processes"], parameters["workers"], self.carrier, runs)
+        bench = _bench(parameters, parameters["processes"], parameters["workers"], runs)
+        return Command([sys.executable, str(IN_TURN), ",".join(self._carriers.values()), *bench, "--in-turn", "--carrier"])
 
     def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
-        """One for each query; verified if all its runs gave what one node gives."""
+        """One for each query and carrier; verified if all its runs gave what one node gives."""
         expected = self._reference(parameters)
         place = {name: parameters[name] for name in ("processes", "workers", "data", "scale")}
+        reports = json.loads(output)
         found = []
-        for query in json.loads(output)["queries"]:
-            values = {
-                # Not medians: some runs collect garbage, and that is part of what a query costs.
-                "seconds": mean(run["seconds"] for run in query["runs"]),
-                "cpu_seconds_per_query": mean(run["cpu_seconds"] for run in query["runs"]),
-            }
-            if query["shuffle_share"] is not None:  # something was seen
-                values["shuffle_share"] = query["shuffle_share"]
-            result = (query["rows"], query["checksum"])
-            verified = query["verified"] and result == expected[query["name"]]
-            found.append(({**place, "query": query["name"]}, Result(values, verified, *result)))
+        for contestant, carrier in self._carriers.items():
+            found += _results(contestant, place, reports[carrier]["queries"], expected)
         return found
 
     def _reference(self, parameters: dict) -> dict:
         tables = (parameters["data"], parameters["scale"])
         if tables not in self._expected:
-            command = _command(parameters, 1, 1, "faro", {"warmup": 0, "laps": 1, "sampled": 0})
-            report = json.loads(programs.run(command, REFERENCE_LIMIT_S))
+            bench = _bench(parameters, 1, 1, {"warmup": 0, "laps": 1, "sampled": 0})
+            report = json.loads(programs.run(Command(bench), REFERENCE_LIMIT_S))
             self._expected[tables] = {one["name"]: (one["rows"], one["checksum"]) for one in report["queries"]}
         return self._expected[tables]
 
 
-def _command(parameters: dict, nodes: int, workers: int, carrier: str, runs: dict) -> Command:
+def _results(contestant: str, place: dict, queries: list[dict], expected: dict) -> list[tuple[dict, Result]]:
+    found = []
+    for query in queries:
+        values = {
+            # Not medians: some runs collect garbage, and that is part of what a query costs.
+            "seconds": mean(run["seconds"] for run in query["runs"]),
+            "cpu_seconds_per_query": mean(run["cpu_seconds"] for run in query["runs"]),
+        }
+        if query["shuffle_share"] is not None:  # something was seen
+            values["shuffle_share"] = query["shuffle_share"]
+        result = (query["rows"], query["checksum"])
+        verified = query["verified"] and result == expected[query["name"]]
+        found.append(({**place, "query": query["name"]}, Result(values, verified, *result, contestant)))
+    return found
+
+
+def _bench(parameters: dict, nodes: int, workers: int, runs: dict) -> list[str]:
     words = ["java", "-XX:+UseSerialGC", "-Xmx2g", "-cp", SQL_CLASS_PATH, BENCH, "--nodes", nodes, "--workers", workers]
-    words += ["--carrier", carrier, "--data", parameters["data"], "--scale", parameters["scale"]]
-    words += ["--limit", TIME_LIMIT_S]
+    words += ["--data", parameters["data"], "--scale", parameters["scale"], "--limit", TIME_LIMIT_S]
     if "queries" in parameters:
         words += ["--queries", parameters["queries"]]
     for name, count in runs.items():
         words += [f"--{name}", count]
-    return Command([str(word) for word in words])
+    return [str(word) for word in words]

@@ -48,8 +48,14 @@ public final class QueryBench implements Callable<Integer> {
   @Option(names = "--limit", paramLabel = "S", description = "time limit of a query in seconds (${DEFAULT-VALUE})")
   private int limitS = 60;
 
+  @Option(
+      names = "--in-turn",
+      description = "before it runs each query once it prints the line 'turn', and waits for a line of its input")
+  private boolean isInTurn;
+
   private final List<NodeProcess> others = new ArrayList<>();
   private final List<BufferedReader> answers = new ArrayList<>(); // of others
+  private final BufferedReader turns = new BufferedReader(new InputStreamReader(System.in, UTF_8));
 
   private QueryBench() {}
 
@@ -97,6 +103,7 @@ public final class QueryBench implements Callable<Integer> {
       queries.keySet().retainAll(Set.copyOf(names));
     }
     for (int i = 0; i < warmup; i++) {
+      awaitTurn();
       for (String sql : queries.values()) {
         run(engine, measured, sql, i == warmup - 1); // what looks has to be warm, too
       }
@@ -104,6 +111,7 @@ public final class QueryBench implements Callable<Integer> {
     Map<String, List<Run>> timed = new LinkedHashMap<>();
     Map<String, MeasuredEngine.Spent> places = new LinkedHashMap<>();
     for (int i = 0; i < laps + sampled; i++) {
+      awaitTurn();
       boolean isSampled = i >= laps;
       for (Map.Entry<String, String> query : queries.entrySet()) {
         Run run = run(engine, measured, query.getValue(), isSampled);
@@ -116,6 +124,15 @@ public final class QueryBench implements Callable<Integer> {
     return timed.entrySet().stream()
         .map(query -> json(query.getKey(), query.getValue(), places.get(query.getKey())))
         .collect(Collectors.joining(", ", "{\"queries\": [", "]}"));
+  }
+
+  private void awaitTurn() throws IOException {
+    if (isInTurn) {
+      System.out.println("turn");
+      if (turns.readLine() == null) {
+        throw new IOException("the input has ended before its turn");
+      }
+    }
   }
 
   private Run run(Engine engine, MeasuredEngine measured, String sql, boolean isSampled) throws IOException {

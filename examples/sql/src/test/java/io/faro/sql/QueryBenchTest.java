@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.OutputStream;
 import java.lang.management.ManagementFactory;
 import java.math.BigDecimal;
 import java.nio.file.DirectoryStream;
@@ -27,6 +28,10 @@ class QueryBenchTest {
   private record Ended(int status, String out, String err) {}
 
   private static Ended run(String... arguments) throws Exception {
+    return runWith("", arguments);
+  }
+
+  private static Ended runWith(String input, String... arguments) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
@@ -37,6 +42,9 @@ class QueryBenchTest {
     command.addAll(List.of(arguments));
     Process process = new ProcessBuilder(command).start();
     try {
+      try (OutputStream in = process.getOutputStream()) {
+        in.write(input.getBytes(UTF_8));
+      }
       assertTrue(process.waitFor(60, TimeUnit.SECONDS));
       return new Ended(
           process.exitValue(),
@@ -89,6 +97,18 @@ class QueryBenchTest {
     Ended nowhere = run("--nodes=2", "--host=127.0.0.1,192.0.2.1");
     assertEquals(1, nowhere.status);
     assertTrue(nowhere.err.startsWith("query-bench: no node can listen on host 192.0.2.1: "), nowhere.err);
+  }
+
+  @Test
+  void whoRunsInTurnWaitsForItsInputBeforeEachRound() throws Exception {
+    String[] arguments = "--in-turn --nodes=1 --data=tpcc --scale=0.1 --warmup=1 --laps=1 --sampled=1".split(" ");
+    Ended ended = runWith("\n\n\n", arguments);
+    assertEquals(0, ended.status, ended.err);
+    assertTrue(ended.out.startsWith("turn\nturn\nturn\n{\"queries\": ["), ended.out);
+    Ended early = runWith("\n\n", arguments);
+    assertEquals(1, early.status, early.out);
+    assertEquals("turn\nturn\nturn\n", early.out);
+    assertEquals("query-bench: the input has ended before its turn", early.err.strip());
   }
 
   @Test
