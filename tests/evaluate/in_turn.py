@@ -17,8 +17,10 @@ def run(names: list[str], command: list[str]) -> dict:
     """What each has printed in the end. Blocks; raises RuntimeError if one says anything else, or ends before."""
     try:
         with ExitStack() as ends:  # a program that still waits ends when its input does
-            programs = {name: ends.enter_context(_started([*command, name])) for name in names}
-            said = {name: program.stdout.readline() for name, program in programs.items()}
+            programs, said = {}, {}
+            for name in names:  # one after the other: at the same time they might find the same ports free
+                programs[name] = ends.enter_context(_started([*command, name]))
+                said[name] = programs[name].stdout.readline()
             waiting = names
             while waiting := [name for name in waiting if said[name] == TURN][::-1]:  # now this one first, now that one
                 for name in waiting:
