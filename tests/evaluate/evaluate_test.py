@@ -238,6 +238,14 @@ class InTurn(unittest.TestCase):
         self.assertEqual(results, {"a": {"is": "a"}, "b": {"is": "b"}})
         self.assertEqual(order, ["b 1", "a 1", "a 2", "b 2"])
 
+    def test_one_starts_when_the_one_before_it_waits(self):
+        with TemporaryDirectory() as folder:
+            log = Path(folder, "log")
+            slowly = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done"
+            start = f"if [ $0 = a ]; then {slowly}; echo there > {log}; else test -e {log} || exit 4; fi"
+            command = ["sh", "-c", f"{start}; echo turn; read -r line; echo {{}}"]
+            self.assertEqual(in_turn.run(["a", "b"], command), {"a": {}, "b": {}})
+
     def test_one_that_ends_without_a_result_is_named(self):
         with self.assertRaisesRegex(RuntimeError, "b has ended without a result: ''"):
             self.run_in_turn("test $0 = b || echo {}")
