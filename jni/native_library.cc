@@ -39,8 +39,9 @@ jbyteArray build_id(JNIEnv* env, jclass) {
 jbyteArray take_last_error(JNIEnv* env, jclass) { return bytes_of(env, last_error()); }
 
 jboolean bind(JNIEnv* env, jclass) {
-  const std::array classes{kSessionConfigNatives, kSessionNatives, kNativeMetricsNatives,
-                           kWorkerNatives,        kShuffleNatives, kNativeLogNatives};
+  const std::array classes{kSessionConfigNatives, kCancellationNatives, kSessionNatives,
+                           kNativeMetricsNatives, kWorkerNatives,       kShuffleNatives,
+                           kNativeLogNatives};
   for (size_t i = 0; i < classes.size(); ++i) {
     if (register_natives(env, classes[i])) continue;
     const jthrowable why = env->ExceptionOccurred();

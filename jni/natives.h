@@ -14,6 +14,7 @@ struct Natives {
   std::span<const JNINativeMethod> methods;
 };
 
+extern const Natives kCancellationNatives;
 extern const Natives kNativeLogNatives;
 extern const Natives kSessionNatives;
 extern const Natives kSessionConfigNatives;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/session_access.h"
+#include "faro/cancellation.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
 #include "faro/shuffle.h"
@@ -101,6 +102,15 @@ inline HandleTable<SessionState>& sessions() {
   // Never destroyed: Java threads may still call while the process ends.
   static auto* const table = new HandleTable<SessionState>;
   return *table;
+}
+inline HandleTable<Cancellation>& cancellations() {
+  static auto* const table = new HandleTable<Cancellation>;
+  return *table;
+}
+/// That of a handle; for 0 one that nobody cancels.
+inline Cancellation cancellation_of(int64_t handle) {
+  const std::shared_ptr<Cancellation> found = cancellations().find(handle);
+  return found == nullptr ? Cancellation() : *found;
 }
 inline OwnedTable<ShuffleState>& shuffles() {
   static auto* const table = new OwnedTable<ShuffleState>;

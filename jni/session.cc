@@ -44,13 +44,13 @@ Status set_all(Config& config, std::string_view settings) {
 }
 
 // The handle, or the negative code.
-jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment) {
+jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jlong cancellation) {
   Config config;
   if (environment == JNI_TRUE) {
     if (Status status = config.load_environment(); !status.ok()) return fail(status);
   }
   if (Status status = set_all(config, text_of(env, settings)); !status.ok()) return fail(status);
-  Result<std::unique_ptr<Session>> session = Session::open(config);
+  Result<std::unique_ptr<Session>> session = Session::open(config, cancellation_of(cancellation));
   if (!session.ok()) return fail(session.status());
   return sessions().add(std::make_shared<SessionState>(std::move(*session)));
 }
@@ -98,11 +98,12 @@ jint cancel_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarn
   return 0;
 }
 
-// An outcome, or the negative code.
-jint await_node(JNIEnv*, jclass, jlong handle, jint node, jlong timeout_ns) {
+// An outcome (deadline also when cancelled), or the negative code.
+jint await_node(JNIEnv*, jclass, jlong handle, jint node, jlong timeout_ns, jlong cancellation) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return closed();
-  return result(state->session->await_node(static_cast<uint32_t>(node), Timeout(timeout_ns)),
+  return result(state->session->await_node(static_cast<uint32_t>(node), Timeout(timeout_ns),
+                                           cancellation_of(cancellation)),
                 [] { return Status(Code::session_closed, "the session was closed"); });
 }
 
@@ -134,12 +135,12 @@ jint close(JNIEnv*, jclass, jlong handle) {
   return state == nullptr ? 0 : result(state->session->close());
 }
 
-const std::array kMethods{method("open", "([BZ)J", open),
+const std::array kMethods{method("open", "([BZJ)J", open),
                           method("shape", "(J[I)V", shape),
                           method("beginQuery", "(J[J)I", begin_query),
                           method("declareQuery", "(JJJI[I)I", declare_query),
                           method("cancelQuery", "(JJJI[B)I", cancel_query),
-                          method("awaitNode", "(JIJ)I", await_node),
+                          method("awaitNode", "(JIJJ)I", await_node),
                           method("hasNode", "(JI)Z", has_node),
                           method("awaitReady", "(J[I)I", await_ready),
                           method("close", "(J)I", close)};

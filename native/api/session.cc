@@ -8,6 +8,7 @@
 
 #include "api/session_access.h"
 #include "base/settings.h"
+#include "base/thread.h"
 #include "ring/futex_waiter.h"
 #include "session/listener.h"
 #include "session/socket_network.h"
@@ -18,12 +19,30 @@ namespace faro {
 namespace {
 
 Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
-                                         Result<std::unique_ptr<session::SocketNetwork>> network) {
+                                         Result<std::unique_ptr<session::SocketNetwork>> network,
+                                         const Cancellation& cancellation) {
   if (!network.ok()) return network.status();
   detail::NodeEnvironment environment;
   environment.network = std::move(*network);
+  environment.cancellation = cancellation;
   environment.make_waiter = [] { return std::make_unique<ring::FutexWaiter>(); };
   return SessionAccess::open(settings, std::move(environment));
+}
+
+// How threads of asynchronous calls are called in tools.
+constexpr const char* kOpenThread = "faro-open";
+constexpr const char* kAwaitThread = "faro-await";
+constexpr const char* kCloseThread = "faro-close";
+
+using OpenDone = std::function<void(Result<std::unique_ptr<Session>>)>;
+
+template <typename Open>
+void open_in_thread(Open open, OpenDone done) {
+  // The thread may not start: `done` stays here, too.
+  auto thread =
+      base::start_thread(kOpenThread, [open = std::move(open), done]() mutable { done(open()); });
+  if (!thread.ok()) return done(thread.status());
+  thread->detach();
 }
 
 }  // namespace
@@ -68,23 +87,44 @@ Session::Session(std::shared_ptr<detail::NodeCore> core) : core_(std::move(core)
 }
 Session::~Session() { (void)close(); }
 
-Result<std::unique_ptr<Session>> Session::open(const Config& config) {
+Result<std::unique_ptr<Session>> Session::open(const Config& config,
+                                               const Cancellation& cancellation) {
   Result<base::Settings> settings = base::Settings::resolve(config);
   if (!settings.ok()) return settings.status();
   auto network = session::SocketNetwork::create(*settings);
   if (network.status().code() == Code::address_in_use) {
     return session::ask_who_listens(*settings, network.status());
   }
-  return open_on(*settings, std::move(network));
+  return open_on(*settings, std::move(network), cancellation);
 }
 
-Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener) {
+Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener,
+                                               const Cancellation& cancellation) {
   Result<base::Settings> settings = base::Settings::resolve(config);
   if (!settings.ok()) return settings.status();
   const std::string address = listener.address();
-  return open_on(*settings, session::SocketNetwork::create(
-                                *settings, session::Listener::adopt(
-                                               base::UniqueFd(listener.release_fd()), address)));
+  return open_on(
+      *settings,
+      session::SocketNetwork::create(
+          *settings, session::Listener::adopt(base::UniqueFd(listener.release_fd()), address)),
+      cancellation);
+}
+
+void Session::open_async(Config config, OpenDone done, Cancellation cancellation) {
+  open_in_thread([config = std::move(config),
+                  cancellation = std::move(cancellation)] { return open(config, cancellation); },
+                 std::move(done));
+}
+
+void Session::open_async(Config config, Listener listener, OpenDone done,
+                         Cancellation cancellation) {
+  // Shared, because a std::function has to be copyable.
+  auto shared = std::make_shared<Listener>(std::move(listener));
+  open_in_thread(
+      [config = std::move(config), shared, cancellation = std::move(cancellation)] {
+        return open(config, std::move(*shared), cancellation);
+      },
+      std::move(done));
 }
 
 uint32_t Session::node() const noexcept { return core_->membership().node(); }
@@ -109,14 +149,35 @@ void Session::cancel_query(const QueryId& query, std::string_view reason) {
              fmt::format("cancelled on {}: {}", core_->membership().nodes()[node()].name, reason)));
 }
 bool Session::has_node(uint32_t node) const noexcept { return core_->presence().is_present(node); }
-Outcome Session::await_node(uint32_t node, Timeout timeout) {
-  return core_->presence().await(node, timeout);
+Outcome Session::await_node(uint32_t node, Timeout timeout, const Cancellation& cancellation) {
+  return core_->presence().await(node, timeout, cancellation);
+}
+void Session::await_node_async(uint32_t node, std::function<void(Outcome)> done, Timeout timeout,
+                               Cancellation cancellation) {
+  auto thread = base::start_thread(
+      kAwaitThread, [core = core_, node, done, timeout, cancellation = std::move(cancellation)] {
+        done(core->presence().await(node, timeout, cancellation));
+      });
+  if (!thread.ok()) return done(Outcome::failed);
+  thread->detach();
 }
 void Session::on_returned(std::function<void(uint32_t)> callback) {
   core_->presence().set_callback(std::move(callback));
 }
 SessionMetrics Session::metrics() const { return core_->metrics(); }
 Status Session::close() { return core_->close(); }
+void Session::close_async(std::unique_ptr<Session> session, std::function<void(Status)> done) {
+  // Shared, because a std::function has to be copyable.
+  auto shared = std::make_shared<std::unique_ptr<Session>>(std::move(session));
+  const auto close = [shared, done] {
+    const Status closed = (*shared)->close();
+    shared->reset();
+    done(closed);
+  };
+  auto thread = base::start_thread(kCloseThread, close);
+  if (!thread.ok()) return close();
+  thread->detach();
+}
 
 // --- Worker
 

@@ -1,12 +1,10 @@
 #include "session/cluster_membership.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
-#include <csignal>
 #include <exception>
 #include <map>
 #include <utility>
@@ -24,16 +22,14 @@ constexpr size_t kStrangerLimit = 256;
 
 using transport::tcp::host_of;
 
-// How the network thread is called in tools; at most 15 characters.
-constexpr const char* kThreadName = "faro-net";
-
 }  // namespace
 
 Result<std::unique_ptr<Membership>> Membership::open(const base::Settings& settings,
                                                      std::unique_ptr<Network> network,
-                                                     Observer& observer) {
+                                                     Observer& observer,
+                                                     const Cancellation& cancellation) {
   auto membership = std::make_unique<ClusterMembership>(settings, std::move(network), observer);
-  FARO_RETURN_IF_ERROR(membership->open());
+  FARO_RETURN_IF_ERROR(membership->open(cancellation));
   return std::unique_ptr<Membership>(std::move(membership));
 }
 
@@ -133,11 +129,6 @@ bool ClusterMembership::do_work() {
 }
 
 void ClusterMembership::run() noexcept {
-  // Signals are the engine's business, and a JVM's.
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  pthread_setname_np(pthread_self(), kThreadName);
   network_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   while (phase_ != Phase::closed) {
     try {

@@ -53,7 +53,7 @@ class ClusterMembership final : public Membership,
   ~ClusterMembership() override;
 
   /// What Membership::open does, once.
-  Status open();
+  Status open(const Cancellation& cancellation);
 
   const base::Settings& settings() const override { return settings_; }
   const base::Clock& clock() const override { return network_->reactor().clock(); }
@@ -123,6 +123,7 @@ class ClusterMembership final : public Membership,
 
   // Opening: cluster_opening.cc.
   Status prepare();
+  Status start_thread();
   void make_nodes();
   void make_identity();
   Status load_secret();

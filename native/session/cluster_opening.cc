@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/on_cancel.h"
+#include "base/thread.h"
 #include "session/cluster_membership.h"
 #include "transport/plugin/plugin_loader.h"
 #include "transport/shm/shm_transport.h"
@@ -27,6 +29,9 @@ constexpr base::Nanoseconds kNoticeAfter = 5'000 * kNanosecondsPerMs;
 // Time for the reason to reach the peers when open fails.
 constexpr base::Nanoseconds kFarewell = 300 * kNanosecondsPerMs;
 
+// How the network thread is called in tools.
+constexpr const char* kThreadName = "faro-net";
+
 bool has_port_zero(const std::string& address) {
   return address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
 }
@@ -35,7 +40,7 @@ bool is_up(LinkState state) { return state == LinkState::up; }
 
 }  // namespace
 
-Status ClusterMembership::open() {
+Status ClusterMembership::open(const Cancellation& cancellation) {
   const base::Nanoseconds since = clock().now_ns();
   const base::Nanoseconds deadline =
       base::deadline_after(since, settings_.connect_timeout_ms * kNanosecondsPerMs);
@@ -43,7 +48,16 @@ Status ClusterMembership::open() {
   network_->set_acceptor(this);
   look_at_times();
   base::Nanoseconds notice = since + std::min(kNoticeAfter, (deadline - since) / 2);
+  const detail::OnCancel wakes(cancellation, [this] { network_->wake(); });
   while (fatal_.ok() && !(allocated_ && all_linked())) {
+    if (cancellation.cancelled()) {
+      const Status cancelled(Code::cancelled,
+                             fmt::format("{} was told to give up opening its session, still "
+                                         "waiting for {}",
+                                         identity_.name, missing_peers()));
+      end_opening(cancelled);
+      return cancelled;
+    }
     const base::Nanoseconds now = clock().now_ns();
     if (now >= deadline) {
       const Status late = missing();
@@ -70,7 +84,17 @@ Status ClusterMembership::open() {
   last_stranger_ = Status::Ok();
   tell_members();
   log_opened(since);
-  if (network_->wants_thread()) thread_ = std::thread([this] { run(); });
+  return network_->wants_thread() ? start_thread() : Status::Ok();
+}
+
+// The peers know already that this node is open: without a thread it leaves again.
+Status ClusterMembership::start_thread() {
+  auto thread = base::start_thread(kThreadName, [this] { run(); });
+  if (!thread.ok()) {
+    close();
+    return thread.status();
+  }
+  thread_ = std::move(*thread);
   return Status::Ok();
 }
 
@@ -313,9 +337,10 @@ std::string ClusterMembership::missing_peers() const {
 // Everybody who knows us is told why, and so are those who come within the moment that the network
 // is given to say so.
 void ClusterMembership::end_opening(const Status& status) {
-  // Out of time is no fault that starting again would repeat: others may go on waiting for our
-  // successor.
-  const bool retry = status.code() == Code::connect_failed || !spreads_;
+  // Out of time, or told to give up: no fault that starting again would repeat. Others may go on
+  // waiting for our successor.
+  const bool retry =
+      status.code() == Code::connect_failed || status.code() == Code::cancelled || !spreads_;
   bool some_may_come = false;
   for_each_link([&](const Link& link) {
     some_may_come = some_may_come || (!retry && !dials(link) && link.state() == LinkState::apart);

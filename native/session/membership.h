@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "counters/counter_file.h"
+#include "faro/cancellation.h"
 #include "faro/status.h"
 #include "ring/doorbell.h"
 #include "ring/layout.h"
@@ -63,14 +64,15 @@ class Membership {
   /// starts the network thread (unless the network is simulated). Of a cluster whose sessions are
   /// open already all peers are those that are there.
   ///
-  /// Blocks: until the whole cluster is connected, or the deadline. Owns: `network`; `observer`
+  /// Blocks: until the whole cluster is connected, the deadline, or `cancellation`. Owns: `network`; `observer`
   /// must outlive the membership. Calls of `observer` can come before open returns. Errors:
   /// config_invalid, resource_limit (need and limit, before anything is allocated), address_in_use,
   /// transport_unavailable, configuration_mismatch (key and both values), authentication_failed,
-  /// connect_failed (which nodes are missing, and the last cause for each).
+  /// connect_failed (which nodes are missing, and the last cause for each), cancelled.
   static Result<std::unique_ptr<Membership>> open(const base::Settings& settings,
                                                   std::unique_ptr<Network> network,
-                                                  Observer& observer);
+                                                  Observer& observer,
+                                                  const Cancellation& cancellation = {});
 
   virtual ~Membership() = default;
 

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <exception>
 #include <string_view>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "counters/prometheus_text.h"
 #include "session/listener.h"
 
@@ -57,6 +56,9 @@ Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
   if (!view.ok()) return view.status();
   std::unique_ptr<MetricsEndpoint> endpoint(new MetricsEndpoint(
       std::move(*listener).take(), bound, std::move(stop), std::move(view.value())));
+  auto thread = base::start_thread(kThreadName, [self = endpoint.get()] { self->run(); });
+  if (!thread.ok()) return thread.status();
+  endpoint->thread_ = std::move(*thread);
   return endpoint;
 }
 
@@ -65,21 +67,15 @@ MetricsEndpoint::MetricsEndpoint(base::UniqueFd listener, std::string address, b
     : address_(std::move(address)),
       listener_(std::move(listener)),
       stop_(std::move(stop)),
-      view_(std::move(view)),
-      thread_([this] { run(); }) {}
+      view_(std::move(view)) {}
 
 MetricsEndpoint::~MetricsEndpoint() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t wrote = write(stop_.get(), &one, sizeof one);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void MetricsEndpoint::run() noexcept {
-  // Signals are the engine's business, and a JVM's.
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  pthread_setname_np(pthread_self(), kThreadName);
   while (!stopping_) {
     try {
       round();

@@ -2,13 +2,11 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <pthread.h>
 
-#include <csignal>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
+
+#include "base/thread.h"
 
 namespace faro::session {
 namespace {
@@ -54,29 +52,16 @@ Resolution::~Resolution() {
 void Resolution::start() {
   const std::shared_ptr<Wanted> wanted = wanted_;  // `done` may destroy this
   if (is_numeric(address_)) return wanted->answer(lookup_(address_));
-  const auto look_up = [wanted, address = address_, lookup = lookup_] {
-    pthread_setname_np(pthread_self(), kThreadName);
+  auto thread = base::start_thread(kThreadName, [wanted, address = address_, lookup = lookup_] {
     auto addresses = std::make_shared<Addresses>(lookup(address));
     const std::lock_guard lock(wanted->mutex);
     if (wanted->reactor == nullptr) return;
     wanted->reactor->defer([wanted, addresses] { wanted->answer(std::move(*addresses)); });
-  };
-  // Signals are the engine's business, and a JVM's: the thread is born without any.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status started;
-  try {
-    // Detached: a resolver cannot be interrupted, and nobody may have to wait for it.
-    std::thread(look_up).detach();
-  } catch (const std::system_error& error) {
-    started = Status(
-        Code::connect_failed,
-        fmt::format("'{}' cannot be resolved: no thread for it: {}", address_, error.what()));
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!started.ok()) wanted->answer(started);
+  });
+  // Detached: a resolver cannot be interrupted, and nobody may have to wait for it.
+  if (thread.ok()) return thread->detach();
+  wanted->answer(Status(Code::connect_failed, fmt::format("'{}' cannot be resolved: {}", address_,
+                                                          thread.status().message())));
 }
 
 }  // namespace faro::session

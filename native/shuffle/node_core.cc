@@ -31,8 +31,8 @@ Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
         shuffle::make_spill_file(settings.overflow_folder, settings.overflow_file_bytes);
   }
   std::shared_ptr<NodeCore> core(new NodeCore(settings, std::move(environment.spill_file)));
-  Result<std::unique_ptr<session::Membership>> membership =
-      session::Membership::open(settings, std::move(environment.network), *core);
+  Result<std::unique_ptr<session::Membership>> membership = session::Membership::open(
+      settings, std::move(environment.network), *core, environment.cancellation);
   if (!membership.ok()) return membership.status();
   core->membership_ = std::move(*membership);
   core->start(environment);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "faro/cancellation.h"
 #include "faro/metrics.h"
 #include "faro/session.h"
 #include "faro/waiter.h"
@@ -26,6 +27,7 @@ struct NodeEnvironment {
   std::unique_ptr<session::Network> network;
   std::function<std::unique_ptr<Waiter>()> make_waiter;  // one per worker, and one for close
   std::unique_ptr<shuffle::SpillFile> spill_file;        // null: a file as the settings say
+  Cancellation cancellation;                             // of open
 };
 
 class NodeCore final : public session::Observer,

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "faro/cancellation.h"
 #include "faro/outcome.h"
 
 namespace faro::shuffle {
@@ -21,8 +22,8 @@ class NodePresence {
   void set_callback(Callback callback);
 
   bool is_present(uint32_t node) const;
-  /// Answers done, deadline, or failed once it was closed. Blocks: until then.
-  Outcome await(uint32_t node, Timeout timeout);
+  /// Answers done, deadline (also when cancelled), or failed once it was closed. Blocks: until then.
+  Outcome await(uint32_t node, Timeout timeout, const Cancellation& cancellation);
 
   void lost(uint32_t node);
   /// Calls back, if somebody wants it.

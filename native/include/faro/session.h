@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "faro/cancellation.h"
 #include "faro/config.h"
 #include "faro/metrics.h"
 #include "faro/outcome.h"
@@ -102,12 +103,25 @@ class Session {
  public:
   /// Connects to every node of cluster.nodes and allocates everything.
   ///
-  /// Blocks: until the cluster is connected, at most connect.timeout_ms.
+  /// Blocks: until the cluster is connected, at most connect.timeout_ms, or until `cancellation` is
+  /// cancelled: the others then go on waiting for this node, as if it had not started.
   /// Errors: config_invalid, resource_limit (what is needed, what the limit is), address_in_use,
   /// transport_unavailable, configuration_mismatch (the key and both values), authentication_failed,
-  /// connect_failed (which nodes are missing, and why).
-  static Result<std::unique_ptr<Session>> open(const Config& config);
-  static Result<std::unique_ptr<Session>> open(const Config& config, Listener listener);
+  /// connect_failed (which nodes are missing, and why), cancelled, system_error.
+  static Result<std::unique_ptr<Session>> open(const Config& config,
+                                               const Cancellation& cancellation = {});
+  static Result<std::unique_ptr<Session>> open(const Config& config, Listener listener,
+                                               const Cancellation& cancellation = {});
+
+  /// open() in a thread of its own, which ends with `done`. That is called exactly once, with the
+  /// session or the error: from that thread, or from the caller's if the system has no more threads
+  /// (system_error). It may wait, and may destroy the session.
+  /// Threads: any. Blocks: never.
+  static void open_async(Config config, std::function<void(Result<std::unique_ptr<Session>>)> done,
+                         Cancellation cancellation = {});
+  static void open_async(Config config, Listener listener,
+                         std::function<void(Result<std::unique_ptr<Session>>)> done,
+                         Cancellation cancellation = {});
 
   /// close(), then gives memory back once no shuffle or batch uses it any more.
   ~Session();
@@ -143,9 +157,17 @@ class Session {
   /// Waits until has_node: for a node that was lost, has left, or was missing when this session
   /// opened, to start again (native/session/README.md). A query that contains it must be begun after
   /// that, or after the returning node's own `open` has returned; one begun before fails with
-  /// peer_lost. Answers done, deadline, or failed (the session is closed, or has no such node). Threads: any, but no worker's that
-  /// others wait for. Blocks: as said.
-  Outcome await_node(uint32_t node, Timeout timeout = kNoTimeout);
+  /// peer_lost. Answers done, deadline (also when `cancellation` was cancelled), or failed (the
+  /// session is closed, or has no such node). Threads: any, but no worker's that others wait for.
+  /// Blocks: as said.
+  Outcome await_node(uint32_t node, Timeout timeout = kNoTimeout,
+                     const Cancellation& cancellation = {});
+  /// await_node() in a thread of its own, which ends with `done`. That is called exactly once, with
+  /// await_node's answer; if the system has no more threads, with `failed` from the caller's. The
+  /// session may be closed and destroyed meanwhile, also by `done`.
+  /// Threads: any. Blocks: never.
+  void await_node_async(uint32_t node, std::function<void(Outcome)> done,
+                        Timeout timeout = kNoTimeout, Cancellation cancellation = {});
   /// Calls back whenever a node has returned, as await_node would. Comes from the network thread, which
   /// must not be held up; not from inside a call of this session. Replaces what was set before.
   void on_returned(std::function<void(uint32_t node)> callback);
@@ -156,6 +178,11 @@ class Session {
   /// thread. Idempotent. Blocks: at most close.timeout_ms. Errors: deadline_exceeded if calls were
   /// still inside or frames still held: their memory then stays mapped until they are done.
   Status close();
+  /// close() and destruction in a thread of its own, which ends with `done`. That is called exactly
+  /// once, with close's answer; if the system has no more threads, from the caller's, which waits
+  /// then.
+  /// Threads: any. Blocks: never, but for that.
+  static void close_async(std::unique_ptr<Session> session, std::function<void(Status)> done);
 
  private:
   friend class SessionAccess;

@@ -17,6 +17,8 @@ public enum Code {
   WRONG_STATE(5, Category.OPERATION),
   /** The worker would have to wait while it holds frames in place. */
   HOLDING(6, Category.OPERATION),
+  /** Another thread has cancelled the call. */
+  CANCELLED(7, Category.OPERATION),
   /** The query was cancelled by a participant. */
   QUERY_CANCELLED(20, Category.QUERY),
   /** The query failed on a participant. */

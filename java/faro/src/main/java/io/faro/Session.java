@@ -61,7 +61,7 @@ public final class Session implements AutoCloseable {
     NativeLibrary.ensureLoaded();
     NativeLog.start();
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
-      long handle = open(verbs.in(config).encoded(), config.usesEnvironment());
+      long handle = open(verbs.in(config).encoded(), config.usesEnvironment(), 0);
       if (handle < 0) {
         throw FaroException.of(handle);
       }
@@ -136,7 +136,7 @@ public final class Session implements AutoCloseable {
     if (node < 0 || node >= nodeCount) {
       throw new FaroException(Code.INVALID_ARGUMENT, "node " + node + " does not exist");
     }
-    int result = awaitNode(handle, node, timeout.toNanos());
+    int result = awaitNode(handle, node, timeout.toNanos(), 0);
     check(result);
     return Outcome.of(result) == Outcome.DONE;
   }
@@ -176,7 +176,8 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  private static native long open(byte[] settings, boolean environment);
+  /** {@code cancellation}: {@link Cancellation#handle}, or 0 for none. */
+  private static native long open(byte[] settings, boolean environment, long cancellation);
 
   private static native void shape(long handle, int[] to);
 
@@ -188,7 +189,8 @@ public final class Session implements AutoCloseable {
   private static native int cancelQuery(
       long handle, long counter, long incarnation, int issuer, byte[] reason);
 
-  private static native int awaitNode(long handle, int node, long timeout);
+  private static native int awaitNode(
+      long handle, int node, long timeout, long cancellation);
 
   private static native boolean hasNode(long handle, int node);
 

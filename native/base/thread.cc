@@ -1,0 +1,33 @@
+#include "base/thread.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+namespace faro::base {
+
+Result<std::thread> start_thread(const char* name, std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  Status status;
+  try {
+    thread = std::thread([name, body = std::move(body)] {
+      pthread_setname_np(pthread_self(), name);
+      body();
+    });
+  } catch (const std::system_error& error) {
+    status = Status(Code::system_error,
+                    fmt::format("the system has no thread for {}: {}", name, error.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!status.ok()) return status;
+  return thread;
+}
+
+}  // namespace faro::base
