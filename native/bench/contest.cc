@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "bench/copies.h"
+#include "bench/plain_loop.h"
 #include "bench/sockets_baseline.h"
 #include "bench/two_stage.h"
 #include "bench/two_stage_java.h"
@@ -24,6 +26,8 @@ constexpr CarrierName kCarriers[] = {{Carrier::faro_auto, "auto"},
                                      {Carrier::faro_verbs, "verbs"},
                                      {Carrier::sockets, "sockets"},
                                      {Carrier::sockets_paper, "sockets-paper"},
+                                     {Carrier::plain_loop, "plain-loop"},
+                                     {Carrier::copies, "copies"},
                                      {Carrier::java_shm, "java-shm", "shm"},
                                      {Carrier::java_shm_one, "java-shm-one", "shm", "one"},
                                      {Carrier::java_shm_codec, "java-shm-codec", "shm", "codec"},
@@ -66,6 +70,8 @@ Result<std::vector<RunFigures>> run_lap(const Contestant& contestant, const Cont
     result.connect_seconds.push_back(run.value().connect_seconds);
     return std::move(run.value().rounds);
   }
+  if (contestant.carrier == Carrier::plain_loop) return run_plain_loop(contestant.job, run_options);
+  if (contestant.carrier == Carrier::copies) return run_copies(contestant.job, run_options);
   SocketsOptions sockets;
   sockets.form = contestant.carrier == Carrier::sockets ? SocketsForm::tuned : SocketsForm::paper;
   sockets.addresses = options.hosts;

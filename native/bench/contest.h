@@ -17,7 +17,8 @@
 
 namespace faro::bench {
 
-/// What carries the rows. Behind the baselines in C++ what runs in JVMs: Faro with rows sent many at
+/// What carries the rows. Behind Faro over each transport the sockets baselines and what sets the bar
+/// (plain_loop.h, copies.h), behind those what runs in JVMs: Faro with rows sent many at
 /// a time, one by one, or as objects by a codec; and the sockets middleware in Java NIO.
 enum class Carrier : uint8_t {
   faro_auto,
@@ -26,6 +27,8 @@ enum class Carrier : uint8_t {
   faro_verbs,
   sockets,
   sockets_paper,
+  plain_loop,
+  copies,
   java_shm,
   java_shm_one,
   java_shm_codec,

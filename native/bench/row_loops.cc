@@ -70,6 +70,10 @@ uint64_t RowLoops<kRowBytes>::sum_of_mix(const void* rows, size_t count,
 
 template struct RowLoops<8>;
 template struct RowLoops<16>;
+template struct RowLoops<24>;
+template struct RowLoops<32>;
+template struct RowLoops<64>;
 template struct RowLoops<100>;
+template struct RowLoops<128>;
 
 }  // namespace faro::bench

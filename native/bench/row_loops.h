@@ -7,7 +7,7 @@
 
 namespace faro::bench {
 
-/// Rows lie one behind the other, kRowBytes (8, 16 or 100) each, as RowCodec writes them; they need
+/// Rows lie one behind the other, kRowBytes (of kRowWidths) each, as RowCodec writes them; they need
 /// no alignment. `damage`: as RowCodec::read.
 /// Threads: any. Blocks: never.
 template <uint32_t kRowBytes>
@@ -22,6 +22,10 @@ struct RowLoops {
 
 extern template struct RowLoops<8>;
 extern template struct RowLoops<16>;
+extern template struct RowLoops<24>;
+extern template struct RowLoops<32>;
+extern template struct RowLoops<64>;
 extern template struct RowLoops<100>;
+extern template struct RowLoops<128>;
 
 }  // namespace faro::bench

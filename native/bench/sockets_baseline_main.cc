@@ -20,7 +20,7 @@ constexpr const char* kHelp =
     "  -p N      processes                       (4)\n"
     "  -w N      workers per process             (1)\n"
     "  -n N      rows per process                (5000000)\n"
-    "  -b N      bytes per row: 8, 16, 100       (8)\n"
+    "  -b N      bytes per row: 8, 16, 24, …     (8)\n"
     "  -H NAME   hash: finalizer, multiplicative (finalizer)\n"
     "  -f NAME   form: paper, tuned              (tuned)\n"
     "  -a IP     address to listen on            (127.0.0.1)\n"

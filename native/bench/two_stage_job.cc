@@ -1,5 +1,7 @@
 #include "bench/two_stage_job.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -21,6 +23,15 @@ Status out_of_range(std::string_view field, uint64_t value, std::string_view lim
 }
 
 }  // namespace
+
+std::string row_widths() {
+  std::string names;
+  for (const uint32_t& width : kRowWidths) {
+    if (!names.empty()) names += &width == std::end(kRowWidths) - 1 ? " or " : ", ";
+    names += std::to_string(width);
+  }
+  return names;
+}
 
 std::string_view hash_name(HashKind hash) noexcept {
   return hash == HashKind::finalizer ? FinalizerHash::kName : MultiplicativeHash::kName;
@@ -44,8 +55,11 @@ Status TwoStageJob::validate() const {
   if (rows_per_process > kMaxRows / process_count) {
     return out_of_range("rows per process", rows_per_process, "at most 2^48 / processes");
   }
-  if (row_bytes != 8 && row_bytes != 16 && row_bytes != 100) {
-    return out_of_range("row bytes", row_bytes, "8, 16 or 100");
+  if (std::ranges::find(kRowWidths, row_bytes) == std::end(kRowWidths)) {
+    return out_of_range("row bytes", row_bytes, row_widths());
+  }
+  if (hash == HashKind::multiplicative && row_bytes != 8) {
+    return out_of_range("row bytes", row_bytes, "8 with the multiplicative hash");
   }
   return Status::Ok();
 }

@@ -1,5 +1,9 @@
 // Workloads of `faro bench --full`, one line each:
-//   pinned         4 × 1, 5 M integers, all on one processor: shm, tcp, sockets; shm with the cheap hash
+//   pinned         4 × 1, 5 M integers, all on one processor: shm, tcp, sockets, the loop written by hand for this job
+//                  (bench/plain_loop.h); shm with the cheap hash
+//   widths         4 × 1 on one processor, rows of 16 to 128 bytes: shm and that loop, and what the copies alone cost
+//                  (bench/copies.h)
+//   tcp            8 × 1, 8 × 4, and 4 × 1 with rows of 100 bytes, on one processor: tcp, sockets
 //   java           4 × 1, 5 M integers in JVMs on one processor, beside shm in C++: rows sent many at a time,
 //                  one by one, as objects by a codec; tcp; Java NIO sockets. Only with --java
 //   unpinned       4 × 2 and 8 × 1, 5 M integers: shm, tcp, sockets
@@ -42,6 +46,8 @@ constexpr uint32_t kLaps = 7;
 constexpr uint32_t kJavaWarmupRounds = 5;  // until the JIT compilers are done
 constexpr uint64_t kIdleNs = 10'000'000'000;
 constexpr uint64_t kSmallRows = 20'000;
+constexpr uint64_t kWideBytes = 160'000'000;  // of all rows, where the width is varied
+constexpr uint32_t kWideRowBytes = 100;       // from here on moving bytes is all that counts
 
 /// A figure that has a goal.
 struct Figure {
@@ -94,7 +100,7 @@ class FullBench {
     std::string_view name;
     Status (FullBench::*run)();
   };
-  static const std::array<Part, 6> kParts;
+  static const std::array<Part, 8> kParts;
 
   static TwoStageJob job_of(uint32_t processes, uint32_t workers) {
     TwoStageJob job;
@@ -126,12 +132,16 @@ class FullBench {
     TwoStageJob cheap = job;
     cheap.hash = HashKind::multiplicative;
     const std::string title = fmt::format("{} on processor {}", shape_text(job), cpu);
-    FARO_RETURN_IF_ERROR(run_contest_of(
-        {{Carrier::faro_shm, job}, {Carrier::faro_tcp, job}, {Carrier::sockets, job}}, title, cpu));
+    FARO_RETURN_IF_ERROR(run_contest_of({{Carrier::faro_shm, job},
+                                         {Carrier::faro_tcp, job},
+                                         {Carrier::sockets, job},
+                                         {Carrier::plain_loop, job}},
+                                        title, cpu));
     const std::vector<ContestResult>& results = contests_.back().results;
     const RunFigures shm = results[0].median;
     const RunFigures tcp = results[1].median;
     const RunFigures sockets = results[2].median;
+    const RunFigures plain = results[3].median;
     FARO_RETURN_IF_ERROR(run_contest_of({{Carrier::faro_shm, cheap}, {Carrier::sockets, cheap}},
                                         title + ", cheap hash", cpu));
     const RunFigures shm_cheap = contests_.back().results[0].median;
@@ -145,10 +155,60 @@ class FullBench {
          shm.cpu_ns_per_hop()});
     add({"shm_hop_cheap", where + "shm, CPU per hop, cheap hash", " ns", 1.6, false,
          shm_cheap.cpu_ns_per_hop()});
+    add({"shm_plain", where + "shm, CPU per hop against the plain loop", " ×", 1.1, false,
+         times_less_cpu(plain, shm)});
     add({"tcp_wall", where + "tcp against sockets, wall", " ×", 3, true,
          times_faster(tcp, sockets)});
     add({"tcp_cpu", where + "tcp against sockets, CPU", " ×", 3, true,
          times_less_cpu(tcp, sockets)});
+    return Status::Ok();
+  }
+
+  /// The rows of all widths are as many bytes, so that no part takes long.
+  static TwoStageJob wide_job(uint32_t processes, uint32_t workers, uint32_t row_bytes) {
+    TwoStageJob job = job_of(processes, workers);
+    job.row_bytes = row_bytes;
+    job.rows_per_process = kWideBytes / row_bytes / processes;
+    return job;
+  }
+
+  Status run_widths() {
+    const uint32_t cpu = bench::CpuPin::first_allowed();
+    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
+    if (!pin) return pin.status();
+    for (const uint32_t row_bytes : bench::kRowWidths) {
+      const TwoStageJob job = wide_job(4, 1, row_bytes);
+      FARO_RETURN_IF_ERROR(run_contest_of(
+          {{Carrier::faro_shm, job}, {Carrier::plain_loop, job}, {Carrier::copies, job}},
+          fmt::format("{} on processor {}, rows of {} bytes", shape_text(job), cpu, row_bytes),
+          cpu));
+      if (row_bytes < kWideRowBytes) continue;
+      const std::vector<ContestResult>& results = contests_.back().results;
+      add({fmt::format("shm_copies_{}", row_bytes),
+           fmt::format("4 × 1 on one processor: shm, CPU per hop against the copies alone, rows of "
+                       "{} bytes",
+                       row_bytes),
+           " ×", 1.1, false, times_less_cpu(results[2].median, results[0].median)});
+    }
+    return Status::Ok();
+  }
+
+  Status run_tcp() {
+    const uint32_t cpu = bench::CpuPin::first_allowed();
+    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
+    if (!pin) return pin.status();
+    for (const TwoStageJob& job : {wide_job(8, 1, 8), wide_job(8, 4, 8), wide_job(4, 1, 100)}) {
+      FARO_RETURN_IF_ERROR(run_contest_of(
+          {{Carrier::faro_tcp, job}, {Carrier::sockets, job}},
+          fmt::format("{} on processor {}, rows of {} bytes", shape_text(job), cpu, job.row_bytes),
+          cpu));
+      const std::vector<ContestResult>& results = contests_.back().results;
+      add({fmt::format("tcp_cpu_{}x{}_{}", job.process_count, job.workers_per_process,
+                       job.row_bytes),
+           fmt::format("{} × {} on one processor, rows of {} bytes: tcp against sockets, CPU",
+                       job.process_count, job.workers_per_process, job.row_bytes),
+           " ×", 1, true, times_less_cpu(results[0].median, results[1].median)});
+    }
     return Status::Ok();
   }
 
@@ -326,8 +386,10 @@ class FullBench {
   bool others_verified_ = true;
 };
 
-const std::array<FullBench::Part, 6> FullBench::kParts = {{
+const std::array<FullBench::Part, 8> FullBench::kParts = {{
     {"pinned", &FullBench::run_pinned},
+    {"widths", &FullBench::run_widths},
+    {"tcp", &FullBench::run_tcp},
     {"java", &FullBench::run_java},
     {"unpinned", &FullBench::run_unpinned},
     {"variable-rows", &FullBench::run_variable},
@@ -381,7 +443,9 @@ int run_full_bench(const BenchInputs& inputs, const std::vector<std::string>& pa
   } else {
     if (!bench.contests().empty()) {
       fmt::print(
-          "Two-stage shuffle of 5,000,000 integers per process; medians of {} interleaved runs.\n\n"
+          "Two-stage shuffle of 5,000,000 integers per process, or of 160 MB where a width is "
+          "named; "
+          "medians\nof {} interleaved runs.\n\n"
           "{}\n",
           kLaps, contest_table(bench.contests()));
     }

@@ -55,6 +55,8 @@ std::function<void(const bench::ContestProgress&)> contest_progress(
 inline constexpr char kPaperNote[] =
     "* the sockets middleware as the paper describes it: a system call per row. Run with fewer "
     "rows,\n"
-    "  seconds scaled to those of the others.\n";
+    "  seconds scaled to those of the others. plain-loop: a loop over shared rings, written by "
+    "hand for\n"
+    "  this job alone; copies: making, hashing and copying the rows alone, in one thread.\n";
 
 }  // namespace faro::command

@@ -1,5 +1,6 @@
 // Workloads of the standard table:
-//   4 × 1, 4 × 2    5 M integers per process, shuffled twice; shm, tcp and the tuned sockets baseline
+//   4 × 1, 4 × 2    5 M integers per process, shuffled twice; shm, tcp, the tuned sockets baseline and what
+//                   sets the bar (bench/plain_loop.h, bench/copies.h)
 //   the same        by the paper's form of the baseline, with fewer rows
 //   4 × 1 in Java   the same, in JVMs: the first round of each is cold, the next ones warm it up
 #include <fmt/format.h>
@@ -75,8 +76,10 @@ Result<ContestReport> run_shape(const BenchInputs& inputs, uint32_t workers, Pro
   Shape shape(inputs, workers, line);
   bench::ContestOptions options;
   options.laps = kLaps;
-  FARO_RETURN_IF_ERROR(shape.run({Carrier::faro_shm, Carrier::faro_tcp, Carrier::sockets},
-                                 kRowsPerProcess, options, "shm, tcp, sockets"));
+  FARO_RETURN_IF_ERROR(shape.run({Carrier::faro_shm, Carrier::faro_tcp, Carrier::sockets,
+                                  Carrier::plain_loop, Carrier::copies},
+                                 kRowsPerProcess, options,
+                                 "shm, tcp, sockets, plain loop, copies"));
   options.laps = kPaperLaps;
   FARO_RETURN_IF_ERROR(shape.run({Carrier::sockets_paper}, kPaperRowsPerProcess, options,
                                  "sockets as in the paper"));

@@ -106,7 +106,7 @@ Result<Run> read_flags(const Flags& flags) {
     const Result<Carrier> carrier = bench::parse_carrier(name);
     if (!carrier) return flag_error("--transport", carrier.status().message());
     if (several_hosts && !is_faro(carrier.value())) {
-      return flag_error("--transport", "the sockets baselines run on one host only");
+      return flag_error("--transport", fmt::format("{} runs on one host only", name));
     }
     if (is_java(carrier.value()) && flags.java_class_path.empty()) {
       return flag_error("--transport", fmt::format("{} needs --java", name));
@@ -256,9 +256,7 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   command->add_option("--rows", job.rows_per_process, "Rows that each process generates")
       ->check(quiet(CLI::Range(uint64_t{0}, uint64_t{1} << 48)))
       ->type_name("N");
-  command->add_option("--row-bytes", job.row_bytes, "8, 16 or 100")
-      ->check(quiet(CLI::IsMember({8, 16, 100})))
-      ->type_name("N");
+  command->add_option("--row-bytes", job.row_bytes, bench::row_widths())->type_name("N");
   command->add_option("--hash", flags->hash, "finalizer or multiplicative")->type_name("NAME");
   command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
       ->check(quiet(CLI::Range(1u, 1000u)))

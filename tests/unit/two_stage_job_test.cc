@@ -54,6 +54,8 @@ TEST(TwoStageJob, refuses_what_it_cannot_run) {
     job.row_bytes = row_bytes;
     return job;
   };
+  TwoStageJob cheap_wide = width(16);
+  cheap_wide.hash = HashKind::multiplicative;
   const std::vector<Case> cases = {
       {"default", TwoStageJob(), true},
       {"no process", job_of(0, 1, 1), false},
@@ -65,6 +67,8 @@ TEST(TwoStageJob, refuses_what_it_cannot_run) {
       {"too many rows", job_of(2, 1, uint64_t{1} << 48), false},
       {"16 bytes", width(16), true},
       {"100 bytes", width(100), true},
+      {"128 bytes", width(128), true},
+      {"wide rows by the cheap hash", cheap_wide, false},
       {"12 bytes", width(12), false},
   };
   for (const Case& one : cases) {
@@ -119,7 +123,11 @@ void expect_damage_is_found() {
 TEST(RowCodec, finds_every_damaged_byte_behind_n) {
   expect_damage_is_found<8>();
   expect_damage_is_found<16>();
+  expect_damage_is_found<24>();
+  expect_damage_is_found<32>();
+  expect_damage_is_found<64>();
   expect_damage_is_found<100>();
+  expect_damage_is_found<128>();
 }
 
 TEST(RowCodec, writes_nothing_behind_the_row) {
@@ -160,12 +168,13 @@ TEST(Sink, notices_a_swapped_a_doubled_and_a_damaged_row) {
 
 TEST(TwoStageJob, dispatches_to_its_hash_and_width) {
   for (const char* name : {"finalizer", "multiplicative"}) {
-    for (uint32_t row_bytes : {8u, 16u, 100u}) {
+    for (uint32_t row_bytes : kRowWidths) {
       TwoStageJob job;
       Result<HashKind> hash = parse_hash(name);
       ASSERT_TRUE(hash.ok());
       job.hash = hash.value();
       job.row_bytes = row_bytes;
+      if (!job.validate().ok()) continue;
       const std::string seen = with_job_types(job, []<class Hash, uint32_t kRowBytes>() {
         return Hash::kName + std::to_string(kRowBytes);
       });

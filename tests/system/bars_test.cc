@@ -1,0 +1,82 @@
+// What sets the bar for Faro, the plain loop and the copies: they do the whole job, with real processes.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bench/copies.h"
+#include "bench/plain_loop.h"
+
+namespace faro::bench {
+namespace {
+
+using Run = Result<std::vector<RunFigures>> (*)(const TwoStageJob&, const RunOptions&);
+
+struct Bar {
+  const char* name;
+  Run run;
+};
+
+struct Shape {
+  uint32_t processes;
+  uint32_t workers;
+};
+
+class EveryBar : public testing::TestWithParam<std::tuple<Bar, Shape>> {};
+
+void expect_verified(const Bar& bar, const TwoStageJob& job) {
+  RunOptions options;
+  options.timed_rounds = 2;
+  const Result<std::vector<RunFigures>> runs = bar.run(job, options);
+  ASSERT_TRUE(runs.ok()) << runs.status().to_string();
+  ASSERT_EQ(runs.value().size(), 2u);
+  for (const RunFigures& run : runs.value()) {
+    EXPECT_EQ(run.count, job.row_count());
+    EXPECT_EQ(run.checksum, expected_totals(job).checksum);
+    EXPECT_TRUE(run.verified);
+    EXPECT_EQ(run.hops, 2 * job.row_count());
+  }
+}
+
+TEST_P(EveryBar, shuffles_every_row_of_every_width_once) {
+  const auto& [bar, shape] = GetParam();
+  for (const HashKind hash : {HashKind::finalizer, HashKind::multiplicative}) {
+    for (const uint32_t row_bytes : kRowWidths) {
+      TwoStageJob job;
+      job.process_count = shape.processes;
+      job.workers_per_process = shape.workers;
+      job.rows_per_process = 20'001;
+      job.hash = hash;
+      job.row_bytes = row_bytes;
+      if (!job.validate().ok()) continue;
+      SCOPED_TRACE(std::string(hash_name(hash)) + ", " + std::to_string(row_bytes) + " bytes");
+      expect_verified(bar, job);
+    }
+  }
+}
+
+TEST_P(EveryBar, ends_without_rows) {
+  const auto& [bar, shape] = GetParam();
+  TwoStageJob job;
+  job.process_count = shape.processes;
+  job.workers_per_process = shape.workers;
+  job.rows_per_process = 0;
+  expect_verified(bar, job);
+}
+
+std::string bar_name(const testing::TestParamInfo<std::tuple<Bar, Shape>>& info) {
+  const auto& [bar, shape] = info.param;
+  return std::string(bar.name) + "_" + std::to_string(shape.processes) + "x" +
+         std::to_string(shape.workers);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryBar,
+                         testing::Combine(testing::Values(Bar{"plain_loop", run_plain_loop},
+                                                          Bar{"copies", run_copies}),
+                                          testing::Values(Shape{1, 1}, Shape{2, 1}, Shape{4, 2},
+                                                          Shape{1, 3}, Shape{8, 1})),
+                         bar_name);
+
+}  // namespace
+}  // namespace faro::bench
