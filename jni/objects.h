@@ -54,7 +54,10 @@ struct WorkerState {
         },
         Timeout(timeout_ns));
     if (waited == Outcome::done) return outcome;
-    return waited == Outcome::failed ? attempt() : waited;  // it knows why
+    if (waited != Outcome::failed) return waited;
+    outcome = attempt();  // it knows why
+    // An attempt that would still wait is of a session that is closed: it waits no more.
+    return outcome == Outcome::would_wait ? Outcome::failed : outcome;
   }
 };
 
@@ -75,7 +78,11 @@ struct SessionState {
   ReadyWatch ready_watch;           // goes first: it refers to workers of the session
 };
 
-/// Where a frame lies, as Shuffle.java reads it; what it means is told there (`Descriptor`).
+/// Partition.java, by the numbers that it says.
+inline constexpr jint kFinalizerPartition = 0;
+inline constexpr jint kMultiplicativePartition = 1;
+
+/// Where a frame lies, as Shuffle.java reads it; what it means is told there (`Layout`).
 struct FrameDescriptor {
   int64_t bytes = 0;
   int32_t row_count = 0;

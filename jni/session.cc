@@ -107,10 +107,11 @@ jint await_node(JNIEnv*, jclass, jlong handle, jint node, jlong timeout_ns, jlon
                 [] { return Status(Code::session_closed, "the session was closed"); });
 }
 
-jboolean has_node(JNIEnv*, jclass, jlong handle, jint node) {
+// 1 or 0, or the negative code.
+jint has_node(JNIEnv*, jclass, jlong handle, jint node) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
-  return state != nullptr && state->session->has_node(static_cast<uint32_t>(node)) ? JNI_TRUE
-                                                                                   : JNI_FALSE;
+  if (state == nullptr) return closed();
+  return state->session->has_node(static_cast<uint32_t>(node)) ? 1 : 0;
 }
 
 // Blocks until workers that were armed (Worker.arm) are ready: how many, and their local indices in
@@ -141,7 +142,7 @@ const std::array kMethods{method("open", "([BZJ)J", open),
                           method("declareQuery", "(JJJI[I)I", declare_query),
                           method("cancelQuery", "(JJJI[B)I", cancel_query),
                           method("awaitNode", "(JIJJ)I", await_node),
-                          method("hasNode", "(JI)Z", has_node),
+                          method("hasNode", "(JI)I", has_node),
                           method("awaitReady", "(J[I)I", await_ready),
                           method("close", "(J)I", close)};
 

@@ -1,13 +1,16 @@
-// io.faro.SessionConfig: the table of settings.
+// io.faro.SessionConfig: the table of settings, and the numbers of what crosses the boundary as one.
 #include <jni.h>
 
 #include <array>
 #include <string>
 
 #include "faro/config.h"
+#include "faro/log.h"
+#include "faro/outcome.h"
 #include "faro/status.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
+#include "jni/objects.h"
 
 namespace faro::jni {
 namespace {
@@ -39,7 +42,26 @@ jbyteArray codes(JNIEnv* env, jclass) {
   return bytes_of(env, text);
 }
 
-const std::array kMethods{method("table", "()[B", table), method("codes", "()[B", codes)};
+// One line per constant: enum, tab, number, tab, name.
+jbyteArray constants(JNIEnv* env, jclass) {
+  std::string text;
+  auto add = [&text](const char* of, int number, const char* name) {
+    text.append(of).append("\t").append(std::to_string(number)).append("\t");
+    text.append(name).append("\n");
+  };
+  for (int i = 0; i < static_cast<int>(Outcome::failed); ++i)
+    add("outcome", i, outcome_name(static_cast<Outcome>(i)));
+  add("partition", kFinalizerPartition, "finalizer");
+  add("partition", kMultiplicativePartition, "multiplicative");
+  add("level", static_cast<int>(LogLevel::debug), "debug");
+  add("level", static_cast<int>(LogLevel::info), "info");
+  add("level", static_cast<int>(LogLevel::warning), "warning");
+  add("level", static_cast<int>(LogLevel::error), "error");
+  return bytes_of(env, text);
+}
+
+const std::array kMethods{method("table", "()[B", table), method("codes", "()[B", codes),
+                          method("constants", "()[B", constants)};
 
 }  // namespace
 

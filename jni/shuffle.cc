@@ -123,8 +123,7 @@ jobject staged_rows(JNIEnv* env, jclass, jlong handle) {
   return state == nullptr ? nullptr : map(env, state->staged);
 }
 
-// Sends what Java has staged, each row to the receiver of its value; `partition` in the order of
-// Partition.java. The number of rows taken, with the outcome above it (32 bits each); or the negative
+// Sends what Java has staged, each row to the receiver of its value. The number of rows taken, with the outcome above it (32 bits each); or the negative
 // code.
 jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   ShuffleState* const state = shuffles().find(handle);
@@ -135,7 +134,7 @@ jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   const std::span<const jlong> rows(state->staged.data(), static_cast<size_t>(count));
   const auto key_of = [](jlong row) { return static_cast<uint64_t>(row); };
   Outcome outcome = Outcome::done;
-  const size_t taken = partition == 0
+  const size_t taken = partition == kFinalizerPartition
                            ? sender->try_send_all(rows, FinalizerHash{}, key_of, outcome)
                            : sender->try_send_all(rows, MultiplicativeHash{}, key_of, outcome);
   const jint answered = answer(*state, outcome);

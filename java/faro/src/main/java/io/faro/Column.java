@@ -10,10 +10,10 @@ import java.util.Objects;
  * @param scale of decimals: digits behind the point, which every value has when it arrives; else 0
  */
 public record Column(ColumnType type, boolean nullable, int scale) {
-  /** Checks that there is a type, and that only decimals have a scale. */
+  /** Checks that there is a type, and that only decimals have a scale: at most as many digits as the type has. */
   public Column {
-    Objects.requireNonNull(type);
-    if (scale < 0 || (scale > 0 && !isDecimal(type))) {
+    Objects.requireNonNull(type, "type");
+    if (scale < 0 || scale > digits(type)) {
       throw new FaroException(Code.INVALID_ARGUMENT, "a column of type " + type + " with scale " + scale);
     }
   }
@@ -38,16 +38,25 @@ public record Column(ColumnType type, boolean nullable, int scale) {
    * digits cost 8 bytes, more cost 16. A value that loses digits by that is refused when it is sent.
    */
   public static Column decimal(int precision, int scale, boolean nullable) {
-    if (precision < 1 || precision > 38) {
-      throw new FaroException(Code.INVALID_ARGUMENT, "a decimal of " + precision + " digits");
+    if (precision < 1 || precision > Decimals.WIDE_DIGITS) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a decimal of " + precision + " digits, not 1 to " + Decimals.WIDE_DIGITS);
+    }
+    if (scale < 0 || scale > precision) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a decimal of " + precision + " digits, " + scale + " of them behind the point");
     }
     ColumnType type =
         precision <= Decimals.LONG_DIGITS ? ColumnType.DECIMAL_18 : ColumnType.DECIMAL_38;
     return new Column(type, nullable, scale);
   }
 
-  private static boolean isDecimal(ColumnType type) {
-    return type == ColumnType.DECIMAL_18 || type == ColumnType.DECIMAL_38;
+  private static int digits(ColumnType type) {
+    return switch (type) {
+      case DECIMAL_18 -> Decimals.LONG_DIGITS;
+      case DECIMAL_38 -> Decimals.WIDE_DIGITS;
+      default -> 0;
+    };
   }
 
   boolean isPlain() {

@@ -9,7 +9,8 @@ final class Decimals {
   /** Decimals of so many digits fit into a long. */
   static final int LONG_DIGITS = 18;
 
-  private static final int WIDE_DIGITS = 38;
+  /** The most digits that a decimal has. */
+  static final int WIDE_DIGITS = 38;
 
   private Decimals() {}
 

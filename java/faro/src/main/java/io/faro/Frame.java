@@ -13,8 +13,9 @@ import java.util.Objects;
  * but for rows of more than 64 KiB that had been set aside.
  *
  * <p>Held frames keep their sender's ring from moving on: release soon. A worker that holds some
- * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a frame that was released,
- * or whose shuffle was closed, throws {@link Code#WRONG_STATE}. Numbers are little-endian and need
+ * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a frame that was released
+ * throws {@link Code#WRONG_STATE}; one whose shuffle was closed, {@link Code#CLOSED}. A frame that is held while the
+ * session is closed can still be read, until its shuffle is closed. Numbers are little-endian and need
  * no alignment. A peer on the same machine could change the bytes while they are read: load a length
  * once.
  *
@@ -26,8 +27,8 @@ public final class Frame implements AutoCloseable {
 
   private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
 
-  private final Shuffle shuffle;
-  private final Worker worker;
+  private final Shuffle shuffle; // null: a row buffer's
+  private final Owner owner;
   private final int number;
 
   private final byte[] text = new byte[1024]; // for the bytes of a string
@@ -51,14 +52,14 @@ public final class Frame implements AutoCloseable {
 
   Frame(Shuffle shuffle, int number) {
     this.shuffle = shuffle;
-    worker = shuffle.worker();
+    owner = shuffle.owner();
     this.number = number;
   }
 
   /** For {@link RowBuffer}: all of this memory; only {@code get…}. */
-  Frame(Worker owner, ByteBuffer memory) {
+  Frame(Owner owner, ByteBuffer memory) {
     shuffle = null;
-    worker = owner;
+    this.owner = owner;
     number = 0;
     describe(memory.capacity(), 0, 0, 0);
     place(memory, null, 0);
@@ -231,8 +232,9 @@ public final class Frame implements AutoCloseable {
   /** Gives the memory back; the frame is empty then. Idempotent. */
   public void release() {
     if (memory != null) {
+      Shuffle source = shuffle();
       forget();
-      shuffle.release(this);
+      source.release(this);
     }
   }
 
@@ -249,12 +251,23 @@ public final class Frame implements AutoCloseable {
    */
   public void detach() {
     if (memory != null) {
-      shuffle.detach(this);
+      shuffle().detach(this);
     }
   }
 
+  /** Whose rows it gets. */
   Shuffle shuffle() {
+    if (shuffle == null) {
+      throw new FaroException(Code.WRONG_STATE, "the frame is a row buffer's: it has no shuffle");
+    }
     return shuffle;
+  }
+
+  /** For whoever finds that bytes of this frame are not what they should be: the error that says where they are from. */
+  FaroException damaged(String what) {
+    return shuffle == null
+        ? new FaroException(Code.INVALID_ARGUMENT, "the bytes in a row buffer are damaged: " + what)
+        : new FaroException(Code.PROTOCOL_ERROR, "a frame of worker " + sender + " is damaged: " + what);
   }
 
   int number() {
@@ -304,7 +317,7 @@ public final class Frame implements AutoCloseable {
    * themselves that they stay within the row.
    */
   int index(int at, int count) {
-    worker.enter();
+    owner.enter();
     if (memory == null) {
       throw empty();
     }
@@ -315,14 +328,12 @@ public final class Frame implements AutoCloseable {
   // Another process wrote the frame: no length in it is trusted.
   private void checkRest(int at, int wanted) {
     if (wanted > bytes - at) {
-      throw new FaroException(
-          Code.PROTOCOL_ERROR,
-          "a frame of worker " + sender + " ends within a row: " + wanted + " bytes where " + (bytes - at) + " are left");
+      throw damaged("it ends within a row: " + wanted + " bytes where " + (bytes - at) + " are left");
     }
   }
 
   private FaroException empty() {
-    shuffle.enter(); // closing empties its frames
+    shuffle().enter(); // closing empties its frames
     return new FaroException(Code.WRONG_STATE, "the frame is empty: it was released, or never filled");
   }
 }

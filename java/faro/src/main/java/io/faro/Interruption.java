@@ -39,7 +39,7 @@ final class Interruption {
     }
     channel = null;
     worker.clearInterrupt();
-    if (result == Outcome.WOULD_WAIT.ordinal() && Thread.interrupted()) {
+    if (result == Outcome.WOULD_WAIT.number() && Thread.interrupted()) {
       throw new InterruptedException("worker " + worker.number() + " was interrupted");
     }
   }

@@ -21,8 +21,9 @@ final class LocalLanes {
     this.spec = spec;
     this.worker = worker;
     peers = new int[receiverCount];
+    int[] receivers = spec.receivers();
     for (int receiver = 0; receiver < receiverCount; receiver++) {
-      int peer = spec.receivers().length == 0 ? receiver : spec.receivers()[receiver];
+      int peer = receivers.length == 0 ? receiver : receivers[receiver];
       peers[receiver] = spec.referenceLimit() != 0 && references.isLocal(peer) ? peer : NONE;
     }
     to = new ReferenceLane[receiverCount];

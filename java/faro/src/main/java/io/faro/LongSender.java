@@ -13,7 +13,7 @@ import java.util.Objects;
  */
 public final class LongSender {
   private final Shuffle shuffle;
-  private final Worker worker;
+  private final Owner owner;
   private final OpenFrames open;
   private final OpenFrame[] frames;
   private final LongBuffer staged;
@@ -21,7 +21,7 @@ public final class LongSender {
 
   LongSender(Shuffle shuffle, OpenFrames open) {
     this.shuffle = shuffle;
-    worker = shuffle.worker();
+    owner = shuffle.owner();
     this.open = open;
     frames = open.all();
     staged = shuffle.stagedRows();
@@ -90,7 +90,7 @@ public final class LongSender {
 
   /** Whether there was room. What is here runs for each row: a frame that Java has not yet, has no room. */
   private boolean put(int receiver, long row) {
-    worker.enter();
+    owner.enter();
     if (receiver >= 0 && receiver < frames.length) {
       OpenFrame frame = frames[receiver];
       if (frame.room() >= Long.BYTES) {

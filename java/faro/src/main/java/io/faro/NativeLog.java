@@ -2,6 +2,7 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -17,13 +18,13 @@ final class NativeLog {
   private static final ReentrantLock WRITING = new ReentrantLock();
   private static final long DRAIN_LIMIT_MS = 1000;
 
-  // In the order of faro/log.h.
-  private static final System.Logger.Level[] LEVELS = {
-    System.Logger.Level.DEBUG,
-    System.Logger.Level.INFO,
-    System.Logger.Level.WARNING,
-    System.Logger.Level.ERROR
-  };
+  /** By the numbers of faro/log.h; a test compares the two. */
+  static final Map<Integer, System.Logger.Level> LEVELS =
+      Map.of(
+          0, System.Logger.Level.DEBUG,
+          1, System.Logger.Level.INFO,
+          2, System.Logger.Level.WARNING,
+          3, System.Logger.Level.ERROR);
 
   private static boolean started; // guarded by the class
 
@@ -76,7 +77,7 @@ final class NativeLog {
   private static void writeAll() {
     try {
       for (byte[] line; (line = take()) != null; ) {
-        write(LEVELS[line[0] - '0'], new String(line, 1, line.length - 1, UTF_8));
+        write(LEVELS.get(line[0] - '0'), new String(line, 1, line.length - 1, UTF_8));
       }
     } finally {
       WRITING.unlock();

@@ -16,14 +16,14 @@ import java.nio.ByteBuffer;
  * Frames open and close only within native calls of the worker. Between two of them, in one epoch, at
  * and end of a frame are Java's: read from the cursor when the frame is first used ({@link #frame}),
  * moved by each row, and written back before the next native call ({@link #writeBack}, called by
- * {@link Worker#nextEpoch}), which leaves no room in them. So nothing is ever written by one side while
+ * {@link Owner#nextEpoch}), which leaves no room in them. So nothing is ever written by one side while
  * the other looks.
  *
  * <p>Threads: the worker's.
  */
 final class OpenFrames {
   private final Shuffle shuffle;
-  private final Worker worker;
+  private final Owner owner;
   private final ByteBuffer cursors;
   private final ByteBuffer frameRows;
   private final ByteBuffer[] rings;
@@ -33,13 +33,12 @@ final class OpenFrames {
   /** {@code rings} and where they begin: one per receiver; null where there is none. */
   OpenFrames(
       Shuffle shuffle,
-      Worker worker,
       ByteBuffer cursors,
       ByteBuffer frameRows,
       ByteBuffer[] rings,
       long[] ringBases) {
     this.shuffle = shuffle;
-    this.worker = worker;
+    owner = shuffle.owner();
     this.cursors = cursors;
     this.frameRows = frameRows;
     this.rings = rings;
@@ -57,7 +56,7 @@ final class OpenFrames {
    *     receiver
    */
   OpenFrame frame(int receiver) {
-    worker.enter();
+    owner.enter();
     if (receiver < 0 || receiver >= frames.length) {
       shuffle.checkReceiver(receiver);
     }
@@ -86,7 +85,7 @@ final class OpenFrames {
     frame.at = (int) (at - frame.base);
     frame.end = (int) (end - frame.base);
     frame.newRows = 0;
-    worker.lend(this, frame);
+    owner.lend(this, frame);
   }
 
   /** Makes memory and base of a frame cover these addresses. */

@@ -7,29 +7,43 @@ package io.faro;
  * <p>Threads: any.
  */
 public enum Partition {
-  // The order is known to jni/shuffle.cc.
   /**
    * A 64-bit finalizer: every input bit reaches every output bit. The default: safe for any keys,
    * also sequential or strided.
    */
-  FINALIZER {
+  FINALIZER(0) {
     @Override
     public long hash(long key) {
       return finalizer(key);
     }
   },
   /** Fibonacci hashing: one multiplication. Good for dense integer keys. */
-  MULTIPLICATIVE {
+  MULTIPLICATIVE(1) {
     @Override
     public long hash(long key) {
       return multiplicative(key);
     }
   };
 
+  private final int number; // by which jni/shuffle.cc knows it; a test compares the two
+
+  Partition(int number) {
+    this.number = number;
+  }
+
+  /** What native methods take for it. */
+  int number() {
+    return number;
+  }
+
   /** The hash of a key. */
   public abstract long hash(long key);
 
-  /** The receiver, 0 … receiverCount-1, of a key. */
+  /**
+   * The receiver, 0 … receiverCount-1, of a key.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no receiver
+   */
   public final int receiverOf(long key, int receiverCount) {
     return receiver(hash(key), receiverCount);
   }
@@ -37,8 +51,13 @@ public enum Partition {
   /**
    * Maps a hash to 0 … receiverCount-1 by its high 32 bits, without a division (multiply-shift;
    * Lemire, "Fast random integer generation in an interval", 2019).
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no receiver
    */
   public static int receiver(long hash, int receiverCount) {
+    if (receiverCount <= 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "a key for " + receiverCount + " receivers");
+    }
     return (int) (((hash >>> 32) * receiverCount) >>> 32);
   }
 

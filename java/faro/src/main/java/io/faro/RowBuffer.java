@@ -16,13 +16,12 @@ public final class RowBuffer {
   public static final int NO_ROOM = -1;
 
   private final ByteBuffer memory;
-  private final Worker owner;
+  private final Owner owner = new Owner("the row buffer");
   private final RowWriter writer;
   private final Frame frame;
 
   private RowBuffer(ByteBuffer memory) {
     this.memory = memory;
-    owner = Worker.withoutSession();
     writer = new RowWriter(owner, memory);
     frame = new Frame(owner, memory);
   }
@@ -45,8 +44,12 @@ public final class RowBuffer {
    *
    * @return how many bytes it took; {@link #NO_ROOM} if its {@link RowCodec#maxBytes} are more than are left, and
    *     nothing was written
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code at} is negative, and what the codec throws
    */
   public <T> int tryWrite(RowCodec<T> codec, T object, int at) {
+    if (at < 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "a row buffer has no offset " + at);
+    }
     int bytes = codec.maxBytes(object);
     if (bytes > memory.capacity() - at) {
       return NO_ROOM;
@@ -55,9 +58,31 @@ public final class RowBuffer {
     return codec.write(object, writer);
   }
 
-  /** Reads the object that lies there. */
+  /**
+   * Reads the object that lies there.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if no row of this codec lies there: its place is not in the
+   *     buffer, its length is not the codec's, or a length in it is wrong. The buffer can still be used.
+   */
   public <T> T read(RowCodec<T> codec, int at, int bytes) {
-    return codec.read(frame, at, bytes);
+    int width = codec.rowBytes();
+    if (at < 0 || bytes < 0 || bytes > memory.capacity() - at || (width != 0 && bytes != width)) {
+      throw noRow(at, bytes, width, null);
+    }
+    try {
+      return codec.read(frame, at, bytes);
+    } catch (IndexOutOfBoundsException | NegativeArraySizeException damaged) {
+      throw noRow(at, bytes, width, damaged);
+    }
+  }
+
+  private FaroException noRow(int at, int bytes, int width, RuntimeException cause) {
+    String why =
+        cause != null
+            ? cause.getMessage()
+            : "the buffer has " + memory.capacity() + (width == 0 ? "" : ", a row of the codec " + width);
+    return new FaroException(
+        Code.INVALID_ARGUMENT, "no row of the codec lies at " + at + " with " + bytes + " bytes: " + why, cause);
   }
 
   /** Lets go of the calling thread's ownership; the next thread that uses it takes it. */

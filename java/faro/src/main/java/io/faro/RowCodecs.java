@@ -2,6 +2,8 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.util.Objects;
+
 /** Ready codecs, and what makes codecs; for {@code Object[]} rows see {@link SchemaCodec}. */
 public final class RowCodecs {
   private RowCodecs() {}
@@ -40,12 +42,14 @@ public final class RowCodecs {
     if (rowBytes <= 0) {
       throw new FaroException(Code.INVALID_ARGUMENT, "a fixed width of " + rowBytes + " bytes");
     }
+    Objects.requireNonNull(writer, "writer");
+    Objects.requireNonNull(reader, "reader");
     return new FixedCodec<>(rowBytes, writer, reader);
   }
 
   /** The same codec, which declares its objects {@linkplain RowCodec#immutable immutable}. */
   public static <T> RowCodec<T> immutable(RowCodec<T> codec) {
-    return new ImmutableCodec<>(codec);
+    return new ImmutableCodec<>(Objects.requireNonNull(codec, "codec"));
   }
 
   private record FixedCodec<T>(int rowBytes, FieldsWriter<T> writer, FieldsReader<T> reader)

@@ -28,9 +28,9 @@ public final class RowWriter {
 
   private static final long NO_EPOCH = -1;
 
-  private final Shuffle shuffle;
-  private final Worker worker;
-  private final OpenFrames open;
+  private final Shuffle shuffle; // null: a row buffer's
+  private final Owner owner;
+  private final OpenFrames open; // null: a row buffer's
   private final int rowBytes; // 0: a length in front of each row
   private final int header;
 
@@ -49,7 +49,7 @@ public final class RowWriter {
 
   RowWriter(Shuffle shuffle, OpenFrames open, int rowBytes) {
     this.shuffle = shuffle;
-    worker = shuffle.worker();
+    owner = shuffle.owner();
     this.open = open;
     this.rowBytes = rowBytes;
     header = rowBytes == 0 ? LENGTH : 0;
@@ -60,9 +60,9 @@ public final class RowWriter {
   }
 
   /** For {@link RowBuffer}: into memory that no shuffle has to do with; only {@link #claimAt} and puts. */
-  RowWriter(Worker owner, ByteBuffer memory) {
+  RowWriter(Owner owner, ByteBuffer memory) {
     shuffle = null;
-    worker = owner;
+    this.owner = owner;
     open = null;
     rowBytes = 0;
     header = 0;
@@ -73,7 +73,7 @@ public final class RowWriter {
 
   /** Space for a row of up to {@code bytes} bytes from an offset of that memory on. */
   void claimAt(int offset, int bytes) {
-    worker.enter();
+    owner.enter();
     start(aside, 0, offset, bytes);
   }
 
@@ -154,6 +154,9 @@ public final class RowWriter {
    */
   public void commit(int bytes) {
     checkCommit(bytes);
+    if (shuffle == null) {
+      throw sendsNothing();
+    }
     if (frame == aside) {
       shuffle.sendAside(receiver, written(bytes), bytes);
       return;
@@ -269,6 +272,9 @@ public final class RowWriter {
 
   private boolean begin(int receiver, int bytes) {
     epoch = NO_EPOCH;
+    if (open == null) {
+      throw sendsNothing();
+    }
     OpenFrame open = this.open.frame(receiver);
     if (bytes < 0 || (rowBytes != 0 && bytes != rowBytes)) {
       throw new FaroException(
@@ -309,7 +315,7 @@ public final class RowWriter {
     this.receiver = receiver;
     this.offset = offset;
     this.limit = limit;
-    epoch = worker.epoch();
+    epoch = owner.epoch();
   }
 
   /**
@@ -317,13 +323,17 @@ public final class RowWriter {
    * and check for themselves that they stay within {@link #limit}.
    */
   int index(int at, int bytes) {
-    worker.enter();
+    owner.enter();
     // What else was sent in the same epoch lies where the claim was.
-    if (epoch != worker.epoch() || (frame != aside && frames[frame].at + header != offset)) {
+    if (epoch != owner.epoch() || (frame != aside && frames[frame].at + header != offset)) {
       throw noClaim();
     }
     Objects.checkFromIndexSize(at, bytes, limit);
     return offset + at;
+  }
+
+  private static FaroException sendsNothing() {
+    return new FaroException(Code.WRONG_STATE, "the writer is a row buffer's: it has no receivers");
   }
 
   private FaroException noClaim() {

@@ -43,7 +43,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
 
   /** For rows of these columns. */
   public SchemaCodec(List<Column> schema) {
-    columns = schema.toArray(Column[]::new);
+    columns = List.copyOf(schema).toArray(Column[]::new);
     List<Field> fields = new ArrayList<>();
     int bits = 0;
     for (Column column : columns) {
@@ -155,7 +155,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   /**
    * A new array.
    *
-   * @throws FaroException {@link Code#PROTOCOL_ERROR} if the bytes are no row of this schema
+   * @throws FaroException {@link Code#PROTOCOL_ERROR} if a peer has sent bytes that are no row of this schema, {@link
+   *     Code#INVALID_ARGUMENT} if they lie in a {@link RowBuffer}
    */
   @Override
   public Object[] read(Frame from, int begin, int bytes) {
@@ -163,7 +164,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     int end = at + bytes;
     ByteBuffer memory = from.memory();
     Object[] row = new Object[columns.length];
-    checkRest(plainBytes + nullBytes, end - at);
+    checkRest(from, plainBytes + nullBytes, end - at);
     for (Field field : plain) {
       row[field.column] = field.type.get(memory, at, field.scale);
       at += field.type.bytes();
@@ -172,17 +173,17 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     at += nullBytes;
     for (Field field : nullableWithWidth) {
       if (!isNull(field, memory, nulls)) {
-        checkRest(field.type.bytes(), end - at);
+        checkRest(from, field.type.bytes(), end - at);
         row[field.column] = field.type.get(memory, at, field.scale);
         at += field.type.bytes();
       }
     }
     for (Field field : variable) {
       if (!isNull(field, memory, nulls)) {
-        checkRest(LENGTH, end - at);
+        checkRest(from, LENGTH, end - at);
         int length = memory.getInt(at);
         at += LENGTH;
-        checkRest(length, end - at);
+        checkRest(from, length, end - at);
         row[field.column] = value(field.type, from, at, length);
         at += length;
       }
@@ -246,11 +247,9 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   }
 
   // Another process wrote the row: no length in it is trusted.
-  private static void checkRest(int wanted, int left) {
+  private static void checkRest(Frame from, int wanted, int left) {
     if (wanted < 0 || wanted > left) {
-      throw new FaroException(
-          Code.PROTOCOL_ERROR,
-          "a row that does not fit its schema: " + wanted + " bytes where " + left + " are left");
+      throw from.damaged("a row does not fit its schema: " + wanted + " bytes where " + left + " are left");
     }
   }
 }

@@ -119,9 +119,23 @@ public final class Session implements AutoCloseable {
             handle, query.counter(), query.incarnation(), query.issuer(), reason.getBytes(UTF_8)));
   }
 
-  /** Whether queries may contain a node: it is there, and linked with every node that is. */
+  /**
+   * Whether queries may contain a node: it is there, and linked with every node that is.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the cluster has no such node, {@link Code#SESSION_CLOSED}
+   */
   public boolean hasNode(int node) {
-    return node >= 0 && hasNode(handle, node);
+    checkNode(node);
+    int result = hasNode(handle, node);
+    check(result);
+    return result != 0;
+  }
+
+  private void checkNode(int node) {
+    if (node < 0 || node >= nodeCount) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "node " + node + " does not exist (0 … " + (nodeCount - 1) + ")");
+    }
   }
 
   /**
@@ -130,13 +144,12 @@ public final class Session implements AutoCloseable {
    * node's own {@link #open} has returned; one begun before fails with {@link Code#PEER_LOST}.
    *
    * @return false if the time is over
-   * @throws FaroException {@link Code#SESSION_CLOSED}, also while waiting
+   * @throws FaroException {@link Code#SESSION_CLOSED}, also while waiting; {@link Code#INVALID_ARGUMENT} if the cluster
+   *     has no such node or the time limit is negative
    */
   public boolean awaitNode(int node, Duration timeout) {
-    if (node < 0 || node >= nodeCount) {
-      throw new FaroException(Code.INVALID_ARGUMENT, "node " + node + " does not exist");
-    }
-    int result = awaitNode(handle, node, timeout.toNanos(), 0);
+    checkNode(node);
+    int result = awaitNode(handle, node, TimeLimit.nanos(timeout), 0);
     check(result);
     return Outcome.of(result) == Outcome.DONE;
   }
@@ -159,7 +172,8 @@ public final class Session implements AutoCloseable {
 
   /**
    * Ends every wait and every query with {@link Code#SESSION_CLOSED} and tells the peers. The
-   * memory of shuffles that are still open stays mapped until they are closed. Closing twice is
+   * memory of shuffles that are still open stays mapped until they are closed: frames that are held
+   * can be read until then, and everything else that they are used for throws. Closing twice is
    * fine. Blocks at most {@code close.timeout_ms}.
    *
    * @throws FaroException {@link Code#DEADLINE_EXCEEDED} if calls were still inside
@@ -192,7 +206,7 @@ public final class Session implements AutoCloseable {
   private static native int awaitNode(
       long handle, int node, long timeout, long cancellation);
 
-  private static native boolean hasNode(long handle, int node);
+  private static native int hasNode(long handle, int node);
 
   private static native int awaitReady(long handle, int[] to);
 

@@ -58,10 +58,11 @@ public final class SessionConfig {
 
     /** Sets one setting from text: numbers in decimal digits, bytes also with KiB, MiB or GiB. */
     public Builder set(Setting setting, String value) {
-      if (value.indexOf('\0') >= 0) {
+      Objects.requireNonNull(setting, "setting");
+      if (Objects.requireNonNull(value, setting.key()).indexOf('\0') >= 0) {
         throw new FaroException(Code.CONFIG_INVALID, setting.key() + " has a NUL character");
       }
-      values.put(Objects.requireNonNull(setting), value);
+      values.put(setting, value);
       return this;
     }
 
@@ -72,7 +73,8 @@ public final class SessionConfig {
 
     /** This node's number, and host:port of all nodes in the order of their numbers. */
     public Builder cluster(int node, List<String> nodes) {
-      return set(Setting.CLUSTER_NODE, node).set(Setting.CLUSTER_NODES, String.join(",", nodes));
+      String joined = String.join(",", List.copyOf(nodes)); // none of them is null
+      return set(Setting.CLUSTER_NODE, node).set(Setting.CLUSTER_NODES, joined);
     }
 
     /** Workers of each node. */
@@ -97,4 +99,7 @@ public final class SessionConfig {
 
   /** One line per code: number, tab, name, tab, category. */
   static native byte[] codes();
+
+  /** One line per constant of other enums that cross the boundary: enum, tab, number, tab, name. */
+  static native byte[] constants();
 }

@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * Every setting of a session, with the names and defaults of the native table ({@code faro config}
- * prints it with units, ranges and help); a test compares the two.
+ * Every setting of a session: what it does, its unit, and its default. A value that is malformed or out
+ * of range is refused when the session is opened, by an error that names the range.
  */
 public enum Setting {
   /** Name of the cluster; nodes of another name are refused. */

@@ -54,9 +54,8 @@ public final class Shuffle implements AutoCloseable {
     private Layout() {}
   }
 
-  private static final int WOULD_WAIT = Outcome.WOULD_WAIT.ordinal();
-
   private final Worker worker;
+  private final Owner owner; // of the worker
   private final ShuffleSpec spec;
   private final int receiverCount;
   private final ByteBuffer descriptor;
@@ -67,6 +66,7 @@ public final class Shuffle implements AutoCloseable {
 
   Shuffle(Worker worker, long handle, ShuffleSpec spec, int workerCount, References references) {
     this.worker = worker;
+    owner = worker.owner();
     this.handle = handle;
     this.spec = spec;
     int[] receivers = spec.receivers();
@@ -84,7 +84,7 @@ public final class Shuffle implements AutoCloseable {
         rings[i] = worker.outgoing(peer, worker.ringOf(spec.stage()));
         bases[i] = worker.outgoingBase(peer, worker.ringOf(spec.stage()));
       }
-      open = new OpenFrames(this, worker, cursors, Worker.mapped(frameRows(handle)), rings, bases);
+      open = new OpenFrames(this, cursors, Worker.mapped(frameRows(handle)), rings, bases);
     }
   }
 
@@ -146,37 +146,26 @@ public final class Shuffle implements AutoCloseable {
 
   /** Copies one row of {@code bytes} bytes towards a receiver. */
   public Outcome trySend(int receiver, byte[] row, int from, int bytes) {
-    return send(receiver, row, from, bytes, 0);
-  }
-
-  /** The same, waiting for room. */
-  public Outcome send(int receiver, byte[] row, int from, int bytes) throws InterruptedException {
-    int result = send(receiver, row, from, bytes, 0).ordinal();
-    if (result == WOULD_WAIT) {
-      worker.interruption().begin();
-      try {
-        result = send(handle, receiver, row, from, bytes, Worker.NO_TIMEOUT);
-      } finally {
-        worker.interruption().end(result);
-      }
-    }
-    return Outcome.of(result);
-  }
-
-  private Outcome send(int receiver, byte[] row, int from, int bytes, long timeout) {
     call();
     checkSender();
     Objects.checkFromIndexSize(from, bytes, row.length);
     checkReceiver(receiver);
-    int result = send(handle, receiver, row, from, bytes, timeout);
-    return Outcome.of(result);
+    return Outcome.of(send(handle, receiver, row, from, bytes, 0));
+  }
+
+  /** The same, waiting for room. */
+  public Outcome send(int receiver, byte[] row, int from, int bytes) throws InterruptedException {
+    Outcome outcome = trySend(receiver, row, from, bytes);
+    return outcome == Outcome.WOULD_WAIT
+        ? worker.await(timeout -> send(handle, receiver, row, from, bytes, timeout), TimeLimit.NONE)
+        : outcome;
   }
 
   /**
    * Copies one row towards several receivers, each named once: to all of them or (WOULD_WAIT) to none.
    */
   public Outcome tryMulticast(int[] receivers, byte[] row, int from, int bytes) {
-    return Outcome.of(tryMulticastTo(Objects.requireNonNull(receivers), row, from, bytes));
+    return tryMulticastTo(Objects.requireNonNull(receivers), row, from, bytes);
   }
 
   /** The same, waiting for room. */
@@ -187,7 +176,7 @@ public final class Shuffle implements AutoCloseable {
 
   /** One row to all receivers, or (WOULD_WAIT) to none. */
   public Outcome tryBroadcast(byte[] row, int from, int bytes) {
-    return Outcome.of(tryMulticastTo(null, row, from, bytes));
+    return tryMulticastTo(null, row, from, bytes);
   }
 
   /** The same, waiting for room. */
@@ -198,24 +187,17 @@ public final class Shuffle implements AutoCloseable {
   // To these receivers; null: to all.
   private Outcome multicastTo(int[] receivers, byte[] row, int from, int bytes)
       throws InterruptedException {
-    int result = tryMulticastTo(receivers, row, from, bytes);
-    if (result == WOULD_WAIT) {
-      worker.interruption().begin();
-      try {
-        result = multicast(handle, receivers, row, from, bytes, Worker.NO_TIMEOUT);
-      } finally {
-        worker.interruption().end(result);
-      }
-    }
-    return Outcome.of(result);
+    Outcome outcome = tryMulticastTo(receivers, row, from, bytes);
+    return outcome == Outcome.WOULD_WAIT
+        ? worker.await(timeout -> multicast(handle, receivers, row, from, bytes, timeout), TimeLimit.NONE)
+        : outcome;
   }
 
-  private int tryMulticastTo(int[] receivers, byte[] row, int from, int bytes) {
+  private Outcome tryMulticastTo(int[] receivers, byte[] row, int from, int bytes) {
     call();
     checkSender();
     Objects.checkFromIndexSize(from, bytes, row.length);
-    int result = multicast(handle, receivers, row, from, bytes, 0);
-    return result;
+    return Outcome.of(multicast(handle, receivers, row, from, bytes, 0));
   }
 
   /**
@@ -235,17 +217,10 @@ public final class Shuffle implements AutoCloseable {
 
   /** The same, waiting for room. */
   public Outcome finish() throws InterruptedException {
-    call();
-    int result = finish(handle, 0);
-    if (result == WOULD_WAIT) {
-      worker.interruption().begin();
-      try {
-        result = finish(handle, Worker.NO_TIMEOUT);
-      } finally {
-        worker.interruption().end(result);
-      }
-    }
-    return Outcome.of(result);
+    Outcome outcome = tryFinish();
+    return outcome == Outcome.WOULD_WAIT
+        ? worker.await(timeout -> finish(handle, timeout), TimeLimit.NONE)
+        : outcome;
   }
 
   // --- receiving
@@ -270,12 +245,12 @@ public final class Shuffle implements AutoCloseable {
 
   /** The same, waiting for rows. */
   public Outcome take(Frame frame) throws InterruptedException {
-    return take(frame, -1, Worker.NO_TIMEOUT);
+    return take(frame, -1, TimeLimit.NONE);
   }
 
   /** The same with a time limit: DEADLINE when it has passed. */
   public Outcome take(Frame frame, Duration timeout) throws InterruptedException {
-    return take(frame, -1, timeout.toNanos());
+    return take(frame, -1, TimeLimit.nanos(timeout));
   }
 
   /** As tryPoll, from one sender only (a worker number), for merging sorted streams. */
@@ -285,33 +260,28 @@ public final class Shuffle implements AutoCloseable {
 
   /** As take, from one sender only. */
   public Outcome takeFrom(int sender, Frame frame) throws InterruptedException {
-    return take(frame, checkedSender(sender), Worker.NO_TIMEOUT);
+    return take(frame, checkedSender(sender), TimeLimit.NONE);
   }
 
   private Outcome take(Frame frame, int sender, long timeout) throws InterruptedException {
-    int result = startPoll(frame, sender);
-    if (result == WOULD_WAIT) {
-      worker.interruption().begin();
-      try {
-        result = poll(handle, frame.number(), sender, timeout);
-      } finally {
-        worker.interruption().end(result);
-      }
+    Outcome outcome = startPoll(frame, sender);
+    if (outcome == Outcome.WOULD_WAIT) {
+      outcome = worker.await(limit -> poll(handle, frame.number(), sender, limit), timeout);
     }
-    return finishPoll(frame, result);
+    return finishPoll(frame, outcome);
   }
 
-  private int startPoll(Frame frame, int sender) {
+  private Outcome startPoll(Frame frame, int sender) {
     call();
     if (frame.shuffle() != this) {
       throw new FaroException(Code.INVALID_ARGUMENT, "the frame belongs to another shuffle");
     }
     frame.forget();
-    return poll(handle, frame.number(), sender, 0);
+    return Outcome.of(poll(handle, frame.number(), sender, 0));
   }
 
-  private Outcome finishPoll(Frame frame, int result) {
-    if (result == 0) {
+  private Outcome finishPoll(Frame frame, Outcome outcome) {
+    if (outcome == Outcome.DONE) {
       int bytes = (int) descriptor.getLong(Layout.FRAME_BYTES);
       int sender = descriptor.getInt(Layout.FRAME_SENDER);
       int ring = descriptor.getInt(Layout.FRAME_RING);
@@ -324,9 +294,8 @@ public final class Shuffle implements AutoCloseable {
       } else {
         placeAside(frame);
       }
-      return Outcome.DONE;
     }
-    return Outcome.of(result);
+    return outcome;
   }
 
   /** Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link #sender}). */
@@ -368,8 +337,8 @@ public final class Shuffle implements AutoCloseable {
     if (handle == 0) {
       return;
     }
-    worker.enter();
-    worker.nextEpoch();
+    owner.enter();
+    owner.nextEpoch();
     long closing = handle;
     handle = 0;
     for (Frame frame : frames) {
@@ -383,10 +352,14 @@ public final class Shuffle implements AutoCloseable {
 
   /** Called first by every operation: the shuffle is open, the thread owns the worker. */
   void enter() {
-    worker.enter();
+    owner.enter();
     if (handle == 0) {
       throw new FaroException(Code.CLOSED, "the shuffle of stage " + spec.stage() + " was closed");
     }
+  }
+
+  Owner owner() {
+    return owner;
   }
 
   LocalLanes localLanes() {
@@ -396,28 +369,19 @@ public final class Shuffle implements AutoCloseable {
   /** Before each native call: frames may close in it, which ends claims. */
   private void call() {
     enter();
-    worker.nextEpoch();
+    owner.nextEpoch();
   }
 
   Outcome tryMakeRoom(int receiver, int bytes) {
     call();
-    int result = makeRoom(handle, receiver, bytes, 0);
-    return Outcome.of(result);
+    return Outcome.of(makeRoom(handle, receiver, bytes, 0));
   }
 
   Outcome makeRoom(int receiver, int bytes) throws InterruptedException {
     Outcome outcome = tryMakeRoom(receiver, bytes);
-    if (outcome != Outcome.WOULD_WAIT) {
-      return outcome;
-    }
-    int result = WOULD_WAIT;
-    worker.interruption().begin();
-    try {
-      result = makeRoom(handle, receiver, bytes, Worker.NO_TIMEOUT);
-    } finally {
-      worker.interruption().end(result);
-    }
-    return Outcome.of(result);
+    return outcome == Outcome.WOULD_WAIT
+        ? worker.await(timeout -> makeRoom(handle, receiver, bytes, timeout), TimeLimit.NONE)
+        : outcome;
   }
 
   /** Where rows for {@link #trySendStaged} go. */
@@ -428,7 +392,7 @@ public final class Shuffle implements AutoCloseable {
   /** Sends the first rows staged. How many were taken, with the number of the outcome above it. */
   long trySendStaged(int count, Partition partition) {
     call();
-    long result = sendStaged(handle, count, partition.ordinal());
+    long result = sendStaged(handle, count, partition.number());
     if (result < 0) {
       throw FaroException.of(result);
     }
@@ -438,7 +402,7 @@ public final class Shuffle implements AutoCloseable {
   /** Sends a row that RowWriter has written aside; it has asked for room before. */
   void sendAside(int receiver, byte[] row, int bytes) {
     call();
-    int result = send(handle, receiver, row, 0, bytes, Worker.NO_TIMEOUT);
+    int result = send(handle, receiver, row, 0, bytes, TimeLimit.NONE);
     if (Outcome.of(result) == Outcome.HOLDING) {
       throw new FaroException(Code.HOLDING, "no room for a row written aside while frames are held");
     }

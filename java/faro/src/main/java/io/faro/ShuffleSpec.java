@@ -1,10 +1,13 @@
 package io.faro;
 
+import java.util.Arrays;
+import java.util.Objects;
+
 /**
  * What to open. Every worker that takes part opens the same spec, in any order, at any time.
  *
  * @param query the query
- * @param stage number of the shuffle operator in its query's plan
+ * @param stage number of the shuffle operator in its query's plan, from 0
  * @param rowBytes width of every row; 0: rows have a length each
  * @param senders worker numbers; empty: all workers
  * @param receivers worker numbers; empty: all workers. Receivers are then numbered by their place
@@ -18,8 +21,17 @@ public record ShuffleSpec(
 
   private static final int[] ALL = {};
 
-  /** Checks the limit; all else is checked when the shuffle is opened. */
+  /**
+   * Copies the arrays, and checks the numbers; which workers there are is checked when the shuffle is opened.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming what is negative or too large
+   */
   public ShuffleSpec {
+    Objects.requireNonNull(query, "query");
+    checkNotNegative("stage", stage);
+    checkNotNegative("rowBytes", rowBytes);
+    senders = copyOf("senders", senders);
+    receivers = copyOf("receivers", receivers);
     if (referenceLimit < 0 || referenceLimit > 1 << 30) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "referenceLimit = " + referenceLimit + " is not in 0 … 2^30");
@@ -39,5 +51,70 @@ public record ShuffleSpec(
   /** The same with another limit for objects by reference. */
   public ShuffleSpec withReferenceLimit(int limit) {
     return new ShuffleSpec(query, stage, rowBytes, senders, receivers, limit);
+  }
+
+  /** Worker numbers, a copy; empty: all workers. */
+  @Override
+  public int[] senders() {
+    return senders.clone();
+  }
+
+  /** Worker numbers, a copy; empty: all workers. */
+  @Override
+  public int[] receivers() {
+    return receivers.clone();
+  }
+
+  /** Whether the other one is a spec of the same values, also of the same workers. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof ShuffleSpec spec
+        && query.equals(spec.query)
+        && stage == spec.stage
+        && rowBytes == spec.rowBytes
+        && referenceLimit == spec.referenceLimit
+        && Arrays.equals(senders, spec.senders)
+        && Arrays.equals(receivers, spec.receivers);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(
+        query, stage, rowBytes, referenceLimit, Arrays.hashCode(senders), Arrays.hashCode(receivers));
+  }
+
+  /** {@code "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all, referenceLimit 4096"}. */
+  @Override
+  public String toString() {
+    return "stage "
+        + stage
+        + " of query "
+        + query
+        + ", rowBytes "
+        + rowBytes
+        + ", senders "
+        + workers(senders)
+        + ", receivers "
+        + workers(receivers)
+        + ", referenceLimit "
+        + referenceLimit;
+  }
+
+  private static String workers(int[] numbers) {
+    return numbers.length == 0 ? "all" : Arrays.toString(numbers);
+  }
+
+  private static void checkNotNegative(String name, int value) {
+    if (value < 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, name + " = " + value + " is negative");
+    }
+  }
+
+  private static int[] copyOf(String name, int[] workers) {
+    int[] copy = Objects.requireNonNull(workers, name).clone();
+    for (int worker : copy) {
+      checkNotNegative("a worker of " + name, worker);
+    }
+    return copy;
   }
 }

@@ -1,7 +1,5 @@
 package io.faro;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
@@ -18,17 +16,12 @@ import java.util.function.BooleanSupplier;
  * own workers; a waiting call pins its carrier, so let them use the {@code try…} forms.
  */
 public final class Worker {
-  private static final VarHandle OWNER;
+  private static final int WOULD_WAIT = Outcome.WOULD_WAIT.number();
 
-  static {
-    try {
-      OWNER = MethodHandles.lookup().findVarHandle(Worker.class, "owner", Thread.class);
-    } catch (ReflectiveOperationException problem) {
-      throw new ExceptionInInitializerError(problem);
-    }
+  /** A native call that waits at most so many nanoseconds; with 0 it tries once. Answers as Outcome.of takes it. */
+  interface Attempt {
+    int call(long timeout);
   }
-
-  static final long NO_TIMEOUT = Long.MAX_VALUE;
 
   private final Session parent; // which is in use as long as its workers are
   private final long session;
@@ -47,14 +40,7 @@ public final class Worker {
   private final ByteBuffer[] incoming;
   private final LongBuffer[] incomingLongs;
 
-  // Written with CAS. A plain read that finds the reading thread is right: nobody else changes it then.
-  private Thread owner;
-  private long epoch; // the owner's
-
-  // Open frames whose cursors are Java's in this epoch, and what they belong to.
-  private OpenFrame[] lent = new OpenFrame[16];
-  private OpenFrames[] lenders = new OpenFrames[16];
-  private int lentCount;
+  private final Owner owner;
 
   Worker(
       Session parent,
@@ -69,6 +55,7 @@ public final class Worker {
     this.session = session;
     this.localIndex = localIndex;
     this.number = number;
+    owner = new Owner("worker " + number);
     this.workerCount = workerCount;
     this.ringsPerLane = ringsPerLane;
     interruption = new Interruption(this);
@@ -77,11 +64,6 @@ public final class Worker {
     outgoing = new ByteBuffer[workerCount * ringsPerLane];
     incoming = new ByteBuffer[workerCount * ringsPerLane];
     incomingLongs = new LongBuffer[workerCount * ringsPerLane];
-  }
-
-  /** Only for what it says about threads and claims: {@link #enter}, {@link #epoch} and {@link #handOver}. */
-  static Worker withoutSession() {
-    return new Worker(null, 0, 0, 0, 0, 0, null, null);
   }
 
   /** Number of this worker over the whole cluster. */
@@ -96,8 +78,7 @@ public final class Worker {
 
   /** Opens a shuffle. Never blocks: senders may start before their receivers have opened. */
   public Shuffle openShuffle(ShuffleSpec spec) {
-    enter();
-    nextEpoch();
+    call();
     QueryId query = spec.query();
     long handle =
         openShuffle(
@@ -131,25 +112,21 @@ public final class Worker {
    * @throws InterruptedException if the thread is interrupted meanwhile
    */
   public Outcome waitUntil(BooleanSupplier condition) throws InterruptedException {
-    return waitUntil(condition, NO_TIMEOUT);
+    return waitUntil(condition, TimeLimit.NONE);
   }
 
   /** The same with a time limit: {@link Outcome#DEADLINE} when it has passed. */
   public Outcome waitUntil(BooleanSupplier condition, Duration timeout) throws InterruptedException {
-    return waitUntil(condition, timeout.toNanos());
+    return waitUntil(condition, TimeLimit.nanos(timeout));
   }
 
   private Outcome waitUntil(BooleanSupplier condition, long timeout) throws InterruptedException {
-    enter();
-    nextEpoch();
-    int result = Outcome.WOULD_WAIT.ordinal();
-    interruption.begin();
-    try {
-      result = waitUntil(session, localIndex, () -> holds(condition), timeout);
-    } finally {
-      interruption.end(result);
-    }
-    return Outcome.of(result);
+    call();
+    BooleanSupplier holds = () -> holds(condition);
+    Outcome outcome = Outcome.of(waitUntil(session, localIndex, holds, 0));
+    return outcome == Outcome.WOULD_WAIT
+        ? await(limit -> waitUntil(session, localIndex, holds, limit), timeout)
+        : outcome;
   }
 
   /**
@@ -169,8 +146,7 @@ public final class Worker {
    * @throws FaroException {@link Code#HOLDING} if the worker holds frames, {@link Code#SESSION_CLOSED}
    */
   public CompletionStage<Void> whenReady(BooleanSupplier progress) {
-    enter();
-    nextEpoch();
+    call();
     return readyWatch.whenReady(localIndex, () -> arm(session, localIndex, () -> holds(progress)));
   }
 
@@ -187,18 +163,12 @@ public final class Worker {
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public void endQuery(QueryId query) throws InterruptedException {
-    enter();
-    nextEpoch();
-    int result = Outcome.WOULD_WAIT.ordinal();
-    interruption.begin();
-    try {
-      result =
-          endQuery(
-              session, localIndex, query.counter(), query.incarnation(), query.issuer(), NO_TIMEOUT);
-    } finally {
-      interruption.end(result);
+    call();
+    int result = endQuery(query, 0);
+    if (result == WOULD_WAIT) {
+      result = awaitResult(timeout -> endQuery(query, timeout), TimeLimit.NONE);
     }
-    if (result == Outcome.HOLDING.ordinal()) {
+    if (result == Outcome.HOLDING.number()) {
       throw new FaroException(Code.HOLDING, "worker " + number + " holds frames: release them first");
     }
     if (result != -Code.WRONG_STATE.number()) {
@@ -207,70 +177,57 @@ public final class Worker {
     Outcome.of(result);
   }
 
+  private int endQuery(QueryId query, long timeout) {
+    return endQuery(session, localIndex, query.counter(), query.incarnation(), query.issuer(), timeout);
+  }
+
   /** Lets go of the calling thread's ownership; the next thread that uses the worker takes it. */
   public void handOver() {
-    enter();
-    OWNER.setRelease(this, (Thread) null);
+    owner.handOver();
   }
 
-  /** Called first by everything that only the owner may do. */
-  void enter() {
-    if (owner != Thread.currentThread()) {
-      own();
-    }
+  Owner owner() {
+    return owner;
   }
 
-  private void own() {
-    Thread current = Thread.currentThread();
-    Thread before = (Thread) OWNER.getAcquire(this);
-    if ((before == null || !before.isAlive()) && OWNER.compareAndSet(this, before, current)) {
-      return;
-    }
-    throw new FaroException(
-        Code.WRONG_STATE,
-        "worker " + number + " belongs to " + before + "; that one has to handOver() first");
-  }
-
-  /**
-   * Before each native call, and after what native calls in Java: frames may close then, so their
-   * cursors are handed back, and claims end.
-   */
-  void nextEpoch() {
-    epoch++;
-    while (lentCount > 0) {
-      lentCount--;
-      lenders[lentCount].writeBack(lent[lentCount]);
-      lenders[lentCount] = null;
-    }
-  }
-
-  /** Counts native calls. */
-  long epoch() {
-    return epoch;
-  }
-
-  /** The cursor of this frame is Java's until the next epoch. */
-  void lend(OpenFrames lender, OpenFrame frame) {
-    if (lentCount == lent.length) {
-      lent = Arrays.copyOf(lent, 2 * lentCount);
-      lenders = Arrays.copyOf(lenders, 2 * lentCount);
-    }
-    lent[lentCount] = frame;
-    lenders[lentCount++] = lender;
+  /** Before each native call of the worker. */
+  private void call() {
+    owner.enter();
+    owner.nextEpoch();
   }
 
   /** A condition as native code calls it. */
   private boolean holds(BooleanSupplier condition) {
-    nextEpoch();
+    owner.nextEpoch();
     try {
       return condition.getAsBoolean();
     } finally {
-      nextEpoch();
+      owner.nextEpoch();
     }
   }
 
-  Interruption interruption() {
-    return interruption;
+  /**
+   * Makes a native call wait that has tried, and answered WOULD_WAIT.
+   *
+   * @param timeout in nanoseconds; 0: DEADLINE at once
+   * @throws InterruptedException if the thread is interrupted before anything was done
+   */
+  Outcome await(Attempt attempt, long timeout) throws InterruptedException {
+    return Outcome.of(awaitResult(attempt, timeout));
+  }
+
+  private int awaitResult(Attempt attempt, long timeout) throws InterruptedException {
+    if (timeout == 0) {
+      return Outcome.DEADLINE.number();
+    }
+    int result = WOULD_WAIT;
+    interruption.begin();
+    try {
+      result = attempt.call(timeout);
+    } finally {
+      interruption.end(result);
+    }
+    return result;
   }
 
   int ringOf(int stage) {

@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeAll;
@@ -41,6 +43,21 @@ class NativeTablesTest {
             .collect(Collectors.toList());
     java.add(0, "0\tok\tnone");
     assertEquals(lines(SessionConfig.codes()), java);
+  }
+
+  @Test
+  void constantsThatCrossTheBoundaryHaveTheSameNumbers() {
+    List<String> java = new ArrayList<>();
+    for (Outcome outcome : Outcome.values()) {
+      java.add("outcome\t" + outcome.number() + "\t" + outcome.name().toLowerCase(Locale.ROOT));
+      assertEquals(outcome, Outcome.of(outcome.number()));
+    }
+    for (Partition partition : Partition.values()) {
+      java.add("partition\t" + partition.number() + "\t" + partition.name().toLowerCase(Locale.ROOT));
+    }
+    new TreeMap<>(NativeLog.LEVELS)
+        .forEach((number, level) -> java.add("level\t" + number + "\t" + level.name().toLowerCase(Locale.ROOT)));
+    assertEquals(lines(SessionConfig.constants()), java);
   }
 
   @Test

@@ -3,13 +3,16 @@ package io.faro;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
 @Timeout(20)
 class RowBufferTest {
@@ -17,7 +20,8 @@ class RowBufferTest {
       new SchemaCodec(
           List.of(Column.of(ColumnType.LONG), Column.nullable(ColumnType.STRING), Column.decimal(9, 2, true)));
 
-  private final RowBuffer buffer = RowBuffer.over(ByteBuffer.allocateDirect(200).position(150));
+  private final ByteBuffer memory = ByteBuffer.allocateDirect(200).order(ByteOrder.LITTLE_ENDIAN);
+  private final RowBuffer buffer = RowBuffer.over(memory.duplicate().position(150));
 
   @Test
   void rowsAreReadWhereTheyWereWritten() {
@@ -49,10 +53,81 @@ class RowBufferTest {
     assertEquals(row, buffer.read(RowCodecs.STRING, 110, 30));
   }
 
+  private static void refused(String named, Executable call) {
+    FaroException problem = assertThrows(FaroException.class, call);
+    assertEquals(Code.INVALID_ARGUMENT, problem.code());
+    assertEquals(Category.OPERATION, problem.category());
+    assertTrue(problem.getMessage().contains(named), problem.getMessage());
+  }
+
   @Test
   void nothingIsReadOrWrittenBeyondIt() {
-    assertThrows(IndexOutOfBoundsException.class, () -> buffer.read(RowCodecs.LONG, 193, 8));
-    assertThrows(IndexOutOfBoundsException.class, () -> buffer.tryWrite(RowCodecs.LONG, 1L, -1));
+    refused("at 193 with 8 bytes", () -> buffer.read(RowCodecs.LONG, 193, 8));
+    refused("at -1 with 8 bytes", () -> buffer.read(RowCodecs.LONG, -1, 8));
+    refused("offset -1", () -> buffer.tryWrite(RowCodecs.LONG, 1L, -1));
+  }
+
+  @Test
+  void aDamagedLengthIsOneClearError() {
+    for (int bytes : new int[] {-1, Integer.MIN_VALUE, 201, Integer.MAX_VALUE}) {
+      for (RowCodec<?> codec : List.of(RowCodecs.BYTES, RowCodecs.STRING, ROWS, RowCodecs.LONG)) {
+        refused("at 0 with " + bytes + " bytes", () -> buffer.read(codec, 0, bytes));
+      }
+    }
+    refused("a row of the codec 8", () -> buffer.read(RowCodecs.LONG, 0, 7));
+  }
+
+  @Test
+  void damagedLengthsWithinARowAreTheSameError() {
+    int bytes = buffer.tryWrite(ROWS, new Object[] {1L, "one", null}, 0);
+    for (int length : new int[] {-1, Integer.MIN_VALUE, 4, Integer.MAX_VALUE}) {
+      memory.putInt(bytes - 3 - Integer.BYTES, length);
+      refused("the bytes in a row buffer are damaged", () -> buffer.read(ROWS, 0, bytes));
+    }
+  }
+
+  /** An int, which says how many bytes follow. */
+  private static final class Trusting extends CodecAround<byte[]> {
+    Trusting() {
+      super(RowCodecs.BYTES);
+    }
+
+    @Override
+    public byte[] read(Frame from, int at, int bytes) {
+      byte[] object = new byte[from.getInt(at)];
+      from.getBytes(at + Integer.BYTES, object, 0, object.length);
+      return object;
+    }
+  }
+
+  @Test
+  void whatACodecOfTheEnginesOwnMakesOfDamagedBytesIsTheSameError() {
+    for (int length : new int[] {-1, 1000}) {
+      memory.putInt(0, length);
+      refused("at 0 with 10 bytes", () -> buffer.read(new Trusting(), 0, 10));
+    }
+  }
+
+  @Test
+  void aCodecCannotUseItAsAShuffle() {
+    RowCodec<Long> misused =
+        new CodecAround<>(RowCodecs.LONG) {
+          @Override
+          public int write(Long object, RowWriter to) {
+            to.tryClaim(0, 8);
+            return 8;
+          }
+
+          @Override
+          public Long read(Frame from, int at, int bytes) {
+            from.release();
+            return 0L;
+          }
+        };
+    assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> buffer.tryWrite(misused, 1L, 0)).code());
+    assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> buffer.read(misused, 0, 8)).code());
+    buffer.tryWrite(RowCodecs.LONG, 5L, 0);
+    assertEquals(5L, buffer.read(RowCodecs.LONG, 0, 8));
   }
 
   @Test
@@ -82,6 +157,7 @@ class RowBufferTest {
             CompletionException.class,
             () -> CompletableFuture.supplyAsync(() -> buffer.read(RowCodecs.LONG, 0, 8)).join());
     assertEquals(Code.WRONG_STATE, ((FaroException) refused.getCause()).code());
+    assertTrue(refused.getCause().getMessage().startsWith("the row buffer belongs to Thread["));
     buffer.handOver();
     assertEquals(5L, CompletableFuture.supplyAsync(() -> buffer.read(RowCodecs.LONG, 0, 8)).join());
   }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -26,6 +27,20 @@ class SessionTest {
       assertEquals(3, second.firstWorker());
       assertEquals(List.of(3, 4, 5), second.workers().stream().map(Worker::number).toList());
     }
+  }
+
+  @Test
+  void aNodeThatTheClusterDoesNotHaveIsRefused() {
+    Session session;
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      session = cluster.session(0);
+      assertTrue(session.hasNode(0));
+      for (int node : new int[] {-1, 1, 9}) {
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.hasNode(node)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.awaitNode(node, Duration.ZERO)));
+      }
+    }
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> session.hasNode(0)));
   }
 
   @Test

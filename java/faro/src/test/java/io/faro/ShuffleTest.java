@@ -250,6 +250,52 @@ class ShuffleTest {
   }
 
   @Test
+  void aWaitOfNoTimeTriesOnceAndANegativeOneIsRefused() throws Exception {
+    try (Cluster cluster = new Cluster("shm", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      Session session = cluster.session(0);
+      Duration negative = Duration.ofNanos(-5);
+      Duration longerThanNanosCount = Duration.ofSeconds(Long.MAX_VALUE);
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(session.beginQuery(), 1, 8));
+          Frame frame = shuffle.newFrame()) {
+        assertEquals(Outcome.DEADLINE, shuffle.take(frame, Duration.ZERO));
+        assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ZERO));
+        assertEquals(Outcome.DONE, worker.waitUntil(() -> true, Duration.ZERO));
+        assertEquals(Outcome.DONE, worker.waitUntil(() -> true, longerThanNanosCount));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.take(frame, negative)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> worker.waitUntil(() -> true, negative)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.awaitNode(0, negative)));
+        shuffle.longSender().send(0, 7);
+        shuffle.flush();
+        assertEquals(Outcome.DONE, shuffle.take(frame, Duration.ZERO));
+        shuffle.finish();
+      }
+    }
+  }
+
+  @Test
+  void aConditionThatClosesTheSessionEndsItsWait() {
+    try (Cluster cluster = new Cluster(1, 1, config -> config.set(Setting.CLOSE_TIMEOUT_MS, 20))) {
+      Session session = cluster.session(0);
+      AtomicLong calls = new AtomicLong();
+      FaroException ended =
+          assertThrows(
+              FaroException.class,
+              () ->
+                  cluster
+                      .worker(0)
+                      .waitUntil(
+                          () -> {
+                            if (calls.incrementAndGet() == 5) { // it waits by then
+                              assertEquals(Code.DEADLINE_EXCEEDED, codeOf(session::close)); // this call is inside
+                            }
+                            return false;
+                          }));
+      assertEquals(Code.SESSION_CLOSED, ended.code());
+    }
+  }
+
+  @Test
   void anInterruptEndsAWaitAtOnceAndTheNextOneWaitsAgain() throws Exception {
     try (Cluster cluster = new Cluster(1, 1, c -> c.set(Setting.WAIT_SLEEP_MS, 10_000))) {
       Worker worker = cluster.worker(0);

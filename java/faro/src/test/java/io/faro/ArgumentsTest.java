@@ -1,0 +1,100 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+
+/** What is wrong is refused where it is said, by an error that names it. */
+class ArgumentsTest {
+  private static final QueryId QUERY = new QueryId(1, 2, 0);
+  private static final int[] ALL = {};
+
+  private static void refused(String named, Executable call) {
+    FaroException problem = assertThrows(FaroException.class, call);
+    assertEquals(Code.INVALID_ARGUMENT, problem.code());
+    assertTrue(problem.getMessage().contains(named), problem.getMessage());
+  }
+
+  private static void refusesNull(String named, Executable call) {
+    assertEquals(named, assertThrows(NullPointerException.class, call).getMessage());
+  }
+
+  @Test
+  void aDecimalHasNoMoreDigitsBehindThePointThanInAll() {
+    refused("5 digits, 9 of them", () -> Column.decimal(5, 9, false));
+    refused("5 digits, -1 of them", () -> Column.decimal(5, -1, false));
+    refused("DECIMAL_18 with scale 19", () -> new Column(ColumnType.DECIMAL_18, false, 19));
+    refused("DECIMAL_38 with scale 39", () -> new Column(ColumnType.DECIMAL_38, false, 39));
+    refused("39 digits", () -> Column.decimal(39, 0, false));
+    assertEquals(18, Column.decimal(18, 18, true).scale());
+  }
+
+  @Test
+  void aCodecNeedsBothOfItsFunctions() {
+    refusesNull("writer", () -> RowCodecs.<Long>fixed(8, null, (from, at) -> from.getLong(at)));
+    refusesNull("reader", () -> RowCodecs.<Long>fixed(8, (value, to) -> to.putLong(0, value), null));
+    refusesNull("codec", () -> RowCodecs.immutable(null));
+  }
+
+  @Test
+  void aKeyNeedsAReceiver() {
+    for (Partition partition : Partition.values()) {
+      refused("-1 receivers", () -> partition.receiverOf(7, -1));
+      refused("0 receivers", () -> partition.receiverOf(7, 0));
+    }
+  }
+
+  @Test
+  void aClusterHasAnAddressForEachNode() {
+    assertThrows(NullPointerException.class, () -> SessionConfig.builder().cluster(0, null));
+    assertThrows(
+        NullPointerException.class, () -> SessionConfig.builder().cluster(0, Arrays.asList("a:1", null)));
+    refusesNull("ring.bytes", () -> SessionConfig.builder().set(Setting.RING_BYTES, null));
+    refusesNull("setting", () -> SessionConfig.builder().set(null, "1"));
+  }
+
+  @Test
+  void aSpecIsCompleteAndNotNegative() {
+    refusesNull("query", () -> new ShuffleSpec(null, 1, 8));
+    refusesNull("senders", () -> new ShuffleSpec(QUERY, 1, 8, null, ALL));
+    refusesNull("receivers", () -> new ShuffleSpec(QUERY, 1, 8, ALL, null));
+    refused("stage = -1", () -> new ShuffleSpec(QUERY, -1, 8));
+    refused("rowBytes = -1", () -> new ShuffleSpec(QUERY, 1, -1));
+    refused("a worker of receivers = -3", () -> new ShuffleSpec(QUERY, 1, 8, ALL, new int[] {0, -3}));
+  }
+
+  @Test
+  void specsOfTheSameWorkersAreEqual() {
+    ShuffleSpec spec = new ShuffleSpec(QUERY, 1, 8, new int[] {0, 2}, ALL);
+    ShuffleSpec same = new ShuffleSpec(QUERY, 1, 8, new int[] {0, 2}, ALL);
+    assertEquals(spec, same);
+    assertEquals(spec.hashCode(), same.hashCode());
+    assertNotEquals(spec, new ShuffleSpec(QUERY, 1, 8, new int[] {0, 1}, ALL));
+    assertNotEquals(spec, spec.withReferenceLimit(1));
+    assertEquals(
+        "stage 1 of query 0:1, rowBytes 8, senders [0, 2], receivers all, referenceLimit 4096", spec.toString());
+  }
+
+  @Test
+  void aSpecDoesNotChangeWithTheArraysItWasMadeOf() {
+    int[] senders = {0, 2};
+    ShuffleSpec spec = new ShuffleSpec(QUERY, 1, 8, senders, ALL);
+    senders[0] = 9;
+    spec.senders()[1] = 9;
+    assertArrayEquals(new int[] {0, 2}, spec.senders());
+  }
+
+  @Test
+  void aSchemaHasColumns() {
+    assertThrows(NullPointerException.class, () -> new SchemaCodec(Arrays.asList((Column) null)));
+    refusesNull("type", () -> Column.of(null));
+    assertEquals(List.of(), new SchemaCodec(List.of()).schema());
+  }
+}
