@@ -92,13 +92,18 @@ class ShuffleCore {
 
   /// Makes room for `bytes` more in the open frame of a receiver, which may be a new one.
   Outcome make_room(uint32_t receiver, uint32_t bytes);
+  /// The same without overflow. would_wait: no room in the ring, or rows are queued for it.
+  Outcome make_room_in_ring(uint32_t receiver, uint32_t bytes);
   Outcome open_in_overflow(uint32_t receiver);
-  /// Sends OPEN or FINISH by the ring, or by the queue.
+  /// Sends OPEN or FINISH by the ring, or by the queue. would_wait: no room, and no batch is held.
   Outcome send_control(uint32_t receiver, wire::FrameKind kind);
   Outcome send_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
   Outcome prepare_large(uint32_t receiver);
   void enqueue_large(uint32_t receiver, shuffle::Stored stored, uint64_t row_bytes);
   void write_row(uint32_t receiver, std::span<const std::byte> row) noexcept;
+  void close_full_frame(uint32_t receiver, uint32_t next_bytes);
+  /// Commits a row that was claimed larger than a frame, but fits into one.
+  Status commit_shrunk(std::span<const std::byte> row);
   void abandon_frame(uint32_t receiver) noexcept;
   bool has_room(uint32_t receiver, uint32_t bytes) const noexcept;
   /// Bytes that a row takes in a frame.

@@ -81,6 +81,13 @@ void ShuffleCore::close_frame(uint32_t receiver) {
   }
 }
 
+// With a threshold below a frame the transfer starts with the row that reaches it.
+void ShuffleCore::close_full_frame(uint32_t receiver, uint32_t next_bytes) {
+  if (!has_room(receiver, next_bytes) &&
+      worker_.node().settings().threshold_bytes < frame_payload_limit())
+    close_frame(receiver);
+}
+
 // Drops the open frame; its rows never existed.
 void ShuffleCore::abandon_frame(uint32_t receiver) noexcept {
   Outbox& box = outboxes_[receiver];
@@ -96,6 +103,12 @@ void ShuffleCore::abandon_frame(uint32_t receiver) noexcept {
 }
 
 Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes) {
+  const Outcome outcome = make_room_in_ring(receiver, bytes);
+  if (outcome != Outcome::would_wait) return outcome;
+  return worker_.held() > 0 ? open_in_overflow(receiver) : worker_.wants_room(*this, receiver);
+}
+
+Outcome ShuffleCore::make_room_in_ring(uint32_t receiver, uint32_t bytes) {
   if (has_room(receiver, bytes)) return Outcome::done;
   Outbox& box = outboxes_[receiver];
   OutLane& lane = *box.lane;
@@ -105,13 +118,12 @@ Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes) {
                             worker_.number(), lane.receiver));
   }
   if (lane.owner != nullptr) lane.owner->close_frame(lane.owner_receiver);
-  if (!lane.queue_empty() && !worker_.pump(lane) && !base::planted(base::Plant::skipped_overflow)) {
-    return worker_.held() > 0 ? open_in_overflow(receiver) : worker_.wants_room(*this, receiver);
-  }
+  if (!lane.queue_empty() && !worker_.pump(lane) && !base::planted(base::Plant::skipped_overflow))
+    return Outcome::would_wait;
   if (!box.opened) {
     if (const Outcome outcome = send_control(receiver, FrameKind::open); outcome != Outcome::done)
       return outcome;
-    if (!lane.queue_empty()) return open_in_overflow(receiver);
+    if (!lane.queue_empty()) return Outcome::would_wait;
   }
   const auto least = static_cast<uint32_t>(sizeof(FrameHeader)) + bytes;
   const uint32_t limit = lane.ring->frame_limit();
@@ -119,9 +131,9 @@ Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes) {
   if (claim.bytes == 0 && worker_.make_room_in_own_ring(lane))
     claim = lane.ring->claim(least, limit);
   if (claim.bytes == 0) {
-    if (worker_.held() > 0) return open_in_overflow(receiver);
-    lane.ring->post();  // the receiver can only make room by reading what is there
-    return worker_.wants_room(*this, receiver);
+    // The receiver can only make room by reading what is there.
+    if (worker_.held() == 0) lane.ring->post();
+    return Outcome::would_wait;
   }
   box.frame = claim.data;
   // Not beyond the threshold: the frame closes, and the transfer starts, when so much is pending.
@@ -190,7 +202,7 @@ Outcome ShuffleCore::send_control(uint32_t receiver, FrameKind kind) {
     }
     if (worker_.held() == 0) {
       lane.ring->post();
-      return worker_.wants_room(*this, receiver);
+      return Outcome::would_wait;
     }
   }
   auto frame = std::make_unique<QueuedFrame>();
@@ -286,10 +298,7 @@ Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
                   fmt::format("stage {}: receiver {} is named twice", spec_.stage, receiver));
     }
     write_row(receiver, row);
-    // With a threshold below a frame the transfer starts with the row that reaches it.
-    if (!has_room(receiver, bytes) &&
-        worker_.node().settings().threshold_bytes < frame_payload_limit())
-      close_frame(receiver);
+    close_full_frame(receiver, bytes);
   }
   return stopped_count_ == receiver_count() ? Outcome::stopped : Outcome::done;
 }
@@ -306,7 +315,9 @@ Outcome ShuffleCore::prepare_large(uint32_t receiver) {
   // One large row per ring at a time: the queue is not a way around back-pressure.
   if (!lane.queue_empty() && !worker_.pump(lane) && worker_.held() == 0)
     return worker_.wants_room(*this, receiver);
-  return box.opened ? Outcome::done : send_control(receiver, FrameKind::open);
+  if (box.opened) return Outcome::done;
+  const Outcome outcome = send_control(receiver, FrameKind::open);
+  return outcome == Outcome::would_wait ? worker_.wants_room(*this, receiver) : outcome;
 }
 
 Outcome ShuffleCore::send_large(std::span<const uint32_t> receivers,
@@ -384,10 +395,12 @@ Outcome ShuffleCore::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
     if (!box.stopped) {
       if (const Outcome outcome = prepare_large(receiver); outcome != Outcome::done) return outcome;
     }
-    if (Status status = worker_.node().overflow().allocate(
-            query_->usage, std::max<size_t>(bytes, 1), true, claim_.stored);
+    // With room for what stands before the row, should it shrink to a frame's size.
+    const uint64_t with_room = sizeof(FrameHeader) + sizeof(wire::RowLength) + bytes;
+    if (Status status =
+            worker_.node().overflow().allocate(query_->usage, with_room, true, claim_.stored);
         !status.ok()) {
-      const Outcome outcome = worker_.overflow_exhausted(query_, bytes, status);
+      const Outcome outcome = worker_.overflow_exhausted(query_, with_room, status);
       return outcome == Outcome::failed ? fail(query_->cause()) : outcome;
     }
     data = {claim_.stored.memory, bytes};
@@ -420,18 +433,13 @@ Status ShuffleCore::commit_claim(std::span<std::byte> data, size_t bytes) {
   Outbox& box = outboxes_[receiver];
   claim_.open = worker_.claim_open = false;
   if (claim_.large) {
-    Stored stored = std::exchange(claim_.stored, {});
     if (box.stopped) {
-      worker_.node().overflow().free(stored);
+      worker_.node().overflow().free(claim_.stored);
       count(worker_.counters().rows_dropped);
       return Status::Ok();
     }
-    if (framed_bytes(bytes) <= frame_payload_limit()) {  // shrunk: an ordinary row after all
-      const Outcome outcome = send(receiver, {stored.memory, bytes}, true, kNoTimeout);
-      worker_.node().overflow().free(stored);
-      return outcome == Outcome::done || outcome == Outcome::stopped ? Status::Ok() : status_;
-    }
-    enqueue_large(receiver, stored, bytes);
+    if (framed_bytes(bytes) <= frame_payload_limit()) return commit_shrunk(data.first(bytes));
+    enqueue_large(receiver, std::exchange(claim_.stored, {}), bytes);
     return Status::Ok();
   }
   box.lane->claimed = false;
@@ -448,10 +456,41 @@ Status ShuffleCore::commit_claim(std::span<std::byte> data, size_t bytes) {
     ++frame_rows_[receiver];
   }
   cursor.at += framed_bytes(bytes);
-  const auto next = static_cast<uint32_t>(framed_bytes(spec_.row_bytes));
-  if (!has_room(receiver, next) &&
-      worker_.node().settings().threshold_bytes < frame_payload_limit())
-    close_frame(receiver);
+  close_full_frame(receiver, static_cast<uint32_t>(framed_bytes(spec_.row_bytes)));
+  return Status::Ok();
+}
+
+// Never waits, and needs no memory but the claim's: only so it cannot fail for want of either.
+Status ShuffleCore::commit_shrunk(std::span<const std::byte> row) {
+  const uint32_t receiver = claim_.receiver;
+  Stored stored = std::exchange(claim_.stored, {});
+  const auto payload = static_cast<uint32_t>(framed_bytes(row.size()));
+  const Outcome outcome = make_room_in_ring(receiver, payload);
+  if (outcome != Outcome::would_wait) {
+    if (outcome == Outcome::done) {
+      write_row(receiver, row);
+      close_full_frame(receiver, payload);
+    }
+    worker_.node().overflow().free(stored);
+    return outcome == Outcome::done ? Status::Ok() : status_;
+  }
+  // As a frame of its own: behind room for the header, the row's length, and the row.
+  std::byte* const at = stored.memory + sizeof(FrameHeader);
+  std::memmove(at + sizeof(wire::RowLength), row.data(), row.size());
+  const auto length = static_cast<wire::RowLength>(row.size());
+  std::memcpy(at, &length, sizeof length);
+  auto frame = std::make_unique<QueuedFrame>();
+  frame->kind = FrameKind::data;
+  frame->slot = slot_;
+  frame->row_count = 1;
+  frame->core = this;
+  frame->receiver = receiver;
+  frame->payload_bytes = payload;
+  frame->stored = stored;
+  Outbox& box = outboxes_[receiver];
+  ++box.rows_sent;
+  count(worker_.counters().rows_sent);
+  worker_.enqueue(*box.lane, std::move(frame));
   return Status::Ok();
 }
 
@@ -502,13 +541,14 @@ Outcome ShuffleCore::attempt_finish() {
     if (lane.owner != nullptr) lane.owner->close_frame(lane.owner_receiver);
     if (!lane.queue_empty()) worker_.pump(lane);
     Outcome outcome = Outcome::done;
-    if (!lane.queue_empty() && worker_.held() == 0) outcome = worker_.wants_room(*this, r);
+    if (!lane.queue_empty() && worker_.held() == 0) outcome = Outcome::would_wait;
     if (outcome == Outcome::done && !box.opened) outcome = send_control(r, FrameKind::open);
     if (outcome == Outcome::done) outcome = send_control(r, FrameKind::finish);
     if (outcome == Outcome::done) {
       lane.ring->post_soon();  // along with that of the next receiver, if both are on one node
       ++finished_count_;
     } else if (outcome == Outcome::would_wait) {
+      (void)worker_.wants_room(*this, r);
       all = false;  // the others' receivers need not wait for this one
     } else {
       return outcome;

@@ -127,6 +127,100 @@ TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
   EXPECT_EQ(first[0], std::byte{1});
 }
 
+// --- claims above a frame, committed below one
+
+// Sends rows of 100 bytes to itself, holding the first, until so much of the overflow is in use; returns how many.
+uint64_t fill_overflow(Session& session, Shuffle& shuffle, uint64_t bytes) {
+  EXPECT_EQ(shuffle.send(0, filled(100, 1)), Outcome::done);
+  shuffle.flush();
+  Batch held;
+  EXPECT_EQ(shuffle.take(held), Outcome::done);
+  uint64_t sent = 0;
+  for (; session.metrics().overflow_memory_bytes < bytes; ++sent)
+    if (shuffle.send(0, filled(100, 1)) != Outcome::done) break;
+  return sent;
+}
+
+uint64_t drain(Shuffle& shuffle) {
+  uint64_t rows = 0;
+  bool finished = false;
+  Batch batch;
+  for (;;) {
+    finished = finished || shuffle.try_finish() == Outcome::done;
+    const Outcome outcome = shuffle.try_poll(batch);
+    if (outcome != Outcome::done && outcome != Outcome::would_wait) break;
+    rows += batch.row_count();
+  }
+  return rows;
+}
+
+// The other query is another worker's: what it has in overflow stays there meanwhile, whatever becomes of it.
+TEST_F(ShuffleApi, a_row_that_shrinks_in_its_claim_is_sent_though_ring_and_overflow_are_full) {
+  constexpr uint64_t kOverflow = 16 << 10;
+  open(1, {{"cluster.workers", "2"},
+           {"ring.per_lane", "1"},
+           {"overflow.memory_bytes", std::to_string(kOverflow)},
+           {"overflow.file_bytes", "0"}});
+  const QueryId small = session().begin_query();
+  const QueryId big = session().begin_query();
+  Shuffle modest = open_shuffle(worker(0), spec(small, 0, 0, {0}, {0}));
+  Shuffle glutton = open_shuffle(worker(1), spec(big, 0, 100, {1}, {1}));
+  ASSERT_EQ(modest.send(0, filled(10, 1)), Outcome::done);
+  modest.flush();
+  Batch held;
+  ASSERT_EQ(modest.take(held), Outcome::done);
+  // The ring is full; then the other query takes most of the overflow, and the claim the rest of it.
+  uint64_t sent = 0;
+  for (; session().metrics().overflow_memory_bytes == 0; ++sent)
+    ASSERT_EQ(modest.send(0, filled(100, 2)), Outcome::done);
+  modest.flush();
+  ASSERT_EQ(worker(0).try_until([] { return false; }), Outcome::holding) << "all that came is seen";
+  const uint64_t sent_by_glutton = fill_overflow(session(), glutton, kOverflow - (4 << 10));
+  const uint64_t left = kOverflow - session().metrics().overflow_memory_bytes;
+  RowClaim claim;
+  ASSERT_EQ(modest.claim(0, left - 256, claim), Outcome::done) << modest.status().to_string();
+  ASSERT_GT(claim.data().size(), 1024u) << "no room for a frame, which has 1 KiB, is left";
+  std::fill(claim.data().begin(), claim.data().end(), std::byte{2});
+  EXPECT_TRUE(claim.commit(100).ok());
+  held.release();
+  EXPECT_EQ(drain(modest), sent + 1);
+  EXPECT_EQ(drain(glutton), sent_by_glutton) << glutton.status().to_string();
+  modest.close(), glutton.close();
+  for (uint32_t w = 0; w < 2; ++w) {
+    EXPECT_NE(worker(w).try_end_query(small), Outcome::failed);
+    EXPECT_NE(worker(w).try_end_query(big), Outcome::failed);
+  }
+  EXPECT_EQ(session().metrics().overflow_memory_bytes, 0u);
+}
+
+// Nobody receives meanwhile: a commit that waited would hang.
+TEST_F(ShuffleApi, a_commit_does_not_wait_though_the_ring_is_full) {
+  open(1, {{"ring.per_lane", "1"}, {"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  Shuffle sender = open_shuffle(worker(0), spec(id, 0, 0, {0}, {1}));
+  Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
+  int sent = 0;
+  while (sender.try_send(0, filled(100, sent)) == Outcome::done) ++sent;
+  RowClaim claim;
+  ASSERT_EQ(sender.try_claim(0, 3000, claim), Outcome::done);
+  std::fill(claim.data().begin(), claim.data().end(), static_cast<std::byte>(sent));
+  EXPECT_TRUE(claim.commit(0).ok()) << "the smallest there is";
+  EXPECT_EQ(sender.try_claim(0, 3000, claim), Outcome::would_wait)
+      << "one such row waits for room in a ring at a time";
+  std::vector<size_t> lengths;
+  Batch batch;
+  bool finished = false;
+  for (Outcome outcome = Outcome::done; outcome != Outcome::end_of_stream;) {
+    finished = finished || sender.try_finish() == Outcome::done;
+    outcome = receiver.try_poll(batch);
+    ASSERT_NE(outcome, Outcome::failed);
+    for (const auto row : batch.each_row()) lengths.push_back(row.size());
+  }
+  std::vector<size_t> expected(static_cast<size_t>(sent), 100);
+  expected.push_back(0);
+  EXPECT_EQ(lengths, expected);
+}
+
 TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   open(2);
   const QueryId id = session().begin_query();

@@ -83,9 +83,9 @@ class RowClaim {
 
   /// The claimed space; valid until commit or abort. No send of the same worker may come between.
   std::span<std::byte> data() const noexcept { return data_; }
-  /// Sends the first `bytes` bytes (fixed width: all). If more than a frame was claimed and no more
-  /// than one is sent, it waits for room, until the query ends. Errors: invalid_argument if more
-  /// than claimed.
+  /// Sends the first `bytes` bytes (fixed width: all). Blocks: never. Errors: invalid_argument if
+  /// more than claimed: the claim stays. The query's failure, wrong_state: the row was not sent, and
+  /// the claim is empty.
   Status commit(size_t bytes);
   Status commit() { return commit(data_.size()); }
   void abort() noexcept;
