@@ -1,7 +1,5 @@
 package io.faro;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import java.math.BigDecimal;
 import java.nio.ByteBuffer;
 
@@ -28,7 +26,7 @@ public enum ColumnType {
   DECIMAL_18(BigDecimal.class, Long.BYTES),
   /** The same of up to 38 digits, in 16 bytes. */
   DECIMAL_38(BigDecimal.class, 2 * Long.BYTES),
-  /** A {@link String}, as UTF-8 of any length. */
+  /** A {@link String} of any length, as {@link RowCodecs#STRING} writes it. */
   STRING(String.class, 0),
   /** A {@code byte[]} of any length. */
   BYTES(byte[].class, 0);
@@ -94,6 +92,6 @@ public enum ColumnType {
   }
 
   byte[] toBytes(Object value) {
-    return this == STRING ? ((String) value).getBytes(UTF_8) : (byte[]) value;
+    return this == STRING ? Utf8.encode((String) value) : (byte[]) value;
   }
 }

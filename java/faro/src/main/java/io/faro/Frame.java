@@ -1,7 +1,5 @@
 package io.faro;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
@@ -121,7 +119,7 @@ public final class Frame implements AutoCloseable {
     memory.get(index, to, begin, count);
   }
 
-  /** What {@code count} bytes of UTF-8 say; allocates the string alone, unless it is long. */
+  /** What {@link Utf8} has written in {@code count} bytes; allocates the string alone, unless it is long. */
   String getString(int at, int count) {
     return string(index(at, count), count);
   }
@@ -130,7 +128,7 @@ public final class Frame implements AutoCloseable {
   String string(int index, int count) {
     byte[] utf8 = count <= text.length ? text : new byte[count];
     memory.get(index, utf8, 0, count);
-    return new String(utf8, 0, count, UTF_8);
+    return Utf8.decode(utf8, count);
   }
 
   /** Where the rows are; little-endian. */

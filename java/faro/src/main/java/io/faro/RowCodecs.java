@@ -1,7 +1,5 @@
 package io.faro;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import java.util.Objects;
 
 /** Ready codecs, and what makes codecs; for {@code Object[]} rows see {@link SchemaCodec}. */
@@ -155,7 +153,10 @@ public final class RowCodecs {
         }
       };
 
-  /** A string as UTF-8. */
+  /**
+   * A string as UTF-8. Every string arrives as it was sent: a surrogate without its partner, which UTF-8 cannot say,
+   * is written as the three bytes of its number (WTF-8), so that strings that differ are bytes that differ.
+   */
   public static final RowCodec<String> STRING =
       new RowCodec<>() {
         @Override
@@ -175,7 +176,7 @@ public final class RowCodecs {
 
         @Override
         public int write(String object, RowWriter to) {
-          byte[] bytes = object.getBytes(UTF_8);
+          byte[] bytes = Utf8.encode(object);
           to.putBytes(0, bytes, 0, bytes.length);
           return bytes.length;
         }

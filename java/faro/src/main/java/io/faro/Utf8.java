@@ -1,12 +1,29 @@
 package io.faro;
 
-/** How many bytes strings take. */
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+
+/**
+ * Strings as bytes and back, without loss: UTF-8, in which a surrogate without its partner, which UTF-8 cannot say,
+ * is three bytes, as any other char of its size (WTF-8, Sapin). So strings that differ are bytes that differ, and
+ * what arrives is what was sent, on whatever node.
+ */
 final class Utf8 {
   private static final int SHORT = 256;
+  // As a long of eight '?': what the JDK writes in place of a surrogate without its partner.
+  private static final long QUESTION_MARKS = 0x3f3f3f3f3f3f3f3fL;
+  private static final long ONES = 0x0101010101010101L;
+  private static final long HIGH_BITS = 0x8080808080808080L;
+  private static final VarHandle LONGS =
+      MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+  private static final char REPLACEMENT = '\ufffd'; // what the JDK reads in place of bytes that are no UTF-8
 
   private Utf8() {}
 
-  /** An upper limit: three bytes a char for short strings, exact for long ones of whole characters. */
+  /** An upper limit for the bytes: three a char for short strings, exact for long ones. */
   static int maxBytes(String text) {
     int chars = text.length();
     if (chars <= SHORT) {
@@ -15,9 +32,99 @@ final class Utf8 {
     long bytes = chars;
     for (int i = 0; i < chars; i++) {
       char unit = text.charAt(i);
-      // Of a pair of surrogates, which is four bytes, each is two.
-      bytes += unit < 0x80 ? 0 : unit < 0x800 || Character.isSurrogate(unit) ? 1 : 2;
+      if (isPairAt(text, i)) {
+        bytes += 2; // four for the two of them
+        i++;
+      } else {
+        bytes += unit < 0x80 ? 0 : unit < 0x800 ? 1 : 2;
+      }
     }
     return Math.toIntExact(bytes);
+  }
+
+  static byte[] encode(String text) {
+    byte[] bytes = text.getBytes(UTF_8);
+    // The JDK is the fastest encoder there is; what it has lost is a '?'.
+    return hasQuestionMark(bytes) ? encodeWithoutLoss(text, bytes) : bytes;
+  }
+
+  private static byte[] encodeWithoutLoss(String text, byte[] encoded) {
+    int alone = 0;
+    for (int i = 0; i < text.length(); i++) {
+      if (isPairAt(text, i)) {
+        i++;
+      } else if (Character.isSurrogate(text.charAt(i))) {
+        alone++;
+      }
+    }
+    if (alone == 0) {
+      return encoded;
+    }
+    byte[] bytes = new byte[encoded.length + 2 * alone]; // three bytes instead of a '?'
+    int at = 0;
+    int begin = 0; // of the chars that were not written
+    for (int i = 0; i < text.length(); i++) {
+      char unit = text.charAt(i);
+      if (isPairAt(text, i)) {
+        i++;
+      } else if (Character.isSurrogate(unit)) {
+        at = put(text.substring(begin, i).getBytes(UTF_8), bytes, at);
+        bytes[at++] = (byte) (0xe0 | unit >> 12);
+        bytes[at++] = (byte) (0x80 | unit >> 6 & 0x3f);
+        bytes[at++] = (byte) (0x80 | unit & 0x3f);
+        begin = i + 1;
+      }
+    }
+    put(text.substring(begin).getBytes(UTF_8), bytes, at);
+    return bytes;
+  }
+
+  private static int put(byte[] from, byte[] to, int at) {
+    System.arraycopy(from, 0, to, at, from.length);
+    return at + from.length;
+  }
+
+  /** What {@link #encode} has written. Bytes that it never writes become U+FFFD, as the JDK reads them. */
+  static String decode(byte[] bytes, int count) {
+    String text = new String(bytes, 0, count, UTF_8);
+    return text.indexOf(REPLACEMENT) < 0 ? text : decodeSurrogates(bytes, count, text);
+  }
+
+  private static String decodeSurrogates(byte[] bytes, int count, String decoded) {
+    StringBuilder text = null;
+    int begin = 0; // of the bytes that were not read
+    for (int i = 0; i + 2 < count; i++) {
+      // No other byte of a char is 0xed.
+      if (bytes[i] == (byte) 0xed && (bytes[i + 1] & 0xe0) == 0xa0 && (bytes[i + 2] & 0xc0) == 0x80) {
+        text = text == null ? new StringBuilder(count) : text;
+        text.append(new String(bytes, begin, i - begin, UTF_8));
+        text.append((char) (0xd000 | (bytes[i + 1] & 0x3f) << 6 | bytes[i + 2] & 0x3f));
+        begin = i + 3;
+        i += 2;
+      }
+    }
+    return text == null ? decoded : text.append(new String(bytes, begin, count - begin, UTF_8)).toString();
+  }
+
+  private static boolean isPairAt(String text, int at) {
+    return Character.isHighSurrogate(text.charAt(at))
+        && at + 1 < text.length()
+        && Character.isLowSurrogate(text.charAt(at + 1));
+  }
+
+  private static boolean hasQuestionMark(byte[] bytes) {
+    int at = 0;
+    for (; at <= bytes.length - Long.BYTES; at += Long.BYTES) {
+      long different = (long) LONGS.get(bytes, at) ^ QUESTION_MARKS; // a byte of it is 0 for each '?'
+      if ((different - ONES & ~different & HIGH_BITS) != 0) {
+        return true;
+      }
+    }
+    for (; at < bytes.length; at++) {
+      if (bytes[at] == '?') {
+        return true;
+      }
+    }
+    return false;
   }
 }
