@@ -20,21 +20,19 @@ final class ElfFile {
 
   private ElfFile() {}
 
-  /** Throws an IOException that says what is wrong with the file. */
-  static void check(Path file) throws IOException {
-    try (FileChannel channel = FileChannel.open(file)) {
-      ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-      while (header.hasRemaining() && channel.read(header) >= 0) {}
-      if (header.hasRemaining() || header.getInt(0) != MAGIC) {
-        throw new IOException(file + " is no shared library");
-      }
-      // Section headers stand at the end of the file.
-      long end =
-          header.getLong(SECTIONS_OFFSET)
-              + (long) header.getShort(SECTION_BYTES) * header.getShort(SECTION_COUNT);
-      if (channel.size() < end) {
-        throw new IOException(file + " was cut short: " + channel.size() + " bytes of " + end);
-      }
+  /** Throws an IOException that says what is wrong with the file that the channel reads. */
+  static void check(Path file, FileChannel channel) throws IOException {
+    ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    while (header.hasRemaining() && channel.read(header, header.position()) >= 0) {}
+    if (header.hasRemaining() || header.getInt(0) != MAGIC) {
+      throw new IOException(file + " is no shared library");
+    }
+    // Section headers stand at the end of the file.
+    long end =
+        header.getLong(SECTIONS_OFFSET)
+            + (long) header.getShort(SECTION_BYTES) * header.getShort(SECTION_COUNT);
+    if (channel.size() < end) {
+      throw new IOException(file + " was cut short: " + channel.size() + " bytes of " + end);
     }
   }
 }

@@ -4,7 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.file.Files;
+import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Objects;
@@ -15,7 +15,7 @@ import java.util.stream.Stream;
  * Finds, checks and loads the native library, once: the file that the property {@code
  * faro.native.library} names, or else the one inside the jar, unpacked to the folder that {@code
  * faro.native.folder} names (default: {@code java.io.tmpdir}). An unpacked file is deleted as soon
- * as it is loaded.
+ * as it is loaded, or by the next JVM if this one is killed before.
  */
 final class NativeLibrary {
   static final String FILE_PROPERTY = "faro.native.library";
@@ -56,7 +56,9 @@ final class NativeLibrary {
       String file = System.getProperty(FILE_PROPERTY);
       if (file != null) {
         tried = file + " (property " + FILE_PROPERTY + ")";
-        load(Path.of(file));
+        try (FileChannel channel = FileChannel.open(Path.of(file))) {
+          load(Path.of(file), channel);
+        }
       } else {
         tried = "io/faro/native/" + platform() + "/" + LIBRARY + " of the jar";
         try (InputStream library = resource(LIBRARY)) {
@@ -66,12 +68,9 @@ final class NativeLibrary {
                 "this jar has no library for the platform " + platform() + ", only for " + platformsOfJar());
           }
           tried += ", unpacked to " + folder() + " (property " + FOLDER_PROPERTY + ")";
-          Path unpacked = unpack(library, "libfaro_jni-");
-          tried += " as " + unpacked.getFileName();
-          try {
-            load(unpacked);
-          } finally {
-            Files.deleteIfExists(unpacked);
+          try (UnpackedFile unpacked = UnpackedFile.of(library, folder())) {
+            tried += " as " + unpacked.path().getFileName();
+            load(unpacked.path(), unpacked.channel());
           }
         }
       }
@@ -89,8 +88,8 @@ final class NativeLibrary {
     }
   }
 
-  private static void load(Path file) throws IOException {
-    ElfFile.check(file);
+  private static void load(Path file, FileChannel channel) throws IOException {
+    ElfFile.check(file, channel);
     System.load(file.toAbsolutePath().toString());
   }
 
@@ -99,19 +98,8 @@ final class NativeLibrary {
     return NativeLibrary.class.getResourceAsStream("native/" + platform() + "/" + name);
   }
 
-  /** A new file with this content. */
-  static Path unpack(InputStream library, String prefix) throws IOException {
-    Path unpacked = Files.createTempFile(folder(), prefix, ".so");
-    try {
-      Files.write(unpacked, library.readAllBytes());
-    } catch (IOException problem) {
-      Files.deleteIfExists(unpacked);
-      throw problem;
-    }
-    return unpacked;
-  }
-
-  private static Path folder() {
+  /** Where libraries of the jar are unpacked. */
+  static Path folder() {
     return Path.of(System.getProperty(FOLDER_PROPERTY, System.getProperty("java.io.tmpdir")));
   }
 

@@ -2,8 +2,6 @@ package io.faro;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.file.Files;
-import java.nio.file.Path;
 
 /**
  * libfaro_verbs.so of the jar, unpacked as long as a session opens: native loads it then, if a link could
@@ -14,9 +12,9 @@ import java.nio.file.Path;
 final class VerbsModule implements AutoCloseable {
   private static final String ENVIRONMENT = "FARO_VERBS_MODULE";
 
-  private final Path file; // null: not unpacked
+  private final UnpackedFile file; // null: not unpacked
 
-  private VerbsModule(Path file) {
+  private VerbsModule(UnpackedFile file) {
     this.file = file;
   }
 
@@ -32,7 +30,7 @@ final class VerbsModule implements AutoCloseable {
       return new VerbsModule(null);
     }
     try (InputStream library = NativeLibrary.resource("libfaro_verbs.so")) {
-      return new VerbsModule(library == null ? null : NativeLibrary.unpack(library, "libfaro_verbs-"));
+      return new VerbsModule(library == null ? null : UnpackedFile.of(library, NativeLibrary.folder()));
     } catch (IOException unusable) {
       return new VerbsModule(null);
     }
@@ -40,7 +38,7 @@ final class VerbsModule implements AutoCloseable {
 
   /** The configuration, with this module. */
   SessionConfig in(SessionConfig config) {
-    return file == null ? config : config.with(Setting.VERBS_MODULE, file.toString());
+    return file == null ? config : config.with(Setting.VERBS_MODULE, file.path().toString());
   }
 
   /** Deletes the file. */
@@ -48,7 +46,7 @@ final class VerbsModule implements AutoCloseable {
   public void close() {
     try {
       if (file != null) {
-        Files.deleteIfExists(file);
+        file.close();
       }
     } catch (IOException stays) {
       // A file in the temporary folder is no reason to fail.

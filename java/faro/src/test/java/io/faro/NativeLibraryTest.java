@@ -4,8 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayInputStream;
 import java.io.File;
+import java.io.FileOutputStream;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -41,6 +44,14 @@ class NativeLibraryTest {
   }
 
   private String run(String... properties) throws Exception {
+    Process process = start(properties);
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor(), output);
+    assertFalse(JniCheck.isComplaint(output), output);
+    return output;
+  }
+
+  private Process start(String... properties) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Xcheck:jni");
@@ -48,11 +59,7 @@ class NativeLibraryTest {
     command.addAll(List.of("-cp", classPath, program.getName()));
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().putAll(environment);
-    Process process = builder.start();
-    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertEquals(0, process.waitFor(), output);
-    assertFalse(JniCheck.isComplaint(output), output);
-    return output;
+    return builder.start();
   }
 
   private Path copy() throws Exception {
@@ -77,6 +84,52 @@ class NativeLibraryTest {
     try (var files = Files.list(folder)) {
       assertEquals(0, files.count());
     }
+  }
+
+  private static List<Path> filesOf(Path folder) throws Exception {
+    try (var files = Files.list(folder)) {
+      return files.toList();
+    }
+  }
+
+  @Test
+  void whatAJvmLeavesThatIsKilledWhileItLoadsIsDeletedByTheNext() throws Exception {
+    Path target = Files.createDirectory(folder.resolve("target"));
+    // In front of the jar in the class path: a library that comes through a pipe, and never as a whole.
+    Path pipe = folder.resolve("io/faro/native/" + NativeLibrary.platform() + "/libfaro_jni.so");
+    Files.createDirectories(pipe.getParent());
+    assertEquals(0, new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor());
+    String jars = classPath;
+    classPath = folder + File.pathSeparator + jars;
+    Process killed = start("-Dfaro.native.folder=" + target);
+    try (OutputStream library = new FileOutputStream(pipe.toFile())) {
+      library.write(new byte[1 << 20]); // a pipe holds 64 KiB of it: most was read, and written to the file
+      killed.destroyForcibly().waitFor();
+    }
+    assertEquals(1, filesOf(target).size());
+    assertTrue(Files.size(filesOf(target).get(0)) > 0);
+    classPath = jars;
+    assertEquals("available", run("-Dfaro.native.folder=" + target).strip());
+    assertEquals(List.of(), filesOf(target));
+  }
+
+  @Test
+  void whatAnotherJvmIsLoadingIsNotDeleted() throws Exception {
+    try (UnpackedFile loading = UnpackedFile.of(new ByteArrayInputStream(new byte[100]), folder)) {
+      assertEquals("available", run("-Dfaro.native.folder=" + folder).strip());
+      assertEquals(List.of(loading.path()), filesOf(folder));
+    }
+    assertEquals(List.of(), filesOf(folder));
+  }
+
+  @Test
+  void whatIsNoFileOfFarosIsNotDeleted() throws Exception {
+    Path link = Files.createSymbolicLink(folder.resolve("libfaro-unpacked-1-link.so"), copy());
+    Path other = Files.writeString(folder.resolve("libfaro-unpacked-1-other.txt"), "");
+    assertEquals("available", run("-Dfaro.native.folder=" + folder).strip());
+    assertTrue(Files.isSymbolicLink(link));
+    assertTrue(Files.exists(other));
+    assertTrue(Files.exists(folder.resolve("copy.so")));
   }
 
   @Test
