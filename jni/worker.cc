@@ -79,17 +79,20 @@ jint arm(JNIEnv* env, jclass, jlong session, jint worker, jobject progress) {
   return result(outcome, [] { return Status(Code::session_closed, "the session was closed"); });
 }
 
-jint end_query(JNIEnv*, jclass, jlong session, jint worker, jlong counter, jlong incarnation,
-               jint issuer, jlong timeout_ns) {
+// `code` 0: well; else what failed, with `text` to tell it.
+jint end_query(JNIEnv* env, jclass, jlong session, jint worker, jlong counter, jlong incarnation,
+               jint issuer, jint code, jbyteArray text, jlong timeout_ns) {
   const Found found = find(session, worker);
   if (found.worker == nullptr) return closed();
   QueryId query;
   query.counter = static_cast<uint64_t>(counter);
   query.incarnation = static_cast<uint64_t>(incarnation);
   query.issuer = static_cast<uint32_t>(issuer);
+  const Status failure =
+      code == 0 ? Status::Ok() : Status(static_cast<Code>(code), text_of(env, text));
   Status cause;
   const Outcome outcome = found.worker->run(
-      timeout_ns, [&] { return found.worker->worker.try_end_query(query, &cause); });
+      timeout_ns, [&] { return found.worker->worker.try_end_query(query, failure, &cause); });
   return result(outcome, [&] { return cause; });
 }
 
@@ -153,7 +156,7 @@ const std::array kMethods{
     method("openShuffle", "(JIJJIII[I[I)J", open_shuffle),
     method("waitUntil", "(JILjava/util/function/BooleanSupplier;J)I", wait_until),
     method("arm", "(JILjava/util/function/BooleanSupplier;)I", arm),
-    method("endQuery", "(JIJJIJ)I", end_query),
+    method("endQuery", "(JIJJII[BJ)I", end_query),
     method("wake", "(JI)V", wake),
     method("interrupt", "(JI)V", interrupt),
     method("clearInterrupt", "(JI)V", clear_interrupt),

@@ -191,10 +191,17 @@ Outcome Worker::try_until(const std::function<bool()>& condition) {
 }
 void Worker::wake() noexcept { core_->wake(); }
 Outcome Worker::end_query(const QueryId& query, Status* cause, Timeout timeout) {
-  return core_->end_query(query, cause, timeout);
+  return core_->end_query(query, Status::Ok(), cause, timeout);
 }
 Outcome Worker::try_end_query(const QueryId& query, Status* cause) {
-  return core_->try_end_query(query, cause);
+  return core_->try_end_query(query, Status::Ok(), cause);
+}
+Outcome Worker::end_query(const QueryId& query, const Status& failure, Status* cause,
+                          Timeout timeout) {
+  return core_->end_query(query, failure, cause, timeout);
+}
+Outcome Worker::try_end_query(const QueryId& query, const Status& failure, Status* cause) {
+  return core_->try_end_query(query, failure, cause);
 }
 void Worker::hand_over() noexcept { core_->hand_over(); }
 WorkerMetrics Worker::metrics() const { return core_->node().worker_metrics(core_->local_index()); }

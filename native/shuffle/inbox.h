@@ -104,6 +104,7 @@ class Inbox {
     bool bound = false;
     bool finish_seen = false;
     bool finished = false;  // finish_seen and everything handed out; counted once
+    bool end_told = false;  // the engine, of this stream alone
     bool active = false;    // in the list of streams with frames
     Stream* next_active = nullptr;
     uint32_t row_bytes =

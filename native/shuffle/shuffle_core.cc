@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <numeric>
 
 #include "base/log.h"
@@ -90,6 +91,14 @@ void ShuffleCore::cancel(std::string_view reason) {
                       fmt::format("cancelled by worker {}: {}", worker_.number(), reason)));
 }
 
+// Closed by whoever has not seen it to its end: the others would wait for ever, or take what is missing for the end.
+void ShuffleCore::abandon(std::string_view what) {
+  worker_.node().queries().fail(
+      *query_, Status(Code::query_cancelled,
+                      fmt::format("worker {} closed its {}{}", worker_.number(), what,
+                                  std::uncaught_exceptions() > 0 ? ", by an exception" : "")));
+}
+
 void ShuffleCore::close() noexcept {
   if (closed_) return;
   // Also from a thread that does not own the worker: whoever destroys a shuffle after its worker's
@@ -97,16 +106,11 @@ void ShuffleCore::close() noexcept {
   worker_.adopt();
   abort_claim();
   const bool live = !query_->failed() && !worker_.node().closed();
-  if (live && is_sender_ && finished_count_ < receiver_count()) {
-    worker_.node().queries().fail(
-        *query_, Status(Code::query_cancelled,
-                        fmt::format("worker {} closed its sender of stage {} without finish",
-                                    worker_.number(), spec_.stage)));
-  }
-  if (live && inbox_ != nullptr && !stopped_ && inbox_->finished_count < spec_.senders.size() &&
-      !query_->failed()) {
-    worker_.node().queries().stop(*query_, spec_.stage, worker_.number(), spec_.senders);
-  }
+  if (live && is_sender_ && finished_count_ < receiver_count())
+    abandon(fmt::format("sender of stage {} without finish", spec_.stage));
+  if (live && inbox_ != nullptr && !stopped_ && ends_told_ < spec_.senders.size())
+    abandon(
+        fmt::format("receiver of stage {} before its end of stream, without stop", spec_.stage));
   if (query_->failed()) query_failed();
   for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
   closed_ = true;

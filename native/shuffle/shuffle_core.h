@@ -80,6 +80,7 @@ class ShuffleCore {
     shuffle::Stored stored;
   };
 
+  void abandon(std::string_view what);
   Outcome fail(Code code, std::string message);
   Outcome fail(const Status& status);
   Outcome check();
@@ -139,6 +140,7 @@ class ShuffleCore {
   Inbox* inbox_ = nullptr;
   uint32_t held_ = 0;          // batches
   bool claim_exists_ = false;  // a RowClaim refers to this, open or not
+  uint32_t ends_told_ = 0;     // senders whose end of stream the engine was told
   bool stopped_ = false;
 };
 

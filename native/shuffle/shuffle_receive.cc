@@ -1,6 +1,8 @@
 // ShuffleCore, the receiving half: polling and batches.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "shuffle/node_core.h"
 #include "shuffle/shuffle_core.h"
 #include "transport/mirrored_ring.h"
@@ -37,7 +39,14 @@ Outcome ShuffleCore::attempt_poll(Batch& batch, const uint32_t* only_sender) {
     }
     const bool end =
         only != nullptr ? only->finished : inbox_->finished_count == spec_.senders.size();
-    if (end) return Outcome::end_of_stream;
+    if (end) {
+      if (only == nullptr) {
+        ends_told_ = static_cast<uint32_t>(spec_.senders.size());
+      } else if (!std::exchange(only->end_told, true)) {
+        ++ends_told_;
+      }
+      return Outcome::end_of_stream;
+    }
     return worker_.wants_rows(*this, only_sender != nullptr ? *only_sender : counters::kAnyPeer);
   }
   worker_.handed_out(node);

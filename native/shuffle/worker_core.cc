@@ -41,6 +41,14 @@ const void* this_thread() noexcept {
   return &token;
 }
 
+// Why a query fails of which a worker's part has failed.
+Status part_failed(uint32_t worker, const Status& failure) {
+  const bool is_of_query = failure.category() == Category::query;
+  return Status(is_of_query ? failure.code() : Code::query_failed,
+                fmt::format("worker {} failed: {}", worker,
+                            is_of_query ? std::string(failure.message()) : failure.to_string()));
+}
+
 }  // namespace
 
 WorkerCore::WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Waiter> waiter)
@@ -363,11 +371,12 @@ Outcome WorkerCore::arm_unless(const std::function<bool()>& condition,
   return outcome;
 }
 
-Outcome WorkerCore::try_end_query(const QueryId& id, Status* cause) {
-  return end_query(id, cause, Timeout(-1));
+Outcome WorkerCore::try_end_query(const QueryId& id, const Status& failure, Status* cause) {
+  return end_query(id, failure, cause, Timeout(-1));
 }
 
-Outcome WorkerCore::end_query(const QueryId& id, Status* cause, Timeout timeout) {
+Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* cause,
+                              Timeout timeout) {
   auto answer = [&](Status status) {
     if (cause != nullptr) *cause = std::move(status);
     return Outcome::failed;
@@ -393,6 +402,7 @@ Outcome WorkerCore::end_query(const QueryId& id, Status* cause, Timeout timeout)
     if (!used.ok()) return answer(used.status());
     query = *used;
   }
+  if (!failure.ok()) node_.queries().fail(*query, part_failed(number_, failure));
   auto attempt = [&] {
     if (Status status = enter(); !status.ok()) return answer(status);
     if (!told) {

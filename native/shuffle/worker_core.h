@@ -117,8 +117,8 @@ class WorkerCore {
   ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
   /// After each sleep. Threads: any.
   void woken() noexcept;
-  Outcome try_end_query(const QueryId& id, Status* cause);
-  Outcome end_query(const QueryId& id, Status* cause, Timeout timeout);
+  Outcome try_end_query(const QueryId& id, const Status& failure, Status* cause);
+  Outcome end_query(const QueryId& id, const Status& failure, Status* cause, Timeout timeout);
 
   // --- for ShuffleCore: receiving
 

@@ -208,10 +208,12 @@ void QueryRun::look_for_wish() {
   if (open == stages_.end()) return;
   if (query.wish_way == 1) {
     open->shuffle().cancel("a worker's wish");
-  } else {  // closes in the middle, which cancels if it has not called finish
-    const bool finishing = open->finishing();
+  } else {  // closes in the middle, which cancels unless all that is open is at its end
+    const bool at_end = std::all_of(stages_.begin(), stages_.end(), [](StageRun& s) {
+      return !s.shuffle().is_open() || (s.finished() && (s.ended() || s.stopped()));
+    });
     failed(Status(Code::query_cancelled, "closed early"));
-    if (finishing) scene_.cluster.session(scene_.node).cancel_query(query.id, "closed early");
+    if (at_end) scene_.cluster.session(scene_.node).cancel_query(query.id, "closed early");
   }
 }
 

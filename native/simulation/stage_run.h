@@ -54,6 +54,7 @@ class StageRun {
   /// finish was called, or is not needed.
   bool finishing() const { return finishing_; }
   bool ended() const { return ended_; }
+  bool stopped() const { return stopped_; }
   Shuffle& shuffle() { return shuffle_; }
   /// Nothing hostile spoke for this sender.
   bool is_trusted(uint32_t sender) const;

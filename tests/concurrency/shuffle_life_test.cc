@@ -116,6 +116,7 @@ TEST_F(ShuffleApi, more_shuffles_than_the_limit_are_refused) {
   EXPECT_EQ(status.code(), Code::limit_exceeded);
   names(status, {"shuffle.limit = 2"});
   EXPECT_EQ(a.finish(), Outcome::done);
+  a.stop();
   a.close();
   EXPECT_TRUE(worker().open_shuffle(spec(id, 2, 8)).ok());
 }

@@ -61,6 +61,15 @@ class Worker {
   Outcome end_query(const QueryId& query, Status* cause = nullptr, Timeout timeout = kNoTimeout);
   Outcome try_end_query(const QueryId& query, Status* cause = nullptr);
 
+  /// The same after this worker's part has failed: the query fails on every participant with `failure`,
+  /// which a text "worker 3 failed: …" tells them, unless it has failed before. A worker that fails before it
+  /// opens a shuffle has to say so by this: the others wait for its rows. A failure of another category
+  /// than `query` becomes query_failed; an ok one is none. Answers failed, with the query's first cause in
+  /// `cause`.
+  Outcome end_query(const QueryId& query, const Status& failure, Status* cause = nullptr,
+                    Timeout timeout = kNoTimeout);
+  Outcome try_end_query(const QueryId& query, const Status& failure, Status* cause = nullptr);
+
   /// Lets go of the calling thread's ownership; the next thread that uses the worker takes it. Also
   /// its shuffles, batches and claims go along.
   void hand_over() noexcept;

@@ -221,9 +221,11 @@ class Batch {
 /// peer. While a worker waits it moves on everything that others need of it, also rows of other
 /// shuffles and queries (design: "no deadlock").
 ///
-/// Threads: those of its worker, one at a time (see Worker). Destruction closes: a receiver that
-/// has not seen the end of stream stops its senders; a sender that has not finished cancels the
-/// query, for its receivers would wait for ever.
+/// Threads: those of its worker, one at a time (see Worker). Destruction closes. A shuffle that is
+/// closed before its end cancels the query on every participant, with a cause that names the worker
+/// and the stage: a sender that has not finished, and a receiver that was not told end_of_stream (of
+/// each sender, if it polls them one by one). A receiver that needs no more rows says so by stop()
+/// before it closes. To give the participants a cause of your own, call cancel before.
 class Shuffle {
  public:
   Shuffle() = default;
@@ -299,7 +301,8 @@ class Shuffle {
   Outcome take_from(uint32_t sender, Batch& batch, Timeout timeout = kNoTimeout);
 
   /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and
-  /// the query goes on. Polling answers end_of_stream.
+  /// the query goes on. Polling answers end_of_stream. Nothing else means this: closing a receiver
+  /// before the end of stream cancels the query.
   void stop();
 
   // --- the query

@@ -312,7 +312,10 @@ public final class Shuffle implements AutoCloseable {
     }
   }
 
-  /** This receiver needs no more rows; polling answers END_OF_STREAM. */
+  /**
+   * This receiver needs no more rows; polling answers END_OF_STREAM. Nothing else means this: closing a
+   * receiver before the end of stream cancels the query.
+   */
   public void stop() {
     call();
     check(stop(handle));
@@ -327,8 +330,11 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /**
-   * Closes. A receiver that has not seen the end of stream stops its senders; a sender that has not
-   * finished cancels the query, for its receivers would wait for ever. Closing twice is fine.
+   * Closes. A shuffle that is closed before its end cancels the query on every participant, with a cause
+   * that names the worker and the stage: a sender that has not finished, and a receiver that was not told
+   * END_OF_STREAM (of each sender, if it polls them one by one) and has not called {@link #stop}. So an
+   * exception in a receive loop within try-with-resources fails the query everywhere; to give the others a
+   * cause of your own, call {@link #cancel} before. Closing twice is fine.
    *
    * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker
    */

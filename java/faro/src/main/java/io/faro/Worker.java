@@ -1,5 +1,7 @@
 package io.faro;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
@@ -157,16 +159,55 @@ public final class Worker {
 
   /**
    * This worker's part in a query is over; its shuffles of that query must be closed. Waits for the
-   * outcome, which the issuer decides when every participating worker has ended.
+   * outcome, which the issuer decides when every participating worker has ended. A worker whose part has
+   * failed calls {@link #endQuery(QueryId, Throwable)}.
    *
    * @throws FaroException with the first cause, if the query failed
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public void endQuery(QueryId query) throws InterruptedException {
+    Outcome.of(endQuery(query, PartFailure.NONE));
+  }
+
+  /**
+   * This worker's part in a query has failed and is over; its shuffles of that query must be closed. The
+   * query fails on every participant: with this failure's class and message, as {@link Code#QUERY_FAILED}, or
+   * with what has failed it before, for instance the cancelling by a shuffle that was closed before its end. A
+   * worker that fails before it opens a shuffle has to say so by this: the others wait for its rows.
+   *
+   * <pre>{@code
+   * try {
+   *   runPart(worker, query); // opens and closes its shuffles
+   * } catch (Throwable failure) {
+   *   worker.endQuery(query, failure);
+   *   throw failure;
+   * }
+   * worker.endQuery(query);
+   * }</pre>
+   *
+   * @return why the query has failed, as every participant is told; nothing is thrown for that
+   * @throws FaroException if this worker's part could not end, for instance {@link Code#WRONG_STATE} if a
+   *     shuffle is open
+   * @throws InterruptedException if the thread is interrupted meanwhile; call again
+   */
+  public FaroException endQuery(QueryId query, Throwable failure) throws InterruptedException {
+    int result = endQuery(query, PartFailure.of(failure));
+    if (result >= 0) {
+      throw new FaroException(
+          Code.WRONG_STATE, "worker " + number + " had ended its part of query " + query + " well before");
+    }
+    FaroException why = FaroException.of(result);
+    if (why.category() == Category.OPERATION) {
+      throw why;
+    }
+    return why;
+  }
+
+  private int endQuery(QueryId query, PartFailure failure) throws InterruptedException {
     call();
-    int result = endQuery(query, 0);
+    int result = endQuery(query, failure, 0);
     if (result == WOULD_WAIT) {
-      result = awaitResult(timeout -> endQuery(query, timeout), TimeLimit.NONE);
+      result = awaitResult(timeout -> endQuery(query, failure, timeout), TimeLimit.NONE);
     }
     if (result == Outcome.HOLDING.number()) {
       throw new FaroException(Code.HOLDING, "worker " + number + " holds frames: release them first");
@@ -174,11 +215,19 @@ public final class Worker {
     if (result != -Code.WRONG_STATE.number()) {
       references.forget(query);
     }
-    Outcome.of(result);
+    return result;
   }
 
-  private int endQuery(QueryId query, long timeout) {
-    return endQuery(session, localIndex, query.counter(), query.incarnation(), query.issuer(), timeout);
+  private int endQuery(QueryId query, PartFailure failure, long timeout) {
+    return endQuery(
+        session,
+        localIndex,
+        query.counter(),
+        query.incarnation(),
+        query.issuer(),
+        failure.code(),
+        failure.text(),
+        timeout);
   }
 
   /** Lets go of the calling thread's ownership; the next thread that uses the worker takes it. */
@@ -295,7 +344,14 @@ public final class Worker {
   private static native int arm(long session, int worker, BooleanSupplier progress);
 
   private static native int endQuery(
-      long session, int worker, long counter, long incarnation, int issuer, long timeout);
+      long session,
+      int worker,
+      long counter,
+      long incarnation,
+      int issuer,
+      int failure,
+      byte[] text,
+      long timeout);
 
   private static native void wake(long session, int worker);
 

@@ -64,11 +64,8 @@ final class ExchangedRows implements Enumerator<Object> {
 
   /** Sends what is left of the input, which others wait for, and needs no rows any more. */
   void complete() {
-    if (isSent) {
-      return;
-    }
     try {
-      shuffle.stop();
+      shuffle.stop(); // also if all is sent: closing before the end of the stream would fail the query
       while (!isSent) {
         sendOne();
       }

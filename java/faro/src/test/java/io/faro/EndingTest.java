@@ -1,0 +1,143 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** How queries end when a worker's part does not end well. Worker 0 sends, worker 1 receives. */
+@Timeout(60)
+class EndingTest {
+  private static final int SENDER = 0;
+  private static final int ROWS = 10;
+
+  /** What an engine's operator throws. */
+  private static final class BadRow extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    BadRow(String message) {
+      super(message);
+    }
+  }
+
+  private static ShuffleSpec fromSender(QueryId query) {
+    return new ShuffleSpec(query, 1, Long.BYTES, new int[] {SENDER}, new int[] {1});
+  }
+
+  private static void sendAll(Worker worker, QueryId query) throws InterruptedException {
+    try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
+      LongSender sender = shuffle.longSender();
+      for (long row = 0; row < ROWS; row++) {
+        assertEquals(Outcome.DONE, sender.send(0, row));
+      }
+      assertEquals(Outcome.DONE, shuffle.finish());
+    }
+  }
+
+  private static void assertNames(FaroException failure, Code code, String... words) {
+    assertEquals(code, failure.code(), failure::toString);
+    for (String word : words) {
+      assertTrue(failure.getMessage().contains(word), failure::toString);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void anExceptionInAReceiveLoopFailsTheQueryOnEveryNode(int nodes) throws Exception {
+    try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            if (worker.number() == SENDER) {
+              sendAll(worker, query);
+            } else {
+              BadRow thrown = assertThrows(BadRow.class, () -> receiveBadly(worker, query));
+              assertEquals(0, thrown.getSuppressed().length, "closing hides nothing of it");
+            }
+            assertNames(
+                assertThrows(FaroException.class, () -> worker.endQuery(query)),
+                Code.QUERY_CANCELLED,
+                "worker 1",
+                "receiver of stage 1",
+                "before its end of stream");
+          });
+    }
+  }
+
+  private static void receiveBadly(Worker worker, QueryId query) throws InterruptedException {
+    try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
+      Frame frame = shuffle.newFrame();
+      while (shuffle.take(frame) == Outcome.DONE) {
+        throw new BadRow("negative price");
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aReceiverThatStopsBeforeItClosesLetsTheQueryEndWell(int nodes) throws Exception {
+    try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            if (worker.number() == SENDER) {
+              sendAll(worker, query);
+            } else {
+              try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
+                shuffle.stop();
+              }
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aPartThatFailsBeforeItOpensTellsThoseWhoWaitForItsRows(int nodes) throws Exception {
+    try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+      QueryId query = cluster.session(0).beginQuery();
+      String[] words = {"worker 0", "io.faro.EndingTest$BadRow: no such table"};
+      cluster.onEachWorker(
+          worker -> {
+            if (worker.number() == SENDER) {
+              FaroException told = worker.endQuery(query, new BadRow("no such table"));
+              assertNames(told, Code.QUERY_FAILED, words);
+            } else {
+              FaroException failure =
+                  assertThrows(FaroException.class, () -> receiveBadly(worker, query));
+              assertNames(failure, Code.QUERY_FAILED, words);
+              assertNames(worker.endQuery(query, failure), Code.QUERY_FAILED, words);
+            }
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aPartThatFailsWithAShuffleOpenIsToldSo(int nodes) throws Exception {
+    try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            if (worker.number() == SENDER) {
+              try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
+                assertEquals(
+                    Code.WRONG_STATE,
+                    assertThrows(
+                            FaroException.class, () -> worker.endQuery(query, new BadRow("early")))
+                        .code());
+                shuffle.cancel("the table is gone");
+              }
+            }
+            FaroException told = worker.endQuery(query, new BadRow("late"));
+            if (worker.number() == SENDER) {
+              assertNames(told, Code.QUERY_CANCELLED, "the table is gone");
+            }
+          });
+    }
+  }
+}

@@ -1,0 +1,178 @@
+// How queries end, through the public API: shuffles that are closed before their end, parts that fail, workers that
+// do not agree about a stage. Between two nodes, over shared memory and over TCP, and within one.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/shuffle_api.h"
+
+namespace faro::test {
+namespace {
+
+/// Workers 0 and 1, on one node or on two.
+struct Place {
+  const char* name;
+  uint32_t nodes;
+  const char* transport;
+};
+
+class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Place> {
+ protected:
+  void SetUp() override {
+    open(GetParam().nodes, {{"transport", GetParam().transport},
+                            {"cluster.workers", GetParam().nodes == 1 ? "2" : "1,1"}});
+    id_ = session().begin_query();
+  }
+
+  /// Ends the query at both workers; what each was told.
+  std::vector<Status> end_everywhere() {
+    std::vector<Status> causes(2);
+    for (uint32_t w = 0; w < 2; ++w) worker(w).hand_over();
+    cluster_->run_workers([&](uint32_t w) { (void)worker(w).end_query(id_, &causes[w]); });
+    return causes;
+  }
+  void expect_failed_everywhere(Code code, std::initializer_list<const char*> words) {
+    for (const Status& cause : end_everywhere()) {
+      EXPECT_EQ(cause.code(), code) << cause.to_string();
+      names(cause, words);
+    }
+  }
+  /// From worker 0 to worker 1.
+  ShuffleSpec gather(uint32_t stage = 0) { return spec(id_, stage, 8, {0}, {1}); }
+
+  /// A stage of one row, which the sender has finished and closed.
+  void send_one_row() {
+    Shuffle sender = open_shuffle(worker(0), gather());
+    ASSERT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
+    ASSERT_EQ(sender.finish(), Outcome::done);
+  }
+
+  QueryId id_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, ShuffleEndings,
+                         testing::Values(Place{"local", 1, "tcp"}, Place{"tcp", 2, "tcp"},
+                                         Place{"shm", 2, "shm"}),
+                         [](const auto& place) { return place.param.name; });
+
+// --- shuffles that are closed before their end
+
+TEST_P(ShuffleEndings, a_receiver_closed_before_its_end_of_stream_cancels_the_query) {
+  send_one_row();
+  { Shuffle receiver = open_shuffle(worker(1), gather()); }
+  expect_failed_everywhere(Code::query_cancelled,
+                           {"worker 1", "receiver", "stage 0", "before its end of stream"});
+}
+
+TEST_P(ShuffleEndings, rows_that_were_taken_but_perhaps_not_processed_are_no_end_of_stream) {
+  send_one_row();
+  {
+    Shuffle receiver = open_shuffle(worker(1), gather());
+    Batch batch;
+    ASSERT_EQ(receiver.take(batch), Outcome::done);
+    // Nothing more comes, and that has arrived; but nobody has asked.
+    batch.release();
+    const Outcome waited = worker(1).wait_until([] { return false; }, std::chrono::milliseconds(1));
+    ASSERT_EQ(waited, Outcome::deadline);
+  }
+  expect_failed_everywhere(Code::query_cancelled, {"worker 1", "before its end of stream"});
+}
+
+TEST_P(ShuffleEndings, an_exception_in_a_receive_loop_fails_the_query_everywhere) {
+  send_one_row();
+  EXPECT_THROW(
+      {
+        Shuffle receiver = open_shuffle(worker(1), gather());
+        Batch batch;
+        while (receiver.take(batch) == Outcome::done) throw std::runtime_error("a bad row");
+      },
+      std::runtime_error);
+  expect_failed_everywhere(Code::query_cancelled, {"worker 1", "stage 0", "by an exception"});
+}
+
+TEST_P(ShuffleEndings, a_receiver_that_stops_before_it_closes_lets_the_query_be_done) {
+  send_one_row();
+  {
+    Shuffle receiver = open_shuffle(worker(1), gather());
+    receiver.stop();
+  }
+  for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
+}
+
+TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver) {
+  const ShuffleSpec both = spec(id_, 0, 8, {0, 1}, {1});
+  {
+    Shuffle sender = open_shuffle(worker(0), both);
+    ASSERT_EQ(sender.finish(), Outcome::done);
+    Shuffle receiver = open_shuffle(worker(1), both);
+    ASSERT_EQ(receiver.finish(), Outcome::done);
+    Batch batch;
+    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.take_from(1, batch), Outcome::end_of_stream);
+  }
+  for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
+
+  id_ = session().begin_query();
+  const ShuffleSpec again = spec(id_, 0, 8, {0, 1}, {1});
+  {
+    Shuffle sender = open_shuffle(worker(0), again);
+    ASSERT_EQ(sender.finish(), Outcome::done);
+    Shuffle receiver = open_shuffle(worker(1), again);
+    ASSERT_EQ(receiver.finish(), Outcome::done);
+    Batch batch;
+    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
+  }
+  expect_failed_everywhere(Code::query_cancelled, {"worker 1", "before its end of stream"});
+}
+
+// --- parts that fail
+
+TEST_P(ShuffleEndings, a_part_that_fails_before_it_opens_fails_those_who_wait_for_its_rows) {
+  std::thread failing([&] {
+    Status cause;
+    EXPECT_EQ(
+        worker(0).end_query(id_, Status(Code::resource_limit, "no memory for the table"), &cause),
+        Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::query_failed);
+    names(cause, {"worker 0", "resource_limit", "no memory for the table"});
+    worker(0).hand_over();
+  });
+  Shuffle receiver = open_shuffle(worker(1), gather());
+  Batch batch;
+  EXPECT_EQ(receiver.take(batch), Outcome::failed);
+  EXPECT_EQ(receiver.status().code(), Code::query_failed);
+  names(receiver.status(), {"worker 0", "resource_limit", "no memory for the table"});
+  receiver.close();
+  failing.join();
+  Status cause;
+  EXPECT_EQ(worker(1).end_query(id_, &cause), Outcome::failed);
+  names(cause, {"worker 0", "no memory for the table"});
+}
+
+TEST_P(ShuffleEndings, a_failed_part_keeps_its_code_if_it_is_one_of_a_query) {
+  Status cause;
+  EXPECT_EQ(worker(0).try_end_query(id_, Status(Code::query_cancelled, "the user left"), &cause),
+            Outcome::failed);
+  EXPECT_EQ(cause.code(), Code::query_cancelled);
+  EXPECT_EQ(cause.message(), "worker 0 failed: the user left");
+  worker(0).hand_over();
+  Status other;
+  EXPECT_EQ(worker(1).end_query(id_, &other), Outcome::failed);
+  EXPECT_EQ(other.message(), "worker 0 failed: the user left");
+}
+
+TEST_P(ShuffleEndings, a_failure_that_is_ok_is_none) {
+  cluster_->run_workers([&](uint32_t w) {
+    Status cause;
+    EXPECT_EQ(worker(w).end_query(id_, Status::Ok(), &cause), Outcome::done) << cause.to_string();
+  });
+}
+
+}  // namespace
+}  // namespace faro::test
