@@ -78,6 +78,7 @@ class StoppedReceiverTest {
           writer.abort();
           assertEquals(before, dropped.getAsLong());
           assertEquals(Outcome.DONE, shuffle.finish());
+          shuffle.stop(); // what it sent to itself
         });
   }
 
