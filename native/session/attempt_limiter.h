@@ -11,27 +11,39 @@
 namespace faro::session {
 
 /// A few failures at once, then one per interval, for each address. Who succeeds is never counted.
+/// Whoever has to wait does so in a queue, first come, first served (Door, ClusterMembership): of an
+/// address that keeps failing each gets its turn, and not only who asks most often.
 /// Threads: one.
 class AttemptLimiter {
  public:
   static constexpr int kAtOnce = 8;
-  static constexpr base::Nanoseconds kInterval = 1'000'000'000;
+  /// A secret has 32 bytes at least, which nobody guesses at any rate. What is limited is the time
+  /// that a flood costs, at a millisecond or so for a handshake of TLS.
+  static constexpr base::Nanoseconds kInterval = 100'000'000;
+  /// Who may wait for its turn, of one address; none waits longer than for all of these.
+  static constexpr size_t kWaitingPerAddress = 32;
   /// Addresses remembered; beyond it the one that has waited longest is forgotten.
   static constexpr size_t kAddressLimit = 1024;
 
-  /// Whether somebody from this address may try now.
-  bool allows(const std::string& address, base::Nanoseconds now) const {
+  /// From when on somebody from this address may try; 0: at once.
+  base::Nanoseconds next(const std::string& address) const {
     const auto found = free_at_.find(address);
-    return found == free_at_.end() || found->second <= now + (kAtOnce - 1) * kInterval;
+    constexpr base::Nanoseconds kDebt = (kAtOnce - 1) * kInterval;
+    return found == free_at_.end() || found->second <= kDebt ? 0 : found->second - kDebt;
+  }
+  bool allows(const std::string& address, base::Nanoseconds now) const {
+    return next(address) <= now;
   }
 
-  void failed(const std::string& address, base::Nanoseconds now) {
+  /// An attempt has failed, or one that had to wait begins.
+  void spend(const std::string& address, base::Nanoseconds now) {
     if (free_at_.size() >= kAddressLimit && free_at_.find(address) == free_at_.end()) {
       free_at_.erase(std::min_element(free_at_.begin(), free_at_.end(),
                                       [](auto& a, auto& b) { return a.second < b.second; }));
     }
     base::Nanoseconds& free_at = free_at_[address];
-    free_at = std::max(free_at, now) + kInterval;
+    // However many fail at once, the next may try after an interval.
+    free_at = std::min(std::max(free_at, now) + kInterval, now + kAtOnce * kInterval);
   }
 
  private:

@@ -155,6 +155,10 @@ base::Nanoseconds ClusterMembership::next_deadline() const {
   base::Nanoseconds next = liveness_.next_beat();
   if (phase_ == Phase::closing) next = std::min(next, closing_deadline_);
   if (!strangers_.empty()) next = std::min(next, strangers_.front().deadline);
+  for (const Stranger& stranger : strangers_) {
+    if (stranger.queues)
+      next = std::min(next, attempts_.next(host_of(stranger.handshake->peer_address())));
+  }
   for_each_link([&](const Link& link) {
     if (phase_ == Phase::open && link.attached()) next = std::min(next, expiry(link));
     if (link.suspended_until()) next = std::min(next, *link.suspended_until());
@@ -208,6 +212,7 @@ void ClusterMembership::check_strangers(base::Nanoseconds now) {
     late.refuse({cause, true, false});
     retire(late);
   }
+  start_queued(now);
 }
 
 void ClusterMembership::begin_closing() {
@@ -242,28 +247,40 @@ void ClusterMembership::finish_closing() {
 
 // --------------------------------------------------------------------------------------- strangers
 
-bool ClusterMembership::may_try(const std::string& peer_address) {
+base::Nanoseconds ClusterMembership::may_try_at(const std::string& peer_address) {
   const std::string host = host_of(peer_address);
-  bool may = attempts_.allows(host, clock().now_ns());
+  base::Nanoseconds at = attempts_.next(host);
   // Of a node that has been admitted a data connection is to come, whoever else is there.
   for_each_link([&](const Link& link) {
-    may = may || (link.expects_stream() && host_of(link.peer_address()) == host);
+    if (link.expects_stream() && host_of(link.peer_address()) == host) at = 0;
   });
-  return may;
+  return at;
+}
+
+void ClusterMembership::on_turn(const std::string& peer_address) {
+  attempts_.spend(host_of(peer_address), clock().now_ns());
 }
 
 void ClusterMembership::on_stranger(const std::string& peer_address, const Status& cause) {
   if (cause.code() == Code::authentication_failed) {
-    attempts_.failed(host_of(peer_address), clock().now_ns());
+    attempts_.spend(host_of(peer_address), clock().now_ns());
   }
   refuse_stranger(peer_address, cause);
 }
 
 void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connection) {
-  if (!attempts_.allows(host_of(connection->peer_address()), clock().now_ns())) {
+  const std::string host = host_of(connection->peer_address());
+  // With TLS the door has seen to that.
+  const bool queues =
+      network_->credentials() == nullptr && !attempts_.allows(host, clock().now_ns());
+  const auto queue = std::count_if(strangers_.begin(), strangers_.end(), [&](const Stranger& each) {
+    return each.queues && host_of(each.handshake->peer_address()) == host;
+  });
+  if (queues && static_cast<size_t>(queue) >= AttemptLimiter::kWaitingPerAddress) {
     const Status cause(Code::authentication_failed,
-                       fmt::format("too many attempts from {} have failed: {} takes one per second",
-                                   host_of(connection->peer_address()), identity_.name));
+                       fmt::format("too many attempts from {} have failed, and {} of its "
+                                   "connections wait for their turn already",
+                                   host, queue));
     connection->send(wire::encode_refuse({cause.code(), true, std::string(cause.message())}));
     return refuse_stranger(connection->peer_address(), cause);
   }
@@ -279,7 +296,25 @@ void ClusterMembership::on_connection(std::unique_ptr<ControlConnection> connect
   stranger.deadline = clock().now_ns() + kStrangerTime;
   stranger.handshake = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
                                                    std::move(connection), std::nullopt);
-  stranger.handshake->start();
+  stranger.queues = queues;
+  if (!queues) stranger.handshake->start();
+}
+
+// One of each address at a time, first come, first served: what it does then counts against those
+// behind it.
+void ClusterMembership::start_queued(base::Nanoseconds now) {
+  for (auto next = strangers_.begin(); next != strangers_.end();) {
+    const auto stranger = next++;
+    if (!stranger->queues) continue;
+    const std::string& from = stranger->handshake->peer_address();
+    if (!attempts_.allows(host_of(from), now)) continue;
+    attempts_.spend(host_of(from), now);
+    stranger->queues = false;
+    stranger->deadline = now + kStrangerTime;
+    strangers_.splice(strangers_.end(), strangers_, stranger);  // by deadline
+    stranger->handshake->start();
+    if (next == strangers_.end()) break;
+  }
 }
 
 // A flood pushes out its own, as at the door: the oldest of the address that has most.
@@ -393,10 +428,16 @@ void ClusterMembership::on_refused(Handshake& handshake, const Refusal& refusal)
     Dialling& dialling = dialling_[*dialled];
     // "Taken" is final once it has had the time to be an old connection of our own address.
     constexpr int kNumberTakenLimit = 6;
-    const bool taken = refusal.retry && refusal.status.code() == Code::configuration_mismatch;
+    const bool taken =
+        refusal.verified && refusal.retry && refusal.status.code() == Code::configuration_mismatch;
     dialling.number_taken = taken ? dialling.number_taken + 1 : 0;
+    if (!refusal.verified && refusal.status.message() != dialling.last.message()) {
+      if (dialling.ending.ok()) dialling.ending = refusal.status;
+      base::log(LogLevel::warning, "{}: goes on dialling node {}: {}", identity_.name, *dialled,
+                refusal.status.to_string());
+    }
     if (phase_ == Phase::open) {
-      if (refusal.status.code() != Code::connect_failed)
+      if (refusal.verified && refusal.status.code() != Code::connect_failed)
         log_no_return(*links_[*dialled], refusal.status);
       retry_later(*dialled, refusal.status);
     } else if (dialling.number_taken >= kNumberTakenLimit) {

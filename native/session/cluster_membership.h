@@ -108,7 +108,8 @@ class ClusterMembership final : public Membership,
     base::Nanoseconds pause = 0;  // before the next attempt
     int number_taken = 0;         // refusals in a row
     Status last;                  // why the link is apart
-    Status ending;  // what the peer said when it gave up; the first time, which tells most
+    Status
+        ending;  // what it said when it gave up, or would not begin; the first time, which tells most
   };
   // What belongs to a node that was lost, or has left.
   struct Absence {
@@ -118,6 +119,7 @@ class ClusterMembership final : public Membership,
   struct Stranger {
     std::unique_ptr<Handshake> handshake;
     base::Nanoseconds deadline = 0;
+    bool queues = false;  // its handshake has not started: too many of its address have failed
   };
   enum class Phase { opening, open, closing, closed };
 
@@ -142,7 +144,7 @@ class ClusterMembership final : public Membership,
   Status missing() const;
   /// Every node that is not linked yet, with the last cause.
   std::string missing_peers() const;
-  void end_opening(const Status& status);
+  void end_opening(const Status& status, bool retry);
 
   // Return: cluster_return.cc.
   bool returning() const;
@@ -183,6 +185,7 @@ class ClusterMembership final : public Membership,
   void look_at_times();
   void check_liveness(Link& link, base::Nanoseconds now);
   void check_strangers(base::Nanoseconds now);
+  void start_queued(base::Nanoseconds now);
   void run() noexcept;
   void begin_closing();
   void finish_closing();
@@ -191,7 +194,8 @@ class ClusterMembership final : public Membership,
   // Network::Acceptor
   void on_connection(std::unique_ptr<ControlConnection> connection) override;
   void on_data_stream(const StreamToken& token, transport::DataStream stream) override;
-  bool may_try(const std::string& peer_address) override;
+  base::Nanoseconds may_try_at(const std::string& peer_address) override;
+  void on_turn(const std::string& peer_address) override;
   void on_stranger(const std::string& peer_address, const Status& cause) override;
   // Handshake::Owner
   bool draw_random(std::span<std::byte> bytes) override { return network_->draw_random(bytes); }

@@ -55,13 +55,13 @@ Status ClusterMembership::open(const Cancellation& cancellation) {
                              fmt::format("{} was told to give up opening its session, still "
                                          "waiting for {}",
                                          identity_.name, missing_peers()));
-      end_opening(cancelled);
+      end_opening(cancelled, true);
       return cancelled;
     }
     const base::Nanoseconds now = clock().now_ns();
     if (now >= deadline) {
       const Status late = missing();
-      end_opening(late);
+      end_opening(late, true);
       return late;
     }
     if (now >= notice) {
@@ -71,7 +71,7 @@ Status ClusterMembership::open(const Cancellation& cancellation) {
     round(std::min(deadline, notice));
   }
   if (!fatal_.ok()) {
-    end_opening(fatal_);
+    end_opening(fatal_, fatal_.code() == Code::connect_failed || !spreads_);
     return fatal_;
   }
   // Who was admitted and then lost, while this node returned, is missing.
@@ -302,8 +302,15 @@ void ClusterMembership::fail_open(const Status& status) {
 
 Status ClusterMembership::missing() const {
   uint32_t up = 0;
-  for_each_link([&](const Link& link) { up += is_up(link.state()); });
-  return Status(Code::connect_failed,
+  bool refused = false;
+  for_each_link([&](const Link& link) {
+    up += is_up(link.state());
+    const Dialling& dialling = dialling_[link.node()];
+    refused = refused || (link.state() == LinkState::apart && !missing_for_all(link) &&
+                          (dialling.last.code() == Code::authentication_failed ||
+                           dialling.ending.code() == Code::authentication_failed));
+  });
+  return Status(refused ? Code::authentication_failed : Code::connect_failed,
                 fmt::format("{} of {} peers linked within connect.timeout_ms = {}: {}", up,
                             nodes_.size() - 1, settings_.connect_timeout_ms, missing_peers()));
 }
@@ -336,11 +343,10 @@ std::string ClusterMembership::missing_peers() const {
 
 // Everybody who knows us is told why, and so are those who come within the moment that the network
 // is given to say so.
-void ClusterMembership::end_opening(const Status& status) {
-  // Out of time, or told to give up: no fault that starting again would repeat. Others may go on
-  // waiting for our successor.
-  const bool retry =
-      status.code() == Code::connect_failed || status.code() == Code::cancelled || !spreads_;
+//
+// `retry`: out of time, or told to give up, it is no fault that starting again would repeat. Others
+// may go on waiting for our successor.
+void ClusterMembership::end_opening(const Status& status, bool retry) {
   bool some_may_come = false;
   for_each_link([&](const Link& link) {
     some_may_come = some_may_come || (!retry && !dials(link) && link.state() == LinkState::apart);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "session/attempt_limiter.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::session {
@@ -41,7 +42,10 @@ void Door::shut() noexcept {
 
 base::Nanoseconds Door::next_deadline() const {
   base::Nanoseconds next = base::kForever;
-  for (const Waiting& each : waiting_) next = std::min(next, each.deadline);
+  for (const Waiting& each : waiting_) {
+    next = std::min(next, each.deadline);
+    if (each.queues) next = std::min(next, host_->may_try_at(each.peer_address));
+  }
   if (paused_until_ != 0) next = std::min(next, paused_until_);
   return next;
 }
@@ -53,7 +57,10 @@ void Door::check_deadlines(base::Nanoseconds now) {
   }
   for (Place next = waiting_.begin(); next != waiting_.end();) {
     const Place place = next++;
-    if (now < place->deadline) continue;
+    if (now < place->deadline) {
+      if (place->queues && now >= host_->may_try_at(place->peer_address)) take_turn(place);
+      continue;
+    }
     const bool has_tls = place->socket.tls() != nullptr;
     expire(place, fmt::format("it sent {} of {} bytes of a preamble within {} s", place->have,
                               sizeof(wire::Preamble),
@@ -122,10 +129,12 @@ bool Door::begin_tls(Place place) {
                          "it begins with TLS, and security.tls is off here"));
     return false;
   }
-  if (!host_->may_try(place->peer_address)) {
-    drop(place, "too many attempts from its address have failed");
-    return false;
-  }
+  if (reactor_.clock().now_ns() < host_->may_try_at(place->peer_address))
+    return queue_for_tls(place);
+  return start_tls(place);
+}
+
+bool Door::start_tls(Place place) {
   base::UniqueFd fd = place->socket.take_fd();
   auto stream = credentials_->accept(fd.get());
   place->socket = tls::Socket(std::move(fd), std::move(stream));
@@ -133,6 +142,32 @@ bool Door::begin_tls(Place place) {
   if (place->socket.tls() != nullptr) return true;
   drop(place, "no memory for TLS");
   return false;
+}
+
+// Always false: it does not go on now.
+bool Door::queue_for_tls(Place place) {
+  const size_t queuing =
+      static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
+        return each.queues && each.host == place->host;
+      }));
+  if (queuing >= AttemptLimiter::kWaitingPerAddress) {
+    drop(place, "too many attempts from its address have failed");
+    return false;
+  }
+  place->queues = true;
+  place->deadline = reactor_.clock().now_ns() + kPreambleTime;
+  reactor_.remove(place->socket.get());
+  waiting_.splice(waiting_.end(), waiting_, place);  // behind those who came to it before
+  return false;
+}
+
+void Door::take_turn(Place place) {
+  place->queues = false;
+  host_->on_turn(place->peer_address);
+  const Status added =
+      reactor_.add(place->socket.get(), EPOLLIN, [this, place](uint32_t) { read_some(place); });
+  if (!added.ok()) return drop(place, std::string(added.message()));
+  start_tls(place);
 }
 
 void Door::read_some(Place place) {

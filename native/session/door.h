@@ -31,8 +31,10 @@ class Door {
     virtual void on_control(tls::Socket socket, const std::string& peer_address) = 0;
     virtual void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
                          const std::string& peer_address) = 0;
-    /// Whether somebody from this address may begin TLS.
-    virtual bool may_try(const std::string& peer_address) = 0;
+    /// From when on somebody from this address may begin TLS; 0: at once.
+    virtual base::Nanoseconds may_try_at(const std::string& peer_address) = 0;
+    /// Somebody who had to wait for that begins now.
+    virtual void on_turn(const std::string& peer_address) = 0;
     /// TLS has failed, took too long or had to make room for others of its own address. Closed at
     /// once, the socket might take along what was said about it.
     virtual void on_refused(base::UniqueFd socket, const std::string& peer_address,
@@ -68,6 +70,7 @@ class Door {
     std::string peer_address;
     std::string host;  // of it
     base::Nanoseconds deadline = 0;
+    bool queues = false;  // to begin TLS, and is not watched meanwhile
     std::array<std::byte, sizeof(wire::Preamble)> bytes{};
     size_t have = 0;
   };
@@ -77,6 +80,9 @@ class Door {
   void make_room_for(const std::string& newcomer_host);
   void read_some(Place place);
   bool begin_tls(Place place);
+  bool queue_for_tls(Place place);
+  void take_turn(Place place);
+  bool start_tls(Place place);
   void expire(Place place, const std::string& cause);
   void drop(Place place, const std::string& cause);
   void refuse(Place place, const Status& cause);

@@ -181,11 +181,26 @@ void Handshake::refuse(const Refusal& refusal) {
   connection_.reset();
 }
 
-void Handshake::end(Refusal refusal) {
-  // A stranger must not be able to end the open of a node that has a secret or certificates.
-  if (!dialled_ && !proven()) refusal.ends_open = false;
+// A stranger must not be able to end the open of a node that has a secret or certificates, wherever
+// it listens or dials. What it says is a reason to try again, and is passed on for what it is.
+Refusal Handshake::as_believed(Refusal refusal) const {
+  if (proven()) return refusal;
+  refusal.ends_open = false;
+  if (!dialled_) return refusal;
+  refusal.retry = true;
+  refusal.verified = false;
+  refusal.status =
+      Status(refusal.status.code(),
+             fmt::format("{} (unverified: whoever answers at {} has not proved that it belongs to "
+                         "the cluster)",
+                         refusal.status.message(), peer_address_));
+  return refusal;
+}
+
+void Handshake::end(const Refusal& refusal) {
+  const Refusal believed = as_believed(refusal);  // needs the connection
   refuse(refusal);
-  owner_.on_refused(*this, refusal);
+  owner_.on_refused(*this, believed);
 }
 
 // Whether the peer has shown all that this node wants of it; without a secret and TLS that is
@@ -203,7 +218,7 @@ void Handshake::on_closed(const Status& cause) {
   if (cause.code() == Code::authentication_failed) {  // TLS
     const Status status(cause.code(), fmt::format("TLS between {} and {}: {}", ours_.name,
                                                   peer_address_, cause.message()));
-    return owner_.on_refused(*this, {status, false, dialled_.has_value()});
+    return owner_.on_refused(*this, {status, dialled_.has_value(), false, false});
   }
   owner_.on_refused(*this,
                     {Status(Code::connect_failed, std::string(cause.message())), true, false});
@@ -219,8 +234,9 @@ void Handshake::on_message(std::span<const std::byte> message) {
     // dialled us and gives up (what we would have found different, we have told it already) may
     // have trouble of its own.
     const bool ends_open = dialled_.has_value() && !refused.value().retry;
-    return owner_.on_refused(*this, {Status(refused.value().code, refused.value().reason),
-                                     refused.value().retry, ends_open});
+    return owner_.on_refused(*this,
+                             as_believed({Status(refused.value().code, refused.value().reason),
+                                          refused.value().retry, ends_open}));
   }
   if (state_ == State::expects_hello && kind == ControlKind::hello) return on_hello(message);
   if (state_ == State::expects_auth && kind == ControlKind::auth) return on_auth(message);
@@ -250,7 +266,7 @@ void Handshake::on_hello(std::span<const std::byte> message) {
   std::vector<std::byte> first;
   const Status status = authentication_->advance({}, first);
   if (!status.ok()) return end_authentication(status);
-  send_auth(std::move(first));
+  send_auth(std::move(first), authentication_->said_all());
 }
 
 Status Handshake::begin_authentication(wire::ControlMessage ours,
@@ -295,8 +311,8 @@ Status Handshake::check_certificate() const {
   return {checked.code(), fmt::format("{}: {}", peer_name(), checked.message())};
 }
 
-void Handshake::send_auth(std::vector<std::byte> payload) {
-  said_last_ = authentication_->said_all();
+void Handshake::send_auth(std::vector<std::byte> payload, bool last) {
+  said_last_ = last;
   connection_->send(wire::encode({authentication_->method(), said_last_, std::move(payload)}));
 }
 
@@ -325,12 +341,24 @@ void Handshake::on_auth(std::span<const std::byte> message) {
     return end({Status(Code::protocol_error, "AUTH after the last one"), true, false});
   peer_said_last_ = auth.value().last;
   std::vector<std::byte> answer;
-  const Status status = authentication_->advance(auth.value().payload, answer);
-  if (!status.ok()) return end_authentication(status);
+  if (said_last_ && authentication_->content()) {
+    // All is said but that the accepting side agrees.
+    if (!auth.value().payload.empty())
+      return end({Status(Code::protocol_error, "a payload in the AUTH that agrees"), true, false});
+  } else {
+    const Status status = authentication_->advance(auth.value().payload, answer);
+    if (!status.ok()) return end_authentication(status);
+  }
   if (!authentication_->content() && peer_said_last_)
     return end({Status(Code::protocol_error, "AUTH ended without a proof"), true, false});
-  if (authentication_->content() && !agreed_ && !agree()) return;
-  if (!said_last_) send_auth(std::move(answer));
+  if (authentication_->content() && !agreed_) {
+    if (dialled_ && peer_said_last_)
+      return end({Status(Code::protocol_error, "AUTH ended without agreement"), true, false});
+    // The proof goes first: what the accepting side then says against the peer is believed.
+    if (!dialled_) send_auth(std::exchange(answer, {}), false);
+    if (!agree()) return;
+  }
+  if (!said_last_) send_auth(std::move(answer), authentication_->said_all());
   if (!peer_said_last_ || !said_last_) return;
   state_ = State::done;
   owner_.on_admitted(*this, std::move(connection_), peer_);

@@ -49,6 +49,7 @@ struct Refusal {
   Status status;
   bool retry = false;     // the same dialling may succeed later
   bool ends_open = true;  // on the refusing side too: its cluster cannot become complete like this
+  bool verified = true;   // false: by what somebody said who has not proved that it may join
 };
 
 /// Compares what holds in every version. `from`: the other side's address, for messages.
@@ -101,13 +102,14 @@ class Handshake final : private ControlConnection::Handler {
   void on_auth(std::span<const std::byte> message);
   wire::ControlMessage own_hello() const;
   Status begin_authentication(wire::ControlMessage ours, std::span<const std::byte> theirs);
-  void send_auth(std::vector<std::byte> payload);
+  void send_auth(std::vector<std::byte> payload, bool last);
   bool agree();
   Status check_certificate() const;
   bool proven() const;
   std::string peer_name() const;
   Refusal other_method(wire::AuthMethod theirs) const;
-  void end(Refusal refusal);
+  Refusal as_believed(Refusal refusal) const;
+  void end(const Refusal& refusal);
   void end_authentication(const Status& status);
 
   Owner& owner_;

@@ -67,11 +67,14 @@ class Network {
     /// A data connection with this token arrived. The acceptor owns the descriptor, also if the token is
     /// unknown (then it closes it).
     virtual void on_data_stream(const StreamToken& token, transport::DataStream stream) = 0;
-    /// Whether somebody from this address may try now to show that it belongs to the cluster.
-    virtual bool may_try(const std::string& peer_address) {
+    /// From when on somebody from this address may try to show that it belongs to the cluster; 0: at
+    /// once.
+    virtual base::Nanoseconds may_try_at(const std::string& peer_address) {
       (void)peer_address;
-      return true;
+      return 0;
     }
+    /// Somebody who had to wait for that tries now.
+    virtual void on_turn(const std::string& peer_address) { (void)peer_address; }
     /// Somebody could not, before there was a connection.
     virtual void on_stranger(const std::string& peer_address, const Status& cause) {
       (void)peer_address, (void)cause;

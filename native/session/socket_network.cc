@@ -206,8 +206,12 @@ void SocketNetwork::refuse_without_tls(tls::Socket socket, const std::string& pe
   if (acceptor_ != nullptr) acceptor_->on_stranger(peer_address, cause);
 }
 
-bool SocketNetwork::may_try(const std::string& peer_address) {
-  return acceptor_ != nullptr && acceptor_->may_try(peer_address);
+base::Nanoseconds SocketNetwork::may_try_at(const std::string& peer_address) {
+  return acceptor_ == nullptr ? base::kForever : acceptor_->may_try_at(peer_address);
+}
+
+void SocketNetwork::on_turn(const std::string& peer_address) {
+  if (acceptor_ != nullptr) acceptor_->on_turn(peer_address);
 }
 
 void SocketNetwork::on_refused(base::UniqueFd socket, const std::string& peer_address,

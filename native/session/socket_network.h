@@ -61,7 +61,8 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
   void on_control(tls::Socket socket, const std::string& peer_address) override;
   void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
                const std::string& peer_address) override;
-  bool may_try(const std::string& peer_address) override;
+  base::Nanoseconds may_try_at(const std::string& peer_address) override;
+  void on_turn(const std::string& peer_address) override;
   void on_refused(base::UniqueFd socket, const std::string& peer_address,
                   const Status& cause) override;
 

@@ -2,10 +2,16 @@
 // send garbage and come in a storm; and that a node listens beyond loopback only with a secret or on demand.
 #include <gtest/gtest.h>
 
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +20,7 @@
 #include "session/handshake.h"
 #include "session/secret_authentication.h"
 #include "support/cluster.h"
+#include "support/crowded_network.h"
 #include "support/raw_peer.h"
 #include "support/secret_file.h"
 
@@ -176,25 +183,122 @@ TEST_F(WhoMayJoin, a_storm_of_guesses_and_garbage_is_cut_short_and_the_cluster_o
   ClusterPlan plan(2);
   RecordingObserver observers[2];
   auto zero = open_later(plan, 0, observers[0], right_);
-  int refused = 0;
-  bool limited = false;
-  for (int i = 0; i < 4 * session::AttemptLimiter::kAtOnce; ++i) {
+  const base::Clock& clock = base::SystemClock::instance();
+  const base::Nanoseconds begin = clock.now_ns();
+  constexpr int kGuesses = 3 * session::AttemptLimiter::kAtOnce;
+  for (int i = 0; i < kGuesses; ++i) {
     RawPeer garbage(plan.address(0));
     garbage.send_preamble();
     garbage.send_message(wire::encode(wire::Auth{wire::AuthMethod::secret, true, {}}));
     Speaker guess(plan, plan.address(0));
-    const auto last = guess.authenticate(kOtherSecret);
-    const std::string reason = reason_of(last);
-    refused += reason.find("have different secrets") != std::string::npos;
-    limited |= reason.find("too many attempts") != std::string::npos;
+    expect_contains(reason_of(guess.authenticate(kOtherSecret)), "have different secrets");
   }
-  EXPECT_GE(refused, session::AttemptLimiter::kAtOnce);
-  EXPECT_LT(refused, 2 * session::AttemptLimiter::kAtOnce) << "it is not limited";
-  EXPECT_TRUE(limited);
-  // Node 1 comes from the same address: it is let in when the address may try again.
+  EXPECT_GE(clock.now_ns() - begin,
+            (kGuesses - session::AttemptLimiter::kAtOnce) * session::AttemptLimiter::kInterval)
+      << "it is not limited";
   auto one = open_later(plan, 1, observers[1], right_);
   const Opened nodes[] = {zero.get(), one.get()};
   for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+TEST_F(WhoMayJoin, few_of_an_address_that_keeps_failing_wait_for_their_turn) {
+  ClusterPlan plan(2);
+  plan.wrap_networks([](uint32_t, std::unique_ptr<session::Network> network) {
+    return std::make_unique<test::CrowdedNetwork>(std::move(network));
+  });
+  RecordingObserver observers[2];
+  auto zero = open_later(plan, 0, observers[0], right_);
+  std::vector<std::unique_ptr<RawPeer>> storm;
+  for (size_t i = 0; i < 3 * session::AttemptLimiter::kWaitingPerAddress; ++i) {
+    storm.push_back(std::make_unique<RawPeer>(plan.address(0)));
+    storm.back()->send_preamble();
+  }
+  expect_contains(reason_of(storm.back()->receive()), "wait for their turn already");
+  storm.clear();
+  // Node 1 comes from the same address: it is let in when those who came before have had theirs.
+  auto one = open_later(plan, 1, observers[1], right_);
+  const Opened nodes[] = {zero.get(), one.get()};
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+TEST_F(WhoMayJoin, nodes_from_an_address_from_which_somebody_guesses_all_the_time) {
+  ClusterPlan plan(2);
+  RecordingObserver observers[2];
+  auto zero = open_later(plan, 0, observers[0], right_);
+  std::atomic<bool> over = false;
+  std::atomic<int> guesses = 0;
+  std::thread guesser([&] {
+    while (!over) {
+      (void)Speaker(plan, plan.address(0)).authenticate(kOtherSecret);
+      ++guesses;
+      guesses.notify_one();
+    }
+  });
+  for (int seen = 0; seen < 2 * session::AttemptLimiter::kAtOnce; seen = guesses)
+    guesses.wait(seen);
+  auto one = open_later(plan, 1, observers[1], right_);
+  const Opened opened = one.get();
+  over = true;
+  guesser.join();
+  const Opened nodes[] = {zero.get(), opened.ok() ? Opened(nullptr) : Opened(opened.status())};
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+/// Somebody without the secret who listens where a node should be, and answers everyone with this.
+class Impostor {
+ public:
+  Impostor(const std::string& address, wire::ControlMessage says)
+      : listener_(session::Listener::bind(address).value()), says_(std::move(says)) {}
+
+  /// Answers once.
+  void answer_one() {
+    pollfd waits{listener_.fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&waits, 1, 10'000), 1);
+    const base::UniqueFd caller(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    const auto length = static_cast<uint32_t>(says_.size());
+    std::vector<std::byte> bytes(sizeof length);
+    std::memcpy(bytes.data(), &length, sizeof length);
+    bytes.insert(bytes.end(), says_.begin(), says_.end());
+    EXPECT_EQ(send(caller.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), std::ssize(bytes));
+    shutdown(caller.get(), SHUT_WR);
+    std::byte heard[256];
+    while (recv(caller.get(), heard, sizeof heard, 0) > 0) continue;
+  }
+
+ private:
+  session::Listener listener_;
+  const wire::ControlMessage says_;
+};
+
+TEST_F(WhoMayJoin, nodes_whose_address_somebody_else_had_before_who_wants_to_end_the_open) {
+  ClusterPlan plan(2);
+  RecordingObserver observers[2];
+  { const session::Listener given_up = plan.take_listener(0); }
+  std::optional<Impostor> impostor;
+  impostor.emplace(plan.address(0),
+                   wire::encode_refuse({Code::configuration_mismatch, false, "go home"}));
+  auto one = open_later(plan, 1, observers[1], right_);
+  for (int i = 0; i < 3; ++i) impostor->answer_one();
+  impostor.reset();
+  plan.listen_again(0);
+  auto zero = open_later(plan, 0, observers[0], right_);
+  const Opened nodes[] = {zero.get(), one.get()};
+  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+}
+
+TEST_F(WhoMayJoin, nobody_and_what_was_heard_is_reported_at_the_time_limit_as_unverified) {
+  ClusterPlan plan(2);
+  RecordingObserver observer;
+  { const session::Listener given_up = plan.take_listener(0); }
+  Impostor impostor(plan.address(0), wire::encode_refuse({Code::internal_error, false, "go home"}));
+  Pairs settings = right_;
+  settings.emplace_back("connect.timeout_ms", "1500");
+  auto one = open_later(plan, 1, observer, settings);
+  impostor.answer_one();
+  const Status status = one.get().status();
+  EXPECT_EQ(status.code(), Code::connect_failed);
+  expect_contains(status.message(), "connect.timeout_ms = 1500");
+  expect_contains(status.message(), "go home (unverified: ");
 }
 
 TEST_F(WhoMayJoin, who_is_about_to_is_not_pushed_out_by_a_flood_from_elsewhere) {

@@ -1,6 +1,7 @@
 // Door: who begins TLS and leaves, or stays and says no more, has failed; who is slow without TLS is only dropped. A flood
 // pushes out only its own.
 #include "session/door.h"
+#include "session/attempt_limiter.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -147,7 +148,9 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
       tls::Credentials::load(files_.resolved()).value();
   std::unique_ptr<EpollReactor> reactor_ = EpollReactor::create(clock()).value();
   std::optional<Door> door_;
-  bool may_try_ = true;
+  base::Nanoseconds may_try_at_ = 0;
+  base::Nanoseconds next_turn_at_ = 0;  // may_try_at_ from the next turn on
+  std::vector<std::string> turns_;
   int let_in_ = 0;
   std::vector<Status> refused_;
   std::vector<std::string> refused_from_;  // hosts
@@ -158,7 +161,11 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
   void on_data(const std::array<std::byte, 16>&, tls::Socket, const std::string&) override {
     ADD_FAILURE();
   }
-  bool may_try(const std::string&) override { return may_try_; }
+  base::Nanoseconds may_try_at(const std::string&) override { return may_try_at_; }
+  void on_turn(const std::string& from) override {
+    turns_.push_back(from);
+    may_try_at_ = next_turn_at_;
+  }
   void on_refused(base::UniqueFd, const std::string& peer_address, const Status& cause) override {
     refused_.push_back(cause);
     refused_from_.push_back(transport::tcp::host_of(peer_address));
@@ -263,9 +270,57 @@ TEST_F(KnockingAtTheDoor, who_goes_on_without_tls_is_let_in_through_a_silent_flo
   expect_let_in(false, {false, one_host});
 }
 
-TEST_F(KnockingAtTheDoor, who_has_failed_too_often_is_not_answered) {
-  may_try_ = false;
-  EXPECT_FALSE(begins(dial(door_->address())));
+TEST_F(KnockingAtTheDoor, who_has_failed_too_often_waits_for_its_turn_in_the_order_of_coming) {
+  const base::Nanoseconds later = clock().now_ns() + 2'000'000'000;
+  may_try_at_ = next_turn_at_ = later;
+  std::vector<base::UniqueFd> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(dial(door_->address()));
+    begin_tls(callers.back().get());
+  }
+  wait([&] { return door_->next_deadline() == later; });
+  reactor_->run_once(clock().now_ns());
+  EXPECT_TRUE(turns_.empty());
+  door_->check_deadlines(later);
+  EXPECT_EQ(turns_.size(), 3u);
+  door_->check_deadlines(later - 1);
+  EXPECT_EQ(turns_.size(), 3u);
+  for (base::UniqueFd& each : callers) {
+    wait([&] {
+      char byte = 0;
+      return recv(each.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    });
+  }
+  EXPECT_TRUE(refused_.empty());
+  EXPECT_TRUE(log_.empty());
+}
+
+TEST_F(KnockingAtTheDoor, one_of_those_who_wait_has_its_turn_at_a_time) {
+  may_try_at_ = clock().now_ns() + 2'000'000'000;
+  next_turn_at_ = base::kForever;
+  std::vector<base::UniqueFd> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(dial(door_->address()));
+    begin_tls(callers.back().get());
+    reactor_->run_once(clock().now_ns() + kWaitLimit);
+  }
+  door_->check_deadlines(may_try_at_);
+  EXPECT_EQ(turns_.size(), 1u);
+  char byte = 0;
+  wait([&] { return recv(callers[0].get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1; });
+  EXPECT_LT(recv(callers[1].get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT), 0);
+}
+
+TEST_F(KnockingAtTheDoor, few_of_an_address_may_wait_for_their_turn_and_the_others_are_dropped) {
+  may_try_at_ = base::kForever;
+  std::vector<base::UniqueFd> callers;
+  for (size_t i = 0; i <= AttemptLimiter::kWaitingPerAddress; ++i) {
+    callers.push_back(dial(door_->address()));
+    begin_tls(callers.back().get());
+    reactor_->run_once(clock().now_ns() + kWaitLimit);
+  }
+  wait([&] { return is_closed(callers.back()); });
+  EXPECT_FALSE(is_closed(callers.front()));
   EXPECT_TRUE(refused_.empty());
   EXPECT_EQ(log_.size(), 1u);
 }

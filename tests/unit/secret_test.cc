@@ -122,6 +122,11 @@ struct SecretPair : test::HandshakePair {
   }
 };
 
+std::vector<wire::ControlMessage> recorded();
+
+/// Whether message i of a good handshake is by the dialling side.
+bool by_dialling(size_t i) { return i < 6 && i % 2 == 0; }
+
 TEST(SecretHandshakes, admit_both_sides_that_know_the_secret) {
   SecretPair pair;
   pair.run();
@@ -151,7 +156,10 @@ TEST(SecretHandshakes, refuse_a_wrong_or_missing_secret_on_both_sides_by_name) {
       expect_contains(side->refused->status.message(), "node 1 (h1:7000)");
       expect_contains(side->refused->status.message(), "node 2 (h2:7000)");
     }
-    EXPECT_TRUE(pair.dialling.refused->ends_open);
+    // Who has a secret believes nobody who has not shown that it knows it.
+    EXPECT_EQ(pair.dialling.refused->ends_open, each.dialling.empty());
+    EXPECT_EQ(pair.dialling.refused->retry, !each.dialling.empty());
+    EXPECT_EQ(pair.dialling.refused->verified, each.dialling.empty());
     EXPECT_EQ(pair.accepting.refused->ends_open, each.ends_accepting) << each.said;
   }
 }
@@ -181,13 +189,55 @@ TEST(SecretHandshakes, a_stranger_of_another_version_does_not_end_open) {
   EXPECT_FALSE(pair.accepting.refused->ends_open);
 }
 
-/// All messages of a good handshake, in order: HELLO, HELLO, challenge, challenge, proof, proof.
+TEST(SecretHandshakes, nothing_that_is_said_before_the_proof_ends_the_open_of_the_dialling_side) {
+  const wire::ControlMessage refuse =
+      wire::encode_refuse({Code::internal_error, false, "by a stranger"});
+  wire::Hello other_version = test::page_hello();
+  other_version.head.version = 9;
+  const std::vector<wire::ControlMessage> all = recorded();
+  const std::vector<std::vector<wire::ControlMessage>> cases = {
+      {refuse},
+      {all[1], refuse},
+      {all[1], all[3], refuse},
+      {wire::encode(other_version)},
+      {all[1], wire::encode(wire::Auth{wire::AuthMethod::none, true, {}})},
+      {all[1], all[3], all[3]},  // not a proof
+  };
+  for (const auto& said : cases) {
+    SecretPair pair;
+    pair.dialling.begin();
+    for (const wire::ControlMessage& message : said)
+      pair.dialling.wire->handler->on_message(message);
+    ASSERT_TRUE(pair.dialling.refused);
+    EXPECT_FALSE(pair.dialling.refused->ends_open);
+    EXPECT_TRUE(pair.dialling.refused->retry);
+    EXPECT_FALSE(pair.dialling.refused->verified);
+    expect_contains(pair.dialling.refused->status.message(), "unverified");
+  }
+}
+
+TEST(SecretHandshakes, what_the_accepting_side_says_after_its_proof_is_believed) {
+  SecretPair pair;
+  pair.accepting.judgement =
+      session::Refusal{Status(Code::configuration_mismatch, "its number is taken"), false, false};
+  pair.run();
+  ASSERT_TRUE(pair.dialling.refused);
+  EXPECT_FALSE(pair.dialling.admitted);
+  EXPECT_TRUE(pair.dialling.refused->verified);
+  EXPECT_TRUE(pair.dialling.refused->ends_open);
+  EXPECT_FALSE(pair.dialling.refused->retry);
+  EXPECT_EQ(pair.dialling.refused->status.message(), "its number is taken");
+}
+
+/// All messages of a good handshake, in order: HELLO, HELLO, challenge, challenge, proof, proof,
+/// agreement.
 std::vector<wire::ControlMessage> recorded() {
   SecretPair pair;
   std::vector<wire::ControlMessage> all;
   pair.accepting.begin();
   pair.dialling.begin();
-  for (bool dials = true; all.size() < 6; dials = !dials) {
+  while (all.size() < 7) {
+    const bool dials = by_dialling(all.size());
     test::HandshakeSide& from = dials ? pair.dialling : pair.accepting;
     test::HandshakeSide& to = dials ? pair.accepting : pair.dialling;
     all.push_back(from.wire->sent.front());
@@ -242,18 +292,18 @@ TEST(SecretHandshakes, a_changed_bit_in_any_message_keeps_its_receiver_out) {
       pair.accepting.begin();
       pair.dialling.begin();
       for (size_t i = 0; i < count; ++i) {
-        test::HandshakeSide& from = i % 2 == 0 ? pair.dialling : pair.accepting;
-        test::HandshakeSide& to = i % 2 == 0 ? pair.accepting : pair.dialling;
+        test::HandshakeSide& from = by_dialling(i) ? pair.dialling : pair.accepting;
+        test::HandshakeSide& to = by_dialling(i) ? pair.accepting : pair.dialling;
         if (from.wire->sent.empty() || to.wire->handler == nullptr) break;
         wire::ControlMessage message = from.wire->sent.front();
         from.wire->sent.pop_front();
         if (i == changed) message[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
         to.wire->handler->on_message(message);
       }
-      const test::HandshakeSide& receiver = changed % 2 == 0 ? pair.accepting : pair.dialling;
+      const test::HandshakeSide& receiver = by_dialling(changed) ? pair.accepting : pair.dialling;
       ASSERT_FALSE(receiver.admitted) << "message " << changed << ", bit " << bit;
-      // The last proof is the accepting side's: it has seen the dialling side's by then.
-      ASSERT_EQ(pair.accepting.admitted.has_value(), changed == 5);
+      // The last two are the accepting side's: it has seen the dialling side's proof by then.
+      ASSERT_EQ(pair.accepting.admitted.has_value(), changed >= 5);
     }
   }
 }
@@ -334,11 +384,12 @@ TEST(WirePage, shows_the_proofs_that_are_sent) {
     payloads.push_back(answer);
     said = answer;
   }
-  const auto framed = [&](int turn) {
-    return test::framed(wire::encode(wire::Auth{wire::AuthMethod::secret, true, payloads[turn]}));
+  const auto framed = [&](bool last, const std::vector<std::byte>& payload) {
+    return test::framed(wire::encode(wire::Auth{wire::AuthMethod::secret, last, payload}));
   };
-  EXPECT_EQ(test::hex_of_page("AUTH, proof by node 1"), framed(2));
-  EXPECT_EQ(test::hex_of_page("AUTH, proof by node 0"), framed(3));
+  EXPECT_EQ(test::hex_of_page("AUTH, proof by node 1"), framed(true, payloads[2]));
+  EXPECT_EQ(test::hex_of_page("AUTH, proof by node 0"), framed(false, payloads[3]));
+  EXPECT_EQ(test::hex_of_page("AUTH, agreement"), framed(true, {}));
 }
 
 // -------------------------------------------------------------------------------------- attempts
@@ -348,26 +399,34 @@ TEST(Attempts, of_one_address_are_few_at_once_and_then_one_per_interval) {
   base::Nanoseconds now = 1'000'000'000'000;
   for (int i = 0; i < AttemptLimiter::kAtOnce; ++i) {
     EXPECT_TRUE(limiter.allows("10.0.0.1", now)) << i;
-    limiter.failed("10.0.0.1", now);
+    limiter.spend("10.0.0.1", now);
   }
   EXPECT_FALSE(limiter.allows("10.0.0.1", now));
   EXPECT_TRUE(limiter.allows("10.0.0.2", now));
   now += AttemptLimiter::kInterval;
   EXPECT_TRUE(limiter.allows("10.0.0.1", now));
-  limiter.failed("10.0.0.1", now);
+  limiter.spend("10.0.0.1", now);
   EXPECT_FALSE(limiter.allows("10.0.0.1", now));
   now += AttemptLimiter::kAtOnce * AttemptLimiter::kInterval;
   for (int i = 0; i < AttemptLimiter::kAtOnce; ++i) {
     EXPECT_TRUE(limiter.allows("10.0.0.1", now)) << i;
-    limiter.failed("10.0.0.1", now);
+    limiter.spend("10.0.0.1", now);
   }
+}
+
+TEST(Attempts, that_failed_all_at_once_keep_the_next_waiting_for_one_interval_only) {
+  AttemptLimiter limiter;
+  const base::Nanoseconds now = 1'000'000'000'000;
+  for (int i = 0; i < 1000; ++i) limiter.spend("10.0.0.1", now);
+  EXPECT_EQ(limiter.next("10.0.0.1"), now + AttemptLimiter::kInterval);
+  EXPECT_EQ(limiter.next("10.0.0.2"), 0u);
 }
 
 TEST(Attempts, of_many_addresses_take_bounded_memory_and_the_latest_are_remembered) {
   AttemptLimiter limiter;
-  for (int i = 0; i < AttemptLimiter::kAtOnce; ++i) limiter.failed("busy", 0);
+  for (int i = 0; i < AttemptLimiter::kAtOnce; ++i) limiter.spend("busy", 0);
   for (size_t i = 0; i < 2 * AttemptLimiter::kAddressLimit; ++i)
-    limiter.failed(std::to_string(i), 0);
+    limiter.spend(std::to_string(i), 0);
   EXPECT_FALSE(limiter.allows("busy", 0));
 }
 

@@ -1,0 +1,47 @@
+// CrowdedNetwork: a network with strangers behind the addresses of nodes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "session/attempt_limiter.h"
+#include "support/cluster.h"
+
+namespace faro::test {
+
+/// A network around which others of the host of whoever has connected fail to join, again and again.
+class CrowdedNetwork final : public NetworkAround, private session::Network::Acceptor {
+ public:
+  using NetworkAround::NetworkAround;
+  void set_acceptor(session::Network::Acceptor* acceptor) override {
+    acceptor_ = acceptor;
+    NetworkAround::set_acceptor(acceptor == nullptr ? nullptr : this);
+  }
+
+ private:
+  void on_connection(std::unique_ptr<session::ControlConnection> connection) override {
+    const std::string from = connection->peer_address();
+    acceptor_->on_connection(std::move(connection));
+    const base::Nanoseconds before = base::SystemClock::instance().now_ns();
+    for (int i = 0; i < 10 * session::AttemptLimiter::kAtOnce; ++i)
+      acceptor_->on_stranger(from, Status(Code::authentication_failed, "a wrong proof"));
+    EXPECT_GT(acceptor_->may_try_at(from), before);
+  }
+  void on_data_stream(const session::StreamToken& token, transport::DataStream stream) override {
+    acceptor_->on_data_stream(token, std::move(stream));
+  }
+  base::Nanoseconds may_try_at(const std::string& from) override {
+    return acceptor_->may_try_at(from);
+  }
+  void on_turn(const std::string& from) override { acceptor_->on_turn(from); }
+  void on_stranger(const std::string& from, const Status& cause) override {
+    acceptor_->on_stranger(from, cause);
+  }
+
+  session::Network::Acceptor* acceptor_ = nullptr;
+};
+
+}  // namespace faro::test
