@@ -1,0 +1,274 @@
+#include "stage.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace outside {
+
+using faro::Batch;
+using faro::Outcome;
+using faro::Timeout;
+
+namespace {
+
+bool is_in(const std::vector<uint32_t>& workers, uint32_t worker) {
+  return std::find(workers.begin(), workers.end(), worker) != workers.end();
+}
+
+}  // namespace
+
+Stage::Stage(Scene& scene, const StagePlan& plan, uint64_t enough)
+    : scene_(scene),
+      rows_(scene.plan.seed, plan),
+      sends_(is_in(plan.senders, scene.me)),
+      my_place_(
+          static_cast<uint32_t>(std::find(plan.receivers.begin(), plan.receivers.end(), scene.me) -
+                                plan.receivers.begin())),
+      one_by_one_(scene.chance.one_in(5)),
+      enough_(enough),
+      count_(sends_ ? rows_.count(scene.me) : 0),
+      finish_called_(!sends_),
+      finished_(!sends_),
+      ended_(my_place_ == plan.receivers.size()) {}
+
+faro::Status Stage::open(const faro::QueryId& id) {
+  if (!sends_ && ended_) return faro::Status::Ok();
+  const StagePlan& plan = rows_.plan();
+  faro::Result<faro::Shuffle> opened =
+      scene_.worker.open_shuffle({id, plan.number, plan.row_bytes, plan.senders, plan.receivers});
+  if (!opened.ok()) return opened.status();
+  shuffle_ = std::move(*opened);
+  if (!ended_) {
+    for (const uint32_t sender : plan.senders)
+      sources_[sender].next = rows_.next_for(my_place_, sender, 0);
+  }
+  return faro::Status::Ok();
+}
+
+// --- sending
+
+Outcome Stage::send_some(uint64_t rows, bool wait) {
+  rows = std::min(rows, count_ - made_);
+  if (scene_.chance.one_in(16)) shuffle_.flush();
+  const StagePlan& plan = rows_.plan();
+  const bool one_each = plan.spread == Spread::repartition || plan.spread == Spread::one_key;
+  const uint64_t way = scene_.chance.below(6);
+  if (one_each && way == 0) return send_claimed(wait);
+  if (one_each && way <= 2 && plan.row_bytes == 8)
+    return send_typed<uint64_t>(rows, wait, [](uint64_t row) { return row; });
+  if (one_each && way <= 2 && plan.row_bytes == sizeof(Row24))
+    return send_typed<Row24>(rows, wait, [](const Row24& row) { return row.words[0]; });
+  Outcome outcome = Outcome::done;
+  for (uint64_t i = 0; i < rows && outcome == Outcome::done && made_ < count_; ++i) {
+    const bool inlined = way == 3 && plan.row_bytes == 0 && plan.spread != Spread::multicast;
+    outcome = inlined ? send_inlined(wait) : send_next(wait);
+  }
+  return outcome;
+}
+
+Outcome Stage::send_next(bool wait) {
+  row_.resize(rows_.length(scene_.me, made_));
+  rows_.fill(scene_.me, made_, row_);
+  rows_.destinations(scene_.me, made_, to_);
+  const Timeout limit = scene_.time_limit();
+  switch (rows_.plan().spread) {
+    case Spread::broadcast:
+      return sent(wait ? shuffle_.broadcast(row_, limit) : shuffle_.try_broadcast(row_), wait,
+                  limit);
+    case Spread::multicast:
+      return sent(wait ? shuffle_.multicast(to_, row_, limit) : shuffle_.try_multicast(to_, row_),
+                  wait, limit);
+    default:
+      return sent(wait ? shuffle_.send(to_[0], row_, limit) : shuffle_.try_send(to_[0], row_), wait,
+                  limit);
+  }
+}
+
+Outcome Stage::send_inlined(bool wait) {
+  faro::Result<faro::VariableRowSender> sender = shuffle_.variable_sender();
+  if (!sender.ok()) {
+    broken("no variable sender: " + sender.status().to_string());
+    return Outcome::failed;
+  }
+  row_.resize(rows_.length(scene_.me, made_));
+  rows_.fill(scene_.me, made_, row_);
+  rows_.destinations(scene_.me, made_, to_);
+  Outcome outcome;
+  if (rows_.plan().spread == Spread::broadcast) {
+    outcome = wait ? sender->broadcast(row_) : sender->try_broadcast(row_);
+  } else if (scene_.chance.one_in(2)) {
+    const auto fill = [this](std::byte* to) { std::copy(row_.begin(), row_.end(), to); };
+    outcome = wait ? sender->write(to_[0], row_.size(), fill)
+                   : sender->try_write(to_[0], row_.size(), fill);
+  } else {
+    outcome = wait ? sender->send(to_[0], row_) : sender->try_send(to_[0], row_);
+  }
+  return sent(outcome, wait, faro::kNoTimeout);
+}
+
+Outcome Stage::send_claimed(bool wait) {
+  const uint64_t bytes = rows_.length(scene_.me, made_);
+  rows_.destinations(scene_.me, made_, to_);
+  uint64_t extra = 0;
+  if (rows_.plan().row_bytes == 0) {
+    const uint64_t frame_bytes = scene_.plan.ring_bytes / 4;
+    extra = scene_.chance.one_in(3) ? frame_bytes + scene_.chance.below(frame_bytes)
+                                    : scene_.chance.below(200);
+  }
+  const Timeout limit = scene_.time_limit();
+  faro::RowClaim claim;
+  const auto claim_row = [&] {
+    return wait ? shuffle_.claim(to_[0], bytes + extra, claim, limit)
+                : shuffle_.try_claim(to_[0], bytes + extra, claim);
+  };
+  Outcome outcome = claim_row();
+  if (outcome == Outcome::done && scene_.chance.one_in(4)) {  // one that is given up
+    std::fill(claim.data().begin(), claim.data().end(), std::byte{0xEE});
+    claim.abort();
+    outcome = claim_row();
+  }
+  if (outcome != Outcome::done) {
+    check_answer(outcome, wait, limit, "claim");
+    if (outcome == Outcome::stopped) count_ = made_;
+    return outcome;
+  }
+  if (claim.data().size() != bytes + extra) broken("a claim of another size");
+  rows_.fill(scene_.me, made_, claim.data().first(bytes));
+  return sent(claim.commit(bytes).ok() ? Outcome::done : Outcome::failed, true, faro::kNoTimeout);
+}
+
+template <typename Row, typename Key>
+Outcome Stage::send_typed(uint64_t rows, bool wait, Key key) {
+  std::vector<Row> many(rows);
+  for (uint64_t i = 0; i < rows; ++i)
+    rows_.fill(scene_.me, made_ + i, std::as_writable_bytes(std::span(&many[i], 1)));
+  faro::Result<faro::RowSender<Row>> sender = shuffle_.sender<Row>();
+  if (!sender.ok()) {
+    broken("no typed sender: " + sender.status().to_string());
+    return Outcome::failed;
+  }
+  const std::span<const Row> all(many);
+  Outcome outcome = Outcome::done;
+  const size_t taken = wait ? sender->send_all(all, faro::FinalizerHash(), key, outcome)
+                            : sender->try_send_all(all, faro::FinalizerHash(), key, outcome);
+  made_ += taken;
+  if (outcome == Outcome::done && taken != rows) broken("send_all: done, but not all are sent");
+  check_answer(outcome, wait, faro::kNoTimeout, "send_all");
+  if (outcome == Outcome::stopped) count_ = made_;
+  return outcome;
+}
+
+Outcome Stage::sent(Outcome outcome, bool wait, Timeout limit) {
+  if (outcome == Outcome::done) ++made_;
+  if (outcome == Outcome::stopped) count_ = made_;
+  check_answer(outcome, wait, limit, "send");
+  return outcome;
+}
+
+Outcome Stage::finish(bool wait) {
+  finish_called_ = true;
+  const Timeout limit = scene_.time_limit();
+  const Outcome outcome = wait ? shuffle_.finish(limit) : shuffle_.try_finish();
+  check_answer(outcome, wait, limit, "finish");
+  if (outcome == Outcome::stopped || outcome == Outcome::end_of_stream)
+    broken(std::string("finish: ") + faro::outcome_name(outcome));
+  finished_ = outcome == Outcome::done;
+  return outcome;
+}
+
+// --- receiving
+
+Outcome Stage::receive(bool wait, Batch& batch) {
+  const Outcome outcome = take(wait, batch);
+  if (outcome == Outcome::end_of_stream) {
+    ended_ = true;
+    check_end();
+  }
+  if (outcome != Outcome::done) return outcome;
+  check(batch);
+  taken_ += batch.row_count();
+  if (taken_ > enough_ && !stopped_) {
+    stopped_ = true;
+    shuffle_.stop();
+  }
+  return outcome;
+}
+
+Outcome Stage::take(bool wait, Batch& batch) {
+  const Timeout limit = scene_.time_limit();
+  if (!one_by_one_ || stopped_) {
+    const Outcome outcome = wait ? shuffle_.take(batch, limit) : shuffle_.try_poll(batch);
+    check_answer(outcome, wait, limit, "take");
+    return outcome;
+  }
+  for (auto& [sender, source] : sources_) {
+    if (source.ended) continue;
+    const Outcome outcome =
+        wait ? shuffle_.take_from(sender, batch, limit) : shuffle_.try_poll_from(sender, batch);
+    check_answer(outcome, wait, limit, "take_from");
+    source.ended = outcome == Outcome::end_of_stream;
+    if (outcome == Outcome::done && batch.sender() != sender) broken("take_from: another's rows");
+    if (!source.ended) return outcome;
+  }
+  return Outcome::end_of_stream;
+}
+
+template <typename Row>
+void Stage::check_typed(const Batch& batch) {
+  const std::span<const Row> rows = batch.rows<Row>();
+  if (rows.size() != batch.row_count() ||
+      std::memcmp(rows.data(), batch.bytes().data(), batch.bytes().size()) != 0)
+    broken("rows<Row>() has other rows than bytes()");
+}
+
+void Stage::check(const Batch& batch) {
+  const uint32_t sender = batch.sender();
+  const auto found = sources_.find(sender);
+  if (found == sources_.end()) return broken("rows of a worker that is no sender");
+  if (rows_.plan().row_bytes == 8) check_typed<uint64_t>(batch);
+  if (rows_.plan().row_bytes == sizeof(Row24)) check_typed<Row24>(batch);
+  uint64_t& next = found->second.next;
+  uint32_t rows = 0;
+  for (const std::span<const std::byte> row : batch.each_row()) {
+    const std::string which =
+        "row " + std::to_string(next) + " of worker " + std::to_string(sender);
+    if (next >= rows_.count(sender)) return broken(which + " is one too many");
+    row_.resize(rows_.length(sender, next));
+    rows_.fill(sender, next, row_);
+    if (row.size() != row_.size()) {
+      return broken(which + " has " + std::to_string(row.size()) + " bytes, not " +
+                    std::to_string(row_.size()));
+    }
+    if (!row.empty() && std::memcmp(row.data(), row_.data(), row.size()) != 0)
+      return broken(which + " has other bytes");
+    next = rows_.next_for(my_place_, sender, next + 1);
+    ++rows;
+  }
+  if (rows != batch.row_count()) broken("row_count() says another number of rows");
+  scene_.rows += rows;
+}
+
+void Stage::check_end() {
+  if (stopped_) return;
+  for (const auto& [sender, source] : sources_) {
+    if (source.next < rows_.count(sender)) {
+      broken("the stream ends before row " + std::to_string(source.next) + " of worker " +
+             std::to_string(sender) + ", which sends " + std::to_string(rows_.count(sender)));
+    }
+  }
+}
+
+void Stage::check_answer(Outcome outcome, bool wait, Timeout limit, const char* call) {
+  if ((outcome == Outcome::would_wait && wait) ||
+      (outcome == Outcome::deadline && (!wait || limit == faro::kNoTimeout)))
+    broken(std::string(call) + ": " + faro::outcome_name(outcome));
+}
+
+void Stage::broken(const std::string& what) {
+  scene_.broken("query " + std::to_string(rows_.plan().query) + " stage " +
+                std::to_string(rows_.plan().number) + " at worker " + std::to_string(scene_.me) +
+                ": " + what);
+}
+
+}  // namespace outside
