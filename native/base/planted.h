@@ -14,6 +14,7 @@ enum class Plant : uint8_t {
   slot_reused_too_early,    // a slot is given out again while its shuffle is open
   skipped_overflow,         // rows overtake what is queued for their ring
   kept_marks,               // of a node that starts again, which of its queries had ended before
+  lost_commit,  // a row claimed above a frame, committed below one, where there is no room
 };
 
 #ifdef FARO_PLANTS

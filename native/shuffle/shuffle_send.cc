@@ -474,6 +474,11 @@ Status ShuffleCore::commit_shrunk(std::span<const std::byte> row) {
     worker_.node().overflow().free(stored);
     return outcome == Outcome::done ? Status::Ok() : status_;
   }
+  if (base::planted(base::Plant::lost_commit)) {
+    const Outcome sent = send(receiver, row, true, kNoTimeout);
+    worker_.node().overflow().free(stored);
+    return sent == Outcome::failed ? status_ : Status::Ok();
+  }
   // As a frame of its own: behind room for the header, the row's length, and the row.
   std::byte* const at = stored.memory + sizeof(FrameHeader);
   std::memmove(at + sizeof(wire::RowLength), row.data(), row.size());

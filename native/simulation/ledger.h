@@ -31,7 +31,8 @@ struct Happened {
   uint64_t unchecked_sum = 0;    // of their bytes
   uint64_t large_rows = 0;       // larger than a frame
   uint64_t lies = 0, lying_shuffles = 0;
-  uint64_t stops = 0, holds = 0, detaches = 0, claims = 0, time_limits = 0, barriers = 0;
+  uint64_t stops = 0, holds = 0, detaches = 0, time_limits = 0, barriers = 0;
+  uint64_t claims = 0, shrunk_claims = 0;  // shrunk: claimed above a frame, committed below one
 };
 
 /// Threads: its world's.

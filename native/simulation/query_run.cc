@@ -139,7 +139,8 @@ bool QueryRun::receive(size_t number, bool wait) {
   // Rows make rows of the next stage, some while the batch is still held.
   if (number + 1 < stages_.size() && stages_[number + 1].has_rows())
     send(number + 1, scene_.chance.between(1, 4), wait);
-  if (phase_ == Phase::runs && scene_.chance.one_in(6)) keep(std::move(batch), stage);
+  if (phase_ == Phase::runs && scene_.chance.one_in(scene_.plan.is_tight ? 2 : 6))
+    keep(std::move(batch), stage);
   return true;
 }
 

@@ -414,6 +414,7 @@ void Run::cover(Coverage& coverage) {
   coverage.count("workers did", "held batches", happened.holds);
   coverage.count("workers did", "detached batches", happened.detaches);
   coverage.count("workers did", "claims", happened.claims);
+  coverage.count("workers did", "claims that shrink below a frame", happened.shrunk_claims);
   coverage.count("workers did", "waits that reached their time limit", happened.time_limits);
   coverage.count("workers did", "barriers", happened.barriers);
 

@@ -30,10 +30,11 @@ class Drawing {
   explicit Drawing(uint64_t seed) : chance_(mix(seed, 0x706c616e)) { plan_.seed = seed; }
 
   RunPlan draw() {
+    plan_.is_tight = chance_.one_in(12);
     draw_knobs();
     draw_cluster();
     draw_settings();
-    const uint64_t queries = chance_.one_in(2) ? 1 : chance_.between(2, 5);
+    const uint64_t queries = chance_.one_in(2) && !plan_.is_tight ? 1 : chance_.between(2, 5);
     for (uint32_t q = 0; q < queries; ++q) plan_.queries.push_back(draw_query(q));
     draw_faults();
     plan_.second_life = chance_.one_in(8);
@@ -96,8 +97,13 @@ class Drawing {
     set("wait.sleep_ms", 10'000);
     set("drain.patience_us", chance_.one_in(4) ? 0 : chance_.between(1, 2000));
     plan_.overflow_memory_bytes = one_of<uint64_t>({0, 4096, 64 << 10, 1 << 20});
+    plan_.disk_bytes = UINT64_MAX;
+    if (chance_.one_in(12)) plan_.disk_bytes = chance_.between(0, 256 << 10);
+    if (plan_.is_tight) {
+      plan_.overflow_memory_bytes = chance_.between(plan_.ring_bytes, 8 * plan_.ring_bytes);
+      plan_.disk_bytes = 0;
+    }
     set("overflow.memory_bytes", plan_.overflow_memory_bytes);
-    plan_.disk_bytes = chance_.one_in(12) ? chance_.between(0, 256 << 10) : UINT64_MAX;
     const uint64_t liveness_ms = one_of({200, 400, 1000});
     plan_.liveness = liveness_ms * kMillisecond;
     // A heartbeat is late three times: when it is sent, on its way, and when it is read.
@@ -148,7 +154,7 @@ class Drawing {
     const bool gather = chance_.one_in(5);
     stage.receivers = gather ? std::vector{query.workers[chance_.below(query.workers.size())]}
                              : some_of(query.workers);
-    switch (chance_.below(7)) {
+    switch (plan_.is_tight ? chance_.between(4, 6) : chance_.below(7)) {
       case 0:
       case 1:
         stage.row_bytes = 24;
@@ -267,6 +273,7 @@ std::string describe(const RunPlan& plan) {
                                  plan.node_count(), fmt::join(plan.workers_per_node, "+"));
   text += "  settings:";
   for (const auto& [name, value] : plan.settings) text += fmt::format(" {}={}", name, value);
+  if (plan.is_tight) text += "; tight";
   if (plan.disk_bytes != UINT64_MAX) text += fmt::format("; disks of {} bytes", plan.disk_bytes);
   text += '\n';
   for (size_t q = 0; q < plan.queries.size(); ++q) {

@@ -60,6 +60,7 @@ struct RunPlan {
   uint32_t shuffle_limit = 0;
   uint64_t overflow_memory_bytes = 0;
   uint64_t disk_bytes = 0;  // of each node; UINT64_MAX: never full by itself
+  bool is_tight = false;  // little overflow, no disk; workers keep many batches and claim too much
   base::Nanoseconds liveness = 0;
   std::vector<QueryPlan> queries;
   std::vector<Fault> faults;

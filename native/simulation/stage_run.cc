@@ -54,7 +54,7 @@ Outcome StageRun::send_some(uint64_t rows, bool wait) {
   rows = std::min(rows, rows_ - made_);
   const Spread spread = law_.plan().spread;
   const bool one_each = spread == Spread::by_key || spread == Spread::one_key;
-  const uint64_t way = scene_.chance.below(8);
+  const uint64_t way = scene_.chance.below(scene_.plan.is_tight ? 2 : 8);
   if (scene_.chance.one_in(16)) shuffle_.flush();
   if (one_each && way == 0) return send_by_claim(wait);
   if (one_each && way <= 2 && law_.plan().row_bytes == sizeof(Words)) return send_typed(rows, wait);
@@ -111,10 +111,18 @@ Outcome StageRun::send_typed(uint64_t rows, bool wait) {
   return outcome;
 }
 
+// Mostly little; sometimes so much that the claim is larger than a frame, of rows that are not.
+uint64_t StageRun::draw_claimed_too_much() {
+  const uint64_t frame_bytes = scene_.plan.ring_bytes / 4;
+  return scene_.chance.one_in(scene_.plan.is_tight ? 1 : 3)
+             ? frame_bytes + scene_.chance.below(frame_bytes)
+             : scene_.chance.below(200);
+}
+
 Outcome StageRun::send_by_claim(bool wait) {
   const uint64_t bytes = law_.length(scene_.me, made_);
   law_.destinations(scene_.me, made_, to_);
-  const uint64_t extra = law_.plan().row_bytes == 0 ? scene_.chance.below(200) : 0;
+  const uint64_t extra = law_.plan().row_bytes == 0 ? draw_claimed_too_much() : 0;
   const auto claim_row = [&](RowClaim& claim) {
     return wait ? shuffle_.claim(to_[0], bytes + extra, claim, scene_.time_limit())
                 : shuffle_.try_claim(to_[0], bytes + extra, claim);
@@ -128,6 +136,8 @@ Outcome StageRun::send_by_claim(bool wait) {
   }
   if (const Outcome outcome = claim_row(claim); outcome != Outcome::done) return sent(outcome, 0);
   ++scene_.ledger.happened.claims;
+  scene_.ledger.happened.shrunk_claims +=
+      bytes + extra > scene_.plan.ring_bytes / 4 && bytes < scene_.plan.ring_bytes / 4;
   law_.fill(scene_.me, made_, claim.data().first(bytes));
   scene_.between();
   return sent(claim.commit(bytes).ok() ? Outcome::done : Outcome::failed, bytes);

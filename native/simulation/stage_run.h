@@ -76,6 +76,7 @@ class StageRun {
   Outcome send_next(bool wait);
   Outcome send_typed(uint64_t rows, bool wait);
   Outcome send_by_claim(bool wait);
+  uint64_t draw_claimed_too_much();
   Outcome sent(Outcome outcome, uint64_t bytes);
   Outcome take(bool wait, Batch& batch);
   void check(const Batch& batch);

@@ -64,6 +64,10 @@ TEST(PlantedBugs, marks_that_are_kept_from_a_former_life_are_found) {
   expect_found(base::Plant::kept_marks);
 }
 
+TEST(PlantedBugs, a_row_that_is_lost_by_its_commit_is_found) {
+  expect_found(base::Plant::lost_commit);
+}
+
 }  // namespace
 }  // namespace test
 }  // namespace faro
