@@ -242,7 +242,7 @@ Outcome ShuffleCore::broadcast(std::span<const std::byte> row, bool wait, Timeou
 
 // The inlined path stops at a receiver that has stopped; here it is left out.
 size_t ShuffleCore::broadcast_into_open_frames(std::span<const std::byte> rows) noexcept {
-  if (stopped_count_ == 0) return 0;
+  if (stopped_count_ == 0 || rows.empty()) return 0;
   size_t fitting = rows.size() / spec_.row_bytes;
   for (uint32_t r = 0; r < receiver_count(); ++r) {
     const auto room = static_cast<size_t>(cursors_[r].end - cursors_[r].at);

@@ -25,6 +25,24 @@ std::map<uint32_t, std::vector<std::byte>> take_all(Shuffle& shuffle) {
   return received;
 }
 
+// One thread for both workers: who has stopped does so before the row is sent.
+TEST_F(ShuffleApi, rows_with_lengths_are_broadcast_past_a_receiver_that_has_stopped) {
+  open(1, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  Shuffle sender = open_shuffle(worker(0), spec(id, 0, 0, {0}));
+  Shuffle stopped = open_shuffle(worker(1), spec(id, 0, 0, {0}));
+  const VariableRowSender rows = *sender.variable_sender();
+  ASSERT_EQ(rows.broadcast(filled(10, 1)), Outcome::done);
+  stopped.stop();
+  sender.flush();  // learns of it
+  for (int row = 2; row < 5; ++row) ASSERT_EQ(rows.broadcast(filled(10, row)), Outcome::done);
+  EXPECT_EQ(sender.finish(), Outcome::done);
+  std::vector<std::byte> expected;
+  for (int row = 1; row < 5; ++row)
+    expected.insert(expected.end(), 10, static_cast<std::byte>(row));
+  EXPECT_EQ(take_all(sender)[0], expected);
+}
+
 // Many times what fits into the rings, so that the inlined path and the one that makes room meet.
 TEST_F(ShuffleApi, rows_that_are_broadcast_reach_everybody_in_order) {
   open(2, {{"cluster.workers", "2"}});
