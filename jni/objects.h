@@ -21,17 +21,22 @@
 
 namespace faro::jni {
 
+/// In place of a time limit: the call does not wait, but a thread of Java will, without being inside a
+/// native call. If it would have to, it answers would_wait, and Session.awaitReady will answer the worker.
+inline constexpr int64_t kArm = -1;
+
 /// A worker as Java drives it. Which thread owns it is checked by the Java class, by the identity of
 /// the Java thread: a virtual thread may come on another native thread with each call. So each call
 /// takes the native ownership over.
 ///
 /// Threads: those of the worker; `interrupted`: any.
 struct WorkerState {
-  explicit WorkerState(Worker& opened, detail::WorkerCore& its_core)
-      : worker(opened), core(its_core) {}
+  WorkerState(Worker& opened, detail::WorkerCore& its_core, ReadyWatch& of_session)
+      : worker(opened), core(its_core), ready_watch(of_session) {}
 
   Worker& worker;
   detail::WorkerCore& core;
+  ReadyWatch& ready_watch;
   std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
 
   void interrupt() noexcept {
@@ -41,12 +46,14 @@ struct WorkerState {
   }
 
   /// Tries once, or (with a time limit above 0) until the attempt answers something else than
-  /// would_wait, the limit has passed, or somebody interrupts: then the answer is would_wait.
+  /// would_wait, the limit has passed, or somebody interrupts: then the answer is would_wait. With
+  /// kArm as said there. Answers failed if the session was closed, whatever the attempt says.
   template <typename Attempt>
   Outcome run(int64_t timeout_ns, Attempt&& attempt) {
     core.adopt();
+    if (timeout_ns == kArm) return arm(attempt);
     Outcome outcome = attempt();
-    if (outcome != Outcome::would_wait || timeout_ns <= 0) return outcome;
+    if (outcome != Outcome::would_wait || timeout_ns == 0) return outcome;
     const Outcome waited = worker.wait_until(
         [&] {
           outcome = attempt();
@@ -54,9 +61,30 @@ struct WorkerState {
         },
         Timeout(timeout_ns));
     if (waited == Outcome::done) return outcome;
-    if (waited != Outcome::failed) return waited;
-    outcome = attempt();  // it knows why
-    // An attempt that would still wait is of a session that is closed: it waits no more.
+    return waited == Outcome::failed ? why_failed(attempt) : waited;
+  }
+
+ private:
+  template <typename Attempt>
+  Outcome arm(Attempt& attempt) {
+    Outcome outcome = Outcome::would_wait;
+    base::Nanoseconds sleep_ns = 0;
+    const Outcome armed = core.arm_unless(
+        [&] {
+          outcome = attempt();
+          return outcome != Outcome::would_wait;
+        },
+        sleep_ns, true);
+    if (armed == Outcome::done) return outcome;
+    if (armed == Outcome::failed) return why_failed(attempt);
+    if (armed == Outcome::would_wait && !ready_watch.add(core, sleep_ns)) return Outcome::failed;
+    return armed;
+  }
+
+  // The attempt knows; one that would still wait is of a session that was closed.
+  template <typename Attempt>
+  static Outcome why_failed(Attempt& attempt) {
+    const Outcome outcome = attempt();
     return outcome == Outcome::would_wait ? Outcome::failed : outcome;
   }
 };
@@ -65,7 +93,7 @@ struct SessionState {
   explicit SessionState(std::unique_ptr<Session> opened) : session(std::move(opened)) {
     detail::NodeCore& core = SessionAccess::core(*session);
     for (uint32_t i = 0; i < session->local_worker_count(); ++i)
-      workers.emplace_back(session->worker(i), core.worker(i));
+      workers.emplace_back(session->worker(i), core.worker(i), ready_watch);
   }
   /// Null if there is no such worker.
   WorkerState* worker(jint local_index) {
@@ -74,8 +102,8 @@ struct SessionState {
   }
 
   std::unique_ptr<Session> session;
+  ReadyWatch ready_watch;  // refers to workers of the session, but does nothing when it goes
   std::deque<WorkerState> workers;  // by local index; they do not move
-  ReadyWatch ready_watch;           // goes first: it refers to workers of the session
 };
 
 /// Partition.java, by the numbers that it says.

@@ -25,6 +25,11 @@ void ReadyWatch::stop() {
   ring::ring_doorbell(changed_);
 }
 
+bool ReadyWatch::stopped() const {
+  std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
 std::vector<uint32_t> ReadyWatch::wait() {
   ring::Doorbell changed(&changed_);
   for (;;) {

@@ -32,6 +32,7 @@ class ReadyWatch {
 
   /// Makes all workers ready, and ends `wait`. Idempotent.
   void stop();
+  bool stopped() const;
 
  private:
   struct Sleeper {
@@ -43,7 +44,7 @@ class ReadyWatch {
   std::vector<uint32_t> take_ready();
 
   ring::DoorbellLine changed_{};  // rung when the list has changed
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Sleeper> sleepers_;  // guarded by mutex_
   bool stopped_ = false;           // guarded by mutex_
 };

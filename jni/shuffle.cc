@@ -22,7 +22,12 @@ namespace {
 jint closed() { return fail(Code::closed, "the shuffle was closed"); }
 
 jint answer(const ShuffleState& state, Outcome outcome) {
-  return result(outcome, [&] { return state.shuffle.status(); });
+  return result(outcome, [&] {
+    Status status = state.shuffle.status();
+    if (status.ok() && state.session->ready_watch.stopped())
+      return Status(Code::session_closed, "the session was closed");
+    return status;
+  });
 }
 
 // --- memory that Java reads and writes without a call

@@ -93,7 +93,9 @@ jint end_query(JNIEnv* env, jclass, jlong session, jint worker, jlong counter, j
   Status cause;
   const Outcome outcome = found.worker->run(
       timeout_ns, [&] { return found.worker->worker.try_end_query(query, failure, &cause); });
-  return result(outcome, [&] { return cause; });
+  return result(outcome, [&] {
+    return cause.ok() ? Status(Code::session_closed, "the session was closed") : cause;
+  });
 }
 
 void wake(JNIEnv*, jclass, jlong session, jint worker) {

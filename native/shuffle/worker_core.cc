@@ -349,25 +349,28 @@ Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout t
       timeout);
 }
 
-Outcome WorkerCore::arm_unless(const std::function<bool()>& condition,
-                               base::Nanoseconds& sleep_ns) {
+Outcome WorkerCore::arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
+                               bool for_call) {
   auto attempt = [&] {
     if (!enter().ok()) return Outcome::failed;
     return condition() ? Outcome::done : wants(WaitKind::condition);
   };
+  may_wait_ = for_call;
   Outcome outcome = run<For::condition>(attempt);
-  if (outcome != Outcome::would_wait) return outcome;
-  count(counters_.waits);
-  flush_all();
-  arm();
-  outcome = run<For::condition>(attempt);
-  if (outcome != Outcome::would_wait) {
-    doorbell_.disarm();
-    woken();
-    return outcome;
+  if (outcome == Outcome::would_wait) {
+    count(counters_.waits);
+    flush_all();
+    arm();
+    outcome = run<For::condition>(attempt);
+    if (outcome == Outcome::would_wait) {
+      deadline_ = base::kForever;
+      sleep_ns = prepare_sleep();
+    } else {
+      doorbell_.disarm();
+      woken();
+    }
   }
-  deadline_ = base::kForever;
-  sleep_ns = prepare_sleep();
+  may_wait_ = false;
   return outcome;
 }
 

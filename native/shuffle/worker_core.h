@@ -112,8 +112,10 @@ class WorkerCore {
   Outcome wait_until(const std::function<bool()>& condition, Timeout timeout);
   /// For event loops: as wait_until, but it does not sleep. Answers would_wait if nothing can be done
   /// now: then the doorbell is armed, and nothing that came before was missed. Whoever sleeps on it in
-  /// place of the worker, at most `sleep_ns`, calls `woken` afterwards.
-  Outcome arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns);
+  /// place of the worker, at most `sleep_ns`, calls `woken` afterwards. `for_call`: the condition is an
+  /// attempt of a call that waits until it is done, and may do what only such a call may.
+  Outcome arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
+                     bool for_call = false);
   ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
   /// After each sleep. Threads: any.
   void woken() noexcept;

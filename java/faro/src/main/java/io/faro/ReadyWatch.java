@@ -26,9 +26,7 @@ final class ReadyWatch {
 
   /** {@code arm} answers DONE, HOLDING, or WOULD_WAIT: then awaitReady will answer the worker. */
   CompletionStage<Void> whenReady(int worker, IntSupplier arm) {
-    // Stands there before the doorbell is armed: from then on the thread may look for it.
-    CompletableFuture<Void> ready =
-        pending.updateAndGet(worker, before -> before == null ? new CompletableFuture<>() : before);
+    CompletableFuture<Void> ready = expect(worker);
     Outcome outcome = Outcome.of(arm.getAsInt());
     if (outcome == Outcome.HOLDING) {
       throw new FaroException(Code.HOLDING, "the worker holds frames: release or detach them first");
@@ -41,7 +39,16 @@ final class ReadyWatch {
     return ready;
   }
 
-  private synchronized void start() {
+  /**
+   * The stage that completes when the worker should look again. To be asked for before its doorbell is armed: from
+   * then on the thread may look for it. Once it is armed, {@link #start} must follow, and else {@link #complete}.
+   */
+  CompletableFuture<Void> expect(int worker) {
+    return pending.updateAndGet(worker, before -> before == null ? new CompletableFuture<>() : before);
+  }
+
+  /** Makes sure that somebody listens to the doorbells. */
+  synchronized void start() {
     if (!started) {
       started = true;
       Thread thread = new Thread(this::run, name);
@@ -62,7 +69,8 @@ final class ReadyWatch {
     }
   }
 
-  private void complete(int worker) {
+  /** The worker should look now. */
+  void complete(int worker) {
     CompletableFuture<Void> stage = pending.getAndSet(worker, null);
     if (stage != null) {
       stage.complete(null);

@@ -408,8 +408,11 @@ public final class Shuffle implements AutoCloseable {
   /** Sends a row that RowWriter has written aside; it has asked for room before. */
   void sendAside(int receiver, byte[] row, int bytes) {
     call();
-    int result = send(handle, receiver, row, 0, bytes, TimeLimit.NONE);
-    if (Outcome.of(result) == Outcome.HOLDING) {
+    Outcome outcome = Outcome.of(send(handle, receiver, row, 0, bytes, 0));
+    if (outcome == Outcome.WOULD_WAIT) {
+      outcome = worker.awaitUninterruptibly(timeout -> send(handle, receiver, row, 0, bytes, timeout));
+    }
+    if (outcome == Outcome.HOLDING) {
       throw new FaroException(Code.HOLDING, "no room for a row written aside while frames are held");
     }
   }

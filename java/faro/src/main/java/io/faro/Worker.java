@@ -15,12 +15,22 @@ import java.util.function.BooleanSupplier;
  *
  * <p>Threads: one at a time. The first thread that uses it, or a shuffle of it, owns it until {@link
  * #handOver} or its end; another thread's calls throw {@link Code#WRONG_STATE}. Virtual threads may
- * own workers; a waiting call pins its carrier, so let them use the {@code try…} forms.
+ * own workers: while they wait they hold no carrier.
+ *
+ * <p>Interrupts: calls that wait end at once when their thread is interrupted, by an {@link InterruptedException} if
+ * they have done nothing; then they can be made again. If they were done just then they return, and the thread
+ * stays interrupted, which ends its next wait.
  */
 public final class Worker {
   private static final int WOULD_WAIT = Outcome.WOULD_WAIT.number();
 
-  /** A native call that waits at most so many nanoseconds; with 0 it tries once. Answers as Outcome.of takes it. */
+  /** In place of a time limit: the native call arms the worker's doorbell where it would wait, and answers WOULD_WAIT. */
+  static final long ARM = -1;
+
+  /**
+   * A native call that waits at most so many nanoseconds; with 0 it tries once, with {@link #ARM} as said there.
+   * Answers as {@link Outcome#of} takes it.
+   */
   interface Attempt {
     int call(long timeout);
   }
@@ -32,6 +42,7 @@ public final class Worker {
   private final int workerCount;
   private final int ringsPerLane;
   private final Interruption interruption;
+  private final Parking parking;
   private final References references;
   private final ReadyWatch readyWatch;
 
@@ -61,6 +72,7 @@ public final class Worker {
     this.workerCount = workerCount;
     this.ringsPerLane = ringsPerLane;
     interruption = new Interruption(this);
+    parking = new Parking(this, localIndex, readyWatch);
     this.references = references;
     this.readyWatch = readyWatch;
     outgoing = new ByteBuffer[workerCount * ringsPerLane];
@@ -269,6 +281,9 @@ public final class Worker {
     if (timeout == 0) {
       return Outcome.DEADLINE.number();
     }
+    if (VirtualThreads.isCurrent()) {
+      return parking.await(attempt, timeout);
+    }
     int result = WOULD_WAIT;
     interruption.begin();
     try {
@@ -277,6 +292,12 @@ public final class Worker {
       interruption.end(result);
     }
     return result;
+  }
+
+  /** The same without a time limit; an interrupt does not end it, but the next wait that it can end. */
+  Outcome awaitUninterruptibly(Attempt attempt) {
+    return Outcome.of(
+        VirtualThreads.isCurrent() ? parking.awaitUninterruptibly(attempt) : attempt.call(TimeLimit.NONE));
   }
 
   int ringOf(int stage) {

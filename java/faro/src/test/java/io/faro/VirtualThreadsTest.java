@@ -1,0 +1,372 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.lang.reflect.Method;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * A virtual thread waits without a native call, so that its carrier runs others. Most tests use threads that are taken
+ * for virtual, since the oldest JDK for which Faro is built has none.
+ */
+@Timeout(20)
+class VirtualThreadsTest {
+  /** Taken for a virtual thread. */
+  private static final class Task<T> extends Thread {
+    final CompletableFuture<T> done = new CompletableFuture<>();
+    private final Callable<T> body;
+
+    Task(Callable<T> body) {
+      super("taken for a virtual thread");
+      this.body = body;
+      start();
+    }
+
+    @Override
+    public void run() {
+      try {
+        done.complete(body.call());
+      } catch (Throwable problem) {
+        done.completeExceptionally(problem);
+      }
+    }
+
+    /** Waits until the thread waits for something of Faro's, in Java. */
+    void awaitParked() throws InterruptedException {
+      while (!isParked()) {
+        assertTrue(isAlive());
+        if (Thread.interrupted()) {
+          throw new InterruptedException("the test's time limit");
+        }
+        Thread.onSpinWait();
+      }
+    }
+
+    private boolean isParked() {
+      boolean waits = getState() == State.WAITING || getState() == State.TIMED_WAITING;
+      for (StackTraceElement frame : getStackTrace()) {
+        if (waits && frame.getClassName().equals(Parking.class.getName())) {
+          return true;
+        }
+      }
+      return false;
+    }
+  }
+
+  @BeforeAll
+  static void takeTasksForVirtual() {
+    VirtualThreads.alsoForTest(Task.class);
+  }
+
+  @AfterAll
+  static void noMore() {
+    VirtualThreads.alsoForTest(null);
+  }
+
+  // A doorbell that is lost shows: its thread goes on only after so long.
+  private static Cluster cluster(int nodes, int workersPerNode) {
+    return new Cluster(nodes, workersPerNode, config -> config.set(Setting.WAIT_SLEEP_MS, 10_000));
+  }
+
+  private static ShuffleSpec spec(QueryId query) {
+    return new ShuffleSpec(query, 1, 8);
+  }
+
+  private static Throwable causeOf(CompletableFuture<?> done) {
+    return assertThrows(ExecutionException.class, done::get).getCause();
+  }
+
+  @Test
+  void takeParksUntilRowsCome() throws Exception {
+    try (Cluster cluster = cluster(1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      Task<Long> taking =
+          new Task<>(
+              () -> {
+                try (Shuffle shuffle = cluster.worker(1).openShuffle(spec(query));
+                    Frame frame = shuffle.newFrame()) {
+                  shuffle.finish();
+                  assertEquals(Outcome.DONE, shuffle.take(frame));
+                  long row = frame.getLong(0);
+                  shuffle.stop();
+                  return row;
+                }
+              });
+      taking.awaitParked();
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(query))) {
+        shuffle.longSender().send(1, 77);
+        shuffle.flush();
+        assertEquals(77, taking.done.get());
+        shuffle.finish();
+        shuffle.stop();
+      }
+    }
+  }
+
+  @Test
+  void allToAllWithEveryWait() throws Exception {
+    int rows = 100_000;
+    try (Cluster cluster = cluster(2, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      List<Task<Long>> tasks = new ArrayList<>();
+      for (int i = 0; i < cluster.workerCount(); i++) {
+        Worker worker = cluster.worker(i);
+        tasks.add(
+            new Task<>(
+                () -> {
+                  long received = 0;
+                  try (Shuffle shuffle = worker.openShuffle(spec(query));
+                      Frame frame = shuffle.newFrame()) {
+                    LongSender sender = shuffle.longSender();
+                    for (int row = 0; row < rows; row++) { // all, before it polls any
+                      assertEquals(Outcome.DONE, sender.send(row % 4, row));
+                    }
+                    assertEquals(Outcome.DONE, shuffle.finish());
+                    while (shuffle.take(frame) == Outcome.DONE) {
+                      received += frame.rowCount();
+                    }
+                  }
+                  worker.endQuery(query);
+                  return received;
+                }));
+      }
+      for (Task<Long> task : tasks) {
+        assertEquals(rows, task.done.get());
+      }
+    }
+  }
+
+  @Test
+  void aWorkerSendsToItselfMoreThanItsRingHas() throws Exception {
+    try (Cluster cluster = cluster(1, 1)) {
+      Task<Outcome> sending =
+          new Task<>(
+              () -> {
+                try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster.session(0).beginQuery()))) {
+                  LongSender sender = shuffle.longSender();
+                  for (int row = 0; row < 100_000; row++) {
+                    assertEquals(Outcome.DONE, sender.send(0, row));
+                  }
+                  shuffle.stop();
+                  return shuffle.finish();
+                }
+              });
+      assertEquals(Outcome.DONE, sending.done.get());
+    }
+  }
+
+  @Test
+  void aTimeLimitEndsAWaitAndTheNextOneWaitsAgain() throws Exception {
+    try (Cluster cluster = cluster(1, 1)) {
+      Worker worker = cluster.worker(0);
+      AtomicInteger calls = new AtomicInteger();
+      Task<Outcome> waiting =
+          new Task<>(
+              () -> {
+                assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ofMillis(5)));
+                return worker.waitUntil(() -> calls.incrementAndGet() > 10);
+              });
+      while (waiting.isAlive()) {
+        worker.wake();
+      }
+      assertEquals(Outcome.DONE, waiting.done.get());
+    }
+  }
+
+  @Test
+  void anInterruptEndsAWaitAndTheNextOneWaitsAgain() throws Exception {
+    try (Cluster cluster = cluster(1, 1)) {
+      Worker worker = cluster.worker(0);
+      CountDownLatch interrupted = new CountDownLatch(1);
+      Task<Outcome> waiting =
+          new Task<>(
+              () -> {
+                assertThrows(InterruptedException.class, () -> worker.waitUntil(() -> false));
+                assertFalse(Thread.currentThread().isInterrupted());
+                interrupted.countDown();
+                boolean[] woken = {false};
+                return worker.waitUntil(
+                    () -> {
+                      boolean was = woken[0];
+                      woken[0] = calledFromParking();
+                      return was;
+                    });
+              });
+      waiting.awaitParked();
+      waiting.interrupt();
+      interrupted.await();
+      while (waiting.isAlive()) {
+        worker.wake();
+      }
+      assertEquals(Outcome.DONE, waiting.done.get());
+    }
+  }
+
+  private static boolean calledFromParking() {
+    return StackWalker.getInstance().walk(frames -> frames.anyMatch(f -> f.getClassName().equals(Parking.class.getName())));
+  }
+
+  @Test
+  void theEndOfAQueryParks() throws Exception {
+    try (Cluster cluster = cluster(1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      List<Task<Boolean>> ending = new ArrayList<>();
+      for (int i = 0; i < 2; i++) {
+        Worker worker = cluster.worker(i);
+        ending.add(
+            new Task<>(
+                () -> {
+                  worker.endQuery(query);
+                  return true;
+                }));
+        if (i == 0) {
+          ending.get(0).awaitParked();
+        }
+      }
+      assertTrue(ending.get(0).done.get());
+      assertTrue(ending.get(1).done.get());
+    }
+  }
+
+  @Test
+  void closingTheSessionEndsIt() throws Exception {
+    Cluster cluster = cluster(1, 1);
+    Task<Outcome> waiting = new Task<>(() -> cluster.worker(0).waitUntil(() -> false));
+    waiting.awaitParked();
+    cluster.close();
+    assertEquals(Code.SESSION_CLOSED, ((FaroException) causeOf(waiting.done)).code());
+  }
+
+  @Test
+  void theCancellingOfAQueryEndsIt() throws Exception {
+    try (Cluster cluster = cluster(1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      Task<Outcome> taking =
+          new Task<>(
+              () -> {
+                try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(query));
+                    Frame frame = shuffle.newFrame()) {
+                  return shuffle.take(frame);
+                }
+              });
+      taking.awaitParked();
+      cluster.session(0).cancelQuery(query, "not needed");
+      assertEquals(Code.QUERY_CANCELLED, ((FaroException) causeOf(taking.done)).code());
+    }
+  }
+
+  @Test
+  void aWorkerThatHoldsFramesDoesNotWait() throws Exception {
+    try (Cluster cluster = cluster(1, 1)) {
+      Worker worker = cluster.worker(0);
+      Task<Outcome> waiting =
+          new Task<>(
+              () -> {
+                try (Shuffle shuffle = worker.openShuffle(spec(cluster.session(0).beginQuery()));
+                    Frame frame = shuffle.newFrame()) {
+                  shuffle.longSender().send(0, 1);
+                  shuffle.finish();
+                  assertEquals(Outcome.DONE, shuffle.take(frame));
+                  return worker.waitUntil(() -> false);
+                }
+              });
+      assertEquals(Outcome.HOLDING, waiting.done.get());
+    }
+  }
+
+  @Test
+  void whatAConditionThrowsIsThrown() {
+    try (Cluster cluster = cluster(1, 1)) {
+      Task<Outcome> waiting =
+          new Task<>(
+              () ->
+                  cluster
+                      .worker(0)
+                      .waitUntil(
+                          () -> {
+                            if (calledFromParking()) {
+                              throw new IllegalStateException("mine");
+                            }
+                            return false;
+                          }));
+      assertEquals("mine", causeOf(waiting.done).getMessage());
+    }
+  }
+
+  /** More virtual threads wait than there are carriers: another one can still run, and ends their waits. */
+  @Test
+  void moreOfThemCanWaitThanThereAreCarriers() throws Exception {
+    Method startVirtualThread;
+    try {
+      startVirtualThread = Thread.class.getMethod("startVirtualThread", Runnable.class);
+    } catch (NoSuchMethodException before21) {
+      assumeTrue(false, "this JDK has no virtual threads; ./run test runs the tests with the newest one there is");
+      return;
+    }
+    int waiters = 4 * Runtime.getRuntime().availableProcessors();
+    try (Cluster cluster = cluster(1, waiters + 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      int[] receivers = new int[waiters];
+      for (int i = 0; i < waiters; i++) {
+        receivers[i] = i + 1;
+      }
+      ShuffleSpec spec = new ShuffleSpec(query, 1, 8, new int[] {0}, receivers);
+      CountDownLatch opened = new CountDownLatch(waiters);
+      List<CompletableFuture<Long>> waiting = new ArrayList<>();
+      for (int i = 0; i < waiters; i++) {
+        Worker worker = cluster.worker(i + 1);
+        CompletableFuture<Long> row = new CompletableFuture<>();
+        waiting.add(row);
+        Runnable body =
+            () -> {
+              try (Shuffle shuffle = worker.openShuffle(spec);
+                  Frame frame = shuffle.newFrame()) {
+                opened.countDown();
+                shuffle.take(frame);
+                row.complete(frame.getLong(0));
+                frame.release();
+                assertEquals(Outcome.END_OF_STREAM, shuffle.take(frame));
+              } catch (Throwable problem) {
+                row.completeExceptionally(problem);
+              }
+            };
+        startVirtualThread.invoke(null, body);
+      }
+      CompletableFuture<Boolean> sent = new CompletableFuture<>();
+      Runnable sends =
+          () -> {
+            try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
+              opened.await();
+              for (int i = 0; i < waiters; i++) {
+                shuffle.longSender().send(i, i);
+              }
+              shuffle.finish();
+              sent.complete(true);
+            } catch (Throwable problem) {
+              sent.completeExceptionally(problem);
+            }
+          };
+      startVirtualThread.invoke(null, sends);
+      assertTrue(sent.get(20, TimeUnit.SECONDS));
+      for (int i = 0; i < waiters; i++) {
+        assertEquals(i, waiting.get(i).get(20, TimeUnit.SECONDS));
+      }
+    }
+  }
+}
