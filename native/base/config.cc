@@ -252,6 +252,18 @@ uint64_t Config::digest() const {
 namespace base {
 namespace {
 
+// host:port, with a port that there is.
+Status check_address(std::string_view name, const std::string& address, std::string_view whose) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return invalid(fmt::format("{}: '{}'{} is not host:port", name, address, whose));
+  const std::string port = address.substr(colon + 1);
+  const bool digits = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
+  if (digits && port.size() <= 5 && std::stoul(port) <= 65535) return Status::Ok();
+  return invalid(
+      fmt::format("{}: '{}'{}: the port '{}' is outside 0 … 65535", name, address, whose, port));
+}
+
 Status check_cluster(const Config& config, Settings& settings) {
   settings.node_addresses = split(settings.nodes);
   const size_t node_count = settings.node_addresses.size();
@@ -263,14 +275,16 @@ Status check_cluster(const Config& config, Settings& settings) {
   std::set<std::string> seen;
   for (size_t i = 0; i < node_count; ++i) {
     const std::string& address = settings.node_addresses[i];
-    if (address.rfind(':') == std::string::npos) {
-      return invalid(fmt::format("cluster.nodes: '{}' (node {}) is not host:port", address, i));
-    }
+    FARO_RETURN_IF_ERROR(check_address("cluster.nodes", address, fmt::format(" (node {})", i)));
     const bool any_port = address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
     if (!any_port && !seen.insert(address).second) {
       return invalid(fmt::format("cluster.nodes: two nodes have the address {}", address));
     }
   }
+  if (!settings.listen.empty())
+    FARO_RETURN_IF_ERROR(check_address("cluster.listen", settings.listen, ""));
+  if (!settings.metrics_listen.empty())
+    FARO_RETURN_IF_ERROR(check_address("metrics.listen", settings.metrics_listen, ""));
   const std::vector<std::string> workers = split(settings.workers);
   if (workers.size() != 1 && workers.size() != node_count) {
     return invalid(fmt::format("cluster.workers = {} has {} numbers for {} nodes", settings.workers,

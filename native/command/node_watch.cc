@@ -54,7 +54,7 @@ void NodeWatch::add_to(CLI::App& app) {
 
 Status NodeWatch::open_new(const std::string& path) {
   if (known_.count(path) != 0) return Status::Ok();
-  Result<std::unique_ptr<CounterView>> view = CounterView::open(path);
+  Result<std::unique_ptr<CounterView>> view = CounterView::open(path, path == file_);
   if (!view.ok()) return view.status();
   known_[path].view = std::move(*view);
   return Status::Ok();

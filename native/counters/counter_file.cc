@@ -9,12 +9,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "base/file_space.h"
 #include "counters/descriptions.h"
 
 namespace faro::counters {
@@ -90,13 +94,53 @@ void remove_stale(const std::string& folder) {
   }
 }
 
+/// The names that this process has given, to be taken away when it ends: exit() and a JVM's
+/// System.exit do not destroy sessions.
+class NamesUntilExit {
+ public:
+  static NamesUntilExit& instance() {
+    // Never destroyed: sessions may end while the process does.
+    static auto* const names = [] {
+      std::atexit([] { instance().remove_all(); });
+      return new NamesUntilExit;
+    }();
+    return *names;
+  }
+  void add(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    names_[path] = getpid();
+  }
+  void remove(const std::string& path) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = names_.find(path);
+    if (found == names_.end()) return;
+    // In a forked child it is the parent's.
+    if (found->second == getpid()) unlink(path.c_str());
+    names_.erase(found);
+  }
+
+ private:
+  void remove_all() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [path, process] : names_) {
+      if (process == getpid()) unlink(path.c_str());
+    }
+    names_.clear();
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, pid_t> names_;
+};
+
 // Gives the file its name once it is whole and locked.
 Result<std::string> name_file(int fd, const std::string& folder) {
   const std::string nameless = fmt::format("/proc/self/fd/{}", fd);
   for (int n = 0; n < kNamesTried; ++n) {
     std::string path = fmt::format("{}/{}{}-{}{}", folder, kFileStart, getpid(), n, kFileEnding);
-    if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
+    if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      NamesUntilExit::instance().add(path);
       return path;
+    }
     if (errno != EEXIST) break;
   }
   return system_error("no counter file can be named in", folder);
@@ -123,11 +167,17 @@ Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
   if (!folder.empty()) {
     remove_stale(folder);
     fd.reset(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    if (!fd.valid()) return system_error("no counter file can be made in", folder);
+    if (!fd.valid()) {
+      const bool no_place = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
+      return Status(no_place ? Code::config_invalid : Code::system_error,
+                    fmt::format("counters.folder = {}: no counter file can be made there: {}",
+                                folder, std::strerror(errno)));
+    }
     // Allocated, never sparse: a folder that is full must be an error here and not SIGBUS later.
-    errno = posix_fallocate(fd.get(), 0, static_cast<off_t>(size));
-    if (errno != 0)
-      return system_error(fmt::format("no room for {} bytes of counters in", size), folder);
+    if (const int error = base::reserve_file(fd.get(), 0, size); error != 0) {
+      return Status(Code::system_error, fmt::format("no room for {} bytes of counters in {}: {}",
+                                                    size, folder, base::reserve_error_text(error)));
+    }
     struct flock lock {};
     lock.l_type = F_WRLCK;
     if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0)
@@ -159,7 +209,7 @@ CounterFile::~CounterFile() {
 }
 
 void CounterFile::remove_name() noexcept {
-  if (!path_.empty()) unlink(path_.c_str());
+  if (!path_.empty()) NamesUntilExit::instance().remove(path_);
   path_.clear();
 }
 
@@ -195,12 +245,13 @@ std::vector<std::string> counter_files_in(const std::string& folder) {
   return paths;
 }
 
-Result<base::UniqueFd> open_counter_file(const std::string& path) {
+Result<base::UniqueFd> open_counter_file(const std::string& path, bool named) {
   base::UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return system_error("cannot read", path);
   struct stat state {};
   if (fstat(fd.get(), &state) != 0) return system_error("cannot read", path);
-  if (!S_ISREG(state.st_mode) || (state.st_uid != geteuid() && geteuid() != 0)) {
+  const bool ours = state.st_uid == geteuid() || (named && geteuid() == 0);
+  if (!S_ISREG(state.st_mode) || !ours) {
     return Status(Code::system_error, fmt::format("{} is not a file of this user", path));
   }
   return fd;

@@ -40,7 +40,8 @@ class CounterFile {
 
   /// Counters in a new file in `folder`, or in memory of this process alone if that is empty. Stale
   /// files of this user there are removed. `now`: CLOCK_MONOTONIC.
-  /// Errors: resource_limit (no memory), system_error (the folder cannot take it).
+  /// Errors: resource_limit (no memory), config_invalid (no such folder, or not for this user),
+  /// system_error (the folder cannot take it).
   static Result<std::unique_ptr<CounterFile>> make(const Shape& shape, const std::string& folder,
                                                    uint64_t now);
   /// Removes stale files of this user again: those of peers that died meanwhile.
@@ -50,7 +51,7 @@ class CounterFile {
 
   /// Empty if there is no file, or its name was removed. Threads: one at a time, as remove_name.
   const std::string& path() const noexcept { return path_; }
-  /// Nobody is to find the file any more; the records stay. Idempotent.
+  /// Nobody is to find the file any more; the records stay. Idempotent. exit() does it, too.
   void remove_name() noexcept;
   std::span<const std::byte> memory() const noexcept { return {memory_, bytes_}; }
 
@@ -115,8 +116,8 @@ inline constexpr char kFileEnding[] = ".counters";
 bool is_locked(int fd) noexcept;
 /// The counter files in a folder, also of others, also stale ones; in the order of their names.
 std::vector<std::string> counter_files_in(const std::string& folder);
-/// Opens a counter file for reading if it is this user's (or this user is root), without following
-/// links. Errors: system_error.
-Result<base::UniqueFd> open_counter_file(const std::string& path);
+/// Opens a counter file for reading if it is this user's, without following links. `named`: somebody
+/// has named this very file; root may read it then, whosever it is. Errors: system_error.
+Result<base::UniqueFd> open_counter_file(const std::string& path, bool named = false);
 
 }  // namespace faro::counters

@@ -1,10 +1,11 @@
 #include "counters/counter_view.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -20,7 +21,7 @@ namespace faro::counters {
 namespace {
 
 // Files are written by processes of the same user, and still: whatever stands in one must not make
-// its reader leave the mapping. Sizes are constant from the start, so they are checked once.
+// its reader leave the copy. Sizes are constant from the start, so they are checked once.
 constexpr size_t record_bytes(Section section) {
   switch (section) {
     case Section::descriptions:
@@ -87,32 +88,65 @@ const Record& CounterView::at(Section section, uint32_t index) const {
                                           uint64_t{index} * place.stride_bytes);
 }
 
-Result<std::unique_ptr<CounterView>> CounterView::open(const std::string& path) {
-  Result<base::UniqueFd> fd = open_counter_file(path);
+Result<std::unique_ptr<CounterView>> CounterView::open(const std::string& path, bool named) {
+  Result<base::UniqueFd> fd = open_counter_file(path, named);
   if (!fd.ok()) return fd.status();
+  const auto bad = [&path](std::string_view why) {
+    return Status(Code::invalid_argument, fmt::format("{} is no counter file: {}", path, why));
+  };
   struct stat state {};
-  if (fstat(fd->get(), &state) != 0 || static_cast<size_t>(state.st_size) < sizeof(Header)) {
-    return Status(Code::invalid_argument, fmt::format("{} is no counter file", path));
-  }
-  const auto bytes = static_cast<size_t>(state.st_size);
-  void* const memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd->get(), 0);
-  if (memory == MAP_FAILED) {
-    return Status(Code::system_error, fmt::format("{} cannot be mapped", path));
-  }
-  std::unique_ptr<CounterView> view(
-      new CounterView({static_cast<const std::byte*>(memory), bytes}, std::move(*fd), path));
+  if (fstat(fd->get(), &state) != 0 || static_cast<size_t>(state.st_size) < sizeof(Header))
+    return bad("too short");
+  const auto bytes = static_cast<uint64_t>(state.st_size);
+  // A node allocates its file: one that claims more than it takes would cost its reader the memory.
+  constexpr uint64_t kBlock = 512;
+  if (bytes > kFileLimit || static_cast<uint64_t>(state.st_blocks) * kBlock < bytes)
+    return bad(fmt::format("it claims {} bytes and takes {}", bytes,
+                           static_cast<uint64_t>(state.st_blocks) * kBlock));
+  std::unique_ptr<CounterView> view(new CounterView(bytes, std::move(*fd), path));
+  if (!view->copy_file(view->copy_, 0, bytes)) return bad("it was cut short");
   FARO_RETURN_IF_ERROR(view->check());
   return view;
 }
 
 Result<std::unique_ptr<CounterView>> CounterView::over(std::span<const std::byte> memory) {
-  std::unique_ptr<CounterView> view(new CounterView(memory, base::UniqueFd(), "memory"));
+  std::unique_ptr<CounterView> view(new CounterView(memory, "memory"));
   FARO_RETURN_IF_ERROR(view->check());
   return view;
 }
 
-CounterView::~CounterView() {
-  if (fd_.valid()) munmap(const_cast<std::byte*>(memory_.data()), memory_.size());
+bool CounterView::copy_file(Lines& to, uint64_t offset, uint64_t bytes) const {
+  auto rest = std::as_writable_bytes(std::span(to)).first(bytes);
+  while (!rest.empty()) {
+    const ssize_t got = pread(fd_.get(), rest.data(), rest.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    rest = rest.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+  return true;
+}
+
+bool CounterView::copy_again(Section section) {
+  const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
+  const uint64_t bytes = uint64_t{place.count} * place.stride_bytes;
+  Lines& lines = again_[section];
+  lines.resize((bytes + sizeof(Line) - 1) / sizeof(Line));
+  return copy_file(lines, place.offset, bytes);
+}
+
+// A copy shows a record with one number, before and after. It is whole if it has the same number
+// afterwards.
+template <typename Value>
+bool CounterView::load(Section section, uint32_t index, Value& value) const {
+  const auto& record = at<Sequenced<Value>>(section, index);
+  if (!record.load(value)) return false;
+  const auto again = again_.find(section);
+  if (again == again_.end()) return true;
+  const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
+  const std::byte* const later =
+      std::as_bytes(std::span(again->second)).data() + uint64_t{index} * place.stride_bytes;
+  return reinterpret_cast<const Sequenced<Value>*>(later)->sequence() == record.sequence();
 }
 
 Status CounterView::check() {
@@ -173,7 +207,7 @@ WorkerView CounterView::read_worker(uint32_t local) const {
   WorkerView worker;
   worker.number = header().first_worker + local;
   worker.counters = values_of<WorkerValues>(at<WorkerCounters>(Section::workers, local));
-  if (!at<Sequenced<Wait>>(Section::waits, local).load(worker.wait)) worker.wait = Wait{};
+  if (!load(Section::waits, local, worker.wait)) worker.wait = Wait{};
   if (worker.wait.kind == WaitKind::rows) {
     const auto* const words = &at<Counter>(Section::awaited, local);
     for (uint32_t w = 0; w < header().worker_count; ++w) {
@@ -184,11 +218,20 @@ WorkerView CounterView::read_worker(uint32_t local) const {
   return worker;
 }
 
-NodeView CounterView::read() const {
+NodeView CounterView::read() {
+  if (!fd_.valid()) return view(true);
+  Lines fresh(copy_.size());
+  const bool whole = copy_file(fresh, 0, memory_.size()) && copy_again(Section::waits) &&
+                     copy_again(Section::queries);
+  if (whole) std::copy(fresh.begin(), fresh.end(), copy_.begin());
+  return view(whole);
+}
+
+NodeView CounterView::view(bool whole) const {
   const Header& head = header();
   NodeView view;
   view.path = path_;
-  view.alive = !fd_.valid() || is_locked(fd_.get());
+  view.alive = whole && (!fd_.valid() || is_locked(fd_.get()));
   const NodeCounters& node = at<NodeCounters>(Section::node, 0);
   view.open = node.open.load(std::memory_order_acquire) != 0;  // partner: CounterFile::opened
   view.pid = head.pid;
@@ -220,8 +263,7 @@ NodeView CounterView::read() const {
   }
   for (uint32_t slot = 0; slot < count(Section::queries); ++slot) {
     QueryState state;
-    if (at<Sequenced<QueryState>>(Section::queries, slot).load(state) &&
-        state.life != QueryLife::none)
+    if (load(Section::queries, slot, state) && state.life != QueryLife::none)
       view.queries.push_back(state);
   }
   return view;

@@ -1,8 +1,10 @@
-// CounterView: a counter file as others see it: mapped read-only, never locked, so that the node it
-// belongs to does not notice.
+// CounterView: a counter file as others see it: read, never locked, so that the node it belongs to
+// does not notice. It is copied and not mapped: whoever owns it could cut it short, and who then reads
+// a mapping gets SIGBUS.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -66,25 +68,47 @@ struct NodeView {
   const PeerView& self() const { return peers[node]; }
 };
 
-/// Threads: any. Owns: the mapping.
+/// Threads: one at a time. Owns: a copy of the file.
 class CounterView {
  public:
-  /// Errors: system_error (no such file, not this user's); invalid_argument (no counter file, or of
-  /// another layout version: both versions are named).
-  static Result<std::unique_ptr<CounterView>> open(const std::string& path);
+  /// The largest file that is read: more than the largest cluster has counters.
+  static constexpr uint64_t kFileLimit = uint64_t{1} << 30;
+
+  /// `named`: somebody has named this file, see open_counter_file.
+  /// Errors: system_error (no such file, not this user's); invalid_argument (no counter file, one that
+  /// takes less space than it has bytes, or of another layout version: both versions are named).
+  static Result<std::unique_ptr<CounterView>> open(const std::string& path, bool named = false);
   /// Over memory that outlives the view. Errors: invalid_argument.
   static Result<std::unique_ptr<CounterView>> over(std::span<const std::byte> memory);
-  ~CounterView();
   CounterView(const CounterView&) = delete;
   CounterView& operator=(const CounterView&) = delete;
 
-  /// Blocks: never. A node whose process has ended is read as it was at its end.
-  NodeView read() const;
+  /// A node whose process has ended is read as it was at its end; one whose file was cut short, as it
+  /// was read last, and as ended. Blocks: for the file.
+  NodeView read();
 
  private:
-  CounterView(std::span<const std::byte> memory, base::UniqueFd fd, std::string path)
-      : memory_(memory), fd_(std::move(fd)), path_(std::move(path)) {}
+  /// As records lie in memory.
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  using Lines = std::vector<Line>;
+
+  /// Over memory of someone else.
+  CounterView(std::span<const std::byte> memory, std::string path)
+      : memory_(memory), path_(std::move(path)) {}
+  /// Of a file.
+  CounterView(uint64_t bytes, base::UniqueFd fd, std::string path)
+      : copy_((bytes + sizeof(Line) - 1) / sizeof(Line)),
+        memory_(std::as_bytes(std::span(copy_)).first(bytes)),
+        fd_(std::move(fd)),
+        path_(std::move(path)) {}
   Status check();
+  /// False if the file has not all its bytes any more: then the copy is of no use.
+  bool copy_file(Lines& to, uint64_t offset, uint64_t bytes) const;
+  bool copy_again(Section section);
+  template <typename Value>
+  bool load(Section section, uint32_t index, Value& value) const;
 
   const Header& header() const { return header_; }
   uint32_t count(Section section) const;
@@ -93,9 +117,12 @@ class CounterView {
   template <typename Values>
   void add(Section section, uint32_t first, Values& sum) const;
   WorkerView read_worker(uint32_t local) const;
+  NodeView view(bool whole) const;
 
-  const std::span<const std::byte> memory_;
-  const base::UniqueFd fd_;  // invalid: over memory of someone else
+  Lines copy_;                               // of the file, at the last read
+  std::map<Section, Lines> again_;           // of sequenced records, copied after that
+  const std::span<const std::byte> memory_;  // copy_, or memory of someone else
+  const base::UniqueFd fd_;                  // invalid: over memory of someone else
   const std::string path_;
   Header header_;  // a copy, checked: what the file says later does not count
 };

@@ -91,6 +91,9 @@ class alignas(64) Sequenced {
     sequence_.store(sequence + 2, std::memory_order_release);
   }
 
+  /// Counts the stores, twice each; odd within one.
+  uint64_t sequence() const noexcept { return sequence_.load(std::memory_order_acquire); }
+
   /// Returns whether `out` is whole; not if it is written just now, or its writer died of that.
   bool load(Value& out) const noexcept {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -35,6 +35,7 @@
 #include "session/membership.h"
 #include "session/metrics_endpoint.h"
 #include "session/network.h"
+#include "session/resolution.h"
 #include "transport/absent_link.h"
 #include "transport/shm/node_doorbells.h"
 
@@ -136,6 +137,7 @@ class ClusterMembership final : public Membership,
   std::shared_ptr<Link> make_link(uint32_t node);
   void advance_links(base::Nanoseconds now);
   bool dials(const Link& link) const { return link.node() < self_; }
+  void look_up_missing();
   void dial(Link& link, base::Nanoseconds now);
   void on_dialled(uint32_t node, uint64_t attempt,
                   Result<std::unique_ptr<ControlConnection>> connection);
@@ -255,10 +257,11 @@ class ClusterMembership final : public Membership,
   std::atomic<uint64_t> link_changes_{0};  // network thread: release, after the change
 
   // Network thread.
-  std::vector<Dialling> dialling_;                   // by node
-  std::vector<Absence> absences_;                    // by node
-  std::list<Stranger> strangers_;                    // accepted, and not yet known
-  std::vector<std::unique_ptr<Handshake>> retired_;  // destroyed at the end of the round
+  std::vector<Dialling> dialling_;                     // by node
+  std::vector<std::unique_ptr<Resolution>> look_ups_;  // of hosts of missing nodes, while opening
+  std::vector<Absence> absences_;                      // by node
+  std::list<Stranger> strangers_;                      // accepted, and not yet known
+  std::vector<std::unique_ptr<Handshake>> retired_;    // destroyed at the end of the round
   Liveness liveness_;
   LogLimiter limiter_;
   AttemptLimiter attempts_;  // of those who dial in

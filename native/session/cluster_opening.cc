@@ -67,6 +67,7 @@ Status ClusterMembership::open(const Cancellation& cancellation) {
     if (now >= notice) {
       notice = base::kForever;
       base::log(LogLevel::warning, "{}: still waits for {}", identity_.name, missing_peers());
+      look_up_missing();
     }
     round(std::min(deadline, notice));
   }
@@ -84,6 +85,7 @@ Status ClusterMembership::open(const Cancellation& cancellation) {
   last_stranger_ = Status::Ok();
   tell_members();
   log_opened(since);
+  look_ups_.clear();
   return network_->wants_thread() ? start_thread() : Status::Ok();
 }
 
@@ -262,6 +264,26 @@ void ClusterMembership::advance_links(base::Nanoseconds now) {
     dial(link, now);
   });
   set_up_links();
+}
+
+// Nodes that have to dial this one: if the name of one leads nowhere, its entry is wrong, most likely
+// on that node, too.
+void ClusterMembership::look_up_missing() {
+  if (!network_->wants_thread()) return;  // names of a simulation are no host's
+  for_each_link([&](const Link& link) {
+    if (dials(link) || link.state() != LinkState::apart) return;
+    const uint32_t node = link.node();
+    const auto told = [this, node](Resolution::Addresses addresses) {
+      if (!addresses.ok() && !dials(*links_[node])) {
+        dialling_[node].last =
+            Status(Code::connect_failed, fmt::format("{}, and {}", dialling_[node].last.message(),
+                                                     addresses.status().message()));
+      }
+    };
+    look_ups_.push_back(
+        std::make_unique<Resolution>(network_->reactor(), settings_.node_addresses[node], told));
+    look_ups_.back()->start();
+  });
 }
 
 void ClusterMembership::dial(Link& link, base::Nanoseconds now) {

@@ -143,11 +143,15 @@ counters::Shape ClusterMembership::counter_shape() const {
   return shape;
 }
 
-// A session is worth more than its counters: without a file they are kept all the same.
+// A session is worth more than its counters: without a file they are kept all the same. But a folder
+// that was named and does not exist is a mistake that whoever named it wants to know of.
 Status ClusterMembership::make_counters() {
   // A simulated node is nobody's to look at from outside.
   const std::string folder = network_->wants_thread() ? settings_.counters_folder : "";
   auto made = counters::CounterFile::make(counter_shape(), folder, clock().now_ns());
+  if (made.status().code() == Code::config_invalid && folder != Config().get("counters.folder")) {
+    return made.status();
+  }
   if (!made.ok() && !folder.empty()) {
     base::log(LogLevel::warning, "{}: {} (counters.folder); faro stat will not see this node",
               identity_.name, made.status().message());

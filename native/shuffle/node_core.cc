@@ -27,10 +27,16 @@ NodeCore::~NodeCore() {
 Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
                                                  NodeEnvironment environment) {
   if (environment.spill_file == nullptr) {
+    if (settings.overflow_file_bytes > 0)
+      FARO_RETURN_IF_ERROR(shuffle::check_spill_folder(settings.overflow_folder));
     environment.spill_file =
         shuffle::make_spill_file(settings.overflow_folder, settings.overflow_file_bytes);
   }
-  std::shared_ptr<NodeCore> core(new NodeCore(settings, std::move(environment.spill_file)));
+  // In a forked child nothing is destroyed: it would close its parent's connections.
+  std::shared_ptr<NodeCore> core(new NodeCore(settings, std::move(environment.spill_file)),
+                                 [](NodeCore* node) {
+                                   if (!node->forked()) delete node;
+                                 });
   Result<std::unique_ptr<session::Membership>> membership = session::Membership::open(
       settings, std::move(environment.network), *core, environment.cancellation);
   if (!membership.ok()) return membership.status();
@@ -162,6 +168,7 @@ Status NodeCore::closed_status() const {
 }
 
 Status NodeCore::close() {
+  if (forked()) return Status::Ok();
   if (closed_.exchange(true, std::memory_order_acq_rel)) return Status::Ok();
   const base::Nanoseconds deadline =
       base::deadline_after(membership_->clock().now_ns(), settings_.close_timeout_ms * 1'000'000);

@@ -2,6 +2,8 @@
 // tied together.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -48,6 +50,9 @@ class NodeCore final : public session::Observer,
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
   uint32_t worker_count() const noexcept { return membership_->worker_count(); }
 
+  /// Whether this is a child that was forked since: all that a node shares with the kernel and with
+  /// its peers is its parent's.
+  bool forked() const noexcept { return getpid() != process_; }
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   Status closed_status() const;
   /// As Session::close. Waits by the waiter and the clock that were passed in.
@@ -78,6 +83,7 @@ class NodeCore final : public session::Observer,
   void lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
 
+  const pid_t process_ = getpid();
   const base::Settings settings_;
   shuffle::Overflow overflow_;
   shuffle::NodePresence presence_;

@@ -35,11 +35,14 @@ constexpr size_t kNamedInLog = 8;
 Status QueryTable::why_over(const QueryId& id) const {
   if (id.issuer < node_count() && !lost_[id.issuer].ok()) return lost_[id.issuer];
   if (id.issuer < node_count() && id.incarnation != shape_.incarnations[id.issuer]) {
-    return Status(Code::peer_lost, fmt::format("query {} has ended with the process that began it: "
-                                               "{} was lost, and has started again since",
+    return Status(Code::peer_lost, fmt::format("query {} was begun by another process than the one "
+                                               "that is {} now: it has ended with it",
                                                id.to_string(), shape_.node_names[id.issuer]));
   }
-  return Status(Code::query_ended, fmt::format("query {} has ended", id.to_string()));
+  const bool never_begun = id.issuer == shape_.node && id.counter > counter_;
+  return Status(Code::query_ended,
+                fmt::format("query {} {}", id.to_string(),
+                            never_begun ? "was never begun by this node" : "has ended"));
 }
 
 void QueryTable::Ended::add(uint64_t counter) {

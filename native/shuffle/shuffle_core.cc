@@ -100,7 +100,7 @@ void ShuffleCore::abandon(std::string_view what) {
 }
 
 void ShuffleCore::close() noexcept {
-  if (closed_) return;
+  if (closed_ || worker_.node().forked()) return;
   // Also from a thread that does not own the worker: whoever destroys a shuffle after its worker's
   // thread has ended. That nobody is inside a call is the caller's promise.
   worker_.adopt();

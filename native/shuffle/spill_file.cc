@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file_space.h"
+#include "base/unique_fd.h"
+
 namespace faro::shuffle {
 namespace {
 
@@ -19,6 +22,17 @@ constexpr uint64_t kBlock = 4096;
 constexpr uint64_t kWindow = uint64_t{16} << 20;
 
 constexpr uint64_t blocks(uint64_t bytes) { return (bytes + kBlock - 1) & ~(kBlock - 1); }
+
+// The descriptor of a file without a name, or -1 with errno.
+int make_file(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+  // A file system without O_TMPFILE.
+  std::string name = folder + "/faro-overflow-XXXXXX";
+  const int named = mkostemp(name.data(), O_CLOEXEC);
+  if (named >= 0) unlink(name.c_str());
+  return named;
+}
 
 class FileOnDisk final : public SpillFile {
  public:
@@ -49,12 +63,12 @@ class FileOnDisk final : public SpillFile {
               "the overflow file is full: {} of overflow.file_bytes = {} in use, {} more needed",
               used_, limit_, size));
     }
-    if (const int error = reserve(end_, size); error != 0) {
+    if (const int error = base::reserve_file(fd_, end_, size); error != 0) {
       return Status(
           Code::overflow_exhausted,
           fmt::format(
               "the overflow file in overflow.folder = {} cannot grow from {} by {} bytes: {}",
-              folder_, end_, size, std::strerror(error)));
+              folder_, end_, size, base::reserve_error_text(error)));
     }
     extent.offset = end_;
     end_ += size;
@@ -154,13 +168,7 @@ class FileOnDisk final : public SpillFile {
  private:
   Status open_locked() {
     if (fd_ >= 0) return Status::Ok();
-    fd_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-    if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR ||
-                    errno == EINVAL)) {  // a file system without O_TMPFILE
-      std::string name = folder_ + "/faro-overflow-XXXXXX";
-      fd_ = mkostemp(name.data(), O_CLOEXEC);
-      if (fd_ >= 0) unlink(name.c_str());
-    }
+    fd_ = make_file(folder_);
     if (fd_ >= 0) return Status::Ok();
     return Status(Code::overflow_exhausted,
                   fmt::format("no overflow file can be made in overflow.folder = {}: {}", folder_,
@@ -175,14 +183,6 @@ class FileOnDisk final : public SpillFile {
     void* at =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
     return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
-  }
-
-  int reserve(uint64_t offset, uint64_t bytes) const {
-    int error;
-    do {
-      error = posix_fallocate(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-    } while (error == EINTR);
-    return error;
   }
 
   Status failure(const char* what) const {
@@ -213,6 +213,14 @@ class FileOnDisk final : public SpillFile {
 };
 
 }  // namespace
+
+Status check_spill_folder(const std::string& folder) {
+  const base::UniqueFd file(make_file(folder));
+  if (file.valid()) return Status::Ok();
+  return Status(Code::config_invalid,
+                fmt::format("overflow.folder = {}: no file can be made there: {}", folder,
+                            std::strerror(errno)));
+}
 
 std::unique_ptr<SpillFile> make_spill_file(std::string folder, uint64_t limit_bytes) {
   return std::make_unique<FileOnDisk>(std::move(folder), limit_bytes);

@@ -39,6 +39,10 @@ class SpillFile {
   virtual uint64_t peak_bytes() const = 0;
 };
 
+/// Whether a spill file can be made in `folder`. Errors: config_invalid, with overflow.folder, its
+/// value and the reason.
+Status check_spill_folder(const std::string& folder);
+
 /// A file in `folder` of at most `limit_bytes`. Threads: any (a lock; this is never the row path).
 std::unique_ptr<SpillFile> make_spill_file(std::string folder, uint64_t limit_bytes);
 

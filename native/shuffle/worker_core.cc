@@ -466,6 +466,11 @@ Result<uint16_t> WorkerCore::take_slot() {
 Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
   FARO_RETURN_IF_ERROR(enter());
   ShuffleSpec spec = wanted;
+  if (spec.stage > ShuffleSpec::kStageLimit) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {} is outside 0 … {}", static_cast<int32_t>(spec.stage),
+                              ShuffleSpec::kStageLimit));
+  }
   const uint32_t worker_count = node_.worker_count();
   for (std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
     if (workers->empty()) {

@@ -180,7 +180,7 @@ TEST(CounterFile, without_a_folder_is_memory) {
 
 TEST(CounterFile, cannot_be_made_where_there_is_no_folder) {
   const auto file = CounterFile::make(some_shape(), "/dev/shm/faro-no-such-folder", 1);
-  EXPECT_EQ(file.status().code(), Code::system_error);
+  EXPECT_EQ(file.status().code(), Code::config_invalid);
   EXPECT_NE(file.status().message().find("faro-no-such-folder"), std::string::npos);
 }
 
@@ -226,6 +226,42 @@ TEST(CounterView, refuses_links_and_what_is_no_counter_file) {
   EXPECT_EQ(CounterView::open(text).status().code(), Code::invalid_argument);
   std::ofstream(text, std::ios::trunc) << "short";
   EXPECT_EQ(CounterView::open(text).status().code(), Code::invalid_argument);
+}
+
+TEST(CounterView, reads_no_more_than_a_file_really_takes) {
+  TemporaryFolder folder;
+  const std::string forged = folder.path() + "/faro-1-0.counters";
+  std::ofstream(forged) << std::string(4096, 'x');
+  ASSERT_EQ(truncate(forged.c_str(), off_t{2} << 30), 0);
+  const Status status = CounterView::open(forged).status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("claims 2147483648 bytes"), std::string::npos)
+      << status.to_string();
+}
+
+TEST(CounterView, of_a_file_that_was_cut_short_shows_it_as_it_was_and_ended) {
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  count(file->worker(0).rows_sent, 3);
+  const auto view = CounterView::open(file->path());
+  ASSERT_TRUE(view.ok()) << view.status().to_string();
+  EXPECT_TRUE((*view)->read().alive);
+  ASSERT_EQ(truncate(file->path().c_str(), 100), 0);
+  const NodeView shown = (*view)->read();
+  EXPECT_FALSE(shown.alive);
+  EXPECT_EQ(shown.workers[0].counters.rows_sent, 3u);
+  // Its node counts on: the space must be there again.
+  ASSERT_EQ(truncate(file->path().c_str(), static_cast<off_t>(file->memory().size())), 0);
+}
+
+TEST(CounterView, of_another_user_is_for_root_alone_and_only_if_it_is_named) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  ASSERT_EQ(chown(file->path().c_str(), 12345, 12345), 0);
+  EXPECT_EQ(CounterView::open(file->path()).status().code(), Code::system_error);
+  const auto named = CounterView::open(file->path(), true);
+  EXPECT_TRUE(named.ok()) << named.status().to_string();
 }
 
 TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {

@@ -108,6 +108,11 @@ class Listener {
 ///
 /// Threads: any, except where said. Closing and destruction must not come from a worker that is
 /// inside a call.
+///
+/// Fork: a session stays its parent's. A child that was forked may call exec, _exit or exit; there
+/// closing and destroying sessions and shuffles does nothing, and gives no memory back. It must not
+/// send, receive or release batches: it would do so in memory that its parent shares with the peers.
+/// A child that wants a session of its own opens one.
 class Session {
  public:
   /// Connects to every node of cluster.nodes and allocates everything.

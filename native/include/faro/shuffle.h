@@ -30,6 +30,9 @@ class VariableRowSender;
 
 /// What to open. Every worker that takes part opens the same spec (any order, any time).
 struct ShuffleSpec {
+  /// The greatest stage. A number above it was negative.
+  static constexpr uint32_t kStageLimit = 0x7fffffff;
+
   QueryId query;
   uint32_t stage = 0;               ///< number of the shuffle operator in its query's plan
   uint32_t row_bytes = 0;           ///< width of every row; 0: rows have a length each

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file_space.h"
+
 namespace faro::transport::shm {
 namespace {
 
@@ -77,16 +79,6 @@ Result<Mapping> Mapping::map(int memfd, uint64_t bytes, std::string_view what) {
 Result<base::UniqueFd> create_sealed_memfd(const char* name, uint64_t bytes,
                                            std::string_view what) {
   bytes = whole_pages(bytes);
-  // Looked at first: a file that would grow beyond it is SIGXFSZ, which ends the process.
-  rlimit file_size{RLIM_INFINITY, RLIM_INFINITY};
-  getrlimit(RLIMIT_FSIZE, &file_size);
-  if (file_size.rlim_cur != RLIM_INFINITY && file_size.rlim_cur < bytes) {
-    return Status(
-        Code::resource_limit,
-        fmt::format("{} needs {} bytes of shared memory, but the file size limit `ulimit -f` "
-                    "is {} bytes",
-                    what, bytes, file_size.rlim_cur));
-  }
   base::UniqueFd fd(memfd(name));
   if (!fd.valid()) {
     const int error = errno;
@@ -99,8 +91,13 @@ Result<base::UniqueFd> create_sealed_memfd(const char* name, uint64_t bytes,
                   fmt::format("{}: memfd_create: {}", what, std::strerror(error)));
   }
   // posix_fallocate sets the size as well.
-  if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
-    if (error == ENOSPC || error == ENOMEM || error == EFBIG) return no_memory(error, bytes, what);
+  if (const int error = base::reserve_file(fd.get(), 0, bytes); error != 0) {
+    if (error == EFBIG) {
+      return Status(Code::resource_limit,
+                    fmt::format("{} needs {} bytes of shared memory, but {}", what, bytes,
+                                base::reserve_error_text(error)));
+    }
+    if (error == ENOSPC || error == ENOMEM) return no_memory(error, bytes, what);
     return Status(Code::system_error, fmt::format("{}: allocating {} bytes of shared memory: {}",
                                                   what, bytes, std::strerror(error)));
   }

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -32,12 +33,17 @@ Result<std::vector<SocketAddress>> resolve(const std::string& address) {
     return Status(Code::connect_failed, fmt::format("'{}' is not host:port", address));
   }
 
+  // getaddrinfo takes any number, modulo 65536.
+  const char* const port = address.c_str() + colon + 1;
+  if (std::strspn(port, "0123456789") != std::strlen(port) ||
+      std::strtoul(port, nullptr, 10) > 65535)
+    return Status(Code::connect_failed, fmt::format("'{}' has no port from 0 to 65535", address));
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found);
+  const int error = getaddrinfo(host.c_str(), port, &hints, &found);
   if (error != 0) {
     return Status(Code::connect_failed,
                   fmt::format("'{}' cannot be resolved: {}", address, gai_strerror(error)));
