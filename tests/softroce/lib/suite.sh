@@ -4,5 +4,6 @@ set -euo pipefail
 for part in check network rdma counters wire tools faro; do
   source "tests/softroce/lib/$part.sh"
 done
-readonly share=/run/share bin=build/release/bin tests=build/release/tests/bin
+# SUITE_BIN, SUITE_CLASS_PATH: what is tried, unless it is what was just built (tests/release/check names another).
+readonly share=/run/share bin=${SUITE_BIN:-build/release/bin} tests=build/release/tests/bin
 export LD_LIBRARY_PATH=$PWD/build/release/lib # where libfaro_verbs.so is looked for last

@@ -151,6 +151,16 @@ class NativeLibraryTest {
   }
 
   @Test
+  void saysWhatTheLoaderMissesOnAnOlderSystem() throws Exception {
+    // As ISO 8859-1 every byte is a character: the versions of glibc that it needs become ones which
+    // no system has.
+    Path newer = copy();
+    String library = Files.readString(newer, StandardCharsets.ISO_8859_1);
+    Files.writeString(newer, library.replace("\0GLIBC_2.", "\0GLIBC_9."), StandardCharsets.ISO_8859_1);
+    assertNames(run("-Dfaro.native.library=" + newer), newer.toString(), "version `GLIBC_9.", "' not found");
+  }
+
+  @Test
   void refusesALibraryOfAnotherBuild() throws Exception {
     // In front of the jar in the class path: what its build is said to be.
     Path resource = folder.resolve("io/faro/native/" + NativeLibrary.platform() + "/build-id");
