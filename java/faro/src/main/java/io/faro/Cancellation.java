@@ -8,6 +8,7 @@ package io.faro;
  */
 final class Cancellation implements AutoCloseable {
   private final long handle = create();
+  private volatile boolean cancelled;
 
   /** For the native call. */
   long handle() {
@@ -15,7 +16,12 @@ final class Cancellation implements AutoCloseable {
   }
 
   void cancel() {
+    cancelled = true;
     cancel(handle);
+  }
+
+  boolean isCancelled() {
+    return cancelled;
   }
 
   /** Gives its memory back. A call that has it already goes on, and is not cancelled any more. */

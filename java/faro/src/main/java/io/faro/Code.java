@@ -17,7 +17,7 @@ public enum Code {
   WRONG_STATE(5, Category.OPERATION),
   /** The worker would have to wait while it holds frames in place. */
   HOLDING(6, Category.OPERATION),
-  /** Another thread has cancelled the call. */
+  /** Another thread has cancelled the call, or interrupted the thread that waits in it. */
   CANCELLED(7, Category.OPERATION),
   /** The query was cancelled by a participant. */
   QUERY_CANCELLED(20, Category.QUERY),

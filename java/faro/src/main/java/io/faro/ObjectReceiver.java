@@ -114,8 +114,8 @@ public final class ObjectReceiver<T> implements Iterable<T> {
    * Iterators of one receiver share it: each object is seen by one of them.
    *
    * <p>Its methods throw, beside what {@link #next} throws: {@link Code#HOLDING} if the worker holds other
-   * frames, and {@link Code#WRONG_STATE} if the thread is interrupted while it waits; it then stays
-   * interrupted, and the iterator goes on when asked again.
+   * frames, and {@link Code#CANCELLED}, with the {@link InterruptedException} as cause, if the thread is
+   * interrupted while it waits; the thread then stays interrupted, and the iterator goes on when asked again.
    */
   @Override
   public Iterator<T> iterator() {
@@ -155,7 +155,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
       return outcome;
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
-      throw new FaroException(Code.WRONG_STATE, interrupted.getMessage(), interrupted);
+      throw new FaroException(Code.CANCELLED, interrupted.getMessage(), interrupted);
     }
   }
 

@@ -12,14 +12,15 @@ final class OpenSession implements Runnable {
   final long handle;
   final References references;
   private final int node;
-  private final Throwable opened = new Throwable("opened here");
+  private final Throwable opened; // where
   private final AtomicBoolean closed = new AtomicBoolean();
   private SessionBeans beans; // guarded by this; null: none
 
-  OpenSession(long handle, int node, References references) {
+  OpenSession(long handle, int node, References references, Throwable opened) {
     this.handle = handle;
     this.node = node;
     this.references = references;
+    this.opened = opened;
   }
 
   synchronized void registerBeans() {

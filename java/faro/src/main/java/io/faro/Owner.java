@@ -11,11 +11,11 @@ import java.util.Arrays;
  * <p>Threads: one at a time. The first thread that enters owns it until {@link #handOver} or its end.
  */
 final class Owner {
-  private static final VarHandle THREAD;
+  private static final VarHandle HOLDER;
 
   static {
     try {
-      THREAD = MethodHandles.lookup().findVarHandle(Owner.class, "thread", Thread.class);
+      HOLDER = MethodHandles.lookup().findVarHandle(Owner.class, "holder", Object.class);
     } catch (ReflectiveOperationException problem) {
       throw new ExceptionInInitializerError(problem);
     }
@@ -23,8 +23,9 @@ final class Owner {
 
   private final String owned; // what belongs to the thread, for messages
 
-  // Written with CAS. A plain read that finds the reading thread is right: nobody else changes it then.
-  private Thread thread;
+  // The thread; or a string: what Faro itself does with it; null: nobody. Written with CAS, or by the holder. A plain
+  // read that finds the reading thread is right: nobody else changes it then.
+  private Object holder;
   private long epoch; // the owner's
 
   // Open frames whose cursors are Java's in this epoch, and what they belong to.
@@ -43,7 +44,7 @@ final class Owner {
    * @throws FaroException {@link Code#WRONG_STATE} if another thread is the owner
    */
   void enter() {
-    if (thread != Thread.currentThread()) {
+    if (holder != Thread.currentThread()) {
       own();
     }
   }
@@ -51,12 +52,15 @@ final class Owner {
   private void own() {
     Thread current = Thread.currentThread();
     for (; ; ) {
-      Thread before = (Thread) THREAD.getAcquire(this);
-      if (before != null && before.isAlive()) {
+      Object before = HOLDER.getAcquire(this);
+      if (before instanceof Thread thread && thread.isAlive()) {
         throw new FaroException(
-            Code.WRONG_STATE, owned + " belongs to " + before + "; that one has to handOver() first");
+            Code.WRONG_STATE, owned + " belongs to " + thread + "; that one has to handOver() first");
       }
-      if (THREAD.compareAndSet(this, before, current)) {
+      if (before instanceof String activity) {
+        throw new FaroException(Code.WRONG_STATE, owned + " " + activity);
+      }
+      if (HOLDER.compareAndSet(this, before, current)) {
         return;
       }
     }
@@ -65,7 +69,18 @@ final class Owner {
   /** Lets go of the calling thread's ownership; the next thread that enters takes it. */
   void handOver() {
     enter();
-    THREAD.setRelease(this, (Thread) null);
+    HOLDER.setRelease(this, null);
+  }
+
+  /** The calling thread's ownership becomes Faro's, until {@link #giveBack}: other calls are refused with this text. */
+  void lendTo(String activity) {
+    enter();
+    HOLDER.setRelease(this, activity);
+  }
+
+  /** Faro is done with it; the next thread that enters takes it. */
+  void giveBack() {
+    HOLDER.setRelease(this, null);
   }
 
   /**

@@ -73,7 +73,11 @@ final class Parking {
     }
   }
 
-  private int arm(Worker.Attempt attempt) {
+  /**
+   * Tries once. If that answers WOULD_WAIT, what {@link ReadyWatch#expect} has answered before completes when it should
+   * be tried again.
+   */
+  int arm(Worker.Attempt attempt) {
     boolean armed = false;
     try {
       int result = attempt.call(Worker.ARM);

@@ -6,6 +6,8 @@ import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 
 /**
  * A node's membership in a connected cluster; owns everything that is allocated ahead and is used by
@@ -28,7 +30,7 @@ public final class Session implements AutoCloseable {
   private final int firstWorker;
   private final List<Worker> workers;
 
-  private Session(long handle) {
+  private Session(long handle, Throwable opened) {
     this.handle = handle;
     int[] shape = new int[6];
     shape(handle, shape);
@@ -44,7 +46,7 @@ public final class Session implements AutoCloseable {
           new Worker(this, handle, i, firstWorker + i, workerCount, shape[5], references, readyWatch));
     }
     workers = List.copyOf(mine);
-    open = new OpenSession(handle, node, references);
+    open = new OpenSession(handle, node, references, opened);
     forgotten = CLEANER.register(this, open);
   }
 
@@ -52,20 +54,40 @@ public final class Session implements AutoCloseable {
    * Connects to every node and allocates everything. Blocks until the cluster is connected, at most
    * {@code connect.timeout_ms}.
    *
+   * @throws InterruptedException if the thread is interrupted meanwhile: nothing is open then, and it can be called
+   *     again
    * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#RESOURCE_LIMIT}, {@link
    *     Code#ADDRESS_IN_USE}, {@link Code#TRANSPORT_UNAVAILABLE}, {@link
    *     Code#CONFIGURATION_MISMATCH}, {@link Code#AUTHENTICATION_FAILED}, {@link
    *     Code#CONNECT_FAILED}
    */
-  public static Session open(SessionConfig config) {
+  public static Session open(SessionConfig config) throws InterruptedException {
+    return opening(config).await();
+  }
+
+  /**
+   * As {@link #open}, without waiting. To cancel the stage's future ends it: the others then go on waiting for this
+   * node, as if it had not started. The thread that has opened completes the stage.
+   */
+  public static CompletionStage<Session> openAsync(SessionConfig config) {
+    return opening(config).stage(Session::close);
+  }
+
+  private static Background<Session> opening(SessionConfig config) {
     NativeLibrary.ensureLoaded();
     NativeLog.start();
+    Throwable opened = new Throwable("opened here"); // on the caller's thread
+    return new Background<>(
+        "faro-open-" + config.get(Setting.CLUSTER_NODE), cancellation -> open(config, opened, cancellation));
+  }
+
+  private static Session open(SessionConfig config, Throwable opened, Cancellation cancellation) {
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
-      long handle = open(verbs.in(config).encoded(), config.usesEnvironment(), 0);
+      long handle = open(verbs.in(config).encoded(), config.usesEnvironment(), cancellation.handle());
       if (handle < 0) {
         throw FaroException.of(handle);
       }
-      return new Session(handle);
+      return new Session(handle, opened);
     }
   }
 
@@ -144,14 +166,38 @@ public final class Session implements AutoCloseable {
    * node's own {@link #open} has returned; one begun before fails with {@link Code#PEER_LOST}.
    *
    * @return false if the time is over
+   * @throws InterruptedException if the thread is interrupted meanwhile
    * @throws FaroException {@link Code#SESSION_CLOSED}, also while waiting; {@link Code#INVALID_ARGUMENT} if the cluster
    *     has no such node or the time limit is negative
    */
-  public boolean awaitNode(int node, Duration timeout) {
-    checkNode(node);
-    int result = awaitNode(handle, node, TimeLimit.nanos(timeout), 0);
+  public boolean awaitNode(int node, Duration timeout) throws InterruptedException {
+    long nanos = TimeLimit.nanos(timeout);
+    return hasNode(node) || (nanos != 0 && awaiting(node, nanos).await());
+  }
+
+  /** As {@link #awaitNode}, without waiting. To cancel the stage's future ends it. A thread of Faro completes it. */
+  public CompletionStage<Boolean> awaitNodeAsync(int node, Duration timeout) {
+    long nanos = TimeLimit.nanos(timeout);
+    if (hasNode(node) || nanos == 0) {
+      return CompletableFuture.completedFuture(hasNode(node));
+    }
+    return awaiting(node, nanos).stage(there -> {});
+  }
+
+  private Background<Boolean> awaiting(int peer, long nanos) {
+    return new Background<>("faro-await-node-" + peer, cancellation -> await(peer, nanos, cancellation));
+  }
+
+  private boolean await(int peer, long nanos, Cancellation cancellation) {
+    int result = awaitNode(handle, peer, nanos, cancellation.handle());
     check(result);
-    return Outcome.of(result) == Outcome.DONE;
+    if (Outcome.of(result) == Outcome.DONE) {
+      return true;
+    }
+    if (cancellation.isCancelled()) {
+      throw new FaroException(Code.CANCELLED, "waiting for node " + peer + " was cancelled");
+    }
+    return false;
   }
 
   /** All counters, as they are about now. */
@@ -174,12 +220,34 @@ public final class Session implements AutoCloseable {
    * Ends every wait and every query with {@link Code#SESSION_CLOSED} and tells the peers. The
    * memory of shuffles that are still open stays mapped until they are closed: frames that are held
    * can be read until then, and everything else that they are used for throws. Closing twice is
-   * fine. Blocks at most {@code close.timeout_ms}.
+   * fine. Blocks at most {@code close.timeout_ms}; no interrupt ends it.
    *
    * @throws FaroException {@link Code#DEADLINE_EXCEEDED} if calls were still inside
    */
   @Override
   public void close() {
+    if (VirtualThreads.isCurrent()) {
+      closing().awaitUninterruptibly();
+    } else {
+      closeHere();
+    }
+  }
+
+  /** As {@link #close}, without waiting. A thread of Faro completes the stage. */
+  public CompletionStage<Void> closeAsync() {
+    return closing().stage(nothing -> {});
+  }
+
+  private Background<Void> closing() {
+    return new Background<>(
+        "faro-close-" + node,
+        neverCancelled -> {
+          closeHere();
+          return null;
+        });
+  }
+
+  private void closeHere() {
     open.close();
     forgotten.clean();
   }

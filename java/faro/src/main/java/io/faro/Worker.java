@@ -1,14 +1,14 @@
 package io.faro;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
+import java.util.function.IntFunction;
 
 /**
  * A worker of this node: one thread that runs query plans.
@@ -203,7 +203,10 @@ public final class Worker {
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public FaroException endQuery(QueryId query, Throwable failure) throws InterruptedException {
-    int result = endQuery(query, PartFailure.of(failure));
+    return whyFailed(query, endQuery(query, PartFailure.of(failure)));
+  }
+
+  private FaroException whyFailed(QueryId query, int result) {
     if (result >= 0) {
       throw new FaroException(
           Code.WRONG_STATE, "worker " + number + " had ended its part of query " + query + " well before");
@@ -215,12 +218,88 @@ public final class Worker {
     return why;
   }
 
+  /**
+   * As {@link #endQuery(QueryId)}, but never waits: WOULD_WAIT as long as the outcome is not known. Call it again until
+   * it is, for instance in each turn of {@link #whenReady}; other queries of this worker go on meanwhile.
+   *
+   * @return DONE, WOULD_WAIT or HOLDING
+   * @throws FaroException with the first cause, if the query failed
+   */
+  public Outcome tryEndQuery(QueryId query) {
+    call();
+    int result = endQuery(query, PartFailure.NONE, 0);
+    if (result != WOULD_WAIT && result != Outcome.HOLDING.number()) {
+      ended(query, result);
+    }
+    return Outcome.of(result);
+  }
+
+  /**
+   * As {@link #endQuery(QueryId)}, without waiting: the stage completes when the outcome is known, exceptionally if the
+   * query failed. Until then the worker does nothing else: whoever uses it gets {@link Code#WRONG_STATE}; afterwards it
+   * belongs to nobody, as after {@link #handOver}. An engine with several queries on one worker takes {@link
+   * #tryEndQuery}.
+   *
+   * <p>A thread of Faro completes the stage: let dependents run elsewhere ({@code thenRunAsync}).
+   */
+  public CompletionStage<Void> endQueryAsync(QueryId query) {
+    CompletableFuture<Void> stage = new CompletableFuture<>();
+    endAsync(query, PartFailure.NONE, stage, result -> {
+      Outcome.of(result);
+      return null;
+    });
+    return stage;
+  }
+
+  /**
+   * As {@link #endQuery(QueryId, Throwable)}, without waiting, as {@link #endQueryAsync(QueryId)}: the stage completes
+   * with why the query has failed.
+   */
+  public CompletionStage<FaroException> endQueryAsync(QueryId query, Throwable failure) {
+    CompletableFuture<FaroException> stage = new CompletableFuture<>();
+    endAsync(query, PartFailure.of(failure), stage, result -> whyFailed(query, result));
+    return stage;
+  }
+
+  private <T> void endAsync(
+      QueryId query, PartFailure failure, CompletableFuture<T> stage, IntFunction<T> answer) {
+    call();
+    owner.lendTo("ends query " + query + ": wait for the stage of endQueryAsync() first");
+    tryEndAsync(query, failure, stage, answer);
+  }
+
+  // On the thread that has begun it, then on the one that completes stages.
+  private <T> void tryEndAsync(
+      QueryId query, PartFailure failure, CompletableFuture<T> stage, IntFunction<T> answer) {
+    T value;
+    try {
+      CompletableFuture<Void> ready = readyWatch.expect(localIndex);
+      int result = parking.arm(timeout -> endQuery(query, failure, timeout));
+      if (result == WOULD_WAIT) {
+        ready.thenRun(() -> tryEndAsync(query, failure, stage, answer));
+        return;
+      }
+      value = answer.apply(ended(query, result));
+    } catch (RuntimeException | Error problem) {
+      owner.giveBack();
+      stage.completeExceptionally(problem);
+      return;
+    }
+    owner.giveBack();
+    stage.complete(value);
+  }
+
   private int endQuery(QueryId query, PartFailure failure) throws InterruptedException {
     call();
     int result = endQuery(query, failure, 0);
     if (result == WOULD_WAIT) {
       result = awaitResult(timeout -> endQuery(query, failure, timeout), TimeLimit.NONE);
     }
+    return ended(query, result);
+  }
+
+  // What a native call has answered that has not waited in vain; the same, if this worker's part is over.
+  private int ended(QueryId query, int result) {
     if (result == Outcome.HOLDING.number()) {
       throw new FaroException(Code.HOLDING, "worker " + number + " holds frames: release them first");
     }

@@ -23,7 +23,7 @@ final class Cluster implements AutoCloseable {
       SessionConfig.Builder config =
           config(node, addresses).workers(workersPerNode);
       settings.accept(config);
-      opening.add(CompletableFuture.supplyAsync(() -> Session.open(config.build()), Cluster::start));
+      opening.add(Session.openAsync(config.build()).toCompletableFuture());
     }
     opening.forEach(one -> sessions.add(one.join()));
   }
@@ -36,10 +36,6 @@ final class Cluster implements AutoCloseable {
     return SessionConfig.builder()
         .cluster(node, addresses)
         .set(Setting.CLUSTER_ID, String.join(" ", addresses));
-  }
-
-  private static void start(Runnable task) {
-    new Thread(task, "opens a session").start();
   }
 
   static List<String> freeAddresses(int count) {
@@ -112,7 +108,7 @@ final class Cluster implements AutoCloseable {
   public void close() {
     List<CompletableFuture<Void>> closing = new ArrayList<>();
     for (Session session : sessions) {
-      closing.add(CompletableFuture.runAsync(session::close, Cluster::start));
+      closing.add(session.closeAsync().toCompletableFuture());
     }
     closing.forEach(CompletableFuture::join);
   }

@@ -29,7 +29,7 @@ class ForgottenSessionTest {
     return SessionConfig.builder().cluster(0, address).build();
   }
 
-  private static void openAndForget(SessionConfig config) {
+  private static void openAndForget(SessionConfig config) throws InterruptedException {
     Session.open(config).registerBeans();
   }
 
@@ -80,7 +80,7 @@ class ForgottenSessionTest {
     assertThrows(FaroException.class, () -> shuffle.worker().session().beginQuery());
   }
 
-  private static Shuffle openKeepingTheShuffleOnly() {
+  private static Shuffle openKeepingTheShuffleOnly() throws InterruptedException {
     Session session = Session.open(config(Cluster.freeAddresses(1)));
     return session.workers().get(0).openShuffle(new ShuffleSpec(session.beginQuery(), 1, 8));
   }

@@ -260,7 +260,7 @@ class PeerLossTest {
 
   /** Node 1 of three, in a JVM of its own: the third never comes. */
   public static final class Connecting {
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws InterruptedException {
       Faro.ensureAvailable();
       System.out.println("connecting");
       Session.open(config(1, arguments[0], arguments[1]).build());

@@ -27,7 +27,7 @@ class StalledPeerTest {
     SILENT
   }
 
-  private static Session open(int node, String nodes, String transport) {
+  private static Session open(int node, String nodes, String transport) throws InterruptedException {
     return Session.open(
         Cluster.config(node, List.of(nodes.split(",")))
             .workers(2)

@@ -34,9 +34,18 @@ public final class Engine implements AutoCloseable {
     this(config, session -> new FaroCarrier(), tables);
   }
 
+  private static Session join(SessionConfig config) {
+    try {
+      return Session.open(config);
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted while the cluster was connecting", interrupted);
+    }
+  }
+
   /** The same with another carrier of rows. */
   public Engine(SessionConfig config, Carrier.Opener carrier, Map<String, Table> tables) {
-    session = Session.open(config);
+    session = join(config);
     try {
       this.carrier = carrier.open(session);
     } catch (RuntimeException e) {

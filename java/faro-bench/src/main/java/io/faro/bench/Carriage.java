@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 /** What a node opens once and uses in every round. */
 public interface Carriage extends AutoCloseable {
   /** Connects to all other nodes; the constructor has made this one reachable. */
-  void open() throws IOException;
+  void open() throws IOException, InterruptedException;
 
   RoundWorker worker(int localIndex);
 
@@ -30,7 +30,7 @@ public interface Carriage extends AutoCloseable {
       private Session session;
 
       @Override
-      public void open() {
+      public void open() throws InterruptedException {
         session =
             Session.open(
                 SessionConfig.builder()

@@ -23,8 +23,8 @@ import org.openjdk.jmh.annotations.TearDown;
 @State(Scope.Thread)
 public abstract class Lane {
   private final List<String> nodes = List.of(freeAddress(), freeAddress());
-  private final CompletableFuture<Session> opening = CompletableFuture.supplyAsync(() -> open(1));
-  private final Session session0 = open(0);
+  private final CompletableFuture<Session> opening = open(1);
+  private final Session session0 = open(0).join();
   private final Session session1 = opening.join();
   private final QueryId query = session0.beginQuery();
   private final List<Shuffle> shuffles = new ArrayList<>();
@@ -37,9 +37,10 @@ public abstract class Lane {
     }
   }
 
-  private Session open(int node) {
-    return Session.open(
-        SessionConfig.builder().cluster(node, nodes).set(Setting.TRANSPORT, "shm").build());
+  private CompletableFuture<Session> open(int node) {
+    return Session.openAsync(
+            SessionConfig.builder().cluster(node, nodes).set(Setting.TRANSPORT, "shm").build())
+        .toCompletableFuture();
   }
 
   final Shuffle sender(int rowBytes) {

@@ -66,7 +66,7 @@ class SocketsCarrierTest {
     List<CompletableFuture<Session>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig config = SessionConfig.builder().cluster(node, addresses).workers(workers).build();
-      opening.add(CompletableFuture.supplyAsync(() -> Session.open(config), run -> new Thread(run).start()));
+      opening.add(Session.openAsync(config).toCompletableFuture());
     }
     return opening.stream().map(CompletableFuture::join).toList();
   }

@@ -1,0 +1,208 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Everything that waits can be done without waiting, and ends when it is interrupted. */
+@Timeout(20)
+class AsynchronousTest {
+  private static final Duration LONG = Duration.ofHours(1);
+
+  private static SessionConfig config(int node, List<String> nodes) {
+    return Cluster.config(node, nodes).set(Setting.CONNECT_TIMEOUT_MS, 600_000).build();
+  }
+
+  /** Runs a call that waits in another thread, interrupts that as soon as it waits, and answers what it ends with. */
+  private static Throwable interruptedIn(Callable<?> call) throws Exception {
+    FutureTask<Throwable> task =
+        new FutureTask<>(
+            () -> {
+              Throwable thrown = assertThrows(Throwable.class, call::call);
+              assertEquals(
+                  !(thrown instanceof InterruptedException), Thread.currentThread().isInterrupted(), thrown::toString);
+              return thrown;
+            });
+    Thread thread = new Thread(task);
+    thread.start();
+    thread.interrupt(); // before it waits, or while it does
+    thread.join(); // what it owned belongs to nobody then
+    return task.get();
+  }
+
+  @Test
+  void anInterruptEndsAnOpenThatCanBeMadeAgain() throws Exception {
+    List<String> nodes = Cluster.freeAddresses(2);
+    assertInstanceOf(InterruptedException.class, interruptedIn(() -> Session.open(config(0, nodes))));
+    CompletableFuture<Session> second = Session.openAsync(config(1, nodes)).toCompletableFuture();
+    try (Session first = Session.open(config(0, nodes));
+        Session other = second.get()) {
+      assertTrue(first.hasNode(1));
+      assertTrue(other.hasNode(0));
+    }
+  }
+
+  @Test
+  void anInterruptEndsWaitingForANode() throws Exception {
+    try (Cluster cluster = new Cluster("tcp", 2, 1)) {
+      Session session = cluster.session(0);
+      cluster.session(1).close();
+      assertFalse(session.awaitNode(1, Duration.ZERO));
+      assertInstanceOf(InterruptedException.class, interruptedIn(() -> session.awaitNode(1, LONG)));
+    }
+  }
+
+  @Test
+  void anInterruptEndsTheWaitsOfAWorker() throws Exception {
+    try (Cluster cluster = new Cluster("shm", 1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      Worker worker = cluster.worker(0);
+      ShuffleSpec spec = new ShuffleSpec(query, 1, 0, new int[] {1}, new int[] {0});
+      for (Callable<?> wait :
+          List.<Callable<?>>of(
+              () -> worker.waitUntil(() -> false),
+              () -> {
+                try (Shuffle shuffle = worker.openShuffle(spec);
+                    Frame frame = shuffle.newFrame()) {
+                  try {
+                    return shuffle.take(frame);
+                  } finally {
+                    shuffle.stop();
+                  }
+                }
+              },
+              () -> {
+                worker.endQuery(query);
+                return null;
+              })) {
+        assertInstanceOf(InterruptedException.class, interruptedIn(wait));
+      }
+    }
+  }
+
+  @Test
+  void anOpenThatIsCancelledGivesItsAddressBack() throws Exception {
+    List<String> nodes = Cluster.freeAddresses(2);
+    CompletableFuture<Session> cancelled = Session.openAsync(config(0, nodes)).toCompletableFuture();
+    CompletableFuture<Session> second = Session.openAsync(config(1, nodes)).toCompletableFuture();
+    cancelled.cancel(false);
+    assertTrue(cancelled.isCancelled());
+    second.cancel(false); // it may have been done
+    // Both have ended, or are about to: what they held becomes free.
+    for (int node = 0; node < 2; node++) {
+      assertEquals(0, openAlone(nodes.get(node)).node());
+    }
+  }
+
+  // Waits for the address.
+  private static Session openAlone(String address) throws Exception {
+    for (; ; ) {
+      try (Session session = Session.open(Cluster.config(0, List.of(address)).build())) {
+        return session;
+      } catch (FaroException taken) {
+        assertEquals(Code.ADDRESS_IN_USE, taken.code());
+      }
+    }
+  }
+
+  @Test
+  void whatAnOpenFailsWithIsTheStagesProblemToo() {
+    SessionConfig wrong =
+        Cluster.config(0, Cluster.freeAddresses(1)).set(Setting.RING_BYTES, "12345").build();
+    CompletableFuture<Session> opening = Session.openAsync(wrong).toCompletableFuture();
+    Throwable problem = assertThrows(ExecutionException.class, opening::get).getCause();
+    assertEquals(Code.CONFIG_INVALID, ((FaroException) problem).code());
+    // Thrown by open, it has the stack of the caller.
+    FaroException thrown = assertThrows(FaroException.class, () -> Session.open(wrong));
+    assertTrue(
+        List.of(thrown.getStackTrace()).stream()
+            .anyMatch(frame -> frame.getClassName().equals(AsynchronousTest.class.getName())));
+  }
+
+  @Test
+  void aNodeThatReturnsCompletesItsStage() throws Exception {
+    List<String> nodes = Cluster.freeAddresses(2);
+    CompletableFuture<Session> opening = Session.openAsync(config(1, nodes)).toCompletableFuture();
+    try (Session session = Session.open(config(0, nodes))) {
+      assertTrue(session.awaitNodeAsync(1, LONG).toCompletableFuture().get());
+      opening.get().closeAsync().toCompletableFuture().get();
+      assertFalse(session.awaitNodeAsync(1, Duration.ZERO).toCompletableFuture().get());
+      CompletableFuture<Boolean> there = session.awaitNodeAsync(1, LONG).toCompletableFuture();
+      CompletableFuture<Boolean> cancelled = session.awaitNodeAsync(1, LONG).toCompletableFuture();
+      assertFalse(there.isDone());
+      cancelled.cancel(false);
+      try (Session again = Session.open(config(1, nodes))) {
+        assertTrue(there.get());
+        assertTrue(again.hasNode(0));
+      }
+    }
+  }
+
+  @Test
+  void closingCompletesAStage() throws Exception {
+    Session session = Session.open(config(0, Cluster.freeAddresses(1)));
+    session.closeAsync().toCompletableFuture().get();
+    session.closeAsync().toCompletableFuture().get(); // closing twice is fine
+    assertEquals(Code.SESSION_CLOSED, assertThrows(FaroException.class, session::beginQuery).code());
+  }
+
+  @Test
+  void aQueryEndsWithoutAThreadThatWaits() throws Exception {
+    try (Cluster cluster = new Cluster("shm", 2, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      CompletableFuture<Void> first = cluster.worker(0).endQueryAsync(query).toCompletableFuture();
+      CompletableFuture<Void> second = cluster.worker(2).endQueryAsync(query).toCompletableFuture();
+      assertFalse(first.isDone());
+      FaroException busy =
+          assertThrows(FaroException.class, () -> cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 8)));
+      assertEquals(Code.WRONG_STATE, busy.code());
+      assertEquals(
+          "worker 0 ends query " + query + ": wait for the stage of endQueryAsync() first", busy.getMessage());
+      assertEquals(Outcome.WOULD_WAIT, cluster.worker(1).tryEndQuery(query));
+      assertEquals(Outcome.WOULD_WAIT, cluster.worker(1).tryEndQuery(query));
+      cluster.worker(3).endQuery(query);
+      first.get();
+      second.get();
+      while (cluster.worker(1).tryEndQuery(query) != Outcome.DONE) {
+        cluster.worker(1).whenReady(() -> false).toCompletableFuture().get();
+      }
+      cluster.worker(0).waitUntil(() -> true); // it can be used again
+    }
+  }
+
+  @Test
+  void aPartThatFailsEndsWithoutAThreadThatWaits() throws Exception {
+    try (Cluster cluster = new Cluster("shm", 1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      CompletableFuture<Void> well = cluster.worker(0).endQueryAsync(query).toCompletableFuture();
+      FaroException why =
+          cluster.worker(1).endQueryAsync(query, new IllegalStateException("mine")).toCompletableFuture().get();
+      assertTrue(why.getMessage().contains("mine"), why.getMessage());
+      Throwable seen = assertThrows(ExecutionException.class, well::get).getCause();
+      assertEquals(Code.QUERY_FAILED, ((FaroException) seen).code());
+      assertSame(why.code(), ((FaroException) seen).code());
+    }
+  }
+
+  @Test
+  void theEndOfASessionEndsWhatIsUnderWay() throws Exception {
+    Cluster cluster = new Cluster("shm", 1, 2);
+    QueryId query = cluster.session(0).beginQuery();
+    CompletableFuture<Void> ending = cluster.worker(0).endQueryAsync(query).toCompletableFuture();
+    cluster.close();
+    Throwable closed = assertThrows(ExecutionException.class, ending::get).getCause();
+    assertEquals(Category.SESSION, ((FaroException) closed).category(), closed::toString);
+  }
+}
