@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.Locale;
@@ -50,7 +51,27 @@ final class NativeLibrary {
         + ("amd64".equals(processor) ? "x86_64" : processor);
   }
 
+  // Whether there is a library is no question of who asks first: an interrupt, which closes the files that the thread
+  // reads and writes, makes it begin again.
   private static FaroException load() {
+    boolean interrupted = false;
+    try {
+      for (; ; ) {
+        interrupted |= Thread.interrupted();
+        try {
+          return tryLoad();
+        } catch (ClosedByInterruptException again) {
+          // The thread is interrupted again.
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private static FaroException tryLoad() throws ClosedByInterruptException {
     String tried = "nothing";
     try {
       String file = System.getProperty(FILE_PROPERTY);
@@ -81,6 +102,8 @@ final class NativeLibrary {
       }
       bind();
       return null;
+    } catch (ClosedByInterruptException interrupted) {
+      throw interrupted;
     } catch (IOException | LinkageError | SecurityException problem) {
       FaroException unavailable = unavailable(tried, problem.toString());
       unavailable.initCause(problem);

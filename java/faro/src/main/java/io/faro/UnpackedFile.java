@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.channels.Channels;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
@@ -37,7 +38,11 @@ final class UnpackedFile implements AutoCloseable {
     this.channel = channel;
   }
 
-  /** A new file in this folder with this content. */
+  /**
+   * A new file in this folder with this content.
+   *
+   * @throws ClosedByInterruptException if the thread is interrupted
+   */
   static UnpackedFile of(InputStream content, Path folder) throws IOException {
     deleteForgotten(folder);
     UnpackedFile file = create(folder);
@@ -72,12 +77,13 @@ final class UnpackedFile implements AutoCloseable {
     for (; ; ) {
       Path path = Files.createTempFile(folder, OF_THIS_PROCESS, ".so");
       FileChannel channel = open(path);
+      boolean mine;
       try {
-        channel.lock();
+        mine = channel.tryLock() != null && Files.exists(path); // else somebody is about to delete it, or has
       } catch (IOException noLocksHere) {
-        return new UnpackedFile(path, channel); // then nobody else gets one, and deletes it
+        mine = true; // nobody else gets one, and deletes it
       }
-      if (Files.exists(path)) {
+      if (mine) {
         return new UnpackedFile(path, channel);
       }
       channel.close();

@@ -42,6 +42,12 @@ class AsynchronousTest {
     return task.get();
   }
 
+  private static void awaitGone(Session session, int node) {
+    while (session.hasNode(node)) {
+      Thread.onSpinWait();
+    }
+  }
+
   @Test
   void anInterruptEndsAnOpenThatCanBeMadeAgain() throws Exception {
     List<String> nodes = Cluster.freeAddresses(2);
@@ -59,6 +65,7 @@ class AsynchronousTest {
     try (Cluster cluster = new Cluster("tcp", 2, 1)) {
       Session session = cluster.session(0);
       cluster.session(1).close();
+      awaitGone(session, 1);
       assertFalse(session.awaitNode(1, Duration.ZERO));
       assertInstanceOf(InterruptedException.class, interruptedIn(() -> session.awaitNode(1, LONG)));
     }
@@ -138,6 +145,7 @@ class AsynchronousTest {
     try (Session session = Session.open(config(0, nodes))) {
       assertTrue(session.awaitNodeAsync(1, LONG).toCompletableFuture().get());
       opening.get().closeAsync().toCompletableFuture().get();
+      awaitGone(session, 1);
       assertFalse(session.awaitNodeAsync(1, Duration.ZERO).toCompletableFuture().get());
       CompletableFuture<Boolean> there = session.awaitNodeAsync(1, LONG).toCompletableFuture();
       CompletableFuture<Boolean> cancelled = session.awaitNodeAsync(1, LONG).toCompletableFuture();

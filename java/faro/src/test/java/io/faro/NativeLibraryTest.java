@@ -122,6 +122,22 @@ class NativeLibraryTest {
     assertEquals(List.of(), filesOf(folder));
   }
 
+  /** Is interrupted when it asks first. */
+  public static final class Interrupted {
+    public static void main(String[] arguments) {
+      Thread.currentThread().interrupt();
+      System.out.println(Faro.isAvailable() + " " + Thread.interrupted() + " " + Faro.isAvailable());
+    }
+  }
+
+  @Test
+  void aThreadThatIsInterruptedLoadsItToo() throws Exception {
+    program = Interrupted.class;
+    assertEquals("true true true", run("-Dfaro.native.folder=" + folder).strip());
+    assertEquals("true true true", run("-Dfaro.native.library=" + copy()).strip());
+    assertEquals(List.of(folder.resolve("copy.so")), filesOf(folder));
+  }
+
   @Test
   void whatIsNoFileOfFarosIsNotDeleted() throws Exception {
     Path link = Files.createSymbolicLink(folder.resolve("libfaro-unpacked-1-link.so"), copy());
