@@ -51,6 +51,6 @@ if(FARO_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # what has been reached guides libFuzzer
 endif()
 
-# Beside them for what is compiled more often than it runs: tests, the command line.
+# Beside them for what is compiled more often than it runs: tests, the command line, some sources of modules (COLD_SOURCES).
 add_library(faro_cold_flags INTERFACE)
 target_compile_options(faro_cold_flags INTERFACE $<$<CONFIG:Release>:-O1>)

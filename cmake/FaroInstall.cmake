@@ -1,4 +1,5 @@
-# `cmake --install`: headers, both libraries, the CMake package, the pkg-config file and the command.
+# `cmake --install`: headers, both libraries, the CMake package, the pkg-config file and the command. The target
+# faro_installed builds all of it, and nothing else (`./run install`).
 
 include(CMakePackageConfigHelpers)
 
@@ -6,8 +7,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/native/include/faro DESTINATION ${CMAKE_
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+add_custom_target(faro_installed DEPENDS faro faro_static)
 if(FARO_BUILD_COMMAND)
   install(TARGETS faro_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  add_dependencies(faro_installed faro_command)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/faro)
@@ -18,6 +21,7 @@ install(EXPORT faro_targets NAMESPACE faro:: FILE faro-targets.cmake DESTINATION
 get_property(plugins GLOBAL PROPERTY FARO_PLUGINS)
 if(plugins)
   install(TARGETS ${plugins} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  add_dependencies(faro_installed ${plugins})
 endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/faro-config.cmake.in
                               ${PROJECT_BINARY_DIR}/faro-config.cmake INSTALL_DESTINATION ${package_dir})

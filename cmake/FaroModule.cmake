@@ -2,6 +2,7 @@
 #
 #   faro_module(NAME ring
 #               SOURCES producer.cc consumer.cc     # none: a module of headers only
+#               COLD_SOURCES layout.cc              # those that run so seldom that compiling them quickly is worth more
 #               DEPENDS base wire                   # modules below; theirs come along
 #               LINK faro::fmt           # third-party, used in the module's headers
 #               PRIVATE_LINK xxhash::xxhash)        # third-party, used in its .cc files only
@@ -52,7 +53,7 @@ function(faro_link_headers out_dir folder)
 endfunction()
 
 function(faro_module)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "PLUGIN" "NAME" "SOURCES;DEPENDS;LINK;PRIVATE_LINK")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "PLUGIN" "NAME" "SOURCES;COLD_SOURCES;DEPENDS;LINK;PRIVATE_LINK")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME)
     message(FATAL_ERROR "faro_module: NAME is needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -71,14 +72,26 @@ function(faro_module)
   set(include_dir ${PROJECT_BINARY_DIR}/module_includes/${arg_NAME})
   faro_link_headers(${include_dir} ${folder})
   if(arg_SOURCES)
+    set(targets ${target})
     add_library(${target} STATIC ${arg_SOURCES})
-    target_include_directories(${target} PUBLIC ${include_dir})
-    target_link_libraries(${target} PUBLIC ${dependencies} Threads::Threads PRIVATE faro_flags ${arg_PRIVATE_LINK})
+    if(arg_COLD_SOURCES)
+      list(APPEND targets ${target}_cold)
+      add_library(${target}_cold OBJECT ${arg_COLD_SOURCES})
+      target_link_libraries(${target}_cold PRIVATE faro_cold_flags)
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_cold>)
+    endif()
+    foreach(each IN LISTS targets)
+      target_include_directories(${each} PUBLIC ${include_dir})
+      target_link_libraries(${each} PUBLIC ${dependencies} Threads::Threads PRIVATE faro_flags ${arg_PRIVATE_LINK})
+    endforeach()
     if(FARO_PRECOMPILE STREQUAL "all")
       faro_precompile(${target})
+      if(arg_COLD_SOURCES)
+        faro_precompile(${target}_cold COLD)
+      endif()
     endif()
     if(NOT arg_PLUGIN)  # of FaroPlugin.cmake
-      set_property(GLOBAL APPEND PROPERTY FARO_LIBRARY_MODULES ${target})
+      set_property(GLOBAL APPEND PROPERTY FARO_LIBRARY_MODULES ${targets})
     endif()
   else()
     add_library(${target} INTERFACE)
@@ -87,36 +100,50 @@ function(faro_module)
   endif()
 
   if(FARO_BUILD_TESTS AND FARO_CHECK_HEADERS)
-    # One with a .cc of its name is checked there, which includes it first.
+    # One with a .cc of its name is checked there, which includes it first: of the library in the preset tsan, where libraries
+    # are not precompiled; of what is not part of libfaro only if it is not precompiled here.
     file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
-    file(GLOB checked CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-    list(TRANSFORM checked REPLACE "[.]cc$" ".h")
-    list(REMOVE_ITEM headers ${checked})
+    if(NOT TARGET faro OR NOT FARO_PRECOMPILE STREQUAL "all")
+      file(GLOB checked CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+      list(TRANSFORM checked REPLACE "[.]cc$" ".h")
+      list(REMOVE_ITEM headers ${checked})
+    endif()
     list(TRANSFORM headers REPLACE "^.*/" "${folder}/")
     faro_check_headers(${arg_NAME} "" "${target};${arg_PRIVATE_LINK}" ${headers})
   endif()
 endfunction()
 
-# faro_program(NAME faro SOURCES main.cc ... DEPENDS bench api PRIVATE_LINK CLI11::CLI11): the same for the folder of a
-# program. The target is faro_<folder>, so native/command makes faro_command, which is build/<preset>/bin/faro.
-function(faro_program)
+# faro_program_part: some of the sources of a folder of programs, as the static library faro_<NAME>. All parts of a folder see
+# its headers. Its programs are main files over parts.
+#
+#   faro_program_part(NAME command_parts SOURCES config_command.cc ... DEPENDS bench api PRIVATE_LINK CLI11::CLI11)
+#   faro_program(TARGET faro_command NAME faro SOURCES main.cc DEPENDS command_parts)    # build/<preset>/bin/faro
+function(faro_program_part)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS;PRIVATE_LINK")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
-    message(FATAL_ERROR "faro_program: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
+    message(FATAL_ERROR "faro_program_part: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/native ${CMAKE_CURRENT_SOURCE_DIR})
-  string(MAKE_C_IDENTIFIER faro_${folder} target)
-  set(include_dir ${PROJECT_BINARY_DIR}/module_includes/${folder})
+  string(MAKE_C_IDENTIFIER ${folder} folder_name)
+  set(include_dir ${PROJECT_BINARY_DIR}/module_includes/${folder_name})
   faro_link_headers(${include_dir} ${folder})
   list(TRANSFORM arg_DEPENDS PREPEND faro_)
-  add_executable(${target} ${arg_SOURCES})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_NAME})
-  target_include_directories(${target} PRIVATE ${include_dir})
-  target_link_libraries(${target} PRIVATE faro_flags faro_cold_flags faro_headers ${arg_DEPENDS} ${arg_PRIVATE_LINK})
-  if(FARO_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE <string> <vector> <fmt/format.h> <CLI/CLI.hpp> <nlohmann/json.hpp>)
-    target_link_libraries(${target} PRIVATE faro_precompiled_flags)
+  set(target faro_${arg_NAME})
+  add_library(${target} STATIC ${arg_SOURCES})
+  target_include_directories(${target} PUBLIC ${include_dir})
+  target_link_libraries(${target} PUBLIC faro_headers ${arg_DEPENDS} PRIVATE faro_flags faro_cold_flags ${arg_PRIVATE_LINK})
+  faro_precompile(${target} COLD)
+endfunction()
+
+function(faro_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;NAME" "SOURCES;DEPENDS;PRIVATE_LINK")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_TARGET OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "faro_program: TARGET, NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
+  list(TRANSFORM arg_DEPENDS PREPEND faro_)
+  add_executable(${arg_TARGET} ${arg_SOURCES})
+  set_target_properties(${arg_TARGET} PROPERTIES OUTPUT_NAME ${arg_NAME})
+  target_link_libraries(${arg_TARGET} PRIVATE faro_flags faro_cold_flags ${arg_DEPENDS} ${arg_PRIVATE_LINK})
 endfunction()
 
 # faro_check_headers(<name> <text after the include> <libraries> header...): compiles each header alone, twice included.

@@ -23,8 +23,9 @@ string(SUBSTRING ${hash} 0 12 hash)
 set(faro_plugin_build "${PROJECT_VERSION}-${hash}-${CMAKE_CXX_COMPILER_ID}${CMAKE_CXX_COMPILER_VERSION}-${CMAKE_BUILD_TYPE}${FARO_SANITIZE}")
 
 function(faro_plugin)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LIBRARY" "SOURCES;DEPENDS;LINK")
-  faro_module(NAME ${arg_NAME} PLUGIN SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS} LINK ${arg_LINK})
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LIBRARY" "SOURCES;COLD_SOURCES;DEPENDS;LINK")
+  faro_module(NAME ${arg_NAME} PLUGIN SOURCES ${arg_SOURCES} COLD_SOURCES ${arg_COLD_SOURCES}
+              DEPENDS ${arg_DEPENDS} LINK ${arg_LINK})
   target_compile_definitions(faro_${arg_NAME} PRIVATE "FARO_PLUGIN_BUILD=\"${faro_plugin_build}\"")
   add_library(${arg_LIBRARY} MODULE $<TARGET_OBJECTS:faro_${arg_NAME}>)
   set_target_properties(${arg_LIBRARY} PROPERTIES LINKER_LANGUAGE CXX)

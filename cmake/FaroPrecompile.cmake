@@ -1,8 +1,8 @@
-# faro_precompile(<target>): the headers that nearly every source includes are read once, for all libraries, and for all
-# test programs, whose flags differ. It shortens a build that has nothing in a cache. FARO_PRECOMPILE says for whom:
+# faro_precompile(<target> [COLD]): the headers that nearly every source includes are read once, for all libraries, and for all
+# test programs. It shortens a build that has nothing in a cache. FARO_PRECOMPILE says for whom:
 #
-#   tests   for what stands in tests/, and the command (preset release: there each source of Faro itself is compiled with what
-#           it includes)
+#   tests   for what stands in tests/, and the command (preset tsan: there each source of Faro itself is compiled with what
+#           it includes, and nothing else)
 #   all     for Faro, too
 set(precompiled <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <functional> <memory> <mutex> <optional> <span>
                 <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
@@ -14,12 +14,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                          -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 
+# g++ takes headers only where they were precompiled with the same flags: for libraries, also cold ones, and for programs.
 if(FARO_PRECOMPILE)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() { return 0; }\n")
-  add_library(faro_precompiled_library STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(faro_precompiled_library
-                        PRIVATE faro_flags faro_cold_flags faro_precompiled_flags faro::fmt Threads::Threads)
-  target_precompile_headers(faro_precompiled_library PRIVATE ${precompiled})
+  foreach(name library cold_library)
+    add_library(faro_precompiled_${name} STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
+    target_link_libraries(faro_precompiled_${name} PRIVATE faro_flags faro_precompiled_flags faro::fmt Threads::Threads)
+    target_precompile_headers(faro_precompiled_${name} PRIVATE ${precompiled})
+  endforeach()
+  target_link_libraries(faro_precompiled_cold_library PRIVATE faro_cold_flags)
   if(FARO_BUILD_TESTS AND NOT FARO_FUZZ)
     find_package(GTest REQUIRED)
     add_executable(faro_precompiled_test EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
@@ -35,9 +38,12 @@ function(faro_precompile target)
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE")
-    target_precompile_headers(${target} REUSE_FROM faro_precompiled_test)
+    set(from faro_precompiled_test)
+  elseif("COLD" IN_LIST ARGN)
+    set(from faro_precompiled_cold_library)
   else()
-    target_precompile_headers(${target} REUSE_FROM faro_precompiled_library)
+    set(from faro_precompiled_library)
   endif()
+  target_precompile_headers(${target} REUSE_FROM ${from})
   target_link_libraries(${target} PRIVATE faro_precompiled_flags)
 endfunction()

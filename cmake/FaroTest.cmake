@@ -8,6 +8,7 @@
 #             LABELS slow                # beside the folder's name, which is always a label
 #             LINK nlohmann_json::nlohmann_json
 #             PROCESSORS 2               # it keeps more than one processor busy
+#             COST 100                   # a case takes long: begin with it where no earlier run has told how long
 #             RUN_SERIAL                 # nothing else may run beside it
 #
 # Each test case is one ctest test, so that a hang costs one case and the report names it. A case that is skipped is
@@ -33,11 +34,11 @@ function(faro_test_library)
   list(TRANSFORM arg_MODULES PREPEND faro_)
   target_include_directories(${arg_NAME} PUBLIC ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${arg_NAME} PUBLIC ${arg_MODULES} ${arg_LINK} GTest::gtest PRIVATE faro_flags faro_cold_flags)
-  faro_precompile(${arg_NAME})
+  faro_precompile(${arg_NAME} COLD)
 endfunction()
 
 function(faro_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL" "NAME;TIMEOUT;PROCESSORS" "SOURCES;MODULES;LABELS;LINK")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL" "NAME;TIMEOUT;PROCESSORS;COST" "SOURCES;MODULES;LABELS;LINK")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
     message(FATAL_ERROR "faro_test: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -64,6 +65,9 @@ function(faro_test)
   endif()
 
   set(properties TIMEOUT ${timeout} PROCESSORS ${processors} LABELS ${folder})
+  if(arg_COST)
+    list(APPEND properties COST ${arg_COST})
+  endif()
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()

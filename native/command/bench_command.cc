@@ -35,20 +35,6 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-int bench_error(const Status& status) {
-  fmt::print(stderr, "faro bench: {}\n", status.message());
-  return exit_code_of(status.code());
-}
-
-std::function<void(const bench::ContestProgress&)> contest_progress(
-    ProgressLine& line, const std::vector<bench::Contestant>& contestants, uint32_t laps) {
-  return [&line, contestants, laps](const bench::ContestProgress& progress) {
-    line.update(progress.fraction,
-                fmt::format("lap {} of {}, {}", progress.lap + 1, laps,
-                            carrier_name(contestants[progress.contestant].carrier)));
-  };
-}
-
 void add_java_flag(CLI::App& command, std::string& class_path) {
   command
       .add_option("--java", class_path,

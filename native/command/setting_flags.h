@@ -1,11 +1,10 @@
-// The flags by which every sub-command takes settings, and how they become a Config.
+// The flags by which every sub-command takes settings.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "faro/config.h"
-#include "faro/status.h"
+#include "command/settings.h"
 
 namespace CLI {
 class App;
@@ -27,13 +26,5 @@ class SettingFlags {
   std::string file_;
   std::vector<std::string> sets_;
 };
-
-/// Checks a configuration as a whole, also one that does not name its nodes (yet).
-/// Errors: config_invalid.
-Status validate_settings(const Config& config);
-
-/// Sets `name` from a flag's text. Errors: config_invalid, with the flag in front.
-Status set_from_flag(Config& config, std::string_view flag, std::string_view name,
-                     const std::string& text);
 
 }  // namespace faro::command

@@ -232,7 +232,7 @@ class FrameRun {
         if (!shuffles_.empty()) shuffles_.erase(shuffles_.begin());
         break;
       case 9:
-        (void)worker.try_end_query(query(), nullptr);
+        (void)worker.try_end_query(query(), Status::Ok(), nullptr);
         break;
       case 10:
         node_->queries().cancel(query(), Status(Code::query_cancelled, "enough"));

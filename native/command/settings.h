@@ -1,0 +1,25 @@
+// What a command is run with: a file, the environment and flags become a Config.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "faro/config.h"
+#include "faro/status.h"
+
+namespace faro::command {
+
+/// The file (if its name is empty, the one that FARO_CONFIG names), then the environment, then `sets`,
+/// each NAME=VALUE: the later wins. Errors: config_invalid.
+Result<Config> load_settings(const std::string& file, const std::vector<std::string>& sets);
+
+/// Checks a configuration as a whole, also one that does not name its nodes (yet).
+/// Errors: config_invalid.
+Status validate_settings(const Config& config);
+
+/// Sets `name` from a flag's text. Errors: config_invalid, with the flag in front.
+Status set_from_flag(Config& config, std::string_view flag, std::string_view name,
+                     const std::string& text);
+
+}  // namespace faro::command

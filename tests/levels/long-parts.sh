@@ -1,0 +1,18 @@
+# What `./run test --long` runs, one after the other. A line each: its name, and the command. A command is quiet about what
+# it does; its exit code says whether it passed, and its last line is what the page says.
+#
+# part <name> <command...>
+
+part seeds           build/release/bin/faro simulate --seed 1 --runs 100000 --resume build/long/seeds
+part soak            build/release/bin/faro soak --seconds 3600
+part soak_kills      build/release/bin/faro soak --kills 200
+part tests_20_times  ctest --test-dir build/release --parallel 4 --repeat until-fail:20 -L '^(unit|contract|concurrency|system)$'
+part one_processor   taskset -c 0 ctest --test-dir build/release --parallel 2
+part sanitizers      ./run sanitize
+part fuzz            ./run fuzz 3600
+part evaluate        ./run evaluate --out build/long/evaluate
+part aarch64         ./run aarch64
+part guests          ./run softroce
+part guests_faults   ./run softroce faults
+part guests_soak     ./run softroce soak
+part guests_sql      ./run softroce sql
