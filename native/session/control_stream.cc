@@ -125,7 +125,8 @@ void ControlStream::receive() {
       if (got <= 0) return close();  // the peer has taken everything and closed
       continue;
     }
-    if (got <= 0) return fail(broken(got == 0 ? ECONNRESET : error));
+    if (got <= 0)
+      return fail(broken(send_error_ != 0 ? send_error_ : got == 0 ? ECONNRESET : error));
     if (!deliver() || static_cast<size_t>(got) < most) return;
   }
 }
@@ -168,9 +169,11 @@ void ControlStream::flush() {
       }
       if (errno != EAGAIN) {
         // Not reported here: what the peer sent before it closed (a REFUSE) has to be read first,
-        // and reading then finds the end.
+        // and reading then finds the end: that of the peer, or this one, if it has not closed.
+        if (send_error_ == 0) send_error_ = errno;
         sent_ = outgoing_.size();
         if (lingering_) return close();
+        shutdown(socket_.get(), SHUT_RDWR);
       }
       break;
     }

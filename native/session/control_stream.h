@@ -78,7 +78,8 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   const std::string peer_address_;
   Handler* handler_ = nullptr;
   bool lingering_ = false;
-  bool shut_ = false;  // lingering, and everything was sent
+  int send_error_ = 0;  // why nothing can be sent any more
+  bool shut_ = false;   // lingering, and everything was sent
   bool unsettled_ = false;
   uint32_t watched_ = 0;
   Status failure_;                   // to be told to the handler

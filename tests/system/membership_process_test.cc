@@ -3,7 +3,9 @@
 
 #include <sys/resource.h>
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "support/child.h"
 #include "support/cluster.h"
 #include "support/test_network.h"
+#include "wire/control.h"
 
 namespace faro {
 namespace {
@@ -21,17 +24,15 @@ using test::ClusterPlan;
 using test::RecordingObserver;
 using test::transports_to_test;
 
-enum class IfIdle { dies, goes_on };
-
 // A network whose process dies in its n-th round, or when nothing happens any more.
 class DyingNetwork final : public test::NetworkAround {
  public:
-  DyingNetwork(std::unique_ptr<session::Network> inner, int rounds, IfIdle if_idle)
-      : NetworkAround(std::move(inner)), rounds_left_(rounds), if_idle_(if_idle) {}
+  DyingNetwork(std::unique_ptr<session::Network> inner, int rounds)
+      : NetworkAround(std::move(inner)), rounds_left_(rounds) {}
   bool run_once(base::Nanoseconds until) override {
     if (rounds_left_-- <= 0) die();
     const bool worked = NetworkAround::run_once(until);
-    if (!worked && if_idle_ == IfIdle::dies) die();
+    if (!worked) die();
     return worked;
   }
 
@@ -39,16 +40,71 @@ class DyingNetwork final : public test::NetworkAround {
   static void die() { kill(getpid(), SIGKILL); }
 
   int rounds_left_;
-  const IfIdle if_idle_;
+};
+
+// A network whose process dies when it would send its n-th message that sets up a link, counted over all links.
+class NetworkThatDiesBeforeAMessage final : public test::NetworkAround,
+                                            private session::Network::Acceptor {
+ public:
+  NetworkThatDiesBeforeAMessage(std::unique_ptr<session::Network> inner, int messages)
+      : NetworkAround(std::move(inner)), left_(messages) {}
+  void set_acceptor(session::Network::Acceptor* acceptor) override {
+    acceptor_ = acceptor;
+    NetworkAround::set_acceptor(acceptor == nullptr ? nullptr : this);
+  }
+  void connect(
+      const std::string& address,
+      std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override {
+    NetworkAround::connect(address,
+                           [this, done = std::move(done)](
+                               Result<std::unique_ptr<session::ControlConnection>> connection) {
+                             if (!connection.ok()) return done(connection.status());
+                             done(std::unique_ptr<session::ControlConnection>(
+                                 std::make_unique<Connection>(std::move(*connection), left_)));
+                           });
+  }
+
+ private:
+  class Connection final : public session::ControlConnection {
+   public:
+    Connection(std::unique_ptr<session::ControlConnection> inner, int& left)
+        : inner_(std::move(inner)), left_(left) {}
+    void set_handler(Handler* handler) override { inner_->set_handler(handler); }
+    void send(std::span<const std::byte> message) override {
+      const wire::ControlKind kind = wire::kind_of(message);
+      if ((kind == wire::ControlKind::link || kind == wire::ControlKind::setup ||
+           kind == wire::ControlKind::ready) &&
+          left_-- <= 0) {
+        kill(getpid(), SIGKILL);
+      }
+      inner_->send(message);
+    }
+    bool flushed() const override { return inner_->flushed(); }
+    const std::string& peer_address() const override { return inner_->peer_address(); }
+
+   private:
+    const std::unique_ptr<session::ControlConnection> inner_;
+    int& left_;
+  };
+
+  void on_connection(std::unique_ptr<session::ControlConnection> connection) override {
+    acceptor_->on_connection(std::make_unique<Connection>(std::move(connection), left_));
+  }
+  void on_data_stream(const session::StreamToken& token, transport::DataStream stream) override {
+    acceptor_->on_data_stream(token, std::move(stream));
+  }
+
+  session::Network::Acceptor* acceptor_ = nullptr;
+  int left_;
 };
 
 // Node 1 of the plan dies like that.
-void let_node_1_die(ClusterPlan& plan, int rounds, IfIdle if_idle) {
+void let_node_1_die(ClusterPlan& plan, int rounds) {
   plan.wrap_networks(
       [=](uint32_t node,
           std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
         if (node != 1) return network;
-        return std::make_unique<DyingNetwork>(std::move(network), rounds, if_idle);
+        return std::make_unique<DyingNetwork>(std::move(network), rounds);
       });
 }
 
@@ -200,7 +256,7 @@ TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) 
   for (const int rounds : {0, 1, 2, 3, 5, 1000}) {
     ClusterPlan plan(4);
     plan.set("connect.timeout_ms", "700");
-    let_node_1_die(plan, rounds, IfIdle::dies);
+    let_node_1_die(plan, rounds);
     Processes nodes(plan, {0, 1, 2});
     EXPECT_EQ(nodes[1].wait_for_end(), -SIGKILL);
     nodes.start(3);
@@ -213,16 +269,21 @@ TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) 
   }
 }
 
-// All are there, so that it also dies when the links are set up: in each round, until it is open before.
+// All are there, so that it also dies when the links are set up: before each message of that, until it is open before.
 TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_say_so) {
   int lost_while_connecting = 0;
   bool has_opened = false;
-  for (int rounds = 2; !has_opened; ++rounds) {
-    ASSERT_LT(rounds, 100);
+  for (int messages = 0; !has_opened; ++messages) {
+    ASSERT_LT(messages, 100);
     ClusterPlan plan(4);
     plan.set("transport", GetParam());
     plan.set("connect.timeout_ms", "500");
-    let_node_1_die(plan, rounds, IfIdle::goes_on);
+    plan.wrap_networks(
+        [messages](uint32_t node,
+                   std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
+          if (node != 1) return network;
+          return std::make_unique<NetworkThatDiesBeforeAMessage>(std::move(network), messages);
+        });
     Processes nodes(plan);
     const auto outcomes = nodes.outcomes();
     has_opened = outcomes[1] == "open";
@@ -237,6 +298,7 @@ TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_sa
     }
     lost_while_connecting += is_lost;
   }
+  // It says READY to three nodes, and each of those hears of its death while it waits for that.
   EXPECT_GE(lost_while_connecting, 3) << "it did not die when the links were set up";
 }
 

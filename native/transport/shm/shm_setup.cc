@@ -27,7 +27,10 @@ Status ShmSetup::start() {
   FARO_RETURN_IF_ERROR(status_);
   if (context_.doorbells.fd < 0 ||
       context_.doorbells.worker_count != context_.incoming.receiver_workers) {
-    return {Code::internal_error, "the doorbells of this node are not in shared memory"};
+    return {
+        Code::system_error,
+        "the doorbells of this node could not be put into shared memory when its session opened "
+        "(memfd_create or its seals)"};
   }
   Result<std::shared_ptr<Segment>> segment =
       Segment::make_shared(context_.incoming, "the incoming rings of a link", incoming_fd_);
