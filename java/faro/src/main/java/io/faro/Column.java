@@ -59,6 +59,10 @@ public record Column(ColumnType type, boolean nullable, int scale) {
     };
   }
 
+  boolean isDecimal() {
+    return digits(type) > 0;
+  }
+
   boolean isPlain() {
     return type.bytes() != 0 && !nullable;
   }

@@ -25,6 +25,16 @@ public interface RowCodec<T> {
   }
 
   /**
+   * What the rows are, in words: codecs of the same format read what the other one has written, and objects that go by
+   * reference are of the same type. A receiver compares it with that of senders of the same session: if it is
+   * another one the query is cancelled, with a text that names both. Empty: not compared. Between nodes nothing is
+   * compared but the width.
+   */
+  default String format() {
+    return "";
+  }
+
+  /**
    * An upper limit for the bytes that {@link #write} needs for this object: what {@link Setting#ROW_LIMIT_BYTES} is
    * compared with.
    */

@@ -53,6 +53,11 @@ public final class RowCodecs {
   private record FixedCodec<T>(int rowBytes, FieldsWriter<T> writer, FieldsReader<T> reader)
       implements RowCodec<T> {
     @Override
+    public String format() {
+      return "fixed(" + rowBytes + ")";
+    }
+
+    @Override
     public int maxBytes(T object) {
       return rowBytes;
     }
@@ -73,6 +78,11 @@ public final class RowCodecs {
     @Override
     public boolean immutable() {
       return true;
+    }
+
+    @Override
+    public String format() {
+      return codec.format();
     }
 
     @Override
@@ -110,6 +120,11 @@ public final class RowCodecs {
         }
 
         @Override
+        public String format() {
+          return "LONG";
+        }
+
+        @Override
         public int maxBytes(Long object) {
           return Long.BYTES;
         }
@@ -132,6 +147,11 @@ public final class RowCodecs {
         @Override
         public int rowBytes() {
           return 0;
+        }
+
+        @Override
+        public String format() {
+          return "BYTES";
         }
 
         @Override
@@ -167,6 +187,11 @@ public final class RowCodecs {
         @Override
         public int rowBytes() {
           return 0;
+        }
+
+        @Override
+        public String format() {
+          return "STRING";
         }
 
         @Override

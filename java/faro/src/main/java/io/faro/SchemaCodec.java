@@ -4,6 +4,8 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Carries {@code Object[]} rows of a schema, densely packed in three parts (Rödiger et al., "High-Speed
@@ -37,6 +39,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private final int plainBytes;
   private final int nullBytes;
   private final int nullableBytes; // of those with a width, if none is null
+  private final String format;
 
   /** A column: its number, and its null bit, or -1: it is never null. */
   private record Field(int column, ColumnType type, int scale, int nullBit) {}
@@ -64,10 +67,27 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     rowBytes = plain.length == columns.length ? plainBytes : 0;
     nullBytes = (nullable.length + 7) / 8;
     nullableBytes = bytes(nullableWithWidth);
+    format = formatOf(columns);
   }
 
   private static int bytes(Field[] fields) {
     return List.of(fields).stream().mapToInt(field -> field.type.bytes()).sum();
+  }
+
+  /** {@code "schema(LONG, STRING or null, DECIMAL_18(2))"}: the columns; of decimals the digits behind the point. */
+  @Override
+  public String format() {
+    return format;
+  }
+
+  private static String formatOf(Column[] columns) {
+    return Stream.of(columns)
+        .map(
+            column ->
+                column.type()
+                    + (column.isDecimal() ? "(" + column.scale() + ")" : "")
+                    + (column.nullable() ? " or null" : ""))
+        .collect(Collectors.joining(", ", "schema(", ")"));
   }
 
   /** The columns. */

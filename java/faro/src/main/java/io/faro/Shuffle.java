@@ -141,6 +141,8 @@ public final class Shuffle implements AutoCloseable {
   public <T> ObjectSender<T> sender(RowCodec<T> codec) {
     checkCodec(codec);
     boolean byReference = codec.immutable() && spec.rowBytes() == 0;
+    checkSender();
+    localLanes.sends(codec.format());
     return new ObjectSender<>(this, codec, byReference ? localLanes : null);
   }
 
@@ -197,6 +199,9 @@ public final class Shuffle implements AutoCloseable {
     call();
     checkSender();
     Objects.checkFromIndexSize(from, bytes, row.length);
+    if (receivers != null) {
+      checkReceivers(receivers);
+    }
     return Outcome.of(multicast(handle, receivers, row, from, bytes, 0));
   }
 
@@ -461,6 +466,15 @@ public final class Shuffle implements AutoCloseable {
       throw new FaroException(Code.INVALID_ARGUMENT, "worker " + sender + " is no sender");
     }
     return sender;
+  }
+
+  private void checkReceivers(int[] receivers) {
+    if (receivers.length == 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "stage " + spec.stage() + ": a row for no receiver");
+    }
+    for (int receiver : receivers) {
+      checkReceiver(receiver);
+    }
   }
 
   void checkReceiver(int receiver) {

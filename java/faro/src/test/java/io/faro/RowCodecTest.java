@@ -83,6 +83,29 @@ class RowCodecTest {
   }
 
   @Test
+  void aCodecThatDoesNotFitTheSendersIsRefusedByName() throws Exception {
+    RowCodec<Object[]> rows =
+        new SchemaCodec(List.of(Column.nullable(ColumnType.STRING), Column.decimal(9, 2, false)));
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      for (RowCodec<?> codec : List.of(RowCodecs.LONG, RowCodecs.BYTES, rows)) {
+        ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
+        try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
+          shuffle.sender(RowCodecs.STRING).trySend(0, "by reference");
+          shuffle.tryFinish();
+          FaroException refused = assertThrows(FaroException.class, () -> shuffle.receiver(codec).tryNext());
+          assertEquals(Code.INVALID_ARGUMENT, refused.code());
+          assertEquals(
+              "stage 1: worker 0 sends by a codec for STRING, worker 0 receives by one for " + codec.format(),
+              refused.getMessage());
+          FaroException failed = assertThrows(FaroException.class, () -> shuffle.receiver(codec).tryNext());
+          assertEquals(Code.QUERY_CANCELLED, failed.code());
+        }
+      }
+      assertEquals("schema(STRING or null, DECIMAL_18(2))", rows.format());
+    }
+  }
+
+  @Test
   void aRowWhoseCodecThrowsNeverExisted() throws Exception {
     RowCodec<String> picky =
         new RowCodec<>() {

@@ -274,6 +274,21 @@ class ShuffleTest {
   }
 
   @Test
+  void aMulticastIsForReceiversThatThereAre() {
+    try (Cluster cluster = new Cluster("shm", 1, 1);
+        Shuffle shuffle =
+            cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+      byte[] row = new byte[8];
+      for (int[] receivers : new int[][] {{}, {-1}, {0, 1}}) {
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.tryMulticast(receivers, row, 0, 8)));
+      }
+      assertEquals(Outcome.DONE, shuffle.tryMulticast(new int[] {0}, row, 0, 8));
+      shuffle.stop();
+      shuffle.tryFinish();
+    }
+  }
+
+  @Test
   void aConditionThatClosesTheSessionEndsItsWait() {
     try (Cluster cluster = new Cluster(1, 1, config -> config.set(Setting.CLOSE_TIMEOUT_MS, 20))) {
       Session session = cluster.session(0);
