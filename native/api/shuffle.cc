@@ -78,6 +78,8 @@ detail::OutboxCursor* Shuffle::cursors() const noexcept { return core_->cursors(
 
 uint32_t* Shuffle::frame_rows() const noexcept { return core_->frame_rows().data(); }
 
+detail::SendKernels Shuffle::kernels() const { return core_->kernels(); }
+
 Result<VariableRowSender> Shuffle::variable_sender() {
   if (Status status = check_sender(0); !status.ok()) return status;
   VariableRowSender made;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/processor.h"
 #include "base/settings.h"
 #include "base/toml.h"
 #include "faro/hash.h"
@@ -308,6 +309,16 @@ Status check_choice(std::string_view name, std::string_view value,
   return invalid(fmt::format("{} = {} is none of {}", name, value, fmt::join(choices, ", ")));
 }
 
+Status check_kernel(const std::string& kernel) {
+  FARO_RETURN_IF_ERROR(
+      check_choice("kernel.scatter", kernel, {"auto", "scalar", "avx2", "avx512"}));
+  if (kernel == "avx2" && !has_avx2())
+    return invalid("kernel.scatter = avx2, which this processor does not have");
+  if (kernel == "avx512" && !has_avx512())
+    return invalid("kernel.scatter = avx512, of which this processor lacks F, DQ or VL");
+  return Status::Ok();
+}
+
 Status check_verbs_device(const Settings& settings) {
   if (!settings.verbs_address.empty() && !settings.verbs_device.empty()) {
     return invalid(fmt::format("verbs.address = {} and verbs.device = {}: only one can choose",
@@ -368,6 +379,7 @@ Result<Settings> Settings::resolve(const Config& config) {
   FARO_RETURN_IF_ERROR(
       check_choice("verbs.queue_pairs", settings.verbs_queue_pairs, {"link", "worker", "lane"}));
   FARO_RETURN_IF_ERROR(check_verbs_device(settings));
+  FARO_RETURN_IF_ERROR(check_kernel(settings.kernel_scatter));
   FARO_RETURN_IF_ERROR(check_verbs_path(settings));
   settings.digest_value = config.digest();
   return settings;

@@ -44,25 +44,46 @@ struct SumLoop {
   }
 };
 
+/// Rows to try loops on: two times 4 KiB.
+template <uint32_t kRowBytes>
+struct Sample {
+  static constexpr size_t kRows = 4096 / kRowBytes;
+  Sample() { GenerateLoop<kRowBytes>::run(0, kRows, from); }
+
+  char from[kRows * kRowBytes];
+  char to[kRows * kRowBytes];
+};
+
 }  // namespace
 
 template <uint32_t kRowBytes>
 void RowLoops<kRowBytes>::generate(uint64_t first, size_t count, void* to) noexcept {
-  static const auto loop = base::vectorised<GenerateLoop<kRowBytes>>();
+  static const auto loop = [] {
+    Sample<kRowBytes> sample;
+    return base::fastest<GenerateLoop<kRowBytes>>(
+        [&](auto each) { each(0, sample.kRows, sample.to); });
+  }();
   loop(first, count, static_cast<char*>(to));
 }
 
 template <uint32_t kRowBytes>
 void RowLoops<kRowBytes>::transform(const void* from, size_t count, void* to,
                                     uint64_t& damage) noexcept {
-  static const auto loop = base::vectorised<TransformLoop<kRowBytes>>();
+  static const auto loop = [] {
+    Sample<kRowBytes> sample;
+    return base::fastest<TransformLoop<kRowBytes>>(
+        [&](auto each) { each(sample.from, sample.kRows, sample.to); });
+  }();
   damage |= loop(static_cast<const char*>(from), count, static_cast<char*>(to));
 }
 
 template <uint32_t kRowBytes>
 uint64_t RowLoops<kRowBytes>::sum_of_mix(const void* rows, size_t count,
                                          uint64_t& damage) noexcept {
-  static const auto loop = base::vectorised<SumLoop<kRowBytes>>();
+  static const auto loop = [] {
+    const Sample<kRowBytes> sample;
+    return base::fastest<SumLoop<kRowBytes>>([&](auto each) { each(sample.from, sample.kRows); });
+  }();
   const SumAndDamage result = loop(static_cast<const char*>(rows), count);
   damage |= result.damage;
   return result.sum;

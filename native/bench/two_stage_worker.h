@@ -38,8 +38,10 @@ class TwoStageWorker final : public TurnWorker {
     char bytes[kRowBytes];
   };
 
-  /// Rows handled between two looks at what has arrived: of 8 bytes, 16 KiB.
-  static constexpr uint32_t kBlockRows = 2048;
+  /// Rows that are made and then sent, 16 KiB, to stay in the first cache; and those between two
+  /// looks at what has arrived.
+  static constexpr uint32_t kBlockRows = 16 * 1024 / kRowBytes;
+  static constexpr uint32_t kTurnRows = 2048;
 
   Status open(const QueryId& query) override {
     ShuffleSpec spec;
@@ -103,55 +105,64 @@ class TwoStageWorker final : public TurnWorker {
     return moved;
   }
 
-  /// A batch of stage 1 to stage 2. The batch is given back before its rows are sent: so the worker
-  /// never holds one while there is no room, and nothing has to be set aside.
+  /// Rows of stage 1 to stage 2, until there are none or one finds no room; true if some were taken. A
+  /// batch is given back before its rows are sent: so the worker never holds one while there is no
+  /// room, and nothing has to be set aside.
   bool forward() {
     bool moved = false;
-    if (forward_begin_ == forward_end_) {
-      if (ended1_) return false;
-      const Outcome outcome = stage1_.try_poll(batch_);
-      if (outcome != Outcome::done) {
-        ended1_ = outcome == Outcome::end_of_stream;
-        if (outcome == Outcome::failed) fail(stage1_);
-        return ended1_;
+    for (;;) {
+      if (forward_begin_ == forward_end_) {
+        if (ended1_) return moved;
+        const Outcome outcome = stage1_.try_poll(batch_);
+        if (outcome != Outcome::done) {
+          ended1_ = outcome == Outcome::end_of_stream;
+          if (outcome == Outcome::failed) fail(stage1_);
+          return moved || ended1_;
+        }
+        uint64_t damage = 0;
+        const std::span<const Row> rows = batch_.rows<Row>();
+        if (rows.size() > forwarded_.size()) forwarded_.resize(rows.size());
+        Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
+        sink_.add_damage(damage);
+        forward_begin_ = 0;
+        forward_end_ = rows.size();
+        batch_.release();
+        moved = true;
       }
-      uint64_t damage = 0;
-      const std::span<const Row> rows = batch_.rows<Row>();
-      if (rows.size() > forwarded_.size()) forwarded_.resize(rows.size());
-      Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
-      sink_.add_damage(damage);
-      forward_begin_ = 0;
-      forward_end_ = rows.size();
-      batch_.release();
-      moved = true;
+      Outcome outcome;
+      const size_t taken = sender2_.try_send_all(
+          std::span<const Row>(forwarded_.data() + forward_begin_, forward_end_ - forward_begin_),
+          Hash{}, key_of, outcome);
+      forward_begin_ += taken;
+      moved |= taken > 0;
+      if (outcome == Outcome::failed) fail(stage2_);
+      if (forward_begin_ != forward_end_) return moved;
     }
-    Outcome outcome;
-    const size_t taken = sender2_.try_send_all(
-        std::span<const Row>(forwarded_.data() + forward_begin_, forward_end_ - forward_begin_),
-        Hash{}, key_of, outcome);
-    forward_begin_ += taken;
-    if (outcome == Outcome::failed) fail(stage2_);
-    return moved || taken > 0;
   }
 
-  /// A block of rows of the child to stage 1.
+  /// Rows of the child to stage 1, until one finds no room; true if some were taken.
   bool generate() {
-    if (generated_begin_ == generated_end_) {
-      const uint64_t count = std::min<uint64_t>(kBlockRows, rest_.end - rest_.begin);
-      if (count == 0) return false;
-      Loops::generate(rest_.begin, count, generated_.data());
-      rest_.begin += count;
-      generated_begin_ = 0;
-      generated_end_ = count;
+    bool moved = false;
+    for (uint32_t made = 0; made < kTurnRows; made += kBlockRows) {
+      if (generated_begin_ == generated_end_) {
+        const uint64_t count = std::min<uint64_t>(kBlockRows, rest_.end - rest_.begin);
+        if (count == 0) break;
+        Loops::generate(rest_.begin, count, generated_.data());
+        rest_.begin += count;
+        generated_begin_ = 0;
+        generated_end_ = count;
+      }
+      Outcome outcome;
+      const size_t taken =
+          sender1_.try_send_all(std::span<const Row>(generated_.data() + generated_begin_,
+                                                     generated_end_ - generated_begin_),
+                                Hash{}, key_of, outcome);
+      generated_begin_ += taken;
+      moved |= taken > 0;
+      if (outcome == Outcome::failed) fail(stage1_);
+      if (generated_begin_ != generated_end_) break;
     }
-    Outcome outcome;
-    const size_t taken =
-        sender1_.try_send_all(std::span<const Row>(generated_.data() + generated_begin_,
-                                                   generated_end_ - generated_begin_),
-                              Hash{}, key_of, outcome);
-    generated_begin_ += taken;
-    if (outcome == Outcome::failed) fail(stage1_);
-    return taken > 0;
+    return moved;
   }
 
   bool finish() {

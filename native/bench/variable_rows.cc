@@ -79,8 +79,8 @@ class VariableRowsWorker final : public OneStageWorker {
     return rest().begin != begin;
   }
 
-  const decltype(base::vectorised<ProduceLoop>()) produce_ = base::vectorised<ProduceLoop>();
-  const decltype(base::vectorised<CheckLoop>()) check_ = base::vectorised<CheckLoop>();
+  const decltype(base::widest<ProduceLoop>()) produce_ = base::widest<ProduceLoop>();
+  const decltype(base::widest<CheckLoop>()) check_ = base::widest<CheckLoop>();
   VariableRowSender sender_;
 };
 

@@ -35,6 +35,9 @@ void add_java_flag(CLI::App& command, std::string& class_path);
 /// The names of the parts, for a help text: "pinned, unpinned, …".
 std::string full_bench_parts();
 
+/// `faro bench kernels`.
+void add_kernels_command(CLI::App& bench, int& exit_code);
+
 /// `faro bench link`.
 void add_link_command(CLI::App& bench, int& exit_code);
 

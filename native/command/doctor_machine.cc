@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gnu/libc-version.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "command/text.h"
 #include "command/version.h"
 #include "session/limits.h"
+#include "shuffle/kernels.h"
 
 namespace faro::command {
 namespace {
@@ -68,6 +70,28 @@ Check clock_check(const Machine& machine) {
       quick ? "" : "reading the time takes a system call here; tsc or kvm-clock would be quicker"};
 }
 
+/// Which loops send rows of each width, and how long those that are supported take.
+void add_kernel_checks(const Config& config, std::vector<Check>& checks) {
+  constexpr uint32_t kReceivers = 4;
+  const std::string setting = config.get("kernel.scatter");
+  for (const uint32_t row_bytes : shuffle::kKernelWidths) {
+    std::vector<std::string> times;
+    for (const shuffle::KernelTime& time :
+         shuffle::calibrate(shuffle::KernelHash::finalizer, row_bytes, kReceivers)) {
+      times.push_back(fmt::format("{} {:.2f}", kernel_name(time.kernel), time.ns_per_row));
+    }
+    const std::string chosen(setting == "auto"
+                                 ? kernel_name(shuffle::fastest_kernel(
+                                       shuffle::KernelHash::finalizer, row_bytes, kReceivers))
+                                 : setting);
+    checks.push_back({fmt::format("rows of {} bytes", row_bytes), Health::ok,
+                      fmt::format("{}{} (ns per row to {} receivers: {})", chosen,
+                                  setting == "auto" ? "" : " by kernel.scatter", kReceivers,
+                                  fmt::join(times, ", ")),
+                      ""});
+  }
+}
+
 }  // namespace
 
 std::vector<Check> check_machine(const Config& config) {
@@ -81,6 +105,7 @@ std::vector<Check> check_machine(const Config& config) {
     processors += fmt::format(", control group: {:.1f}", *machine.cgroup_processors);
   }
   checks.push_back({"processors", Health::ok, std::move(processors), ""});
+  add_kernel_checks(config, checks);
   checks.push_back(memory_check("memory", limits.available_bytes,
                                 "little memory: `faro plan` says what a cluster needs"));
   checks.push_back(memory_check("memory control group", limits.cgroup_bytes,

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/log.h"
+#include "shuffle/kernels.h"
 #include "shuffle/node_core.h"
 #include "transport/mirrored_ring.h"
 
@@ -17,6 +18,11 @@ using shuffle::Stored;
 using transport::count;
 using wire::FrameHeader;
 using wire::FrameKind;
+
+SendKernels ShuffleCore::kernels() const {
+  return shuffle::send_kernels(worker_.node().settings().kernel_scatter, spec_.row_bytes,
+                               receiver_count());
+}
 
 ShuffleCore::ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query,
                          ShuffleSpec spec)

@@ -60,6 +60,8 @@ class ShuffleCore {
   bool has_queued() const noexcept { return queued_ != 0; }
   bool handle_closed() const noexcept { return closed_; }
 
+  /// For rows of its fixed width (setting kernel.scatter).
+  SendKernels kernels() const;
   const ShuffleSpec& spec() const noexcept { return spec_; }
   const std::shared_ptr<shuffle::Query>& query() const noexcept { return query_; }
   Inbox* inbox() const noexcept { return inbox_; }

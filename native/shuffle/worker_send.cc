@@ -25,7 +25,12 @@ void WorkerCore::mark_dirty(OutLane& lane) {
 }
 
 void WorkerCore::frame_committed(OutLane& lane) {
-  if (lane.ring->pending_bytes() >= node_.settings().threshold_bytes) {
+  // What is missing may be too little for another row, or make a frame of one: full frames of rows of
+  // 100 bytes are pending up to 128 bytes below the threshold of 16 KiB.
+  const uint32_t frame = lane.ring->frame_limit();
+  const uint64_t threshold = node_.settings().threshold_bytes;
+  const uint64_t missing = threshold >= frame ? frame / 8 : 0;
+  if (lane.ring->pending_bytes() + missing >= threshold) {
     lane.ring->post_soon();
   } else {
     mark_dirty(lane);

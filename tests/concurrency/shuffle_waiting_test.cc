@@ -199,8 +199,9 @@ TEST_F(ShuffleApi, a_commit_does_not_wait_though_the_ring_is_full) {
   const QueryId id = session().begin_query();
   Shuffle sender = open_shuffle(worker(0), spec(id, 0, 0, {0}, {1}));
   Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
+  // Frames of 18 and 19 rows of 48 bytes fill the ring, of 4096 bytes with OPEN's 64, to the last one.
   int sent = 0;
-  while (sender.try_send(0, filled(100, sent)) == Outcome::done) ++sent;
+  while (sender.try_send(0, filled(48, sent)) == Outcome::done) ++sent;
   RowClaim claim;
   ASSERT_EQ(sender.try_claim(0, 3000, claim), Outcome::done);
   std::fill(claim.data().begin(), claim.data().end(), static_cast<std::byte>(sent));
@@ -216,7 +217,7 @@ TEST_F(ShuffleApi, a_commit_does_not_wait_though_the_ring_is_full) {
     ASSERT_NE(outcome, Outcome::failed);
     for (const auto row : batch.each_row()) lengths.push_back(row.size());
   }
-  std::vector<size_t> expected(static_cast<size_t>(sent), 100);
+  std::vector<size_t> expected(static_cast<size_t>(sent), 48);
   expected.push_back(0);
   EXPECT_EQ(lengths, expected);
 }
@@ -311,6 +312,20 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   EXPECT_TRUE(std::any_of(lanes.begin(), lanes.end(), [](const LaneMetrics& lane) {
     return lane.receiver == 1 && lane.no_room > 0;
   }));
+}
+
+// Two full frames of 81 rows of 100 bytes are 16,256 bytes, 128 short of the threshold. A third frame
+// that is cut there has one row, and costs what a full one does.
+TEST_F(ShuffleApi, full_frames_of_wide_rows_reach_a_threshold_of_two_frames) {
+  open(1, {{"ring.bytes", "32 KiB"}, {"transfer.threshold_bytes", "16 KiB"}});
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 100));
+  uint64_t rows = 0;
+  while (shuffle.try_send(0, filled(100, 1)) == Outcome::done) ++rows;
+  uint64_t frames = 0;
+  for (const LaneMetrics& lane : session().metrics().lanes) frames += lane.frames_sent;
+  EXPECT_EQ(rows, 4 * 81u);
+  EXPECT_EQ(frames, 1 + 4u) << "OPEN and the rows";
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ constexpr uint32_t partition(uint64_t hash, uint32_t receiver_count) noexcept {
   return static_cast<uint32_t>(((hash >> 32) * receiver_count) >> 32);
 }
 
-/// receivers[i] = partition(hash(keys[i]), receiver_count) for all keys, with the vector
-/// instructions of the processor at hand (AVX-512, AVX2, or what the compiler's target has). The
-/// results do not depend on it. `receivers` has room for keys.size(). Threads: any. Blocks: never.
+/// receivers[i] = partition(hash(keys[i]), receiver_count) for all keys, one by
+/// one, with AVX2 or with AVX-512, whichever is fastest on the processor at hand. The results do not
+/// depend on it. `receivers` has room for keys.size(). Threads: any. Blocks: never.
 void partition_all(FinalizerHash hash, std::span<const uint64_t> keys, uint32_t receiver_count,
                    uint32_t* receivers) noexcept;
 void partition_all(MultiplicativeHash hash, std::span<const uint64_t> keys, uint32_t receiver_count,

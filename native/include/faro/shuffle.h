@@ -65,8 +65,95 @@ Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait
 using WordScatter = size_t (*)(const void* rows, const uint32_t* receivers, size_t count,
                                OutboxCursor* cursors) noexcept;
 
-/// For so many receivers; null where row by row is faster.
-WordScatter word_scatter(uint32_t receiver_count) noexcept;
+/// The loops of one way to send many rows: blocks of them, first hashed, then scattered.
+struct BlockKernel {
+  using Partition = void (*)(const uint64_t* keys, size_t count, uint32_t receiver_count,
+                             uint32_t* receivers) noexcept;
+  static constexpr size_t kWordReceivers = 7;
+
+  Partition partition = nullptr;
+  WordScatter words[kWordReceivers] = {};  // by number of receivers; null: row by row
+};
+
+/// Which way a shuffle's rows take, by hash; null: one pass over the rows, one by one.
+struct SendKernels {
+  const BlockKernel* finalizer = nullptr;
+  const BlockKernel* multiplicative = nullptr;
+
+  const BlockKernel* of(FinalizerHash) const noexcept { return finalizer; }
+  const BlockKernel* of(MultiplicativeHash) const noexcept { return multiplicative; }
+  template <typename Hash>
+  const BlockKernel* of(Hash) const noexcept {
+    return nullptr;  // a hash of the user's own is no loop of ours
+  }
+};
+
+/// Copies a row behind the last one of its receiver; false: there is no room for it.
+template <typename Row>
+inline bool put_row(OutboxCursor& cursor, const Row& row) noexcept {
+  std::byte* const at = cursor.at;
+  if (static_cast<size_t>(cursor.end - at) < sizeof(Row)) [[unlikely]]
+    return false;
+  cursor.at = at + sizeof(Row);
+  std::memcpy(at, &row, sizeof(Row));
+  return true;
+}
+
+/// Puts rows[i] at the cursor of partition(hash(key(rows[i])), receiver_count). For one without room
+/// it calls slow(receiver, row), which sends it, or answers false: that ends it. Returns how many
+/// were sent.
+template <typename Row, typename Hash, typename Key, typename Slow>
+size_t scatter_one_by_one(std::span<const Row> rows, Hash hash, Key key, uint32_t receiver_count,
+                          OutboxCursor* cursors, Slow slow) noexcept {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const uint32_t receiver = faro::partition(hash(key(rows[i])), receiver_count);
+    if (!put_row(cursors[receiver], rows[i])) [[unlikely]] {
+      if (!slow(receiver, rows[i])) return i;
+    }
+  }
+  return rows.size();
+}
+
+/// The same by the loops of `kernel`, which are those of this hash.
+template <typename Row, typename Key, typename Slow>
+size_t scatter_in_blocks(const BlockKernel& kernel, std::span<const Row> rows, Key key,
+                         uint32_t receiver_count, OutboxCursor* cursors, Slow slow) noexcept {
+  constexpr size_t kBlock = 256;   // keys and receivers of a block: 3 KiB of stack, in L1
+  constexpr size_t kBetween = 16;  // rows put one by one where a vector of them found no room
+  uint64_t keys[kBlock];
+  uint32_t receivers[kBlock];
+  WordScatter words = nullptr;
+  if constexpr (sizeof(Row) == sizeof(uint64_t)) {
+    if (receiver_count < BlockKernel::kWordReceivers) words = kernel.words[receiver_count];
+  }
+  for (size_t begin = 0; begin < rows.size(); begin += kBlock) {
+    const size_t count = rows.size() - begin < kBlock ? rows.size() - begin : kBlock;
+    const Row* const block = rows.data() + begin;
+    for (size_t i = 0; i < count; ++i) keys[i] = key(block[i]);
+    kernel.partition(keys, count, receiver_count, receivers);
+    for (size_t i = 0; i < count;) {
+      size_t end = count;
+      if (words != nullptr) {
+        i += words(block + i, receivers + i, count - i, cursors);
+        end = count - i < kBetween ? count : i + kBetween;
+      }
+      for (; i < end; ++i) {
+        if (!put_row(cursors[receivers[i]], block[i])) [[unlikely]] {
+          if (!slow(receivers[i], block[i])) return begin + i;
+        }
+      }
+    }
+  }
+  return rows.size();
+}
+
+/// By `kernel`, or one by one if it is null.
+template <typename Row, typename Hash, typename Key, typename Slow>
+size_t scatter_rows(const BlockKernel* kernel, std::span<const Row> rows, Hash hash, Key key,
+                    uint32_t receiver_count, OutboxCursor* cursors, Slow slow) noexcept {
+  if (kernel == nullptr) return scatter_one_by_one(rows, hash, key, receiver_count, cursors, slow);
+  return scatter_in_blocks(*kernel, rows, key, receiver_count, cursors, slow);
+}
 
 }  // namespace detail
 
@@ -322,6 +409,8 @@ class Shuffle {
   explicit Shuffle(detail::ShuffleCore* core) : core_(core) {}
   detail::OutboxCursor* cursors() const noexcept;
   uint32_t* frame_rows() const noexcept;
+  /// As kernel.scatter asks for; auto calibrates once per process, width and number of receivers.
+  detail::SendKernels kernels() const;
   Status check_sender(size_t row_bytes) const;
 
   detail::ShuffleCore* core_ = nullptr;
@@ -345,8 +434,8 @@ class RowSender {
   }
 
   /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count), for all i or as many as there
-  /// is room for; returns how many were taken; `outcome` says why it stopped. Receivers are
-  /// computed in blocks that the compiler can vectorise.
+  /// is room for; returns how many were taken; `outcome` says why it stopped. By the loops that
+  /// are fastest on this machine (setting kernel.scatter).
   template <typename Hash, typename Key>
   size_t try_send_all(std::span<const Row> rows, Hash hash, Key key,
                       Outcome& outcome) const noexcept {
@@ -395,40 +484,13 @@ class RowSender {
   template <typename Hash, typename Key>
   size_t put_all(std::span<const Row> rows, Hash hash, Key key, Outcome& outcome,
                  bool wait) const noexcept {
-    constexpr size_t kBlock = 256;  // keys and receivers of a block: 3 KiB of stack, in L1
-    constexpr size_t kBetween =
-        16;  // rows that are put one by one where a vector of them found no room
-    uint64_t keys[kBlock];
-    uint32_t receivers[kBlock];
-    detail::OutboxCursor* const cursors = cursors_;
-    detail::WordScatter scatter = nullptr;
-    if constexpr (sizeof(Row) == sizeof(uint64_t)) scatter = detail::word_scatter(receiver_count_);
     outcome = Outcome::done;
-    for (size_t begin = 0; begin < rows.size(); begin += kBlock) {
-      const size_t count = rows.size() - begin < kBlock ? rows.size() - begin : kBlock;
-      const Row* block = rows.data() + begin;
-      for (size_t i = 0; i < count; ++i) keys[i] = key(block[i]);
-      partition_all(hash, std::span<const uint64_t>(keys, count), receiver_count_, receivers);
-      for (size_t i = 0; i < count;) {
-        size_t end = count;
-        if (scatter != nullptr) {
-          i += scatter(block + i, receivers + i, count - i, cursors);
-          end = count - i < kBetween ? count : i + kBetween;
-        }
-        for (; i < end; ++i) {
-          detail::OutboxCursor& cursor = cursors[receivers[i]];
-          std::byte* at = cursor.at;
-          if (static_cast<size_t>(cursor.end - at) >= sizeof(Row)) [[likely]] {
-            cursor.at = at + sizeof(Row);
-            std::memcpy(at, &block[i], sizeof(Row));
-            continue;
-          }
-          outcome = detail::send_slow(*core_, receivers[i], &block[i], sizeof(Row), wait);
-          if (outcome != Outcome::done) return begin + i;
-        }
-      }
-    }
-    return rows.size();
+    return detail::scatter_rows(kernels_.of(hash), rows, hash, key, receiver_count_, cursors_,
+                                [&](uint32_t receiver, const Row& row) noexcept {
+                                  outcome =
+                                      detail::send_slow(*core_, receiver, &row, sizeof(Row), wait);
+                                  return outcome == Outcome::done;
+                                });
   }
 
   Outcome put_everywhere(const Row& row, bool wait) const noexcept {
@@ -464,6 +526,7 @@ class RowSender {
   detail::ShuffleCore* core_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
   uint32_t receiver_count_ = 0;
+  detail::SendKernels kernels_;
 };
 
 /// Sends rows with a length each, inlined; as RowSender otherwise.
@@ -570,6 +633,7 @@ Result<RowSender<Row>> Shuffle::sender() {
   made.core_ = core_;
   made.cursors_ = cursors();
   made.receiver_count_ = receiver_count();
+  made.kernels_ = kernels();
   return made;
 }
 

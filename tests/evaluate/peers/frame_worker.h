@@ -14,6 +14,7 @@
 #include "faro/shuffle.h"
 #include "frame_carrier.h"
 #include "frame_queue.h"
+#include "shuffle/kernels.h"
 
 namespace faro::evaluate {
 
@@ -28,7 +29,7 @@ class FrameWorker {
         self_(worker),
         worker_count_(job.worker_count()),
         carrier_(carrier),
-        scatter_(detail::word_scatter(worker_count_)) {
+        kernels_(shuffle::send_kernels("auto", sizeof(uint64_t), worker_count_)) {
     for (Outgoing& out : outgoing_) out.resize(worker_count_);
   }
 
@@ -62,8 +63,6 @@ class FrameWorker {
   using Loops = bench::RowLoops<sizeof(uint64_t)>;
 
   static constexpr size_t kBlockRows = 2048;
-  static constexpr size_t kScatterRows = 256;
-  static constexpr size_t kBetween = 16;  // rows one by one where a vector of them found no room
 
   /// Open frames of one stage, by receiver.
   struct Outgoing {
@@ -139,36 +138,16 @@ class FrameWorker {
 
   /// As many rows as there is room for; false if that is none.
   bool send(uint32_t stage, Rows& rows) {
-    uint32_t receivers[kScatterRows];
-    const size_t before = rows.begin;
-    while (!rows.empty()) {
-      const size_t count = std::min(kScatterRows, rows.end - rows.begin);
-      const uint64_t* block = rows.memory.data() + rows.begin;
-      partition_all(FinalizerHash{}, std::span<const uint64_t>(block, count), worker_count_,
-                    receivers);
-      const size_t sent = scatter(stage, block, receivers, count);
-      rows.begin += sent;
-      if (sent < count) break;
-    }
-    return rows.begin > before;
-  }
-
-  size_t scatter(uint32_t stage, const uint64_t* rows, const uint32_t* receivers, size_t count) {
-    detail::OutboxCursor* const cursors = outgoing_[stage].cursors.data();
-    for (size_t i = 0; i < count;) {
-      size_t end = count;
-      if (scatter_ != nullptr) {
-        i += scatter_(rows + i, receivers + i, count - i, cursors);
-        end = std::min(count, i + kBetween);
-      }
-      for (; i < end; ++i) {
-        detail::OutboxCursor& cursor = cursors[receivers[i]];
-        if (cursor.at == cursor.end && !renew(stage, receivers[i])) return i;
-        std::memcpy(cursor.at, &rows[i], sizeof(uint64_t));
-        cursor.at += sizeof(uint64_t);
-      }
-    }
-    return count;
+    const size_t sent = detail::scatter_rows(
+        kernels_.of(FinalizerHash{}),
+        std::span<const uint64_t>(rows.memory.data() + rows.begin, rows.end - rows.begin),
+        FinalizerHash{}, [](uint64_t n) noexcept { return n; }, worker_count_,
+        outgoing_[stage].cursors.data(),
+        [&](uint32_t to, uint64_t n) noexcept {
+          return renew(stage, to) && detail::put_row(outgoing_[stage].cursors[to], n);
+        });
+    rows.begin += sent;
+    return sent > 0;
   }
 
   /// Sends the full frame, if there is one, and opens the next; false while it cannot.
@@ -214,7 +193,7 @@ class FrameWorker {
   const uint32_t self_;
   const uint32_t worker_count_;
   FrameCarrier& carrier_;
-  const detail::WordScatter scatter_;
+  const detail::SendKernels kernels_;
 
   Outgoing outgoing_[kStages];
   FrameQueue own_[kStages];

@@ -177,6 +177,12 @@ public enum Setting {
    * Prometheus; empty: nowhere. Port 0 lets the system choose, and the log says which.
    */
   METRICS_LISTEN("metrics.listen", ""),
+  /**
+   * Loops that hash and scatter rows sent many at a time by native code: scalar, avx2, avx512, or
+   * auto (the fastest at hand, by a calibration once per width of row and number of receivers);
+   * faro doctor shows them.
+   */
+  KERNEL_SCATTER("kernel.scatter", "auto"),
   /** Times that a waiting worker yields the processor before it sleeps. */
   WAIT_YIELDS("wait.yields", "20"),
   /** Longest single sleep of a waiting worker; only a lost doorbell makes it matter. */

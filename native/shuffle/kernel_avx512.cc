@@ -1,19 +1,26 @@
-// Rows of 8 bytes to their receivers' frames, eight at a time.
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 
-#include "faro/shuffle.h"
+#include "base/processor.h"
+#include "shuffle/kernels.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef FARO_HAS_X86_VECTORS
 #include <immintrin.h>
-#define FARO_HAS_WORD_SCATTER 1
 #endif
 
-namespace faro::detail {
+namespace faro::shuffle {
 
-#ifdef FARO_HAS_WORD_SCATTER
+#ifdef FARO_HAS_X86_VECTORS
 namespace {
+
+template <class Hash>
+[[gnu::target(FARO_TARGET_AVX512)]] void partition_block(const uint64_t* keys, size_t count,
+                                                         uint32_t receiver_count,
+                                                         uint32_t* receivers) noexcept {
+  for (size_t i = 0; i < count; ++i) receivers[i] = partition(Hash{}(keys[i]), receiver_count);
+}
+
+// --- rows of 8 bytes to their receivers' frames, eight at a time
 
 constexpr size_t kLanes = 8;  // of a vector
 constexpr size_t kVectorBytes = kLanes * sizeof(uint64_t);
@@ -22,10 +29,9 @@ constexpr size_t kVectorBytes = kLanes * sizeof(uint64_t);
 // row, whole vectors each: what is stored too much lies within the frame and is overwritten by what
 // comes next. One store per receiver and eight rows, where row by row it were two stores per row.
 template <uint32_t kReceivers>
-[[gnu::target("avx512f,avx512dq,avx512vl,popcnt")]] size_t scatter(const void* rows,
-                                                                   const uint32_t* receivers,
-                                                                   size_t count,
-                                                                   OutboxCursor* cursors) noexcept {
+[[gnu::target(FARO_TARGET_AVX512)]] size_t scatter(const void* rows, const uint32_t* receivers,
+                                                   size_t count,
+                                                   detail::OutboxCursor* cursors) noexcept {
   const auto* const words = static_cast<const uint64_t*>(rows);
   std::byte* at[kReceivers];
   for (uint32_t r = 0; r < kReceivers; ++r) at[r] = cursors[r].at;
@@ -52,26 +58,19 @@ template <uint32_t kReceivers>
   return done;
 }
 
-bool is_supported() noexcept {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-}
+// With more receivers the rows per store are so few that row by row is as fast.
+template <class Hash>
+constexpr detail::BlockKernel kKernel = {
+    partition_block<Hash>,
+    {nullptr, nullptr, scatter<2>, scatter<3>, scatter<4>, scatter<5>, scatter<6>}};
 
 }  // namespace
-#endif
 
-WordScatter word_scatter(uint32_t receiver_count) noexcept {
-#ifdef FARO_HAS_WORD_SCATTER
-  // With more receivers the rows per store are so few that row by row is as fast.
-  static constexpr WordScatter kByReceivers[] = {nullptr,    nullptr,    scatter<2>, scatter<3>,
-                                                 scatter<4>, scatter<5>, scatter<6>};
-  static const bool supported = is_supported();
-  if (supported && receiver_count < std::size(kByReceivers)) return kByReceivers[receiver_count];
-#else
-  (void)receiver_count;
-#endif
-  return nullptr;
+const detail::BlockKernel* avx512_kernel(KernelHash hash) noexcept {
+  return hash == KernelHash::finalizer ? &kKernel<FinalizerHash> : &kKernel<MultiplicativeHash>;
 }
+#else
+const detail::BlockKernel* avx512_kernel(KernelHash) noexcept { return nullptr; }
+#endif
 
-}  // namespace faro::detail
+}  // namespace faro::shuffle
