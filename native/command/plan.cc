@@ -4,6 +4,7 @@
 
 #include "counters/counter_file.h"
 #include "faro/shuffle.h"
+#include "ring/consumer.h"
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
@@ -45,6 +46,7 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
     const ring::Layout incoming = layout(peer, node);
     plan.state_bytes += outgoing.ring_count() * sizes.outgoing_lane_ring +
                         incoming.ring_count() * sizes.incoming_lane_ring;
+    plan.frame_bytes += incoming.ring_count() * ring::Consumer::kTracked * sizes.per_frame;
     const uint64_t shm_state = outgoing.ring_count() * sizes.shm_outgoing_ring +
                                incoming.ring_count() * sizes.shm_incoming_ring;
     if (peer == node) {
@@ -84,8 +86,12 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   plan.counter_bytes = counters::CounterFile::bytes(counted);
   plan.shuffle_bytes =
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
+  plan.frame_bytes += workers * shuffle::FramePool::kKept * sizes.per_frame;
   plan.overflow_memory_bytes = settings.overflow_memory_bytes;
   plan.overflow_file_bytes = settings.overflow_file_bytes;
+  plan.overflow_table_bytes =
+      shuffle::OverflowLimits{settings.overflow_memory_bytes, settings.overflow_file_bytes}
+          .describing_bytes();
   plan.descriptors =
       session::kDescriptorsPerSession + session::kDescriptorsPerLink * uint64_t{plan.links()};
   return plan;
@@ -107,6 +113,7 @@ StateSizes state_sizes_of_this_build() {
   sizes.incoming_lane_ring = sizeof(shuffle::InLane) + sizeof(void*);
   sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::Outbox);
   sizes.per_sender = sizeof(shuffle::Inbox::Stream);
+  sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;
   return sizes;
 }
 
@@ -133,6 +140,8 @@ NodePlan ClusterPlan::sum(uint32_t first, uint32_t count) const noexcept {
     total.counter_bytes += node.counter_bytes;
     total.state_bytes += node.state_bytes;
     total.shuffle_bytes += node.shuffle_bytes;
+    total.frame_bytes += node.frame_bytes;
+    total.overflow_table_bytes = saturated(total.overflow_table_bytes, node.overflow_table_bytes);
     total.overflow_memory_bytes =
         saturated(total.overflow_memory_bytes, node.overflow_memory_bytes);
     total.overflow_file_bytes = saturated(total.overflow_file_bytes, node.overflow_file_bytes);

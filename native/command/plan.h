@@ -32,6 +32,7 @@ struct StateSizes {
   uint64_t incoming_lane_ring = 0;
   uint64_t per_receiver = 0;  ///< of an open shuffle
   uint64_t per_sender = 0;
+  uint64_t per_frame = 0;  ///< that lies in an incoming ring
 };
 StateSizes state_sizes_of_this_build();
 
@@ -53,8 +54,10 @@ struct NodePlan {
 
   // What queries may take on top.
   uint64_t shuffle_bytes = 0;          ///< tables of shuffle.limit open shuffles, all workers
+  uint64_t frame_bytes = 0;            ///< nodes of as many small frames as rings can hold
   uint64_t overflow_memory_bytes = 0;  ///< budget
   uint64_t overflow_file_bytes = 0;    ///< budget
+  uint64_t overflow_table_bytes = 0;   ///< memory that describes what lies in the file
 
   uint32_t shm_links = 0;
   uint32_t tcp_links = 0;
@@ -68,7 +71,8 @@ struct NodePlan {
     return link_bytes() + ready_bytes + doorbell_bytes + counter_bytes + state_bytes;
   }
   uint64_t most_bytes() const noexcept {
-    return open_bytes() + shuffle_bytes + overflow_memory_bytes;
+    return open_bytes() + shuffle_bytes + frame_bytes + overflow_memory_bytes +
+           overflow_table_bytes;
   }
 };
 

@@ -269,7 +269,9 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   memory.add_line("at most, while queries run");
   memory.add({"  open shuffles", bytes_text(node.shuffle_bytes), bytes_text(all.shuffle_bytes),
               fmt::format("shuffle.limit = {} at every worker", settings.shuffle_limit)});
+  line("frames in rings", &NodePlan::frame_bytes, "as many small ones as rings can hold");
   line("overflow in memory", &NodePlan::overflow_memory_bytes, "overflow.memory_bytes");
+  line("tables of the file", &NodePlan::overflow_table_bytes, "overflow.file_bytes / 128");
   line("overflow file", &NodePlan::overflow_file_bytes, "overflow.file_bytes, on disk");
   fmt::print("{}\n", memory.text());
 
@@ -325,7 +327,9 @@ Json node_json(const NodePlan& node) {
           {"state_bytes", node.state_bytes},
           {"open_bytes", node.open_bytes()},
           {"shuffle_bytes", node.shuffle_bytes},
+          {"frame_bytes", node.frame_bytes},
           {"overflow_memory_bytes", node.overflow_memory_bytes},
+          {"overflow_table_bytes", node.overflow_table_bytes},
           {"overflow_file_bytes", node.overflow_file_bytes},
           {"most_bytes", node.most_bytes()},
           {"descriptors", node.descriptors}};

@@ -1,22 +1,31 @@
 #include "shuffle/inbox.h"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 namespace faro::shuffle {
 
-FrameNode* FramePool::take() {
-  if (free_ == nullptr) {
-    chunks_.push_back(std::make_unique<FrameNode[]>(kChunk));
-    FrameNode* nodes = chunks_.back().get();
-    for (size_t i = 0; i < kChunk; ++i) {
-      nodes[i].next = free_;
-      free_ = &nodes[i];
-    }
-  }
-  FrameNode* node = free_;
-  free_ = node->next;
+FramePool::~FramePool() {
+  while (free_ != nullptr) delete std::exchange(free_, free_->next);
+}
+
+FrameNode* FramePool::take() noexcept {
+  if (free_ == nullptr) return new (std::nothrow) FrameNode;
+  FrameNode* const node = std::exchange(free_, free_->next);
+  --free_count_;
   node->next = nullptr;
   return node;
+}
+
+void FramePool::give(FrameNode* node) noexcept {
+  if (free_count_ == kKept) {
+    delete node;
+    return;
+  }
+  *node = FrameNode{};
+  node->next = std::exchange(free_, node);
+  ++free_count_;
 }
 
 void InLane::append(FrameNode* node) noexcept {
@@ -65,12 +74,19 @@ FrameNode* Inbox::pop(Stream& stream) noexcept {
   FrameNode* node = stream.first;
   stream.first = node->next;
   if (stream.first == nullptr) stream.last = nullptr;
+  if (stream.aside == node) stream.aside = nullptr;
   node->next = nullptr;
   // To the end of the list, or out of it: streams take turns. Popping the first in the list (the
   // usual case) is O(1).
   deactivate(stream);
   if (stream.first != nullptr) activate(stream);
   return node;
+}
+
+void Inbox::remove_behind(Stream& stream, FrameNode* before) noexcept {
+  FrameNode* const node = std::exchange(before->next, before->next->next);
+  if (stream.last == node) stream.last = before;
+  node->next = nullptr;
 }
 
 }  // namespace faro::shuffle

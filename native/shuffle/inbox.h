@@ -4,7 +4,8 @@
 // Frames are sorted as soon as the worker looks at a ring: each becomes a FrameNode in the queue of
 // its shuffle and sender and stays where it lies until it is handed out and released, or, when the
 // ring is needed for others, copied to overflow (design, "What always holds" 2). The queue of a
-// sender is in order whether its frames lie in the ring or in overflow.
+// sender is in order whether its frames lie in the ring or in overflow. Frames with rows that are copied
+// one after the other are packed: one FrameNode for all that fit into its block (Overflow::kPackedBytes).
 //
 //   InLane  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::Stream
 //
@@ -25,7 +26,7 @@ namespace faro::shuffle {
 class Inbox;
 struct InLane;
 
-/// A frame of a shuffle that has arrived and was not yet given back.
+/// A frame of a shuffle that has arrived and was not yet given back, or several, packed in overflow.
 struct FrameNode {
   FrameNode* next = nullptr;         // in its stream's queue, or in the pool
   FrameNode* lane_before = nullptr;  // in its lane's list, while in place and not handed out
@@ -42,21 +43,28 @@ struct FrameNode {
   Stored stored;
 };
 
-/// FrameNodes, reused; grows with what is set aside (which the overflow budget bounds) and never
-/// shrinks.
+static_assert(sizeof(FrameNode) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
+              "a node, and what the spill file keeps of a part");
+
+/// FrameNodes, some of them kept for reuse. There are as many as frames lie in rings, which those bound
+/// (ring::Consumer::kTracked), and as there are blocks in overflow, where they are counted.
 class FramePool {
  public:
-  FrameNode* take();
-  void give(FrameNode* node) noexcept {
-    *node = FrameNode{};
-    node->next = free_;
-    free_ = node;
-  }
+  /// Nodes that are kept while nobody needs them.
+  static constexpr uint32_t kKept = 256;
+
+  FramePool() = default;
+  ~FramePool();
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+
+  /// nullptr: there is no memory for one.
+  FrameNode* take() noexcept;
+  void give(FrameNode* node) noexcept;
 
  private:
-  static constexpr size_t kChunk = 256;
-  std::vector<std::unique_ptr<FrameNode[]>> chunks_;
   FrameNode* free_ = nullptr;
+  uint32_t free_count_ = 0;
 };
 
 /// What a slot of a ring stands for.
@@ -74,8 +82,10 @@ struct InLane {
   uint32_t ring_bytes = 0;
   bool backlog = false;  // in the worker's list of rings to look at again
   bool release_unsent =
-      false;            // in the worker's list of rings with releases the sender may not know
-  bool broken = false;  // the peer broke the rules; nothing more comes
+      false;                  // in the worker's list of rings with releases the sender may not know
+  bool broken = false;        // the peer broke the rules; nothing more comes
+  bool has_unsorted = false;  // there was no memory for the frame that came next:
+  transport::FrameView unsorted{};  // that one
 
   /// Its sender may be waiting for what lies here unpolled. A ring at most half full has room for
   /// any frame, pad included.
@@ -99,7 +109,8 @@ class Inbox {
   struct Stream {
     FrameNode* first = nullptr;
     FrameNode* last = nullptr;
-    InLane* lane = nullptr;  // while bound: where its slot is
+    FrameNode* aside = nullptr;  // the last in the queue that lies in overflow, if any
+    InLane* lane = nullptr;      // while bound: where its slot is
     uint16_t slot = 0;
     bool bound = false;
     bool finish_seen = false;
@@ -132,6 +143,8 @@ class Inbox {
   Stream* active() noexcept { return first_active_; }
   /// Takes the first frame of a stream out of its queue.
   FrameNode* pop(Stream& stream) noexcept;
+  /// Takes the one behind `before` out.
+  static void remove_behind(Stream& stream, FrameNode* before) noexcept;
 
   /// The worker's own open: who sends. Null before.
   const std::vector<uint32_t>* senders = nullptr;

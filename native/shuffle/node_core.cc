@@ -18,7 +18,10 @@ constexpr base::Nanoseconds kCloseLookInterval = 1'000'000;
 }  // namespace
 
 NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file)
-    : settings_(settings), overflow_(settings.overflow_memory_bytes, std::move(spill_file)) {}
+    : settings_(settings),
+      overflow_({settings.overflow_memory_bytes, settings.overflow_file_bytes,
+                 settings.overflow_query_limit_bytes},
+                std::move(spill_file)) {}
 
 NodeCore::~NodeCore() {
   if (membership_ != nullptr) membership_->close();

@@ -7,7 +7,6 @@
 // Threads: everything here belongs to the worker.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -33,24 +32,32 @@ struct QueuedFrame {
   uint32_t row_count = 0;
   detail::ShuffleCore* core = nullptr;  // counts its queued frames; stays until there are none
   uint32_t receiver = 0;                // index at `core`
-  uint32_t payload_bytes =
-      0;  // of open, finish: in `small`; of data: in `stored`, behind room for the header
-  uint64_t row_bytes = 0;   // of a large row, in `stored`
-  uint64_t sent_bytes = 0;  // of a large row: cut and committed
-  std::array<std::byte, sizeof(wire::OpenPayload)> small{};
+  uint32_t payload_bytes = 0;           // in `stored`, behind room for the header
+  uint64_t row_bytes = 0;               // of a large row, in `stored`
+  uint64_t sent_bytes = 0;              // of a large row: cut and committed
+  Overflow* overflow = nullptr;
   Stored stored;
+
+  QueuedFrame() = default;
+  QueuedFrame(const QueuedFrame&) = delete;
+  QueuedFrame& operator=(const QueuedFrame&) = delete;
+  ~QueuedFrame() {
+    if (overflow != nullptr) overflow->free(stored);
+  }
 };
+static_assert(sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
+              "it, and what the spill file keeps of a part");
 
 /// One shuffle's way to one receiver.
 struct Outbox {
   OutLane* lane = nullptr;
   std::byte* frame = nullptr;  // start of the open frame; null: none
-  bool in_overflow = false;    // the open frame lies in `stored`, not in the ring
   bool opened = false;         // OPEN is committed or queued
   bool finished = false;       // FINISH is committed or queued
   bool stopped = false;        // the receiver needs no more
   uint64_t rows_sent = 0;      // in frames committed or queued
-  Stored stored;
+  /// Where the open frame lies if not in the ring; joins the queue when it closes.
+  std::unique_ptr<QueuedFrame> in_overflow;
 };
 
 /// One outgoing ring.

@@ -2,27 +2,60 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace faro::shuffle {
 namespace {
 
+// Rows are handed out at 16-byte alignment (Batch::rows).
+static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= 16);
+
 std::byte* allocate_bytes(uint64_t bytes) noexcept {
-  // Rows are handed out at 16-byte alignment (Batch::rows).
-  return static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) & ~uint64_t{63}));
+  return static_cast<std::byte*>(::operator new(bytes, std::nothrow));
+}
+void free_bytes(std::byte* memory) noexcept { ::operator delete(memory); }
+
+constexpr uint64_t memory_of(uint64_t room) {
+  return ((room + 15) & ~uint64_t{15}) + Overflow::kAllocatorBytes;
 }
 
-Status out_of_memory(uint64_t bytes) {
-  return Status(Code::overflow_exhausted, fmt::format("no memory for {} bytes of overflow", bytes));
+// Beside kDescriptionBytes.
+uint64_t taken_by(const Stored& stored) {
+  return stored.place == Stored::Place::memory ? memory_of(stored.room) : stored.extent.bytes;
 }
 
 }  // namespace
 
-bool Overflow::take_memory(uint64_t bytes) noexcept {
+bool Overflow::is_above_query_limit(const OverflowUsage& usage, uint64_t bytes) const noexcept {
+  if (limits_.query_bytes == 0) return false;
+  const uint64_t used = usage.bytes.load(std::memory_order_relaxed);
+  const uint64_t taken = bytes > UINT64_MAX / 2 ? bytes : spill_bytes(bytes) + kDescriptionBytes;
+  return taken > limits_.query_bytes || used > limits_.query_bytes - taken;
+}
+
+Status Overflow::above_query_limit(const OverflowUsage& usage, uint64_t bytes) const {
+  return Status(
+      Code::overflow_exhausted,
+      fmt::format("the query has {} of overflow.query_limit_bytes = {} set aside, {} more "
+                  "needed",
+                  usage.bytes.load(std::memory_order_relaxed), limits_.query_bytes, bytes));
+}
+
+bool Overflow::charge(OverflowUsage& usage, uint64_t bytes) noexcept {
+  uint64_t used = usage.bytes.load(std::memory_order_relaxed);
+  do {
+    if (limits_.query_bytes != 0 &&
+        (bytes > limits_.query_bytes || used > limits_.query_bytes - bytes))
+      return false;
+  } while (!usage.bytes.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  return true;
+}
+
+bool Overflow::take_memory(uint64_t bytes, uint64_t limit) noexcept {
   uint64_t used = used_.load(std::memory_order_relaxed);
   do {
-    if (bytes > limit_ || used > limit_ - bytes) return false;
+    if (bytes > limit || used > limit - bytes) return false;
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   uint64_t peak = peak_.load(std::memory_order_relaxed);
   while (peak < used + bytes &&
@@ -61,101 +94,167 @@ void Overflow::show_file() noexcept {
   counters::set(counters_->overflow_file_peak_bytes, file_->peak_bytes());
 }
 
-Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, bool may_map, Stored& out) {
-  if (take_memory(bytes)) {
-    std::byte* memory = allocate_bytes(bytes);
-    if (memory == nullptr) {
-      give_memory(bytes);
-      return out_of_memory(bytes);
+bool Overflow::allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t room,
+                               Stored& out) noexcept {
+  if (room > limits_.memory_bytes) return false;  // also what could not be rounded up
+  const uint64_t taken = memory_of(room) + kDescriptionBytes;
+  if (!charge(usage, taken)) return false;
+  if (take_memory(taken, limits_.memory_bytes)) {
+    if (std::byte* const memory = allocate_bytes(room); memory != nullptr) {
+      out = Stored{Stored::Place::memory, memory, {}, bytes, room, &usage};
+      return true;
     }
-    out = Stored{Stored::Place::memory, memory, {}, bytes, &usage};
-  } else {
-    if (!may_map) {
-      return Status(
-          Code::overflow_exhausted,
-          fmt::format(
-              "overflow memory is full: {} of overflow.memory_bytes = {} in use, {} more needed",
-              memory_bytes(), limit_, bytes));
-    }
-    Result<Extent> extent = take_file(bytes);
-    if (!extent.ok()) return extent.status();
-    std::byte* memory = file_->map(*extent);
-    if (memory == nullptr) {
-      give_file(*extent);
-      return out_of_memory(bytes);
-    }
-    out = Stored{Stored::Place::mapped, memory, *extent, bytes, &usage};
+    give_memory(taken);
   }
-  usage.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  usage.bytes.fetch_sub(taken, std::memory_order_relaxed);
+  return false;
+}
+
+Status Overflow::allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out) {
+  if (room > UINT64_MAX / 2) {
+    return Status(Code::overflow_exhausted,
+                  fmt::format("{} bytes are more than overflow can hold", room));
+  }
+  uint64_t whole = spill_bytes(room);
+  if (!charge(usage, whole + kDescriptionBytes)) {
+    whole = spill_bytes(bytes);
+    if (!charge(usage, whole + kDescriptionBytes)) return above_query_limit(usage, whole);
+  }
+  const auto uncharge = [&] {
+    usage.bytes.fetch_sub(whole + kDescriptionBytes, std::memory_order_relaxed);
+  };
+  if (!take_memory(kDescriptionBytes, limits_.most_memory_bytes())) {
+    uncharge();
+    return Status(
+        Code::overflow_exhausted,
+        fmt::format("the overflow file has too many parts: what describes them takes the "
+                    "rest of {} bytes, beside rows in memory (overflow.memory_bytes = {})",
+                    limits_.most_memory_bytes(), limits_.memory_bytes));
+  }
+  try {
+    Result<Extent> extent = take_file(whole);
+    if (extent.ok()) {
+      out = Stored{Stored::Place::file, nullptr, *extent, bytes, whole, &usage};
+      return Status::Ok();
+    }
+    give_memory(kDescriptionBytes);
+    uncharge();
+    return Status(Code::overflow_exhausted,
+                  fmt::format("{}; memory too: {} of overflow.memory_bytes = {} in use",
+                              extent.status().message(), memory_bytes(), limits_.memory_bytes));
+  } catch (...) {
+    give_memory(kDescriptionBytes);
+    uncharge();
+    throw;
+  }
+}
+
+Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, Stored& out) {
+  if (allocate_memory(usage, bytes, bytes, out)) return Status::Ok();
+  Stored made;
+  FARO_RETURN_IF_ERROR(allocate_file(usage, bytes, bytes, made));
+  made.memory = file_->map(made.extent);
+  if (made.memory == nullptr) {
+    free(made);
+    return Status(Code::overflow_exhausted,
+                  fmt::format("{} bytes of the overflow file cannot be mapped", bytes));
+  }
+  made.place = Stored::Place::mapped;
+  out = made;
   return Status::Ok();
 }
 
-Status Overflow::store(OverflowUsage& usage, std::span<const std::byte> bytes, Stored& out) {
-  if (allocate(usage, bytes.size(), false, out).ok()) {
+Status Overflow::store(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room,
+                       Stored& out) {
+  // Where there is little, what one sender may need later is no reason to have nothing for others.
+  const auto share = [&](uint64_t limit) {
+    return std::max<uint64_t>(bytes.size(), std::min(room, limit / 16));
+  };
+  const uint64_t query_limit = limits_.query_bytes == 0 ? UINT64_MAX : limits_.query_bytes;
+  if (allocate_memory(usage, bytes.size(), share(std::min(limits_.memory_bytes, query_limit)),
+                      out)) {
     std::memcpy(out.memory, bytes.data(), bytes.size());
     return Status::Ok();
   }
-  Result<Extent> extent = take_file(bytes.size());
-  if (!extent.ok()) {
-    return Status(Code::overflow_exhausted,
-                  fmt::format("{}; memory too: {} of overflow.memory_bytes = {} in use",
-                              extent.status().message(), memory_bytes(), limit_));
-  }
-  if (Status status = file_->write(*extent, bytes); !status.ok()) {
-    give_file(*extent);
+  Stored made;
+  FARO_RETURN_IF_ERROR(
+      allocate_file(usage, bytes.size(), share(std::min(limits_.file_bytes, query_limit)), made));
+  if (Status status = file_->write(made.extent, 0, bytes); !status.ok()) {
+    free(made);
     return status;
   }
-  out = Stored{Stored::Place::file, nullptr, *extent, bytes.size(), &usage};
-  usage.bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  out = made;
   return Status::Ok();
 }
 
-Status Overflow::spill(Stored& stored) {
-  if (stored.place != Stored::Place::memory) return Status::Ok();
-  Result<Extent> extent = take_file(stored.bytes);
-  if (!extent.ok()) return extent.status();
-  if (Status status = file_->write(*extent, {stored.memory, stored.bytes}); !status.ok()) {
-    give_file(*extent);
-    return status;
+Status Overflow::append(Stored& stored, std::span<const std::byte> bytes) {
+  if (stored.place == Stored::Place::file) {
+    FARO_RETURN_IF_ERROR(file_->write(stored.extent, stored.bytes, bytes));
+  } else {
+    std::memcpy(stored.memory + stored.bytes, bytes.data(), bytes.size());
   }
-  std::free(stored.memory);
-  give_memory(stored.bytes);
-  stored.place = Stored::Place::file;
-  stored.memory = nullptr;
-  stored.extent = *extent;
+  stored.bytes += bytes.size();
   return Status::Ok();
+}
+
+void Overflow::shrink(Stored& stored, uint64_t bytes) noexcept {
+  stored.bytes = bytes;
+  if (stored.place != Stored::Place::memory || stored.room_left() < stored.room / 4) return;
+  std::byte* const memory = allocate_bytes(bytes);
+  if (memory == nullptr) return;  // it stays as it is
+  std::memcpy(memory, stored.memory, bytes);
+  free_bytes(stored.memory);
+  const uint64_t back = memory_of(stored.room) - memory_of(bytes);
+  stored.memory = memory;
+  stored.room = bytes;
+  stored.usage->bytes.fetch_sub(back, std::memory_order_relaxed);
+  give_memory(back);
 }
 
 Status Overflow::load(Stored& stored) {
-  if (stored.place != Stored::Place::file || stored.memory != nullptr) return Status::Ok();
-  std::byte* memory = allocate_bytes(stored.bytes);
-  if (memory == nullptr) return out_of_memory(stored.bytes);
-  if (Status status = file_->read(stored.extent, {memory, stored.bytes}); !status.ok()) {
-    std::free(memory);
-    return status;
+  if (stored.place != Stored::Place::file) return Status::Ok();
+  const uint64_t taken = memory_of(stored.bytes);
+  if (take_memory(taken, limits_.memory_bytes)) {
+    if (std::byte* const memory = allocate_bytes(stored.bytes); memory != nullptr) {
+      Status status = file_->read(stored.extent, {memory, stored.bytes});
+      if (!status.ok()) {
+        free_bytes(memory);
+        give_memory(taken);
+        return status;
+      }
+      // Never more than before: the file's part was rounded up to blocks, but for a few bytes.
+      stored.usage->bytes.fetch_add(taken - stored.extent.bytes, std::memory_order_relaxed);
+      give_file(stored.extent);
+      stored.place = Stored::Place::memory;
+      stored.memory = memory;
+      stored.room = stored.bytes;
+      stored.extent = {};
+      return Status::Ok();
+    }
+    give_memory(taken);
+  }
+  std::byte* const memory = file_->map(stored.extent);
+  if (memory == nullptr) {
+    return Status(Code::overflow_exhausted,
+                  fmt::format("{} bytes of the overflow file cannot be mapped", stored.bytes));
   }
   stored.memory = memory;
+  stored.place = Stored::Place::mapped;
   return Status::Ok();
 }
 
 void Overflow::free(Stored& stored) noexcept {
-  switch (stored.place) {
-    case Stored::Place::none:
-      return;
-    case Stored::Place::memory:
-      std::free(stored.memory);
-      give_memory(stored.bytes);
-      break;
-    case Stored::Place::file:
-      std::free(stored.memory);
-      give_file(stored.extent);
-      break;
-    case Stored::Place::mapped:
-      file_->unmap(stored.extent, stored.memory);
-      give_file(stored.extent);
-      break;
+  if (stored.place == Stored::Place::none) return;
+  const uint64_t taken = taken_by(stored);
+  if (stored.place == Stored::Place::memory) {
+    free_bytes(stored.memory);
+    give_memory(taken + kDescriptionBytes);
+  } else {
+    if (stored.place == Stored::Place::mapped) file_->unmap(stored.extent, stored.memory);
+    give_file(stored.extent);
+    give_memory(kDescriptionBytes);
   }
-  stored.usage->bytes.fetch_sub(stored.bytes, std::memory_order_relaxed);
+  stored.usage->bytes.fetch_sub(taken + kDescriptionBytes, std::memory_order_relaxed);
   stored = Stored{};
 }
 

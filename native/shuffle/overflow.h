@@ -1,7 +1,13 @@
 // Overflow: where rows are set aside, first in memory, then in a file. One per node, shared by its
 // workers.
+//
+// What is counted is what is taken: of memory the block, what the allocator keeps beside it and the
+// node that describes it, of the file whole blocks of the disk. So that small frames do not take many
+// times their bytes, a block can have room for more, and frames of one sender that follow each other are
+// packed into it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +20,25 @@
 
 namespace faro::shuffle {
 
-/// What one query has in overflow on this node. Threads: any.
+/// What one query has in overflow on this node, in memory and in the file. Threads: any.
 struct OverflowUsage {
   std::atomic<uint64_t> bytes{0};
+};
+
+/// What overflow may take on one node.
+struct OverflowLimits {
+  uint64_t memory_bytes = 0;
+  uint64_t file_bytes = 0;
+  uint64_t query_bytes = 0;  // of one query, memory and file together; 0: as much as there is
+
+  /// Memory that may be taken beyond memory_bytes to describe what lies in the file.
+  constexpr uint64_t describing_bytes() const noexcept {
+    return file_bytes == 0 ? 0 : std::max<uint64_t>(file_bytes / 128, uint64_t{64} << 10);
+  }
+  constexpr uint64_t most_memory_bytes() const noexcept {
+    return memory_bytes > UINT64_MAX - describing_bytes() ? UINT64_MAX
+                                                          : memory_bytes + describing_bytes();
+  }
 };
 
 /// Bytes set aside. Whoever holds it gives it back with Overflow::free; moving leaves an empty one
@@ -25,54 +47,78 @@ struct Stored {
   enum class Place : uint8_t { none, memory, file, mapped };
 
   Place place = Place::none;
-  std::byte* memory = nullptr;  // place memory, mapped; for `file` after load
+  std::byte* memory = nullptr;  // place memory, mapped
   Extent extent;                // place file, mapped
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;           // in use
+  uint64_t room = 0;            // of the block
   OverflowUsage* usage = nullptr;
+
+  uint64_t room_left() const noexcept { return room - bytes; }
 };
 
 /// Threads: any; one thread at a time per Stored. Blocks: file I/O when memory is full; never on
-/// the row path.
+/// the row path. Throws nothing but from the texts of errors (std::bad_alloc), and then nothing has
+/// changed.
 class Overflow {
  public:
-  Overflow(uint64_t memory_bytes, std::unique_ptr<SpillFile> file)
-      : limit_(memory_bytes), file_(std::move(file)) {}
+  /// Rows are packed into blocks up to this size, which is also the largest batch of packed frames.
+  static constexpr uint64_t kPackedBytes = uint64_t{64} << 10;
+  /// Counted for each Stored: whoever holds it has a node for it (FrameNode, QueuedFrame), and the
+  /// file keeps what it knows of its part.
+  static constexpr uint64_t kDescriptionBytes = 256;
+  /// What the allocator keeps beside a block.
+  static constexpr uint64_t kAllocatorBytes = 16;
+
+  Overflow(const OverflowLimits& limits, std::unique_ptr<SpillFile> file)
+      : limits_(limits), file_(std::move(file)) {}
 
   /// Shows what is in use in `counters` from now on, which outlives this. Threads: before any other
   /// call.
   void show_in(counters::NodeCounters& counters) noexcept { counters_ = &counters; }
 
-  /// Room for `bytes` in memory that can be written at once; also used for outgoing frames and
-  /// assembled rows. Beyond the memory budget it is a mapped part of the file if `may_map`, else an
-  /// error. Errors: overflow_exhausted, naming both limits.
-  Status allocate(OverflowUsage& usage, uint64_t bytes, bool may_map, Stored& out);
+  /// A block of `bytes` bytes, all in use, that can be written at once; also used for outgoing frames
+  /// and assembled rows. Beyond the memory budget it is a mapped part of the file. Errors:
+  /// overflow_exhausted, naming the limits.
+  Status allocate(OverflowUsage& usage, uint64_t bytes, Stored& out);
 
-  /// Copies bytes aside: memory, else file. Errors: overflow_exhausted.
-  Status store(OverflowUsage& usage, std::span<const std::byte> bytes, Stored& out);
+  /// Copies bytes aside: memory, else file. If there is much, the block has room for `room` bytes.
+  /// Errors: overflow_exhausted.
+  Status store(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room, Stored& out);
 
-  /// Moves what is in memory to the file, so that memory is free for others. Errors:
-  /// overflow_exhausted (unchanged then).
-  Status spill(Stored& stored);
+  /// Adds bytes for which `stored` has room. Errors: overflow_exhausted if the file cannot be written
+  /// (unchanged then).
+  Status append(Stored& stored, std::span<const std::byte> bytes);
 
-  /// Makes `stored.memory` readable; for a file that is a copy beyond the budget, at most one frame
-  /// or row that is handed out next. Errors: overflow_exhausted if the file cannot be read.
+  /// Only the first `bytes` bytes are in use any more; gives back what is worth a copy.
+  void shrink(Stored& stored, uint64_t bytes) noexcept;
+
+  /// Makes `stored.memory` readable: brings it back into memory, or maps it where there is no room
+  /// for it. Errors: overflow_exhausted if the file cannot be read or mapped.
   Status load(Stored& stored);
 
   void free(Stored& stored) noexcept;
 
+  /// Whether what `bytes` more take in the file, the last resort, is above what one query may have.
+  bool is_above_query_limit(const OverflowUsage& usage, uint64_t bytes) const noexcept;
+
+  const OverflowLimits& limits() const noexcept { return limits_; }
   uint64_t memory_bytes() const noexcept { return used_.load(std::memory_order_relaxed); }
   uint64_t memory_peak_bytes() const noexcept { return peak_.load(std::memory_order_relaxed); }
   const SpillFile& file() const noexcept { return *file_; }
 
  private:
-  bool take_memory(uint64_t bytes) noexcept;
+  bool charge(OverflowUsage& usage, uint64_t bytes) noexcept;
+  bool take_memory(uint64_t bytes, uint64_t limit) noexcept;
   void give_memory(uint64_t bytes) noexcept;
+  bool allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out) noexcept;
+  Status allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out);
   Result<Extent> take_file(uint64_t bytes);
   void give_file(const Extent& extent) noexcept;
+  Status above_query_limit(const OverflowUsage& usage, uint64_t bytes) const;
   void show_memory() noexcept;
   void show_file() noexcept;
 
-  const uint64_t limit_;
+  const OverflowLimits limits_;
   std::atomic<uint64_t> used_{0};
   std::atomic<uint64_t> peak_{0};
   std::unique_ptr<SpillFile> file_;

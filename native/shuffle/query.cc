@@ -19,7 +19,10 @@ QueryTable::QueryTable(Shape shape, QueryEnvironment& environment,
       unopened_timeout_ns_(unopened_timeout_ns),
       lost_(shape_.incarnations.size()),
       joined_at_(shape_.incarnations.size()),
-      heard_count_(shape_.incarnations.size()) {
+      heard_count_(shape_.incarnations.size()),
+      no_memory_(Code::overflow_exhausted,
+                 fmt::format("the process of {} has no memory left that it could use for rows",
+                             shape_.node_names[shape_.node])) {
   for (uint32_t n = 0; n < node_count(); ++n) {
     if (shape_.incarnations[n] != 0) continue;
     lost_[n] = Status(Code::peer_lost, fmt::format("{} is missing: it has not come back since this "
@@ -362,36 +365,45 @@ void QueryTable::log_failures_locked(std::vector<QueryId> ids, const Status& cau
 
 bool QueryTable::fail_locked(Query& query, const Status& cause, bool tell_others, Outbound& out) {
   const bool fails = fail_quietly_locked(query, cause, tell_others, out);
-  if (fails && !query.heard_from_) log_failures_locked({query.id}, cause);
+  try {
+    if (fails && !query.heard_from_) log_failures_locked({query.id}, cause);
+  } catch (const std::bad_alloc&) {
+    // It has failed all the same.
+  }
   return fails;
 }
 
 bool QueryTable::fail_quietly_locked(Query& query, const Status& cause, bool tell_others,
                                      Outbound& out) {
   if (query.failed() || query.outcome_known()) return false;
-  query.cause_ = cause;
-  query.failed_.store(true, std::memory_order_release);
-  if (!query.heard_from_) failed_count_.fetch_add(1, std::memory_order_relaxed);
-  show_locked(query);
+  // What may find no memory comes first: either it fails and all are told, or nothing happens.
+  Outbound told;
   if (tell_others) {
     for (uint32_t n = 0; n < node_count(); ++n) {
       const bool concerned = query.nodes_[n] || n == query.id.issuer;
       if (!concerned || n == shape_.node || query.lost_.count(n) != 0) continue;
-      out.send(n, failure_of(query.id, shape_.node, cause));
+      told.send(n, failure_of(query.id, shape_.node, cause));
     }
   }
+  query.cause_ = cause;
+  query.failed_.store(true, std::memory_order_release);
+  if (!query.heard_from_) failed_count_.fetch_add(1, std::memory_order_relaxed);
+  show_locked(query);
+  out.take(std::move(told));
   return true;
 }
 
 // A failure that was found here.
-bool QueryTable::fail_here_locked(Query& query, const Status& cause, Outbound& out) {
+bool QueryTable::fail_here_locked(Query& query, const Status& cause_here, Outbound& out) {
+  // What went wrong for want of memory may be why this goes wrong.
+  const Status& cause = query.must_fail_.load(std::memory_order_relaxed) ? no_memory_ : cause_here;
   if (!query.ended_sent_ || query.id.issuer == shape_.node)
     return fail_locked(query, cause, true, out);
   // The issuer may have decided already.
   if (query.failed() || query.outcome_known() || query.asked_at_) return false;
+  out.send(query.id.issuer, failure_of(query.id, shape_.node, cause));
   query.asked_at_ = ticked_at_;
   query.asked_cause_ = cause;
-  out.send(query.id.issuer, failure_of(query.id, shape_.node, cause));
   return false;
 }
 
@@ -423,7 +435,16 @@ bool QueryTable::fail_by_sender_locked(Query& query, uint32_t node, const Status
 }
 
 void QueryTable::flush(Outbound& out, bool alert) {
-  for (const auto& [node, message] : out.messages) environment_.send(node, message);
+  while (!out.messages.empty()) {
+    try {
+      environment_.send(out.messages.front().first, out.messages.front().second);
+      out.messages.pop_front();
+    } catch (const std::bad_alloc&) {
+      std::lock_guard lock(mutex_);
+      unsent_.take(std::move(out));  // at the next tick
+      break;
+    }
+  }
   for (const auto& [node, cause] : out.offenders) {
     // What this node's own workers do wrong they are told themselves.
     if (node != shape_.node) environment_.fail_peer(node, cause);
@@ -439,6 +460,15 @@ void QueryTable::fail(Query& query, const Status& cause) {
     first = fail_here_locked(query, cause, out);
   }
   flush(out, first);
+}
+
+void QueryTable::fail_for_memory(Query& query) noexcept {
+  try {
+    fail(query, no_memory_);
+  } catch (const std::bad_alloc&) {
+    query.must_fail_.store(true, std::memory_order_relaxed);
+    some_must_fail_.store(true, std::memory_order_release);
+  }
 }
 
 void QueryTable::fail_by_sender(Query& query, uint32_t node, const Status& cause) {
@@ -538,22 +568,22 @@ void QueryTable::end(Query& query, uint32_t worker) {
       return;
     }
     if (query.workers_pending_count_ > 0 || query.ended_sent_) return;
-    query.ended_sent_ = true;
-    if (!query.nodes_[shape_.node]) return;  // only waits for the outcome
-    const Status result = query.failed() ? query.cause_ : Status::Ok();
-    if (query.id.issuer == shape_.node) {
+    const bool takes_part = query.nodes_[shape_.node];  // else it only waits for the outcome
+    if (takes_part && query.id.issuer == shape_.node) {
       node_ended_locked(query, shape_.node, out);
-    } else {
+    } else if (takes_part) {
+      const Status result = query.failed() ? query.cause_ : Status::Ok();
       out.send(query.id.issuer, message_of(wire::QueryMessageKind::ended, query.id, shape_.node,
                                            static_cast<int32_t>(result.code()), result.message()));
     }
+    query.ended_sent_ = true;  // what may find no memory came first
   }
   flush(out, true);
 }
 
 // Issuer: a participant has ended.
 void QueryTable::node_ended_locked(Query& query, uint32_t node, Outbound& out) {
-  if (query.outcome_known() || !query.nodes_pending_[node]) return;
+  if (query.outcome_known()) return;
   query.nodes_pending_[node] = false;
   show_locked(query);
   decide_if_all_ended_locked(query, out);
@@ -566,7 +596,7 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
     if (query.nodes_pending_[n] && query.lost_.count(n) == 0) return;
   }
   if (query.workers_pending_count_ > 0) return;
-  settle_locked(query, query.cause_);
+  Outbound told;
   for (uint32_t n = 0; n < node_count(); ++n) {
     const bool is_there = n != shape_.node && lost_[n].ok();
     query.nodes_pending_[n] = query.nodes_[n] && is_there && query.lost_.count(n) == 0;
@@ -576,8 +606,11 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
         message_of(wire::QueryMessageKind::outcome, query.id, shape_.node,
                    static_cast<int32_t>(query.cause_.code()), query.cause_.message());
     message.low_water = ended_[shape_.node].low_water;
-    out.send(n, std::move(message));
+    told.send(n, std::move(message));
   }
+  // What may find no memory came first.
+  settle_locked(query, query.cause_);
+  out.take(std::move(told));
   show_locked(query);
   node_confirmed_locked(query, shape_.node);
 }

@@ -22,6 +22,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -74,8 +75,9 @@ class Query {
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> outcome_known_{false};
-  Status cause_;    // written once, before failed_ is set
-  Status outcome_;  // written once, before outcome_known_ is set
+  std::atomic<bool> must_fail_{false};  // for memory, when there is some
+  Status cause_;                        // written once, before failed_ is set
+  Status outcome_;                      // written once, before outcome_known_ is set
 
   // All below: under the table's mutex.
   std::optional<uint32_t> shown_in_;  // slot of the counter file
@@ -148,6 +150,11 @@ class QueryTable {
 
   /// Fails a query here and, unless it had failed already, on every participant.
   void fail(Query& query, const Status& cause);
+  /// The same because there is no memory for something, also not for failing it at once: then it fails at
+  /// a later tick.
+  void fail_for_memory(Query& query) noexcept;
+  /// Why it fails then; made beforehand.
+  const Status& no_memory() const noexcept { return no_memory_; }
   /// The same where something that a peer sent is the cause: a peer that takes no part in the query cannot
   /// fail it.
   void fail_by_sender(Query& query, uint32_t node, const Status& cause);
@@ -204,11 +211,15 @@ class QueryTable {
   };
   /// What is done when the lock has been given back.
   struct Outbound {
-    std::vector<std::pair<uint32_t, wire::QueryMessage>> messages;  // to whom
-    std::vector<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
+    std::list<std::pair<uint32_t, wire::QueryMessage>> messages;  // to whom
+    std::list<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
     bool empty() const { return messages.empty() && offenders.empty(); }
     void send(uint32_t node, wire::QueryMessage message) {
       messages.emplace_back(node, std::move(message));
+    }
+    void take(Outbound&& more) noexcept {
+      messages.splice(messages.end(), more.messages);
+      offenders.splice(offenders.end(), more.offenders);
     }
   };
 
@@ -272,6 +283,9 @@ class QueryTable {
   std::vector<uint64_t> joined_at_;    // per node: queries begun here when it joined, again
   std::vector<uint32_t> heard_count_;  // per node: its part of kHearsayLimit
   Status closed_;
+  const Status no_memory_;
+  Outbound unsent_;  // there was no memory for it
+  std::atomic<bool> some_must_fail_{false};
   std::atomic<uint64_t> failed_count_{0};
 };
 

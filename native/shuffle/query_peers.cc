@@ -185,6 +185,13 @@ void QueryTable::on_tick(base::Nanoseconds now) {
   {
     std::lock_guard lock(mutex_);
     ticked_at_ = now;
+    out.take(std::move(unsent_));
+    if (some_must_fail_.exchange(false, std::memory_order_acquire)) {
+      for (const auto& [id, query] : queries_) {
+        if (query->must_fail_.exchange(false, std::memory_order_relaxed))
+          alert |= fail_here_locked(*query, no_memory_, out);
+      }
+    }
     std::vector<std::shared_ptr<Query>> expired;
     for (const auto& [id, query] : queries_) {
       if (query->shown_in_) show_locked(*query);  // with what it has in overflow now

@@ -14,7 +14,6 @@
 
 namespace faro::detail {
 
-using shuffle::Stored;
 using transport::count;
 using wire::FrameHeader;
 using wire::FrameKind;
@@ -33,12 +32,10 @@ ShuffleCore::ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> que
 
 ShuffleCore::~ShuffleCore() {
   for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
-  worker_.node().overflow().free(claim_.stored);
 }
 
-void ShuffleCore::make_sender(uint16_t slot) {
+void ShuffleCore::make_sender() {
   is_sender_ = true;
-  slot_ = slot;
   cursors_.resize(spec_.receivers.size());
   outboxes_.resize(spec_.receivers.size());
   frame_rows_.resize(spec_.receivers.size());
@@ -48,9 +45,11 @@ void ShuffleCore::make_sender(uint16_t slot) {
     outboxes_[r].lane = &worker_.lane_to(spec_.receivers[r], spec_.stage);
 }
 
-void ShuffleCore::make_receiver(Inbox* inbox) {
+void ShuffleCore::make_receiver(Inbox* inbox) noexcept {
   inbox_ = inbox;
   inbox_->senders = &spec_.senders;
+  inbox_->row_bytes = spec_.row_bytes;
+  inbox_->open = true;
 }
 
 Outcome ShuffleCore::fail(const Status& status) {
@@ -61,8 +60,14 @@ Outcome ShuffleCore::fail(Code code, std::string message) {
   return fail(Status(code, std::move(message)));
 }
 
+Status ShuffleCore::lack_memory() noexcept {
+  worker_.node().queries().fail_for_memory(*query_);
+  return status_ = worker_.node().queries().no_memory();
+}
+
 Outcome ShuffleCore::check() {
   if (Status status = worker_.enter(); !status.ok()) return fail(status);
+  worker_.operates_on(*query_, &status_);
   if (query_->failed()) {
     query_failed();
     return fail(query_->cause());
@@ -92,9 +97,12 @@ void ShuffleCore::query_failed() {
 }
 
 void ShuffleCore::cancel(std::string_view reason) {
-  worker_.node().queries().fail(
-      *query_, Status(Code::query_cancelled,
-                      fmt::format("cancelled by worker {}: {}", worker_.number(), reason)));
+  (void)guarded([&] {
+    worker_.node().queries().fail(
+        *query_, Status(Code::query_cancelled,
+                        fmt::format("cancelled by worker {}: {}", worker_.number(), reason)));
+    return Status::Ok();
+  });
 }
 
 // Closed by whoever has not seen it to its end: the others would wait for ever, or take what is missing for the end.
@@ -112,11 +120,14 @@ void ShuffleCore::close() noexcept {
   worker_.adopt();
   abort_claim();
   const bool live = !query_->failed() && !worker_.node().closed();
-  if (live && is_sender_ && finished_count_ < receiver_count())
-    abandon(fmt::format("sender of stage {} without finish", spec_.stage));
-  if (live && inbox_ != nullptr && !stopped_ && ends_told_ < spec_.senders.size())
-    abandon(
-        fmt::format("receiver of stage {} before its end of stream, without stop", spec_.stage));
+  (void)guarded([&] {
+    if (live && is_sender_ && finished_count_ < receiver_count())
+      abandon(fmt::format("sender of stage {} without finish", spec_.stage));
+    if (live && inbox_ != nullptr && !stopped_ && ends_told_ < spec_.senders.size())
+      abandon(
+          fmt::format("receiver of stage {} before its end of stream, without stop", spec_.stage));
+    return Status::Ok();
+  });
   if (query_->failed()) query_failed();
   for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
   closed_ = true;

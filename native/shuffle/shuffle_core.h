@@ -16,10 +16,12 @@ class ShuffleCore {
   ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query, ShuffleSpec spec);
   ~ShuffleCore();
 
-  /// Becomes a sender with this slot in all its rings.
-  void make_sender(uint16_t slot);
+  /// Becomes a sender.
+  void make_sender();
+  /// In all its rings.
+  void use_slot(uint16_t slot) noexcept { slot_ = slot; }
   /// Becomes a receiver; the inbox may have rows already.
-  void make_receiver(Inbox* inbox);
+  void make_receiver(Inbox* inbox) noexcept;
 
   // Sending. All answer as faro::Shuffle documents.
   Outcome send(uint32_t receiver, std::span<const std::byte> row, bool wait,
@@ -51,6 +53,10 @@ class ShuffleCore {
   // For WorkerCore.
   /// Writes the header of the open frame and commits or queues it.
   void close_frame(uint32_t receiver);
+  /// The open frame does not lie in the ring.
+  bool has_frame_in_overflow(uint32_t receiver) const noexcept {
+    return outboxes_[receiver].in_overflow != nullptr;
+  }
   void query_failed();
   void receivers_stopped(const std::vector<uint32_t>& workers);
   void queued(int change) noexcept { queued_ += change; }
@@ -77,12 +83,23 @@ class ShuffleCore {
   struct OpenClaim {
     bool open = false;
     uint32_t receiver = 0;
-    bool large = false;              // lies in `stored`, travels as fragments
+    bool large = false;              // lies in `row`, travels as fragments
     std::byte* frame_end = nullptr;  // of the open frame, hidden from the inlined path meanwhile
-    shuffle::Stored stored;
+    std::unique_ptr<QueuedFrame> row;
   };
 
   void abandon(std::string_view what);
+  /// Where `part` finds no memory, this query fails.
+  template <typename Part>
+  Status guarded(Part&& part) {
+    try {
+      return part();
+    } catch (const std::bad_alloc&) {
+      return lack_memory();
+    }
+  }
+  Status lack_memory() noexcept;
+  Status commit_open_claim(std::span<std::byte> data, size_t bytes);
   Outcome fail(Code code, std::string message);
   Outcome fail(const Status& status);
   Outcome check();
@@ -102,7 +119,10 @@ class ShuffleCore {
   Outcome send_control(uint32_t receiver, wire::FrameKind kind);
   Outcome send_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
   Outcome prepare_large(uint32_t receiver);
-  void enqueue_large(uint32_t receiver, shuffle::Stored stored, uint64_t row_bytes);
+  void enqueue_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes);
+  /// A frame of `bytes` bytes for the queue of a receiver's ring; null unless done.
+  Outcome make_queued(uint32_t receiver, wire::FrameKind kind, uint64_t bytes,
+                      std::unique_ptr<QueuedFrame>& frame);
   void write_row(uint32_t receiver, std::span<const std::byte> row) noexcept;
   void close_full_frame(uint32_t receiver, uint32_t next_bytes);
   /// Commits a row that was claimed larger than a frame, but fits into one.

@@ -81,19 +81,24 @@ void ShuffleCore::reference_gone() noexcept {
 }
 
 Status ShuffleCore::detach(Batch& batch) {
-  if (Status status = worker_.enter(); !status.ok()) return status;
-  auto* const node = static_cast<FrameNode*>(batch.frame_);
-  FARO_RETURN_IF_ERROR(worker_.detach(*query_, node));
-  batch.data_ = node->payload;
-  return Status::Ok();
+  return guarded([&] {
+    if (Status status = worker_.enter(); !status.ok()) return status;
+    auto* const node = static_cast<FrameNode*>(batch.frame_);
+    FARO_RETURN_IF_ERROR(worker_.detach(*query_, node));
+    batch.data_ = node->payload;
+    return Status::Ok();
+  });
 }
 
 void ShuffleCore::stop() {
-  if (check() != Outcome::done || inbox_ == nullptr || stopped_) return;
-  stopped_ = true;
-  if (inbox_->finished_count == spec_.senders.size()) return;
-  worker_.discard(*inbox_);
-  worker_.node().queries().stop(*query_, spec_.stage, worker_.number(), spec_.senders);
+  (void)guarded([&] {
+    if (check() != Outcome::done || inbox_ == nullptr || stopped_) return Status::Ok();
+    stopped_ = true;
+    if (inbox_->finished_count == spec_.senders.size()) return Status::Ok();
+    worker_.discard(*inbox_);
+    worker_.node().queries().stop(*query_, spec_.stage, worker_.number(), spec_.senders);
+    return Status::Ok();
+  });
 }
 
 }  // namespace faro::detail

@@ -12,7 +12,6 @@
 
 namespace faro::detail {
 
-using shuffle::Stored;
 using transport::count;
 using wire::FrameHeader;
 using wire::FrameKind;
@@ -64,16 +63,10 @@ void ShuffleCore::close_frame(uint32_t receiver) {
   box.frame = nullptr;
   frame_rows_[receiver] = 0;
   cursor = {};
-  if (box.in_overflow) {
-    auto frame = std::make_unique<QueuedFrame>();
-    frame->kind = FrameKind::data;
-    frame->slot = slot_;
+  if (std::unique_ptr<QueuedFrame> frame = std::move(box.in_overflow)) {
     frame->row_count = rows;
-    frame->core = this;
-    frame->receiver = receiver;
     frame->payload_bytes = payload;
-    frame->stored = std::exchange(box.stored, {});
-    box.in_overflow = false;
+    worker_.node().overflow().shrink(frame->stored, length);
     worker_.enqueue(lane, std::move(frame));
   } else {
     lane.ring->commit(length);
@@ -96,10 +89,7 @@ void ShuffleCore::abandon_frame(uint32_t receiver) noexcept {
   box.frame = nullptr;
   frame_rows_[receiver] = 0;
   box.lane->owner = nullptr;
-  if (box.in_overflow) {
-    worker_.node().overflow().free(box.stored);
-    box.in_overflow = false;
-  }
+  box.in_overflow.reset();
 }
 
 Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes) {
@@ -156,13 +146,10 @@ Outcome ShuffleCore::open_in_overflow(uint32_t receiver) {
       return outcome;
   }
   const uint32_t limit = lane.ring->frame_limit();
-  if (Status status = worker_.node().overflow().allocate(query_->usage, limit, true, box.stored);
-      !status.ok()) {
-    const Outcome outcome = worker_.overflow_exhausted(query_, limit, status);
-    return outcome == Outcome::failed ? fail(query_->cause()) : outcome;
-  }
-  box.in_overflow = true;
-  box.frame = box.stored.memory;
+  if (const Outcome outcome = make_queued(receiver, FrameKind::data, limit, box.in_overflow);
+      outcome != Outcome::done)
+    return outcome;
+  box.frame = box.in_overflow->stored.memory;
   cursors_[receiver] = {box.frame + sizeof(FrameHeader), box.frame + limit};
   lane.owner = this;
   lane.owner_receiver = receiver;
@@ -205,15 +192,31 @@ Outcome ShuffleCore::send_control(uint32_t receiver, FrameKind kind) {
       return Outcome::would_wait;
     }
   }
-  auto frame = std::make_unique<QueuedFrame>();
-  frame->kind = kind;
-  frame->slot = slot_;
-  frame->core = this;
-  frame->receiver = receiver;
+  std::unique_ptr<QueuedFrame> frame;
+  // Where overflow is full, batches are held: letting go of some is what helps.
+  if (const Outcome outcome = make_queued(receiver, kind, length, frame); outcome != Outcome::done)
+    return outcome == Outcome::would_wait ? Outcome::holding : outcome;
   frame->payload_bytes = payload_bytes;
-  frame->small = payload;
+  std::memcpy(frame->stored.memory + sizeof(FrameHeader), payload.data(), payload_bytes);
   worker_.enqueue(lane, std::move(frame));
   sent = true;
+  return Outcome::done;
+}
+
+Outcome ShuffleCore::make_queued(uint32_t receiver, FrameKind kind, uint64_t bytes,
+                                 std::unique_ptr<QueuedFrame>& frame) {
+  shuffle::Overflow& overflow = worker_.node().overflow();
+  std::unique_ptr<QueuedFrame> made(new QueuedFrame);
+  made->overflow = &overflow;
+  if (Status status = overflow.allocate(query_->usage, bytes, made->stored); !status.ok()) {
+    const Outcome outcome = worker_.overflow_exhausted(query_, bytes, status);
+    return outcome == Outcome::failed ? fail(query_->cause()) : outcome;
+  }
+  made->kind = kind;
+  made->slot = slot_;
+  made->core = this;
+  made->receiver = receiver;
+  frame = std::move(made);
   return Outcome::done;
 }
 
@@ -322,38 +325,27 @@ Outcome ShuffleCore::prepare_large(uint32_t receiver) {
 
 Outcome ShuffleCore::send_large(std::span<const uint32_t> receivers,
                                 std::span<const std::byte> row) {
-  std::vector<Stored> copies(receivers.size());
-  for (size_t i = 0; i < receivers.size(); ++i) {
-    if (outboxes_[receivers[i]].stopped) continue;
-    if (Status status =
-            worker_.node().overflow().allocate(query_->usage, row.size(), true, copies[i]);
-        !status.ok()) {
-      for (Stored& copy : copies) worker_.node().overflow().free(copy);
-      const Outcome outcome = worker_.overflow_exhausted(query_, row.size(), status);
-      return outcome == Outcome::failed ? fail(query_->cause()) : outcome;
-    }
-    std::memcpy(copies[i].memory, row.data(), row.size());
+  // All copies before the first is queued: to all or to none.
+  std::vector<std::unique_ptr<QueuedFrame>> copies;
+  copies.reserve(receivers.size());
+  for (const uint32_t receiver : receivers) {
+    if (outboxes_[receiver].stopped) continue;
+    std::unique_ptr<QueuedFrame> copy;
+    if (const Outcome outcome = make_queued(receiver, FrameKind::fragment, row.size(), copy);
+        outcome != Outcome::done)
+      return outcome;
+    std::memcpy(copy->stored.memory, row.data(), row.size());
+    copies.push_back(std::move(copy));
   }
-  for (size_t i = 0; i < receivers.size(); ++i) {
-    if (copies[i].place == Stored::Place::none) {
-      count(worker_.counters().rows_dropped);
-    } else {
-      enqueue_large(receivers[i], copies[i], row.size());
-    }
-  }
+  count(worker_.counters().rows_dropped, receivers.size() - copies.size());
+  for (std::unique_ptr<QueuedFrame>& copy : copies) enqueue_large(std::move(copy), row.size());
   return stopped_count_ == receiver_count() ? Outcome::stopped : Outcome::done;
 }
 
-void ShuffleCore::enqueue_large(uint32_t receiver, Stored stored, uint64_t row_bytes) {
-  auto frame = std::make_unique<QueuedFrame>();
-  frame->kind = FrameKind::fragment;
-  frame->slot = slot_;
+void ShuffleCore::enqueue_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes) {
   frame->row_count = 1;
-  frame->core = this;
-  frame->receiver = receiver;
   frame->row_bytes = row_bytes;
-  frame->stored = stored;
-  Outbox& box = outboxes_[receiver];
+  Outbox& box = outboxes_[frame->receiver];
   ++box.rows_sent;
   count(worker_.counters().rows_sent);
   worker_.enqueue(*box.lane, std::move(frame));
@@ -397,13 +389,10 @@ Outcome ShuffleCore::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
     }
     // With room for what stands before the row, should it shrink to a frame's size.
     const uint64_t with_room = sizeof(FrameHeader) + sizeof(wire::RowLength) + bytes;
-    if (Status status =
-            worker_.node().overflow().allocate(query_->usage, with_room, true, claim_.stored);
-        !status.ok()) {
-      const Outcome outcome = worker_.overflow_exhausted(query_, with_room, status);
-      return outcome == Outcome::failed ? fail(query_->cause()) : outcome;
-    }
-    data = {claim_.stored.memory, bytes};
+    if (const Outcome outcome = make_queued(receiver, FrameKind::fragment, with_room, claim_.row);
+        outcome != Outcome::done)
+      return outcome;
+    data = {claim_.row->stored.memory, bytes};
   } else {
     if (const Outcome outcome = make_room(receiver, static_cast<uint32_t>(framed_bytes(bytes)));
         outcome != Outcome::done)
@@ -419,6 +408,10 @@ Outcome ShuffleCore::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
 }
 
 Status ShuffleCore::commit_claim(std::span<std::byte> data, size_t bytes) {
+  return guarded([&] { return commit_open_claim(data, bytes); });
+}
+
+Status ShuffleCore::commit_open_claim(std::span<std::byte> data, size_t bytes) {
   if (!claim_.open) return Status(Code::wrong_state, "the claim was committed or aborted before");
   if (bytes > data.size() || (spec_.row_bytes != 0 && bytes != spec_.row_bytes)) {
     return Status(Code::invalid_argument,
@@ -434,12 +427,12 @@ Status ShuffleCore::commit_claim(std::span<std::byte> data, size_t bytes) {
   claim_.open = worker_.claim_open = false;
   if (claim_.large) {
     if (box.stopped) {
-      worker_.node().overflow().free(claim_.stored);
+      claim_.row.reset();
       count(worker_.counters().rows_dropped);
       return Status::Ok();
     }
     if (framed_bytes(bytes) <= frame_payload_limit()) return commit_shrunk(data.first(bytes));
-    enqueue_large(receiver, std::exchange(claim_.stored, {}), bytes);
+    enqueue_large(std::move(claim_.row), bytes);
     return Status::Ok();
   }
   box.lane->claimed = false;
@@ -463,35 +456,28 @@ Status ShuffleCore::commit_claim(std::span<std::byte> data, size_t bytes) {
 // Never waits, and needs no memory but the claim's: only so it cannot fail for want of either.
 Status ShuffleCore::commit_shrunk(std::span<const std::byte> row) {
   const uint32_t receiver = claim_.receiver;
-  Stored stored = std::exchange(claim_.stored, {});
+  std::unique_ptr<QueuedFrame> frame = std::move(claim_.row);
   const auto payload = static_cast<uint32_t>(framed_bytes(row.size()));
   const Outcome outcome = make_room_in_ring(receiver, payload);
-  if (outcome != Outcome::would_wait) {
-    if (outcome == Outcome::done) {
-      write_row(receiver, row);
-      close_full_frame(receiver, payload);
-    }
-    worker_.node().overflow().free(stored);
-    return outcome == Outcome::done ? Status::Ok() : status_;
+  if (outcome == Outcome::failed) return status_;
+  if (outcome == Outcome::done) {
+    write_row(receiver, row);
+    close_full_frame(receiver, payload);
+    return Status::Ok();
   }
   if (base::planted(base::Plant::lost_commit)) {
     const Outcome sent = send(receiver, row, true, kNoTimeout);
-    worker_.node().overflow().free(stored);
     return sent == Outcome::failed ? status_ : Status::Ok();
   }
   // As a frame of its own: behind room for the header, the row's length, and the row.
-  std::byte* const at = stored.memory + sizeof(FrameHeader);
+  std::byte* const at = frame->stored.memory + sizeof(FrameHeader);
   std::memmove(at + sizeof(wire::RowLength), row.data(), row.size());
   const auto length = static_cast<wire::RowLength>(row.size());
   std::memcpy(at, &length, sizeof length);
-  auto frame = std::make_unique<QueuedFrame>();
+  worker_.node().overflow().shrink(frame->stored, sizeof(FrameHeader) + payload);
   frame->kind = FrameKind::data;
-  frame->slot = slot_;
   frame->row_count = 1;
-  frame->core = this;
-  frame->receiver = receiver;
   frame->payload_bytes = payload;
-  frame->stored = stored;
   Outbox& box = outboxes_[receiver];
   ++box.rows_sent;
   count(worker_.counters().rows_sent);
@@ -503,7 +489,7 @@ void ShuffleCore::abort_claim() noexcept {
   if (!claim_.open) return;
   claim_.open = worker_.claim_open = false;
   if (claim_.large) {
-    worker_.node().overflow().free(claim_.stored);
+    claim_.row.reset();
     return;
   }
   Outbox& box = outboxes_[claim_.receiver];
@@ -519,7 +505,10 @@ void ShuffleCore::claim_gone() noexcept {
 }
 
 void ShuffleCore::flush() {
-  if (check() == Outcome::done) worker_.flush();
+  (void)guarded([&] {
+    if (check() == Outcome::done) worker_.flush();
+    return Status::Ok();
+  });
 }
 
 Outcome ShuffleCore::finish(bool wait, Timeout timeout) {

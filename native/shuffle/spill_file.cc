@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "base/file_space.h"
 #include "base/unique_fd.h"
@@ -14,14 +16,10 @@
 namespace faro::shuffle {
 namespace {
 
-constexpr uint64_t kBlock = 4096;
-
 // What is mapped together. A mapping for each extent would soon be more than a process may have
 // (vm.max_map_count, 65 530 by default). Mappings begin at windows: pages are larger than blocks on
 // some machines (64 KiB on some of aarch64).
 constexpr uint64_t kWindow = uint64_t{16} << 20;
-
-constexpr uint64_t blocks(uint64_t bytes) { return (bytes + kBlock - 1) & ~(kBlock - 1); }
 
 // The descriptor of a file without a name, or -1 with errno.
 int make_file(const std::string& folder) {
@@ -43,16 +41,19 @@ class FileOnDisk final : public SpillFile {
   }
 
   Result<Extent> allocate(uint64_t bytes) override {
-    const uint64_t size = blocks(bytes);
+    const uint64_t size = spill_bytes(bytes);
     std::lock_guard lock(mutex_);
     FARO_RETURN_IF_ERROR(open_locked());
     Extent extent{0, bytes};
     for (auto it = free_.begin(); it != free_.end(); ++it) {
       if (it->second < size) continue;
       extent.offset = it->first;
-      const uint64_t rest = it->second - size;
-      free_.erase(it);
-      if (rest > 0) free_.emplace(extent.offset + size, rest);
+      auto hole = free_.extract(it);
+      if (hole.mapped() > size) {
+        hole.key() += size;
+        hole.mapped() -= size;
+        free_.insert(std::move(hole));
+      }
       use(size);
       return extent;
     }
@@ -77,7 +78,7 @@ class FileOnDisk final : public SpillFile {
   }
 
   void free(const Extent& extent) noexcept override {
-    const uint64_t size = blocks(extent.bytes);
+    const uint64_t size = spill_bytes(extent.bytes);
     std::lock_guard lock(mutex_);
     used_ -= size;
     auto next = free_.lower_bound(extent.offset);
@@ -95,19 +96,27 @@ class FileOnDisk final : public SpillFile {
         free_.erase(before);
       }
     }
-    if (offset + bytes == end_) {  // the end of the file: give it back to the disk
+    if (used_ == 0) {
+      offset = 0;
+      free_.clear();
+    }
+    if (used_ == 0 || offset + bytes == end_) {  // the end of the file: give it back to the disk
       end_ = offset;
       [[maybe_unused]] const int ignored = ftruncate(fd_, static_cast<off_t>(end_));
-    } else {
+      return;
+    }
+    try {
       free_.emplace(offset, bytes);
+    } catch (const std::bad_alloc&) {
+      // Nobody finds this hole again before the file is empty.
     }
   }
 
-  Status write(const Extent& extent, std::span<const std::byte> bytes) override {
+  Status write(const Extent& extent, uint64_t at, std::span<const std::byte> bytes) override {
     size_t done = 0;
     while (done < bytes.size()) {
       const ssize_t n = pwrite(fd_, bytes.data() + done, bytes.size() - done,
-                               static_cast<off_t>(extent.offset + done));
+                               static_cast<off_t>(extent.offset + at + done));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return failure("write");
       done += static_cast<size_t>(n);
@@ -134,10 +143,12 @@ class FileOnDisk final : public SpillFile {
       return memory == nullptr ? nullptr : memory + before;
     }
     std::lock_guard lock(mutex_);
-    Window& window = windows_[extent.offset / kWindow];
+    const auto entry = find_or_add_window(extent.offset / kWindow);
+    if (entry == windows_.end()) return nullptr;
+    Window& window = entry->second;
     if (window.users == 0) window.memory = map_part(window_offset(extent), kWindow);
     if (window.memory == nullptr) {
-      windows_.erase(extent.offset / kWindow);
+      windows_.erase(entry);
       return nullptr;
     }
     ++window.users;
@@ -200,6 +211,14 @@ class FileOnDisk final : public SpillFile {
     std::byte* memory = nullptr;
     uint64_t users = 0;
   };
+
+  std::map<uint64_t, Window>::iterator find_or_add_window(uint64_t number) noexcept {
+    try {
+      return windows_.try_emplace(number).first;
+    } catch (const std::bad_alloc&) {
+      return windows_.end();
+    }
+  }
 
   const std::string folder_;
   const uint64_t limit_;

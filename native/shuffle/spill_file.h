@@ -13,10 +13,18 @@
 
 namespace faro::shuffle {
 
+/// Space in a spill file is given out in multiples of this.
+inline constexpr uint64_t kSpillBlock = 4096;
+
+/// What `bytes` bytes occupy.
+constexpr uint64_t spill_bytes(uint64_t bytes) {
+  return (bytes + kSpillBlock - 1) & ~(kSpillBlock - 1);
+}
+
 /// A part of a spill file.
 struct Extent {
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // what was asked for; occupies a multiple of kBlock
+  uint64_t bytes = 0;  // what was asked for; occupies spill_bytes of it
 };
 
 /// Space is reserved (posix_fallocate) before it is used, so that a full disk is an error here and
@@ -30,7 +38,9 @@ class SpillFile {
   /// Errors: overflow_exhausted, naming the limit or the file system's answer.
   virtual Result<Extent> allocate(uint64_t bytes) = 0;
   virtual void free(const Extent& extent) noexcept = 0;
-  virtual Status write(const Extent& extent, std::span<const std::byte> bytes) = 0;
+  /// From `at` on.
+  virtual Status write(const Extent& extent, uint64_t at, std::span<const std::byte> bytes) = 0;
+  /// From the beginning.
   virtual Status read(const Extent& extent, std::span<std::byte> bytes) = 0;
   /// Maps an extent (its space is reserved) for writing and reading; nullptr if impossible.
   virtual std::byte* map(const Extent& extent) = 0;

@@ -65,6 +65,7 @@ WorkerCore::WorkerCore(NodeCore& node, uint32_t local_index, std::unique_ptr<Wai
   dirty_.reserve(out_lanes_.size());
   backlog_.reserve(in_lanes_.size() * 2);
   release_unsent_.reserve(in_lanes_.size());
+  shuffles_.reserve(slots_.size());
   (void)take_up_links();  // nothing is in use yet
 }
 
@@ -100,7 +101,7 @@ void WorkerCore::make_lanes() {
 
 WorkerCore::~WorkerCore() {
   for (OutLane& lane : out_lanes_) {
-    while (!lane.queue_empty()) node_.overflow().free(lane.dequeue()->stored);
+    while (!lane.queue_empty()) lane.dequeue();
   }
   for (const auto& inbox : inboxes_) discard(*inbox);
   shuffles_.clear();
@@ -134,6 +135,8 @@ Status WorkerCore::enter() {
   }
   count(counters_.operations);
   wanted_.kind = WaitKind::none;
+  operated_query_ = nullptr;
+  operated_status_ = nullptr;
   // S2 of ring/doorbell.h. What an alert is about, closing included, was stored before it: alerts
   // come first.
   if (alerts_.load(std::memory_order_seq_cst) != alerts_seen_) handle_alerts();
@@ -154,8 +157,8 @@ void WorkerCore::wake() noexcept {
 }
 
 void WorkerCore::handle_alerts() {
-  alerts_seen_ = alerts_.load(std::memory_order_acquire);
-  if (!take_up_links()) --alerts_seen_;  // something is kept: the next operation looks again
+  const uint64_t alerts = alerts_.load(std::memory_order_acquire);
+  const bool is_all = take_up_links();
   for (const auto& core : shuffles_) {
     if (core->query()->failed()) {
       core->query_failed();
@@ -163,6 +166,8 @@ void WorkerCore::handle_alerts() {
       core->receivers_stopped(node_.queries().stops(*core->query(), core->spec().stage));
     }
   }
+  // If something is kept, or there was no memory for something, the next operation looks again.
+  alerts_seen_ = is_all ? alerts : alerts - 1;
   sweep();
 }
 
@@ -203,9 +208,13 @@ void WorkerCore::start_transfers() {
   node_.membership().flush_network();
 }
 
-void WorkerCore::flush_all() {
-  post_dirty();
-  start_transfers();
+void WorkerCore::flush_all() noexcept {
+  try {
+    post_dirty();
+    start_transfers();
+  } catch (const std::bad_alloc&) {
+    (void)lack_memory();  // whoever waits sees it at its next attempt
+  }
 }
 
 base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {
@@ -408,6 +417,7 @@ Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* 
   if (!failure.ok()) node_.queries().fail(*query, part_failed(number_, failure));
   auto attempt = [&] {
     if (Status status = enter(); !status.ok()) return answer(status);
+    operates_on(*query, nullptr);
     if (!told) {
       // What this worker still has to send of the query goes first: the others wait for it.
       pump_all();
@@ -416,8 +426,9 @@ Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* 
         return core->query() == query && core->has_queued();
       });
       if (sending && !query->failed()) return wants_queues_sent(*query);
-      ending_.push_back(query);
+      ending_.reserve(ending_.size() + 1);
       node_.queries().end(*query, number_);
+      ending_.push_back(query);
       told = true;
     }
     // What has failed cannot be done any more, whatever keeps others from ending.
@@ -436,6 +447,12 @@ Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* 
 
 Outcome WorkerCore::overflow_exhausted(const std::shared_ptr<shuffle::Query>& query, uint64_t bytes,
                                        const Status& cause) {
+  const std::string& name = node_.membership().nodes()[node_.membership().node()].name;
+  if (node_.overflow().is_above_query_limit(query->usage, bytes)) {
+    node_.queries().fail(
+        *query, Status(Code::overflow_exhausted, fmt::format("{} on {}", cause.message(), name)));
+    return Outcome::failed;
+  }
   std::shared_ptr<shuffle::Query> victim = node_.queries().biggest_overflow_user();
   const uint64_t own = query->usage.bytes.load(std::memory_order_relaxed) + bytes;
   if (victim == nullptr || victim->usage.bytes.load(std::memory_order_relaxed) < own)
@@ -443,11 +460,24 @@ Outcome WorkerCore::overflow_exhausted(const std::shared_ptr<shuffle::Query>& qu
   node_.queries().fail(
       *victim, Status(Code::overflow_exhausted,
                       fmt::format("{}; this query uses most of it on {}: {} bytes", cause.message(),
-                                  node_.membership().nodes()[node_.membership().node()].name,
-                                  victim->usage.bytes.load(std::memory_order_relaxed))));
+                                  name, victim->usage.bytes.load(std::memory_order_relaxed))));
   // The caller may be in the middle of a list that handling the alert would change: it is handled
   // at the next enter.
   return victim == query ? Outcome::failed : wants(WaitKind::overflow, query->id);
+}
+
+// Always the query itself, if it is about one: the call may have sent a row already, and must not answer
+// that it would wait.
+Outcome WorkerCore::lack_memory() noexcept {
+  if (operated_query_ != nullptr) {
+    node_.queries().fail_for_memory(*operated_query_);
+    if (operated_status_ == nullptr) return Outcome::would_wait;
+    *operated_status_ = node_.queries().no_memory();
+    return Outcome::failed;
+  }
+  if (const std::shared_ptr<shuffle::Query> biggest = node_.queries().biggest_overflow_user())
+    node_.queries().fail_for_memory(*biggest);
+  return Outcome::would_wait;
 }
 
 // --- shuffles
@@ -464,6 +494,16 @@ Result<uint16_t> WorkerCore::take_slot() {
 }
 
 Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
+  try {
+    return make_shuffle(wanted);
+  } catch (const std::bad_alloc&) {
+    if (const std::shared_ptr<shuffle::Query> query = node_.queries().find(wanted.query))
+      node_.queries().fail_for_memory(*query);
+    return node_.queries().no_memory();
+  }
+}
+
+Result<Shuffle> WorkerCore::make_shuffle(const ShuffleSpec& wanted) {
   FARO_RETURN_IF_ERROR(enter());
   ShuffleSpec spec = wanted;
   if (spec.stage > ShuffleSpec::kStageLimit) {
@@ -529,9 +569,7 @@ Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
   ShuffleCore* const made = core.get();
   if (inbox != nullptr) FARO_RETURN_IF_ERROR(check_early_senders(*inbox, made->spec()));
   if (sends) {
-    Result<uint16_t> slot = take_slot();
-    if (!slot.ok()) return slot.status();
-    made->make_sender(*slot);
+    made->make_sender();
     made->receivers_stopped(node_.queries().stops(*query, made->spec().stage));
   }
   if (is_in(made->spec().receivers)) {
@@ -540,10 +578,14 @@ Result<Shuffle> WorkerCore::open_shuffle(const ShuffleSpec& wanted) {
     } else {
       node_.queries().remove_unopened(*query, number_, made->spec().stage);
     }
-    inbox->row_bytes = made->spec().row_bytes;
-    inbox->open = true;
-    made->make_receiver(inbox);
   }
+  // From here on nothing can fail that would have to be undone.
+  if (sends) {
+    Result<uint16_t> slot = take_slot();
+    if (!slot.ok()) return slot.status();
+    made->use_slot(*slot);
+  }
+  if (inbox != nullptr) made->make_receiver(inbox);
   shuffles_.push_back(std::move(core));
   count(counters_.open_shuffles);
   return Shuffle(made);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,10 +77,16 @@ class WorkerCore {
   enum class For : uint8_t { rows, condition };
 
   /// Tries once; what would wait is answered after what hard case 2 demands.
+  /// Where memory cannot be had a query fails (lack_memory), and not the process.
   template <For what = For::rows, typename Attempt>
   Outcome run(Attempt&& attempt) {
-    Outcome outcome = attempt();
-    if (outcome == Outcome::would_wait && before_would_wait()) outcome = attempt();
+    Outcome outcome;
+    try {
+      outcome = attempt();
+      if (outcome == Outcome::would_wait && before_would_wait()) outcome = attempt();
+    } catch (const std::bad_alloc&) {
+      outcome = lack_memory();
+    }
     if (outcome == Outcome::would_wait) return held() > 0 ? Outcome::holding : Outcome::would_wait;
     if constexpr (what == For::rows) progressed();
     return outcome;
@@ -189,10 +196,20 @@ class WorkerCore {
   /// The same, but leaves it to flush_network that they really start.
   void post_dirty();
 
-  /// Overflow is full: fails the query that uses most. Answers failed if that is `query`, else
-  /// would_wait.
+  /// Overflow is full: fails the query that uses most, or `query` if it is above its own limit. Answers
+  /// failed if that is `query`, else would_wait.
   Outcome overflow_exhausted(const std::shared_ptr<shuffle::Query>& query, uint64_t bytes,
                              const Status& cause);
+
+  /// What an operation is about, from its `enter` on: if there is no memory for it, `query` fails and
+  /// `status` says so.
+  void operates_on(shuffle::Query& query, Status* status) noexcept {
+    operated_query_ = &query;
+    operated_status_ = status;
+  }
+  /// There is no memory for something small: the query that this is about fails, or, if it is about none,
+  /// the one that has most in overflow. Answers failed if `status` says so, else would_wait.
+  Outcome lack_memory() noexcept;
 
   /// A worker has one open claim at a time.
   bool claim_open = false;
@@ -221,7 +238,7 @@ class WorkerCore {
   }
   bool before_would_wait();
   void start_transfers();
-  void flush_all();
+  void flush_all() noexcept;
   base::Nanoseconds begin_wait(Timeout timeout);
   WaitStep next_wait_step();
   void arm() noexcept;
@@ -229,6 +246,7 @@ class WorkerCore {
   void sleep();
   void end_wait(base::Nanoseconds begin);
 
+  Result<Shuffle> make_shuffle(const ShuffleSpec& spec);
   void make_lanes();
   void handle_alerts();
   bool take_up_links();
@@ -238,7 +256,9 @@ class WorkerCore {
   Status check_links(const ShuffleSpec& spec);
   std::span<InLane> in_lanes_of(uint32_t node) noexcept;
   std::span<OutLane> out_lanes_of(uint32_t node) noexcept;
-  bool visit(InLane& lane);
+  bool visit(InLane& lane) noexcept;
+  bool try_sort(InLane& lane, const transport::FrameView& view) noexcept;
+  void look_again(InLane& lane) noexcept;
   void sort(InLane& lane, const transport::FrameView& view);
   void on_open(InLane& lane, const transport::FrameView& view);
   void on_finish(InLane& lane, const transport::FrameView& view);
@@ -246,7 +266,11 @@ class WorkerCore {
   void fail_link(InLane& lane, std::string why);
   void unbind(Inbox::Stream& stream, Binding::State state) noexcept;
   FrameNode* assemble(Inbox& inbox, Inbox::Stream& stream);
+  bool make_readable(Inbox& inbox, FrameNode& node);
   bool move_aside(InLane& lane);
+  Status set_aside(InLane& lane, FrameNode& node);
+  static bool is_packable(const FrameNode& before, const FrameNode& node) noexcept;
+  static uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept;
   bool move_aside_where_needed();
   Inbox* find_inbox(const QueryId& query, uint32_t stage) noexcept;
   Inbox* add_inbox(std::shared_ptr<shuffle::Query> query, uint32_t stage, uint32_t made_by);
@@ -276,9 +300,12 @@ class WorkerCore {
   std::vector<InLane> in_lanes_;           // sender * rings_per_lane + k
   std::vector<InLane*> in_lane_by_ready_;  // by ready number; null: none
   std::vector<InLane*> backlog_;           // may have more than was taken
+  bool lacked_memory_ = false;             // for a frame that was looked at
   std::vector<InLane*> release_unsent_;
   std::vector<OutLane> out_lanes_;  // receiver * rings_per_lane + k
   std::vector<OutLane*> dirty_;
+  shuffle::Query* operated_query_ = nullptr;
+  Status* operated_status_ = nullptr;
   uint32_t queued_lanes_ = 0;  // lanes whose queue is not empty
   shuffle::FramePool pool_;
   std::vector<std::unique_ptr<Inbox>> inboxes_;

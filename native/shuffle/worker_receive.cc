@@ -17,6 +17,13 @@ using base::Plant;
 using base::planted;
 using transport::count;
 
+namespace {
+
+// The first block of a sender's rows in overflow: many senders with few rows each must not take much.
+constexpr uint64_t kFirstPackedBytes = 512;
+
+}  // namespace
+
 Inbox* WorkerCore::find_inbox(const QueryId& query, uint32_t stage) noexcept {
   for (const auto& inbox : inboxes_) {
     if (inbox->stage() == stage && inbox->query()->id == query) return inbox.get();
@@ -45,27 +52,34 @@ bool WorkerCore::gather() {
     any |= visit(*backlog_[i]);
   }
   backlog_.erase(backlog_.begin(), backlog_.begin() + static_cast<ptrdiff_t>(backlog));
+  if (std::exchange(lacked_memory_, false)) throw std::bad_alloc();
   return any;
 }
 
-bool WorkerCore::visit(InLane& lane) {
+bool WorkerCore::visit(InLane& lane) noexcept {
   bool any = false;
   transport::FrameView view;
+  if (lane.has_unsorted) {
+    if (!try_sort(lane, lane.unsorted)) return false;
+    lane.has_unsorted = false;
+    any = true;
+  }
   while (!lane.broken) {
     switch (lane.ring->next(view)) {
       case transport::Next::frame:
         any = true;
         // What arrives can make a release urgent that was not before: its sender has less room now.
         note_unsent_release(lane);
-        sort(lane, view);
+        if (!try_sort(lane, view)) {
+          lane.has_unsorted = true;
+          lane.unsorted = view;
+          return any;
+        }
         break;
       case transport::Next::nothing:
         return any;
       case transport::Next::full:
-        if (!lane.backlog) {
-          lane.backlog = true;
-          backlog_.push_back(&lane);
-        }
+        look_again(lane);
         return any;
       case transport::Next::invalid:
         lane.broken = true;
@@ -75,11 +89,29 @@ bool WorkerCore::visit(InLane& lane) {
   return any;
 }
 
+void WorkerCore::look_again(InLane& lane) noexcept {
+  if (lane.backlog) return;
+  lane.backlog = true;
+  backlog_.push_back(&lane);
+}
+
+// Without memory for it the frame waits, and with it those behind it.
+bool WorkerCore::try_sort(InLane& lane, const transport::FrameView& view) noexcept {
+  try {
+    sort(lane, view);
+    return true;
+  } catch (const std::bad_alloc&) {
+    lacked_memory_ = true;
+    look_again(lane);
+    return false;
+  }
+}
+
 void WorkerCore::fail_link(InLane& lane, std::string why) {
-  lane.broken = true;
   node_.membership().fail_link(
       lane.sender_node, links_[lane.sender_node],
       Status(Code::protocol_error, fmt::format("worker {}: {}", lane.sender, std::move(why))));
+  lane.broken = true;
 }
 
 void WorkerCore::sort(InLane& lane, const transport::FrameView& view) {
@@ -137,8 +169,8 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
                      number_, slots_.size())));
       return;
     }
-    inbox = add_inbox(query, open.stage, lane.sender_node);
     node_.queries().add_unopened(*query, number_, open.stage, lane.sender, now());
+    inbox = add_inbox(query, open.stage, lane.sender_node);
   }
   Inbox::Stream& stream = inbox->stream(lane.sender);
   if (!inbox->is_sender(lane.sender)) {
@@ -217,6 +249,7 @@ void WorkerCore::on_rows(InLane& lane, const transport::FrameView& view) {
     return;
   }
   FrameNode* const node = pool_.take();
+  if (node == nullptr) throw std::bad_alloc();
   node->lane = &lane;
   node->inbox = &inbox;
   node->token = view.token;
@@ -258,13 +291,7 @@ FrameNode* WorkerCore::next_frame(Inbox& inbox, Inbox::Stream* only) {
         return nullptr;  // no room to assemble it now
       }
     } else {
-      if (node->payload == nullptr) {
-        if (Status status = node_.overflow().load(node->stored); !status.ok()) {
-          node_.queries().fail(*inbox.query(), status);
-          return nullptr;
-        }
-        node->payload = node->stored.memory;
-      }
+      if (!make_readable(inbox, *node)) return nullptr;
       inbox.pop(*stream);
       if (node->lane != nullptr) node->lane->unlink(node);
       if (node->lane != nullptr && planted(Plant::read_position_too_early))
@@ -275,18 +302,22 @@ FrameNode* WorkerCore::next_frame(Inbox& inbox, Inbox::Stream* only) {
   }
 }
 
+bool WorkerCore::make_readable(Inbox& inbox, FrameNode& node) {
+  if (node.payload != nullptr) return true;
+  if (Status status = node_.overflow().load(node.stored); !status.ok()) {
+    node_.queries().fail(*inbox.query(), status);
+    return false;
+  }
+  node.payload = node.stored.memory;
+  return true;
+}
+
 // Appends the fragments at the head of a stream to the row they belong to; the finished row as a
 // node of its own.
 FrameNode* WorkerCore::assemble(Inbox& inbox, Inbox::Stream& stream) {
   while (stream.first != nullptr && stream.first->kind == wire::FrameKind::fragment) {
     FrameNode* const node = stream.first;
-    if (node->payload == nullptr) {
-      if (Status status = node_.overflow().load(node->stored); !status.ok()) {
-        node_.queries().fail(*inbox.query(), status);
-        return nullptr;
-      }
-      node->payload = node->stored.memory;
-    }
+    if (!make_readable(inbox, *node)) return nullptr;
     wire::FragmentPayload fragment;
     std::memcpy(&fragment, node->payload, sizeof fragment);
     const uint64_t bytes = node->payload_bytes - sizeof fragment;
@@ -306,7 +337,7 @@ FrameNode* WorkerCore::assemble(Inbox& inbox, Inbox::Stream& stream) {
     }
     if (first) {
       if (Status status =
-              node_.overflow().allocate(inbox.query()->usage, row_bytes, true, stream.assembly);
+              node_.overflow().allocate(inbox.query()->usage, row_bytes, stream.assembly);
           !status.ok()) {
         (void)overflow_exhausted(inbox.query(), row_bytes, status);
         return nullptr;
@@ -320,7 +351,7 @@ FrameNode* WorkerCore::assemble(Inbox& inbox, Inbox::Stream& stream) {
     const uint32_t sender = node->sender;
     release(node, false);
     if (last) {
-      FrameNode* const row = pool_.take();
+      FrameNode* const row = pool_.take();  // the fragment's, which was just given back
       row->sender = sender;
       row->row_count = 1;
       row->row_bytes = static_cast<uint32_t>(row_bytes);
@@ -368,7 +399,7 @@ void WorkerCore::release(FrameNode* node, bool was_handed_out) noexcept {
 Status WorkerCore::detach(shuffle::Query& query, FrameNode* node) {
   if (node->lane == nullptr) return Status::Ok();
   shuffle::Stored stored;
-  FARO_RETURN_IF_ERROR(node_.overflow().allocate(query.usage, node->payload_bytes, true, stored));
+  FARO_RETURN_IF_ERROR(node_.overflow().allocate(query.usage, node->payload_bytes, stored));
   std::memcpy(stored.memory, node->payload, node->payload_bytes);
   release_in_ring(*node->lane, node->token);
   set_held(held() - 1);
@@ -433,26 +464,60 @@ Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec) {
 bool WorkerCore::move_aside(InLane& lane) {
   bool moved = false;
   while (lane.first != nullptr) {
-    FrameNode* const node = lane.first;
-    Inbox* const inbox = node->inbox;
-    shuffle::Stored stored;
-    const Status status =
-        node_.overflow().store(inbox->query()->usage, {node->payload, node->payload_bytes}, stored);
-    if (!status.ok()) {
-      (void)overflow_exhausted(inbox->query(), node->payload_bytes, status);
-      return moved;
+    FrameNode& node = *lane.first;
+    const uint64_t bytes = node.payload_bytes;
+    if (const Status status = set_aside(lane, node); !status.ok()) {
+      (void)overflow_exhausted(lane.first->inbox->query(), bytes, status);
+      break;
     }
     count(counters_.frames_set_aside);
-    count(counters_.bytes_set_aside, node->payload_bytes);
-    lane.unlink(node);
-    release_in_ring(lane, node->token);
-    node->lane = nullptr;
-    node->stored = stored;
-    node->payload = stored.memory;  // null if it went to the file
+    count(counters_.bytes_set_aside, bytes);
     moved = true;
   }
   if (moved) lane.ring->flush_releases();
   return moved;
+}
+
+// The oldest frame of a ring that is not handed out: to the block of the one before it in its queue, or
+// into one of its own.
+Status WorkerCore::set_aside(InLane& lane, FrameNode& node) {
+  Inbox::Stream& stream = node.inbox->stream(node.sender);
+  const std::span<const std::byte> rows(node.payload, node.payload_bytes);
+  FrameNode* const before = stream.aside;
+  if (before != nullptr && before->next == &node && is_packable(*before, node)) {
+    FARO_RETURN_IF_ERROR(node_.overflow().append(before->stored, rows));
+    before->payload_bytes += rows.size();
+    before->row_count += node.row_count;
+    Inbox::remove_behind(stream, before);
+    lane.unlink(&node);
+    release_in_ring(lane, node.token);
+    pool_.give(&node);
+    return Status::Ok();
+  }
+  shuffle::Stored stored;
+  FARO_RETURN_IF_ERROR(
+      node_.overflow().store(node.inbox->query()->usage, rows, room_to_pack(before, node), stored));
+  lane.unlink(&node);
+  release_in_ring(lane, node.token);
+  node.lane = nullptr;
+  node.stored = stored;
+  node.payload = stored.memory;  // null if it went to the file
+  stream.aside = &node;
+  return Status::Ok();
+}
+
+bool WorkerCore::is_packable(const FrameNode& before, const FrameNode& node) noexcept {
+  return before.kind == wire::FrameKind::data && node.kind == wire::FrameKind::data &&
+         before.row_bytes == node.row_bytes && before.stored.room_left() >= node.payload_bytes;
+}
+
+// For the frames that follow: twice what the ones before had, a whole number of such frames.
+uint64_t WorkerCore::room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
+  const uint64_t bytes = node.payload_bytes;
+  if (node.kind != wire::FrameKind::data) return bytes;
+  const uint64_t wanted = std::min(shuffle::Overflow::kPackedBytes,
+                                   before == nullptr ? kFirstPackedBytes : 2 * before->stored.room);
+  return bytes < kFirstPackedBytes ? wanted : std::max(wanted / bytes, uint64_t{1}) * bytes;
 }
 
 bool WorkerCore::move_aside_where_needed() {

@@ -44,14 +44,20 @@ void WorkerCore::flush() {
 
 void WorkerCore::post_dirty() {
   if (queued_lanes_ > 0) pump_all();
-  // close_frame can mark lanes dirty again; those are in the list already.
+  // close_frame can mark lanes dirty again; those are in the list already. A frame that could only join
+  // the queue of its ring stays open, and takes more rows.
   size_t kept = 0;
   for (size_t i = 0; i < dirty_.size(); ++i) {
     OutLane& lane = *dirty_[i];
-    if (lane.owner != nullptr && !lane.claimed) lane.owner->close_frame(lane.owner_receiver);
     if (!lane.queue_empty()) pump(lane);
+    const bool would_queue = !lane.queue_empty() && lane.owner != nullptr &&
+                             lane.owner->has_frame_in_overflow(lane.owner_receiver);
+    if (lane.owner != nullptr && !lane.claimed && !would_queue) {
+      lane.owner->close_frame(lane.owner_receiver);
+      if (!lane.queue_empty()) pump(lane);
+    }
     lane.ring->post_soon();
-    lane.dirty = lane.owner != nullptr;  // an open claim
+    lane.dirty = lane.owner != nullptr;  // such a frame, or an open claim
     if (lane.dirty) dirty_[kept++] = &lane;
   }
   dirty_.resize(kept);
@@ -91,7 +97,6 @@ void WorkerCore::drop_queued(OutLane& lane, const ShuffleCore& core, bool data_o
     if (frame->core == &core && !(data_only && (control || frame->sent_bytes > 0))) {
       frame->core->dropped(frame->receiver, frame->row_count);
       frame->core->queued(-1);
-      node_.overflow().free(frame->stored);
       continue;
     }
     QueuedFrame* const added = frame.get();
@@ -127,10 +132,6 @@ bool WorkerCore::pump(OutLane& lane) {
       if (!make_room_in_own_ring(lane)) break;
       continue;
     }
-    if (Status status = node_.overflow().load(frame.stored); !status.ok()) {
-      node_.queries().fail(*frame.core->query(), status);
-      break;
-    }
     FrameHeader header{};
     header.length = whole;
     header.kind = frame.kind;
@@ -145,18 +146,13 @@ bool WorkerCore::pump(OutLane& lane) {
       header.row_count = frame.sent_bytes == frame.row_bytes ? 1 : 0;
     } else {
       header.row_count = frame.row_count;
-      const std::byte* from = frame.kind == wire::FrameKind::data
-                                  ? frame.stored.memory + sizeof header
-                                  : frame.small.data();
-      std::memcpy(payload, from, frame.payload_bytes);
+      std::memcpy(payload, frame.stored.memory + sizeof header, frame.payload_bytes);
     }
     std::memcpy(claim.data, &header, sizeof header);
     lane.ring->commit(whole);
     progressed();
     if (large && frame.sent_bytes < frame.row_bytes) continue;
-    const std::unique_ptr<QueuedFrame> sent = lane.dequeue();
-    node_.overflow().free(sent->stored);
-    sent->core->queued(-1);
+    lane.dequeue()->core->queued(-1);
   }
   lane.ring->post();  // who is in overflow has no reason to wait for a threshold
   if (!lane.queue_empty()) return false;

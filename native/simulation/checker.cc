@@ -177,9 +177,10 @@ std::string Checker::check_idle(uint32_t node, Session& session, const SimDisk& 
   // What a liar has begun on its own node is its own business.
   const uint64_t running = lies(node) ? 0 : core.queries().running_count();
   if (running > never_ended_by_others(core)) return left("queries", running);
-  if (core.overflow().memory_peak_bytes() > plan_.overflow_memory_bytes) {
+  const uint64_t most_memory = core.overflow().limits().most_memory_bytes();
+  if (core.overflow().memory_peak_bytes() > most_memory) {
     return fmt::format("node {} had {} bytes in overflow memory, with a budget of {}", node,
-                       core.overflow().memory_peak_bytes(), plan_.overflow_memory_bytes);
+                       core.overflow().memory_peak_bytes(), most_memory);
   }
   if (disk.peak_bytes > disk.limit_bytes) {
     return fmt::format("node {} had {} bytes in its overflow file, with a limit of {}", node,

@@ -39,9 +39,9 @@ void SimSpillFile::free(const Extent& extent) noexcept {
   parts_.erase(extent.offset);
 }
 
-Status SimSpillFile::write(const Extent& extent, std::span<const std::byte> bytes) {
-  if (Part* const part = find(extent, bytes.size(), "written"))
-    std::copy(bytes.begin(), bytes.end(), part->memory.get());
+Status SimSpillFile::write(const Extent& extent, uint64_t at, std::span<const std::byte> bytes) {
+  if (Part* const part = find(extent, at + bytes.size(), "written"))
+    std::copy(bytes.begin(), bytes.end(), part->memory.get() + at);
   return Status::Ok();
 }
 

@@ -34,7 +34,8 @@ class SimSpillFile final : public shuffle::SpillFile {
 
   Result<shuffle::Extent> allocate(uint64_t bytes) override;
   void free(const shuffle::Extent& extent) noexcept override;
-  Status write(const shuffle::Extent& extent, std::span<const std::byte> bytes) override;
+  Status write(const shuffle::Extent& extent, uint64_t at,
+               std::span<const std::byte> bytes) override;
   Status read(const shuffle::Extent& extent, std::span<std::byte> bytes) override;
   std::byte* map(const shuffle::Extent& extent) override;
   void unmap(const shuffle::Extent& extent, std::byte* memory) noexcept override;

@@ -51,6 +51,31 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
   EXPECT_EQ(session().metrics().overflow_file_bytes, 0u);
 }
 
+TEST_F(ShuffleApi, a_query_beyond_its_own_limit_fails_where_overflow_has_room_and_others_go_on) {
+  open(1, {{"overflow.query_limit_bytes", "16 KiB"}});
+  const QueryId greedy = session().begin_query();
+  const QueryId other = session().begin_query();
+  Shuffle glutton = open_shuffle(worker(), spec(greedy, 0, 100));
+  Shuffle modest = open_shuffle(worker(), spec(other, 1, 100));
+  Outcome outcome = Outcome::done;
+  for (int i = 0; i < 10'000 && outcome == Outcome::done; ++i)
+    outcome = glutton.send(0, filled(100, i));
+  ASSERT_EQ(outcome, Outcome::failed);
+  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
+  names(glutton.status(), {"overflow.query_limit_bytes = 16384", "node 0"});
+  EXPECT_LE(session().metrics().overflow_memory_peak_bytes, 16'384u);
+  glutton.close();
+  EXPECT_EQ(worker().end_query(greedy), Outcome::failed);
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(modest.send(0, filled(100, i)), Outcome::done);
+  EXPECT_EQ(modest.finish(), Outcome::done);
+  uint32_t rows = 0;
+  Batch batch;
+  while (modest.take(batch) == Outcome::done) rows += batch.row_count();
+  EXPECT_EQ(rows, 60u) << modest.status().to_string();
+  modest.close();
+  EXPECT_EQ(worker().end_query(other), Outcome::done);
+}
+
 TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_that_fails) {
   open(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "0"}});
   const QueryId big = session().begin_query();
@@ -178,7 +203,7 @@ TEST_F(ShuffleApi, a_row_that_shrinks_in_its_claim_is_sent_though_ring_and_overf
   const uint64_t sent_by_glutton = fill_overflow(session(), glutton, kOverflow - (4 << 10));
   const uint64_t left = kOverflow - session().metrics().overflow_memory_bytes;
   RowClaim claim;
-  ASSERT_EQ(modest.claim(0, left - 256, claim), Outcome::done) << modest.status().to_string();
+  ASSERT_EQ(modest.claim(0, left - 512, claim), Outcome::done) << modest.status().to_string();
   ASSERT_GT(claim.data().size(), 1024u) << "no room for a frame, which has 1 KiB, is left";
   std::fill(claim.data().begin(), claim.data().end(), std::byte{2});
   EXPECT_TRUE(claim.commit(100).ok());

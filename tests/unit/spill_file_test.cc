@@ -14,7 +14,7 @@
 namespace faro::shuffle {
 namespace {
 
-constexpr uint64_t kBlock = 4096;
+constexpr uint64_t kBlock = kSpillBlock;
 
 std::string folder() { return testing::TempDir(); }
 
@@ -27,14 +27,24 @@ TEST(SpillFile, gives_back_what_was_written) {
   Result<Extent> a = file->allocate(10'000);
   Result<Extent> b = file->allocate(1);
   ASSERT_TRUE(a.ok() && b.ok());
-  ASSERT_TRUE(file->write(*a, filled(10'000, 1)).ok());
-  ASSERT_TRUE(file->write(*b, filled(1, 2)).ok());
+  ASSERT_TRUE(file->write(*a, 0, filled(10'000, 1)).ok());
+  ASSERT_TRUE(file->write(*b, 0, filled(1, 2)).ok());
   std::vector<std::byte> read(10'000);
   ASSERT_TRUE(file->read(*a, read).ok());
   EXPECT_EQ(read, filled(10'000, 1));
   read.resize(1);
   ASSERT_TRUE(file->read(*b, read).ok());
   EXPECT_EQ(read, filled(1, 2));
+}
+
+TEST(SpillFile, is_written_in_parts_one_behind_the_other) {
+  auto file = make_spill_file(folder(), 1 << 20);
+  const Extent extent = *file->allocate(300);
+  for (int part = 0; part < 3; ++part)
+    ASSERT_TRUE(file->write(extent, static_cast<uint64_t>(part) * 100, filled(100, part)).ok());
+  std::vector<std::byte> read(300);
+  ASSERT_TRUE(file->read(extent, read).ok());
+  for (size_t i = 0; i < read.size(); ++i) ASSERT_EQ(read[i], static_cast<std::byte>(i / 100));
 }
 
 TEST(SpillFile, has_no_name) {
@@ -141,7 +151,7 @@ TEST(SpillFile, extents_never_overlap_whatever_the_order) {
       }
       EXPECT_LE(extent->offset + bytes, 64 * kBlock);
       held.push_back({*extent, round % 251});
-      ASSERT_TRUE(file->write(*extent, filled(bytes, round % 251)).ok());
+      ASSERT_TRUE(file->write(*extent, 0, filled(bytes, round % 251)).ok());
     } else if (!held.empty()) {
       const size_t which = random() % held.size();
       const Held one = held[which];

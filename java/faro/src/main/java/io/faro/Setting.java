@@ -157,6 +157,11 @@ public enum Setting {
    * fails.
    */
   OVERFLOW_FILE_BYTES("overflow.file_bytes", "8589934592"),
+  /**
+   * Most that one query may have set aside on this node, in memory and file together; beyond it
+   * that query fails. 0: as much as the node has.
+   */
+  OVERFLOW_QUERY_LIMIT_BYTES("overflow.query_limit_bytes", "0"),
   /** Folder for the overflow file; the file has no name and vanishes with the process. */
   OVERFLOW_FOLDER("overflow.folder", "/tmp"),
   /** Time for connecting the whole cluster, slow starters included. */
