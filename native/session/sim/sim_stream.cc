@@ -28,6 +28,7 @@ void SimStream::set_handler(Handler* handler) {
 
 void SimStream::send(std::span<const std::byte> message) {
   if (detached_ || lost_ || !failure_.ok()) return;
+  const World::Outside outside(world_);  // what is under way is the network's
   untaken_bytes_ += message.size();
   if (untaken_bytes_ > kUntakenLimit) {
     failure_ = Status(Code::peer_lost,

@@ -60,6 +60,7 @@ void SimPort::transfer(uint32_t ring, Position to) {
 }
 
 void SimPort::start_transfer(uint32_t ring) {
+  const World::Outside outside(world_);  // what is under way is the network's
   Sending& s = sending_[ring];
   const Knobs& knobs = world_.knobs();
   Random& random = world_.random();
@@ -200,6 +201,7 @@ void SimPort::complete(uint32_t ring, Position from, Position to, uint64_t expec
 
 void SimPort::tell_read(uint32_t ring, Position read) {
   if (gone()) return;
+  const World::Outside outside(world_);
   Receiving& r = receiving_[ring];
   r.released = read;
   r.last_read_notification = std::max(

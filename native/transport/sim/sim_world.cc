@@ -134,6 +134,11 @@ void World::yield() noexcept {
   }
 }
 
+World::Group World::running_group() const noexcept {
+  if (outside_ > 0) return kNoGroup;
+  return current_ != nullptr ? current_->group : agent_group_;
+}
+
 void World::maybe_yield() noexcept {
   if (current_ != nullptr && random_.one_in(knobs_.preempted_one_in)) yield();
 }
@@ -333,7 +338,9 @@ void World::run_agent(uint32_t number) {
   Agent& agent = agents_[number];
   agent.woken = false;
   agent.due = base::kForever;  // what do_work asks for, or the idle interval below, comes first
+  agent_group_ = agent.group;
   const bool worked = agent.do_work();
+  agent_group_ = kNoGroup;
   if (agent.removed) {
     agent.do_work = nullptr;
     return;

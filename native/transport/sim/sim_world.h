@@ -83,6 +83,23 @@ class World {
   /// Whether an agent or event is running.
   bool in_agent_or_event() const noexcept { return stepping_ && current_ == nullptr; }
 
+  /// Whose code runs: the group of the running fiber or agent. kNoGroup in events, between steps, and
+  /// Outside.
+  Group running_group() const noexcept;
+
+  /// While it lives what runs belongs to no group: the network, the disk or the test. Nothing yields
+  /// meanwhile.
+  class Outside {
+   public:
+    explicit Outside(World& world) noexcept : world_(world) { ++world_.outside_; }
+    ~Outside() { --world_.outside_; }
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+
+   private:
+    World& world_;
+  };
+
   /// Lets others run.
   void yield() noexcept;
 
@@ -215,7 +232,9 @@ class World {
   uint32_t event_weight_;
 
   Thread* current_ = nullptr;
-  bool stepping_ = false;  // an agent or event runs, or the scheduler itself
+  bool stepping_ = false;         // an agent or event runs, or the scheduler itself
+  Group agent_group_ = kNoGroup;  // of the running agent
+  uint32_t outside_ = 0;
   uint64_t steps_ = 0;
   Nanoseconds last_progress_;
   Status failure_;

@@ -1,0 +1,432 @@
+// The memory of nodes: all that they allocate is what faro plan says and the overflow budget, however
+// small rows and frames are; and each allocation can fail.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "api/session_access.h"
+#include "command/plan.h"
+#include "faro/session.h"
+#include "faro/shuffle.h"
+#include "shuffle/node_core.h"
+#include "sim/cluster.h"
+#include "sim/node_memory.h"
+#include "simulation/sim_spill_file.h"
+
+namespace faro::test {
+namespace {
+
+constexpr uint64_t kOverflowMemory = 256 << 10;
+constexpr uint64_t kOverflowFile = 128 << 10;
+
+/// Two nodes of a worker each, whose allocations are counted.
+class CountedCluster {
+ public:
+  CountedCluster() : cluster(1, shape()), memory(cluster.world()) {}
+
+  std::vector<simulation::SimDisk> disks = std::vector<simulation::SimDisk>(2);
+  SimCluster cluster;
+  NodeMemory memory;
+
+  /// What faro plan says of a node: at open, and at most.
+  command::NodePlan plan(uint32_t node) {
+    command::PlanInput input;
+    input.settings = cluster.settings(node);
+    return command::make_plan(input, command::state_sizes_of_this_build()).nodes[node];
+  }
+  /// After open; what follows is compared with what overflow counts.
+  void begin() { opened_ = {memory.bytes(0), memory.bytes(1)}; }
+  /// At most 10 % more than planned; and than what was counted, but for the nodes of frames in rings.
+  void expect_as_planned(uint32_t node) {
+    const command::NodePlan planned = plan(node);
+    const uint64_t most = planned.most_bytes();
+    const uint64_t peak = memory.peak_bytes(node);
+    const uint64_t counted =
+        SessionAccess::core(cluster.session(node)).overflow().memory_peak_bytes();
+    std::printf(
+        "node %u: %llu bytes at open, %llu at most, planned %llu; counted in overflow %llu\n", node,
+        static_cast<unsigned long long>(opened_[node]), static_cast<unsigned long long>(peak),
+        static_cast<unsigned long long>(most), static_cast<unsigned long long>(counted));
+    EXPECT_LE(peak, most + most / 10) << "node " << node;
+    EXPECT_LE(peak - opened_[node],
+              counted + counted / 10 + planned.frame_bytes + planned.shuffle_bytes + 4096)
+        << "node " << node;
+  }
+
+ private:
+  std::vector<uint64_t> opened_ = {0, 0};
+
+  ClusterShape shape() {
+    ClusterShape made;
+    made.knobs.stall_limit = 20'000'000'000;
+    made.configure = [](Config& config, uint32_t) {
+      for (const auto& [key, value] : std::initializer_list<std::pair<const char*, uint64_t>>{
+               {"ring.bytes", 4096},
+               {"ring.per_lane", 1},
+               {"transfer.threshold_bytes", 0},
+               {"shuffle.limit", 4},
+               {"drain.patience_us", 0},
+               {"overflow.memory_bytes", kOverflowMemory},
+               {"overflow.file_bytes", kOverflowFile}})
+        EXPECT_TRUE(config.set(key, value).ok()) << key;
+      EXPECT_TRUE(config.set("counters.folder", "").ok());
+    };
+    made.make_spill_file = [this](uint32_t node) {
+      const sim::World::Outside outside(cluster.world());
+      disks[node].limit_bytes = kOverflowFile;
+      return make_outside_file(cluster.world(),
+                               std::make_unique<simulation::SimSpillFile>(disks[node]));
+    };
+    return made;
+  }
+};
+
+ShuffleSpec from_to(const QueryId& query, uint32_t stage, uint32_t sender, uint32_t receiver) {
+  ShuffleSpec spec;
+  spec.query = query;
+  spec.stage = stage;
+  spec.row_bytes = 1;
+  spec.senders = {sender};
+  spec.receivers = {receiver};
+  return spec;
+}
+
+constexpr std::byte kRow{7};
+
+/// Sends rows of a byte with a flush each until that fails or `rows` are sent.
+uint64_t send_one_by_one(Shuffle& shuffle, uint64_t rows) {
+  uint64_t sent = 0;
+  while (sent < rows && shuffle.send(0, {&kRow, 1}) == Outcome::done) {
+    shuffle.flush();
+    ++sent;
+  }
+  return sent;
+}
+
+constexpr uint64_t kNoEnd = UINT64_MAX;
+
+// Node 1 wants other rows than come. They fill its overflow.
+TEST(NodeMemory, rows_set_aside_take_what_is_planned_when_each_was_flushed) {
+  CountedCluster counted;
+  SimCluster& cluster = counted.cluster;
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  counted.begin();
+  const QueryId query = cluster.session(0).begin_query();
+  uint64_t sent = 0;
+  cluster.spawn(0, 0, [&] {
+    Worker& worker = cluster.session(0).worker(0);
+    Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
+    Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+    sent = send_one_by_one(unwanted, kNoEnd);
+    EXPECT_EQ(unwanted.status().code(), Code::overflow_exhausted) << unwanted.status().to_string();
+    unwanted.close();
+    wanted.close();
+    EXPECT_EQ(worker.end_query(query), Outcome::failed);
+  });
+  cluster.spawn(1, 0, [&] {
+    Worker& worker = cluster.session(1).worker(0);
+    Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
+    Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+    Batch batch;
+    EXPECT_EQ(wanted.take(batch), Outcome::failed);
+    EXPECT_EQ(wanted.status().code(), Code::overflow_exhausted) << wanted.status().to_string();
+    unwanted.close();
+    wanted.close();
+    EXPECT_EQ(worker.end_query(query), Outcome::failed);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+  // Memory and file are really used: few bytes of them for anything but rows.
+  EXPECT_GT(sent, (kOverflowMemory + kOverflowFile) * 8 / 10);
+  counted.expect_as_planned(0);
+  counted.expect_as_planned(1);
+}
+
+// Node 0 holds a batch while node 1 takes nothing: its rows fill its own overflow. Two shuffles by turns
+// close each other's frames.
+TEST(NodeMemory, rows_queued_for_a_ring_take_what_is_planned_when_shuffles_take_turns) {
+  CountedCluster counted;
+  SimCluster& cluster = counted.cluster;
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  counted.begin();
+  const QueryId query = cluster.session(0).begin_query();
+  bool over = false;
+  cluster.spawn(0, 0, [&] {
+    Worker& worker = cluster.session(0).worker(0);
+    Shuffle first = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
+    Shuffle second = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+    Shuffle back = std::move(*worker.open_shuffle(from_to(query, 2, 1, 0)));
+    Batch held;
+    EXPECT_EQ(back.take(held), Outcome::done);
+    while (send_one_by_one(first, 1) == 1 && send_one_by_one(second, 1) == 1) {
+    }
+    held.release();
+    for (Shuffle* shuffle : {&first, &second, &back}) shuffle->close();
+    Status cause;
+    EXPECT_EQ(worker.end_query(query, &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::overflow_exhausted) << cause.to_string();
+    over = true;
+  });
+  cluster.spawn(1, 0, [&] {
+    Worker& worker = cluster.session(1).worker(0);
+    Shuffle first = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
+    Shuffle second = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+    Shuffle back = std::move(*worker.open_shuffle(from_to(query, 2, 1, 0)));
+    EXPECT_EQ(send_one_by_one(back, 1), 1u);
+    cluster.world().wait_until([&] { return over; }, base::kForever, "the others");
+    for (Shuffle* shuffle : {&first, &second, &back}) shuffle->close();
+    EXPECT_EQ(worker.end_query(query), Outcome::failed);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+  counted.expect_as_planned(0);
+  counted.expect_as_planned(1);
+}
+
+TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
+  CountedCluster counted;
+  SimCluster& cluster = counted.cluster;
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  std::vector<uint64_t> before = {counted.memory.bytes(0), counted.memory.bytes(1)};
+  for (int round = 0; round < 2; ++round) {
+    const QueryId query = cluster.session(0).begin_query();
+    uint64_t received = 0;
+    constexpr uint64_t kRows = 30'000;
+    bool aside = false;
+    cluster.spawn(0, 0, [&] {
+      Worker& worker = cluster.session(0).worker(0);
+      Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
+      Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+      EXPECT_EQ(send_one_by_one(unwanted, kRows), kRows);
+      EXPECT_EQ(unwanted.finish(), Outcome::done);
+      EXPECT_EQ(wanted.finish(), Outcome::done);
+      unwanted.close();
+      wanted.close();
+      EXPECT_EQ(worker.end_query(query), Outcome::done);
+    });
+    cluster.spawn(1, 0, [&] {
+      Worker& worker = cluster.session(1).worker(0);
+      Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
+      Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+      Batch batch;
+      EXPECT_EQ(wanted.take(batch), Outcome::end_of_stream);
+      aside = cluster.session(1).metrics().overflow_memory_bytes >= kRows * 9 / 10;
+      while (unwanted.take(batch) == Outcome::done) {
+        for (const std::byte b : batch.bytes()) received += b == kRow ? 1 : 0;
+      }
+      unwanted.close();
+      wanted.close();
+      EXPECT_EQ(worker.end_query(query), Outcome::done);
+    });
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    EXPECT_EQ(received, kRows);
+    EXPECT_TRUE(aside) << "nothing was set aside";
+    // The first query also leaves what is kept for the next one: nodes of frames, room in tables.
+    for (uint32_t node = 0; node < 2 && round == 0; ++node) {
+      EXPECT_LT(counted.memory.bytes(node), before[node] + counted.plan(node).frame_bytes + 8192)
+          << "node " << node;
+      before[node] = counted.memory.bytes(node);
+    }
+    for (uint32_t node = 0; node < 2 && round == 1; ++node)
+      EXPECT_LE(counted.memory.bytes(node), before[node] + 1024) << "node " << node;
+  }
+}
+
+// --- every allocation of the data path fails in turn
+
+/// A query of two stages between the two nodes: rows that are packed in overflow and rows larger than a
+/// frame, held, detached, claimed. Each worker tells how it ended.
+class FailingQuery {
+ public:
+  explicit FailingQuery(CountedCluster& counted) : cluster_(counted.cluster) {
+    id_ = cluster_.session(0).begin_query();
+    for (uint32_t node = 0; node < 2; ++node) cluster_.spawn(node, 0, [this, node] { run(node); });
+  }
+
+  struct Ending {
+    Outcome outcome = Outcome::would_wait;
+    Status cause;
+    bool has_all_rows = false;
+  };
+  const Ending& ending(uint32_t node) const { return endings_[node]; }
+
+ private:
+  static constexpr uint32_t kSmallRows = 200;  // from node 0 to node 1, a flush behind each
+  static constexpr uint32_t kRows = 12;        // from each to each
+  static constexpr size_t kLargest = 5000;     // more than a ring
+
+  static size_t length(uint32_t row) { return row % 4 == 3 ? kLargest - row : 1 + row; }
+  static std::byte value(uint32_t sender, uint32_t row) {
+    return static_cast<std::byte>(16 * sender + row % 16 + 1);
+  }
+
+  void run(uint32_t node) {
+    Worker& worker = cluster_.session(node).worker(0);
+    Status failure;
+    bool has_all = false;
+    {
+      Shuffle wide;
+      Shuffle small;
+      has_all = work(node, worker, wide, small, failure);
+    }
+    Ending& ending = endings_[node];
+    ending.outcome = has_all ? worker.end_query(id_, &ending.cause)
+                             : worker.end_query(id_, failure, &ending.cause);
+    ending.has_all_rows = has_all;
+  }
+
+  // Whether this worker sent, and has, all that it should.
+  bool work(uint32_t node, Worker& worker, Shuffle& wide, Shuffle& small, Status& failure) {
+    const auto open = [&](Shuffle& shuffle, const ShuffleSpec& spec) {
+      Result<Shuffle> opened = worker.open_shuffle(spec);
+      if (opened.ok()) {
+        shuffle = std::move(*opened);
+      } else {
+        failure = opened.status();
+      }
+      return opened.ok();
+    };
+    const auto is_done = [&](Shuffle& shuffle, Outcome outcome) {
+      if (outcome != Outcome::done && outcome != Outcome::end_of_stream) failure = shuffle.status();
+      return outcome == Outcome::done;
+    };
+    ShuffleSpec wide_spec;
+    ShuffleSpec small_spec;
+    {
+      const sim::World::Outside outside(cluster_.world());  // the test's vectors
+      wide_spec = {id_, 0, 0, {0, 1}, {0, 1}};
+      small_spec = {id_, 1, 1, {0}, {1}};
+    }
+    if (!open(wide, wide_spec) || !open(small, small_spec)) return false;
+    if (node == 0) {
+      for (uint32_t row = 0; row < kSmallRows; ++row) {
+        const std::byte b = value(0, row);
+        if (!is_done(small, small.send(0, {&b, 1}))) return false;
+        small.flush();
+      }
+    }
+    if (!is_done(small, small.finish())) return false;
+
+    Batch held;
+    uint32_t expected[2] = {0, 0};
+    for (uint32_t row = 0; row < kRows; ++row) {
+      for (uint32_t receiver = 0; receiver < 2; ++receiver) {
+        if (!send_wide(wide, held, node, receiver, row, failure)) return false;
+      }
+      Batch batch;
+      const Outcome outcome = wide.try_poll(batch);
+      if (outcome == Outcome::failed) return is_done(wide, outcome);
+      if (outcome == Outcome::done && !check(batch, expected)) return false;
+      if (row % 3 == 0) {
+        held = std::move(batch);
+      } else if (row % 3 == 1 && !batch.empty() && batch.detach().ok()) {
+        held = std::move(batch);
+      }
+    }
+    held.release();
+    if (!is_done(wide, wide.finish())) return false;
+    Batch batch;
+    Outcome outcome;
+    while ((outcome = wide.take(batch)) == Outcome::done) {
+      if (!check(batch, expected)) return false;
+    }
+    batch.release();
+    if (outcome != Outcome::end_of_stream) return is_done(wide, outcome);
+    if (node == 0) return expected[0] == kRows && expected[1] == kRows;
+    uint32_t small_rows = 0;
+    while ((outcome = small.take(batch)) == Outcome::done) {
+      for (const std::byte b : batch.bytes()) {
+        if (b != value(0, small_rows++)) return broken("a small row is another");
+      }
+    }
+    batch.release();
+    if (outcome != Outcome::end_of_stream) return is_done(small, outcome);
+    return expected[0] == kRows && expected[1] == kRows && small_rows == kSmallRows;
+  }
+
+  bool send_wide(Shuffle& wide, Batch& held, uint32_t node, uint32_t receiver, uint32_t row,
+                 Status& failure) {
+    std::byte bytes[kLargest];
+    const size_t size = length(row);
+    std::memset(bytes, static_cast<int>(value(node, row)), size);
+    for (;;) {
+      Outcome outcome;
+      if (row % 2 == 0) {
+        outcome = wide.send(receiver, {bytes, size});
+      } else {
+        RowClaim claim;
+        outcome = wide.claim(receiver, size, claim);
+        if (outcome == Outcome::done) {
+          std::memcpy(claim.data().data(), bytes, size);
+          failure = claim.commit(size);
+          if (!failure.ok()) return false;
+        }
+      }
+      if (outcome == Outcome::done) return true;
+      if (outcome == Outcome::holding) {
+        held.release();
+        continue;
+      }
+      failure = wide.status();
+      return false;
+    }
+  }
+
+  bool check(const Batch& batch, uint32_t (&expected)[2]) {
+    for (const std::span<const std::byte> row : batch.each_row()) {
+      const uint32_t number = expected[batch.sender()]++;
+      if (row.size() != length(number)) return broken("a row has another length");
+      for (const std::byte b : row) {
+        if (b != value(batch.sender(), number)) return broken("a row has other bytes");
+      }
+    }
+    return true;
+  }
+  bool broken(const char* what) {
+    cluster_.world().violation(what);
+    return false;
+  }
+
+  SimCluster& cluster_;
+  QueryId id_;
+  Ending endings_[2];
+};
+
+TEST(NodeMemory, whichever_allocation_fails_the_query_ends_alike_everywhere_and_nothing_is_lost) {
+  uint32_t failed_queries = 0;
+  uint64_t number = 1;
+  for (;; ++number) {
+    SCOPED_TRACE("allocation " + std::to_string(number));
+    CountedCluster counted;
+    SimCluster& cluster = counted.cluster;
+    ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+    FailingQuery query(counted);
+    counted.memory.fail_at(number);
+    const Status ran = cluster.run();
+    const bool failed = counted.memory.has_failed();
+    counted.memory.fail_at(0);
+    ASSERT_TRUE(ran.ok()) << cluster.world().report();
+    for (uint32_t node = 0; node < 2; ++node) {
+      const FailingQuery::Ending& ending = query.ending(node);
+      EXPECT_EQ(ending.outcome, query.ending(0).outcome) << ending.cause.to_string();
+      if (ending.outcome == Outcome::done) {
+        EXPECT_TRUE(ending.has_all_rows) << "node " << node;
+      } else {
+        EXPECT_EQ(ending.cause.code(), Code::overflow_exhausted) << ending.cause.to_string();
+      }
+      detail::NodeCore& core = SessionAccess::core(cluster.session(node));
+      EXPECT_EQ(core.overflow().memory_bytes(), 0u);
+      EXPECT_EQ(counted.disks[node].used_bytes, 0u);
+      EXPECT_EQ(counted.disks[node].misuse, "");
+    }
+    if (query.ending(0).outcome != Outcome::done) ++failed_queries;
+    if (testing::Test::HasFailure() || !failed) break;
+  }
+  std::printf("%llu allocations, %u of them fail the query\n",
+              static_cast<unsigned long long>(number - 1), failed_queries);
+  EXPECT_GT(number, 50u);
+  EXPECT_GT(failed_queries, 10u);
+}
+
+}  // namespace
+}  // namespace faro::test
