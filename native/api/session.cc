@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "api/session_access.h"
@@ -82,8 +83,10 @@ int Listener::release_fd() noexcept { return std::exchange(fd_, -1); }
 
 Session::Session(std::shared_ptr<detail::NodeCore> core) : core_(std::move(core)) {
   for (uint32_t w = 0; w < core_->local_worker_count(); ++w) {
-    workers_.push_back(std::unique_ptr<Worker>(new Worker(&core_->worker(w))));
+    workers_.push_back(
+        std::unique_ptr<Worker>(new Worker(&core_->worker(w), local_worker_count())));
   }
+  workers_.push_back(std::unique_ptr<Worker>(new Worker(nullptr, local_worker_count())));
 }
 Session::~Session() { (void)close(); }
 
@@ -136,7 +139,9 @@ uint32_t Session::first_worker(uint32_t node) const noexcept {
   return node < node_count() ? core_->membership().nodes()[node].first_worker : worker_count();
 }
 uint32_t Session::local_worker_count() const noexcept { return core_->local_worker_count(); }
-Worker& Session::worker(uint32_t local_index) noexcept { return *workers_.at(local_index); }
+Worker& Session::worker(uint32_t local_index) noexcept {
+  return *workers_[std::min(local_index, local_worker_count())];
+}
 
 QueryId Session::begin_query() { return core_->queries().begin(); }
 Status Session::declare_query(const QueryId& query, const std::vector<uint32_t>& workers) {
@@ -181,29 +186,58 @@ void Session::close_async(std::unique_ptr<Session> session, std::function<void(S
 
 // --- Worker
 
-uint32_t Worker::number() const noexcept { return core_->number(); }
-Result<Shuffle> Worker::open_shuffle(const ShuffleSpec& spec) { return core_->open_shuffle(spec); }
-Outcome Worker::wait_until(const std::function<bool()>& condition, Timeout timeout) {
-  return core_->wait_until(condition, timeout);
+namespace {
+
+Outcome refused(Status status, Status* cause) {
+  if (cause != nullptr) *cause = std::move(status);
+  return Outcome::failed;
 }
-Outcome Worker::try_until(const std::function<bool()>& condition) {
-  return core_->try_until(condition);
+
+}  // namespace
+
+Status Worker::check_exists() const {
+  if (core_ != nullptr) return Status::Ok();
+  return Status(Code::invalid_argument,
+                fmt::format("there is no such worker on this node: it has {} (0 … {})",
+                            worker_count_, worker_count_ - 1));
 }
-void Worker::wake() noexcept { core_->wake(); }
+
+uint32_t Worker::number() const noexcept { return core_ == nullptr ? UINT32_MAX : core_->number(); }
+Result<Shuffle> Worker::open_shuffle(const ShuffleSpec& spec) {
+  FARO_RETURN_IF_ERROR(check_exists());
+  return core_->open_shuffle(spec);
+}
+Outcome Worker::wait_until(const std::function<bool()>& condition, Timeout timeout, Status* cause) {
+  if (core_ == nullptr) return refused(check_exists(), cause);
+  return core_->wait_until(condition, timeout, cause);
+}
+Outcome Worker::try_until(const std::function<bool()>& condition, Status* cause) {
+  if (core_ == nullptr) return refused(check_exists(), cause);
+  return core_->try_until(condition, cause);
+}
+void Worker::wake() noexcept {
+  if (core_ != nullptr) core_->wake();
+}
 Outcome Worker::end_query(const QueryId& query, Status* cause, Timeout timeout) {
-  return core_->end_query(query, Status::Ok(), cause, timeout);
+  return end_query(query, Status::Ok(), cause, timeout);
 }
 Outcome Worker::try_end_query(const QueryId& query, Status* cause) {
-  return core_->try_end_query(query, Status::Ok(), cause);
+  return try_end_query(query, Status::Ok(), cause);
 }
 Outcome Worker::end_query(const QueryId& query, const Status& failure, Status* cause,
                           Timeout timeout) {
-  return core_->end_query(query, failure, cause, timeout);
+  if (core_ == nullptr) return refused(check_exists(), cause);
+  return core_->end_query(query, failure, cause, true, timeout);
 }
 Outcome Worker::try_end_query(const QueryId& query, const Status& failure, Status* cause) {
-  return core_->try_end_query(query, failure, cause);
+  if (core_ == nullptr) return refused(check_exists(), cause);
+  return core_->end_query(query, failure, cause, false, kNoTimeout);
 }
-void Worker::hand_over() noexcept { core_->hand_over(); }
-WorkerMetrics Worker::metrics() const { return core_->node().worker_metrics(core_->local_index()); }
+void Worker::hand_over() noexcept {
+  if (core_ != nullptr) core_->hand_over();
+}
+WorkerMetrics Worker::metrics() const {
+  return core_ == nullptr ? WorkerMetrics{} : core_->node().worker_metrics(core_->local_index());
+}
 
 }  // namespace faro

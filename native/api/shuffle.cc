@@ -52,6 +52,10 @@ void RowClaim::abort() noexcept {
 
 Status Batch::detach() { return frame_ == nullptr ? Status::Ok() : core_->detach(*this); }
 
+void Batch::fail_query_by_width(size_t bytes) const noexcept {
+  if (frame_ != nullptr) core_->fail_by_width(row_bytes_, bytes);
+}
+
 Batch::RowRange Batch::each_row() const noexcept {
   RowRange range;
   range.first.at_ = data_;
@@ -66,6 +70,9 @@ Batch::RowRange Batch::each_row() const noexcept {
 
 uint32_t Shuffle::receiver_count() const noexcept {
   return core_ == nullptr ? 0 : core_->receiver_count();
+}
+uint32_t Shuffle::own_receiver() const noexcept {
+  return core_ == nullptr ? 0 : core_->own_receiver();
 }
 uint32_t Shuffle::stage() const noexcept { return core_ == nullptr ? 0 : core_->spec().stage; }
 QueryId Shuffle::query() const noexcept {

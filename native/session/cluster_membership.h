@@ -6,10 +6,10 @@
 // thread does (or, in the simulation, whoever calls do_work).
 //
 //   1. every link is dialled (the node with the higher number dials the lower one, with retries)
-//   and admitted:
-//      handshake.h. Nothing is allocated; whatever breaks is tried again until connect.timeout_ms.
+//      and admitted: handshake.h. Nothing is allocated; whatever breaks is tried again until
+//      connect.timeout_ms.
 //   2. when all links of this node are admitted, its need is known: checked against the limits,
-//   then allocated.
+//      then allocated.
 //   3. every link is set up by its transport: link.h. From here on a loss ends open, on every node.
 //
 // A node that was lost, or has left, may start again while the others go on: README.md, "Return". Its

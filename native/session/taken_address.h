@@ -1,4 +1,4 @@
-// TakenAddress: who listens where this node wanted to.
+// Who listens where this node wanted to.
 #pragma once
 
 #include "base/settings.h"

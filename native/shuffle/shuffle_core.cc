@@ -39,6 +39,7 @@ void ShuffleCore::make_sender() {
   cursors_.resize(spec_.receivers.size());
   outboxes_.resize(spec_.receivers.size());
   frame_rows_.resize(spec_.receivers.size());
+  named_.resize(spec_.receivers.size());
   everyone_.resize(spec_.receivers.size());
   std::iota(everyone_.begin(), everyone_.end(), 0u);
   for (size_t r = 0; r < outboxes_.size(); ++r)
@@ -113,6 +114,23 @@ void ShuffleCore::abandon(std::string_view what) {
                                   std::uncaught_exceptions() > 0 ? ", by an exception" : "")));
 }
 
+void ShuffleCore::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
+  (void)guarded([&] {
+    const std::string width = row_bytes == 0 ? "a length each" : fmt::format("{} bytes", row_bytes);
+    worker_.node().queries().fail(
+        *query_, Status(Code::query_failed,
+                        fmt::format("worker {} reads the rows of stage {}, which have {}, as rows "
+                                    "of {} bytes",
+                                    worker_.number(), spec_.stage, width, read_as)));
+    return Status::Ok();
+  });
+}
+
+uint32_t ShuffleCore::own_receiver() const noexcept {
+  const auto found = std::find(spec_.receivers.begin(), spec_.receivers.end(), worker_.number());
+  return static_cast<uint32_t>(found - spec_.receivers.begin());
+}
+
 void ShuffleCore::close() noexcept {
   if (closed_ || worker_.node().forked()) return;
   // Also from a thread that does not own the worker: whoever destroys a shuffle after its worker's
@@ -121,7 +139,7 @@ void ShuffleCore::close() noexcept {
   abort_claim();
   const bool live = !query_->failed() && !worker_.node().closed();
   (void)guarded([&] {
-    if (live && is_sender_ && finished_count_ < receiver_count())
+    if (live && is_sender_ && !finish_done_)
       abandon(fmt::format("sender of stage {} without finish", spec_.stage));
     if (live && inbox_ != nullptr && !stopped_ && ends_told_ < spec_.senders.size())
       abandon(

@@ -48,6 +48,8 @@ class ShuffleCore {
   Status detach(Batch& batch);
 
   void cancel(std::string_view reason);
+  /// Rows of one width were read as rows of another.
+  void fail_by_width(uint32_t row_bytes, size_t read_as) noexcept;
   void close() noexcept;
 
   // For WorkerCore.
@@ -78,6 +80,8 @@ class ShuffleCore {
   uint16_t slot() const noexcept { return slot_; }
   const Status& status() const noexcept { return status_; }
   uint32_t receiver_count() const noexcept { return static_cast<uint32_t>(spec_.receivers.size()); }
+  /// receiver_count() if this worker is none.
+  uint32_t own_receiver() const noexcept;
 
  private:
   struct OpenClaim {
@@ -104,6 +108,15 @@ class ShuffleCore {
   Outcome fail(const Status& status);
   Outcome check();
   Outcome check_send();
+  /// That all exist, and each is named once.
+  Outcome check_receivers(std::span<const uint32_t> receivers);
+  /// Runs an attempt, or waits for it.
+  template <typename Attempt>
+  Outcome operate(const Attempt& attempt, bool wait, Timeout timeout) {
+    if (!wait) return worker_.run(attempt);
+    if (Status status = worker_.check_may_wait(); !status.ok()) return fail(status);
+    return worker_.wait(attempt, timeout);
+  }
   Outcome attempt_send(uint32_t receiver, std::span<const std::byte> row);
   Outcome attempt_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data);
@@ -149,11 +162,14 @@ class ShuffleCore {
   uint16_t slot_ = 0;
   std::vector<OutboxCursor> cursors_;
   std::vector<Outbox> outboxes_;
-  std::vector<uint32_t> everyone_;    // all receivers
+  std::vector<uint32_t> everyone_;  // all receivers
+  std::vector<uint64_t> named_;     // by receiver: the number of the last multicast that named it
+  uint64_t multicasts_ = 0;
   std::vector<uint32_t> frame_rows_;  // rows with a length each: rows in the open frame
   uint32_t stopped_count_ = 0;
   uint32_t finished_count_ = 0;
   bool finish_called_ = false;
+  bool finish_done_ = false;  // everything has left the queues, too
   bool failed_handled_ = false;
   bool closed_ = false;
   int queued_ = 0;

@@ -14,7 +14,7 @@ using transport::count;
 Outcome ShuffleCore::poll(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout) {
   batch.release();
   auto attempt = [&] { return attempt_poll(batch, only_sender); };
-  return wait ? worker_.wait(attempt, timeout) : worker_.run(attempt);
+  return operate(attempt, wait, timeout);
 }
 
 Outcome ShuffleCore::attempt_poll(Batch& batch, const uint32_t* only_sender) {

@@ -225,7 +225,7 @@ Outcome ShuffleCore::make_queued(uint32_t receiver, FrameKind kind, uint64_t byt
 Outcome ShuffleCore::send(uint32_t receiver, std::span<const std::byte> row, bool wait,
                           Timeout timeout) noexcept {
   auto attempt = [&] { return attempt_send(receiver, row); };
-  return wait ? worker_.wait(attempt, timeout) : worker_.run(attempt);
+  return operate(attempt, wait, timeout);
 }
 
 Outcome ShuffleCore::attempt_send(uint32_t receiver, std::span<const std::byte> row) {
@@ -236,7 +236,7 @@ Outcome ShuffleCore::attempt_send(uint32_t receiver, std::span<const std::byte> 
 Outcome ShuffleCore::multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
                                bool wait, Timeout timeout) {
   auto attempt = [&] { return attempt_multicast(receivers, row); };
-  return wait ? worker_.wait(attempt, timeout) : worker_.run(attempt);
+  return operate(attempt, wait, timeout);
 }
 
 Outcome ShuffleCore::broadcast(std::span<const std::byte> row, bool wait, Timeout timeout) {
@@ -262,9 +262,26 @@ size_t ShuffleCore::broadcast_into_open_frames(std::span<const std::byte> rows) 
   return fitting;
 }
 
+Outcome ShuffleCore::check_receivers(std::span<const uint32_t> receivers) {
+  ++multicasts_;
+  for (const uint32_t receiver : receivers) {
+    if (receiver >= receiver_count()) {
+      return fail(Code::invalid_argument,
+                  fmt::format("stage {}: receiver {} does not exist (0 … {})", spec_.stage,
+                              receiver, receiver_count() - 1));
+    }
+    if (std::exchange(named_[receiver], multicasts_) == multicasts_) {
+      return fail(Code::invalid_argument,
+                  fmt::format("stage {}: receiver {} is named twice", spec_.stage, receiver));
+    }
+  }
+  return Outcome::done;
+}
+
 Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
                                        std::span<const std::byte> row) {
   if (const Outcome outcome = check_send(); outcome != Outcome::done) return outcome;
+  if (const Outcome outcome = check_receivers(receivers); outcome != Outcome::done) return outcome;
   if (spec_.row_bytes != 0 && row.size() != spec_.row_bytes) {
     return fail(Code::invalid_argument,
                 fmt::format("stage {}: a row of {} bytes, but row_bytes = {}", spec_.stage,
@@ -280,11 +297,6 @@ Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
   // First room everywhere, then the row everywhere: to all or to none (hard case 7). Room that was
   // made stays.
   for (uint32_t receiver : receivers) {
-    if (receiver >= receiver_count()) {
-      return fail(Code::invalid_argument,
-                  fmt::format("stage {}: receiver {} does not exist (0 … {})", spec_.stage,
-                              receiver, receiver_count() - 1));
-    }
     if (outboxes_[receiver].stopped) continue;
     const Outcome outcome = large ? prepare_large(receiver) : make_room(receiver, bytes);
     if (outcome != Outcome::done) return outcome;
@@ -295,10 +307,6 @@ Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
     if (box.stopped) {
       count(worker_.counters().rows_dropped);
       continue;
-    }
-    if (!has_room(receiver, bytes)) {
-      return fail(Code::invalid_argument,
-                  fmt::format("stage {}: receiver {} is named twice", spec_.stage, receiver));
     }
     write_row(receiver, row);
     close_full_frame(receiver, bytes);
@@ -355,7 +363,7 @@ void ShuffleCore::enqueue_large(std::unique_ptr<QueuedFrame> frame, uint64_t row
 Outcome ShuffleCore::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
                            Timeout timeout) {
   auto attempt = [&] { return attempt_claim(receiver, bytes, data); };
-  return wait ? worker_.wait(attempt, timeout) : worker_.run(attempt);
+  return operate(attempt, wait, timeout);
 }
 
 Outcome ShuffleCore::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
@@ -513,7 +521,7 @@ void ShuffleCore::flush() {
 
 Outcome ShuffleCore::finish(bool wait, Timeout timeout) {
   auto attempt = [&] { return attempt_finish(); };
-  return wait ? worker_.wait(attempt, timeout) : worker_.run(attempt);
+  return operate(attempt, wait, timeout);
 }
 
 Outcome ShuffleCore::attempt_finish() {
@@ -551,7 +559,9 @@ Outcome ShuffleCore::attempt_finish() {
   worker_.node().membership().flush_network();
   if (queued_ > 0) worker_.pump_all();
   if (queued_ > 0) return worker_.wants_queues_sent(*query_);
-  return all ? Outcome::done : Outcome::would_wait;
+  if (!all) return Outcome::would_wait;
+  finish_done_ = true;
+  return Outcome::done;
 }
 
 void ShuffleCore::receivers_stopped(const std::vector<uint32_t>& workers) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "base/log.h"
 #include "base/planted.h"
@@ -40,6 +41,24 @@ const void* this_thread() noexcept {
   thread_local const char token = 0;
   return &token;
 }
+
+Outcome failed(Status status, Status* cause) {
+  if (cause != nullptr) *cause = std::move(status);
+  return Outcome::failed;
+}
+
+/// Says in a flag that something is inside, while it is.
+class Inside {
+ public:
+  explicit Inside(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
+  ~Inside() { flag_ = before_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool& flag_;
+  const bool before_;
+};
 
 // Why a query fails of which a worker's part has failed.
 Status part_failed(uint32_t worker, const Status& failure) {
@@ -230,8 +249,8 @@ base::Nanoseconds WorkerCore::begin_wait(Timeout timeout) {
 }
 
 WorkerCore::WaitStep WorkerCore::next_wait_step() {
-  if (yields_left_ > 0) {
-    // Expiry is looked at below only: yields are few.
+  const bool is_expired = deadline_ != base::kForever && now() >= deadline_;
+  if (yields_left_ > 0 && !is_expired) {
     if (--yields_left_ + kYieldsBeforeFlush < node_.settings().wait_yields) {
       flush_all();
     } else {
@@ -241,7 +260,7 @@ WorkerCore::WaitStep WorkerCore::next_wait_step() {
     return WaitStep::yield;
   }
   flush_all();  // others may be waiting for just that
-  if (now() >= deadline_) return WaitStep::expired;
+  if (is_expired) return WaitStep::expired;
   arm();
   return WaitStep::sleep;
 }
@@ -343,27 +362,35 @@ void WorkerCore::hide_wait() noexcept {
   wait_shown_ = false;
 }
 
-Outcome WorkerCore::try_until(const std::function<bool()>& condition) {
-  if (!enter().ok()) return Outcome::failed;
-  return run<For::condition>(
-      [&] { return condition() ? Outcome::done : wants(WaitKind::condition); });
+Status WorkerCore::check_may_wait() const {
+  const bool is_mine = owner_.load(std::memory_order_relaxed) == this_thread();
+  if (!is_mine || !in_condition_) return Status::Ok();  // another thread's call fails by enter()
+  return Status(
+      Code::wrong_state,
+      fmt::format("worker {} is called from a condition of its wait_until or try_until, in "
+                  "which nothing may wait: use the try_ form",
+                  number_));
 }
 
-Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout timeout) {
-  return wait<For::condition>(
-      [&] {
-        if (!enter().ok()) return Outcome::failed;
-        return condition() ? Outcome::done : wants(WaitKind::condition);
-      },
-      timeout);
+Outcome WorkerCore::look_at(const std::function<bool()>& condition, Status* cause) {
+  if (Status status = enter(); !status.ok()) return failed(std::move(status), cause);
+  const Inside inside(in_condition_);
+  return condition() ? Outcome::done : wants(WaitKind::condition);
+}
+
+Outcome WorkerCore::try_until(const std::function<bool()>& condition, Status* cause) {
+  return run<For::condition>([&] { return look_at(condition, cause); });
+}
+
+Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout timeout,
+                               Status* cause) {
+  if (Status status = check_may_wait(); !status.ok()) return failed(std::move(status), cause);
+  return wait<For::condition>([&] { return look_at(condition, cause); }, timeout);
 }
 
 Outcome WorkerCore::arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
                                bool for_call) {
-  auto attempt = [&] {
-    if (!enter().ok()) return Outcome::failed;
-    return condition() ? Outcome::done : wants(WaitKind::condition);
-  };
+  auto attempt = [&] { return look_at(condition, nullptr); };
   may_wait_ = for_call;
   Outcome outcome = run<For::condition>(attempt);
   if (outcome == Outcome::would_wait) {
@@ -383,17 +410,13 @@ Outcome WorkerCore::arm_unless(const std::function<bool()>& condition, base::Nan
   return outcome;
 }
 
-Outcome WorkerCore::try_end_query(const QueryId& id, const Status& failure, Status* cause) {
-  return end_query(id, failure, cause, Timeout(-1));
-}
-
-Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* cause,
+Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* cause, bool wait,
                               Timeout timeout) {
-  auto answer = [&](Status status) {
-    if (cause != nullptr) *cause = std::move(status);
-    return Outcome::failed;
-  };
+  auto answer = [&](Status status) { return failed(std::move(status), cause); };
   if (Status status = enter(); !status.ok()) return answer(status);
+  if (wait) {
+    if (Status status = check_may_wait(); !status.ok()) return answer(status);
+  }
   for (const auto& core : shuffles_) {
     if (!core->handle_closed() && core->query()->id == id) {
       return answer(
@@ -439,8 +462,7 @@ Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* 
     if (outcome.ok()) return Outcome::done;
     return answer(outcome);
   };
-  if (timeout < Timeout::zero()) return run(attempt);
-  return wait(attempt, timeout);
+  return wait ? this->wait(attempt, timeout) : run(attempt);
 }
 
 // --- overflow

@@ -114,9 +114,12 @@ class WorkerCore {
     return outcome;
   }
 
+  /// Waits do not nest. Errors: wrong_state in a condition of wait_until or try_until.
+  Status check_may_wait() const;
+
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
-  Outcome try_until(const std::function<bool()>& condition);
-  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout);
+  Outcome try_until(const std::function<bool()>& condition, Status* cause);
+  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout, Status* cause);
   /// For event loops: as wait_until, but it does not sleep. Answers would_wait if nothing can be done
   /// now: then the doorbell is armed, and nothing that came before was missed. Whoever sleeps on it in
   /// place of the worker, at most `sleep_ns`, calls `woken` afterwards. `for_call`: the condition is an
@@ -126,8 +129,9 @@ class WorkerCore {
   ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
   /// After each sleep. Threads: any.
   void woken() noexcept;
-  Outcome try_end_query(const QueryId& id, const Status& failure, Status* cause);
-  Outcome end_query(const QueryId& id, const Status& failure, Status* cause, Timeout timeout);
+  /// `wait`: until the outcome is known, or the time limit passes; else it is one try.
+  Outcome end_query(const QueryId& id, const Status& failure, Status* cause, bool wait,
+                    Timeout timeout);
 
   // --- for ShuffleCore: receiving
 
@@ -224,6 +228,9 @@ class WorkerCore {
  private:
   enum class WaitStep { yield, sleep, expired };
 
+  /// Calls a condition of the engine's, in which nothing may wait.
+  Outcome look_at(const std::function<bool()>& condition, Status* cause);
+
   void progressed() noexcept {
     stalled_since_ = 0;
     if (wait_shown_) [[unlikely]]
@@ -317,6 +324,7 @@ class WorkerCore {
   std::atomic<bool> waiting_{false};
 
   // Waiting.
+  bool in_condition_ = false;
   bool may_wait_ = false;  // inside wait(): nobody but this call can make room in the own rings
   base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
   base::Nanoseconds aside_after_ = 0;    // when unpolled frames are moved aside next

@@ -93,7 +93,7 @@ class Incoming {
   ///   nothing  all that has arrived was taken; the ready bit will be set when more arrives
   ///   full     as many frames as are tracked at a time are unreleased: release some, look again
   ///   invalid  the peer broke the rules; the link was told to fail (LinkEvents); nothing more
-  ///   comes
+  ///            comes
   virtual Next next(FrameView& view) = 0;
 
   /// Gives a frame's space back. In any order; space returns to the sender in order, after a

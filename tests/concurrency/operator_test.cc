@@ -2,6 +2,7 @@
 // parent that is slow, and one that wants nothing after a while.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <string>
@@ -63,10 +64,10 @@ TEST_P(OperatorTest, rows_of_a_plan_of_two_operators_come_out_once_at_their_work
     Result<Shuffle> first = open(worker, query, 0), second = open(worker, query, 1);
     ASSERT_TRUE(first.ok() && second.ok());
     Integers integers{w * kRows, (w + 1) * kRows};
-    Result<Scan> scan = Scan::make(worker, std::move(*first), w, integers, kIdentity);
+    Result<Scan> scan = Scan::make(worker, std::move(*first), integers, kIdentity);
     ASSERT_TRUE(scan.ok());
     Times3Over2<Scan> transform{*scan};
-    Result<Second> top = Second::make(worker, std::move(*second), w, transform, kIdentity);
+    Result<Second> top = Second::make(worker, std::move(*second), transform, kIdentity);
     ASSERT_TRUE(top.ok());
     uint64_t row = 0;
     Outcome outcome;
@@ -88,6 +89,42 @@ TEST_P(OperatorTest, rows_of_a_plan_of_two_operators_come_out_once_at_their_work
   EXPECT_EQ(elsewhere, 0u);
 }
 
+// The operator finds its own place: the receivers are not in the order of the workers.
+TEST_P(OperatorTest, an_operator_is_the_receiver_that_its_worker_is_in_any_order_of_them) {
+  constexpr uint64_t kRows = 1000;
+  const QueryId query = cluster_[0].begin_query();
+  const std::vector<uint32_t> receivers{2, 0, 3};
+  std::atomic<uint64_t> count{0}, elsewhere{0};
+  cluster_.run_workers([&](uint32_t w) {
+    Worker& worker = cluster_.worker(w);
+    Result<Shuffle> shuffle = worker.open_shuffle({query, 0, sizeof(uint64_t), {}, receivers});
+    ASSERT_TRUE(shuffle.ok());
+    const auto place =
+        static_cast<uint32_t>(std::find(receivers.begin(), receivers.end(), w) - receivers.begin());
+    EXPECT_EQ(shuffle->own_receiver(), place);
+    Integers integers{w * kRows, (w + 1) * kRows};
+    if (w == 1) {  // sends, and receives nothing
+      const RowSender<uint64_t> sender = *shuffle->sender<uint64_t>();
+      for (uint64_t row = 0; integers.next(row);) {
+        EXPECT_EQ(sender.send(partition(FinalizerHash{}(row), 3), row), Outcome::done);
+      }
+      EXPECT_EQ(shuffle->finish(), Outcome::done);
+      const Status refused = Scan::make(worker, std::move(*shuffle), integers, kIdentity).status();
+      EXPECT_EQ(refused.code(), Code::wrong_state) << refused.to_string();
+    } else {
+      Result<Scan> scan = Scan::make(worker, std::move(*shuffle), integers, kIdentity);
+      ASSERT_TRUE(scan.ok());
+      uint64_t row = 0;
+      for (; scan->next(row) == Outcome::done; ++count)
+        elsewhere += partition(FinalizerHash{}(row), 3) != place;
+      scan->shuffle().close();
+    }
+    EXPECT_EQ(worker.end_query(query), Outcome::done);
+  });
+  EXPECT_EQ(count, 4 * kRows);
+  EXPECT_EQ(elsewhere, 0u);
+}
+
 TEST_P(OperatorTest, a_parent_that_stops_asking_ends_its_senders_and_not_the_query) {
   const QueryId query = cluster_[0].begin_query();
   std::atomic<uint64_t> ended{0};
@@ -96,7 +133,7 @@ TEST_P(OperatorTest, a_parent_that_stops_asking_ends_its_senders_and_not_the_que
     Result<Shuffle> shuffle = open(worker, query, 0);
     ASSERT_TRUE(shuffle.ok());
     Integers integers{0, 50000};
-    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), w, integers, kIdentity);
+    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), integers, kIdentity);
     ASSERT_TRUE(scan.ok());
     uint64_t row = 0;
     Outcome outcome;
@@ -121,7 +158,7 @@ TEST_P(OperatorTest, a_cancelled_query_fails_the_operator_with_the_reason) {
       return;
     }
     Integers integers{0, UINT64_MAX};  // only the cancel ends it
-    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), w, integers, kIdentity);
+    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), integers, kIdentity);
     ASSERT_TRUE(scan.ok());
     uint64_t row = 0;
     Outcome outcome;

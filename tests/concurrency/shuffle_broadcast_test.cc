@@ -43,6 +43,36 @@ TEST_F(ShuffleApi, rows_with_lengths_are_broadcast_past_a_receiver_that_has_stop
   EXPECT_EQ(take_all(sender)[0], expected);
 }
 
+// Room for one row more in the open frame of each, and for many.
+TEST_F(ShuffleApi, a_multicast_that_names_a_receiver_twice_sends_to_nobody) {
+  open(1, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  Shuffle sender = open_shuffle(worker(0), spec(id, 0, 400, {0}));
+  Shuffle other = open_shuffle(worker(1), spec(id, 0, 400, {0}));
+  const std::vector<uint32_t> everyone{0, 1}, twice{0, 1, 0};
+  for (int row = 0; row < 3; ++row) {
+    EXPECT_EQ(sender.try_multicast(twice, filled(400, 9)), Outcome::failed);
+    EXPECT_EQ(sender.status().code(), Code::invalid_argument);
+    names(sender.status(), {"receiver 0 is named twice"});
+    ASSERT_EQ(sender.multicast(everyone, filled(400, row)), Outcome::done);
+  }
+  EXPECT_EQ(sender.finish(), Outcome::done);
+  std::vector<std::byte> expected;
+  for (int row = 0; row < 3; ++row)
+    expected.insert(expected.end(), 400, static_cast<std::byte>(row));
+  EXPECT_EQ(take_all(sender)[0], expected);
+  EXPECT_EQ(take_all(other)[0], expected);
+}
+
+TEST_F(ShuffleApi, a_large_row_for_a_receiver_that_is_named_twice_goes_to_nobody) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 3000));
+  EXPECT_EQ(shuffle.multicast(std::vector<uint32_t>{0, 0}, filled(3000, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  EXPECT_EQ(take_all(shuffle).size(), 0u);
+}
+
 // Many times what fits into the rings, so that the inlined path and the one that makes room meet.
 TEST_F(ShuffleApi, rows_that_are_broadcast_reach_everybody_in_order) {
   open(2, {{"cluster.workers", "2"}});

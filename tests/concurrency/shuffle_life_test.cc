@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -133,6 +134,82 @@ TEST_F(ShuffleApi, a_sender_closed_without_finish_cancels_its_query) {
   EXPECT_EQ(receiver.take(batch), Outcome::failed);
   EXPECT_EQ(receiver.status().code(), Code::query_cancelled);
   names(receiver.status(), {"worker 0", "stage 0", "without finish"});
+}
+
+// FINISH waits in the queue behind what was sent while a batch was held.
+TEST_F(ShuffleApi, a_sender_closed_while_its_finish_still_waits_cancels_its_query) {
+  open(1, {{"ring.per_lane", "1"}});
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 100));
+  ASSERT_EQ(shuffle.send(0, filled(100, 1)), Outcome::done);
+  shuffle.flush();
+  Batch held;
+  ASSERT_EQ(shuffle.take(held), Outcome::done);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(shuffle.send(0, filled(100, 1)), Outcome::done);
+  ASSERT_EQ(shuffle.try_finish(), Outcome::holding);
+  shuffle.stop();  // as a receiver it may close
+  held.release();
+  shuffle.close();
+  Status cause;
+  EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+  EXPECT_EQ(cause.code(), Code::query_cancelled);
+  names(cause, {"without finish"});
+}
+
+// --- moving onto itself, and what does not exist
+
+template <typename T>
+void move_onto_itself(T& value) {
+  T& same = value;  // so that no compiler warns
+  value = std::move(same);
+}
+
+TEST_F(ShuffleApi, what_is_moved_onto_itself_stays_as_it_is) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  move_onto_itself(shuffle);
+  ASSERT_TRUE(shuffle.is_open());
+  RowClaim claim;
+  ASSERT_EQ(shuffle.claim(0, 8, claim), Outcome::done);
+  move_onto_itself(claim);
+  ASSERT_EQ(claim.data().size(), 8u);
+  EXPECT_TRUE(claim.commit().ok());
+  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  Batch batch;
+  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  move_onto_itself(batch);
+  EXPECT_EQ(batch.row_count(), 1u);
+  batch.release();
+  EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+  shuffle.close();
+  EXPECT_EQ(worker().end_query(id), Outcome::done);
+}
+
+TEST_F(ShuffleApi, a_worker_that_does_not_exist_refuses_everything) {
+  open(1, {{"cluster.workers", "2"}});
+  const QueryId id = session().begin_query();
+  Worker& nobody = session().worker(99);
+  EXPECT_EQ(nobody.number(), UINT32_MAX);
+  const Status refused = nobody.open_shuffle(spec(id, 0, 8)).status();
+  EXPECT_EQ(refused.code(), Code::invalid_argument);
+  names(refused, {"it has 2"});
+  std::array<Status, 4> causes;
+  EXPECT_EQ(nobody.end_query(id, &causes[0]), Outcome::failed);
+  EXPECT_EQ(nobody.try_end_query(id, &causes[1]), Outcome::failed);
+  EXPECT_EQ(nobody.wait_until([] { return true; }, kNoTimeout, &causes[2]), Outcome::failed);
+  EXPECT_EQ(nobody.try_until([] { return true; }, &causes[3]), Outcome::failed);
+  for (const Status& cause : causes) EXPECT_EQ(cause.code(), Code::invalid_argument);
+  nobody.wake();
+  nobody.hand_over();
+  EXPECT_EQ(nobody.metrics().operations, 0u);
+  EXPECT_EQ(session().worker(1).number(), 1u);
+}
+
+TEST_F(ShuffleApi, a_result_made_from_an_ok_status_is_an_error) {
+  const Result<int> nothing = Status::Ok();
+  EXPECT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.status().code(), Code::internal_error);
 }
 
 TEST_F(ShuffleApi, many_queries_leave_nothing_behind) {

@@ -125,6 +125,25 @@ TEST_F(ShuffleApi, a_row_of_another_width_is_refused) {
   EXPECT_EQ(claim.commit().code(), Code::wrong_state);
 }
 
+TEST_F(ShuffleApi, rows_read_as_wider_ones_fail_the_query_and_are_not_taken_for_none) {
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 3, 8));
+  ASSERT_EQ(shuffle.send(0, filled(8, 1)), Outcome::done);
+  ASSERT_EQ(shuffle.finish(), Outcome::done);
+  Batch batch;
+  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  EXPECT_EQ(batch.rows<uint64_t>().size(), 1u);
+  EXPECT_EQ(batch.rows<uint32_t>().size(), 0u);
+  batch.release();
+  EXPECT_EQ(batch.rows<uint32_t>().size(), 0u) << "an empty batch has no width";
+  shuffle.close();
+  Status cause;
+  EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+  EXPECT_EQ(cause.code(), Code::query_failed);
+  names(cause, {"worker 0", "stage 3", "8 bytes", "4 bytes"});
+}
+
 TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
   for (const bool opened_before : {true, false}) {
     open(2);

@@ -284,6 +284,51 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   other.join();
 }
 
+TEST_F(ShuffleApi, a_negative_time_limit_is_over_at_once) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
+  Batch batch;
+  EXPECT_EQ(shuffle.take(batch, milliseconds(-1)), Outcome::deadline);
+  EXPECT_EQ(worker(0).wait_until([] { return false; }, milliseconds(-1)), Outcome::deadline);
+  shuffle.cancel("seen enough");
+  shuffle.close();
+  const QueryId other = session().begin_query();
+  EXPECT_EQ(worker(0).end_query(other, nullptr, milliseconds(-1)), Outcome::deadline)
+      << "worker 1 has not ended it";
+}
+
+// --- waits do not nest
+
+TEST_F(ShuffleApi, a_wait_in_the_condition_of_another_one_fails_and_that_one_goes_on) {
+  open(2);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8, {1}, {0}));
+  Shuffle sender = open_shuffle(worker(0), spec(id, 1, 8, {0}, {1}));
+  Status cause;
+  int looks = 0;
+  const auto nested = [&] {
+    ++looks;
+    Batch batch;
+    EXPECT_EQ(shuffle.take(batch, milliseconds(1)), Outcome::failed);
+    EXPECT_EQ(shuffle.status().code(), Code::wrong_state) << shuffle.status().to_string();
+    names(shuffle.status(), {"worker 0", "condition"});
+    EXPECT_EQ(sender.finish(milliseconds(1)), Outcome::failed);
+    EXPECT_EQ(worker(0).wait_until([] { return true; }, milliseconds(1), &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::wrong_state) << cause.to_string();
+    EXPECT_EQ(worker(0).end_query(session().begin_query(), &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::wrong_state) << cause.to_string();
+    EXPECT_EQ(shuffle.try_poll(batch), Outcome::would_wait) << "what does not wait is allowed";
+    EXPECT_EQ(worker(0).try_until([] { return true; }), Outcome::done);
+    EXPECT_EQ(shuffle.take(batch), Outcome::failed) << "still inside";
+    return looks == 3;
+  };
+  EXPECT_EQ(worker(0).wait_until(nested), Outcome::done);
+  EXPECT_EQ(looks, 3) << "the outer wait ends by its own condition";
+  Batch batch;
+  EXPECT_EQ(shuffle.take(batch, milliseconds(1)), Outcome::deadline) << "outside it waits again";
+}
+
 TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
   open(1, {{"wait.sleep_ms", "1000"}});
   std::atomic<bool> ready{false};

@@ -275,8 +275,12 @@ class Round {
       return end.text.find(words) != std::string::npos;
     };
     if (end.code == "overflow_exhausted") return plan_.scarce;
+    if (end.code == "query_failed")
+      return query.trouble == Trouble::fails && says(reason_of_trouble(q));
     if (end.code == "query_cancelled") {
-      if (query.trouble == Trouble::closes_early) return says("closed its");
+      // Who fails closes its shuffles before it says why.
+      if (query.trouble == Trouble::closes_early || query.trouble == Trouble::fails)
+        return says("closed its");
       return query.trouble != Trouble::none && says(reason_of_trouble(q));
     }
     if (end.code != "peer_lost") return false;

@@ -170,8 +170,13 @@ void Part::make_trouble() {
       end_.troubled = true;
       return scene_.session.cancel_query(id_, reason_of_trouble(end_.query));
     case Trouble::closes_early:
-      end_.troubled =
-          std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) { return !s.finished(); });
+      end_.troubled = std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) {
+        return !s.finished() || !(s.ended() || s.stopped());
+      });
+      return begin_to_end();
+    case Trouble::fails:
+      end_.troubled = true;
+      failure_ = faro::Status(faro::Code::query_failed, reason_of_trouble(end_.query));
       return begin_to_end();
   }
 }
@@ -184,8 +189,8 @@ void Part::begin_to_end() {
 
 bool Part::end_query(bool wait) {
   const faro::Timeout limit = scene_.time_limit();
-  const Outcome outcome = wait ? scene_.worker.end_query(id_, &end_.cause, limit)
-                               : scene_.worker.try_end_query(id_, &end_.cause);
+  const Outcome outcome = wait ? scene_.worker.end_query(id_, failure_, &end_.cause, limit)
+                               : scene_.worker.try_end_query(id_, failure_, &end_.cause);
   if (outcome == Outcome::deadline || outcome == Outcome::would_wait || outcome == Outcome::holding)
     return false;
   end_.done = outcome == Outcome::done;

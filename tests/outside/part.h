@@ -57,6 +57,7 @@ class Part {
   const faro::QueryId id_;
   Phase phase_ = Phase::opens;
   PartEnd end_;
+  faro::Status failure_;  // of this part
   std::deque<Stage> stages_;
   std::vector<faro::Batch> held_;
   std::vector<uint64_t> digests_;  // of what is held

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kSpreadNames[] = {"repartition", "one key", "multicast", "broadcast"};
 constexpr const char* kTroubleNames[] = {"", "cancels its shuffle", "cancels the query",
-                                         "closes early"};
+                                         "closes early", "fails"};
 
 std::string join(const std::vector<uint32_t>& numbers) {
   std::string text;
@@ -91,7 +91,7 @@ class Drawing {
     query.stages.resize(chance_.between(1, 4));
     for (uint32_t s = 0; s < query.stages.size(); ++s) draw_stage(query, index, s);
     if (chance_.one_in(5)) {
-      query.trouble = static_cast<Trouble>(chance_.between(1, 3));
+      query.trouble = static_cast<Trouble>(chance_.between(1, 4));
       query.trouble_worker = query.workers[chance_.below(query.workers.size())];
       query.trouble_after = chance_.below(uint64_t{1} << chance_.between(0, 10));
     }

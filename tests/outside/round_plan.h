@@ -22,7 +22,7 @@ struct StagePlan {
 };
 
 /// What one worker of a query does on purpose, at a random moment.
-enum class Trouble : uint8_t { none, cancels_shuffle, cancels_query, closes_early };
+enum class Trouble : uint8_t { none, cancels_shuffle, cancels_query, closes_early, fails };
 
 struct QueryPlan {
   uint32_t issuer = 0;            // node

@@ -48,6 +48,7 @@ class Stage {
   bool finished() const { return finished_; }
   bool finish_called() const { return finish_called_; }
   bool ended() const { return ended_; }
+  bool stopped() const { return stopped_; }
   uint64_t made() const { return made_; }
 
   /// Sends some of its rows; in one of the ways.

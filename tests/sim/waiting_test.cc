@@ -160,6 +160,27 @@ TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
             (std::vector<uint64_t>{0, 0, 0, 1}));
 }
 
+// By a clock that is set by hand: a yield takes what it takes, and there may be a million of them.
+TEST(Waiting, a_time_limit_ends_a_wait_that_still_yields) {
+  constexpr uint64_t kYields = 1'000'000;
+  ClusterShape shape = one_ring();
+  const auto configure_ring = shape.configure;
+  shape.configure = [configure_ring](Config& config, uint32_t node) {
+    configure_ring(config, node);
+    EXPECT_TRUE(config.set("wait.yields", kYields).ok());
+  };
+  SimCluster cluster(1, shape);
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  uint64_t looks = 0;
+  cluster.spawn(0, 0, [&] {
+    EXPECT_EQ(cluster.session(0).worker(0).wait_until([&] { return ++looks > kYields; },
+                                                      std::chrono::milliseconds(0)),
+              Outcome::deadline);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+  EXPECT_LT(looks, 10u);
+}
+
 // An engine with an event loop of its own: between looks at one shuffle it waits for conditions that soon
 // hold, and have nothing to do with rows. Frames of the other shuffle fill the ring; they have to be set
 // aside all the same.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,13 +38,16 @@ requires requires(Child& child, Row& row, Key key) {
 }
 class ShuffleOperator {
  public:
-  /// `self`: the number of this worker among the shuffle's receivers.
-  /// Errors: as Shuffle::sender.
-  static Result<ShuffleOperator> make(Worker& worker, Shuffle shuffle, uint32_t self, Child& child,
-                                      Key key, Hash hash = {}) {
+  /// Errors: as Shuffle::sender; wrong_state also if this worker is no receiver.
+  static Result<ShuffleOperator> make(Worker& worker, Shuffle shuffle, Child& child, Key key,
+                                      Hash hash = {}) {
     Result<RowSender<Row>> sender = shuffle.sender<Row>();
     if (!sender.ok()) return sender.status();
-    return ShuffleOperator(worker, std::move(shuffle), *sender, self, child, std::move(key), hash);
+    if (shuffle.own_receiver() == shuffle.receiver_count()) {
+      return Status(Code::wrong_state, "stage " + std::to_string(shuffle.stage()) + ": worker " +
+                                           std::to_string(worker.number()) + " is no receiver");
+    }
+    return ShuffleOperator(worker, std::move(shuffle), *sender, child, std::move(key), hash);
   }
 
   /// The next row of this worker.
@@ -78,12 +82,12 @@ class ShuffleOperator {
   Status status() const { return shuffle_.status(); }
 
  private:
-  ShuffleOperator(Worker& worker, Shuffle shuffle, RowSender<Row> sender, uint32_t self,
-                  Child& child, Key key, Hash hash)
+  ShuffleOperator(Worker& worker, Shuffle shuffle, RowSender<Row> sender, Child& child, Key key,
+                  Hash hash)
       : worker_(&worker),
         shuffle_(std::move(shuffle)),
         sender_(sender),
-        self_(self),
+        self_(shuffle_.own_receiver()),
         child_(&child),
         key_(std::move(key)),
         hash_(hash) {}

@@ -8,16 +8,17 @@
 
 namespace faro {
 
-/// Everything but `failed` is a normal result: never logged, never thrown.
-enum class Outcome : uint8_t {
-  done,        ///< it happened
-  would_wait,  ///< nothing now. Call again later, or the waiting form. Only try_… answer this
-  holding,     ///< it would have to wait, but the worker holds polled batches in place: release or
-               ///< detach them first, or two workers could wait for each other's rings for ever
-  stopped,     ///< every receiver has stopped: send no more; finish still has to be called
-  end_of_stream,  ///< every sender has finished and all rows were handed out
-  deadline,       ///< the time limit passed first; nothing was changed
-  failed,  ///< see status() of the object: query failed or cancelled, peer lost, wrong use, closed
+/// Everything but `failed` is a normal result: never logged, never thrown. Not to be dropped: a row
+/// whose send did not answer `done` was not sent.
+enum class Outcome : uint8_t{
+    done,        ///< it happened
+    would_wait,  ///< nothing now. Call again later, or the waiting form. Only try_… answer this
+    holding,  ///< it would have to wait, but the worker holds polled batches in place: release or
+              ///< detach them first, or two workers could wait for each other's rings for ever
+    stopped,  ///< every receiver has stopped: send no more; finish still has to be called
+    end_of_stream,  ///< every sender has finished and all rows were handed out
+    deadline,       ///< the time limit passed first; nothing was changed
+    failed,  ///< see status() of the object: query failed or cancelled, peer lost, wrong use, closed
 };
 
 /// How long a waiting call may take; kNoTimeout: until data, cancel, close or the loss of a peer.

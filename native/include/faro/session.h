@@ -34,7 +34,8 @@ class WorkerCore;
 /// Session.
 class Worker {
  public:
-  /// Number of this worker over the whole cluster, 0 … Session::worker_count()-1.
+  /// Number of this worker over the whole cluster, 0 … Session::worker_count()-1; UINT32_MAX if there is
+  /// no such worker.
   uint32_t number() const noexcept;
 
   /// Opens a shuffle. Blocks: never (senders may start before their receivers have opened).
@@ -45,12 +46,14 @@ class Worker {
 
   /// Waits until `condition` holds (a barrier or latch of the engine's own), moving on everything
   /// others need meanwhile. Whoever makes it true calls wake(). `condition` is called on this
-  /// thread, repeatedly, and must not wait. Answers done, deadline, holding or failed (session
-  /// closed).
-  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout = kNoTimeout);
+  /// thread, repeatedly, and must not wait: of this worker it may only call what does not wait, all else
+  /// answers failed with wrong_state. Answers done, deadline, holding, or failed with a `cause`:
+  /// session_closed, wrong_state.
+  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout = kNoTimeout,
+                     Status* cause = nullptr);
 
   /// One round of wait_until without waiting.
-  Outcome try_until(const std::function<bool()>& condition);
+  Outcome try_until(const std::function<bool()>& condition, Status* cause = nullptr);
 
   /// Makes a sleeping wait of this worker look again. Threads: any. Blocks: never.
   void wake() noexcept;
@@ -78,8 +81,11 @@ class Worker {
 
  private:
   friend class Session;
-  explicit Worker(detail::WorkerCore* core) : core_(core) {}
-  detail::WorkerCore* core_;
+  Worker(detail::WorkerCore* core, uint32_t worker_count)
+      : core_(core), worker_count_(worker_count) {}
+  Status check_exists() const;
+  detail::WorkerCore* core_;     // null: there is no such worker
+  const uint32_t worker_count_;  // of the session
 };
 
 /// A bound, listening address made before the session, so that ports chosen by the system can be
@@ -150,7 +156,8 @@ class Session {
   uint32_t first_worker(uint32_t node) const noexcept;
 
   uint32_t local_worker_count() const noexcept;
-  /// The i-th worker of this node.
+  /// The i-th worker of this node. From local_worker_count() on there is none: all that this worker is
+  /// asked for fails with invalid_argument.
   Worker& worker(uint32_t local_index) noexcept;
 
   /// A new query of which this node is the issuer.
@@ -202,7 +209,7 @@ class Session {
   friend class SessionAccess;
   explicit Session(std::shared_ptr<detail::NodeCore> core);
   std::shared_ptr<detail::NodeCore> core_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // one more than there are: the one that is none
 };
 
 }  // namespace faro

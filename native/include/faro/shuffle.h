@@ -164,6 +164,7 @@ class RowClaim {
   RowClaim() = default;
   RowClaim(RowClaim&& other) noexcept { *this = std::move(other); }
   RowClaim& operator=(RowClaim&& other) noexcept {
+    if (this == &other) return *this;
     abort();
     core_ = std::exchange(other.core_, nullptr);
     data_ = std::exchange(other.data_, {});
@@ -223,12 +224,16 @@ class Batch {
   /// All rows as bytes; for rows with a length each, including the lengths (see VariableRows).
   std::span<const std::byte> bytes() const noexcept { return {data_, bytes_}; }
 
-  /// The rows of a fixed-width shuffle; empty if Row has another width or needs an alignment
-  /// above 16.
+  /// The rows of a fixed-width shuffle. A Row of another width than row_bytes() is a mistake that must
+  /// not pass for "no rows": the query fails on every participant with query_failed, which names both
+  /// widths, and no rows are returned.
   template <typename Row>
   std::span<const Row> rows() const noexcept {
     static_assert(std::is_trivially_copyable_v<Row> && alignof(Row) <= 16);
-    if (sizeof(Row) != row_bytes_) return {};
+    if (sizeof(Row) != row_bytes_) [[unlikely]] {
+      fail_query_by_width(sizeof(Row));
+      return {};
+    }
     return {reinterpret_cast<const Row*>(data_), row_count_};
   }
 
@@ -291,6 +296,7 @@ class Batch {
   friend class Shuffle;
   friend class detail::ShuffleCore;
   void release_frame() noexcept;
+  void fail_query_by_width(size_t bytes) const noexcept;
 
   detail::ShuffleCore* core_ = nullptr;
   void* frame_ = nullptr;  // shuffle/inbox.h: FrameNode
@@ -321,6 +327,7 @@ class Shuffle {
   Shuffle() = default;
   Shuffle(Shuffle&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
   Shuffle& operator=(Shuffle&& other) noexcept {
+    if (this == &other) return *this;
     close();
     core_ = std::exchange(other.core_, nullptr);
     return *this;
@@ -329,6 +336,8 @@ class Shuffle {
 
   bool is_open() const noexcept { return core_ != nullptr; }
   uint32_t receiver_count() const noexcept;
+  /// Number of this worker among the receivers; receiver_count() if it is none.
+  uint32_t own_receiver() const noexcept;
   uint32_t stage() const noexcept;
   QueryId query() const noexcept;
 
@@ -348,16 +357,17 @@ class Shuffle {
   Result<VariableRowSender> variable_sender();
 
   /// Copies one row (fixed width: exactly row_bytes) towards a receiver.
-  ///   done     copied; may lie in the open frame until threshold, flush or finish
-  ///   stopped  every receiver has stopped. (A row for one that has, while others have not, is
-  ///   dropped: done) failed   also for a receiver that does not exist, or a row above
-  ///   row.limit_bytes
+  ///   done     copied; may lie in the open frame until threshold, flush or finish. Also for a
+  ///            receiver that has stopped while others have not: the row is dropped
+  ///   stopped  every receiver has stopped
+  ///   failed   also for a receiver that does not exist, or a row above row.limit_bytes
   /// While the worker holds batches and the ring is full, the row goes to the outgoing overflow:
   /// done.
   Outcome try_send(uint32_t receiver, std::span<const std::byte> row);
   Outcome send(uint32_t receiver, std::span<const std::byte> row, Timeout timeout = kNoTimeout);
 
-  /// The same row to several receivers, each named once; to all of them or (would_wait) to none.
+  /// The same row to several receivers, each named once; to all of them or, if the answer is neither
+  /// done nor stopped, to none. `failed` also if one is named twice.
   Outcome try_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row);
   Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
                     Timeout timeout = kNoTimeout);
@@ -373,7 +383,8 @@ class Shuffle {
   /// Starts the transfer of everything sent so far, however little.
   void flush();
 
-  /// No more rows: every receiver learns it after the last row. Everything is flushed. Repeatable.
+  /// No more rows: every receiver learns it after the last row. Everything is flushed. Repeatable, and
+  /// to be repeated until it answers done: closing before that cancels the query.
   Outcome try_finish();
   Outcome finish(Timeout timeout = kNoTimeout);
 
@@ -595,7 +606,8 @@ class VariableRowSender {
       detail::broadcast_slow(*core_, row.data(), row.size(), 1, wait, outcome);
       return outcome;
     }
-    for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) copy(receiver, row, wait);
+    for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver)
+      (void)copy(receiver, row, wait);  // has room: done
     return Outcome::done;
   }
 

@@ -1,7 +1,6 @@
 // Status and Result: how every call that can fail says so.
 #pragma once
 
-#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -71,10 +70,11 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}        // NOLINT: implicit by intent
-  Result(Status status) : state_(std::move(status)) {  // NOLINT: implicit by intent
-    assert(!std::get<Status>(state_).ok() && "a Result without value needs an error");
-  }
+  Result(T value) : state_(std::move(value)) {}  // NOLINT: implicit by intent
+  /// An ok status explains no missing value: it becomes internal_error.
+  Result(Status status)  // NOLINT: implicit by intent
+      : state_(status.ok() ? Status(Code::internal_error, "a Result has neither value nor error")
+                           : std::move(status)) {}
 
   bool ok() const noexcept { return std::holds_alternative<T>(state_); }
   explicit operator bool() const noexcept { return ok(); }
