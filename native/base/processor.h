@@ -5,7 +5,12 @@
 #define FARO_HAS_X86_VECTORS 1
 // For the attribute [[gnu::target(…)]].
 #define FARO_TARGET_AVX2 "avx2"
+#if defined(__clang__) && __clang_major__ >= 18 && __clang_major__ <= 20
+// These want vectors of 512 bits to be asked for by name where the command line leaves them out, as zig's does.
+#define FARO_TARGET_AVX512 "avx512f,avx512dq,avx512vl,popcnt,evex512"
+#else
 #define FARO_TARGET_AVX512 "avx512f,avx512dq,avx512vl,popcnt"
+#endif
 #endif
 
 namespace faro::base {

@@ -138,6 +138,11 @@ void ClusterMembership::run() noexcept {
       // told.
       base::log(LogLevel::error, "{}: the network thread met an exception: {}", identity_.name,
                 error.what());
+    } catch (...) {
+      // One of a transport that was loaded with a C++ runtime of its own: what is a std::exception
+      // there is none here.
+      base::log(LogLevel::error, "{}: the network thread met an exception of an unknown type",
+                identity_.name);
     }
   }
 }

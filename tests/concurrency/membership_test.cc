@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <set>
 
 #include "support/cluster.h"
@@ -145,6 +147,43 @@ TEST(Membership, delivers_control_messages_in_order_and_to_itself) {
       ASSERT_EQ(messages[static_cast<size_t>(i)].text, std::to_string(i));
     }
   }
+}
+
+/// A network whose next round ends with an exception that is not a std::exception, as one of a plug-in with
+/// a C++ runtime of its own is not.
+class ThrowingNetwork final : public test::NetworkAround {
+ public:
+  ThrowingNetwork(std::unique_ptr<session::Network> inner, std::atomic<bool>& throws_next)
+      : NetworkAround(std::move(inner)), throws_next_(throws_next) {}
+  bool run_once(base::Nanoseconds until) override {
+    if (throws_next_.exchange(false)) throw ForeignException{};
+    return NetworkAround::run_once(until);
+  }
+
+ private:
+  struct ForeignException {};
+  std::atomic<bool>& throws_next_;
+};
+
+TEST(Membership, goes_on_after_an_exception_of_another_runtime) {
+  std::atomic<bool> throws_next{false};
+  ClusterPlan plan(2);
+  plan.wrap_networks([&](uint32_t node, std::unique_ptr<session::Network> inner) {
+    return node != 0 ? std::move(inner)
+                     : std::make_unique<ThrowingNetwork>(std::move(inner), throws_next);
+  });
+  ThreadCluster cluster(plan);
+  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  // Each message to itself is a round of the network thread, the later of which throws.
+  throws_next = true;
+  RecordingObserver& observer = cluster.observer(0);
+  for (size_t i = 1; throws_next || i == 1; ++i) {
+    cluster[0].send(0, bytes_of("round"));
+    ASSERT_TRUE(observer.wait([&] { return observer.messages().size() == i; }));
+  }
+  cluster[0].send(1, bytes_of("still here"));
+  ASSERT_TRUE(cluster.observer(1).wait([&] { return !cluster.observer(1).messages().empty(); }));
+  EXPECT_EQ(cluster.observer(1).messages()[0].text, "still here");
 }
 
 }  // namespace
