@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -18,6 +19,20 @@
 
 namespace faro::soak {
 namespace {
+
+/// Bytes of the heap that are allocated.
+size_t heap_bytes() {
+#if __GLIBC_PREREQ(2, 33)
+  const struct mallinfo2 heap = mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+#else  // counts in 32 bits, which are enough for a session that is closed
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const struct mallinfo heap = mallinfo();
+#pragma GCC diagnostic pop
+  return size_t{static_cast<uint32_t>(heap.uordblks)} + static_cast<uint32_t>(heap.hblkhd);
+#endif
+}
 
 class Node {
  public:
@@ -85,8 +100,7 @@ class Node {
     session_.reset();
     // What malloc only keeps says nothing of what is used.
     malloc_trim(0);
-    const struct mallinfo2 heap = mallinfo2();
-    return words_of(fmt::format("closed {}", heap.uordblks + heap.hblkhd), closed);
+    return words_of(fmt::format("closed {}", heap_bytes()), closed);
   }
 
   std::string run(const std::string& what) {
