@@ -110,26 +110,27 @@ struct SessionState {
 inline constexpr jint kFinalizerPartition = 0;
 inline constexpr jint kMultiplicativePartition = 1;
 
-/// Where a frame lies, as Shuffle.java reads it; what it means is told there (`Layout`).
+/// A polled batch, as Shuffle.java reads it; its offsets are told there (`Layout`).
 struct FrameDescriptor {
   int64_t bytes = 0;
+  int64_t address = 0;  // of the first row; valid until the batch is released, detached or closed
   int32_t row_count = 0;
   int32_t sender = 0;
-  int32_t ring = -1;   // of the sender's lane; -1: the frame lies in memory of its own
-  int32_t offset = 0;  // in that ring
   int32_t row_bytes = 0;
 };
 static_assert(sizeof(FrameDescriptor) == 32);
 
 /// Threads: those of its worker. Keeps the session's memory as long as it exists.
 struct ShuffleState {
+  static constexpr jint kStagedRows = 1024;
+
   std::shared_ptr<SessionState> session;
   WorkerState* worker = nullptr;
   Shuffle shuffle;
   FrameDescriptor descriptor;  // of the frame polled last
   /// Where Java puts rows that it sends many at a time: 8 KiB, in L1. (Pinning its array instead
   /// would hold up the collector; GetLongArrayRegion copies at half the speed of Java's own copy.)
-  std::vector<jlong> staged = std::vector<jlong>(1024);
+  std::vector<jlong> staged = std::vector<jlong>(kStagedRows);
   std::deque<Batch> frames;  // by Java's number; they go before the shuffle
 };
 

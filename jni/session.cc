@@ -55,18 +55,17 @@ jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jlong
   return sessions().add(std::make_shared<SessionState>(std::move(*session)));
 }
 
-// node, nodes, workers, this node's first worker and its workers, rings per lane
+// node, nodes, workers, this node's first worker and its workers
 void shape(JNIEnv* env, jclass, jlong handle, jintArray to) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return;
   const Session& session = *state->session;
-  const std::array<jint, 6> values{
+  const std::array<jint, 5> values{
       static_cast<jint>(session.node()),
       static_cast<jint>(session.node_count()),
       static_cast<jint>(session.worker_count()),
       static_cast<jint>(session.first_worker(session.node())),
-      static_cast<jint>(session.local_worker_count()),
-      static_cast<jint>(SessionAccess::core(*state->session).settings().rings_per_lane)};
+      static_cast<jint>(session.local_worker_count())};
   env->SetIntArrayRegion(to, 0, values.size(), values.data());
 }
 

@@ -32,48 +32,35 @@ jint answer(const ShuffleState& state, Outcome outcome) {
 
 // --- memory that Java reads and writes without a call
 
-// In the order of Shuffle.java's `Layout`: sizeof cursor, offsets of at and end; sizeof descriptor,
-// offsets of bytes, row_count, sender, ring, offset, row_bytes.
+// In the order of Shuffle.java's `Layout`: sizeof cursor, offsets of at and end; offsets in the
+// descriptor of bytes, row_count, sender, address, row_bytes; rows that can be staged.
 void layout(JNIEnv* env, jclass, jintArray to) {
-  const std::array<jint, 10> values{
-      sizeof(detail::OutboxCursor),        offsetof(detail::OutboxCursor, at),
-      offsetof(detail::OutboxCursor, end), sizeof(FrameDescriptor),
-      offsetof(FrameDescriptor, bytes),    offsetof(FrameDescriptor, row_count),
-      offsetof(FrameDescriptor, sender),   offsetof(FrameDescriptor, ring),
-      offsetof(FrameDescriptor, offset),   offsetof(FrameDescriptor, row_bytes)};
+  const std::array<jint, 9> values{sizeof(detail::OutboxCursor),
+                                   offsetof(detail::OutboxCursor, at),
+                                   offsetof(detail::OutboxCursor, end),
+                                   offsetof(FrameDescriptor, bytes),
+                                   offsetof(FrameDescriptor, row_count),
+                                   offsetof(FrameDescriptor, sender),
+                                   offsetof(FrameDescriptor, address),
+                                   offsetof(FrameDescriptor, row_bytes),
+                                   ShuffleState::kStagedRows};
   env->SetIntArrayRegion(to, 0, values.size(), values.data());
 }
 
-jobject descriptor(JNIEnv* env, jclass, jlong handle) {
-  ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return nullptr;
-  return env->NewDirectByteBuffer(&state->descriptor, sizeof(FrameDescriptor));
-}
+jlong address_of(const void* memory) { return reinterpret_cast<jlong>(memory); }
 
-template <typename Element>
-jobject map(JNIEnv* env, std::vector<Element>& elements) {
-  if (elements.empty()) return nullptr;  // no sender
-  return env->NewDirectByteBuffer(elements.data(),
-                                  static_cast<jlong>(elements.size() * sizeof(Element)));
-}
-jobject cursors(JNIEnv* env, jclass, jlong handle) {
+// Of the descriptor, the staged rows, the cursors and the row counts, which all stay where they are
+// until the shuffle is closed. The last two are 0 if this worker is no sender.
+void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
   ShuffleState* const state = shuffles().find(handle);
-  return state == nullptr ? nullptr : map(env, ShuffleAccess::core(state->shuffle).cursors());
-}
-jobject frame_rows(JNIEnv* env, jclass, jlong handle) {
-  ShuffleState* const state = shuffles().find(handle);
-  return state == nullptr ? nullptr : map(env, ShuffleAccess::core(state->shuffle).frame_rows());
-}
-
-// What is left of the open frame for a receiver, where it does not lie in its ring.
-jobject open_frame(JNIEnv* env, jclass, jlong handle, jint receiver) {
-  ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return nullptr;
-  const auto& all = ShuffleAccess::core(state->shuffle).cursors();
-  if (static_cast<size_t>(receiver) >= all.size()) return nullptr;
-  const detail::OutboxCursor& cursor = all[static_cast<size_t>(receiver)];
-  if (cursor.at == cursor.end) return nullptr;
-  return env->NewDirectByteBuffer(cursor.at, cursor.end - cursor.at);
+  if (state == nullptr) return;
+  detail::ShuffleCore& core = ShuffleAccess::core(state->shuffle);
+  const bool sends = !core.cursors().empty();
+  const std::array<jlong, 4> values{address_of(&state->descriptor),
+                                    address_of(state->staged.data()),
+                                    sends ? address_of(core.cursors().data()) : 0,
+                                    sends ? address_of(core.frame_rows().data()) : 0};
+  env->SetLongArrayRegion(to, 0, values.size(), values.data());
 }
 
 // --- sending
@@ -123,11 +110,6 @@ jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from,
   }));
 }
 
-jobject staged_rows(JNIEnv* env, jclass, jlong handle) {
-  ShuffleState* const state = shuffles().find(handle);
-  return state == nullptr ? nullptr : map(env, state->staged);
-}
-
 // Sends what Java has staged, each row to the receiver of its value. The number of rows taken, with the outcome above it (32 bits each); or the negative
 // code.
 jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
@@ -169,18 +151,10 @@ void describe(ShuffleState& state, const Batch& batch) {
   FrameDescriptor& to = state.descriptor;
   const std::span<const std::byte> bytes = batch.bytes();
   to.bytes = static_cast<int64_t>(bytes.size());
+  to.address = address_of(bytes.data());
   to.row_count = static_cast<int32_t>(batch.row_count());
   to.sender = static_cast<int32_t>(batch.sender());
   to.row_bytes = static_cast<int32_t>(batch.row_bytes());
-  to.ring = -1;
-  detail::WorkerCore& worker = state.worker->core;
-  const auto rings = static_cast<uint32_t>(worker.node().settings().rings_per_lane);
-  for (uint32_t k = 0; k < rings; ++k) {
-    const std::span<const std::byte> memory = worker.incoming_memory(batch.sender(), k);
-    if (bytes.data() < memory.data() || bytes.data() >= memory.data() + memory.size()) continue;
-    to.ring = static_cast<int32_t>(k);
-    to.offset = static_cast<int32_t>(bytes.data() - memory.data());
-  }
 }
 
 // Polls into Java's frame `number`, after giving back what it held; `sender` -1: of any sender.
@@ -198,23 +172,6 @@ jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout
   return answer(*state, outcome);
 }
 
-// The rows of a frame that lies in memory of its own.
-jobject frame_memory(JNIEnv* env, jclass, jlong handle, jint number) {
-  ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr || static_cast<size_t>(number) >= state->frames.size()) return nullptr;
-  const std::span<const std::byte> bytes = state->frames[static_cast<size_t>(number)].bytes();
-  return env->NewDirectByteBuffer(const_cast<std::byte*>(bytes.data()),
-                                  static_cast<jlong>(bytes.size()));
-}
-
-// Copies them; `to` has room for them.
-void copy_frame(JNIEnv* env, jclass, jlong handle, jint number, jobject to) {
-  ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr || static_cast<size_t>(number) >= state->frames.size()) return;
-  const std::span<const std::byte> bytes = state->frames[static_cast<size_t>(number)].bytes();
-  std::memcpy(env->GetDirectBufferAddress(to), bytes.data(), bytes.size());
-}
-
 jint release(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
@@ -229,7 +186,10 @@ jint detach(JNIEnv*, jclass, jlong handle, jint number) {
   if (state == nullptr) return closed();
   state->worker->core.adopt();
   if (static_cast<size_t>(number) >= state->frames.size()) return 0;
-  return result(state->frames[static_cast<size_t>(number)].detach());
+  Batch& batch = state->frames[static_cast<size_t>(number)];
+  const Status detached = batch.detach();
+  if (detached.ok()) describe(*state, batch);
+  return result(detached);
 }
 
 jint stop(JNIEnv*, jclass, jlong handle) {
@@ -258,20 +218,14 @@ void close(JNIEnv*, jclass, jlong handle) {
 }
 
 const std::array kMethods{method("layout", "([I)V", layout),
-                          method("descriptor", "(J)Ljava/nio/ByteBuffer;", descriptor),
-                          method("cursors", "(J)Ljava/nio/ByteBuffer;", cursors),
-                          method("frameRows", "(J)Ljava/nio/ByteBuffer;", frame_rows),
-                          method("openFrame", "(JI)Ljava/nio/ByteBuffer;", open_frame),
+                          method("addresses", "(J[J)V", addresses),
                           method("makeRoom", "(JIIJ)I", make_room),
                           method("send", "(JI[BIIJ)I", send),
                           method("multicast", "(J[I[BIIJ)I", multicast),
-                          method("stagedRows", "(J)Ljava/nio/ByteBuffer;", staged_rows),
                           method("sendStaged", "(JII)J", send_staged),
                           method("flush", "(J)I", flush),
                           method("finish", "(JJ)I", finish),
                           method("poll", "(JIIJ)I", poll),
-                          method("frameMemory", "(JI)Ljava/nio/ByteBuffer;", frame_memory),
-                          method("copyFrame", "(JILjava/nio/ByteBuffer;)V", copy_frame),
                           method("release", "(JI)I", release),
                           method("detach", "(JI)I", detach),
                           method("stop", "(J)I", stop),

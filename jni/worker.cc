@@ -112,48 +112,6 @@ void clear_interrupt(JNIEnv*, jclass, jlong session, jint worker) {
     found.worker->interrupted.store(false, std::memory_order_relaxed);
 }
 
-template <typename Byte>
-jobject map(JNIEnv* env, std::span<Byte> memory) {
-  if (memory.empty()) return nullptr;
-  return env->NewDirectByteBuffer(const_cast<std::byte*>(memory.data()),
-                                  static_cast<jlong>(memory.size()));
-}
-
-bool exists(const Found& found, jint peer, jint ring) {
-  if (found.worker == nullptr) return false;
-  const detail::NodeCore& node = found.worker->core.node();
-  return static_cast<uint32_t>(peer) < node.worker_count() &&
-         static_cast<uint64_t>(ring) < node.settings().rings_per_lane;
-}
-
-// Counts up whenever this worker's rings to and from some node become others.
-jlong rings_taken_up(JNIEnv*, jclass, jlong session, jint worker) {
-  const Found found = find(session, worker);
-  return found.worker == nullptr ? 0 : static_cast<jlong>(found.worker->core.rings_taken_up());
-}
-
-// A ring's memory; null if it cannot be mapped. Java uses it only while a shuffle is open.
-jobject outgoing_ring(JNIEnv* env, jclass, jlong session, jint worker, jint receiver, jint ring) {
-  const Found found = find(session, worker);
-  if (!exists(found, receiver, ring)) return nullptr;
-  return map(env, found.worker->core.outgoing_memory(static_cast<uint32_t>(receiver),
-                                                     static_cast<uint32_t>(ring)));
-}
-jobject incoming_ring(JNIEnv* env, jclass, jlong session, jint worker, jint sender, jint ring) {
-  const Found found = find(session, worker);
-  if (!exists(found, sender, ring)) return nullptr;
-  return map(env, found.worker->core.incoming_memory(static_cast<uint32_t>(sender),
-                                                     static_cast<uint32_t>(ring)));
-}
-jlong outgoing_base(JNIEnv*, jclass, jlong session, jint worker, jint receiver, jint ring) {
-  const Found found = find(session, worker);
-  if (!exists(found, receiver, ring)) return 0;
-  return reinterpret_cast<jlong>(
-      found.worker->core
-          .outgoing_memory(static_cast<uint32_t>(receiver), static_cast<uint32_t>(ring))
-          .data());
-}
-
 const std::array kMethods{
     method("openShuffle", "(JIJJIII[I[I)J", open_shuffle),
     method("waitUntil", "(JILjava/util/function/BooleanSupplier;J)I", wait_until),
@@ -161,11 +119,7 @@ const std::array kMethods{
     method("endQuery", "(JIJJII[BJ)I", end_query),
     method("wake", "(JI)V", wake),
     method("interrupt", "(JI)V", interrupt),
-    method("clearInterrupt", "(JI)V", clear_interrupt),
-    method("ringsTakenUp", "(JI)J", rings_taken_up),
-    method("outgoingRing", "(JIII)Ljava/nio/ByteBuffer;", outgoing_ring),
-    method("incomingRing", "(JIII)Ljava/nio/ByteBuffer;", incoming_ring),
-    method("outgoingBase", "(JIII)J", outgoing_base)};
+    method("clearInterrupt", "(JI)V", clear_interrupt)};
 
 }  // namespace
 

@@ -126,15 +126,6 @@ WorkerCore::~WorkerCore() {
   shuffles_.clear();
 }
 
-std::span<std::byte> WorkerCore::outgoing_memory(uint32_t receiver_worker,
-                                                 uint32_t k) const noexcept {
-  return out_lanes_[size_t{receiver_worker} * node_.settings().rings_per_lane + k].ring->memory();
-}
-std::span<const std::byte> WorkerCore::incoming_memory(uint32_t sender_worker,
-                                                       uint32_t k) const noexcept {
-  return in_lanes_[size_t{sender_worker} * node_.settings().rings_per_lane + k].ring->memory();
-}
-
 base::Nanoseconds WorkerCore::now() const noexcept { return node_.membership().clock().now_ns(); }
 
 // --- ownership and alerts

@@ -175,13 +175,6 @@ class WorkerCore {
   // --- for ShuffleCore: sending
 
   OutLane& lane_to(uint32_t receiver_worker, uint32_t stage) noexcept;
-  /// The memory of ring k to or from a worker; stays mapped until rings_taken_up counts, or the node
-  /// ends, which every open shuffle keeps. Threads: the worker's.
-  std::span<std::byte> outgoing_memory(uint32_t receiver_worker, uint32_t k) const noexcept;
-  std::span<const std::byte> incoming_memory(uint32_t sender_worker, uint32_t k) const noexcept;
-  /// Counts up whenever the rings to and from some node become others: not while something of them is
-  /// in use, so never those of a shuffle that was opened before. Threads: the worker's.
-  uint64_t rings_taken_up() const noexcept { return rings_taken_up_; }
   /// Starts the transfer of a lane's frames if its threshold is reached.
   void frame_committed(OutLane& lane);
   void mark_dirty(OutLane& lane);
@@ -303,7 +296,6 @@ class WorkerCore {
   alignas(64) uint64_t alerts_seen_ = 0;
   std::vector<std::shared_ptr<transport::DataLink>> links_;  // by node: whose rings the lanes have
   uint64_t link_changes_seen_ = 0;                           // of the membership's, all taken up
-  uint64_t rings_taken_up_ = 0;
   std::vector<InLane> in_lanes_;           // sender * rings_per_lane + k
   std::vector<InLane*> in_lane_by_ready_;  // by ready number; null: none
   std::vector<InLane*> backlog_;           // may have more than was taken

@@ -82,7 +82,6 @@ bool WorkerCore::take_up_link(uint32_t node) {
   for (uint32_t ring = 0; ring < in.rings_of_receiver(); ring += ring::ReadySet::kRingsPerGroup)
     ready_.clear_external(first_group + ring / ring::ReadySet::kRingsPerGroup);
   link->attach_ready(ready_, first_group, local_index_);
-  ++rings_taken_up_;
   links_[node] = std::move(link);  // the last worker to do this gives the memory back
   return true;
 }

@@ -33,7 +33,6 @@ class MirroredOutgoing : public Outgoing {
   }
   uint64_t pending_bytes() const override { return producer_.committed() - posted_; }
   uint32_t frame_limit() const override { return producer_.frame_limit(); }
-  std::span<std::byte> memory() const override { return {producer_.at(0), producer_.ring_bytes()}; }
   const OutgoingCounters& counters() const override { return *counters_; }
   void count_in(OutgoingCounters& counters) override { counters_ = &counters; }
 
@@ -82,9 +81,6 @@ class MirroredIncoming : public Incoming {
     if (consumer_.read() != told_) tell(consumer_.read());
   }
   uint64_t unreleased_bytes() const override { return consumer_.taken() - consumer_.read(); }
-  std::span<const std::byte> memory() const override {
-    return {consumer_.base(), consumer_.ring_bytes()};
-  }
   const IncomingCounters& counters() const override { return *counters_; }
   void count_in(IncomingCounters& counters) override { counters_ = &counters; }
 

@@ -73,9 +73,6 @@ class Outgoing {
   virtual uint64_t pending_bytes() const = 0;
 
   virtual uint32_t frame_limit() const = 0;
-  /// The one piece of memory in which all claims lie as long as the link exists; empty if there is
-  /// none. For engines in languages that have to map memory before they can write to it.
-  virtual std::span<std::byte> memory() const { return {}; }
   virtual const OutgoingCounters& counters() const = 0;
   /// Counts in `counters` from now on, which outlives this; before, in memory of its own. Threads: who
   /// opens the session, before any worker uses the ring.
@@ -108,9 +105,6 @@ class Incoming {
 
   /// Bytes taken by frames not yet released.
   virtual uint64_t unreleased_bytes() const = 0;
-
-  /// The one piece of memory in which all frames lie, as Outgoing::memory.
-  virtual std::span<const std::byte> memory() const { return {}; }
 
   virtual const IncomingCounters& counters() const = 0;
   /// As Outgoing::count_in.

@@ -1,6 +1,7 @@
 /** Faro for Java: shuffle queues for a distributed query engine. */
 module io.faro {
   requires java.management;
+  requires jdk.unsupported; // NativeMemory, before Java 22
   requires org.jctools.core;
 
   exports io.faro;

@@ -1,7 +1,6 @@
 package io.faro;
 
 import java.math.BigDecimal;
-import java.nio.ByteBuffer;
 
 /** What a {@link Column} holds, and how. Numbers are little-endian. */
 public enum ColumnType {
@@ -52,34 +51,34 @@ public enum ColumnType {
   // A switch, not a method of each constant: a schema has columns of many types, and a call that may go to many
   // methods is not inlined. What is no value of the type ends in a ClassCastException or a NullPointerException.
 
-  // --- of types with a width; scale: the column's
+  // --- of types with a width, at an address; scale: the column's
 
-  void put(ByteBuffer to, int at, Object value, int scale) {
+  void put(long at, Object value, int scale) {
     switch (this) {
-      case BOOLEAN -> to.put(at, (byte) ((Boolean) value ? 1 : 0));
-      case BYTE -> to.put(at, (Byte) value);
-      case SHORT -> to.putShort(at, (Short) value);
-      case INT -> to.putInt(at, (Integer) value);
-      case LONG -> to.putLong(at, (Long) value);
-      case FLOAT -> to.putInt(at, Float.floatToRawIntBits((Float) value));
-      case DOUBLE -> to.putLong(at, Double.doubleToRawLongBits((Double) value));
-      case DECIMAL_18 -> to.putLong(at, Decimals.toLong((BigDecimal) value, scale));
-      case DECIMAL_38 -> Decimals.putWide(to, at, (BigDecimal) value, scale);
+      case BOOLEAN -> NativeMemory.putByte(at, (byte) ((Boolean) value ? 1 : 0));
+      case BYTE -> NativeMemory.putByte(at, (Byte) value);
+      case SHORT -> NativeMemory.putShort(at, (Short) value);
+      case INT -> NativeMemory.putInt(at, (Integer) value);
+      case LONG -> NativeMemory.putLong(at, (Long) value);
+      case FLOAT -> NativeMemory.putInt(at, Float.floatToRawIntBits((Float) value));
+      case DOUBLE -> NativeMemory.putLong(at, Double.doubleToRawLongBits((Double) value));
+      case DECIMAL_18 -> NativeMemory.putLong(at, Decimals.toLong((BigDecimal) value, scale));
+      case DECIMAL_38 -> Decimals.putWide(at, (BigDecimal) value, scale);
       default -> throw new AssertionError(this);
     }
   }
 
-  Object get(ByteBuffer from, int at, int scale) {
+  Object get(long at, int scale) {
     return switch (this) {
-      case BOOLEAN -> from.get(at) != 0;
-      case BYTE -> from.get(at);
-      case SHORT -> from.getShort(at);
-      case INT -> from.getInt(at);
-      case LONG -> from.getLong(at);
-      case FLOAT -> Float.intBitsToFloat(from.getInt(at));
-      case DOUBLE -> Double.longBitsToDouble(from.getLong(at));
-      case DECIMAL_18 -> BigDecimal.valueOf(from.getLong(at), scale);
-      case DECIMAL_38 -> Decimals.getWide(from, at, scale);
+      case BOOLEAN -> NativeMemory.getByte(at) != 0;
+      case BYTE -> NativeMemory.getByte(at);
+      case SHORT -> NativeMemory.getShort(at);
+      case INT -> NativeMemory.getInt(at);
+      case LONG -> NativeMemory.getLong(at);
+      case FLOAT -> Float.intBitsToFloat(NativeMemory.getInt(at));
+      case DOUBLE -> Double.longBitsToDouble(NativeMemory.getLong(at));
+      case DECIMAL_18 -> BigDecimal.valueOf(NativeMemory.getLong(at), scale);
+      case DECIMAL_38 -> Decimals.getWide(at, scale);
       default -> throw new AssertionError(this);
     };
   }

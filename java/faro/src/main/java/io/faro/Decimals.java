@@ -33,19 +33,19 @@ final class Decimals {
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
    */
-  static void putWide(ByteBuffer to, int at, BigDecimal value, int scale) {
+  static void putWide(long at, BigDecimal value, int scale) {
     checkClass(value);
     try {
       BigDecimal whole = value.scaleByPowerOfTen(scale);
       long digits = (long) whole.precision() - whole.scale();
       if (digits <= LONG_DIGITS) {
         long low = whole.longValueExact();
-        putWide(to, at, low, low >> 63);
+        putWide(at, low, low >> 63);
         return;
       }
       if (digits <= WIDE_DIGITS) {
         BigInteger wide = whole.toBigIntegerExact();
-        putWide(to, at, wide.longValue(), wide.shiftRight(Long.SIZE).longValue());
+        putWide(at, wide.longValue(), wide.shiftRight(Long.SIZE).longValue());
         return;
       }
     } catch (ArithmeticException problem) {
@@ -54,15 +54,15 @@ final class Decimals {
     throw unfit(value, scale);
   }
 
-  private static void putWide(ByteBuffer to, int at, long low, long high) {
-    to.putLong(at, low);
-    to.putLong(at + Long.BYTES, high);
+  private static void putWide(long at, long low, long high) {
+    NativeMemory.putLong(at, low);
+    NativeMemory.putLong(at + Long.BYTES, high);
   }
 
   /** What {@link #putWide} has put. */
-  static BigDecimal getWide(ByteBuffer from, int at, int scale) {
-    long low = from.getLong(at);
-    long high = from.getLong(at + Long.BYTES);
+  static BigDecimal getWide(long at, int scale) {
+    long low = NativeMemory.getLong(at);
+    long high = NativeMemory.getLong(at + Long.BYTES);
     if (high == low >> 63) {
       return BigDecimal.valueOf(low, scale);
     }

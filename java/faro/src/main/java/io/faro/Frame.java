@@ -1,14 +1,10 @@
 package io.faro;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.LongBuffer;
 import java.util.Objects;
 
 /**
  * Rows that were received, where they lie: in the ring, or in memory when they had been set aside.
- * Polled into by {@link Shuffle#tryPoll} and used again for each poll; nothing is allocated per frame,
- * but for rows of more than 64 KiB that had been set aside.
+ * Polled into by {@link Shuffle#tryPoll} and used again for each poll; nothing is allocated per frame.
  *
  * <p>Held frames keep their sender's ring from moving on: release soon. A worker that holds some
  * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a frame that was released
@@ -20,9 +16,6 @@ import java.util.Objects;
  * <p>Threads: those of its worker.
  */
 public final class Frame implements AutoCloseable {
-  /** Rows of up to so many bytes that were set aside are copied: all but those of huge rows and rings. */
-  static final int ASIDE_BYTES = 64 * 1024;
-
   private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
 
   private final Shuffle shuffle; // null: a row buffer's
@@ -30,12 +23,8 @@ public final class Frame implements AutoCloseable {
   private final int number;
 
   private final byte[] text = new byte[1024]; // for the bytes of a string
-  private ByteBuffer aside; // for rows that were set aside; null: none yet
-  private LongBuffer asideLongs; // the same memory
 
-  private ByteBuffer memory; // null: empty
-  private LongBuffer longs; // the same memory
-  private int offset; // of the first row in memory
+  private long address; // of the first row; 0: empty
   private int bytes;
   private int rowCount;
   private int rowBytes; // 0: a length in front of each row
@@ -55,17 +44,16 @@ public final class Frame implements AutoCloseable {
   }
 
   /** For {@link RowBuffer}: all of this memory; only {@code get…}. */
-  Frame(Owner owner, ByteBuffer memory) {
+  Frame(Owner owner, long address, int bytes) {
     shuffle = null;
     this.owner = owner;
     number = 0;
-    describe(memory.capacity(), 0, 0, 0);
-    place(memory, null, 0);
+    place(address, bytes, 0, 0, 0);
   }
 
   /** Whether it holds no rows. */
   public boolean isEmpty() {
-    return memory == null;
+    return address == 0;
   }
 
   /** Number of the worker that sent the rows. */
@@ -85,55 +73,46 @@ public final class Frame implements AutoCloseable {
 
   /** Reads at an offset from the beginning of the frame, as all {@code get…}. */
   public byte getByte(int at) {
-    int index = index(at, Byte.BYTES);
-    return memory.get(index);
+    return NativeMemory.getByte(address(at, Byte.BYTES));
   }
 
   /** Reads two bytes. */
   public short getShort(int at) {
-    int index = index(at, Short.BYTES);
-    return memory.getShort(index);
+    return NativeMemory.getShort(address(at, Short.BYTES));
   }
 
   /** Reads four bytes. */
   public int getInt(int at) {
-    int index = index(at, Integer.BYTES);
-    return memory.getInt(index);
+    return NativeMemory.getInt(address(at, Integer.BYTES));
   }
 
   /** Reads eight bytes. */
   public long getLong(int at) {
-    int index = index(at, Long.BYTES);
-    return memory.getLong(index);
+    return NativeMemory.getLong(address(at, Long.BYTES));
   }
 
   /** Reads eight bytes. */
   public double getDouble(int at) {
-    int index = index(at, Double.BYTES);
-    return memory.getDouble(index);
+    return Double.longBitsToDouble(NativeMemory.getLong(address(at, Double.BYTES)));
   }
 
   /** Copies bytes into an array. */
   public void getBytes(int at, byte[] to, int begin, int count) {
-    int index = index(at, count);
-    memory.get(index, to, begin, count);
+    long from = address(at, count);
+    Objects.checkFromIndexSize(begin, count, to.length);
+    NativeMemory.get(from, to, begin, count);
   }
 
   /** What {@link Utf8} has written in {@code count} bytes; allocates the string alone, unless it is long. */
   String getString(int at, int count) {
-    return string(index(at, count), count);
+    return string(address(at, count), count);
   }
 
-  /** The same from an index of {@link #memory} on. */
-  String string(int index, int count) {
+  /** The same from an address on. */
+  String string(long from, int count) {
     byte[] utf8 = count <= text.length ? text : new byte[count];
-    memory.get(index, utf8, 0, count);
+    NativeMemory.get(from, utf8, 0, count);
     return Utf8.decode(utf8, count);
-  }
-
-  /** Where the rows are; little-endian. */
-  ByteBuffer memory() {
-    return memory;
   }
 
   /** Copies {@code count} rows that are one long each, from row {@code first} on, into an array. */
@@ -143,8 +122,7 @@ public final class Frame implements AutoCloseable {
     if (rowBytes != Long.BYTES) {
       throw new FaroException(Code.INVALID_ARGUMENT, "rows of " + rowBytes + " bytes, not 8");
     }
-    int index = index(first * Long.BYTES, count * Long.BYTES);
-    longs.get(index / Long.BYTES, to, begin, count); // frames begin at multiples of 16
+    NativeMemory.get(address(first * Long.BYTES, count * Long.BYTES), to, begin, count);
   }
 
   /**
@@ -183,7 +161,7 @@ public final class Frame implements AutoCloseable {
       }
     }
     checkRest(at, length);
-    index(at, length);
+    address(at, length);
     rowOffset = at;
     rowLength = length;
     nextOffset = at + length;
@@ -229,7 +207,7 @@ public final class Frame implements AutoCloseable {
 
   /** Gives the memory back; the frame is empty then. Idempotent. */
   public void release() {
-    if (memory != null) {
+    if (address != 0) {
       Shuffle source = shuffle();
       forget();
       source.release(this);
@@ -248,7 +226,7 @@ public final class Frame implements AutoCloseable {
    * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the frame then stays as it is
    */
   public void detach() {
-    if (memory != null) {
+    if (address != 0) {
       shuffle().detach(this);
     }
   }
@@ -272,7 +250,9 @@ public final class Frame implements AutoCloseable {
     return number;
   }
 
-  void describe(int bytes, int rowCount, int rowBytes, int sender) {
+  /** These rows are in it now, from an address on. */
+  void place(long address, int bytes, int rowCount, int rowBytes, int sender) {
+    move(address);
     this.bytes = bytes;
     this.rowCount = rowCount;
     this.rowBytes = rowBytes;
@@ -281,46 +261,30 @@ public final class Frame implements AutoCloseable {
     nextOffset = 0;
   }
 
-  /** Memory for rows that were set aside, {@link #ASIDE_BYTES} of it. */
-  ByteBuffer aside() {
-    if (aside == null) {
-      aside = ByteBuffer.allocateDirect(ASIDE_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-      asideLongs = aside.asLongBuffer();
-    }
-    return aside;
-  }
-
-  LongBuffer asideLongs() {
-    return asideLongs;
-  }
-
-  /** Where the rows lie, or now lie. */
-  void place(ByteBuffer memory, LongBuffer longs, int offset) {
-    this.memory = memory;
-    this.longs = longs;
-    this.offset = offset;
+  /** The same rows lie there now. */
+  void move(long address) {
+    this.address = address;
   }
 
   /** The memory is no longer ours. */
   void forget() {
-    memory = null;
-    longs = null;
+    address = 0;
     bytes = 0;
     rowCount = 0;
     rowsLeft = 0;
   }
 
   /**
-   * Where in {@link #memory} these bytes of the frame are: for codecs that get more than a value or two, and check for
-   * themselves that they stay within the row.
+   * The address of these bytes of the frame: for codecs that get more than a value or two, and check for themselves
+   * that they stay within the row.
    */
-  int index(int at, int count) {
+  long address(int at, int count) {
     owner.enter();
-    if (memory == null) {
+    if (address == 0) {
       throw empty();
     }
     Objects.checkFromIndexSize(at, count, bytes);
-    return offset + at;
+    return address + at;
   }
 
   // Another process wrote the frame: no length in it is trusted.

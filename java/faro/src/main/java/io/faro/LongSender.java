@@ -2,7 +2,6 @@ package io.faro;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.LongBuffer;
 import java.util.Objects;
 
 /**
@@ -15,15 +14,13 @@ public final class LongSender {
   private final Shuffle shuffle;
   private final Owner owner;
   private final OpenFrames open;
-  private final OpenFrame[] frames;
-  private final LongBuffer staged;
+  private final long staged; // address of where rows are copied to, many at a time
   private Outcome stoppedBy = Outcome.DONE;
 
   LongSender(Shuffle shuffle, OpenFrames open) {
     this.shuffle = shuffle;
     owner = shuffle.owner();
     this.open = open;
-    frames = open.all();
     staged = shuffle.stagedRows();
   }
 
@@ -55,8 +52,8 @@ public final class LongSender {
     stoppedBy = Outcome.DONE;
     while (from + taken < to && stoppedBy == Outcome.DONE) {
       shuffle.enter();
-      int some = Math.min(staged.capacity(), to - from - taken);
-      staged.put(0, rows, from + taken, some);
+      int some = Math.min(Shuffle.Layout.STAGED_ROWS, to - from - taken);
+      NativeMemory.put(staged, rows, from + taken, some);
       long result = shuffle.trySendStaged(some, partition);
       taken += (int) result;
       stoppedBy = Outcome.of((int) (result >>> 32));
@@ -88,31 +85,20 @@ public final class LongSender {
     return stoppedBy;
   }
 
-  /** Whether there was room. What is here runs for each row: a frame that Java has not yet, has no room. */
+  /** Whether there was room. What is here runs for each row. */
   private boolean put(int receiver, long row) {
     owner.enter();
-    if (receiver >= 0 && receiver < frames.length) {
-      OpenFrame frame = frames[receiver];
-      if (frame.room() >= Long.BYTES) {
-        put(frame, row);
-        return true;
-      }
+    if (!open.has(receiver)) {
+      open.check(receiver);
     }
-    return putAfterOpening(receiver, row);
-  }
-
-  private boolean putAfterOpening(int receiver, long row) {
-    OpenFrame frame = open.frame(receiver);
-    if (frame.room() < Long.BYTES) {
+    long cursor = open.cursor(receiver);
+    long at = OpenFrames.at(cursor);
+    if (OpenFrames.room(cursor) < Long.BYTES) {
       return false;
     }
-    put(frame, row);
+    NativeMemory.putLong(at, row);
+    OpenFrames.move(cursor, at + Long.BYTES);
     return true;
-  }
-
-  private static void put(OpenFrame frame, long row) {
-    frame.longs.put(frame.at >> 3, row); // frames begin at multiples of 16
-    frame.at += Long.BYTES;
   }
 
   private Outcome afterRoom(Outcome outcome, int receiver, long row) {

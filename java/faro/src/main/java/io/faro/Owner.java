@@ -2,11 +2,10 @@ package io.faro;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.util.Arrays;
 
 /**
  * The thread that owns a worker or a row buffer, and the claims of that thread: an epoch lasts from one native
- * call to the next one, and while it lasts the cursors of some open frames are Java's.
+ * call to the next one, and a claim ends with it.
  *
  * <p>Threads: one at a time. The first thread that enters owns it until {@link #handOver} or its end.
  */
@@ -27,11 +26,6 @@ final class Owner {
   // read that finds the reading thread is right: nobody else changes it then.
   private Object holder;
   private long epoch; // the owner's
-
-  // Open frames whose cursors are Java's in this epoch, and what they belong to.
-  private OpenFrame[] lent = {};
-  private OpenFrames[] lenders = {};
-  private int lentCount;
 
   /** {@code owned}: as {@code "worker 3"}. */
   Owner(String owned) {
@@ -83,32 +77,13 @@ final class Owner {
     HOLDER.setRelease(this, null);
   }
 
-  /**
-   * Before each native call, and after what native calls in Java: frames may close then, so their
-   * cursors are handed back, and claims end.
-   */
+  /** Before each native call, and after what native calls in Java: frames may close then, so claims end. */
   void nextEpoch() {
     epoch++;
-    while (lentCount > 0) {
-      lentCount--;
-      lenders[lentCount].writeBack(lent[lentCount]);
-      lenders[lentCount] = null;
-    }
   }
 
   /** Counts native calls. */
   long epoch() {
     return epoch;
-  }
-
-  /** The cursor of this frame is Java's until the next epoch. */
-  void lend(OpenFrames lender, OpenFrame frame) {
-    if (lentCount == lent.length) {
-      int more = Math.max(16, 2 * lentCount);
-      lent = Arrays.copyOf(lent, more);
-      lenders = Arrays.copyOf(lenders, more);
-    }
-    lent[lentCount] = frame;
-    lenders[lentCount++] = lender;
   }
 }

@@ -1,7 +1,7 @@
 package io.faro;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 
 /**
  * Rows in memory of the engine's own, by the codecs that shuffles use: to spill them, to keep them packed, or to
@@ -22,16 +22,22 @@ public final class RowBuffer {
 
   private RowBuffer(ByteBuffer memory) {
     this.memory = memory;
-    writer = new RowWriter(owner, memory);
-    frame = new Frame(owner, memory);
+    long address = NativeMemory.address(memory);
+    writer = new RowWriter(owner, address);
+    frame = new Frame(owner, address, memory.capacity());
   }
 
   /**
-   * Over the whole of a buffer, whatever its position, limit and byte order. The memory stays the caller's: best it
-   * is direct, as rings are, for one kind of buffer is what the JIT compiles codecs for.
+   * Over the whole of a direct buffer, whatever its position, limit and byte order. The memory stays the caller's.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the buffer is not direct, or read-only
    */
   public static RowBuffer over(ByteBuffer memory) {
-    return new RowBuffer(memory.duplicate().clear().order(ByteOrder.LITTLE_ENDIAN));
+    if (!memory.isDirect() || memory.isReadOnly()) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a row buffer needs direct memory that can be written, not " + memory);
+    }
+    return new RowBuffer(memory);
   }
 
   /** Its size in bytes. */
@@ -54,8 +60,12 @@ public final class RowBuffer {
     if (bytes > memory.capacity() - at) {
       return NO_ROOM;
     }
-    writer.claimAt(at, bytes);
-    return codec.write(object, writer);
+    try {
+      writer.claimAt(at, bytes);
+      return codec.write(object, writer);
+    } finally {
+      Reference.reachabilityFence(memory); // whose address alone is in use
+    }
   }
 
   /**
@@ -73,6 +83,8 @@ public final class RowBuffer {
       return codec.read(frame, at, bytes);
     } catch (IndexOutOfBoundsException | NegativeArraySizeException damaged) {
       throw noRow(at, bytes, width, damaged);
+    } finally {
+      Reference.reachabilityFence(memory);
     }
   }
 

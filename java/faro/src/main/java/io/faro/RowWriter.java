@@ -1,8 +1,7 @@
 package io.faro;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -34,17 +33,16 @@ public final class RowWriter {
   private final int rowBytes; // 0: a length in front of each row
   private final int header;
 
-  // By receiver; then the one in which rows above a frame, and those for several receivers, are written:
-  // direct as rings are, since one kind of buffer is what the JIT compiles puts for.
-  private final OpenFrame[] frames;
-  private final int aside;
+  // Where rows above a frame, and those for several receivers, are written; null: nowhere yet, or a row buffer's.
+  private ByteBuffer aside;
+  private long asideAddress;
   private byte[] copied = new byte[0];
 
   // The claim. Numbers only: to store a reference per row would cost a garbage collector's barrier each.
   private long epoch = NO_EPOCH; // in which it holds; NO_EPOCH: there is none
-  private int frame; // whose memory it is in: of frames
+  private boolean inFrame; // it is in the open frame of its receiver
   private int receiver;
-  private int offset;
+  private long address; // where the row begins
   private int limit;
 
   RowWriter(Shuffle shuffle, OpenFrames open, int rowBytes) {
@@ -53,28 +51,22 @@ public final class RowWriter {
     this.open = open;
     this.rowBytes = rowBytes;
     header = rowBytes == 0 ? LENGTH : 0;
-    aside = open.all().length;
-    frames = Arrays.copyOf(open.all(), aside + 1);
-    frames[aside] = new OpenFrame(aside);
-    frames[aside].memory = ByteBuffer.allocateDirect(0);
   }
 
   /** For {@link RowBuffer}: into memory that no shuffle has to do with; only {@link #claimAt} and puts. */
-  RowWriter(Owner owner, ByteBuffer memory) {
+  RowWriter(Owner owner, long address) {
     shuffle = null;
     this.owner = owner;
     open = null;
     rowBytes = 0;
     header = 0;
-    aside = 0;
-    frames = new OpenFrame[] {new OpenFrame(aside)};
-    frames[aside].memory = memory;
+    asideAddress = address;
   }
 
   /** Space for a row of up to {@code bytes} bytes from an offset of that memory on. */
   void claimAt(int offset, int bytes) {
     owner.enter();
-    start(aside, 0, offset, bytes);
+    start(false, 0, asideAddress + offset, bytes);
   }
 
   /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). */
@@ -101,12 +93,13 @@ public final class RowWriter {
 
   /** What was written since {@link #claimAside}, {@code bytes} bytes; ends the claim. */
   byte[] written(int bytes) {
-    index(0, bytes);
+    long from = address(0, bytes);
     epoch = NO_EPOCH;
     if (copied.length < bytes) {
       copied = new byte[bytes];
     }
-    frames[aside].memory.get(0, copied, 0, bytes);
+    NativeMemory.get(from, copied, 0, bytes);
+    Reference.reachabilityFence(aside);
     return copied;
   }
 
@@ -118,32 +111,33 @@ public final class RowWriter {
    * @return false if one has no room: nothing has happened
    */
   boolean tryCommitToAll(int bytes, LocalLanes lanes, Object object) {
-    index(0, bytes);
+    long row = address(0, bytes);
     if (rowBytes != 0 && bytes != rowBytes) {
       return false;
     }
-    for (int to = 0; to < aside; to++) {
-      if (open.frame(to).room() - header < bytes) {
+    for (int to = 0; to < open.receivers(); to++) {
+      if (OpenFrames.room(open.cursor(to)) - header < bytes) {
         return false;
       }
     }
-    ByteBuffer row = frames[aside].memory;
-    for (int to = 0; to < aside; to++) {
-      OpenFrame open = frames[to];
-      open.newRows++;
+    for (int to = 0; to < open.receivers(); to++) {
+      long cursor = open.cursor(to);
+      long at = OpenFrames.at(cursor);
+      open.countRow(to);
       ReferenceLane lane = lanes == null ? null : lanes.to(to);
       int mark = lane == null ? 0 : lane.offer(object);
       if (mark != 0) {
-        open.memory.putInt(open.at, mark);
-        open.at += header;
+        NativeMemory.putInt(at, mark);
+        OpenFrames.move(cursor, at + header);
         continue;
       }
       if (header != 0) {
-        open.memory.putInt(open.at, bytes);
+        NativeMemory.putInt(at, bytes);
       }
-      open.memory.put(open.at + header, row, 0, bytes);
-      open.at += header + bytes;
+      NativeMemory.copy(row, at + header, bytes);
+      OpenFrames.move(cursor, at + header + bytes);
     }
+    Reference.reachabilityFence(aside);
     epoch = NO_EPOCH;
     return true;
   }
@@ -157,7 +151,7 @@ public final class RowWriter {
     if (shuffle == null) {
       throw sendsNothing();
     }
-    if (frame == aside) {
+    if (!inFrame) {
       shuffle.sendAside(receiver, written(bytes), bytes);
       return;
     }
@@ -167,7 +161,7 @@ public final class RowWriter {
   /** The same; WOULD_WAIT if it would wait for room: nothing is sent then, and the claim has ended. */
   Outcome tryCommit(int bytes) {
     checkCommit(bytes);
-    if (frame == aside) {
+    if (!inFrame) {
       return shuffle.trySend(receiver, written(bytes), 0, bytes);
     }
     commitInFrame(bytes);
@@ -177,7 +171,7 @@ public final class RowWriter {
   /** The same, waiting for room. */
   Outcome commitWaiting(int bytes) throws InterruptedException {
     checkCommit(bytes);
-    if (frame == aside) {
+    if (!inFrame) {
       return shuffle.send(receiver, written(bytes), 0, bytes);
     }
     commitInFrame(bytes);
@@ -185,7 +179,7 @@ public final class RowWriter {
   }
 
   private void checkCommit(int bytes) {
-    index(0, bytes);
+    address(0, bytes);
     if (rowBytes != 0 && bytes != rowBytes) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "commit of " + bytes + " bytes, but rowBytes = " + rowBytes);
@@ -194,7 +188,7 @@ public final class RowWriter {
 
   private void commitInFrame(int bytes) {
     if (header != 0) {
-      frames[frame].memory.putInt(offset - LENGTH, bytes);
+      NativeMemory.putInt(address - LENGTH, bytes);
     }
     advance(bytes);
   }
@@ -205,8 +199,8 @@ public final class RowWriter {
    * @return false if the lane is full; nothing has happened then
    */
   boolean tryCommitReference(ReferenceLane lane, Object object) {
-    index(0, 0);
-    if (frame == aside) {
+    address(0, 0);
+    if (!inFrame) {
       commit(0); // its receiver has stopped: dropped, and counted
       return true;
     }
@@ -214,7 +208,7 @@ public final class RowWriter {
     if (mark == 0) {
       return false;
     }
-    frames[frame].memory.putInt(offset - LENGTH, mark);
+    NativeMemory.putInt(address - LENGTH, mark);
     advance(0);
     return true;
   }
@@ -226,38 +220,34 @@ public final class RowWriter {
 
   /** Writes at an offset from the beginning of the row, as all {@code put…}. */
   public void putByte(int at, byte value) {
-    int index = index(at, Byte.BYTES);
-    frames[frame].memory.put(index, value);
+    NativeMemory.putByte(address(at, Byte.BYTES), value);
   }
 
   /** Writes two bytes. */
   public void putShort(int at, short value) {
-    int index = index(at, Short.BYTES);
-    frames[frame].memory.putShort(index, value);
+    NativeMemory.putShort(address(at, Short.BYTES), value);
   }
 
   /** Writes four bytes. */
   public void putInt(int at, int value) {
-    int index = index(at, Integer.BYTES);
-    frames[frame].memory.putInt(index, value);
+    NativeMemory.putInt(address(at, Integer.BYTES), value);
   }
 
   /** Writes eight bytes. */
   public void putLong(int at, long value) {
-    int index = index(at, Long.BYTES);
-    frames[frame].memory.putLong(index, value);
+    NativeMemory.putLong(address(at, Long.BYTES), value);
   }
 
   /** Writes eight bytes. */
   public void putDouble(int at, double value) {
-    int index = index(at, Double.BYTES);
-    frames[frame].memory.putDouble(index, value);
+    NativeMemory.putLong(address(at, Double.BYTES), Double.doubleToRawLongBits(value));
   }
 
   /** Writes {@code bytes} bytes of an array. */
   public void putBytes(int at, byte[] from, int begin, int bytes) {
-    int index = index(at, bytes);
-    frames[frame].memory.put(index, from, begin, bytes);
+    long to = address(at, bytes);
+    Objects.checkFromIndexSize(begin, bytes, from.length);
+    NativeMemory.put(to, from, begin, bytes);
   }
 
   /** How many bytes the claim has. */
@@ -265,33 +255,31 @@ public final class RowWriter {
     return limit;
   }
 
-  /** Where the claim is; little-endian. */
-  ByteBuffer memory() {
-    return frames[frame].memory;
-  }
-
   private boolean begin(int receiver, int bytes) {
     epoch = NO_EPOCH;
     if (open == null) {
       throw sendsNothing();
     }
-    OpenFrame open = this.open.frame(receiver);
+    owner.enter();
+    if (!open.has(receiver)) {
+      open.check(receiver);
+    }
     if (bytes < 0 || (rowBytes != 0 && bytes != rowBytes)) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "a claim of " + bytes + " bytes, but rowBytes = " + rowBytes);
     }
-    if (open.room() - header < bytes) {
+    long cursor = open.cursor(receiver);
+    if (OpenFrames.room(cursor) - header < bytes) {
       return false;
     }
-    start(receiver, receiver, open.at + header, bytes);
+    start(true, receiver, OpenFrames.at(cursor) + header, bytes);
     return true;
   }
 
   /** The row of the claim, with so many bytes, is the frame's. */
   private void advance(int bytes) {
-    OpenFrame open = frames[frame];
-    open.at = offset + bytes;
-    open.newRows++;
+    OpenFrames.move(open.cursor(receiver), address + bytes);
+    open.countRow(receiver);
     epoch = NO_EPOCH;
   }
 
@@ -304,32 +292,33 @@ public final class RowWriter {
   }
 
   private void startAside(int receiver, int bytes) {
-    if (frames[aside].memory.capacity() < bytes) {
-      frames[aside].memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    if (aside == null || aside.capacity() < bytes) {
+      aside = ByteBuffer.allocateDirect(bytes);
+      asideAddress = NativeMemory.address(aside);
     }
-    start(aside, receiver, 0, bytes);
+    start(false, receiver, asideAddress, bytes);
   }
 
-  private void start(int frame, int receiver, int offset, int limit) {
-    this.frame = frame;
+  private void start(boolean inFrame, int receiver, long address, int limit) {
+    this.inFrame = inFrame;
     this.receiver = receiver;
-    this.offset = offset;
+    this.address = address;
     this.limit = limit;
     epoch = owner.epoch();
   }
 
   /**
-   * Where in {@link #memory} these bytes of the claim are, until it ends: for codecs that put more than a value or two,
-   * and check for themselves that they stay within {@link #limit}.
+   * The address of these bytes of the claim, until it ends: for codecs that put more than a value or two, and check
+   * for themselves that they stay within {@link #limit}.
    */
-  int index(int at, int bytes) {
+  long address(int at, int bytes) {
     owner.enter();
     // What else was sent in the same epoch lies where the claim was.
-    if (epoch != owner.epoch() || (frame != aside && frames[frame].at + header != offset)) {
+    if (epoch != owner.epoch() || (inFrame && OpenFrames.at(open.cursor(receiver)) + header != address)) {
       throw noClaim();
     }
     Objects.checkFromIndexSize(at, bytes, limit);
-    return offset + at;
+    return address + at;
   }
 
   private static FaroException sendsNothing() {

@@ -1,6 +1,5 @@
 package io.faro;
 
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -132,41 +131,41 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   @Override
   public int write(Object[] row, RowWriter to) {
     checkLength(row);
-    int begin = to.index(0, plainBytes + nullBytes + nullableBytes);
+    long begin = to.address(0, plainBytes + nullBytes + nullableBytes);
     try {
-      return put(row, to.memory(), begin, begin + to.limit()) - begin;
+      return (int) (put(row, begin, begin + to.limit()) - begin);
     } catch (ClassCastException | NullPointerException problem) {
       throw unfit(row, problem);
     }
   }
 
-  // Returns where the row ends.
-  private int put(Object[] row, ByteBuffer to, int begin, int end) {
-    int at = begin;
+  // Between two addresses. Returns where the row ends.
+  private long put(Object[] row, long begin, long end) {
+    long at = begin;
     for (Field field : plain) {
-      field.type.put(to, at, row[field.column], field.scale);
+      field.type.put(at, row[field.column], field.scale);
       at += field.type.bytes();
     }
-    int nulls = at;
+    long nulls = at;
     for (int first = 0; first < nullable.length; first += 8, at++) {
-      to.put(at, nullBits(row, first));
+      NativeMemory.putByte(at, nullBits(row, first));
     }
     for (Field field : nullableWithWidth) {
-      if (!isNull(field, to, nulls)) {
-        field.type.put(to, at, row[field.column], field.scale);
+      if (!isNull(field, nulls)) {
+        field.type.put(at, row[field.column], field.scale);
         at += field.type.bytes();
       }
     }
     for (Field field : variable) {
-      if (isNull(field, to, nulls)) {
+      if (isNull(field, nulls)) {
         continue;
       }
       byte[] bytes = field.type.toBytes(row[field.column]);
       if (bytes.length > end - at - LENGTH) {
         throw changed(null);
       }
-      to.putInt(at, bytes.length);
-      to.put(at + LENGTH, bytes);
+      NativeMemory.putInt(at, bytes.length);
+      NativeMemory.put(at + LENGTH, bytes, 0, bytes.length);
       at += LENGTH + bytes.length;
     }
     return at;
@@ -180,28 +179,27 @@ public final class SchemaCodec implements RowCodec<Object[]> {
    */
   @Override
   public Object[] read(Frame from, int begin, int bytes) {
-    int at = from.index(begin, bytes);
-    int end = at + bytes;
-    ByteBuffer memory = from.memory();
+    long at = from.address(begin, bytes);
+    long end = at + bytes;
     Object[] row = new Object[columns.length];
     checkRest(from, plainBytes + nullBytes, end - at);
     for (Field field : plain) {
-      row[field.column] = field.type.get(memory, at, field.scale);
+      row[field.column] = field.type.get(at, field.scale);
       at += field.type.bytes();
     }
-    int nulls = at;
+    long nulls = at;
     at += nullBytes;
     for (Field field : nullableWithWidth) {
-      if (!isNull(field, memory, nulls)) {
+      if (!isNull(field, nulls)) {
         checkRest(from, field.type.bytes(), end - at);
-        row[field.column] = field.type.get(memory, at, field.scale);
+        row[field.column] = field.type.get(at, field.scale);
         at += field.type.bytes();
       }
     }
     for (Field field : variable) {
-      if (!isNull(field, memory, nulls)) {
+      if (!isNull(field, nulls)) {
         checkRest(from, LENGTH, end - at);
-        int length = memory.getInt(at);
+        int length = NativeMemory.getInt(at);
         at += LENGTH;
         checkRest(from, length, end - at);
         row[field.column] = value(field.type, from, at, length);
@@ -211,18 +209,18 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     return row;
   }
 
-  private static Object value(ColumnType type, Frame from, int index, int length) {
+  private static Object value(ColumnType type, Frame from, long at, int length) {
     if (type == ColumnType.STRING) {
-      return from.string(index, length);
+      return from.string(at, length);
     }
     byte[] bytes = new byte[length];
-    from.memory().get(index, bytes);
+    NativeMemory.get(at, bytes, 0, length);
     return bytes;
   }
 
-  private static boolean isNull(Field field, ByteBuffer from, int nulls) {
+  private static boolean isNull(Field field, long nulls) {
     int bit = field.nullBit;
-    return bit >= 0 && (from.get(nulls + bit / 8) >> bit % 8 & 1) != 0;
+    return bit >= 0 && (NativeMemory.getByte(nulls + bit / 8) >> bit % 8 & 1) != 0;
   }
 
   // Of eight columns that may be null.
@@ -267,7 +265,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   }
 
   // Another process wrote the row: no length in it is trusted.
-  private static void checkRest(Frame from, int wanted, int left) {
+  private static void checkRest(Frame from, int wanted, long left) {
     if (wanted < 0 || wanted > left) {
       throw from.damaged("a row does not fit its schema: " + wanted + " bytes where " + left + " are left");
     }

@@ -32,7 +32,7 @@ public final class Session implements AutoCloseable {
 
   private Session(long handle, Throwable opened) {
     this.handle = handle;
-    int[] shape = new int[6];
+    int[] shape = new int[5];
     shape(handle, shape);
     node = shape[0];
     nodeCount = shape[1];
@@ -43,7 +43,7 @@ public final class Session implements AutoCloseable {
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
       mine.add(
-          new Worker(this, handle, i, firstWorker + i, workerCount, shape[5], references, readyWatch));
+          new Worker(this, handle, i, firstWorker + i, workerCount, references, readyWatch));
     }
     workers = List.copyOf(mine);
     open = new OpenSession(handle, node, references, opened);

@@ -2,8 +2,6 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import java.nio.ByteBuffer;
-import java.nio.LongBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -33,22 +31,22 @@ public final class Shuffle implements AutoCloseable {
     static final int FRAME_BYTES;
     static final int FRAME_ROW_COUNT;
     static final int FRAME_SENDER;
-    static final int FRAME_RING;
-    static final int FRAME_OFFSET;
+    static final int FRAME_ADDRESS;
     static final int FRAME_ROW_BYTES;
+    static final int STAGED_ROWS;
 
     static {
-      int[] values = new int[10];
+      int[] values = new int[9];
       layout(values);
       CURSOR_BYTES = values[0];
       CURSOR_AT = values[1];
       CURSOR_END = values[2];
-      FRAME_BYTES = values[4];
-      FRAME_ROW_COUNT = values[5];
-      FRAME_SENDER = values[6];
-      FRAME_RING = values[7];
-      FRAME_OFFSET = values[8];
-      FRAME_ROW_BYTES = values[9];
+      FRAME_BYTES = values[3];
+      FRAME_ROW_COUNT = values[4];
+      FRAME_SENDER = values[5];
+      FRAME_ADDRESS = values[6];
+      FRAME_ROW_BYTES = values[7];
+      STAGED_ROWS = values[8];
     }
 
     private Layout() {}
@@ -58,7 +56,8 @@ public final class Shuffle implements AutoCloseable {
   private final Owner owner; // of the worker
   private final ShuffleSpec spec;
   private final int receiverCount;
-  private final ByteBuffer descriptor;
+  private final long descriptor; // address of what native code says of the frame polled last
+  private final long staged; // address: see stagedRows
   private final OpenFrames open; // null: no sender
   private final LocalLanes localLanes;
   private final List<Frame> frames = new ArrayList<>();
@@ -72,20 +71,12 @@ public final class Shuffle implements AutoCloseable {
     int[] receivers = spec.receivers();
     receiverCount = receivers.length == 0 ? workerCount : receivers.length;
     localLanes = new LocalLanes(references, spec, worker.number(), receiverCount, workerCount);
-    descriptor = Worker.mapped(descriptor(handle));
-    ByteBuffer cursors = Worker.mapped(cursors(handle));
-    if (cursors == null) {
-      open = null;
-    } else {
-      ByteBuffer[] rings = new ByteBuffer[receiverCount];
-      long[] bases = new long[receiverCount];
-      for (int i = 0; i < receiverCount; i++) {
-        int peer = receivers.length == 0 ? i : receivers[i];
-        rings[i] = worker.outgoing(peer, worker.ringOf(spec.stage()));
-        bases[i] = worker.outgoingBase(peer, worker.ringOf(spec.stage()));
-      }
-      open = new OpenFrames(this, cursors, Worker.mapped(frameRows(handle)), rings, bases);
-    }
+    long[] addresses = new long[4];
+    addresses(handle, addresses);
+    descriptor = addresses[0];
+    staged = addresses[1];
+    boolean isSender = addresses[2] != 0;
+    open = isSender ? new OpenFrames(this, addresses[2], addresses[3], receiverCount) : null;
   }
 
   /** At which worker it was opened. */
@@ -287,20 +278,19 @@ public final class Shuffle implements AutoCloseable {
 
   private Outcome finishPoll(Frame frame, Outcome outcome) {
     if (outcome == Outcome.DONE) {
-      int bytes = (int) descriptor.getLong(Layout.FRAME_BYTES);
-      int sender = descriptor.getInt(Layout.FRAME_SENDER);
-      int ring = descriptor.getInt(Layout.FRAME_RING);
-      int rowCount = descriptor.getInt(Layout.FRAME_ROW_COUNT);
-      int rowBytes = descriptor.getInt(Layout.FRAME_ROW_BYTES);
-      frame.describe(bytes, rowCount, rowBytes, sender);
-      if (ring >= 0) {
-        ByteBuffer memory = worker.incoming(sender, ring);
-        frame.place(memory, worker.incomingLongs(sender, ring), descriptor.getInt(Layout.FRAME_OFFSET));
-      } else {
-        placeAside(frame);
-      }
+      place(frame);
     }
     return outcome;
+  }
+
+  /** The frame is the one that native code has described last. */
+  private void place(Frame frame) {
+    frame.place(
+        NativeMemory.getLong(descriptor + Layout.FRAME_ADDRESS),
+        (int) NativeMemory.getLong(descriptor + Layout.FRAME_BYTES),
+        NativeMemory.getInt(descriptor + Layout.FRAME_ROW_COUNT),
+        NativeMemory.getInt(descriptor + Layout.FRAME_ROW_BYTES),
+        NativeMemory.getInt(descriptor + Layout.FRAME_SENDER));
   }
 
   /** Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link #sender}). */
@@ -355,6 +345,9 @@ public final class Shuffle implements AutoCloseable {
     for (Frame frame : frames) {
       frame.forget();
     }
+    if (open != null) {
+      open.close();
+    }
     localLanes.close();
     close(closing);
   }
@@ -395,9 +388,9 @@ public final class Shuffle implements AutoCloseable {
         : outcome;
   }
 
-  /** Where rows for {@link #trySendStaged} go. */
-  LongBuffer stagedRows() {
-    return Worker.mapped(stagedRows(handle)).asLongBuffer();
+  /** The address where rows for {@link #trySendStaged} go, {@link Layout#STAGED_ROWS} of them. */
+  long stagedRows() {
+    return staged;
   }
 
   /** Sends the first rows staged. How many were taken, with the number of the outcome above it. */
@@ -422,10 +415,6 @@ public final class Shuffle implements AutoCloseable {
     }
   }
 
-  ByteBuffer mapOpenFrame(int receiver) {
-    return Worker.mapped(openFrame(handle, receiver));
-  }
-
   void release(Frame frame) {
     call();
     check(release(handle, frame.number()));
@@ -434,22 +423,7 @@ public final class Shuffle implements AutoCloseable {
   void detach(Frame frame) {
     call();
     check(detach(handle, frame.number()));
-    placeAside(frame);
-  }
-
-  /**
-   * The rows of a frame lie in memory of their own. Mapping it makes objects, so that rows which are not
-   * many are copied to memory that the frame keeps.
-   */
-  private void placeAside(Frame frame) {
-    if (frame.bytes() <= Frame.ASIDE_BYTES) {
-      ByteBuffer aside = frame.aside();
-      copyFrame(handle, frame.number(), aside);
-      frame.place(aside, frame.asideLongs(), 0);
-    } else {
-      ByteBuffer memory = Worker.mapped(frameMemory(handle, frame.number()));
-      frame.place(memory, memory.asLongBuffer(), 0);
-    }
+    frame.move(NativeMemory.getLong(descriptor + Layout.FRAME_ADDRESS));
   }
 
   private void checkSender() {
@@ -493,13 +467,8 @@ public final class Shuffle implements AutoCloseable {
 
   private static native void layout(int[] to);
 
-  private static native ByteBuffer descriptor(long handle);
-
-  private static native ByteBuffer cursors(long handle);
-
-  private static native ByteBuffer frameRows(long handle);
-
-  private static native ByteBuffer openFrame(long handle, int receiver);
+  // Of the descriptor, the staged rows, the cursors and the row counts; the last two 0: no sender.
+  private static native void addresses(long handle, long[] to);
 
   private static native int makeRoom(long handle, int receiver, int bytes, long timeout);
 
@@ -509,8 +478,6 @@ public final class Shuffle implements AutoCloseable {
   private static native int multicast(
       long handle, int[] receivers, byte[] row, int from, int bytes, long timeout);
 
-  private static native ByteBuffer stagedRows(long handle);
-
   private static native long sendStaged(long handle, int count, int partition);
 
   private static native int flush(long handle);
@@ -518,10 +485,6 @@ public final class Shuffle implements AutoCloseable {
   private static native int finish(long handle, long timeout);
 
   private static native int poll(long handle, int frame, int sender, long timeout);
-
-  private static native ByteBuffer frameMemory(long handle, int frame);
-
-  private static native void copyFrame(long handle, int frame, ByteBuffer to);
 
   private static native int release(long handle, int frame);
 

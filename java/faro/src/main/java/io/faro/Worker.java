@@ -1,10 +1,6 @@
 package io.faro;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.LongBuffer;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
@@ -40,18 +36,10 @@ public final class Worker {
   private final int localIndex;
   private final int number;
   private final int workerCount;
-  private final int ringsPerLane;
   private final Interruption interruption;
   private final Parking parking;
   private final References references;
   private final ReadyWatch readyWatch;
-
-  // The rings, mapped when first used: [peer * ringsPerLane + ring]. Those of a node that starts again
-  // are others; no shuffle that is open then has to do with them.
-  private long ringsTakenUp;
-  private final ByteBuffer[] outgoing;
-  private final ByteBuffer[] incoming;
-  private final LongBuffer[] incomingLongs;
 
   private final Owner owner;
 
@@ -61,7 +49,6 @@ public final class Worker {
       int localIndex,
       int number,
       int workerCount,
-      int ringsPerLane,
       References references,
       ReadyWatch readyWatch) {
     this.parent = parent;
@@ -70,14 +57,10 @@ public final class Worker {
     this.number = number;
     owner = new Owner("worker " + number);
     this.workerCount = workerCount;
-    this.ringsPerLane = ringsPerLane;
     interruption = new Interruption(this);
     parking = new Parking(this, localIndex, readyWatch);
     this.references = references;
     this.readyWatch = readyWatch;
-    outgoing = new ByteBuffer[workerCount * ringsPerLane];
-    incoming = new ByteBuffer[workerCount * ringsPerLane];
-    incomingLongs = new LongBuffer[workerCount * ringsPerLane];
   }
 
   /** Number of this worker over the whole cluster. */
@@ -107,12 +90,6 @@ public final class Worker {
             spec.receivers());
     if (handle < 0) {
       throw FaroException.of(handle);
-    }
-    long takenUp = ringsTakenUp(session, localIndex);
-    if (takenUp != ringsTakenUp) {
-      ringsTakenUp = takenUp;
-      Arrays.fill(outgoing, null);
-      Arrays.fill(incoming, null);
     }
     return new Shuffle(this, handle, spec, workerCount, references);
   }
@@ -379,46 +356,6 @@ public final class Worker {
         VirtualThreads.isCurrent() ? parking.awaitUninterruptibly(attempt) : attempt.call(TimeLimit.NONE));
   }
 
-  int ringOf(int stage) {
-    return Integer.remainderUnsigned(stage, ringsPerLane);
-  }
-
-  /** The outgoing ring to a worker, as bytes. Valid while a shuffle of this worker is open. */
-  ByteBuffer outgoing(int receiver, int ring) {
-    int index = receiver * ringsPerLane + ring;
-    if (outgoing[index] == null) {
-      outgoing[index] = mapped(outgoingRing(session, localIndex, receiver, ring));
-    }
-    return outgoing[index];
-  }
-
-  /** Where that ring begins. */
-  long outgoingBase(int receiver, int ring) {
-    return outgoingBase(session, localIndex, receiver, ring);
-  }
-
-  /** The incoming ring from a worker. Valid while a shuffle of this worker is open. */
-  ByteBuffer incoming(int sender, int ring) {
-    int index = sender * ringsPerLane + ring;
-    if (incoming[index] == null) {
-      incoming[index] = mapped(incomingRing(session, localIndex, sender, ring));
-      if (incoming[index] == null) {
-        throw new FaroException(Code.SESSION_CLOSED, "the session was closed");
-      }
-      incomingLongs[index] = incoming[index].asLongBuffer();
-    }
-    return incoming[index];
-  }
-
-  /** The same ring as longs; after {@link #incoming}. */
-  LongBuffer incomingLongs(int sender, int ring) {
-    return incomingLongs[sender * ringsPerLane + ring];
-  }
-
-  static ByteBuffer mapped(ByteBuffer memory) {
-    return memory == null ? null : memory.order(ByteOrder.LITTLE_ENDIAN);
-  }
-
   void interruptWait() {
     interrupt(session, localIndex);
   }
@@ -458,12 +395,4 @@ public final class Worker {
   private static native void interrupt(long session, int worker);
 
   private static native void clearInterrupt(long session, int worker);
-
-  private static native long ringsTakenUp(long session, int worker);
-
-  private static native ByteBuffer outgoingRing(long session, int worker, int receiver, int ring);
-
-  private static native ByteBuffer incomingRing(long session, int worker, int sender, int ring);
-
-  private static native long outgoingBase(long session, int worker, int receiver, int ring);
 }

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.fail;
 
 import java.math.BigDecimal;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -27,6 +26,7 @@ class HostileFrameTest {
   private final long seed = Long.getLong("faro.test.seed", System.nanoTime());
   private final int rounds = Integer.getInteger("faro.test.rounds", 300);
   private final Random random = new Random(seed);
+  private final GuardedMemory memory = new GuardedMemory(1 << 20);
   private final RowBuffer again = RowBuffer.over(ByteBuffer.allocateDirect(1 << 18));
   private Cluster cluster;
   private int rows;
@@ -69,9 +69,7 @@ class HostileFrameTest {
 
   /** As an {@link ObjectReceiver} does. */
   private <T> void readAll(Frame frame, byte[] bytes, RowCodec<T> codec, String which) {
-    ByteBuffer memory = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
-    frame.describe(bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
-    frame.place(memory, memory.asLongBuffer(), 0);
+    frame.place(memory.put(bytes), bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
     try {
       while (frame.nextRow()) {
         T object = codec.read(frame, frame.rowOffset(), frame.rowLength());

@@ -38,10 +38,16 @@ class RowBufferTest {
 
   @Test
   void theBytesAreThoseOfTheCodec() {
-    ByteBuffer memory = ByteBuffer.allocate(16);
+    ByteBuffer memory = ByteBuffer.allocateDirect(16);
     assertEquals(8, RowBuffer.over(memory).tryWrite(RowCodecs.LONG, 0x0102030405060708L, 3));
     assertEquals(8, memory.get(3));
     assertEquals(1, memory.get(10));
+  }
+
+  @Test
+  void memoryThatIsNotDirectIsRefused() {
+    refused("not java.nio.HeapByteBuffer", () -> RowBuffer.over(ByteBuffer.allocate(16)));
+    refused("can be written", () -> RowBuffer.over(memory.asReadOnlyBuffer()));
   }
 
   @Test

@@ -1,7 +1,6 @@
 package io.faro;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -48,6 +47,7 @@ public final class RowCodecFuzz {
   private static Frame polled;
   private static ObjectReceiver<Object> receiver;
   private static RowCodec<?> codec = RowCodecs.BYTES; // of the receiver, at present
+  private static GuardedMemory memory; // of the frame
   private static RowBuffer again; // large enough for any row
   private static long rowsRead;
 
@@ -56,6 +56,7 @@ public final class RowCodecFuzz {
   /** Once, before all inputs. */
   public static void fuzzerInitialize() {
     cluster = new Cluster("auto", 2, 1);
+    memory = new GuardedMemory(1 << 22);
     again = RowBuffer.over(ByteBuffer.allocateDirect(1 << 22));
     query = cluster.session(0).beginQuery();
     cluster.session(0).declareQuery(query, SELF);
@@ -115,10 +116,8 @@ public final class RowCodecFuzz {
   }
 
   private static void read(byte[] bytes, int rows, int rowBytes, int flags) {
-    ByteBuffer memory = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
     Frame frame = receiver.frameForTest();
-    frame.describe(bytes.length, rows, rowBytes, (flags & REMOTE) != 0 ? OTHER : SELF);
-    frame.place(memory, memory.asLongBuffer(), 0);
+    frame.place(memory.put(bytes), bytes.length, rows, rowBytes, (flags & REMOTE) != 0 ? OTHER : SELF);
     Way way = Way.values()[flags % REMOTE % Way.values().length];
     List<Object> objects = new ArrayList<>();
     Code refused = null;
