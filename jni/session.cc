@@ -60,12 +60,11 @@ void shape(JNIEnv* env, jclass, jlong handle, jintArray to) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return;
   const Session& session = *state->session;
-  const std::array<jint, 5> values{
-      static_cast<jint>(session.node()),
-      static_cast<jint>(session.node_count()),
-      static_cast<jint>(session.worker_count()),
-      static_cast<jint>(session.first_worker(session.node())),
-      static_cast<jint>(session.local_worker_count())};
+  const std::array<jint, 5> values{static_cast<jint>(session.node()),
+                                   static_cast<jint>(session.node_count()),
+                                   static_cast<jint>(session.worker_count()),
+                                   static_cast<jint>(session.first_worker(session.node())),
+                                   static_cast<jint>(session.local_worker_count())};
   env->SetIntArrayRegion(to, 0, values.size(), values.data());
 }
 

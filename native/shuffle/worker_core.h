@@ -296,10 +296,10 @@ class WorkerCore {
   alignas(64) uint64_t alerts_seen_ = 0;
   std::vector<std::shared_ptr<transport::DataLink>> links_;  // by node: whose rings the lanes have
   uint64_t link_changes_seen_ = 0;                           // of the membership's, all taken up
-  std::vector<InLane> in_lanes_;           // sender * rings_per_lane + k
-  std::vector<InLane*> in_lane_by_ready_;  // by ready number; null: none
-  std::vector<InLane*> backlog_;           // may have more than was taken
-  bool lacked_memory_ = false;             // for a frame that was looked at
+  std::vector<InLane> in_lanes_;                             // sender * rings_per_lane + k
+  std::vector<InLane*> in_lane_by_ready_;                    // by ready number; null: none
+  std::vector<InLane*> backlog_;                             // may have more than was taken
+  bool lacked_memory_ = false;                               // for a frame that was looked at
   std::vector<InLane*> release_unsent_;
   std::vector<OutLane> out_lanes_;  // receiver * rings_per_lane + k
   std::vector<OutLane*> dirty_;

@@ -10,7 +10,7 @@ namespace faro {
 
 /// Everything but `failed` is a normal result: never logged, never thrown. Not to be dropped: a row
 /// whose send did not answer `done` was not sent.
-enum class Outcome : uint8_t{
+enum class [[nodiscard]] Outcome : uint8_t{
     done,        ///< it happened
     would_wait,  ///< nothing now. Call again later, or the waiting form. Only try_… answer this
     holding,  ///< it would have to wait, but the worker holds polled batches in place: release or

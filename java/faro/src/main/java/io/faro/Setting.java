@@ -183,9 +183,9 @@ public enum Setting {
    */
   METRICS_LISTEN("metrics.listen", ""),
   /**
-   * Loops that hash and scatter rows sent many at a time by native code: scalar, avx2, avx512, or
-   * auto (the fastest at hand, by a calibration once per width of row and number of receivers);
-   * faro doctor shows them.
+   * Loops that hash and scatter rows sent many at a time: scalar, avx2, avx512, or auto (the
+   * fastest at hand, by a calibration once per width of row and number of receivers); faro doctor
+   * shows them.
    */
   KERNEL_SCATTER("kernel.scatter", "auto"),
   /** Times that a waiting worker yields the processor before it sleeps. */
