@@ -205,7 +205,10 @@ Status Worker::check_exists() const {
 uint32_t Worker::number() const noexcept { return core_ == nullptr ? UINT32_MAX : core_->number(); }
 Result<Shuffle> Worker::open_shuffle(const ShuffleSpec& spec) {
   FARO_RETURN_IF_ERROR(check_exists());
-  return core_->open_shuffle(spec);
+  Result<Shuffle> opened = core_->open_shuffle(spec);
+  if (opened.ok()) return opened;
+  const Status why = opened.status().of_query(spec.query);
+  return why.category() == Category::operation ? why.of_stage(spec.stage) : why;
 }
 Outcome Worker::wait_until(const std::function<bool()>& condition, Timeout timeout, Status* cause) {
   if (core_ == nullptr) return refused(check_exists(), cause);

@@ -53,6 +53,20 @@ std::string_view category_name(Category category) noexcept {
   return "unknown";
 }
 
+template <typename Value>
+Status Status::about(std::optional<Value> Error::*what, const Value& value) const {
+  if (error_ == nullptr || (*error_).*what) return *this;
+  Error error = *error_;
+  error.*what = value;
+  Status status;
+  status.error_ = std::make_shared<const Error>(std::move(error));
+  return status;
+}
+
+Status Status::of_node(uint32_t node) const { return about(&Error::node, node); }
+Status Status::of_query(const QueryId& query) const { return about(&Error::query, query); }
+Status Status::of_stage(uint32_t stage) const { return about(&Error::stage, stage); }
+
 std::string Status::to_string() const {
   if (ok()) return "ok";
   std::string text(code_name(error_->code));

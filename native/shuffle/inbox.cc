@@ -41,6 +41,15 @@ void InLane::unlink(FrameNode* node) noexcept {
   node->lane_before = node->lane_after = nullptr;
 }
 
+std::vector<uint32_t> Inbox::unopened_senders() const {
+  std::vector<uint32_t> unopened;
+  for (const uint32_t sender : *senders) {
+    const Stream& stream = streams_[sender];
+    if (!stream.bound && !stream.finish_seen) unopened.push_back(sender);
+  }
+  return unopened;
+}
+
 bool Inbox::is_sender(uint32_t worker) const {
   return senders == nullptr ||
          std::find(senders->begin(), senders->end(), worker) != senders->end();

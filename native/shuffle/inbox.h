@@ -120,6 +120,7 @@ class Inbox {
     Stream* next_active = nullptr;
     uint32_t row_bytes =
         0;  // as its sender says; once the shuffle is open, the same as the inbox's
+    wire::OpenPayload opened{};  // by its sender
     uint64_t rows_received = 0;
     uint64_t rows_promised = 0;  // by FINISH
     Stored assembly;             // a row that arrives in fragments
@@ -149,6 +150,14 @@ class Inbox {
   /// The worker's own open: who sends. Null before.
   const std::vector<uint32_t>* senders = nullptr;
   bool is_sender(uint32_t worker) const;
+  StageLists lists;  // as the worker opened it; stays. No receivers: it has not
+  bool agrees(const wire::OpenPayload& opened) const noexcept {
+    return lists.receiver_count == 0 || lists.digest == opened.lists;
+  }
+  /// Of those that the worker named, who has not sent OPEN. Threads: while it is open.
+  std::vector<uint32_t> unopened_senders() const;
+  /// When to ask next for senders that have not opened it.
+  base::Nanoseconds ask_at = 0;
   uint32_t row_bytes = 0;
   bool open = false;            // a ShuffleCore uses it
   bool discarding = false;      // whatever still comes is dropped

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "base/log.h"
+#include "faro/hash.h"
 #include "shuffle/query_messages.h"
 
 namespace faro::shuffle {
@@ -20,6 +22,7 @@ QueryTable::QueryTable(Shape shape, QueryEnvironment& environment,
       lost_(shape_.incarnations.size()),
       joined_at_(shape_.incarnations.size()),
       heard_count_(shape_.incarnations.size()),
+      heard_(shape_.incarnations.size()),
       no_memory_(Code::overflow_exhausted,
                  fmt::format("the process of {} has no memory left that it could use for rows",
                              shape_.node_names[shape_.node])) {
@@ -27,8 +30,22 @@ QueryTable::QueryTable(Shape shape, QueryEnvironment& environment,
     if (shape_.incarnations[n] != 0) continue;
     lost_[n] = Status(Code::peer_lost, fmt::format("{} is missing: it has not come back since this "
                                                    "node opened its session",
-                                                   shape_.node_names[n]));
+                                                   shape_.node_names[n]))
+                   .of_node(n);
   }
+}
+
+// So long the issuer waits for the cause when the balances of the participants do not add up.
+constexpr int kTicksToBalance = 2;
+
+// A failure that was met on the way, made one that can end a query: what refuses a call, or makes a whole process
+// useless, does neither when it ends a query.
+Status cause_of(const Status& met) {
+  const Category category = met.category();
+  if (category != Category::operation && category != Category::process) return met;
+  Status cause(Code::query_failed, met.to_string());
+  if (met.node()) cause = cause.of_node(*met.node());
+  return met.stage() ? cause.of_stage(*met.stage()) : cause;
 }
 
 // Queries that one line of the log names.
@@ -40,7 +57,8 @@ Status QueryTable::why_over(const QueryId& id) const {
   if (id.issuer < node_count() && id.incarnation != shape_.incarnations[id.issuer]) {
     return Status(Code::peer_lost, fmt::format("query {} was begun by another process than the one "
                                                "that is {} now: it has ended with it",
-                                               id.to_string(), shape_.node_names[id.issuer]));
+                                               id.to_string(), shape_.node_names[id.issuer]))
+        .of_node(id.issuer);
   }
   const bool never_begun = id.issuer == shape_.node && id.counter > counter_;
   return Status(Code::query_ended,
@@ -141,6 +159,7 @@ void QueryTable::set_participants(Query& query, const std::vector<uint32_t>& wor
     query.nodes_[n] = true;
     if (n == own) query.workers_pending_[worker - shape_.first_worker[own]] = true;
   }
+  query.workers_ = query.workers_pending_;
   query.workers_pending_count_ = static_cast<uint32_t>(
       std::count(query.workers_pending_.begin(), query.workers_pending_.end(), true));
   query.nodes_pending_ = query.nodes_;
@@ -178,7 +197,8 @@ void QueryTable::note_lost_locked(Query& query) {
       query.lost_.emplace(
           n,
           Status(Code::peer_lost, fmt::format("query {} began before {} was lost, or had come back",
-                                              query.id.to_string(), shape_.node_names[n])));
+                                              query.id.to_string(), shape_.node_names[n]))
+              .of_node(n));
     }
   }
 }
@@ -226,34 +246,59 @@ std::shared_ptr<Query> QueryTable::hear_locked(const QueryId& id, uint32_t from_
                                                Outbound& out) {
   std::shared_ptr<Query> query = find_locked(id);
   if (query == nullptr) {
-    if (!can_live_locked(id) || !charge_locked(from_node, out)) return nullptr;
+    if (!can_live_locked(id) || !charge_locked(from_node, nullptr, out)) return nullptr;
     query = make_locked(id);
     query->heard_from_ = from_node;
+    query->place_ = heard_[from_node].insert(heard_[from_node].end(), query.get());
     show_locked(*query);
   }
   query->heard_at_ = ticked_at_;
   return query;
 }
 
-bool QueryTable::charge_locked(uint32_t node, Outbound& out) {
-  if (heard_count_[node] < kHearsayLimit) {
-    ++heard_count_[node];
-    return true;
+// Makes room for one thing more that a peer speaks of, other than in `keep`. false: all that is kept of it has rows.
+bool QueryTable::charge_locked(uint32_t node, const Query* keep, Outbound& out) {
+  auto oldest = heard_[node].begin();
+  while (heard_count_[node] >= kHearsayLimit && oldest != heard_[node].end()) {
+    Query& query = **oldest++;
+    // Rows wait for it at a worker, which lets only a few shuffles of a node wait.
+    if (&query == keep || !query.unopened_.empty()) continue;
+    drop_hearsay_locked(query, out);
   }
-  out.offenders.emplace_back(
-      node,
-      Status(Code::protocol_error,
-             fmt::format("it speaks of more than {} queries and stops of which {} knows nothing",
-                         kHearsayLimit, shape_.node_names[shape_.node])));
-  return false;
+  if (heard_count_[node] >= kHearsayLimit) return false;
+  ++heard_count_[node];
+  return true;
+}
+
+// Forgets what peers have said of a query. What the issuer knows of it, it says again when this node takes part;
+// of this node's own it is an end that nobody has waited for: who comes later is told.
+void QueryTable::drop_hearsay_locked(Query& query, Outbound& out) {
+  if (query.id.issuer == shape_.node) {
+    const Status cause(
+        Code::query_ended,
+        fmt::format("query {} was not used by {}, and was forgotten for {} later ones",
+                    query.id.to_string(), shape_.node_names[shape_.node], kHearsayLimit));
+    settle_locked(query, cause);
+    for (uint32_t n = 0; n < node_count(); ++n) {
+      const bool has_ended = query.nodes_[n] && !query.nodes_pending_[n];
+      if (!has_ended || n == shape_.node || !lost_[n].ok()) continue;
+      out.send(n, outcome_of(query.id, shape_.node, cause, ended_[shape_.node].low_water));
+    }
+    ended_[shape_.node].add(query.id.counter);
+  } else {
+    settle_locked(query, query.cause_);
+  }
+  forget_locked(query);
 }
 
 void QueryTable::discharge_locked(Query& query) {
   --heard_count_[*query.heard_from_];
+  heard_[*query.heard_from_].erase(query.place_);
   for (const Query::Stop& stop : query.stops_) {
     const uint32_t node = node_of_worker(stop.receiver);
     if (node != shape_.node) --heard_count_[node];
   }
+  for (const auto& [awaited, awaiting] : query.awaited_) --heard_count_[awaited.node];
 }
 
 std::shared_ptr<Query> QueryTable::find(const QueryId& id) {
@@ -266,7 +311,18 @@ std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
   std::shared_ptr<Query> query;
   {
     std::lock_guard lock(mutex_);
+    const bool is_new = can_live_locked(id) && find_locked(id) == nullptr;
     query = hear_locked(id, from_node, out);
+    if (query == nullptr && is_new && from_node != shape_.node) {
+      // No room for it: its rows are thrown away, so it must not end well. Who takes part is told, and tells.
+      out.send(
+          from_node,
+          failure_of(id, shape_.node,
+                     Status(Code::query_unopened,
+                            fmt::format(
+                                "{} keeps the rows of {} queries that it does not know, all it can",
+                                shape_.node_names[shape_.node], kHearsayLimit))));
+    }
     if (query != nullptr && !query->nodes_[from_node]) {
       out.offenders.emplace_back(
           from_node, Status(Code::protocol_error,
@@ -303,7 +359,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
     }
   }
   const std::shared_ptr<Query> query = find_or_make_own_locked(id);
-  if (query == nullptr) return why_over(id);
+  if (query == nullptr) return why_over(id).of_query(id);
   if (query->declared_ || query->used_) {
     return Status(Code::wrong_state,
                   fmt::format("query {} is in use already; declare it before", id.to_string()));
@@ -339,7 +395,7 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
         return Status(Code::limit_exceeded,
                       fmt::format("{} queries are running, the limit", kQueryLimit));
       }
-      return why_over(id);
+      return why_over(id).of_query(id);
     }
     query->used_ = true;
     make_own_locked(*query, out);
@@ -373,11 +429,12 @@ bool QueryTable::fail_locked(Query& query, const Status& cause, bool tell_others
   return fails;
 }
 
-bool QueryTable::fail_quietly_locked(Query& query, const Status& cause, bool tell_others,
+bool QueryTable::fail_quietly_locked(Query& query, const Status& met, bool tell_others,
                                      Outbound& out) {
   if (query.failed() || query.outcome_known()) return false;
   // What may find no memory comes first: either it fails and all are told, or nothing happens.
   Outbound told;
+  const Status cause = cause_of(met).of_query(query.id).of_node(shape_.node);
   if (tell_others) {
     for (uint32_t n = 0; n < node_count(); ++n) {
       const bool concerned = query.nodes_[n] || n == query.id.issuer;
@@ -401,9 +458,10 @@ bool QueryTable::fail_here_locked(Query& query, const Status& cause_here, Outbou
     return fail_locked(query, cause, true, out);
   // The issuer may have decided already.
   if (query.failed() || query.outcome_known() || query.asked_at_) return false;
-  out.send(query.id.issuer, failure_of(query.id, shape_.node, cause));
+  const Status asked = cause_of(cause).of_query(query.id).of_node(shape_.node);
+  out.send(query.id.issuer, failure_of(query.id, shape_.node, asked));
   query.asked_at_ = ticked_at_;
-  query.asked_cause_ = cause;
+  query.asked_cause_ = asked;
   return false;
 }
 
@@ -491,7 +549,8 @@ void QueryTable::lose_rows(Query& query, uint32_t node) {
         query,
         lost != query.lost_.end()
             ? lost->second
-            : Status(Code::peer_lost, fmt::format("{} was lost", shape_.node_names[node])),
+            : Status(Code::peer_lost, fmt::format("{} was lost", shape_.node_names[node]))
+                  .of_node(node),
         out);
   }
   flush(out, first);
@@ -541,9 +600,15 @@ std::vector<uint32_t> QueryTable::stops(Query& query, uint32_t stage) {
 
 void QueryTable::add_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender,
                               base::Nanoseconds now) {
-  std::lock_guard lock(mutex_);
-  query.unopened_.push_back({worker, stage, sender, now});
-  show_locked(query);
+  Outbound out;
+  bool fails = false;
+  {
+    std::lock_guard lock(mutex_);
+    query.unopened_.push_back({worker, stage, sender, now});
+    show_locked(query);
+    if (has_ended_locked(query, worker)) fails = fail_what_is_unopened_locked(query, worker, out);
+  }
+  flush(out, fails);
 }
 
 void QueryTable::remove_unopened(Query& query, uint32_t worker, uint32_t stage) {
@@ -553,37 +618,175 @@ void QueryTable::remove_unopened(Query& query, uint32_t worker, uint32_t stage) 
   show_locked(query);
 }
 
+// --- stages
+
+bool QueryTable::has_ended_locked(const Query& query, uint32_t worker) const {
+  const uint32_t local = worker - shape_.first_worker[shape_.node];
+  return query.workers_[local] && !query.workers_pending_[local];
+}
+
+Status QueryTable::open_stage(Query& query, uint32_t worker, const ShuffleSpec& spec,
+                              const StageLists& lists) {
+  Outbound out;
+  Status status;
+  {
+    std::lock_guard lock(mutex_);
+    status = check_stage_locked(query, worker, spec, lists, out);
+  }
+  flush(out, query.failed());
+  return status;
+}
+
+Status QueryTable::check_stage_locked(Query& query, uint32_t worker, const ShuffleSpec& spec,
+                                      const StageLists& lists, Outbound& out) {
+  if (has_ended_locked(query, worker)) {
+    return Status(Code::wrong_state, fmt::format("worker {} has ended its part of query {}", worker,
+                                                 query.id.to_string()));
+  }
+  const std::vector<uint32_t> members = members_of(spec);
+  for (const uint32_t member : members) {
+    const uint32_t node = node_of_worker(member);
+    if (query.nodes_[node]) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {}: worker {} of {} takes no part in query {}", spec.stage,
+                              member, shape_.node_names[node], query.id.to_string()));
+  }
+  const auto [at, is_new] = query.stages_.try_emplace(spec.stage);
+  Query::Stage& stage = at->second;
+  if (is_new) {
+    stage.lists = lists;
+    stage.opened_first = worker;
+    stage.opened.resize(shape_.worker_count[shape_.node]);
+  } else if (stage.lists.digest != lists.digest) {
+    const Status cause(
+        Code::stage_mismatch,
+        fmt::format("stage {} of query {}: worker {} opened it with {}, worker {} with {}",
+                    spec.stage, query.id.to_string(), stage.opened_first, stage.lists.text, worker,
+                    lists.text));
+    (void)fail_here_locked(query, cause, out);
+    return cause;
+  }
+  stage.opened[worker - shape_.first_worker[shape_.node]] = true;
+  if (std::binary_search(members.begin(), members.end(), worker)) {
+    const uint64_t share = FinalizerHash()(lists.digest + spec.stage) | 1;
+    query.balance_ += share;
+    if (worker == members.front()) query.balance_ -= share * members.size();
+  }
+  (void)judge_awaited_of_locked(query, worker, out);
+  return query.failed() ? query.cause_ : Status::Ok();
+}
+
+bool QueryTable::is_balanced(const Query& query) const {
+  uint64_t sum = 0;
+  for (const auto& [node, balance] : query.balances_) sum += query.nodes_[node] ? balance : 0;
+  return sum == 0;
+}
+
+void QueryTable::await(Query& query, uint32_t worker, uint32_t stage,
+                       std::span<const uint32_t> senders, const StageLists& lists) {
+  Outbound out;
+  {
+    std::lock_guard lock(mutex_);
+    if (query.failed() || query.outcome_known()) return;
+    for (const uint32_t sender : senders) {
+      wire::QueryMessage message =
+          message_of(wire::QueryMessageKind::await, query.id, stage, static_cast<int32_t>(sender),
+                     fmt::format("worker {} opened stage {} with {}", worker, stage, lists.text));
+      message.number = lists.digest;
+      out.send(node_of_worker(sender), std::move(message));
+    }
+  }
+  flush(out, false);
+}
+
+std::optional<Status> QueryTable::judge_awaited(const Query& query, const Query::Awaited& awaited,
+                                                const Query::Awaiting& awaiting) const {
+  const uint32_t local = awaited.sender - shape_.first_worker[shape_.node];
+  const std::string who =
+      fmt::format("worker {} of {}", awaited.sender, shape_.node_names[shape_.node]);
+  const auto stage = query.stages_.find(awaited.stage);
+  if (stage != query.stages_.end() && stage->second.opened[local]) {
+    if (stage->second.lists.digest == awaiting.lists) return Status::Ok();
+    return Status(Code::stage_mismatch,
+                  fmt::format("query {}: {} opened stage {} with {}, but {}", query.id.to_string(),
+                              who, awaited.stage, stage->second.lists.text, awaiting.text))
+        .of_stage(awaited.stage);
+  }
+  if (query.workers_pending_[local]) return std::nullopt;
+  return Status(Code::query_unopened,
+                fmt::format("{} {} query {}{}, but {}", who,
+                            query.workers_[local] ? "ended its part of" : "takes no part in",
+                            query.id.to_string(),
+                            query.workers_[local]
+                                ? fmt::format(" without opening stage {}", awaited.stage)
+                                : "",
+                            awaiting.text))
+      .of_stage(awaited.stage);
+}
+
+// A local worker has opened a stage, or ended: what is known now of those who wait for it.
+bool QueryTable::judge_awaited_of_locked(Query& query, uint32_t worker, Outbound& out) {
+  bool fails = false;
+  for (auto at = query.awaited_.lower_bound({worker, 0, 0});
+       at != query.awaited_.end() && at->first.sender == worker;) {
+    const std::optional<Status> verdict = judge_awaited(query, at->first, at->second);
+    if (verdict && !verdict->ok()) fails |= fail_here_locked(query, *verdict, out);
+    at = verdict ? query.awaited_.erase(at) : std::next(at);
+  }
+  return fails;
+}
+
+// A local worker has ended its part: what was sent to it, it does not open any more.
+bool QueryTable::fail_what_is_unopened_locked(Query& query, uint32_t worker, Outbound& out) {
+  bool fails = false;
+  for (const Query::Unopened& u : query.unopened_) {
+    if (u.worker != worker || !query.nodes_[node_of_worker(u.sender)]) continue;
+    fails |= fail_here_locked(
+        query,
+        Status(Code::query_unopened,
+               fmt::format(
+                   "worker {} of {} ended its part of query {} without opening stage {}, in which "
+                   "worker {} sends to it",
+                   worker, shape_.node_names[shape_.node], query.id.to_string(), u.stage, u.sender))
+            .of_stage(u.stage),
+        out);
+  }
+  return fails;
+}
+
 void QueryTable::end(Query& query, uint32_t worker) {
   Outbound out;
   {
     std::lock_guard lock(mutex_);
-    const uint32_t local = worker - shape_.first_worker[shape_.node];
-    if (query.workers_pending_[local]) {
-      query.workers_pending_[local] = false;
-      --query.workers_pending_count_;
-      show_locked(query);
-    }
-    if (query.outcome_known()) {
-      forget_if_over_locked(query);
-      return;
-    }
-    if (query.workers_pending_count_ > 0 || query.ended_sent_) return;
-    const bool takes_part = query.nodes_[shape_.node];  // else it only waits for the outcome
-    if (takes_part && query.id.issuer == shape_.node) {
-      node_ended_locked(query, shape_.node, out);
-    } else if (takes_part) {
-      const Status result = query.failed() ? query.cause_ : Status::Ok();
-      out.send(query.id.issuer, message_of(wire::QueryMessageKind::ended, query.id, shape_.node,
-                                           static_cast<int32_t>(result.code()), result.message()));
-    }
-    query.ended_sent_ = true;  // what may find no memory came first
+    end_locked(query, worker, out);
   }
   flush(out, true);
 }
 
+void QueryTable::end_locked(Query& query, uint32_t worker, Outbound& out) {
+  const uint32_t local = worker - shape_.first_worker[shape_.node];
+  if (query.workers_pending_[local]) {
+    query.workers_pending_[local] = false;
+    --query.workers_pending_count_;
+    show_locked(query);
+  }
+  (void)fail_what_is_unopened_locked(query, worker, out);
+  (void)judge_awaited_of_locked(query, worker, out);
+  if (query.outcome_known()) return forget_if_over_locked(query);
+  if (query.workers_pending_count_ > 0 || query.ended_sent_) return;
+  const bool takes_part = query.nodes_[shape_.node];  // else it only waits for the outcome
+  if (takes_part && query.id.issuer == shape_.node) {
+    node_ended_locked(query, shape_.node, query.balance_, out);
+  } else if (takes_part) {
+    out.send(query.id.issuer, ended_of(query.id, shape_.node, query.cause_, query.balance_));
+  }
+  query.ended_sent_ = true;  // what may find no memory came first
+}
+
 // Issuer: a participant has ended.
-void QueryTable::node_ended_locked(Query& query, uint32_t node, Outbound& out) {
+void QueryTable::node_ended_locked(Query& query, uint32_t node, uint64_t balance, Outbound& out) {
   if (query.outcome_known()) return;
+  query.balances_.try_emplace(node, balance);
   query.nodes_pending_[node] = false;
   show_locked(query);
   decide_if_all_ended_locked(query, out);
@@ -596,17 +799,27 @@ void QueryTable::decide_if_all_ended_locked(Query& query, Outbound& out) {
     if (query.nodes_pending_[n] && query.lost_.count(n) == 0) return;
   }
   if (query.workers_pending_count_ > 0) return;
+  if (!query.failed() && !is_balanced(query)) {
+    // Whoever sees what was sent to it knows more, and fails the query by name.
+    if (!query.ticks_to_balance_) query.ticks_to_balance_ = kTicksToBalance;
+    if (*query.ticks_to_balance_ > 0) return;
+    (void)fail_locked(
+        query,
+        Status(Code::stage_mismatch,
+               fmt::format(
+                   "query {}: not all workers have opened the same stages. One has ended its part "
+                   "without opening a stage in which others name it, or with other senders or "
+                   "receivers than they; rows may be missing",
+                   query.id.to_string())),
+        false, out);
+  }
   Outbound told;
   for (uint32_t n = 0; n < node_count(); ++n) {
     const bool is_there = n != shape_.node && lost_[n].ok();
     query.nodes_pending_[n] = query.nodes_[n] && is_there && query.lost_.count(n) == 0;
     // Who failed it may not have known who takes part, and has told everybody.
     if (!is_there || !(query.nodes_[n] || query.failed())) continue;
-    wire::QueryMessage message =
-        message_of(wire::QueryMessageKind::outcome, query.id, shape_.node,
-                   static_cast<int32_t>(query.cause_.code()), query.cause_.message());
-    message.low_water = ended_[shape_.node].low_water;
-    told.send(n, std::move(message));
+    told.send(n, outcome_of(query.id, shape_.node, query.cause_, ended_[shape_.node].low_water));
   }
   // What may find no memory came first.
   settle_locked(query, query.cause_);

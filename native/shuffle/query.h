@@ -39,6 +39,7 @@
 #include "faro/query.h"
 #include "faro/status.h"
 #include "shuffle/overflow.h"
+#include "shuffle/stage_lists.h"
 #include "wire/query_message.h"
 
 namespace faro::shuffle {
@@ -72,6 +73,21 @@ class Query {
     uint32_t worker, stage, sender;
     base::Nanoseconds since;
   };
+  /// A stage as workers of this node have opened it.
+  struct Stage {
+    StageLists lists;
+    uint32_t opened_first = 0;  // worker number
+    std::vector<bool> opened;   // by local worker
+  };
+  /// A local worker for whose rows somebody on `node` waits.
+  struct Awaited {
+    uint32_t sender, stage, node;
+    auto operator<=>(const Awaited&) const = default;
+  };
+  struct Awaiting {
+    uint64_t lists = 0;  // digest, as the receiver opened the stage
+    std::string text;    // who it is, and those lists
+  };
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> outcome_known_{false};
@@ -84,13 +100,15 @@ class Query {
   bool forgotten_ = false;
   base::Nanoseconds since_ = 0;         // as of the tick before
   std::optional<uint32_t> heard_from_;  // hearsay: who spoke of it first
+  std::list<Query*>::iterator place_;   // and its place in what is kept of that peer
   base::Nanoseconds heard_at_ = 0;      // and when anybody did last
   bool declared_ = false;
   bool used_ = false;        // by a worker of this node
   std::vector<bool> nodes_;  // participants
   // Nodes that were lost, and why, when it became known here or since; of hearsay, while they are.
   std::map<uint32_t, Status> lost_;
-  std::vector<bool> workers_pending_;  // local workers that take part and have not ended
+  std::vector<bool> workers_;          // local workers that take part
+  std::vector<bool> workers_pending_;  // of them, those that have not ended
   uint32_t workers_pending_count_ = 0;
   bool ended_sent_ = false;
   /// The issuer was asked then to fail it, or whether it still is failed, and has not answered.
@@ -99,11 +117,18 @@ class Query {
   bool gave_up_asking_ = false;  // it is failed here, whatever the issuer answers
   std::set<Stop> stops_;
   std::vector<Unopened> unopened_;
+  std::map<uint32_t, Stage> stages_;  // by number
+  std::map<Awaited, Awaiting> awaited_;
+  /// Over all workers of a query these add up to 0: each member of a stage has added the stage's share, and
+  /// one of them has taken off what all of them are to add.
+  uint64_t balance_ = 0;
   // The issuer's:
   std::vector<bool>
       nodes_pending_;  // ENDED still to come; after the outcome: CONFIRM still to come
   std::map<uint32_t, Status>
       early_failures_;  // hearsay: by nodes of which nobody knows if they take part
+  std::map<uint32_t, uint64_t> balances_;  // by node, with ENDED
+  std::optional<int> ticks_to_balance_;    // all have ended, but the balances do not add up
 };
 
 /// What the table needs of the node.
@@ -174,6 +199,15 @@ class QueryTable {
                     base::Nanoseconds now);
   void remove_unopened(Query& query, uint32_t worker, uint32_t stage);
 
+  /// A local worker opens a stage. Errors: wrong_state if its part has ended, invalid_argument if a node that
+  /// it names takes no part; stage_mismatch if others have opened it otherwise: then the query fails.
+  Status open_stage(Query& query, uint32_t worker, const ShuffleSpec& spec,
+                    const StageLists& lists);
+  /// A local worker has waited for long for senders that have not opened its stage. Their nodes fail the query
+  /// if these cannot open it any more, or do it otherwise. Repeatable.
+  void await(Query& query, uint32_t worker, uint32_t stage, std::span<const uint32_t> senders,
+             const StageLists& lists);
+
   /// A local worker's part is over. Repeatable.
   void end(Query& query, uint32_t worker);
 
@@ -196,9 +230,12 @@ class QueryTable {
  private:
   /// Most queries that this node uses at a time, and most stops of each.
   static constexpr size_t kQueryLimit = 65536;
-  /// Most queries, and stops of them, that are kept at a time because one peer spoke of them. Honest ones
-  /// are those which this node is about to use: far fewer. About 30 MB with the longest causes.
+  /// Most queries, and stops and waiting receivers of them, that are kept at a time because one peer spoke of
+  /// them: about 30 MB with the longest causes. Honest ones are those which this node is about to use, mostly far
+  /// fewer. The oldest makes room for a new one.
   static constexpr uint32_t kHearsayLimit = 16384;
+  /// Most ended queries of an issuer above its low-water mark that are remembered on its word alone.
+  static constexpr size_t kHeardEndsLimit = 65536;
 
   struct Ended {
     uint64_t low_water = 0;
@@ -230,7 +267,8 @@ class QueryTable {
   std::shared_ptr<Query> find_or_make_own_locked(const QueryId& id);
   void make_own_locked(Query& query, Outbound& out);
   std::shared_ptr<Query> hear_locked(const QueryId& id, uint32_t from_node, Outbound& out);
-  bool charge_locked(uint32_t node, Outbound& out);
+  bool charge_locked(uint32_t node, const Query* keep, Outbound& out);
+  void drop_hearsay_locked(Query& query, Outbound& out);
   void discharge_locked(Query& query);
   void set_participants(Query& query, const std::vector<uint32_t>& workers);
   void log_failures_locked(std::vector<QueryId> ids, const Status& cause) const;
@@ -245,13 +283,25 @@ class QueryTable {
   bool fail_by_peer_locked(Query& query, uint32_t from_node, const Status& cause, Outbound& out);
   bool stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,
                            Outbound& out);
+  bool await_by_peer_locked(const QueryId& id, uint32_t from_node,
+                            const wire::QueryMessage& message, Outbound& out);
+  /// nullopt: it may still come right.
+  std::optional<Status> judge_awaited(const Query& query, const Query::Awaited& awaited,
+                                      const Query::Awaiting& awaiting) const;
+  bool judge_awaited_of_locked(Query& query, uint32_t worker, Outbound& out);
+  bool fail_what_is_unopened_locked(Query& query, uint32_t worker, Outbound& out);
+  Status check_stage_locked(Query& query, uint32_t worker, const ShuffleSpec& spec,
+                            const StageLists& lists, Outbound& out);
+  void end_locked(Query& query, uint32_t worker, Outbound& out);
+  bool has_ended_locked(const Query& query, uint32_t worker) const;
+  bool is_balanced(const Query& query) const;
   void dismiss_locked(const Query& query, uint32_t node, Outbound& out);
   bool outcome_by_issuer_locked(Query& query, const Status& outcome, Outbound& out);
   bool expire_unopened_locked(Query& query, base::Nanoseconds now, Outbound& out);
   bool expire_question_locked(Query& query, base::Nanoseconds now, Outbound& out);
   bool expire_hearsay_locked(Query& query, base::Nanoseconds now, Outbound& out);
   void settle_locked(Query& query, const Status& outcome);
-  void node_ended_locked(Query& query, uint32_t node, Outbound& out);
+  void node_ended_locked(Query& query, uint32_t node, uint64_t balance, Outbound& out);
   void node_confirmed_locked(Query& query, uint32_t node);
   void decide_if_all_ended_locked(Query& query, Outbound& out);
   void forget_if_over_locked(Query& query);
@@ -277,11 +327,12 @@ class QueryTable {
   std::vector<uint32_t> free_slots_;  // of file_
   uint64_t counter_ = 0;
   std::unordered_map<QueryId, std::shared_ptr<Query>> queries_;
-  size_t own_count_ = 0;               // of them no hearsay
-  std::map<uint32_t, Ended> ended_;    // per issuer
-  std::vector<Status> lost_;           // per node: why it is gone; ok: it is there
-  std::vector<uint64_t> joined_at_;    // per node: queries begun here when it joined, again
-  std::vector<uint32_t> heard_count_;  // per node: its part of kHearsayLimit
+  size_t own_count_ = 0;                  // of them no hearsay
+  std::map<uint32_t, Ended> ended_;       // per issuer
+  std::vector<Status> lost_;              // per node: why it is gone; ok: it is there
+  std::vector<uint64_t> joined_at_;       // per node: queries begun here when it joined, again
+  std::vector<uint32_t> heard_count_;     // per node: its part of kHearsayLimit
+  std::vector<std::list<Query*>> heard_;  // per node: what is kept of it, the oldest first
   Status closed_;
   const Status no_memory_;
   Outbound unsent_;  // there was no memory for it

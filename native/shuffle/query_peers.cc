@@ -11,6 +11,11 @@
 
 namespace faro::shuffle {
 
+// Of what is kept of each receiver that waits: more than the text of one takes.
+constexpr size_t kAwaitingTextLimit = 512;
+// Most of a query. Beyond it nobody is told what keeps it waiting, until it asks again.
+constexpr size_t kAwaitedLimit = 16384;
+
 void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
   using Kind = wire::QueryMessageKind;
   const QueryId id = to_id(message.query);
@@ -19,7 +24,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
   bool alert = false;
   {
     std::lock_guard lock(mutex_);
-    const Status told = status_of(message.second, message.text);
+    const Status told = status_of(message, node_count());
     switch (message.kind) {
       case Kind::fail:
       case Kind::ended: {
@@ -32,9 +37,11 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         if (query == nullptr) {
           // It has ended, or never began: whoever still asks is answered, or it would wait for ever.
           if (decides) {
-            out.send(from_node, message_of(Kind::outcome, id, shape_.node,
-                                           static_cast<int32_t>(Code::query_ended),
-                                           fmt::format("query {} has ended", id.to_string())));
+            out.send(from_node,
+                     outcome_of(id, shape_.node,
+                                Status(Code::query_ended,
+                                       fmt::format("query {} has ended", id.to_string())),
+                                0));
           }
           break;
         }
@@ -48,7 +55,10 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
               told.ok() ? Status(Code::query_failed, "failed without a cause") : told;
           alert = fail_by_peer_locked(*query, from_node, cause, out);
         }
-        if (ended) node_ended_locked(*query, from_node, out);
+        // A query that has failed before anybody here has heard of it is over here: its issuer need not wait.
+        if (!decides && query->heard_from_ && query->failed())
+          out.send(id.issuer, ended_of(id, shape_.node, query->cause(), 0));
+        if (ended) node_ended_locked(*query, from_node, message.number, out);
         // Perhaps it only asks.
         if (!ended && decides && had_failed)
           out.send(from_node, failure_of(id, shape_.node, query->cause()));
@@ -64,7 +74,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         if (const std::shared_ptr<Query> query = find_locked(id))
           alert = outcome_by_issuer_locked(*query, told, out);
         if (id.incarnation == shape_.incarnations[id.issuer])
-          ended_[id.issuer].raise(std::min(message.low_water, id.counter));
+          ended_[id.issuer].raise(std::min(message.number, id.counter));
         out.send(from_node, message_of(Kind::confirm, id, shape_.node, 0));
         break;
       case Kind::confirm:
@@ -72,6 +82,9 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         if (const std::shared_ptr<Query> query = find_locked(id);
             query != nullptr && query->outcome_known())
           node_confirmed_locked(*query, from_node);
+        break;
+      case Kind::await:
+        alert = await_by_peer_locked(id, from_node, message, out);
         break;
     }
   }
@@ -81,10 +94,11 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
 // Issuer: a node that takes no part has asked for the query to fail, and would remember that for ever.
 void QueryTable::dismiss_locked(const Query& query, uint32_t node, Outbound& out) {
   if (query.id.issuer != shape_.node || node == shape_.node) return;
-  out.send(node, message_of(wire::QueryMessageKind::outcome, query.id, shape_.node,
-                            static_cast<int32_t>(Code::query_ended),
-                            fmt::format("{} takes no part in query {}", shape_.node_names[node],
-                                        query.id.to_string())));
+  out.send(node, outcome_of(query.id, shape_.node,
+                            Status(Code::query_ended,
+                                   fmt::format("{} takes no part in query {}",
+                                               shape_.node_names[node], query.id.to_string())),
+                            0));
 }
 
 bool QueryTable::stop_by_peer_locked(const QueryId& id, uint32_t from_node, const Query::Stop& stop,
@@ -93,9 +107,38 @@ bool QueryTable::stop_by_peer_locked(const QueryId& id, uint32_t from_node, cons
   const std::shared_ptr<Query> query = hear_locked(id, from_node, out);
   if (query == nullptr || !query->nodes_[from_node]) return false;
   if (query->stops_.size() >= kQueryLimit || query->stops_.count(stop) != 0) return false;
-  if (query->heard_from_ && !charge_locked(from_node, out)) return false;
+  if (query->heard_from_ && !charge_locked(from_node, query.get(), out)) return false;
   query->stops_.insert(stop);
   return true;
+}
+
+// A receiver there waits for a worker of this node.
+bool QueryTable::await_by_peer_locked(const QueryId& id, uint32_t from_node,
+                                      const wire::QueryMessage& message, Outbound& out) {
+  const auto sender = static_cast<uint32_t>(message.second);
+  if (!has_worker(shape_.node, sender)) return false;
+  const std::shared_ptr<Query> query = hear_locked(id, from_node, out);
+  if (query == nullptr) {
+    // It has come too late for a query that has ended here.
+    if (!can_live_locked(id)) {
+      out.send(from_node, failure_of(id, shape_.node,
+                                     Status(Code::query_ended,
+                                            fmt::format("query {} has ended on {}", id.to_string(),
+                                                        shape_.node_names[shape_.node]))));
+    }
+    return false;
+  }
+  if (!query->nodes_[from_node] || query->failed() || query->outcome_known()) return false;
+  const Query::Awaited awaited{sender, message.first, from_node};
+  Query::Awaiting awaiting{message.number, message.text.substr(0, kAwaitingTextLimit)};
+  if (!query->heard_from_) {
+    if (const std::optional<Status> verdict = judge_awaited(*query, awaited, awaiting))
+      return !verdict->ok() && fail_here_locked(*query, *verdict, out);
+  }
+  if (query->awaited_.count(awaited) != 0 || query->awaited_.size() >= kAwaitedLimit) return false;
+  if (query->heard_from_ && !charge_locked(from_node, query.get(), out)) return false;
+  query->awaited_.emplace(awaited, std::move(awaiting));
+  return false;
 }
 
 // The issuer's answer is the outcome (hard case 10). That all is well it can only say of a query which
@@ -114,11 +157,16 @@ bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, O
   if (!outcome.ok()) (void)fail_locked(query, outcome, false, out);
   settle_locked(query, outcome);
   show_locked(query);
+  Ended& ended = ended_[query.id.issuer];
+  if (query.heard_from_ && query.id.incarnation == shape_.incarnations[query.id.issuer] &&
+      ended.above.size() < kHeardEndsLimit)
+    ended.add(query.id.counter);
   forget_if_over_locked(query);
   return true;
 }
 
-void QueryTable::on_peer_lost(uint32_t node, const Status& cause) {
+void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
+  const Status cause = why.of_node(node);
   Outbound out;
   {
     std::lock_guard lock(mutex_);
@@ -164,6 +212,11 @@ void QueryTable::forget_former_life_locked(Query& query, uint32_t node) {
     heard_count_[node] -= its_own;
     return its_own;
   });
+  std::erase_if(query.awaited_, [&](const auto& awaited) {
+    const bool its_own = awaited.first.node == node;
+    heard_count_[node] -= its_own;
+    return its_own;
+  });
 }
 
 void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
@@ -193,11 +246,20 @@ void QueryTable::on_tick(base::Nanoseconds now) {
       }
     }
     std::vector<std::shared_ptr<Query>> expired;
+    std::vector<std::shared_ptr<Query>> unbalanced;
     for (const auto& [id, query] : queries_) {
       if (query->shown_in_) show_locked(*query);  // with what it has in overflow now
       alert |= expire_unopened_locked(*query, now, out);
       alert |= expire_question_locked(*query, now, out);
       if (expire_hearsay_locked(*query, now, out)) expired.push_back(query);
+      if (query->ticks_to_balance_ && !query->outcome_known()) {
+        --*query->ticks_to_balance_;
+        unbalanced.push_back(query);
+      }
+    }
+    for (const std::shared_ptr<Query>& query : unbalanced) {
+      decide_if_all_ended_locked(*query, out);
+      alert |= query->outcome_known();
     }
     for (const std::shared_ptr<Query>& query : expired) {
       settle_locked(*query, query->cause_);
@@ -217,11 +279,13 @@ bool QueryTable::expire_unopened_locked(Query& query, base::Nanoseconds now, Out
   for (const Query::Unopened& u : query.unopened_) {
     if (!is_due(u)) continue;
     const uint32_t node = node_of_worker(u.sender);
-    const Status cause(
-        Code::query_unopened,
-        fmt::format("worker {} sent rows of stage {} to worker {}, which did not open it within "
-                    "query.unopened_timeout_ms = {}",
-                    u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000));
+    const Status cause =
+        Status(Code::query_unopened,
+               fmt::format(
+                   "worker {} sent rows of stage {} to worker {}, which did not open it within "
+                   "query.unopened_timeout_ms = {}",
+                   u.sender, u.stage, u.worker, unopened_timeout_ns_ / 1'000'000))
+            .of_stage(u.stage);
     if (query.nodes_[node] || node == shape_.node) {
       alert |= fail_by_sender_locked(query, node, cause, out);
     } else {

@@ -24,11 +24,12 @@ SendKernels ShuffleCore::kernels() const {
 }
 
 ShuffleCore::ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query,
-                         ShuffleSpec spec)
+                         ShuffleSpec spec, shuffle::StageLists lists)
     : worker_(worker),
       keep_alive_(worker.node().shared_from_this()),
       query_(std::move(query)),
-      spec_(std::move(spec)) {}
+      spec_(std::move(spec)),
+      lists_(std::move(lists)) {}
 
 ShuffleCore::~ShuffleCore() {
   for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
@@ -51,6 +52,7 @@ void ShuffleCore::make_receiver(Inbox* inbox) noexcept {
   inbox_->senders = &spec_.senders;
   inbox_->row_bytes = spec_.row_bytes;
   inbox_->open = true;
+  inbox_->lists = lists_;
 }
 
 Outcome ShuffleCore::fail(const Status& status) {
@@ -58,7 +60,7 @@ Outcome ShuffleCore::fail(const Status& status) {
   return Outcome::failed;
 }
 Outcome ShuffleCore::fail(Code code, std::string message) {
-  return fail(Status(code, std::move(message)));
+  return fail(Status(code, std::move(message)).of_query(query_->id).of_stage(spec_.stage));
 }
 
 Status ShuffleCore::lack_memory() noexcept {
@@ -101,7 +103,8 @@ void ShuffleCore::cancel(std::string_view reason) {
   (void)guarded([&] {
     worker_.node().queries().fail(
         *query_, Status(Code::query_cancelled,
-                        fmt::format("cancelled by worker {}: {}", worker_.number(), reason)));
+                        fmt::format("cancelled by worker {}: {}", worker_.number(), reason))
+                     .of_stage(spec_.stage));
     return Status::Ok();
   });
 }
@@ -111,7 +114,8 @@ void ShuffleCore::abandon(std::string_view what) {
   worker_.node().queries().fail(
       *query_, Status(Code::query_cancelled,
                       fmt::format("worker {} closed its {}{}", worker_.number(), what,
-                                  std::uncaught_exceptions() > 0 ? ", by an exception" : "")));
+                                  std::uncaught_exceptions() > 0 ? ", by an exception" : ""))
+                   .of_stage(spec_.stage));
 }
 
 void ShuffleCore::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {

@@ -13,7 +13,8 @@ namespace faro::detail {
 
 class ShuffleCore {
  public:
-  ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query, ShuffleSpec spec);
+  ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query, ShuffleSpec spec,
+              shuffle::StageLists lists);
   ~ShuffleCore();
 
   /// Becomes a sender.
@@ -156,6 +157,7 @@ class ShuffleCore {
   std::shared_ptr<NodeCore> keep_alive_;  // while the handle, a batch or a claim exists
   std::shared_ptr<shuffle::Query> query_;
   ShuffleSpec spec_;
+  shuffle::StageLists lists_;
   Status status_;
 
   bool is_sender_ = false;

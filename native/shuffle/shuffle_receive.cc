@@ -1,6 +1,7 @@
 // ShuffleCore, the receiving half: polling and batches.
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "shuffle/node_core.h"
@@ -84,7 +85,13 @@ Status ShuffleCore::detach(Batch& batch) {
   return guarded([&] {
     if (Status status = worker_.enter(); !status.ok()) return status;
     auto* const node = static_cast<FrameNode*>(batch.frame_);
-    FARO_RETURN_IF_ERROR(worker_.detach(*query_, node));
+    if (Status status = worker_.detach(*query_, node); !status.ok()) {
+      // Only the copy is refused; the query goes on.
+      if (status.code() != Code::overflow_exhausted) return status;
+      return Status(Code::limit_exceeded, std::string(status.message()))
+          .of_query(query_->id)
+          .of_stage(spec_.stage);
+    }
     batch.data_ = node->payload;
     return Status::Ok();
   });

@@ -163,7 +163,9 @@ Outcome ShuffleCore::send_control(uint32_t receiver, FrameKind kind) {
   std::array<std::byte, sizeof(wire::OpenPayload)> payload{};
   uint32_t payload_bytes;
   if (kind == FrameKind::open) {
-    const wire::OpenPayload open{shuffle::to_key(query_->id), spec_.stage, spec_.row_bytes};
+    const wire::OpenPayload open{
+        shuffle::to_key(query_->id), spec_.stage,          spec_.row_bytes, lists_.digest,
+        lists_.sender_count,         lists_.receiver_count};
     std::memcpy(payload.data(), &open, payload_bytes = sizeof open);
   } else {
     const wire::FinishPayload finish{box.rows_sent};

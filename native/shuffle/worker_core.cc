@@ -28,6 +28,10 @@ constexpr base::Nanoseconds kFlushPatience = 300'000;
 // bring rows, and every flush cuts the open frames of all lanes short, to half their size on average.
 constexpr uint32_t kYieldsBeforeFlush = 2;
 
+// Without progress for so long, a worker asks for senders that have not opened their stage: long against what it
+// takes to open a plan's shuffles everywhere, so that mostly nobody is asked.
+constexpr base::Nanoseconds kAskPatience = 100'000'000;
+
 // Patience doubles within one wait up to so many times drain.patience_us: without an end to it the
 // time that a plan needs whose rows must be set aside would double with each ring's worth of them.
 // With the defaults a lane then moves on by 2 MiB a second.
@@ -197,6 +201,7 @@ bool WorkerCore::before_would_wait() {
     aside_after_ = time + patience_;
     return changed;
   }
+  if (time - stalled_since_ >= kAskPatience) ask_for_senders(time);
   if (!may_wait_ && time - stalled_since_ >= kFlushPatience) {
     flush_all();
     show_wait(false);
@@ -263,6 +268,28 @@ void WorkerCore::arm() noexcept {
   (void)wakes_.load(std::memory_order_seq_cst);
 }
 
+// When a worker that waits has to ask for senders; kForever: it has asked, or all have opened.
+base::Nanoseconds WorkerCore::ask_due(base::Nanoseconds time) const noexcept {
+  const bool asks = std::any_of(inboxes_.begin(), inboxes_.end(), [](const auto& inbox) {
+    return inbox->open && !inbox->discarding && inbox->ask_at == 0;
+  });
+  return asks ? (stalled_since_ != 0 ? stalled_since_ : time) + kAskPatience : base::kForever;
+}
+
+// They may have ended without opening it, and nobody else would notice. What is remembered of a question may be
+// forgotten, so it is asked again.
+void WorkerCore::ask_for_senders(base::Nanoseconds time) {
+  for (const auto& inbox : inboxes_) {
+    if (!inbox->open || inbox->discarding || time < inbox->ask_at) continue;
+    const std::vector<uint32_t> senders = inbox->unopened_senders();
+    inbox->ask_at = senders.empty() ? base::kForever
+                                    : time + node_.settings().unopened_timeout_ms * 1'000'000 / 2;
+    if (!senders.empty()) {
+      node_.queries().await(*inbox->query(), number_, inbox->stage(), senders, inbox->lists);
+    }
+  }
+}
+
 // Since `arm` the attempt has looked at alerts (enter), rings (gather) and its condition: whatever
 // came later rings the doorbell, and the sleep is over at once. Returns how long it may be.
 base::Nanoseconds WorkerCore::prepare_sleep() {
@@ -280,6 +307,8 @@ base::Nanoseconds WorkerCore::prepare_sleep() {
     at_most = std::min(at_most, due > time ? due - time : 1);
     break;
   }
+  if (const base::Nanoseconds due = ask_due(time); due != base::kForever)
+    at_most = std::min(at_most, due > time ? due - time : 1);
   count(counters_.sleeps);
   show_wait(true);
   return at_most;
@@ -403,7 +432,7 @@ Outcome WorkerCore::arm_unless(const std::function<bool()>& condition, base::Nan
 
 Outcome WorkerCore::end_query(const QueryId& id, const Status& failure, Status* cause, bool wait,
                               Timeout timeout) {
-  auto answer = [&](Status status) { return failed(std::move(status), cause); };
+  auto answer = [&](const Status& status) { return failed(status.of_query(id), cause); };
   if (Status status = enter(); !status.ok()) return answer(status);
   if (wait) {
     if (Status status = check_may_wait(); !status.ok()) return answer(status);
@@ -578,9 +607,11 @@ Result<Shuffle> WorkerCore::make_shuffle(const ShuffleSpec& wanted) {
         Code::limit_exceeded,
         fmt::format("worker {} has shuffle.limit = {} shuffles open", number_, slots_.size()));
   }
-  auto core = std::make_unique<ShuffleCore>(*this, query, std::move(spec));
+  shuffle::StageLists lists = shuffle::StageLists::of(spec);
+  if (inbox != nullptr) FARO_RETURN_IF_ERROR(check_early_senders(*inbox, spec, lists));
+  FARO_RETURN_IF_ERROR(node_.queries().open_stage(*query, number_, spec, lists));
+  auto core = std::make_unique<ShuffleCore>(*this, query, std::move(spec), std::move(lists));
   ShuffleCore* const made = core.get();
-  if (inbox != nullptr) FARO_RETURN_IF_ERROR(check_early_senders(*inbox, made->spec()));
   if (sends) {
     made->make_sender();
     made->receivers_stopped(node_.queries().stops(*query, made->spec().stage));

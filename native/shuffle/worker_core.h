@@ -170,7 +170,8 @@ class WorkerCore {
   void discard(Inbox& inbox) noexcept;
   void discard(Inbox& inbox, Inbox::Stream& stream) noexcept;
   void forget(Inbox& inbox, uint32_t sender) noexcept;
-  Status check_early_senders(Inbox& inbox, const ShuffleSpec& spec);
+  Status check_early_senders(Inbox& inbox, const ShuffleSpec& spec,
+                             const shuffle::StageLists& lists);
 
   // --- for ShuffleCore: sending
 
@@ -243,6 +244,8 @@ class WorkerCore {
   WaitStep next_wait_step();
   void arm() noexcept;
   base::Nanoseconds prepare_sleep();
+  base::Nanoseconds ask_due(base::Nanoseconds time) const noexcept;
+  void ask_for_senders(base::Nanoseconds time);
   void sleep();
   void end_wait(base::Nanoseconds begin);
 
@@ -260,6 +263,7 @@ class WorkerCore {
   bool try_sort(InLane& lane, const transport::FrameView& view) noexcept;
   void look_again(InLane& lane) noexcept;
   void sort(InLane& lane, const transport::FrameView& view);
+  Status lists_differ(const Inbox& inbox, uint32_t sender, const wire::OpenPayload& opened) const;
   void on_open(InLane& lane, const transport::FrameView& view);
   void on_finish(InLane& lane, const transport::FrameView& view);
   void on_rows(InLane& lane, const transport::FrameView& view);

@@ -140,6 +140,16 @@ void WorkerCore::unbind(Inbox::Stream& stream, Binding::State state) noexcept {
   stream.bound = false;
 }
 
+Status WorkerCore::lists_differ(const Inbox& inbox, uint32_t sender,
+                                const wire::OpenPayload& opened) const {
+  return Status(Code::stage_mismatch,
+                fmt::format("stage {} of query {}: worker {} opened it with {} senders and {} "
+                            "receivers, others than worker {}, with {}",
+                            inbox.stage(), inbox.query()->id.to_string(), sender,
+                            opened.sender_count, opened.receiver_count, number_, inbox.lists.text))
+      .of_stage(inbox.stage());
+}
+
 void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
   wire::OpenPayload open;
   std::memcpy(&open, view.payload, sizeof open);
@@ -154,6 +164,10 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
   std::shared_ptr<shuffle::Query> query = node_.queries().hear(id, lane.sender_node);
   if (query == nullptr || query->failed() || query->outcome_known()) return;
   Inbox* inbox = find_inbox(id, open.stage);
+  if (inbox != nullptr && !inbox->agrees(open)) {
+    node_.queries().fail(*query, lists_differ(*inbox, lane.sender, open));
+    return;
+  }
   if (inbox != nullptr && inbox->discarding) return;
   if (inbox == nullptr) {
     const auto waiting = std::count_if(inboxes_.begin(), inboxes_.end(), [&](const auto& i) {
@@ -162,11 +176,12 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
     if (static_cast<size_t>(waiting) >= slots_.size()) {
       node_.queries().fail_by_sender(
           *query, lane.sender_node,
-          Status(Code::limit_exceeded,
+          Status(Code::query_unopened,
                  fmt::format(
                      "worker {} was sent rows for more than shuffle.limit = {} shuffles that it "
                      "has not opened",
-                     number_, slots_.size())));
+                     number_, slots_.size()))
+              .of_stage(open.stage));
       return;
     }
     node_.queries().add_unopened(*query, number_, open.stage, lane.sender, now());
@@ -177,16 +192,18 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
     node_.queries().fail(
         *query,
         Status(
-            Code::invalid_argument,
+            Code::stage_mismatch,
             fmt::format("worker {} sends in stage {}, but worker {} opened it without that sender",
-                        lane.sender, open.stage, number_)));
+                        lane.sender, open.stage, number_))
+            .of_stage(open.stage));
   } else if (inbox->open && open.row_bytes != inbox->row_bytes) {
     node_.queries().fail(
         *query,
         Status(
-            Code::invalid_argument,
+            Code::stage_mismatch,
             fmt::format("stage {}: worker {} sends rows with row_bytes = {}, worker {} expects {}",
-                        open.stage, lane.sender, open.row_bytes, number_, inbox->row_bytes)));
+                        open.stage, lane.sender, open.row_bytes, number_, inbox->row_bytes))
+            .of_stage(open.stage));
   } else if (stream.bound || stream.finish_seen) {
     fail_link(lane, fmt::format("stage {} of query {} opened twice", open.stage, id.to_string()));
   } else {
@@ -194,6 +211,7 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
     stream.lane = &lane;
     stream.slot = slot;
     stream.row_bytes = open.row_bytes;
+    stream.opened = open;
     binding = Binding{Binding::State::bound, inbox};
   }
 }
@@ -216,10 +234,11 @@ void WorkerCore::on_finish(InLane& lane, const transport::FrameView& view) {
   if (stream.rows_promised != stream.rows_received) {
     node_.queries().fail_by_sender(
         *inbox->query(), lane.sender_node,
-        Status(Code::protocol_error,
+        Status(Code::query_failed,
                fmt::format("stage {}: worker {} sent {} rows to worker {}, but {} arrived",
                            inbox->stage(), lane.sender, stream.rows_promised, number_,
-                           stream.rows_received)));
+                           stream.rows_received))
+            .of_stage(inbox->stage()));
     return;
   }
   settle(*inbox, stream);
@@ -271,8 +290,9 @@ void WorkerCore::settle(Inbox& inbox, Inbox::Stream& stream) {
   if (stream.assembly.place != shuffle::Stored::Place::none) {
     node_.queries().fail(
         *inbox.query(),
-        Status(Code::protocol_error,
-               fmt::format("stage {}: a sender finished in the middle of a row", inbox.stage())));
+        Status(Code::query_failed,
+               fmt::format("stage {}: a sender finished in the middle of a row", inbox.stage()))
+            .of_stage(inbox.stage()));
   }
 }
 
@@ -330,9 +350,10 @@ FrameNode* WorkerCore::assemble(Inbox& inbox, Inbox::Stream& stream) {
         (inbox.row_bytes != 0 && row_bytes != inbox.row_bytes) || last != (node->row_count == 1)) {
       node_.queries().fail(
           *inbox.query(),
-          Status(Code::protocol_error,
+          Status(Code::query_failed,
                  fmt::format("stage {}: worker {} sent a fragment that does not continue its row",
-                             inbox.stage(), node->sender)));
+                             inbox.stage(), node->sender))
+              .of_stage(inbox.stage()));
       return nullptr;
     }
     if (first) {
@@ -434,13 +455,15 @@ void WorkerCore::forget(Inbox& inbox, uint32_t sender) noexcept {
 }
 
 // What came before the shuffle was opened here has to fit to how it was.
-Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec) {
+Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec,
+                                       const shuffle::StageLists& lists) {
   for (uint32_t sender = 0; sender < node_.worker_count(); ++sender) {
     Inbox::Stream& stream = inbox.stream(sender);
     if (!stream.bound && !stream.finish_seen) continue;
     const bool is_sender =
         std::find(spec.senders.begin(), spec.senders.end(), sender) != spec.senders.end();
-    if (is_sender && stream.row_bytes == spec.row_bytes) continue;
+    const bool agrees = stream.opened.lists == lists.digest;
+    if (is_sender && agrees && stream.row_bytes == spec.row_bytes) continue;
     if (!node_.queries().takes_part(*inbox.query(), stream.lane->sender_node)) {
       fail_link(*stream.lane,
                 fmt::format("it sends rows of query {}, in which its node takes no part",
@@ -448,12 +471,15 @@ Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec) {
       forget(inbox, sender);
       continue;
     }
-    Status status(
-        Code::invalid_argument,
-        fmt::format(
-            "stage {}: worker {} sends rows with row_bytes = {}, worker {} opened it with {}{}",
-            spec.stage, sender, stream.row_bytes, number_, spec.row_bytes,
-            stream.row_bytes == spec.row_bytes ? " and without that sender" : ""));
+    inbox.lists = lists;
+    Status status =
+        is_sender && agrees
+            ? Status(Code::stage_mismatch,
+                     fmt::format("stage {}: worker {} sends rows with row_bytes = {}, worker "
+                                 "{} opened it with {}",
+                                 spec.stage, sender, stream.row_bytes, number_, spec.row_bytes))
+                  .of_stage(spec.stage)
+            : lists_differ(inbox, sender, stream.opened);
     node_.queries().fail(*inbox.query(), status);
     return status;
   }

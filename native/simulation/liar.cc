@@ -50,7 +50,7 @@ wire::QueryMessage Liar::some_message() {
   message.second = static_cast<int32_t>(kCodes[chance_.below(kCodes.size())]);
   if (message.kind == wire::QueryMessageKind::stop)
     message.second = static_cast<int32_t>(chance_.below(plan_.worker_count()));
-  message.low_water = chance_.one_in(2) ? UINT64_MAX : chance_.below(4);
+  message.number = chance_.one_in(2) ? UINT64_MAX : chance_.below(4);
   message.text = "a lie";
   return message;
 }

@@ -62,8 +62,12 @@ struct OpenPayload {
   QueryKey query;
   uint32_t stage;
   uint32_t row_bytes;  // width of every row; 0: rows have a length each
+  uint64_t
+      lists;  // XXH3-64 of the senders, ascending, 2^32-1, and the receivers, in order; uint32 each
+  uint32_t sender_count;
+  uint32_t receiver_count;
 };
-static_assert(sizeof(OpenPayload) == 32);
+static_assert(sizeof(OpenPayload) == 48);
 
 struct FinishPayload {
   uint64_t row_count;  // of all rows that the sender put into this ring for this shuffle

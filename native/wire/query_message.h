@@ -2,15 +2,19 @@
 //
 //    0      1     2            4        8                             32         36    40           48
 //   +------+-----+------------+--------+-----------------------------+----------+-----+------------+--- - -
-//   | kind | 0   | text_bytes | first  | query (QueryKey, 24 bytes)  | second   | 0   | low_water  | text
+//   | kind | has | text_bytes | first  | query (QueryKey, 24 bytes)  | second   |stage| number     | text
 //   +------+-----+------------+--------+-----------------------------+----------+-----+------------+--- - -
 //
-//   FAIL     first = node that found the failure, second = code, text = the cause
+//   FAIL     first = node that the failure is about: it was lost, or found it; second = code, text = the cause
 //   STOP     first = stage, second = the receiver (worker number) that needs no more
-//   ENDED    a participant's part is over: first = its node, second = code of its outcome, text = cause
-//   OUTCOME  the issuer's answer to all participants: second = code, text = cause
-//            low_water: every query of this issuer counted up to it has ended and was confirmed
+//   ENDED    a participant's part is over: second = code of its outcome; then first, text as FAIL
+//            number = its balance of opened stages: over all participants they add up to 0 (modulo 2^64)
+//   OUTCOME  the issuer's answer to all participants: second = code; then first, text as FAIL
+//            number = low-water mark: every query of this issuer counted up to it has ended and was confirmed
 //   CONFIRM  a participant has OUTCOME: first = its node; the issuer may forget the query when all have
+//   of these three `has` is 1 if the failure is about a stage, which `stage` is then; else both are 0
+//   AWAIT    a receiver has waited for long for a sender that has not sent OPEN: first = stage, second = the
+//            sender (worker number), number = the lists of the receiver's OPEN, text = who waits, and those lists
 #pragma once
 
 #include <cstddef>
@@ -27,17 +31,24 @@
 
 namespace faro::wire {
 
-enum class QueryMessageKind : uint8_t { fail = 1, stop = 2, ended = 3, outcome = 4, confirm = 5 };
+enum class QueryMessageKind : uint8_t {
+  fail = 1,
+  stop = 2,
+  ended = 3,
+  outcome = 4,
+  confirm = 5,
+  await = 6
+};
 
 struct QueryMessageHeader {
   QueryMessageKind kind;
-  uint8_t reserved;
+  uint8_t has_stage;  // 0, 1
   uint16_t text_bytes;
   uint32_t first;
   QueryKey query;
   int32_t second;
-  uint32_t reserved_end;
-  uint64_t low_water;
+  uint32_t stage;
+  uint64_t number;
 };
 static_assert(sizeof(QueryMessageHeader) == 48);
 
@@ -46,7 +57,8 @@ struct QueryMessage {
   QueryKey query{};
   uint32_t first = 0;
   int32_t second = 0;
-  uint64_t low_water = 0;
+  uint64_t number = 0;
+  std::optional<uint32_t> stage;
   std::string text;
 };
 
@@ -61,7 +73,9 @@ inline std::vector<std::byte> encode(const QueryMessage& message) {
   header.first = message.first;
   header.query = message.query;
   header.second = message.second;
-  header.low_water = message.low_water;
+  header.has_stage = message.stage ? 1 : 0;
+  header.stage = message.stage.value_or(0);
+  header.number = message.number;
   std::vector<std::byte> bytes(sizeof header + text.size());
   std::memcpy(bytes.data(), &header, sizeof header);
   if (!text.empty()) std::memcpy(bytes.data() + sizeof header, text.data(), text.size());
@@ -73,10 +87,14 @@ inline std::optional<QueryMessage> decode_query_message(std::span<const std::byt
   QueryMessageHeader header;
   if (bytes.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.kind < QueryMessageKind::fail || header.kind > QueryMessageKind::confirm)
+  if (header.kind < QueryMessageKind::fail || header.kind > QueryMessageKind::await)
     return std::nullopt;
-  if (header.reserved != 0 || header.reserved_end != 0 || header.query.reserved != 0)
+  const bool is_about_stage = header.kind == QueryMessageKind::fail ||
+                              header.kind == QueryMessageKind::ended ||
+                              header.kind == QueryMessageKind::outcome;
+  if (header.has_stage > (is_about_stage ? 1 : 0) || header.query.reserved != 0)
     return std::nullopt;
+  if (header.has_stage == 0 && header.stage != 0) return std::nullopt;
   if (header.text_bytes > kQueryTextLimit || bytes.size() != sizeof header + header.text_bytes)
     return std::nullopt;
   QueryMessage message;
@@ -84,7 +102,8 @@ inline std::optional<QueryMessage> decode_query_message(std::span<const std::byt
   message.query = header.query;
   message.first = header.first;
   message.second = header.second;
-  message.low_water = header.low_water;
+  message.number = header.number;
+  if (header.has_stage == 1) message.stage = header.stage;
   message.text = base::printable(
       std::string(reinterpret_cast<const char*>(bytes.data()) + sizeof header, header.text_bytes));
   return message;

@@ -95,7 +95,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
     message.query = shuffle::to_key(id());
     message.first = input_.number<uint8_t>();
     message.second = static_cast<int32_t>(static_cast<int8_t>(input_.number<uint8_t>()));
-    message.low_water = input_.flag() ? input_.number<uint64_t>() : input_.number<uint8_t>();
+    message.number = input_.flag() ? input_.number<uint64_t>() : input_.number<uint8_t>();
     message.text = text_of(input_.take(input_.below(16)));
     table_.on_message(from, *wire::decode_query_message(wire::encode(message)));
   }

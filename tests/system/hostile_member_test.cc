@@ -317,7 +317,7 @@ class HostileMember {
     message.second = message.kind == wire::QueryMessageKind::stop
                          ? static_cast<int32_t>(kHostile)
                          : static_cast<int32_t>(Code::query_failed);
-    message.low_water = UINT64_MAX;
+    message.number = UINT64_MAX;
     message.text = "a lie";
     tell_all(wire::encode(message));
   }

@@ -15,7 +15,7 @@ QueryMessage example(QueryMessageKind kind, std::string text = "because") {
   message.query = {17, 0x123456789abcdef0u, 3, 0};
   message.first = 2;
   message.second = -5;
-  message.low_water = 16;
+  message.number = 16;
   message.text = std::move(text);
   return message;
 }
@@ -33,7 +33,7 @@ TEST(QueryMessage, survives_the_way_there) {
       EXPECT_EQ(decoded->query.issuer, 3u);
       EXPECT_EQ(decoded->first, 2u);
       EXPECT_EQ(decoded->second, -5);
-      EXPECT_EQ(decoded->low_water, 16u);
+      EXPECT_EQ(decoded->number, 16u);
       EXPECT_EQ(decoded->text, text);
     }
   }

@@ -211,7 +211,7 @@ TEST(QueryTable, only_the_issuer_decides) {
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(2, id);
   QueryMessage outcome = message_of(QueryMessageKind::outcome, id);
-  outcome.low_water = UINT64_MAX;
+  outcome.number = UINT64_MAX;
   cluster[2].on_message(1, outcome);
   EXPECT_FALSE(query->outcome_known());
   cluster[2].on_message(2, outcome);
@@ -321,7 +321,7 @@ TEST(QueryTable, a_low_water_mark_cannot_be_raised_beyond_its_query) {
   const QueryId first = cluster[0].begin();
   const QueryId second = cluster[0].begin();
   QueryMessage outcome = message_of(QueryMessageKind::outcome, first);
-  outcome.low_water = UINT64_MAX;
+  outcome.number = UINT64_MAX;
   cluster[1].on_message(0, outcome);
   EXPECT_FALSE(cluster[1].use(first).ok());
   EXPECT_TRUE(cluster[1].use(second).ok()) << "it has not ended";

@@ -289,7 +289,7 @@ class Batch {
   }
 
   /// Copies the rows aside, so that the ring can move on while they are kept; for merging. The copy
-  /// counts against the overflow budget. Errors: overflow_exhausted; the batch then stays as it is.
+  /// counts against the overflow budget. Errors: limit_exceeded; the batch then stays as it is.
   Status detach();
 
  private:

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+
+#include "faro/query.h"
 
 #pragma GCC visibility push(default)
 
@@ -42,8 +45,9 @@ class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
   Status(Code code, std::string message)
-      : error_(code == Code::ok ? nullptr
-                                : std::make_shared<const Error>(Error{code, std::move(message)})) {}
+      : error_(code == Code::ok
+                   ? nullptr
+                   : std::make_shared<const Error>(Error{code, std::move(message), {}, {}, {}})) {}
 
   static Status Ok() noexcept { return Status(); }
 
@@ -58,11 +62,26 @@ class [[nodiscard]] Status {
   /// "peer_lost: node 2 (10.0.0.2:7000) …", or "ok".
   std::string to_string() const;
 
+  /// What the error is about, where that is known. The node: the one that was lost, or on which the query
+  /// failed first. Nothing on success.
+  std::optional<uint32_t> node() const noexcept { return error_ ? error_->node : std::nullopt; }
+  std::optional<QueryId> query() const noexcept { return error_ ? error_->query : std::nullopt; }
+  std::optional<uint32_t> stage() const noexcept { return error_ ? error_->stage : std::nullopt; }
+  /// The same error about a node, query or stage, unless it is about one already.
+  Status of_node(uint32_t node) const;
+  Status of_query(const QueryId& query) const;
+  Status of_stage(uint32_t stage) const;
+
  private:
   struct Error {
     Code code;
     std::string message;
+    std::optional<uint32_t> node;
+    std::optional<QueryId> query;
+    std::optional<uint32_t> stage;
   };
+  template <typename Value>
+  Status about(std::optional<Value> Error::*what, const Value& value) const;
   std::shared_ptr<const Error> error_;
 };
 
