@@ -1,5 +1,5 @@
-// How a native method says what went wrong: it returns the negative code, Java fetches the sentence
-// and builds the exception.
+// How a native method says what went wrong: it returns the negative code, Java fetches the rest and builds the
+// exception.
 #pragma once
 
 #include <jni.h>
@@ -11,16 +11,16 @@
 
 namespace faro::jni {
 
-/// Remembers the sentence for this thread and returns the negative code.
-/// Threads: any; the sentence is the calling thread's, until its next failure.
+/// Remembers the error for this thread and returns the negative code.
+/// Threads: any; it is the calling thread's, until its next failure.
 jint fail(const Status& status);
 jint fail(Code code, std::string message);
 
 /// Zero, or fail(status).
 inline jint result(const Status& status) { return status.ok() ? 0 : fail(status); }
 
-/// The sentence of the calling thread's last failure.
-const std::string& last_error() noexcept;
+/// The calling thread's last failure.
+const Status& last_error() noexcept;
 
 /// An outcome as Java reads it: its number, or for `failed` the negative code of `status`.
 template <typename StatusOf>

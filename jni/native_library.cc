@@ -2,6 +2,7 @@
 #include <jni.h>
 
 #include <array>
+#include <optional>
 
 #include "build_info/build_info.h"
 #include "jni/callbacks.h"
@@ -36,7 +37,21 @@ jbyteArray build_id(JNIEnv* env, jclass) {
   return bytes_of(env, std::string(build_info::kVersion) + "-" + build_info::kCommit);
 }
 
-jbyteArray take_last_error(JNIEnv* env, jclass) { return bytes_of(env, last_error()); }
+jbyteArray last_error_text(JNIEnv* env, jclass) { return bytes_of(env, last_error().message()); }
+
+// Writes what the last error is about: the node and the stage, -1 if there is none, and the query, counter 0 if
+// there is none.
+void last_error_place(JNIEnv* env, jclass, jlongArray to) {
+  const Status& error = last_error();
+  const auto number = [](const std::optional<uint32_t>& value) {
+    return value ? static_cast<jlong>(*value) : jlong{-1};
+  };
+  const QueryId query = error.query().value_or(QueryId{});
+  const std::array<jlong, 5> place{
+      number(error.node()), number(error.stage()), static_cast<jlong>(query.counter),
+      static_cast<jlong>(query.incarnation), static_cast<jlong>(query.issuer)};
+  env->SetLongArrayRegion(to, 0, static_cast<jsize>(place.size()), place.data());
+}
 
 jboolean bind(JNIEnv* env, jclass) {
   const std::array classes{kSessionConfigNatives, kCancellationNatives, kSessionNatives,
@@ -53,9 +68,9 @@ jboolean bind(JNIEnv* env, jclass) {
   return JNI_TRUE;
 }
 
-const std::array kMethods{method("buildId", "()[B", build_id),
-                          method("lastError", "()[B", take_last_error),
-                          method("bind", "()Z", bind)};
+const std::array kMethods{
+    method("buildId", "()[B", build_id), method("lastError", "()[B", last_error_text),
+    method("lastErrorPlace", "([J)V", last_error_place), method("bind", "()Z", bind)};
 const Natives kNatives{"io/faro/NativeLibrary", kMethods};
 
 }  // namespace

@@ -285,8 +285,20 @@ void QueryTable::drop_hearsay_locked(Query& query, Outbound& out) {
       out.send(n, outcome_of(query.id, shape_.node, cause, ended_[shape_.node].low_water));
     }
     ended_[shape_.node].add(query.id.counter);
+    forget_locked(query);
   } else {
+    forget_hearsay_locked(query);
+  }
+}
+
+// Of another issuer's. If that has said how it ended, whoever comes later is told that it has.
+void QueryTable::forget_hearsay_locked(Query& query) {
+  Ended& ended = ended_[query.id.issuer];
+  if (!query.outcome_known()) {
     settle_locked(query, query.cause_);
+  } else if (query.id.incarnation == shape_.incarnations[query.id.issuer] &&
+             ended.above.size() < kHeardEndsLimit) {
+    ended.add(query.id.counter);
   }
   forget_locked(query);
 }
@@ -658,11 +670,12 @@ Status QueryTable::check_stage_locked(Query& query, uint32_t worker, const Shuff
     stage.opened_first = worker;
     stage.opened.resize(shape_.worker_count[shape_.node]);
   } else if (stage.lists.digest != lists.digest) {
-    const Status cause(
-        Code::stage_mismatch,
-        fmt::format("stage {} of query {}: worker {} opened it with {}, worker {} with {}",
-                    spec.stage, query.id.to_string(), stage.opened_first, stage.lists.text, worker,
-                    lists.text));
+    const Status cause =
+        Status(Code::stage_mismatch,
+               fmt::format("stage {} of query {}: worker {} opened it with {}, worker {} with {}",
+                           spec.stage, query.id.to_string(), stage.opened_first, stage.lists.text,
+                           worker, lists.text))
+            .of_stage(spec.stage);
     (void)fail_here_locked(query, cause, out);
     return cause;
   }

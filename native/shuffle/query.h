@@ -269,6 +269,7 @@ class QueryTable {
   std::shared_ptr<Query> hear_locked(const QueryId& id, uint32_t from_node, Outbound& out);
   bool charge_locked(uint32_t node, const Query* keep, Outbound& out);
   void drop_hearsay_locked(Query& query, Outbound& out);
+  void forget_hearsay_locked(Query& query);
   void discharge_locked(Query& query);
   void set_participants(Query& query, const std::vector<uint32_t>& workers);
   void log_failures_locked(std::vector<QueryId> ids, const Status& cause) const;

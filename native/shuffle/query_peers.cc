@@ -56,7 +56,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
           alert = fail_by_peer_locked(*query, from_node, cause, out);
         }
         // A query that has failed before anybody here has heard of it is over here: its issuer need not wait.
-        if (!decides && query->heard_from_ && query->failed())
+        if (!decides && query->heard_from_ && query->failed() && !query->outcome_known())
           out.send(id.issuer, ended_of(id, shape_.node, query->cause(), 0));
         if (ended) node_ended_locked(*query, from_node, message.number, out);
         // Perhaps it only asks.
@@ -157,10 +157,8 @@ bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, O
   if (!outcome.ok()) (void)fail_locked(query, outcome, false, out);
   settle_locked(query, outcome);
   show_locked(query);
-  Ended& ended = ended_[query.id.issuer];
-  if (query.heard_from_ && query.id.incarnation == shape_.incarnations[query.id.issuer] &&
-      ended.above.size() < kHeardEndsLimit)
-    ended.add(query.id.counter);
+  // Whoever uses it here, late, is told why it failed, as long as hearsay is kept.
+  if (query.heard_from_ && query.failed()) return true;
   forget_if_over_locked(query);
   return true;
 }
@@ -262,8 +260,7 @@ void QueryTable::on_tick(base::Nanoseconds now) {
       alert |= query->outcome_known();
     }
     for (const std::shared_ptr<Query>& query : expired) {
-      settle_locked(*query, query->cause_);
-      forget_locked(*query);
+      forget_hearsay_locked(*query);
     }
     alert |= !expired.empty();
   }
@@ -313,7 +310,7 @@ bool QueryTable::expire_hearsay_locked(Query& query, base::Nanoseconds now, Outb
   if (!query.heard_from_ || query.id.issuer == shape_.node || !query.unopened_.empty())
     return false;
   if (now < query.heard_at_ || now - query.heard_at_ < unopened_timeout_ns_) return false;
-  if (!query.failed() || query.asked_at_) return true;
+  if (!query.failed() || query.outcome_known() || query.asked_at_) return true;
   query.asked_at_ = query.heard_at_ = now;
   out.send(query.id.issuer, failure_of(query.id, shape_.node, query.cause_));
   return false;

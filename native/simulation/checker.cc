@@ -64,6 +64,10 @@ bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
                (names_node(cause, fault.node) || names_node(cause, fault.peer));
       case FaultKind::long_stall:  // the node finds itself cut off from all others
         return code == Code::peer_lost && plan_.concerns(query, fault.node);
+      case FaultKind::bad_part:
+        return &plan_.queries[fault.query] == &query &&
+               (code == Code::query_unopened || code == Code::stage_mismatch ||
+                (code == Code::query_failed && fault.way == 0));
       case FaultKind::hostile:  // may say anything about the queries of both
         return plan_.concerns(query, fault.node) || plan_.concerns(query, fault.peer);
       case FaultKind::lies:  // about its own queries; those of the others it cannot disturb

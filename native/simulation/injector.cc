@@ -16,6 +16,12 @@ void Injector::begin() {
   for (const Fault& fault : plan_.faults) {
     // These two come before there is a cluster.
     if (fault.kind == FaultKind::registration || fault.kind == FaultKind::slow_start) continue;
+    if (fault.kind == FaultKind::bad_part) {
+      const std::vector<uint32_t>& workers = plan_.queries[fault.query].workers;
+      ledger_.queries[fault.query].bad_parts[workers[fault.count % workers.size()]] = fault.way;
+      happened_.push_back(fault);
+      continue;
+    }
     world.schedule(world.now() + fault.at, fault_name(fault.kind), [this, fault] {
       if (!over_) happen(fault);
     });
@@ -57,6 +63,7 @@ void Injector::happen(const Fault& fault) {
       break;
     case FaultKind::registration:
     case FaultKind::slow_start:
+    case FaultKind::bad_part:
       break;
   }
   happened_.push_back(fault);

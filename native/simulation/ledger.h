@@ -51,6 +51,7 @@ struct Ledger {
     bool given_up = false;   // somebody knows that it failed: nobody is to wait for the others
     uint32_t wish_worker = UINT32_MAX;  // who is to cancel it, and how (see QueryRun)
     uint32_t wish_way = 0;
+    std::map<uint32_t, uint32_t> bad_parts;  // by worker: in which way (see QueryRun)
   };
 
   std::vector<QueryRecord> queries;

@@ -12,6 +12,10 @@
 namespace faro::simulation {
 namespace {
 
+// Ways of a bad part; the third is that it only ends.
+constexpr uint32_t kFails = 0;
+constexpr uint32_t kOpensOtherwise = 2;
+
 // Rows that a worker makes in a stage.
 uint64_t draw_row_count(Scene& scene, const QueryPlan& query, const StagePlan& stage) {
   const uint64_t width = stage.row_bytes != 0 ? stage.row_bytes : stage.most_bytes / 2;
@@ -110,9 +114,25 @@ void QueryRun::open() {
   std::vector<size_t> order(stages_.size());
   for (size_t s = 0; s < order.size(); ++s) order[s] = s;
   if (scene_.chance.one_in(2)) std::reverse(order.begin(), order.end());
-  for (const size_t s : order) {
-    if (const Status opened = stages_[s].open(record().id); !opened.ok()) return failed(opened);
+  size_t opened_otherwise = stages_.size();
+  if (const auto bad = record().bad_parts.find(scene_.me); bad != record().bad_parts.end()) {
+    const auto shared = std::find_if(stages_.begin(), stages_.end(),
+                                     [](const StageRun& stage) { return stage.is_shared(); });
+    record().must_fail |= bad->second == kFails || shared != stages_.end();
+    if (bad->second != kOpensOtherwise) return play_bad_part(bad->second);
+    opened_otherwise = static_cast<size_t>(shared - stages_.begin());
   }
+  for (const size_t s : order) {
+    if (const Status opened = stages_[s].open(record().id, s == opened_otherwise); !opened.ok())
+      return failed(opened);
+  }
+}
+
+// Ends before it has opened anything; the others are to learn of it from Faro alone.
+void QueryRun::play_bad_part(uint32_t way) {
+  if (way == kFails) part_failure_ = Status(Code::resource_limit, "no memory for this part");
+  if (plan().has_barrier) arrive_at_barrier();
+  begin_to_end();
 }
 
 bool QueryRun::send(size_t number, uint64_t rows, bool wait) {
@@ -271,8 +291,10 @@ bool QueryRun::meet(bool wait) {
 
 bool QueryRun::end(bool wait) {
   Status cause;
-  const Outcome outcome = wait ? scene_.worker.end_query(record().id, &cause, scene_.time_limit())
-                               : scene_.worker.try_end_query(record().id, &cause);
+  const QueryId& id = record().id;
+  const Outcome outcome =
+      wait ? scene_.worker.end_query(id, part_failure_, &cause, scene_.time_limit())
+           : scene_.worker.try_end_query(id, part_failure_, &cause);
   scene_.between();
   if (outcome == Outcome::would_wait || outcome == Outcome::deadline || outcome == Outcome::holding)
     return false;

@@ -35,6 +35,7 @@ class QueryRun {
   Ledger::QueryRecord& record() { return scene_.ledger.queries[index_]; }
 
   void open();
+  void play_bad_part(uint32_t way);
   void run_stage(size_t number);
   bool turn_stages();
   bool receive(size_t number, bool wait);
@@ -62,6 +63,7 @@ class QueryRun {
   Phase phase_ = Phase::opens;
   bool counted_at_barrier_ = false;
   Status failure_;
+  Status part_failure_;  // with which it ends
   std::deque<StageRun> stages_;
   std::vector<Held> held_;
 };

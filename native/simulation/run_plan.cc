@@ -14,9 +14,9 @@ namespace {
 constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 constexpr const char* kFaultNames[] = {
-    "cancel",       "short stall",      "long stall",    "short outage", "half-open link",
-    "death",        "death and return", "hostile bytes", "disk full",    "failing registration",
-    "slow starter", "lying member"};
+    "cancel",       "short stall",      "long stall",      "short outage", "half-open link",
+    "death",        "death and return", "hostile bytes",   "disk full",    "failing registration",
+    "slow starter", "lying member",     "part that is bad"};
 static_assert(std::size(kFaultNames) == kFaultKinds);
 
 // Rings of a run take at most so much memory in both directions; one run in 64 may take more. Clearing

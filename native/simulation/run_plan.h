@@ -35,8 +35,9 @@ enum class FaultKind : uint8_t {
   registration,  // fails at `node`
   slow_start,    // of `node`
   lies,          // of `node`, to everybody
+  bad_part,      // of a worker of `query`: it fails before it opens, only ends, or opens otherwise
 };
-inline constexpr uint32_t kFaultKinds = 12;
+inline constexpr uint32_t kFaultKinds = 13;
 const char* fault_name(FaultKind kind) noexcept;
 
 struct Fault {
@@ -46,7 +47,7 @@ struct Fault {
   uint32_t node = 0;
   uint32_t peer = 0;   // never `node`
   uint32_t query = 0;  // index
-  uint32_t way = 0;    // of cancelling
+  uint32_t way = 0;    // of cancelling, or of a bad part (see QueryRun)
   uint32_t count = 0;  // of hostile deliveries, or of times it lies
 };
 

@@ -29,7 +29,14 @@ StageRun::StageRun(Scene& scene, const StagePlan& plan, uint64_t rows, uint64_t 
       finished_(!sends_),
       ended_(!receives_) {}
 
-Status StageRun::open(const QueryId& id) {
+bool StageRun::is_shared() const {
+  const auto is_other = [this](uint32_t worker) { return worker != scene_.me; };
+  return (sends_ || receives_) &&
+         (std::any_of(law_.senders().begin(), law_.senders().end(), is_other) ||
+          std::any_of(law_.receivers().begin(), law_.receivers().end(), is_other));
+}
+
+Status StageRun::open(const QueryId& id, bool otherwise) {
   if (!sends_ && !receives_) return Status::Ok();
   ShuffleSpec spec;
   spec.query = id;
@@ -37,6 +44,19 @@ Status StageRun::open(const QueryId& id) {
   spec.row_bytes = law_.plan().row_bytes;
   spec.senders = law_.senders();
   spec.receivers = law_.receivers();
+  opened_otherwise_ = otherwise;
+  if (otherwise) {
+    const std::vector<uint32_t>& all = scene_.plan.queries[law_.plan().query].workers;
+    const auto extra = std::find_if(all.begin(), all.end(), [&](uint32_t worker) {
+      return std::find(spec.senders.begin(), spec.senders.end(), worker) == spec.senders.end();
+    });
+    if (extra != all.end()) {
+      spec.senders.push_back(*extra);
+    } else {
+      std::erase(spec.senders,
+                 spec.senders[0] == scene_.me ? spec.senders.back() : spec.senders[0]);
+    }
+  }
   Result<Shuffle> opened = scene_.worker.open_shuffle(spec);
   if (!opened.ok()) return opened.status();
   shuffle_ = std::move(*opened);
@@ -230,7 +250,7 @@ void StageRun::check(const Batch& batch) {
 }
 
 void StageRun::check_end() {
-  if (stopped_) return;
+  if (stopped_ || opened_otherwise_) return;
   const StagePlan& plan = law_.plan();
   const auto& rows_made = scene_.ledger.queries[plan.query].rows_made;
   for (const auto& [sender, source] : sources_) {

@@ -47,7 +47,10 @@ class StageRun {
   /// many.
   StageRun(Scene& scene, const StagePlan& plan, uint64_t rows, uint64_t enough_rows);
 
-  Status open(const QueryId& id);
+  /// `otherwise`: not as the others do, with one sender more or less.
+  Status open(const QueryId& id, bool otherwise);
+  /// It and others send or receive here, so that it is missed.
+  bool is_shared() const;
   /// Has something to send.
   bool has_rows() const { return sends_ && made_ < rows_; }
   bool finished() const { return finished_; }
@@ -94,6 +97,7 @@ class StageRun {
   uint64_t made_ = 0;
   uint64_t taken_ = 0;
   bool stopped_ = false;
+  bool opened_otherwise_ = false;  // it cannot know its end of stream
   bool finishing_;
   bool finished_;
   bool ended_;

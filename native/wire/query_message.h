@@ -12,7 +12,7 @@
 //   OUTCOME  the issuer's answer to all participants: second = code; then first, text as FAIL
 //            number = low-water mark: every query of this issuer counted up to it has ended and was confirmed
 //   CONFIRM  a participant has OUTCOME: first = its node; the issuer may forget the query when all have
-//   of these three `has` is 1 if the failure is about a stage, which `stage` is then; else both are 0
+//   In FAIL, ENDED and OUTCOME `has` is 1 if the failure is about a stage, which `stage` is then; else both are 0.
 //   AWAIT    a receiver has waited for long for a sender that has not sent OPEN: first = stage, second = the
 //            sender (worker number), number = the lists of the receiver's OPEN, text = who waits, and those lists
 #pragma once

@@ -174,5 +174,115 @@ TEST_P(ShuffleEndings, a_failure_that_is_ok_is_none) {
   });
 }
 
+// --- parts that end without opening, and workers that do not agree
+
+TEST_P(ShuffleEndings, a_part_that_only_ends_fails_those_who_wait_for_its_rows) {
+  std::thread silent([&] {
+    Status cause;
+    EXPECT_EQ(worker(0).end_query(id_, &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::query_unopened);
+    worker(0).hand_over();
+  });
+  Shuffle receiver = open_shuffle(worker(1), gather(3));
+  Batch batch;
+  EXPECT_EQ(receiver.take(batch), Outcome::failed);
+  const Status failure = receiver.status();
+  EXPECT_EQ(failure.code(), Code::query_unopened) << failure.to_string();
+  names(failure, {"worker 0 of node 0", "query 0:1", "stage 3", "worker 1"});
+  EXPECT_EQ(failure.node(), 0u);
+  EXPECT_EQ(failure.stage(), 3u);
+  EXPECT_EQ(failure.query(), id_);
+  receiver.close();
+  silent.join();
+}
+
+TEST_P(ShuffleEndings, senders_and_receivers_that_differ_fail_the_query_by_both_names) {
+  const std::vector<std::vector<ShuffleSpec>> pairs = {
+      // worker 1 gets no OPEN; worker 1 gets one that it does not expect; the order is another
+      {spec(id_, 3, 8, {0}, {0}), spec(id_, 3, 8, {0}, {1})},
+      {spec(id_, 3, 8, {0}, {1}), spec(id_, 3, 8, {0, 1}, {1})},
+      {spec(id_, 3, 8, {0}, {0, 1}), spec(id_, 3, 8, {0}, {1, 0})},
+  };
+  for (std::vector<ShuffleSpec> specs : pairs) {
+    id_ = session().begin_query();
+    for (uint32_t w = 0; w < 2; ++w) specs[w].query = id_;
+    cluster_->run_workers([&](uint32_t w) {
+      Result<Shuffle> opened = worker(w).open_shuffle(specs[w]);
+      Status failure = opened.status();
+      if (opened.ok()) {
+        Shuffle shuffle = std::move(*opened);
+        (void)shuffle.finish();
+        Batch batch;
+        while (shuffle.take(batch) == Outcome::done) {
+        }
+        failure = shuffle.status();
+      }
+      Status cause;
+      EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::failed);
+      EXPECT_EQ(cause.code(), Code::stage_mismatch) << cause.to_string();
+      EXPECT_EQ(cause.category(), Category::query);
+      EXPECT_EQ(cause.stage(), 3u);
+      names(cause, {"stage 3", "worker 0", "worker 1", "senders", "receivers"});
+    });
+  }
+}
+
+// Whatever comes first, the row, the ends or the outcome.
+TEST_P(ShuffleEndings, rows_for_a_worker_that_never_opens_their_stage_do_not_end_well) {
+  cluster_->run_workers([&](uint32_t w) {
+    if (w == 0) {
+      Shuffle sender = open_shuffle(worker(0), gather());
+      (void)sender.send(0, filled(8, 1));
+      (void)sender.finish();
+    }
+    Status cause;
+    EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::failed);
+    EXPECT_EQ(cause.category(), Category::query) << cause.to_string();
+  });
+}
+
+TEST_P(ShuffleEndings, rows_of_another_width_than_is_expected_fail_the_query) {
+  cluster_->run_workers([&](uint32_t w) {
+    Result<Shuffle> opened = worker(w).open_shuffle(spec(id_, 3, w == 0 ? 8 : 16, {0}, {1}));
+    if (opened.ok() && w == 0) {
+      (void)opened->send(0, filled(8, 1));
+      (void)opened->finish();
+    } else if (opened.ok()) {
+      Batch batch;
+      EXPECT_EQ(opened->take(batch), Outcome::failed);
+    }
+    if (opened.ok()) opened->close();
+    Status cause;
+    EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::failed);
+    EXPECT_EQ(cause.code(), Code::stage_mismatch) << cause.to_string();
+    EXPECT_EQ(cause.category(), Category::query);
+    EXPECT_EQ(cause.stage(), 3u);
+  });
+}
+
+TEST_P(ShuffleEndings, a_call_beyond_a_bound_is_refused_and_everything_else_goes_on) {
+  open(GetParam().nodes, {{"transport", GetParam().transport},
+                          {"cluster.workers", GetParam().nodes == 1 ? "2" : "1,1"},
+                          {"shuffle.limit", "1"}});
+  id_ = session().begin_query();
+  cluster_->run_workers([&](uint32_t w) {
+    Shuffle shuffle = open_shuffle(worker(w), gather());
+    const Status refused = worker(w).open_shuffle(gather(1)).status();
+    EXPECT_EQ(refused.code(), Code::limit_exceeded);
+    EXPECT_EQ(refused.category(), Category::operation);
+    EXPECT_EQ(refused.stage(), 1u);
+    EXPECT_EQ(refused.query(), id_);
+    if (w == 0) {
+      EXPECT_EQ(shuffle.finish(), Outcome::done);
+    } else {
+      Batch batch;
+      EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+    }
+    shuffle.close();
+    Status cause;
+    EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::done) << cause.to_string();
+  });
+}
+
 }  // namespace
 }  // namespace faro::test

@@ -170,7 +170,7 @@ TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
         ASSERT_FALSE(status.ok());
       }
     }
-    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_EQ(status.code(), Code::stage_mismatch);
     names(status, {"row_bytes = 8", "16"});
     Batch none;
     Outcome outcome = Outcome::done;
@@ -179,7 +179,7 @@ TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
       sender.flush();
     }
     EXPECT_EQ(outcome, Outcome::failed);
-    EXPECT_EQ(sender.status().code(), Code::invalid_argument);
+    EXPECT_EQ(sender.status().code(), Code::stage_mismatch);
     cluster_->close();
   }
 }
@@ -191,7 +191,11 @@ TEST_F(ShuffleApi, rows_that_nobody_opens_fail_the_query_in_time) {
   EXPECT_EQ(shuffle.send(1, filled(8, 1)), Outcome::done);
   shuffle.flush();
   std::thread other([&] {
-    // Worker 1 lives, but has forgotten this stage.
+    // Worker 1 lives, but has forgotten this stage: it opens another one.
+    Shuffle wrong = open_shuffle(worker(1), spec(id, 8, 8, {1}, {1}));
+    Batch batch;
+    EXPECT_EQ(wrong.take(batch), Outcome::failed);
+    wrong.close();
     Status cause;
     EXPECT_EQ(worker(1).end_query(id, &cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::query_unopened) << cause.to_string();

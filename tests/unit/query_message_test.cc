@@ -21,8 +21,9 @@ QueryMessage example(QueryMessageKind kind, std::string text = "because") {
 }
 
 TEST(QueryMessage, survives_the_way_there) {
-  for (const auto kind : {QueryMessageKind::fail, QueryMessageKind::stop, QueryMessageKind::ended,
-                          QueryMessageKind::outcome, QueryMessageKind::confirm}) {
+  for (const auto kind :
+       {QueryMessageKind::fail, QueryMessageKind::stop, QueryMessageKind::ended,
+        QueryMessageKind::outcome, QueryMessageKind::confirm, QueryMessageKind::await}) {
     for (const std::string& text :
          {std::string(), std::string("because"), std::string(kQueryTextLimit, 'a')}) {
       const auto decoded = decode_query_message(encode(example(kind, text)));
@@ -83,11 +84,28 @@ TEST(QueryMessage, a_flipped_bit_is_refused_or_changes_its_field) {
 }
 
 TEST(QueryMessage, reserved_bytes_must_be_zero) {
-  // reserved, query.reserved, reserved_end: see the picture.
+  // `has` where nothing is about a stage, query.reserved, `stage` without `has`: see the picture.
   for (const size_t at : {size_t{1}, size_t{28}, size_t{36}}) {
-    std::vector<std::byte> bytes = encode(example(QueryMessageKind::fail));
+    std::vector<std::byte> bytes = encode(example(QueryMessageKind::stop));
     bytes[at] = std::byte{1};
     EXPECT_FALSE(decode_query_message(bytes).has_value()) << "byte " << at;
+  }
+  std::vector<std::byte> bytes = encode(example(QueryMessageKind::fail));
+  bytes[1] = std::byte{2};
+  EXPECT_FALSE(decode_query_message(bytes).has_value());
+}
+
+TEST(QueryMessage, a_failure_says_which_stage_it_is_about) {
+  for (const auto kind :
+       {QueryMessageKind::fail, QueryMessageKind::ended, QueryMessageKind::outcome}) {
+    for (const uint32_t stage : {0u, 7u, UINT32_MAX}) {
+      QueryMessage message = example(kind);
+      message.stage = stage;
+      const auto decoded = decode_query_message(encode(message));
+      ASSERT_TRUE(decoded.has_value());
+      EXPECT_EQ(decoded->stage, stage);
+    }
+    EXPECT_EQ(decode_query_message(encode(example(kind)))->stage, std::nullopt);
   }
 }
 

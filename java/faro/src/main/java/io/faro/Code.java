@@ -25,12 +25,14 @@ public enum Code {
   QUERY_FAILED(21, Category.QUERY),
   /** Overflow memory and file are full. */
   OVERFLOW_EXHAUSTED(22, Category.QUERY),
-  /** Rows arrived for a shuffle that nobody opened in time. */
+  /** A worker did not open a shuffle, in time or at all, that others send to or wait for. */
   QUERY_UNOPENED(23, Category.QUERY),
   /** The query has already ended. */
   QUERY_ENDED(24, Category.QUERY),
-  /** A configured bound (open shuffles, queries) was reached. */
-  LIMIT_EXCEEDED(25, Category.QUERY),
+  /** The call goes beyond a bound: of open shuffles, queries, or the copies of frames. */
+  LIMIT_EXCEEDED(25, Category.OPERATION),
+  /** Workers opened a stage with other {@code rowBytes}, senders or receivers. */
+  STAGE_MISMATCH(26, Category.QUERY),
   /** A peer died, was closed or stopped answering. */
   PEER_LOST(40, Category.PEER),
   /** A peer sent something that the wire format forbids. */

@@ -1,24 +1,41 @@
 package io.faro;
 
-/** Every failure of Faro. {@link #code} tells what went wrong, {@link #category} how to react. */
+import java.util.Optional;
+import java.util.OptionalInt;
+
+/**
+ * Every failure of Faro. {@link #code} tells what went wrong, {@link #category} how to react; {@link #node}, {@link
+ * #query} and {@link #stage} what it is about, where that is known.
+ */
 public final class FaroException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
+  private static final long[] NOWHERE = {-1, -1, 0, 0, 0};
+
   private final Code code;
+  private final long[] place; // node, stage: -1 if there is none; counter, 0 if there is no query, incarnation, issuer
 
   FaroException(Code code, String message) {
+    this(code, message, NOWHERE);
+  }
+
+  private FaroException(Code code, String message, long[] place) {
     super(message);
     this.code = code;
+    this.place = place;
   }
 
   FaroException(Code code, String message, Throwable cause) {
     super(message, cause);
     this.code = code;
+    place = NOWHERE;
   }
 
   /** The exception for the negative code that a native method has just returned to this thread. */
   static FaroException of(long negative) {
-    return new FaroException(Code.of((int) -negative), NativeLibrary.lastErrorText());
+    long[] place = new long[NOWHERE.length];
+    NativeLibrary.lastErrorPlace(place);
+    return new FaroException(Code.of((int) -negative), NativeLibrary.lastErrorText(), place);
   }
 
   /** What went wrong. */
@@ -29,6 +46,21 @@ public final class FaroException extends RuntimeException {
   /** The largest thing that is broken. */
   public Category category() {
     return code.category();
+  }
+
+  /** The node that was lost, or on which the query failed first. */
+  public OptionalInt node() {
+    return place[0] < 0 ? OptionalInt.empty() : OptionalInt.of((int) place[0]);
+  }
+
+  /** The query that has failed, or that the call was about. */
+  public Optional<QueryId> query() {
+    return place[2] == 0 ? Optional.empty() : Optional.of(new QueryId(place[2], place[3], (int) place[4]));
+  }
+
+  /** The stage in which the query has failed, or that the call was about. */
+  public OptionalInt stage() {
+    return place[1] < 0 ? OptionalInt.empty() : OptionalInt.of((int) place[1]);
   }
 
   /** {@code PEER_LOST: node 2 (10.0.0.2:7000) …} */

@@ -147,6 +147,8 @@ final class NativeLibrary {
 
   private static native byte[] lastError();
 
+  static native void lastErrorPlace(long[] to);
+
   /** Registers the natives of all other classes. */
   private static native boolean bind();
 }

@@ -1,5 +1,7 @@
 package io.faro;
 
+import java.io.Serializable;
+
 /**
  * Names a query over the life of a cluster; never recurs. Given out by {@link Session#beginQuery} on
  * one node and carried by the engine to the others together with the plan.
@@ -8,7 +10,7 @@ package io.faro;
  * @param incarnation of the issuer, drawn when its process joined
  * @param issuer node number
  */
-public record QueryId(long counter, long incarnation, int issuer) {
+public record QueryId(long counter, long incarnation, int issuer) implements Serializable {
   /** As text, for a plan; {@link #parse} reads it. */
   public String encoded() {
     return issuer + ":" + counter + ":" + Long.toUnsignedString(incarnation, 16);

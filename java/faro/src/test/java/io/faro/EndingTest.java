@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -145,6 +147,57 @@ class EndingTest {
             if (worker.number() == SENDER) {
               assertNames(told, Code.QUERY_CANCELLED, "the table is gone");
             }
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aPartThatOnlyEndsFailsThoseWhoWaitForItsRows(int nodes) throws Exception {
+    try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            FaroException failure =
+                assertThrows(
+                    FaroException.class,
+                    () -> {
+                      if (worker.number() != SENDER) {
+                        receiveBadly(worker, query);
+                      }
+                      worker.endQuery(query);
+                    });
+            assertNames(failure, Code.QUERY_UNOPENED, "worker 0", "stage 1", "worker 1");
+            assertEquals(Optional.of(query), failure.query());
+            assertEquals(OptionalInt.of(1), failure.stage());
+            assertEquals(OptionalInt.of(0), failure.node());
+            worker.endQuery(query, failure);
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void workersWhoDisagreeAboutTheReceiversFailTheQuery(int nodes) throws Exception {
+    try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+      QueryId query = cluster.session(0).beginQuery();
+      int[] both = {0, 1};
+      cluster.onEachWorker(
+          worker -> {
+            int[] receivers = worker.number() == SENDER ? new int[] {0} : both;
+            ShuffleSpec spec = new ShuffleSpec(query, 7, Long.BYTES, new int[] {SENDER}, receivers);
+            FaroException failure =
+                assertThrows(
+                    FaroException.class,
+                    () -> {
+                      try (Shuffle shuffle = worker.openShuffle(spec)) {
+                        while (shuffle.take(shuffle.newFrame()) == Outcome.DONE) {}
+                      }
+                    });
+            assertNames(failure, Code.STAGE_MISMATCH, "stage 7", "worker 0", "worker 1", "receivers 0, 1");
+            assertEquals(Category.QUERY, failure.category());
+            assertEquals(OptionalInt.of(7), failure.stage());
+            worker.endQuery(query, failure);
           });
     }
   }
