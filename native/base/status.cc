@@ -1,5 +1,7 @@
 #include "faro/status.h"
 
+#include <new>
+
 namespace faro {
 
 std::string_view code_name(Code code) noexcept {
@@ -54,18 +56,22 @@ std::string_view category_name(Category category) noexcept {
 }
 
 template <typename Value>
-Status Status::about(std::optional<Value> Error::*what, const Value& value) const {
+Status Status::about(std::optional<Value> Error::*what, const Value& value) const noexcept {
   if (error_ == nullptr || (*error_).*what) return *this;
-  Error error = *error_;
-  error.*what = value;
   Status status;
-  status.error_ = std::make_shared<const Error>(std::move(error));
+  try {
+    Error error = *error_;
+    error.*what = value;
+    status.error_ = std::make_shared<const Error>(std::move(error));
+  } catch (const std::bad_alloc&) {
+    return *this;
+  }
   return status;
 }
 
-Status Status::of_node(uint32_t node) const { return about(&Error::node, node); }
-Status Status::of_query(const QueryId& query) const { return about(&Error::query, query); }
-Status Status::of_stage(uint32_t stage) const { return about(&Error::stage, stage); }
+Status Status::of_node(uint32_t node) const noexcept { return about(&Error::node, node); }
+Status Status::of_query(const QueryId& query) const noexcept { return about(&Error::query, query); }
+Status Status::of_stage(uint32_t stage) const noexcept { return about(&Error::stage, stage); }
 
 std::string Status::to_string() const {
   if (ok()) return "ok";

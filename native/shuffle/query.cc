@@ -247,9 +247,12 @@ std::shared_ptr<Query> QueryTable::hear_locked(const QueryId& id, uint32_t from_
   std::shared_ptr<Query> query = find_locked(id);
   if (query == nullptr) {
     if (!can_live_locked(id) || !charge_locked(from_node, nullptr, out)) return nullptr;
+    std::list<Query*> place(1);  // what may find no memory comes first
     query = make_locked(id);
     query->heard_from_ = from_node;
-    query->place_ = heard_[from_node].insert(heard_[from_node].end(), query.get());
+    query->place_ = place.begin();
+    place.front() = query.get();
+    heard_[from_node].splice(heard_[from_node].end(), place);
     show_locked(*query);
   }
   query->heard_at_ = ticked_at_;
@@ -663,13 +666,13 @@ Status QueryTable::check_stage_locked(Query& query, uint32_t worker, const Shuff
                   fmt::format("stage {}: worker {} of {} takes no part in query {}", spec.stage,
                               member, shape_.node_names[node], query.id.to_string()));
   }
-  const auto [at, is_new] = query.stages_.try_emplace(spec.stage);
-  Query::Stage& stage = at->second;
-  if (is_new) {
-    stage.lists = lists;
-    stage.opened_first = worker;
-    stage.opened.resize(shape_.worker_count[shape_.node]);
-  } else if (stage.lists.digest != lists.digest) {
+  auto known = query.stages_.find(spec.stage);
+  if (known == query.stages_.end()) {
+    const std::vector<bool> none(shape_.worker_count[shape_.node]);
+    known = query.stages_.emplace(spec.stage, Query::Stage{lists, worker, none}).first;
+  }
+  Query::Stage& stage = known->second;
+  if (stage.lists.digest != lists.digest) {
     const Status cause =
         Status(Code::stage_mismatch,
                fmt::format("stage {} of query {}: worker {} opened it with {}, worker {} with {}",

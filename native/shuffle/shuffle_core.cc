@@ -52,7 +52,6 @@ void ShuffleCore::make_receiver(Inbox* inbox) noexcept {
   inbox_->senders = &spec_.senders;
   inbox_->row_bytes = spec_.row_bytes;
   inbox_->open = true;
-  inbox_->lists = lists_;
 }
 
 Outcome ShuffleCore::fail(const Status& status) {

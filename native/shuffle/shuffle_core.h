@@ -72,6 +72,7 @@ class ShuffleCore {
   /// For rows of its fixed width (setting kernel.scatter).
   SendKernels kernels() const;
   const ShuffleSpec& spec() const noexcept { return spec_; }
+  const shuffle::StageLists& lists() const noexcept { return lists_; }
   const std::shared_ptr<shuffle::Query>& query() const noexcept { return query_; }
   Inbox* inbox() const noexcept { return inbox_; }
   std::vector<OutboxCursor>& cursors() noexcept { return cursors_; }

@@ -622,6 +622,7 @@ Result<Shuffle> WorkerCore::make_shuffle(const ShuffleSpec& wanted) {
     } else {
       node_.queries().remove_unopened(*query, number_, made->spec().stage);
     }
+    inbox->lists = made->lists();
   }
   // From here on nothing can fail that would have to be undone.
   if (sends) {

@@ -67,10 +67,11 @@ class [[nodiscard]] Status {
   std::optional<uint32_t> node() const noexcept { return error_ ? error_->node : std::nullopt; }
   std::optional<QueryId> query() const noexcept { return error_ ? error_->query : std::nullopt; }
   std::optional<uint32_t> stage() const noexcept { return error_ ? error_->stage : std::nullopt; }
-  /// The same error about a node, query or stage, unless it is about one already.
-  Status of_node(uint32_t node) const;
-  Status of_query(const QueryId& query) const;
-  Status of_stage(uint32_t stage) const;
+  /// The same error about a node, query or stage, unless it is about one already; unchanged when there is no
+  /// memory for it.
+  Status of_node(uint32_t node) const noexcept;
+  Status of_query(const QueryId& query) const noexcept;
+  Status of_stage(uint32_t stage) const noexcept;
 
  private:
   struct Error {
@@ -81,7 +82,7 @@ class [[nodiscard]] Status {
     std::optional<uint32_t> stage;
   };
   template <typename Value>
-  Status about(std::optional<Value> Error::*what, const Value& value) const;
+  Status about(std::optional<Value> Error::*what, const Value& value) const noexcept;
   std::shared_ptr<const Error> error_;
 };
 
