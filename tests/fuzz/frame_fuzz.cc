@@ -93,7 +93,7 @@ class FrameRun {
     batches_.clear();
     shuffles_.clear();
     (void)node_->close();
-    (void)node_->worker(kReceiver).try_until([] { return true; });  // hears of it
+    (void)node_->worker(kReceiver).try_until([] { return true; }, nullptr);  // hears of it
     require(node_->overflow().memory_bytes() == 0, "a closed node keeps no rows in overflow");
   }
 
@@ -115,6 +115,12 @@ class FrameRun {
         open.query = shuffle::to_key(query());
         open.stage = k + kRings * input_.below(2);
         open.row_bytes = row_bytes();
+        if (!input_.flag()) {  // else nobody opens it with these
+          const auto lists = shuffle::StageLists::of(spec_of(kSender));
+          open.lists = lists.digest;
+          open.sender_count = lists.sender_count;
+          open.receiver_count = lists.receiver_count;
+        }
         put(k, {0, FrameKind::open, 0, slot, 0, 0}, bytes_of(open));
         break;
       }
@@ -232,7 +238,7 @@ class FrameRun {
         if (!shuffles_.empty()) shuffles_.erase(shuffles_.begin());
         break;
       case 9:
-        (void)worker.try_end_query(query(), Status::Ok(), nullptr);
+        (void)worker.end_query(query(), Status::Ok(), nullptr, false, kNoTimeout);
         break;
       case 10:
         node_->queries().cancel(query(), Status(Code::query_cancelled, "enough"));
@@ -240,18 +246,26 @@ class FrameRun {
       default:
         reactor_.advance(uint64_t{1'000'000} << input_.below(16));
         node_->on_tick(reactor_.clock().now_ns());
-        (void)worker.try_until([] { return false; });
+        (void)worker.try_until([] { return false; }, nullptr);
     }
+  }
+
+  static ShuffleSpec spec_of(uint32_t sender) {
+    ShuffleSpec spec;
+    spec.senders = {sender};
+    spec.receivers = {kReceiver};
+    return spec;
   }
 
   void open_shuffle() {
     if (shuffles_.size() == 6) return;
-    ShuffleSpec spec;
-    spec.query = query();
-    spec.stage = input_.below(2 * kRings);
-    spec.row_bytes = row_bytes();
-    spec.senders = {input_.below(4) == 3 ? kReceiver : kSender};
-    spec.receivers = {kReceiver};
+    const QueryId id = query();
+    const uint32_t stage = input_.below(2 * kRings);
+    const uint32_t width = row_bytes();
+    ShuffleSpec spec = spec_of(input_.below(4) == 3 ? kReceiver : kSender);
+    spec.query = id;
+    spec.stage = stage;
+    spec.row_bytes = width;
     auto opened = node_->worker(kReceiver).open_shuffle(spec);
     if (opened.ok()) shuffles_.push_back(std::move(*opened));
   }

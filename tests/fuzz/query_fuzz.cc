@@ -91,7 +91,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
       return;
     }
     QueryMessage message;
-    message.kind = static_cast<wire::QueryMessageKind>(1 + input_.below(5));
+    message.kind = static_cast<wire::QueryMessageKind>(1 + input_.below(6));
     message.query = shuffle::to_key(id());
     message.first = input_.number<uint8_t>();
     message.second = static_cast<int32_t>(static_cast<int8_t>(input_.number<uint8_t>()));
@@ -102,7 +102,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
 
   // A worker of this node, or the node itself.
   void work() {
-    switch (input_.below(12)) {
+    switch (input_.below(14)) {
       case 0:
         begun_.push_back(table_.begin());
         break;
@@ -140,12 +140,29 @@ class QueryRun final : private shuffle::QueryEnvironment {
       case 10:
         lose_or_return(peer());
         break;
-      default:
+      case 11:
         if (Used* const used = any()) {
           const std::array<uint32_t, 2> senders = {input_.below(6), input_.below(6)};
           table_.stop(*used->query, input_.below(4), kFirstWorker, senders);
         }
+        break;
+      default:
+        if (Used* const used = any()) open_stage(*used);
     }
+  }
+
+  // And may wait for its senders for long.
+  void open_stage(Used& used) {
+    const uint32_t worker = kFirstWorker + input_.below(2);
+    ShuffleSpec spec;
+    spec.stage = input_.below(4);
+    spec.senders = {input_.below(6)};
+    spec.receivers = {worker};
+    const auto lists = shuffle::StageLists::of(spec);
+    const Status opened = table_.open_stage(*used.query, worker, spec, lists);
+    require(opened.ok() || !opened.message().empty(), "why a stage cannot be opened is said");
+    if (opened.ok() && input_.flag())
+      table_.await(*used.query, worker, spec.stage, spec.senders, lists);
   }
 
   uint32_t peer() { return input_.flag() ? 0 : 2; }

@@ -103,7 +103,7 @@ void write_messages(const Corpus& corpus) {
   corpus.add("setup", wire::encode_payload(ControlKind::setup, payload));
   corpus.add("ready", wire::encode_plain(ControlKind::ready));
   corpus.add("bye", wire::encode_plain(ControlKind::bye));
-  for (uint8_t kind = 1; kind <= 5; ++kind) {
+  for (uint8_t kind = 1; kind <= 6; ++kind) {
     wire::QueryMessage message;
     message.kind = static_cast<wire::QueryMessageKind>(kind);
     message.query = {1, 1000, 0, 0};
@@ -158,6 +158,11 @@ void write_queries(const Corpus& corpus) {
   fails.moves({0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 30, 0, 0, 4, 'o', 'o', 'p', 's'});
   fails.moves({1, 1, 1, 3, 0, 0, 1, 0, 30, 0, 1, 0});  // OUTCOME
   corpus.add("query_of_a_peer_fails", fails);
+  Seed waits;
+  waits.moves({0, 1, 0, 0, 1});         // uses it
+  waits.moves({0, 12, 0, 0, 3, 4, 1});  // opens stage 3 for worker 4, and waits for it
+  waits.moves({1, 1, 1, 5, 0, 0, 1, 3, 3, 0, 9, 0, 0, 3, 0, 1});  // AWAIT of worker 3, which ends
+  corpus.add("stage_of_a_worker_that_ends", waits);
   corpus.add("stop", Seed().moves({0, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 1, 2, 0, 0, 0, 0}));
 }
 
@@ -187,7 +192,7 @@ void write_rings(const Corpus& corpus) {
 
 void write_frames(const Corpus& corpus) {
   // 1: the stranger, ring 0, slot 0; 0: the worker. A query: which, and whether it is none.
-  const auto open = [](Seed& seed) -> Seed& { return seed.moves({1, 0, 0, 0, 0, 0, 0, 1}); };
+  const auto open = [](Seed& seed) -> Seed& { return seed.moves({1, 0, 0, 0, 0, 0, 0, 1, 0}); };
   Seed rows;
   open(rows).moves({1, 0, 0, 3, 3, 1});     // 3 rows of 8 bytes
   rows.moves({1, 0, 0, 2, 3});              // FINISH, 3
@@ -196,7 +201,7 @@ void write_frames(const Corpus& corpus) {
   corpus.add("rows_before_the_worker_opens", rows);
   Seed fragments;
   fragments.moves({0, 0, 0, 0, 0, 0, 0});
-  fragments.moves({1, 0, 0, 0, 0, 0, 0, 0});  // OPEN, a length each
+  fragments.moves({1, 0, 0, 0, 0, 0, 0, 0, 0});  // OPEN, a length each
   for (int part = 0; part < 3; ++part) fragments.moves({1, 0, 0, 5, 0, 1, 0, 1, 0, 0, 2, 0});
   corpus.add("a_row_in_fragments", fragments);
   Seed aside;

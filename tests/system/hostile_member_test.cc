@@ -293,7 +293,11 @@ class HostileMember {
     for (const uint32_t peer : {0u, 1u}) {
       const auto slot = static_cast<uint16_t>(draw() % 4);
       const wire::OpenPayload open{shuffle::to_key(draw() % 8 == 0 ? foreign_ : all_),
-                                   static_cast<uint32_t>(100 + step_ % 30), 8};
+                                   static_cast<uint32_t>(100 + step_ % 30),
+                                   8,
+                                   0,
+                                   1,
+                                   1};
       const wire::FinishPayload finish{0};
       send_frame(peer, wire::FrameKind::open, slot, std::as_bytes(std::span(&open, 1)));
       for (uint64_t times = step_ < 20 ? 1 : draw() % 3; times > 0; --times)
