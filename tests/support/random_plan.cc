@@ -300,22 +300,23 @@ Status random_plan_cancelled(Program& program) {
   const uint64_t way = program.common.below(3);
   Result<QueryId> id = program.query(0, issuer);
   if (!id.ok()) return id.status();
+  // Beside the plan one stage more, which never ends: nobody is done before it is over for all.
+  Stage stage(program, StagePlan{0, 5, Spread::by_key, 8, 8, 8, {canceller}, {}});
+  Status status = stage.open(*id);
   if (program.me == canceller) {
-    // A part of the plan's work at most; then it is over for all.
     program.board.cancels.fetch_add(1, std::memory_order_relaxed);
-    Stage stage(program, StagePlan{0, 5, Spread::by_key, 8, 8, 8, {}, {}});
-    Status opened = stage.open(*id);
-    if (opened.ok()) {
+    if (status.ok()) {
       (void)stage.send_rows(program.own.below(64));
       if (way == 0) stage.shuffle().cancel("the user pressed the button");
       if (way == 1) stage.shuffle().close();  // without finish
       if (way == 2) program.session.cancel_query(*id, "from the session");
     }
   } else {
-    PlanRun plan(program, *id, 0, false);
-    const Status status = plan.run();
+    if (status.ok()) status = PlanRun(program, *id, 0, false).run();
+    for (bool end = false; status.ok() && !end;) status = stage.take_one(end);
     if (!status.ok() && status.category() != Category::query) return status;
   }
+  stage.shuffle().close();
   Status cause;
   program.doing(Step::ends, 0);
   const Outcome outcome = program.worker.end_query(*id, &cause);
