@@ -39,9 +39,11 @@ class Worker {
   uint32_t number() const noexcept;
 
   /// Opens a shuffle. Blocks: never (senders may start before their receivers have opened).
-  /// Errors: invalid_argument (unknown worker, the same worker twice, stage open already),
-  /// limit_exceeded (shuffle.limit), query_ended, the query's failure, session_closed, wrong_state
-  /// (wrong thread).
+  /// Errors: invalid_argument (unknown worker, the same worker twice, one of a node that takes no part in
+  /// the query, stage open already), limit_exceeded (shuffle.limit), wrong_state (wrong thread, or this
+  /// worker has ended its part of the query): only this call is refused. stage_mismatch (another worker
+  /// opened the stage with other row_bytes, senders or receivers): the query has failed, end it.
+  /// query_ended, the query's failure, session_closed.
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
 
   /// Waits until `condition` holds (a barrier or latch of the engine's own), moving on everything

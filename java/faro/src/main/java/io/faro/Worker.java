@@ -73,7 +73,12 @@ public final class Worker {
     return parent;
   }
 
-  /** Opens a shuffle. Never blocks: senders may start before their receivers have opened. */
+  /**
+   * Opens a shuffle. Never blocks: senders may start before their receivers have opened. Every
+   * worker that the spec names has to open it, with the same senders, receivers and width of rows:
+   * else the query fails with {@link Code#STAGE_MISMATCH}, or {@link Code#QUERY_UNOPENED} if one
+   * ends its part without.
+   */
   public Shuffle openShuffle(ShuffleSpec spec) {
     call();
     QueryId query = spec.query();
