@@ -146,9 +146,10 @@ class FrameRun {
         break;
       }
       default: {  // changes what lies there
-        const std::span<std::byte> memory = ring(k).memory();
-        const size_t at = input_.number<uint16_t>() % memory.size();
-        memory[at] = std::byte{input_.number<uint8_t>()};
+        const size_t ring_bytes = node_->membership().outgoing_layout(0).ring_bytes;
+        const size_t at = input_.number<uint16_t>() % ring_bytes;
+        const std::byte value{input_.number<uint8_t>()};
+        if (first_claims_[k] != nullptr) first_claims_[k][at] = value;
       }
     }
   }
@@ -196,6 +197,7 @@ class FrameRun {
     const auto length = static_cast<uint32_t>(bytes);
     const transport::Claim claim = ring(k).claim(length, length);
     if (claim.bytes == 0) return;
+    if (first_claims_[k] == nullptr) first_claims_[k] = claim.data;
     std::memcpy(claim.data, &header, sizeof header);
     if (!payload.empty()) std::memcpy(claim.data + sizeof header, payload.data(), payload.size());
     ring(k).commit(length);
@@ -311,6 +313,7 @@ class FrameRun {
   HandReactor reactor_;
   std::shared_ptr<NodeCore> node_;
   std::array<QueryId, kQueries> queries_;
+  std::array<std::byte*, kRings> first_claims_{};  // from each on, a whole ring is mapped
   std::vector<Shuffle> shuffles_;
   std::vector<Batch> batches_;
   uint64_t assembled_ = 0;  // of the row that is sent in fragments
