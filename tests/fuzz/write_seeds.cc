@@ -206,7 +206,7 @@ void write_frames(const Corpus& corpus) {
   corpus.add("a_row_in_fragments", fragments);
   Seed aside;
   open(aside).moves(
-      {1, 0, 0, 3, 7, 3, 0, 11, 10, 0, 11, 10, 0, 0, 0, 0, 0, 3, 0, 0, 2, 0, 0, 6, 0});
+      {1, 0, 0, 3, 7, 1, 0, 11, 10, 0, 11, 10, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 6, 0});
   corpus.add("rows_set_aside", aside);
 }
 
