@@ -7,6 +7,7 @@
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/hand_reactor.h"
+#include "transport/mirrored_ring.h"
 #include "transport/transport.h"
 
 namespace faro::fuzz {
@@ -35,7 +36,7 @@ class LinkEnd final : private transport::LinkEvents {
     const uint32_t length = 16 + 16 * input.below(64);
     const transport::Claim claim = ring.claim(length, length);
     if (claim.bytes == 0) return;
-    const std::span<std::byte> memory = ring.memory();
+    const std::span<std::byte> memory = static_cast<transport::MirroredOutgoing&>(ring).memory();
     require(claim.bytes >= length && claim.data >= memory.data() &&
                 claim.data + claim.bytes <= memory.data() + memory.size(),
             "a claim lies in its ring");
@@ -56,7 +57,8 @@ class LinkEnd final : private transport::LinkEvents {
     require(next != transport::Next::invalid || failed(), "a broken rule fails the link");
     require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
     if (next != transport::Next::frame) return;
-    const std::span<const std::byte> memory = ring.memory();
+    const std::span<const std::byte> memory =
+        static_cast<transport::MirroredIncoming&>(ring).memory();
     require(view.payload >= memory.data() + sizeof view.header &&
                 view.payload + view.payload_bytes() <= memory.data() + memory.size(),
             "a frame lies in its ring");

@@ -111,11 +111,11 @@ class SharedMemoryRun final : private transport::LinkEvents {
         forge(ours, ring);
         break;
       case 6:
-        send(link.outgoing(ring));
+        send(link.outgoing(ring), {outgoing_->ring(ring), kRings.ring_bytes});
         break;
       case 7:
       case 8:
-        receive(link.incoming(ring), ring);
+        receive(link.incoming(ring), ring, {ours.segment().ring(ring), kRings.ring_bytes});
         break;
       default:
         release(link);
@@ -137,10 +137,9 @@ class SharedMemoryRun final : private transport::LinkEvents {
     std::memcpy(ours.segment().ring(ring) + offset, &header, sizeof header);
   }
 
-  void send(transport::Outgoing& ring) {
+  void send(transport::Outgoing& ring, std::span<std::byte> memory) {
     const uint32_t least = 16 + input_.below(64) * 16;
     const Claim claim = ring.claim(least, 1024);
-    const std::span<std::byte> memory = ring.memory();
     if (claim.bytes == 0) return;
     require(claim.bytes >= least && claim.data >= memory.data() &&
                 claim.data + claim.bytes <= memory.data() + memory.size(),
@@ -154,13 +153,12 @@ class SharedMemoryRun final : private transport::LinkEvents {
     if (input_.flag()) ring.post();
   }
 
-  void receive(transport::Incoming& ring, uint32_t number) {
+  void receive(transport::Incoming& ring, uint32_t number, std::span<const std::byte> memory) {
     FrameView view;
     const Next next = ring.next(view);
     require(next != Next::invalid || failures_ == 1, "a broken rule fails the link, once");
     require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
     if (next != Next::frame) return;
-    const std::span<const std::byte> memory = ring.memory();
     require(view.payload >= memory.data() + sizeof view.header &&
                 view.payload + view.payload_bytes() <= memory.data() + memory.size(),
             "a frame lies in its ring");

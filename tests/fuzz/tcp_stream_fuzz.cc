@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/link_end.h"
+#include "transport/mirrored_ring.h"
 #include "transport/tcp/tcp_link.h"
 #include "wire/data_message.h"
 
@@ -114,7 +115,8 @@ class TcpStreamRun {
   // Behind each ring there are 64 bytes that belong to none (ring::Layout).
   void check_gaps() {
     for (uint32_t ring = 0; ring < 2; ++ring) {
-      const std::span<const std::byte> memory = link_->incoming(ring).memory();
+      const auto& mirrored = static_cast<transport::MirroredIncoming&>(link_->incoming(ring));
+      const std::span<const std::byte> memory = mirrored.memory();
       for (size_t i = 0; i < 64; ++i)
         require(memory.data()[memory.size() + i] == std::byte{0},
                 "nothing is written beyond a ring");
