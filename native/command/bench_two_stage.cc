@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -256,7 +257,10 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   command->add_option("--rows", job.rows_per_process, "Rows that each process generates")
       ->check(quiet(CLI::Range(uint64_t{0}, uint64_t{1} << 48)))
       ->type_name("N");
-  command->add_option("--row-bytes", job.row_bytes, bench::row_widths())->type_name("N");
+  command->add_option("--row-bytes", job.row_bytes, bench::row_widths())
+      ->check(quiet(CLI::IsMember(
+          std::vector<uint32_t>(std::begin(bench::kRowWidths), std::end(bench::kRowWidths)))))
+      ->type_name("N");
   command->add_option("--hash", flags->hash, "finalizer or multiplicative")->type_name("NAME");
   command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
       ->check(quiet(CLI::Range(1u, 1000u)))
