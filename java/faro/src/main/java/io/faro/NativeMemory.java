@@ -10,7 +10,6 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Locale;
-import sun.misc.Unsafe;
 
 /**
  * Memory outside the Java heap, by its address: rings, frames, and the cursors of open frames. One access is one
@@ -31,9 +30,9 @@ import sun.misc.Unsafe;
 final class NativeMemory {
   private static final int UNSAFE_WARNS = 24; // the first feature release in which its use is told on the console
   private static final boolean FOREIGN = Runtime.version().feature() >= UNSAFE_WARNS;
-  private static final Unsafe UNSAFE = FOREIGN ? null : unsafe();
-  private static final long BYTES_BEGIN = Unsafe.ARRAY_BYTE_BASE_OFFSET;
-  private static final long LONGS_BEGIN = Unsafe.ARRAY_LONG_BASE_OFFSET;
+  private static final sun.misc.Unsafe UNSAFE = FOREIGN ? null : unsafe();
+  private static final long BYTES_BEGIN = sun.misc.Unsafe.ARRAY_BYTE_BASE_OFFSET;
+  private static final long LONGS_BEGIN = sun.misc.Unsafe.ARRAY_LONG_BASE_OFFSET;
 
   static {
     if (ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {
@@ -43,11 +42,11 @@ final class NativeMemory {
 
   private NativeMemory() {}
 
-  private static Unsafe unsafe() {
+  private static sun.misc.Unsafe unsafe() {
     try {
-      Field instance = Unsafe.class.getDeclaredField("theUnsafe");
+      Field instance = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
       instance.setAccessible(true);
-      return (Unsafe) instance.get(null);
+      return (sun.misc.Unsafe) instance.get(null);
     } catch (ReflectiveOperationException problem) {
       throw new ExceptionInInitializerError(problem);
     }
