@@ -553,10 +553,27 @@ TEST(FaroDoctor, looks_at_everything_that_a_session_depends_on) {
   const json parsed = parse(run_faro({"doctor", "--json"}));
   std::set<std::string> names;
   for (const json& check : parsed["machine"]) names.insert(check["name"]);
-  for (const char* name : {"processors", "memory", "memory control group", "memlock", "open files",
-                           "/dev/shm", "rows of 8 bytes", "rows of 128 bytes", "transparent huge pages", "huge pages", "overflow folder",
-                           "counters folder", "clock", "time limits", "container", "permissions",
-                           "networks", "secret", "certificate", "kernel, libc", "version"}) {
+  for (const char* name : {"processors",
+                           "memory",
+                           "memory control group",
+                           "memlock",
+                           "open files",
+                           "/dev/shm",
+                           "rows of 8 bytes",
+                           "rows of 128 bytes",
+                           "transparent huge pages",
+                           "huge pages",
+                           "overflow folder",
+                           "counters folder",
+                           "clock",
+                           "time limits",
+                           "container",
+                           "permissions",
+                           "networks",
+                           "secret",
+                           "certificate",
+                           "kernel, libc",
+                           "version"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }
 }
