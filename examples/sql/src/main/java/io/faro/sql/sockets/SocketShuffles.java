@@ -62,6 +62,7 @@ final class SocketShuffles implements Shuffles {
   public void complete() {
     stages.forEach(SocketShuffle::stop);
     worker.await(() -> stages.stream().allMatch(SocketShuffle::hasEnded) && worker.flush());
+    watch.stop(); // closing it otherwise would fail the query
     watch.tryFinish();
   }
 
