@@ -58,8 +58,8 @@ final class NativeMemory {
     }
     try {
       return (byte) Foreign.GET_BYTE.invokeExact(address);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -69,8 +69,8 @@ final class NativeMemory {
     }
     try {
       return (short) Foreign.GET_SHORT.invokeExact(address);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -80,8 +80,8 @@ final class NativeMemory {
     }
     try {
       return (int) Foreign.GET_INT.invokeExact(address);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -91,8 +91,8 @@ final class NativeMemory {
     }
     try {
       return (long) Foreign.GET_LONG.invokeExact(address);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -103,8 +103,8 @@ final class NativeMemory {
     }
     try {
       Foreign.PUT_BYTE.invokeExact(address, value);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -115,8 +115,8 @@ final class NativeMemory {
     }
     try {
       Foreign.PUT_SHORT.invokeExact(address, value);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -127,8 +127,8 @@ final class NativeMemory {
     }
     try {
       Foreign.PUT_INT.invokeExact(address, value);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -139,8 +139,8 @@ final class NativeMemory {
     }
     try {
       Foreign.PUT_LONG.invokeExact(address, value);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -152,8 +152,8 @@ final class NativeMemory {
     }
     try {
       Foreign.COPY_TO_BYTES.invokeExact(address, (Object) to, index, count);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -165,8 +165,8 @@ final class NativeMemory {
     }
     try {
       Foreign.COPY_FROM_BYTES.invokeExact((Object) from, index, address, count);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -178,8 +178,8 @@ final class NativeMemory {
     }
     try {
       Foreign.COPY_TO_LONGS.invokeExact(address, (Object) to, index, count);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -191,8 +191,8 @@ final class NativeMemory {
     }
     try {
       Foreign.COPY_FROM_LONGS.invokeExact((Object) from, index, address, count);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -204,8 +204,8 @@ final class NativeMemory {
     }
     try {
       Foreign.COPY.invokeExact(from, to, bytes);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
   }
 
@@ -217,9 +217,14 @@ final class NativeMemory {
     Buffer whole = direct.duplicate().clear();
     try {
       return (long) Foreign.ADDRESS.invokeExact(whole);
-    } catch (Throwable impossible) {
-      throw new AssertionError(impossible);
+    } catch (Throwable problem) {
+      throw error(problem);
     }
+  }
+
+  // What the JVM throws itself, as it is: an InternalError where memory cannot be read.
+  private static Error error(Throwable problem) {
+    return problem instanceof Error error ? error : new AssertionError(problem);
   }
 
   private static final class BufferAddress {
