@@ -18,8 +18,8 @@ static void run(faro::Worker& worker, const faro::QueryId& query, std::atomic<ui
   faro::Shuffle matches = check(worker.open_shuffle(gather));
   if (worker.number() == 0) {
     auto sender = check(customers.sender<Customer>());
-    for (uint64_t id = 0; id < 5000; ++id) check(sender.broadcast({id, id % 10}), customers);
-    check(customers.finish(), customers);
+    for (uint64_t id = 0; id < 5000; ++id) check_done(sender.broadcast({id, id % 10}), customers);
+    check_done(customers.finish(), customers);
   }
   std::unordered_map<uint64_t, uint64_t> discounts;
   faro::Batch batch;
@@ -29,9 +29,10 @@ static void run(faro::Worker& worker, const faro::QueryId& query, std::atomic<ui
   auto sender = check(matches.sender<Order>());
   for (uint64_t i = 0; i < 20000; ++i) {  // this worker's part of the orders
     const auto found = discounts.find(i);
-    if (found != discounts.end()) check(sender.send(0, Order{i, 100 - found->second}), matches);
+    if (found != discounts.end())
+      check_done(sender.send(0, Order{i, 100 - found->second}), matches);
   }
-  check(matches.finish(), matches);
+  check_done(matches.finish(), matches);
   while (check(matches.take(batch), matches) == faro::Outcome::done) {
     for (const Order& row : batch.rows<Order>()) total += row.amount;
   }

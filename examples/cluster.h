@@ -26,6 +26,10 @@ inline faro::Outcome check(faro::Outcome outcome, const faro::Shuffle& shuffle) 
   if (outcome == faro::Outcome::failed) check(shuffle.status());
   return outcome;
 }
+inline void check_done(faro::Outcome outcome, const faro::Shuffle& shuffle) {
+  if (check(outcome, shuffle) != faro::Outcome::done)
+    check(faro::Status(faro::Code::internal_error, faro::outcome_name(outcome)));
+}
 inline void check(faro::Outcome outcome) {
   if (outcome != faro::Outcome::done)
     check(faro::Status(faro::Code::internal_error, faro::outcome_name(outcome)));

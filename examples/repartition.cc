@@ -20,11 +20,11 @@ static uint64_t run(faro::Worker& worker, const faro::QueryId& query) {
   auto sender = check(shuffle.sender<KeyValue>());
   for (uint64_t i = 0; i < 100000; ++i) {
     const KeyValue row{i % 1000, worker.number()};
-    check(
+    check_done(
         sender.send(faro::partition(faro::FinalizerHash{}(row.key), sender.receiver_count()), row),
         shuffle);
   }
-  check(shuffle.finish(), shuffle);
+  check_done(shuffle.finish(), shuffle);
 
   std::unordered_map<uint64_t, uint64_t> sums;
   faro::Batch batch;

@@ -23,10 +23,11 @@ static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* 
   for (uint64_t i = 0; file >> word; ++i) {
     if (i % workers != worker.number()) continue;  // every worker reads its part
     const auto bytes = std::as_bytes(std::span(word.data(), word.size()));
-    check(words.send(faro::partition(faro::hash_bytes(word.data(), word.size()), workers), bytes),
-          words);
+    check_done(
+        words.send(faro::partition(faro::hash_bytes(word.data(), word.size()), workers), bytes),
+        words);
   }
-  check(words.finish(), words);
+  check_done(words.finish(), words);
   Counts counts;
   faro::Batch batch;
   while (check(words.take(batch), words) == faro::Outcome::done) {
