@@ -134,6 +134,7 @@ TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver)
 // --- parts that fail
 
 TEST_P(ShuffleEndings, a_part_that_fails_before_it_opens_fails_those_who_wait_for_its_rows) {
+  Shuffle receiver = open_shuffle(worker(1), gather());
   std::thread failing([&] {
     Status cause;
     EXPECT_EQ(
@@ -143,7 +144,6 @@ TEST_P(ShuffleEndings, a_part_that_fails_before_it_opens_fails_those_who_wait_fo
     names(cause, {"worker 0", "resource_limit", "no memory for the table"});
     worker(0).hand_over();
   });
-  Shuffle receiver = open_shuffle(worker(1), gather());
   Batch batch;
   EXPECT_EQ(receiver.take(batch), Outcome::failed);
   EXPECT_EQ(receiver.status().code(), Code::query_failed);
