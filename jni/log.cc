@@ -32,7 +32,7 @@ class LogQueue {
     not_empty_.notify_one();
   }
 
-  /// Blocks until there is a line, for ever if none comes.
+  /// Blocks until there is a line, without end if none comes.
   void wait() {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [this] { return !lines_.empty(); });

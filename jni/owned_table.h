@@ -12,7 +12,7 @@
 namespace faro::jni {
 
 /// Gives each object a handle, (generation << 32) | place, that is never given twice: a handle that
-/// was removed finds nothing for ever, whatever has taken its place since.
+/// was removed never finds anything again, whatever has taken its place since.
 ///
 /// For objects that are used and removed by their owner alone (Java checks the thread before each
 /// call): then nobody can remove an object that another call is inside of, and finding it costs

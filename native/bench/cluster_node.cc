@@ -200,7 +200,7 @@ class Rounds {
   }
 
  private:
-  // Errors go through the barriers with everybody else, so that nobody waits for ever: whoever
+  // Errors go through the barriers with everybody else, so that nobody waits forever: whoever
   // fails says so, and all stop at the next barrier.
   void run_worker(uint32_t local) {
     const std::unique_ptr<RoundWorker> work = make_worker_(session_.worker(local), progress_);

@@ -80,7 +80,7 @@ class Reader {
     }
     return words_[at_++];
   }
-  /// A number of entries of so many words each; 0 if there cannot be that many.
+  /// A number of entries of that many words each; 0 if there cannot be that many.
   size_t next_count(uint64_t words_each) {
     const uint64_t count = next();
     if (count > (words_.size() - at_) / words_each) {

@@ -107,7 +107,7 @@ class TwoStageWorker final : public TurnWorker {
 
   /// Rows of stage 1 to stage 2, until there are none or one finds no room; true if some were taken. A
   /// batch is given back before its rows are sent: so the worker never holds one while there is no
-  /// room, and nothing has to be set aside.
+  /// room, and nothing has to be spilled.
   bool forward() {
     bool moved = false;
     for (;;) {

@@ -97,7 +97,7 @@ void add_soak_command(CLI::App& app, int& exit_code) {
       ->type_name("S");
   command
       ->add_option("--kills", options->kills,
-                   "Instead: so many clusters, each with one node killed and no other fault")
+                   "Instead: that many clusters, each with one node killed and no other fault")
       ->type_name("N");
   command->add_option("--seed", options->seed, "Of all that is drawn (default: by chance)")
       ->type_name("S");

@@ -99,7 +99,7 @@ void add_common(CLI::App& command, Flags& flags) {
 
 void add_stat_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "stat", "What the nodes of this host do: lanes, rates, waits, who does not drain");
+      "stat", "What the nodes of this host do: lanes, rates, waits, slow consumers");
   auto flags = std::make_shared<Flags>();
   add_common(*command, *flags);
   command->add_flag("--once", flags->once, "Print one table, over one interval, and end");

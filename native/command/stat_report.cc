@@ -98,8 +98,8 @@ void add_workers(Table& table, const std::vector<NodeChange>& nodes, const StatO
     });
   }
   table.add_line("");
-  table.add({"worker", "rows/s out", "rows/s in", "blocked", "set aside/s", "out overflow/s",
-             "held", "shuffles", "waits for"});
+  table.add({"worker", "rows/s out", "rows/s in", "blocked", "spilled/s", "out overflow/s", "held",
+             "shuffles", "waits for"});
   for (size_t i = 0; i < lines.size() && i < order.most_workers; ++i) {
     const NodeChange& node = *lines[i].node;
     const WorkerView& now = lines[i].now();

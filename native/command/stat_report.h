@@ -18,7 +18,7 @@ struct StatOrder {
   size_t most_workers = 1000;  ///< the same
 };
 
-/// Nodes, queries, workers, who does not drain, lanes.
+/// Nodes, queries, workers, slow consumers, lanes.
 std::string stat_text(const std::vector<NodeChange>& nodes, const StatOrder& order);
 
 /// With line breaks, or on one line. Names that were cut in the middle of a letter do no harm.

@@ -25,7 +25,7 @@ std::string counted(uint64_t number, std::string_view noun);
 /// Columns of a terminal that UTF-8 text takes (of letters as wide as ASCII ones).
 size_t columns_of(std::string_view text) noexcept;
 
-/// Text broken at spaces into lines of at most so many columns.
+/// Text broken at spaces into lines of at most that many columns.
 std::vector<std::string> wrapped(std::string_view text, size_t columns);
 
 /// Rows of cells, aligned by column. Threads: a value.

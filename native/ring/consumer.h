@@ -6,7 +6,7 @@
 //              frames given out    not yet looked at
 //
 // Frames are taken in order and released in any order; the read position passes the released prefix
-// only (design, hard case 1).
+// only (native/DESIGN.md#hc-1).
 //
 // Who writes what:
 //   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before it are
@@ -74,7 +74,7 @@ class Consumer {
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
   const std::byte* base() const noexcept { return base_; }
 
-  /// As if so many bytes had been written and read; before the first `next`. *written is the test's.
+  /// As if that many bytes had been written and read; before the first `next`. *written is the test's.
   void start_at_for_test(Position position) noexcept { seen_ = taken_ = read_ = position; }
 
  private:

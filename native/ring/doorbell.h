@@ -51,7 +51,7 @@ class Doorbell {
 
 /// Sleeps until one of several armed doorbells rings, at most that long, for one thread that serves
 /// many workers; returns at once if one was rung since it was armed. Which one: its line reads 0. May
-/// return early. Where the kernel cannot wait for so many it sleeps a millisecond at a time.
+/// return early. Where the kernel cannot wait for that many it sleeps a millisecond at a time.
 /// Threads: any; the lines stay armed.
 void sleep_on_any(std::span<DoorbellLine* const> lines, base::Nanoseconds at_most) noexcept;
 

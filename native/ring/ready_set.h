@@ -24,7 +24,7 @@ class ReadySet {
  public:
   static constexpr uint32_t kRingsPerGroup = 64;
 
-  /// Room for so many groups, all allocated now.
+  /// Room for that many groups, all allocated now.
   explicit ReadySet(uint32_t group_limit)
       : summaries_((group_limit + 63) / 64), words_(group_limit) {
     external_.reserve(group_limit);

@@ -99,7 +99,7 @@ bool ClusterMembership::connected(uint32_t node) const {
 
 void ClusterMembership::close() {
   if (network_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
-    // From a callback: waiting for this thread would be for ever. The destructor waits.
+    // From a callback: waiting for this thread would never end. The destructor waits.
     network_->reactor().defer([this] { begin_closing(); });
     return;
   }

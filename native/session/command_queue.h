@@ -71,7 +71,7 @@ class MpscCommandQueue {
  private:
   // A burst of cancels to a hundred peers fits many times. Only half of it is used: in a full ring, a producer
   // one lap ahead of one that was preempted between taking its place and filling it would fill that place
-  // first, and the order would be lost. So many producers as the other half has places cannot be at it at once.
+  // first, and the order would be lost. There are never as many producers at once as the other half has places.
   static constexpr unsigned kCapacity = 2048;
 
   // Bounded: producers may be adding all the time.

@@ -24,7 +24,7 @@ uint64_t key_of(int fd, uint32_t generation) {
 
 // Events taken from the kernel at a time; more are taken in the same round.
 constexpr int kEventBatch = 128;
-// A round ends after so many batches although descriptors are ready, so that commands and time
+// A round ends after that many batches although descriptors are ready, so that commands and time
 // limits get their turn. Level triggering brings the rest in the next round.
 constexpr int kBatchesPerRound = 16;
 
@@ -79,7 +79,7 @@ void EpollReactor::defer(std::function<void()> task) {
   if (sleeping_.load(std::memory_order_seq_cst) == 0) return;
   if (sleeping_.exchange(0, std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
-  // Cannot fail but for a counter that is full, which wakes as well.
+  // Cannot fail, except if the counter is full, which wakes as well.
   [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof one);
 }
 

@@ -1,7 +1,7 @@
 // FormerLinks: links that were lost and that nobody uses any more, until the network thread comes by.
 //
-// A link that was lost is kept by those who may be inside a call on it, or hold a frame of it (design,
-// hard case 11): its membership lets go of it at once, each worker when it takes up the next one. The
+// A link that was lost is kept by those who may be inside a call on it, or hold a frame of it
+// (native/DESIGN.md#hc-11): its membership lets go of it at once, each worker when it takes up the next one. The
 // last to let go may be any thread, but sockets and registrations are the network thread's to end.
 #pragma once
 

@@ -40,7 +40,7 @@ namespace faro::session {
 
 enum class LinkState { apart, admitted, setting_up, up, left, lost };
 
-/// Threads: network thread, but for connected(), and data() of a link that was connected.
+/// Threads: network thread, except for connected(), and data() of a link that was connected.
 /// Blocks: never. Owns: connection, setup and data link. Kept by shared_ptr.
 class Link final : private ControlConnection::Handler,
                    private transport::LinkEvents,

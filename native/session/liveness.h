@@ -3,7 +3,7 @@
 // A peer that is silent for the limit is lost. Who judges must have listened: a node that was
 // stopped, or whose network thread got no processor, finds old times everywhere. So a pass that
 // comes late gives every peer a fresh round, and the judge is only asked after all connections have
-// been read (design, hard case 13).
+// been read (native/DESIGN.md#hc-13).
 #pragma once
 
 #include "base/clock.h"

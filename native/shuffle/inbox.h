@@ -3,7 +3,7 @@
 //
 // Frames are sorted as soon as the worker looks at a ring: each becomes a FrameNode in the queue of
 // its shuffle and sender and stays where it lies until it is handed out and released, or, when the
-// ring is needed for others, copied to overflow (design, "What always holds" 2). The queue of a
+// ring is needed for others, copied to overflow (native/DESIGN.md#inv-2). The queue of a
 // sender is in order whether its frames lie in the ring or in overflow. Frames with rows that are copied
 // one after the other are packed: one FrameNode for all that fit into its block (Overflow::kPackedBytes).
 //

@@ -27,7 +27,7 @@ constexpr size_t kVectorBytes = kLanes * sizeof(uint64_t);
 
 // For each receiver, the rows of a vector that are for it are moved together and stored behind its last
 // row, whole vectors each: what is stored too much lies within the frame and is overwritten by what
-// comes next. One store per receiver and eight rows, where row by row it were two stores per row.
+// comes next. One store per receiver and eight rows, instead of two stores per row.
 template <uint32_t kReceivers>
 [[gnu::target(FARO_TARGET_AVX512)]] size_t scatter(const void* rows, const uint32_t* receivers,
                                                    size_t count,

@@ -50,7 +50,7 @@ std::vector<KernelTime> calibrate(KernelHash hash, uint32_t row_bytes, uint32_t 
 /// The one to take: the first, unless a later one is clearly faster.
 Kernel fastest_of(const std::vector<KernelTime>& times) noexcept;
 
-/// The kernel for rows of a width to so many receivers, by a calibration that is made once per process.
+/// The kernel for rows of a width to that many receivers, by a calibration that is made once per process.
 Kernel fastest_kernel(KernelHash hash, uint32_t row_bytes, uint32_t receiver_count);
 
 /// What `kernel.scatter` asks for: a kernel's name, or auto. `setting` was checked (base/config.cc).

@@ -2,7 +2,7 @@
 // for one receiver.
 //
 // A ring has one open frame, that of the lane's owner. While a lane's queue (the outgoing overflow)
-// is not empty, everything for its ring joins the queue, in order (design, hard case 5).
+// is not empty, everything for its ring joins the queue, in order (native/DESIGN.md#hc-5).
 //
 // Threads: everything here belongs to the worker.
 #pragma once

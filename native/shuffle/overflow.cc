@@ -37,7 +37,7 @@ bool Overflow::is_above_query_limit(const OverflowUsage& usage, uint64_t bytes) 
 Status Overflow::above_query_limit(const OverflowUsage& usage, uint64_t bytes) const {
   return Status(
       Code::overflow_exhausted,
-      fmt::format("the query has {} of overflow.query_limit_bytes = {} set aside, {} more "
+      fmt::format("the query has {} of overflow.query_limit_bytes = {} spilled, {} more "
                   "needed",
                   usage.bytes.load(std::memory_order_relaxed), limits_.query_bytes, bytes));
 }
@@ -222,7 +222,7 @@ Status Overflow::load(Stored& stored) {
         give_memory(taken);
         return status;
       }
-      // Never more than before: the file's part was rounded up to blocks, but for a few bytes.
+      // Never more than before: the file's part was rounded up to blocks, except for a few bytes.
       stored.usage->bytes.fetch_add(taken - stored.extent.bytes, std::memory_order_relaxed);
       give_file(stored.extent);
       stored.place = Stored::Place::memory;

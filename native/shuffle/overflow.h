@@ -1,4 +1,4 @@
-// Overflow: where rows are set aside, first in memory, then in a file. One per node, shared by its
+// Overflow: where rows are spilled, first in memory, then in a file. One per node, shared by its
 // workers.
 //
 // What is counted is what is taken: of memory the block, what the allocator keeps beside it and the
@@ -41,7 +41,7 @@ struct OverflowLimits {
   }
 };
 
-/// Bytes set aside. Whoever holds it gives it back with Overflow::free; moving leaves an empty one
+/// Spilled bytes. Whoever holds it gives it back with Overflow::free; moving leaves an empty one
 /// behind.
 struct Stored {
   enum class Place : uint8_t { none, memory, file, mapped };
@@ -81,7 +81,7 @@ class Overflow {
   /// overflow_exhausted, naming the limits.
   Status allocate(OverflowUsage& usage, uint64_t bytes, Stored& out);
 
-  /// Copies bytes aside: memory, else file. If there is much, the block has room for `room` bytes.
+  /// Spills bytes: memory, else file. If there is much, the block has room for `room` bytes.
   /// Errors: overflow_exhausted.
   Status store(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room, Stored& out);
 

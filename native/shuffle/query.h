@@ -9,15 +9,15 @@
 //                               --CONFIRM--> forgets it when all have confirmed; moves the
 //                               low-water mark
 //
-// A query needs a peer until the outcome is known: until then its loss fails the query (design,
-// hard case 10). A participant that has ended its own part needs the issuer only: another participant
+// A query needs a peer until the outcome is known: until then its loss fails the query (native/DESIGN.md
+// HC-10). A participant that has ended its own part needs the issuer only: another participant
 // may have got the outcome first and be gone. Nor can it fail the query any more, only ask the issuer
 // to: so whatever crosses the outcome, a query ends alike on all nodes. A node that starts again in the
 // place of a lost one takes part only in queries that were begun after that, as their issuers see it.
 //
 // Peers are not trusted: README.md says who may say what about which query. What a peer says of a query
 // that this node does not use is hearsay: it is kept for the time when it does, at the expense of that
-// peer, who has a limited share, and not for ever.
+// peer, who has a limited share, and until it expires.
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         const std::shared_ptr<Query> query =
             remembers ? hear_locked(id, from_node, out) : find_locked(id);
         if (query == nullptr) {
-          // It has ended, or never began: whoever still asks is answered, or it would wait for ever.
+          // It has ended, or never began: whoever still asks is answered, or it would wait forever.
           if (decides) {
             out.send(from_node,
                      outcome_of(id, shape_.node,
@@ -91,7 +91,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
   flush(out, alert);
 }
 
-// Issuer: a node that takes no part has asked for the query to fail, and would remember that for ever.
+// Issuer: a node that takes no part has asked for the query to fail, and would remember that forever.
 void QueryTable::dismiss_locked(const Query& query, uint32_t node, Outbound& out) {
   if (query.id.issuer != shape_.node || node == shape_.node) return;
   out.send(node, outcome_of(query.id, shape_.node,
@@ -141,7 +141,7 @@ bool QueryTable::await_by_peer_locked(const QueryId& id, uint32_t from_node,
   return false;
 }
 
-// The issuer's answer is the outcome (hard case 10). That all is well it can only say of a query which
+// The issuer's answer is the outcome (DESIGN.md HC-10). That all is well it can only say of a query which
 // this node has ended, and well, or, having ended it well, has given up asking for its failure.
 bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, Outbound& out) {
   if (query.outcome_known()) return false;

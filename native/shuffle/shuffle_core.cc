@@ -108,7 +108,7 @@ void ShuffleCore::cancel(std::string_view reason) {
   });
 }
 
-// Closed by whoever has not seen it to its end: the others would wait for ever, or take what is missing for the end.
+// Closed by whoever has not seen it to its end: the others would wait forever, or take what is missing for the end.
 void ShuffleCore::abandon(std::string_view what) {
   worker_.node().queries().fail(
       *query_, Status(Code::query_cancelled,

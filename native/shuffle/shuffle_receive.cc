@@ -30,7 +30,7 @@ Outcome ShuffleCore::attempt_poll(Batch& batch, const uint32_t* only_sender) {
     only = &inbox_->stream(*only_sender);
   }
   if (worker_.has_queued())
-    worker_.pump_all();  // hard case 5: what can be sent goes before more is taken in
+    worker_.pump_all();  // HC-5: what can be sent goes before more is taken in
   FrameNode* node = worker_.next_frame(*inbox_, only);
   if (node == nullptr && worker_.gather()) node = worker_.next_frame(*inbox_, only);
   if (node == nullptr) {

@@ -296,7 +296,7 @@ Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
   }
   const bool large = framed_bytes(row.size()) > frame_payload_limit();
   const auto bytes = static_cast<uint32_t>(large ? 0 : framed_bytes(row.size()));
-  // First room everywhere, then the row everywhere: to all or to none (hard case 7). Room that was
+  // First room everywhere, then the row everywhere: to all or to none (DESIGN.md HC-7). Room that was
   // made stays.
   for (uint32_t receiver : receivers) {
     if (outboxes_[receiver].stopped) continue;

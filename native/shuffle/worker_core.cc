@@ -24,7 +24,7 @@ using transport::count;
 // what anyone notices.
 constexpr base::Nanoseconds kFlushPatience = 300'000;
 
-// A call that waits flushes after so many yields: mostly one is enough for others to make room or
+// A call that waits flushes after that many yields: mostly one is enough for others to make room or
 // bring rows, and every flush cuts the open frames of all lanes short, to half their size on average.
 constexpr uint32_t kYieldsBeforeFlush = 2;
 
@@ -32,8 +32,8 @@ constexpr uint32_t kYieldsBeforeFlush = 2;
 // takes to open a plan's shuffles everywhere, so that mostly nobody is asked.
 constexpr base::Nanoseconds kAskPatience = 100'000'000;
 
-// Patience doubles within one wait up to so many times drain.patience_us: without an end to it the
-// time that a plan needs whose rows must be set aside would double with each ring's worth of them.
+// Patience doubles within one wait up to that many times drain.patience_us: without an end to it the
+// time that a plan needs whose rows must be spilled would double with each ring's worth of them.
 // With the defaults a lane then moves on by 2 MiB a second.
 constexpr base::Nanoseconds kPatienceGrowth = 16;
 
@@ -300,7 +300,7 @@ base::Nanoseconds WorkerCore::prepare_sleep() {
   base::Nanoseconds at_most = node_.settings().wait_sleep_ms * 1'000'000;
   if (deadline_ != base::kForever)
     at_most = std::min(at_most, deadline_ > time ? deadline_ - time : 0);
-  // Frames that nobody polls must be moved aside in time.
+  // Frames that nobody polls must be spilled in time.
   for (const InLane& lane : in_lanes_) {
     if (!lane.blocks_sender()) continue;
     const base::Nanoseconds due = aside_after_;

@@ -4,8 +4,8 @@
 // Every operation is an attempt that answers done or would_wait; `run` and `wait` are what all
 // attempts go through. An attempt that would wait has looked at all rings. What the worker has
 // pending is flushed, and all read positions are told, after a short while without progress, after
-// the first few yields of a wait, and always before it sleeps (design, hard case 2); after a longer
-// patience frames that nobody polls are moved aside (hard case 3).
+// the first few yields of a wait, and always before it sleeps (DESIGN.md HC-2); after a longer
+// patience frames that nobody polls are spilled (HC-3).
 //
 // Threads: the worker's thread, except where said. Ownership is checked (enter) on everything that
 // is not inlined.
@@ -76,7 +76,7 @@ class WorkerCore {
   /// forward: a worker that waits for such a condition again and again still loses patience.
   enum class For : uint8_t { rows, condition };
 
-  /// Tries once; what would wait is answered after what hard case 2 demands.
+  /// Tries once; what would wait is answered after what DESIGN.md HC-2 demands.
   /// Where memory cannot be had a query fails (lack_memory), and not the process.
   template <For what = For::rows, typename Attempt>
   Outcome run(Attempt&& attempt) {
@@ -181,7 +181,7 @@ class WorkerCore {
   void mark_dirty(OutLane& lane);
   /// Moves a lane's queue on as far as there is room. Returns whether it is empty.
   bool pump(OutLane& lane);
-  /// Makes room in a ring that this worker itself has to read, by setting its frames aside. Only in
+  /// Makes room in a ring that this worker itself has to read, by spilling its frames. Only in
   /// a call that waits: after a try_… the engine can poll.
   bool make_room_in_own_ring(OutLane& lane);
   void enqueue(OutLane& lane, std::unique_ptr<QueuedFrame> frame);
@@ -323,7 +323,7 @@ class WorkerCore {
   bool in_condition_ = false;
   bool may_wait_ = false;  // inside wait(): nobody but this call can make room in the own rings
   base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
-  base::Nanoseconds aside_after_ = 0;    // when unpolled frames are moved aside next
+  base::Nanoseconds aside_after_ = 0;    // when unpolled frames are spilled next
   base::Nanoseconds patience_ = 0;
   base::Nanoseconds network_polled_at_ = 0;
   counters::Wait wanted_;          // by the attempt that answered would_wait; none while it runs

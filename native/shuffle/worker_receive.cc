@@ -1,4 +1,4 @@
-// WorkerCore, the receiving half: looking at rings, sorting frames, moving them aside.
+// WorkerCore, the receiving half: looking at rings, sorting frames, spilling them.
 #include "shuffle/worker_core.h"
 
 #include <fmt/format.h>

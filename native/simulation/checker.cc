@@ -43,7 +43,7 @@ bool Checker::all_within_reach() const {
          });
 }
 
-// The design's points 3 to 6: which errors a fault may bring to a query, and what they have to name.
+// INV-3 to INV-6 of native/DESIGN.md: which errors a fault may bring to a query, and what they have to name.
 bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
   const Code code = cause.code();
   const bool disks_are_small = plan_.disk_bytes != UINT64_MAX;

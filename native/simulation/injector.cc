@@ -93,7 +93,7 @@ void Injector::stops_short(Ledger::QueryRecord& record, uint32_t worker) {
     record.must_fail |= record.ending.count(worker) == 0;
 }
 
-// Whoever says nothing wrong, but not the truth either, can keep its own queries waiting for ever: the engine
+// Whoever says nothing wrong, but not the truth either, can keep its own queries waiting forever: the engine
 // has a time limit.
 void Injector::cancel_what_concerns(const Fault& fault) {
   sim::World& world = cluster_.world();

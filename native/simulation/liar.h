@@ -18,7 +18,7 @@ class Liar {
  public:
   Liar(Cluster& cluster, const RunPlan& plan, Ledger& ledger, uint32_t node, uint64_t seed);
 
-  /// So many control messages to nodes by chance.
+  /// That many control messages, to random nodes.
   void tell(uint32_t count);
   /// By one of its workers, from its fiber: rows of queries in which the node takes no part.
   void send_rows(Worker& worker);

@@ -95,10 +95,10 @@ bool RowLaw::is_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
 }
 
 uint64_t RowLaw::next_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
-  // With one key all rows are for one receiver: the others would look for ever.
+  // With one key all rows are for one receiver: the others would look forever.
   if (plan_.spread == Spread::one_key && !is_for(receiver, sender, row)) return kNone;
   // By chance a row is for this receiver after a few receiver counts; the bound only keeps a broken
-  // spread from going on for ever.
+  // spread from going on forever.
   for (uint64_t tries = 0; tries < 1'000'000 && !is_for(receiver, sender, row); ++tries) ++row;
   return row;
 }

@@ -62,7 +62,7 @@ class StageRun {
   /// Nothing hostile spoke for this sender.
   bool is_trusted(uint32_t sender) const;
 
-  /// Sends up to so many rows in one of the ways there are. Moving: see rows_made. After `stopped`
+  /// Sends up to that many rows in one of the ways there are. Moving: see rows_made. After `stopped`
   /// there is nothing more to send.
   Outcome send_some(uint64_t rows, bool wait);
   uint64_t rows_made() const { return made_; }

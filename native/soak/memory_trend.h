@@ -18,7 +18,7 @@ class MemoryTrend {
   explicit MemoryTrend(uint64_t growth_bytes) : growth_bytes_(growth_bytes) {}
 
   void look(uint64_t bytes) { looks_.push_back(bytes); }
-  /// So many looks are enough to tell.
+  /// That many looks are enough to tell.
   static constexpr size_t kNeeded = 16;
   bool is_known() const { return looks_.size() >= kNeeded; }
   bool grew() const { return is_known() && late() > early() + growth_bytes_; }

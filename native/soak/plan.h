@@ -12,13 +12,13 @@
 
 namespace faro::soak {
 
-/// The nodes of every cluster; one of them, the witness, meets with no fault and lives for ever.
+/// The nodes of every cluster; one of them, the witness, meets with no fault and lives to the end.
 inline constexpr uint32_t kNodes = 4;
 
 struct Options {
   uint64_t seed = 1;
   double seconds = 1200;
-  uint32_t kills = 0;  ///< not 0: ends after so many, with one in each cluster and no other fault
+  uint32_t kills = 0;  ///< not 0: ends after that many, with one in each cluster and no other fault
   uint64_t liveness_ms = 2000;
   std::string transport;  ///< empty: shm, tcp or auto, by chance
   /// Numeric addresses of this host, on which the nodes take turns to listen.

@@ -10,7 +10,7 @@
 // What has something to send is marked: outgoing rings in writes_, incoming ones in reads_. Whoever
 // marks then either makes it due, and everything marked with it (send_now), or leaves it for later
 // (defer; deferred_sends.h says for how long). The transport's send_pending sends what is due. It
-// passes on the right to send by compare-and-swap (design, hard case 6), and nothing is lost:
+// passes on the right to send by compare-and-swap (native/DESIGN.md#hc-6), and nothing is lost:
 //
 //   who has something   W1 marks it, then sets due_     W2 tries to get the right
 //   the holder          W3 gives the right back         W4 looks at due_; if set, from W2

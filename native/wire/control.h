@@ -144,7 +144,7 @@ Result<Hello> decode_hello(std::span<const std::byte> message);
 Result<Ending> decode_ending(std::span<const std::byte> message);
 Result<Auth> decode_auth(std::span<const std::byte> message);
 Result<LinkChoice> decode_link_choice(std::span<const std::byte> message);
-/// Of a cluster with so many nodes.
+/// Of a cluster with that many nodes.
 Result<Members> decode_members(std::span<const std::byte> message, uint32_t node_count);
 /// The payload of a SETUP or APPLICATION, within `message`.
 Result<std::span<const std::byte>> decode_payload(std::span<const std::byte> message);

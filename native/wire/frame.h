@@ -84,12 +84,12 @@ static_assert(sizeof(FragmentPayload) == 16);
 /// the bytes, no padding).
 using RowLength = uint32_t;
 
-/// What a frame with a payload of so many bytes occupies in a ring.
+/// What a frame with a payload of that many bytes occupies in a ring.
 constexpr uint64_t padded(uint64_t length) {
   return (length + kFrameAlignment - 1) & ~uint64_t{kFrameAlignment - 1};
 }
 
-/// Largest frame in a ring of that size: a quarter (see design: contiguous frames).
+/// Largest frame in a ring of that size: a quarter (native/DESIGN.md#lane-ring-and-frame).
 constexpr uint32_t frame_limit(uint64_t ring_bytes) {
   return static_cast<uint32_t>(ring_bytes / 4);
 }

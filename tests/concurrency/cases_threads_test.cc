@@ -60,7 +60,7 @@ TEST_P(CasesThreads, every_row_arrives_once_whole_and_in_order) {
                                       {"overflow.memory_bytes", "64 KiB"},
                                       {"wait.sleep_ms", "1000"}});
   settings.insert(settings.end(), what.settings.begin(), what.settings.end());
-  // Slow consumers set a ring aside for each patience: give slow machines more of it.
+  // Slow consumers spill a ring after each drain delay: give slow machines a longer one.
   if (what.check) settings.push_back({"overflow.memory_bytes", "1 MiB"});
   SessionCluster cluster(shape.nodes, settings);
   ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();

@@ -1,4 +1,4 @@
-// Rows and receivers through the public API: sizes, widths, who does not exist, and who opens nothing.
+// Rows and receivers through the public API: sizes, widths, workers that do not exist, and workers that open nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -345,7 +345,7 @@ TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
 
 // Over TCP a read position waits as long as its sender cannot be waiting for it. That changes with
 // what arrives: here the sender has no room for its third row of stage 1 (a pad and a frame), while
-// less than half the ring lies unread, so that nothing is set aside either.
+// less than half the ring lies unread, so that nothing is spilled either.
 TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   open(2, {{"ring.per_lane", "1"}, {"transfer.threshold_bytes", "0"}});
   const QueryId id = session().begin_query();
@@ -353,7 +353,7 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   Shuffle other_sender = open_shuffle(worker(0), spec(id, 1, 0, {0}, {1}));
   Shuffle wanted = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
   Shuffle other = open_shuffle(worker(1), spec(id, 1, 0, {0}, {1}));
-  // A frame of so many bytes in the ring: its header, the row's length, the row.
+  // A frame of that many bytes in the ring: its header, the row's length, the row.
   const auto row = [](size_t frame_bytes) { return filled(frame_bytes - 20, 1); };
   const auto pass = [&](Shuffle& from, Shuffle& to, size_t frame_bytes) {
     EXPECT_EQ(from.send(0, row(frame_bytes)), Outcome::done);

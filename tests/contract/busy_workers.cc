@@ -62,7 +62,7 @@ class BusyWorker {
       }
       if (reads_) pair_.worker_wakes(side_);
       if (base::SystemClock::instance().now_ns() - before >= kLimit)
-        return "slept for ever: a wake-up was lost";
+        return "slept forever: a wake-up was lost";
     }
     for (Receiving& each : receiving_) each.end->flush_releases();
     pair_.flush(side_);

@@ -119,7 +119,7 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
     return sequence.count() - before;
   }
 
-  /// Receives so many frames of ring 0 and checks them; their tokens.
+  /// Receives that many frames of ring 0 and checks them; their tokens.
   std::vector<uint32_t> take(FrameSequence& sequence, uint64_t count) {
     std::vector<uint32_t> tokens;
     for (uint64_t i = 0; i < count; ++i) {
@@ -569,7 +569,7 @@ TEST_P(TransportContract, a_peer_that_vanishes_fails_the_link_once) {
   FrameSequence received(17, 512);
   ASSERT_TRUE(sent.try_send(outgoing()));
   outgoing().post();
-  take(received, 1);  // held for ever
+  take(received, 1);  // held to the end
   pair_->drop(1);
   ASSERT_TRUE(pump_until([&] { return pair_->failures(0) > 0; }));
   EXPECT_EQ(pair_->failure(0).code(), Code::peer_lost) << pair_->failure(0).to_string();

@@ -29,7 +29,7 @@ struct PairShape {
   ring::Layout forth;
   ring::Layout back;
 
-  /// Both directions alike: so many workers at each side.
+  /// Both directions alike: that many workers at each side.
   static PairShape symmetric(uint32_t workers, uint32_t rings_per_lane, uint32_t ring_bytes) {
     const ring::Layout layout{workers, workers, rings_per_lane, ring_bytes};
     return {layout, layout};

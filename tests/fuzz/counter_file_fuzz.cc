@@ -18,7 +18,7 @@ using counters::CounterView;
 using counters::Header;
 using counters::NodeView;
 
-// What can be shown of a file is bounded by its size; an entry of a view takes at most so many times
+// What can be shown of a file is bounded by its size; an entry of a view takes at most that many times
 // the bytes of its record.
 constexpr size_t kGrowth = 4;
 

@@ -51,13 +51,13 @@ class Input {
   uint32_t below(uint32_t limit) { return number<uint8_t>() % limit; }
   bool flag() { return (number<uint8_t>() & 1) != 0; }
 
-  /// So many bytes, or what is left.
+  /// That many bytes, or what is left.
   std::span<const std::byte> take(size_t count) {
     const auto taken = rest_.first(count < rest_.size() ? count : rest_.size());
     rest_ = rest_.subspan(taken.size());
     return taken;
   }
-  /// A length (2 bytes) and so many bytes, at most `most`; in memory of their own, so that
+  /// A length (2 bytes) and that many bytes, at most `most`; in memory of their own, so that
   /// AddressSanitizer sees who reads beyond them.
   std::vector<std::byte> piece(size_t most = UINT16_MAX) {
     const size_t length = number<uint16_t>();

@@ -246,7 +246,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
   QueryTable table_{shape(), *this, kUnopened};
   std::array<uint64_t, kNodes> incarnations_{kIncarnation, kIncarnation + 1, kIncarnation + 2};
   std::array<bool, kNodes> lost_{};
-  uint32_t lives_ = 1;  // of all nodes together, but for the first of each
+  uint32_t lives_ = 1;  // of all nodes together, except the first of each
   std::vector<QueryId> begun_;
   std::vector<QueryId> declared_;
   std::vector<Used> used_;

@@ -38,7 +38,7 @@ struct Scene {
 /// Threads: its worker's.
 class Stage {
  public:
-  /// `enough`: stops receiving after so many rows.
+  /// `enough`: stops receiving after that many rows.
   Stage(Scene& scene, const StagePlan& plan, uint64_t enough);
 
   faro::Status open(const faro::QueryId& id);

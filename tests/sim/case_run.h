@@ -13,7 +13,7 @@ namespace faro::test {
 /// What runs did together; printed, so that a test that no longer reaches something is seen.
 struct Coverage {
   uint64_t runs = 0, rows = 0, workers = 0;
-  uint64_t with_memory = 0;  // runs that set rows aside in memory
+  uint64_t with_memory = 0;  // runs that spilled rows to memory
   uint64_t with_file = 0;    // in the file
   uint64_t with_out_overflow = 0;
   uint64_t with_large_rows = 0;

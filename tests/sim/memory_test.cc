@@ -38,7 +38,7 @@ class CountedCluster {
   }
   /// After open; what follows is compared with what overflow counts.
   void begin() { opened_ = {memory.bytes(0), memory.bytes(1)}; }
-  /// At most 10 % more than planned; and than what was counted, but for the nodes of frames in rings.
+  /// At most 10 % more than planned; and than what was counted, except the nodes of frames in rings.
   void expect_as_planned(uint32_t node) {
     const command::NodePlan planned = plan(node);
     const uint64_t most = planned.most_bytes();
@@ -220,7 +220,7 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
     });
     ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
     EXPECT_EQ(received, kRows);
-    EXPECT_TRUE(aside) << "nothing was set aside";
+    EXPECT_TRUE(aside) << "nothing was spilled";
     // The first query also leaves what is kept for the next one: nodes of frames, room in tables.
     for (uint32_t node = 0; node < 2 && round == 0; ++node) {
       EXPECT_LT(counted.memory.bytes(node), before[node] + counted.plan(node).frame_bytes + 8192)

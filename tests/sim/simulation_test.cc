@@ -1,4 +1,4 @@
-// Thousands of simulated runs: what always holds does hold, and the runs were what they are said to be.
+// Thousands of simulated runs: the invariants of native/DESIGN.md hold, and the runs were what they are said to be.
 #include <gtest/gtest.h>
 
 #include <algorithm>

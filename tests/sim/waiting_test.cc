@@ -1,4 +1,4 @@
-// What a worker does before it waits (design, hard case 2), where others can only go on because of
+// What a worker does before it waits (native/DESIGN.md#hc-2), where others can only go on because of
 // it.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ constexpr uint32_t kRing = 4096;
 constexpr uint32_t kFrameOverhead = sizeof(wire::FrameHeader) + sizeof(wire::RowLength);
 static_assert(wire::frame_limit(kRing) == kRing / 4);
 
-// A row whose frame, if it is alone in it, takes so many bytes of the ring.
+// A row whose frame, if it is alone in it, takes that many bytes of the ring.
 std::vector<std::byte> row_of_frame(uint32_t frame_bytes, uint8_t value) {
   return std::vector<std::byte>(frame_bytes - kFrameOverhead, std::byte{value});
 }
@@ -53,7 +53,7 @@ void take_row(Shuffle& shuffle, uint8_t value) {
 }
 
 // The receiver wants rows of one shuffle; those of the other lie in the ring, half of it, too few
-// to be set aside. What it has released is less than a quarter: not told yet, and the sender needs
+// to be spilled. What it has released is less than a quarter: not told yet, and the sender needs
 // just that if its next frame, of a quarter, does not fit before the end of the ring.
 void released_before_unwanted_frames(uint32_t lines_before) {
   SCOPED_TRACE("the frames begin at line " + std::to_string(lines_before));
@@ -108,7 +108,7 @@ void released_before_unwanted_frames(uint32_t lines_before) {
   const Status ran = cluster.run();
   ASSERT_TRUE(ran.ok()) << world.report();
   EXPECT_EQ(cluster.session(1).worker(0).metrics().frames_set_aside, 0u)
-      << "setting aside tells read positions as well: the situation was not reached";
+      << "spilling tells read positions as well: the situation was not reached";
 }
 
 TEST(WorkerThatWaits, has_told_what_it_released_wherever_the_ring_ends) {
@@ -182,8 +182,8 @@ TEST(Waiting, a_time_limit_ends_a_wait_that_still_yields) {
 }
 
 // An engine with an event loop of its own: between looks at one shuffle it waits for conditions that soon
-// hold, and have nothing to do with rows. Frames of the other shuffle fill the ring; they have to be set
-// aside all the same.
+// hold, and have nothing to do with rows. Frames of the other shuffle fill the ring; they have to be
+// spilled all the same.
 TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_set_aside) {
   SimCluster cluster(1, one_ring());
   sim::World& world = cluster.world();
@@ -215,7 +215,7 @@ TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_set_a
     }
     ASSERT_EQ(batch.row_count(), 1u);
     batch.release();
-    uint32_t rows = 0;  // what was set aside comes in frames of more than one
+    uint32_t rows = 0;  // what was spilled comes in frames of more than one
     for (; rows < 8 && unwanted->take(batch) == Outcome::done; rows += batch.row_count()) {
     }
     ASSERT_EQ(rows, 8u);

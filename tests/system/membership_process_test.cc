@@ -110,9 +110,9 @@ void let_node_1_die(ClusterPlan& plan, int rounds) {
 
 // A node in a process of its own. It says "open" or "failed <status>", then obeys the test:
 //   send <node>     sends a control message            losses   waits for the first loss, says "<node> <cause>"
-//   messages <n>    waits for so many, says "got"      count    says the number of losses
-//   left <n>        waits until so many have left      beat     waits for a tick after now
-//   close           closes, says "closed"              gone <n>  waits until so many are lost or have left
+//   messages <n>    waits for that many, says "got"      count    says the number of losses
+//   left <n>        waits until that many have left      beat     waits for a tick after now
+//   close           closes, says "closed"              gone <n>  waits until that many are lost or have left
 int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
   set_log_level(LogLevel::off);
   for (uint32_t other = 0; other < plan.node_count(); ++other) {

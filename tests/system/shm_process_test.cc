@@ -73,7 +73,7 @@ void expect_nothing_new(const Traces& before, const std::string& own_socket = {}
   }
 }
 
-/// Sends self-checking frames for ever.
+/// Sends self-checking frames until it is killed.
 void send_for_ever(base::UniqueFd control) {
   ShmPeer peer(std::move(control), kRing);
   if (!peer.start().ok() || !peer.connect().ok()) _exit(1);
@@ -223,7 +223,7 @@ std::vector<std::span<unsigned char>> shared_memory() {
 
 enum class Attack { everything, control_words, frames, small_steps };
 
-/// Overwrites what it shares with its peer for ever.
+/// Overwrites what it shares with its peer until it is killed.
 [[noreturn]] void attack(base::UniqueFd control, Attack how, uint64_t seed) {
   ShmPeer peer(std::move(control), kRing);
   if (!peer.start().ok() || !peer.connect().ok()) _exit(1);

@@ -243,7 +243,7 @@ TEST(ProcessGroup, reports_the_error_of_a_process_with_its_number) {
   ProcessGroup group = make_group(3, 1, 1);
   Result<std::vector<RoundTotals>> rounds = group.run([&](GroupMember& member) {
     if (member.process() == 1) return Status(Code::connect_failed, "no way through");
-    member.meet_processes();  // for ever: process 1 never comes
+    member.meet_processes();  // without end: process 1 never comes
     return Status::Ok();
   });
   EXPECT_EQ(rounds.status().to_string(), "connect_failed: process 1: no way through");

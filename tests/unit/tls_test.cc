@@ -334,7 +334,7 @@ TEST(TlsStreams, show_what_came_before_the_end_and_survive_sending_after_it) {
   EXPECT_EQ(ends.dialled.receive(std::as_writable_bytes(std::span(heard))), 0);
 }
 
-// A sender that goes on while it gets anything but an error would go on for ever.
+// A sender that goes on while it gets anything but an error would go on forever.
 TEST(TlsStreams, take_nothing_once_the_end_has_come_in_with_the_last_bytes) {
   Ends ends = met_ends();
   ASSERT_TRUE(ends.met());

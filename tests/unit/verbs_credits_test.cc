@@ -1,4 +1,4 @@
-// Who may SEND: never more than there are receives, and nobody waits for ever.
+// Who may SEND: never more than there are receives, and nobody waits forever.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -14,7 +14,7 @@ enum class [[nodiscard]] Outcome : uint8_t{
     done,        ///< it happened
     would_wait,  ///< nothing now. Call again later, or the waiting form. Only try_… answer this
     holding,  ///< it would have to wait, but the worker holds polled batches in place: release or
-              ///< detach them first, or two workers could wait for each other's rings for ever
+              ///< detach them first, or two workers could wait for each other's rings forever
     stopped,  ///< every receiver has stopped: send no more; finish still has to be called
     end_of_stream,  ///< every sender has finished and all rows were handed out
     deadline,       ///< the time limit passed first; nothing was changed

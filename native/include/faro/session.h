@@ -29,7 +29,7 @@ class WorkerCore;
 ///
 /// Threads: one at a time. The first thread that uses it owns it until hand_over(); another
 /// thread's calls answer wrong_state. Several queries may run on one worker at the same time: their
-/// shuffles share its rings, each wait moves on all of them, and rows of one are set aside
+/// shuffles share its rings, each wait moves on all of them, and rows of one are spilled
 /// (overflow) only while another's wait needs the room. A reference stays valid as long as its
 /// Session.
 class Worker {
@@ -204,7 +204,7 @@ class Session {
   /// close() and destruction in a thread of its own, which ends with `done`. That is called exactly
   /// once, with close's answer; if the system has no more threads, from the caller's, which waits
   /// then.
-  /// Threads: any. Blocks: never, but for that.
+  /// Threads: any. Blocks: never, except then.
   static void close_async(std::unique_ptr<Session> session, std::function<void(Status)> done);
 
  private:

@@ -188,12 +188,12 @@ class RowClaim {
   std::span<std::byte> data_;
 };
 
-/// Rows that were received, where they lie: in the ring, or in memory when they had been set aside.
+/// Rows that were received, where they lie: in the ring, or in memory if they were spilled.
 ///
 /// Threads: those of its worker. Owns: the frame until release(), detach() or destruction. Held
 /// batches keep their sender's ring from moving on: release soon. A worker that holds some never
 /// waits: what would wait answers Outcome::holding. A peer on the same machine could change the
-/// bytes while they are read (see the page on trust): load a length once.
+/// bytes while they are read (native/DESIGN.md#inv-6): load a length once.
 class Batch {
  public:
   Batch() = default;
@@ -288,7 +288,7 @@ class Batch {
     if (frame_ != nullptr) release_frame();
   }
 
-  /// Copies the rows aside, so that the ring can move on while they are kept; for merging. The copy
+  /// Copies the rows to overflow, so that the ring can move on while they are kept; for merging. The copy
   /// counts against the overflow budget. Errors: limit_exceeded; the batch then stays as it is.
   Status detach();
 
@@ -315,7 +315,7 @@ class Batch {
 ///
 /// try_… never waits; the others wait until done, the time limit, cancel, close or the loss of a
 /// peer. While a worker waits it moves on everything that others need of it, also rows of other
-/// shuffles and queries (design: "no deadlock").
+/// shuffles and queries (native/DESIGN.md#inv-2).
 ///
 /// Threads: those of its worker, one at a time (see Worker). Destruction closes. A shuffle that is
 /// closed before its end cancels the query on every participant, with a cause that names the worker

@@ -54,7 +54,7 @@ class SimStream : public std::enable_shared_from_this<SimStream> {
   bool has_news() const {
     return handler_ != nullptr && !told_ && (!arrived_.empty() || !failure_.ok());
   }
-  /// Hands at most so many messages to the handler, then the end if it has come.
+  /// Hands at most that many messages to the handler, then the end if it has come.
   void deliver(uint64_t most);
 
  private:

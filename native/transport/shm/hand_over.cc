@@ -158,7 +158,7 @@ void HandOverListener::on_connections() {
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return;
-      // Waiting would be called again at once and for ever.
+      // Waiting would be called again at once, without end.
       fail_all(out_of_descriptors(errno) ? no_descriptor(errno) : failed("accept", errno));
       return;
     }

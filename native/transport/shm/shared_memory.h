@@ -51,13 +51,13 @@ class Mapping {
   std::span<std::byte> memory_;
 };
 
-/// Makes a memfd of so many bytes (rounded up to pages), zeroed, allocated and sealed. `name` is
+/// Makes a memfd of that many bytes (rounded up to pages), zeroed, allocated and sealed. `name` is
 /// only seen in /proc/<pid>/maps. Blocks: while the kernel clears the pages. Errors:
 /// resource_limit, naming need and limit; transport_unavailable if the kernel refuses memfds.
 Result<base::UniqueFd> create_sealed_memfd(const char* name, uint64_t bytes, std::string_view what);
 
 /// Whether a descriptor that another process sent is a memfd that was made like that and has at
-/// least so many bytes
+/// least that many bytes
 /// (`exactly`: neither more). Errors: protocol_error, saying what is wrong with it.
 Status check_sealed_memfd(int fd, uint64_t bytes, bool exactly, std::string_view what);
 

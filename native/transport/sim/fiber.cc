@@ -31,7 +31,7 @@ void start_switch(void** save, const void* bottom, size_t bytes) {
 void finish_switch(void* saved, const void** old_bottom, size_t* old_bytes) {
   __sanitizer_finish_switch_fiber(saved, old_bottom, old_bytes);
 }
-// The frames that were left for ever have poisoned their surroundings; the next mapping may lie
+// The frames that were left for good have poisoned their surroundings; the next mapping may lie
 // there.
 void forget_stack(const void* bottom, size_t bytes) {
   __asan_unpoison_memory_region(bottom, bytes);

@@ -24,7 +24,7 @@ class SimFaults {
     base::Nanoseconds& silent = silent_until_[{from, to}];
     silent = std::max(silent, until);
   }
-  /// The next so many deliveries from one node to another are not what the sender wrote, but what a
+  /// The next deliveries, that many, from one node to another are not what the sender wrote, but what a
   /// hostile one could have written. None: nothing is changed, but the sender is not to be trusted.
   void corrupt(uint32_t from, uint32_t to, uint32_t deliveries) {
     hostile_[{from, to}] += deliveries;

@@ -28,7 +28,7 @@ struct Knobs {
   Delay notification{200, 50'000};  // from its last piece until the receiver is told
   Delay completion{200, 200'000};   // from its last piece until its sender is told
   Delay read_notification{500, 100'000};
-  uint32_t pieces_most = 3;          // a transfer's bytes arrive in so many pieces, in any order
+  uint32_t pieces_most = 3;  // a transfer's bytes arrive in at most that many pieces, in any order
   uint32_t transfers_in_flight = 2;  // of one ring; what is posted beyond waits for a completion
 
   // --- control connections (session/sim)

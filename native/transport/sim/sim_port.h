@@ -15,7 +15,7 @@
 //
 // Within a ring transfers, notifications, completions and read notifications keep their order. The
 // producer is shown the smaller of completion and read notification: space is free when both have
-// passed it (design, one row's way 6). What a real network would only do now and then is checked
+// passed it (native/DESIGN.md#one-rows-way, 8). What a real network would only do now and then is checked
 // always:
 //   - the bytes of a transfer do not change between its start and its completion
 //   - no piece lands on bytes that the receiver has not given back

@@ -14,7 +14,7 @@
 namespace faro::transport::tcp {
 namespace {
 
-// A holder of the right hands over to the network thread after so many bytes: else one worker could
+// A holder of the right hands over to the network thread after that many bytes: else one worker could
 // be kept busy with sending what all the others post. Large, for it costs a wake-up of that thread.
 constexpr size_t kSendTurnBytes = size_t{1} << 20;
 

@@ -7,7 +7,7 @@
 //                                                                          receiver
 //                                               whoever holds the right to read (tcp_receiver.h)
 //
-// The right to write (design, hard case 6) is one word:
+// The right to write (native/DESIGN.md#hc-6) is one word:
 //
 //   free ──CAS──► held ──► free             everything due is in the kernel
 //                 held ──► blocked          the socket is full (or the turn is over): now the
@@ -127,7 +127,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
     void clear() { message_count = piece_count = first_piece = 0; }
     void add(const wire::DataMessage& message);
     void add_piece(const void* data, size_t bytes);
-    /// The kernel took so many bytes.
+    /// The kernel took that many bytes.
     void advance(size_t bytes);
   };
 

@@ -24,7 +24,7 @@ namespace {
 // receiver's business.
 constexpr uint32_t kEvents = EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
-// Received from one socket before the others get their turn (design, hard case 13).
+// Received from one socket before the others get their turn (native/DESIGN.md#hc-13).
 constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 
 }  // namespace
@@ -142,7 +142,7 @@ ssize_t TcpLink::receive_pieces(std::span<iovec> pieces) {
   return received;
 }
 
-// So many bytes have arrived where `receive` asked for them. False if the link has failed.
+// That many bytes have arrived where `receive` asked for them. False if the link has failed.
 bool TcpLink::take_received(size_t bytes) {
   const size_t in_place = bytes < fill_left_ ? bytes : fill_left_;
   fill_position_ += in_place;

@@ -33,7 +33,7 @@ struct ConnectionOptions {
   PathOptions path;
 };
 
-/// Threads: network thread but for disconnect. Blocks: for system calls; none waits for the peer.
+/// Threads: network thread, except for disconnect. Blocks: for system calls; none waits for the peer.
 /// Owns: the id, the queue pair and its completion queue.
 class Connection final : public Endpoint {
  public:

@@ -19,7 +19,7 @@ enum class Access {
   remote_write,  // the peer writes there; nothing else of this process can be reached
 };
 
-/// Bytes that registering a region of so many bytes pins.
+/// Bytes that registering a region of that many bytes pins.
 uint64_t pinned_bytes(uint64_t bytes, bool huge_pages);
 
 /// Owns the mapping and its registration; the device outlives both. Not inherited by forked

@@ -11,7 +11,7 @@
 // The data of a WRITE and the notification behind it are in one post, in this order, on one queue
 // pair: the notification cannot overtake.
 //
-// The right to post (design, hard case 6) is one word, free or held: that to send of
+// The right to post (native/DESIGN.md#hc-6) is one word, free or held: that to send of
 // messaged_channel.h, whose argument (W1 to W4) covers more here. What can be posted also depends on
 // places (SendQueue) and credits (Credits), and the poller makes more possible: it stores that as its
 // W1 and goes on with W2. At W4 the holder looks whether anything can be posted; all these stores and

@@ -33,7 +33,7 @@ write_bandwidth() {
     awk -v size="$4" '$1 == size { print $4 }'
 }
 
-# take_ports <first> <last> <step> <address...>: every so many port of these addresses is in use by TCP, until the process
+# take_ports <first> <last> <step> <address...>: every <step>-th port of these addresses is in use by TCP, until the process
 # ends whose number this prints.
 take_ports() {
   perl -MSocket -MErrno -e '

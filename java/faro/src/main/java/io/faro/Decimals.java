@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 
 /** Decimals as whole numbers: their value without the point, which is {@code scale} digits from the right. */
 final class Decimals {
-  /** Decimals of so many digits fit into a long. */
+  /** Decimals of that many digits fit into a long. */
   static final int LONG_DIGITS = 18;
 
   /** The most digits that a decimal has. */

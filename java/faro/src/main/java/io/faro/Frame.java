@@ -3,7 +3,7 @@ package io.faro;
 import java.util.Objects;
 
 /**
- * Rows that were received, where they lie: in the ring, or in memory when they had been set aside.
+ * Rows that were received, where they lie: in the ring, or in memory if they were spilled.
  * Polled into by {@link Shuffle#tryPoll} and used again for each poll; nothing is allocated per frame.
  *
  * <p>Held frames keep their sender's ring from moving on: release soon. A worker that holds some
@@ -184,7 +184,7 @@ public final class Frame implements AutoCloseable {
     return nextOffset;
   }
 
-  /** {@link #step} goes on from here, with so many rows. Only for rows of one width. */
+  /** {@link #step} continues from here, with that many rows. Only for rows of one width. */
   void standBefore(int offset, int rows) {
     nextOffset = offset;
     rowsLeft = rows;
@@ -221,7 +221,7 @@ public final class Frame implements AutoCloseable {
   }
 
   /**
-   * Copies the rows aside, so that the ring can move on while they are kept; for merging.
+   * Copies the rows to overflow, so that the ring can move on while they are kept; for merging.
    *
    * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the frame then stays as it is
    */

@@ -44,7 +44,7 @@ public final class LongSender {
    * Sends rows[from … to-1], each to the receiver of its value as key, or as many as there is room
    * for. One native call per 1024 rows.
    *
-   * @return how many were taken; {@link #stoppedBy} tells why it were not all
+   * @return how many were taken; {@link #stoppedBy} says why not all were taken
    */
   public int trySendAll(long[] rows, int from, int to, Partition partition) {
     Objects.checkFromToIndex(from, to, rows.length);

@@ -64,7 +64,7 @@ public final class ObjectSender<T> {
    * Sends objects[from … to-1], each to the receiver that the function answers for it, or as many as there
    * is room for.
    *
-   * @return how many were taken; {@link #stoppedBy} tells why it were not all
+   * @return how many were taken; {@link #stoppedBy} says why not all were taken
    */
   public int trySendAll(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
     Objects.checkFromToIndex(from, to, objects.size());

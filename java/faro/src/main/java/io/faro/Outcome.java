@@ -8,7 +8,7 @@ public enum Outcome {
   WOULD_WAIT(1),
   /**
    * It would have to wait, but the worker holds frames in place: release or detach them first, or
-   * two workers could wait for each other's rings for ever.
+   * two workers could wait for each other's rings forever.
    */
   HOLDING(2),
   /** Every receiver has stopped: send no more. {@code finish} still has to be called. */

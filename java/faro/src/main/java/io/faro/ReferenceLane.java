@@ -9,7 +9,7 @@ import org.jctools.queues.atomic.SpscAtomicArrayQueue;
  * wakes the receiver and ends the stream.
  *
  * <pre>
- *   length word of a row in the ring:   &gt;= 0   so many bytes follow
+ *   length word of a row in the ring:   &gt;= 0   that many bytes follow
  *                                       &lt;  0   a mark: its lower 31 bits are the number of the object
  *                                              in this lane, counted from 0, modulo 2^31
  * </pre>

@@ -276,7 +276,7 @@ public final class RowWriter {
     return true;
   }
 
-  /** The row of the claim, with so many bytes, is the frame's. */
+  /** The row of the claim, with that many bytes, is the frame's. */
   private void advance(int bytes) {
     OpenFrames.move(open.cursor(receiver), address + bytes);
     open.countRow(receiver);

@@ -8,7 +8,7 @@ import java.util.List;
  * @param workers of this node
  * @param links to every node, the own one too
  * @param lanes of these links; the lanes within this node appear twice: as sent, and as received
- * @param overflowMemoryBytes memory in use for rows set aside
+ * @param overflowMemoryBytes memory in use for spilled rows
  * @param overflowMemoryPeakBytes the most that it was
  * @param overflowFileBytes the same in the file
  * @param overflowFilePeakBytes the most that it was

@@ -131,7 +131,7 @@ public enum Setting {
   VERBS_RETRY_COUNT("verbs.retry_count", "7"),
   /**
    * Times that a message is sent again that found no receive posted, which credits prevent; 7:
-   * for ever. Not on iWARP.
+   * without end. Not on iWARP.
    */
   VERBS_RNR_RETRY_COUNT("verbs.rnr_retry_count", "7"),
   /** Code of the time that such a message waits (12: 0.64 ms). Not on iWARP. */
@@ -150,7 +150,7 @@ public enum Setting {
    * allow.
    */
   MEMORY_LIMIT_BYTES("memory.limit_bytes", "0"),
-  /** Memory for rows set aside, per node; beyond it they go to a file. */
+  /** Memory for spilled rows, per node; beyond it they go to a file. */
   OVERFLOW_MEMORY_BYTES("overflow.memory_bytes", "67108864"),
   /**
    * Size to which the overflow file of this node may grow; beyond it the query that uses most
@@ -158,7 +158,7 @@ public enum Setting {
    */
   OVERFLOW_FILE_BYTES("overflow.file_bytes", "8589934592"),
   /**
-   * Most that one query may have set aside on this node, in memory and file together; beyond it
+   * Most that one query may have spilled on this node, in memory and file together; beyond it
    * that query fails. 0: as much as the node has.
    */
   OVERFLOW_QUERY_LIMIT_BYTES("overflow.query_limit_bytes", "0"),
@@ -193,7 +193,7 @@ public enum Setting {
   /** Longest single sleep of a waiting worker; only a lost doorbell makes it matter. */
   WAIT_SLEEP_MS("wait.sleep_ms", "1000"),
   /**
-   * Time without progress before a waiting worker sets unwanted rows aside; doubles within one
+   * Time without progress before a waiting worker spills unwanted rows; doubles within one
    * wait, at most 16 times as long.
    */
   DRAIN_PATIENCE_US("drain.patience_us", "1000");

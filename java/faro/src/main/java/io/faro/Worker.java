@@ -24,7 +24,7 @@ public final class Worker {
   static final long ARM = -1;
 
   /**
-   * A native call that waits at most so many nanoseconds; with 0 it tries once, with {@link #ARM} as said there.
+   * A native call that waits at most that many nanoseconds; with 0 it tries once, with {@link #ARM} as said there.
    * Answers as {@link Outcome#of} takes it.
    */
   interface Attempt {

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /**
  * A JVM that is killed when it is connected and the cluster is not, with its first rows on their way, in the middle of a
  * shuffle, with rows in overflow, when all its rows are finished, after the end of its query, or while it closes its
- * session. In the phases of the shuffle it also is stopped for longer than the time limit, and, but for overflow, cut off
+ * session. In the phases of the shuffle it also is stopped for longer than the time limit, and, except for overflow, cut off
  * from the network.
  */
 @Timeout(30)
@@ -44,7 +44,7 @@ class PeerLossTest {
   enum Phase {
     FIRST_ROWS,
     MID_SHUFFLE,
-    /** It sends while it holds a frame: what the ring has no room for is set aside. */
+    /** It sends while it holds a frame: what the ring has no room for is spilled. */
     OVERFLOW,
     FINISH,
     /** Its query has ended, everywhere. */

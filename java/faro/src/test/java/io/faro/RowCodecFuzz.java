@@ -16,7 +16,7 @@ import java.util.Set;
  *   | columns - 1 | type, 16 if nullable, 32 * scale: for each | way, 4 if remote, 8 if again | rows - 1 | frame … |
  * </pre>
  *
- * One byte each but for the frame; numbers of columns, types, ways and rows modulo how many there are. Behind the end there
+ * One byte each, except the frame; numbers of columns, types, ways and rows modulo how many there are. Behind the end there
  * are zeros. Jazzer runs it (./run fuzz), and {@link RowCodecFuzzTest} over its corpus.
  */
 public final class RowCodecFuzz {

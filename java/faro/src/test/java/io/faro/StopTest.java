@@ -97,7 +97,7 @@ class StopTest {
         Process jcmd = other.dumpHeap(pipe);
         try (InputStream dump = new FileInputStream(pipe.toFile())) {
           assertTrue(dump.read() >= 0);
-          // It stands still now. If it were taken for lost, this would throw.
+          // It stands still now. If it was taken for lost, this would throw.
           assertEquals(Outcome.DEADLINE, shuffle.take(frame, Duration.ofSeconds(STOP_SECONDS)));
           dump.transferTo(OutputStream.nullOutputStream());
         }

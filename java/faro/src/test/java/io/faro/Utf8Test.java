@@ -14,7 +14,7 @@ class Utf8Test {
   // One of each length, both kinds of surrogates, and what the JDK makes of those.
   private static final char[] UNITS = {'a', '?', '\u00e9', '\u20ac', '\ufffd', '\ud800', '\udbff', '\udc00', '\udfff'};
 
-  /** All strings of up to so many of these units. */
+  /** All strings of up to that many of these units. */
   private static List<String> strings(int length) {
     List<String> all = new ArrayList<>(List.of(""));
     for (int begin = 0, i = 0; i < length; i++) {

@@ -14,7 +14,7 @@ final class Addresses {
 
   private Addresses() {}
 
-  /** So many addresses at which nobody listens now; the hosts, numeric addresses of this machine, take turns. */
+  /** As many addresses as asked for, at which nobody listens now; the hosts, numeric addresses of this machine, take turns. */
   static List<String> free(int count, List<String> hosts) {
     List<ServerSocket> held = new ArrayList<>();
     List<String> addresses = new ArrayList<>();

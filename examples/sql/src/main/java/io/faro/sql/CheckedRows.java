@@ -2,7 +2,7 @@ package io.faro.sql;
 
 import org.apache.calcite.linq4j.Enumerator;
 
-/** The rows of another enumerator, with something to be done before every so many of them. */
+/** The rows of another enumerator, with something to be done before each batch of them. */
 final class CheckedRows<T> implements Enumerator<T> {
   private final Enumerator<T> rows;
   private final int rowsPerCheck;

@@ -65,7 +65,7 @@ final class PhysicalRules {
     this.workers = workers;
   }
 
-  /** For a cluster of so many workers. */
+  /** For a cluster of that many workers. */
   static List<RelOptRule> all(int workers) {
     PhysicalRules rules = new PhysicalRules(workers);
     return List.of(

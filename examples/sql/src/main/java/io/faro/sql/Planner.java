@@ -77,7 +77,7 @@ public final class Planner {
   private final Map<String, Table> tables;
   private final int workers;
 
-  /** For these tables, by name, spread over so many workers. */
+  /** For these tables, by name, spread over that many workers. */
   public Planner(Map<String, Table> tables, int workers) {
     this.tables = Map.copyOf(tables);
     this.workers = workers;

@@ -106,7 +106,7 @@ final class Reference {
   }
 
   private static String text(Object value) {
-    // To so many places as decimals have in both: a quotient of decimals is a DOUBLE in DuckDB.
+    // To as many places as decimals have in both: a quotient of decimals is a DOUBLE in DuckDB.
     if (value instanceof Double || value instanceof BigDecimal) {
       BigDecimal number = new BigDecimal(value.toString());
       BigDecimal rounded = number.setScale(Math.min(number.scale(), PLACES), RoundingMode.HALF_UP);

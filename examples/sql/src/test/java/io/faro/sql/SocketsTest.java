@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Queries whose rows go over sockets: how they fail. {@link QueriesTest} compares what they give. */
-@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD) // what waits for ever ends the test, too
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD) // a wait without end ends the test, too
 class SocketsTest {
   private static final int LIMIT_S = 30; // for a query to have ended everywhere
   private static final String GROUPS = "select k, count(*), max(v) from t group by k order by k";

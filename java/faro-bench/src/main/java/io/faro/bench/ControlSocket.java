@@ -50,7 +50,7 @@ final class ControlSocket implements Closeable {
     }
   }
 
-  /** The next message, which must be of this kind (its first word) and have so many words at least. */
+  /** The next message, which must be of this kind (its first word) and have at least that many words. */
   long[] receive(long kind, int leastWords) throws IOException {
     long count = read(allocate(1)).getLong();
     if (count < leastWords || count > WORD_LIMIT) {

@@ -33,7 +33,7 @@ final class NioLane {
     return true;
   }
 
-  /** Whether so many blocks can be offered. If not, the sender is woken when some were taken. */
+  /** Whether that many blocks can be offered. If not, the sender is woken when some were taken. */
   boolean hasRoom(int count) {
     if (blocks.remainingCapacity() >= count) {
       return true;

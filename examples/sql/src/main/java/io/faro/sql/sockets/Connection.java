@@ -144,7 +144,7 @@ final class Connection implements Peer {
     }
   }
 
-  /** For a row that needs up to so many bytes; false if the socket takes nothing now. */
+  /** For a row that needs up to that many bytes; false if the socket takes nothing now. */
   private boolean makeRoom(int bytes) {
     closeFrame();
     int before = outgoing.position();

@@ -12,7 +12,7 @@ interface Peer extends AutoCloseable {
   /** Takes a row; false if there is no room now. */
   boolean tryPut(SocketShuffle shuffle, Object[] row);
 
-  /** Takes a row that was also written to {@code written}, where it has so many bytes from the beginning on. */
+  /** Takes a row that was also written to {@code written}, where it has that many bytes from the beginning on. */
   boolean tryPut(SocketShuffle shuffle, Object[] row, ByteBuffer written, int bytes);
 
   /** This worker sends no more rows of this shuffle. */

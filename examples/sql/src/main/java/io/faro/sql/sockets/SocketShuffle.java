@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 
-/** One worker's end of one exchange. Rows that have come are set aside here, however many, until they are asked for. */
+/** One worker's end of one exchange. Rows that have come are kept here, however many, until they are asked for. */
 final class SocketShuffle implements RowShuffle {
   private final SocketShuffles query;
   private final SocketWorker worker;

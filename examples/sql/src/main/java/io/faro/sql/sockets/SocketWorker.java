@@ -18,7 +18,7 @@ import java.util.function.BooleanSupplier;
  * A worker as its sockets see it. While it waits, for room or for rows, it takes all that comes in, of any exchange:
  * so no plan comes to a standstill.
  *
- * <p>Threads: one at a time, but for {@link #wakeIfItSleeps}.
+ * <p>Threads: one at a time, except for {@link #wakeIfItSleeps}.
  */
 final class SocketWorker implements AutoCloseable {
   private static final int ASIDE_BYTES = 4096; // grows

@@ -41,7 +41,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Workers of one or two sessions in this JVM, without an engine. */
-@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD) // what waits for ever ends the test, too
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD) // a wait without end ends the test, too
 class SocketsCarrierTest {
   private static final int LIMIT_S = 20; // for a query
 

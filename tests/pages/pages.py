@@ -1,0 +1,204 @@
+"""Checks the pages of the project and what its sources say of them.
+
+    pages.py [FOLDER]     prints each mistake as file:line: what; exit code 1 if there is one
+
+  - Every relative link of a Markdown page leads to a file or folder that exists, and to an anchor of it.
+  - Every page that a source or a script names (native/wire/README.md, DESIGN.md#hc-6) exists, with that anchor.
+  - Every INV-n and HC-n that is cited anywhere is a heading of native/DESIGN.md.
+  - No file, or no page, uses a word of words.txt, which says what to write instead.
+"""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+DESIGN = "native/DESIGN.md"
+WORDS = Path(__file__).parent / "words.txt"
+SKIPPED_FOLDERS = {".git", "target", "__pycache__", "corpus"}
+# With "": scripts, which have no suffix.
+TEXT_SUFFIXES = {".h", ".cc", ".java", ".md", ".py", ".sh", ".cmake", ".txt", ".def", ".in", ".map", ".xml", ""}
+
+FENCE = re.compile(r"\s*(```|~~~)")
+HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
+ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
+LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src)=\"([^\"]+)\"")
+INLINE_CODE = re.compile(r"`[^`]*`")
+CITED = re.compile(r"\b(?:INV|HC)-\d+\b")
+NAMED_PAGE = re.compile(r"(?<![\w$.{}/<>:+-])((?:[\w-]+/)*[A-Z][A-Za-z]*\.md)(#[\w-]+)?")
+
+
+@dataclass(frozen=True, order=True)
+class Mistake:
+    file: str
+    line: int
+    what: str
+
+    def __str__(self):
+        return f"{self.file}:{self.line}: {self.what}"
+
+
+def slug(heading):
+    """The anchor that GitHub makes of a heading."""
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    text = re.sub(r"<[^>]*>", "", text).replace("`", "").replace("*", "")
+    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+
+
+class Page:
+    """A Markdown page: its anchors, and its lines of prose (without code)."""
+
+    def __init__(self, text):
+        self.anchors = set()
+        self.prose = []  # (line number, text)
+        times = {}
+        fenced = False
+        for number, line in enumerate(text.splitlines(), 1):
+            if FENCE.match(line):
+                fenced = not fenced
+                continue
+            if fenced:
+                continue
+            self.anchors.update(ANCHOR.findall(line))
+            if heading := HEADING.match(line):
+                name = slug(heading.group(2))
+                count = times.get(name, 0)
+                times[name] = count + 1
+                self.anchors.add(f"{name}-{count}" if count else name)
+            self.prose.append((number, INLINE_CODE.sub("", line)))
+
+    def links(self):
+        for number, line in self.prose:
+            for found in LINK.finditer(line):
+                yield number, next(part for part in found.groups() if part)
+
+
+class Project:
+    def __init__(self, root):
+        self.root = Path(root).resolve()
+        self.files = {}  # by path from the root: the text
+        self.pages = {}
+        for path in sorted(self._text_files(self.root)):
+            try:
+                text = path.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+            name = path.relative_to(self.root).as_posix()
+            self.files[name] = text
+            if path.suffix == ".md":
+                self.pages[name] = Page(text)
+
+    def _text_files(self, folder):
+        for path in folder.iterdir():
+            if path.is_symlink():
+                continue
+            if path.is_dir():
+                is_built = folder == self.root and path.name.startswith("build")
+                is_hidden = path.name.startswith(".") and path.name != ".ci"
+                if not (is_built or is_hidden or path.name in SKIPPED_FOLDERS):
+                    yield from self._text_files(path)
+            elif path.suffix in TEXT_SUFFIXES:
+                yield path
+
+    def mistakes(self, words):
+        return sorted({*self._links(), *self._named_pages(), *self._citations(), *self._words(words)})
+
+    def _why_not(self, path, anchor):
+        """Why a link to that path (from the root) leads nowhere; None if it does not."""
+        target = self.root / path
+        if not target.exists():
+            return f"{path} does not exist"
+        if not anchor:
+            return None
+        if path not in self.pages:
+            return f"{path} is no page, and has no anchor #{anchor}"
+        return None if anchor in self.pages[path].anchors else f"{path} has no anchor #{anchor}"
+
+    def _links(self):
+        for name, page in self.pages.items():
+            for line, link in page.links():
+                if re.match(r"[a-z][a-z0-9+.-]*:", link):
+                    continue  # https:, mailto:
+                path, _, anchor = link.partition("#")
+                target = (self.root / name).parent / path if path else self.root / name
+                try:
+                    inside = target.resolve().relative_to(self.root).as_posix()
+                except ValueError:
+                    yield Mistake(name, line, f"the link {link} leads out of the project")
+                    continue
+                if why := self._why_not(inside, anchor):
+                    yield Mistake(name, line, f"the link {link} leads nowhere: {why}")
+
+    def _named_pages(self):
+        for name, text in self.files.items():
+            if name.startswith("tests/pages/"):
+                continue
+            lines = self.pages[name].prose if name in self.pages else enumerate(text.splitlines(), 1)
+            for line, part in lines:
+                part = LINK.sub("]", part) if name in self.pages else part
+                for path, anchor in NAMED_PAGE.findall(part):
+                    # From the root, from native/, or beside the file or above it.
+                    places = [".", "native", *(p.as_posix() for p in Path(name).parents)]
+                    found = [(Path(place) / path).as_posix() for place in places]
+                    whys = [self._why_not(place, anchor[1:]) for place in found]
+                    if None not in whys:
+                        why = next((w for w in whys if "does not exist" not in w), f"{path} does not exist")
+                        yield Mistake(name, line, f"{path}{anchor} leads nowhere: {why}")
+
+    def _citations(self):
+        design = self.pages.get(DESIGN)
+        known = design.anchors if design else set()
+        for name, text in self.files.items():
+            if name.startswith("tests/pages/"):
+                continue
+            for line, part in enumerate(text.splitlines(), 1):
+                for cited in CITED.findall(part):
+                    if cited.lower() not in known:
+                        yield Mistake(name, line, f"{cited} is no heading of {DESIGN}")
+
+    def _words(self, words):
+        for name, text in self.files.items():
+            if name.startswith("tests/pages/"):
+                continue
+            for line, part in enumerate(text.splitlines(), 1):
+                yield from self._words_of(name, line, part, words["everywhere"])
+        for name, page in self.pages.items():
+            for line, part in page.prose:
+                yield from self._words_of(name, line, part, words["pages"])
+
+    @staticmethod
+    def _words_of(name, line, part, words):
+        for word, instead in words:
+            if found := word.search(part):
+                yield Mistake(name, line, f'"{found.group()}": {instead}')
+
+
+def read_words(path):
+    """The words that the project does not use, and what it says instead: everywhere, and in pages (outside code)."""
+    words = {"everywhere": [], "pages": []}
+    section = None
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if heading := re.fullmatch(r"\[(everywhere|pages)\]", line):
+            section = words[heading.group(1)]
+            continue
+        word, separator, instead = line.partition(" => ")
+        if not separator or section is None:
+            raise SystemExit(f"{path}:{number}: not of the form: word => what to write; below [everywhere] or [pages]")
+        section.append((re.compile(word.strip(), re.IGNORECASE), instead.strip()))
+    return words
+
+
+def main(arguments):
+    root = Path(arguments[0]) if arguments else Path(__file__).parents[2]
+    mistakes = Project(root).mistakes(read_words(WORDS))
+    for mistake in mistakes:
+        print(mistake)
+    if mistakes:
+        print(f"{len(mistakes)} mistakes (tests/pages/README.md)")
+    return 1 if mistakes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
