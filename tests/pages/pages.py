@@ -5,7 +5,7 @@
   - Every relative link of a Markdown page leads to a file or folder that exists, and to an anchor of it.
   - Every page that a source or a script names (native/wire/README.md, DESIGN.md#hc-6) exists, with that anchor.
   - Every INV-n and HC-n that is cited anywhere is a heading of native/DESIGN.md.
-  - No file, or no page, uses a word of words.txt, which says what to write instead.
+  - No file, or no page, uses a word of words.list, which says what to write instead.
 """
 
 import re
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DESIGN = "native/DESIGN.md"
-WORDS = Path(__file__).parent / "words.txt"
+WORDS = Path(__file__).parent / "words.list"
 SKIPPED_FOLDERS = {".git", "target", "__pycache__", "corpus"}
 # With "": scripts, which have no suffix.
 TEXT_SUFFIXES = {".h", ".cc", ".java", ".md", ".py", ".sh", ".cmake", ".txt", ".def", ".in", ".map", ".xml", ""}
