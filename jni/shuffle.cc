@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "api/shuffle_access.h"
@@ -61,6 +62,18 @@ void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
                                     sends ? address_of(core.cursors().data()) : 0,
                                     sends ? address_of(core.frame_rows().data()) : 0};
   env->SetLongArrayRegion(to, 0, values.size(), values.data());
+}
+
+// --- what the rows are
+
+// As `format` says; and that is how rows are read (else how they are sent).
+jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean reads) {
+  ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr) return closed();
+  state->worker->core.adopt();
+  detail::ShuffleCore& core = ShuffleAccess::core(state->shuffle);
+  const std::string text = text_of(env, format);
+  return result(reads == JNI_TRUE ? core.receive_as(text) : core.send_as(text));
 }
 
 // --- sending
@@ -219,6 +232,7 @@ void close(JNIEnv*, jclass, jlong handle) {
 
 const std::array kMethods{method("layout", "([I)V", layout),
                           method("addresses", "(J[J)V", addresses),
+                          method("nameFormat", "(J[BZ)I", name_format),
                           method("makeRoom", "(JIIJ)I", make_room),
                           method("send", "(JI[BIIJ)I", send),
                           method("multicast", "(J[I[BIIJ)I", multicast),

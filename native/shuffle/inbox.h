@@ -18,6 +18,7 @@
 
 #include "shuffle/overflow.h"
 #include "shuffle/query.h"
+#include "shuffle/row_format.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
@@ -121,6 +122,7 @@ class Inbox {
     uint32_t row_bytes =
         0;  // as its sender says; once the shuffle is open, the same as the inbox's
     wire::OpenPayload opened{};  // by its sender
+    uint64_t format = 0;         // of its rows, the digest of what it has said; 0: nothing
     uint64_t rows_received = 0;
     uint64_t rows_promised = 0;  // by FINISH
     Stored assembly;             // a row that arrives in fragments
@@ -153,6 +155,12 @@ class Inbox {
   StageLists lists;  // as the worker opened it; stays. No receivers: it has not
   bool agrees(const wire::OpenPayload& opened) const noexcept {
     return lists.receiver_count == 0 || lists.digest == opened.lists;
+  }
+  RowFormat format;  // as the worker reads the rows; stays
+  RowFormat heard;   // what the first sender has said that says anything
+  /// What a sender has said: its words, if they are known.
+  RowFormat format_of(const Stream& stream) const {
+    return stream.format == heard.digest ? heard : RowFormat{stream.format, {}};
   }
   /// Of those that the worker named, who has not sent OPEN. Threads: while it is open.
   std::vector<uint32_t> unopened_senders() const;

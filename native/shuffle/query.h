@@ -170,6 +170,7 @@ class QueryTable {
   std::shared_ptr<Query> hear(const QueryId& id, uint32_t from_node);
   /// The query for a worker that is going to use it. Errors: query_ended, limit_exceeded.
   Result<std::shared_ptr<Query>> use(const QueryId& id);
+  uint32_t node_of_worker(uint32_t worker) const;
   /// Whether a node does; all do in a query that was not declared.
   bool takes_part(const Query& query, uint32_t node) const;
 
@@ -311,7 +312,6 @@ class QueryTable {
   void show_locked(Query& query);
   void hide_locked(Query& query);
 
-  uint32_t node_of_worker(uint32_t worker) const;
   bool has_worker(uint32_t node, uint32_t worker) const;
   uint32_t node_count() const { return static_cast<uint32_t>(shape_.incarnations.size()); }
 

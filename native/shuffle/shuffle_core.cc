@@ -24,12 +24,13 @@ SendKernels ShuffleCore::kernels() const {
 }
 
 ShuffleCore::ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query,
-                         ShuffleSpec spec, shuffle::StageLists lists)
+                         ShuffleSpec spec, shuffle::StageLists lists, shuffle::RowFormat format)
     : worker_(worker),
       keep_alive_(worker.node().shared_from_this()),
       query_(std::move(query)),
       spec_(std::move(spec)),
-      lists_(std::move(lists)) {}
+      lists_(std::move(lists)),
+      format_(std::move(format)) {}
 
 ShuffleCore::~ShuffleCore() {
   for (uint32_t r = 0; r < outboxes_.size(); ++r) abandon_frame(r);
@@ -52,6 +53,32 @@ void ShuffleCore::make_receiver(Inbox* inbox) noexcept {
   inbox_->senders = &spec_.senders;
   inbox_->row_bytes = spec_.row_bytes;
   inbox_->open = true;
+}
+
+Status ShuffleCore::say(shuffle::RowFormat& known, std::string_view format,
+                        std::string_view what) const {
+  shuffle::RowFormat said = shuffle::RowFormat::of(format);
+  if (!known.agrees(said)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {}: worker {} {} rows as {}, not as {}", spec_.stage,
+                              worker_.number(), what, known.beside(said), said.beside(known)));
+  }
+  if (said.digest != 0) known = std::move(said);
+  return Status::Ok();
+}
+
+Status ShuffleCore::send_as(std::string_view format) {
+  FARO_RETURN_IF_ERROR(worker_.enter());
+  return guarded([&] { return say(format_, format, "sends its"); });
+}
+
+Status ShuffleCore::receive_as(std::string_view format) {
+  FARO_RETURN_IF_ERROR(worker_.enter());
+  if (inbox_ == nullptr) return Status::Ok();
+  return guarded([&] {
+    FARO_RETURN_IF_ERROR(say(inbox_->format, format, "reads the"));
+    return worker_.check_formats(*inbox_);
+  });
 }
 
 Outcome ShuffleCore::fail(const Status& status) {

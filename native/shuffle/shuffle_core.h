@@ -14,13 +14,18 @@ namespace faro::detail {
 class ShuffleCore {
  public:
   ShuffleCore(WorkerCore& worker, std::shared_ptr<shuffle::Query> query, ShuffleSpec spec,
-              shuffle::StageLists lists);
+              shuffle::StageLists lists, shuffle::RowFormat format);
   ~ShuffleCore();
 
   /// Becomes a sender.
   void make_sender();
   /// In all its rings.
   void use_slot(uint16_t slot) noexcept { slot_ = slot; }
+  /// What the rows are that this worker sends from its next OPEN on, and how it reads those that it receives, for who
+  /// learns that after it has opened. Errors: invalid_argument if it has said something else before;
+  /// stage_mismatch if a sender has: then the query fails.
+  Status send_as(std::string_view format);
+  Status receive_as(std::string_view format);
   /// Becomes a receiver; the inbox may have rows already.
   void make_receiver(Inbox* inbox) noexcept;
 
@@ -73,6 +78,8 @@ class ShuffleCore {
   SendKernels kernels() const;
   const ShuffleSpec& spec() const noexcept { return spec_; }
   const shuffle::StageLists& lists() const noexcept { return lists_; }
+  /// Of the rows that this worker sends.
+  const shuffle::RowFormat& format() const noexcept { return format_; }
   const std::shared_ptr<shuffle::Query>& query() const noexcept { return query_; }
   Inbox* inbox() const noexcept { return inbox_; }
   std::vector<OutboxCursor>& cursors() noexcept { return cursors_; }
@@ -105,6 +112,7 @@ class ShuffleCore {
     }
   }
   Status lack_memory() noexcept;
+  Status say(shuffle::RowFormat& known, std::string_view format, std::string_view what) const;
   Status commit_open_claim(std::span<std::byte> data, size_t bytes);
   Outcome fail(Code code, std::string message);
   Outcome fail(const Status& status);
@@ -159,6 +167,7 @@ class ShuffleCore {
   std::shared_ptr<shuffle::Query> query_;
   ShuffleSpec spec_;
   shuffle::StageLists lists_;
+  shuffle::RowFormat format_;
   Status status_;
 
   bool is_sender_ = false;

@@ -160,13 +160,18 @@ Outcome ShuffleCore::open_in_overflow(uint32_t receiver) {
 Outcome ShuffleCore::send_control(uint32_t receiver, FrameKind kind) {
   Outbox& box = outboxes_[receiver];
   OutLane& lane = *box.lane;
-  std::array<std::byte, sizeof(wire::OpenPayload)> payload{};
+  std::array<std::byte,
+             sizeof(wire::OpenPayload) + sizeof(wire::OpenFormat) + wire::kOpenFormatTextLimit>
+      payload;
   uint32_t payload_bytes;
   if (kind == FrameKind::open) {
     const wire::OpenPayload open{
         shuffle::to_key(query_->id), spec_.stage,          spec_.row_bytes, lists_.digest,
         lists_.sender_count,         lists_.receiver_count};
-    std::memcpy(payload.data(), &open, payload_bytes = sizeof open);
+    const std::string format = format_.open_bytes();
+    std::memcpy(payload.data(), &open, sizeof open);
+    std::memcpy(payload.data() + sizeof open, format.data(), format.size());
+    payload_bytes = static_cast<uint32_t>(sizeof open + format.size());
   } else {
     const wire::FinishPayload finish{box.rows_sent};
     std::memcpy(payload.data(), &finish, payload_bytes = sizeof finish);

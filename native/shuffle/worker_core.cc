@@ -608,9 +608,11 @@ Result<Shuffle> WorkerCore::make_shuffle(const ShuffleSpec& wanted) {
         fmt::format("worker {} has shuffle.limit = {} shuffles open", number_, slots_.size()));
   }
   shuffle::StageLists lists = shuffle::StageLists::of(spec);
-  if (inbox != nullptr) FARO_RETURN_IF_ERROR(check_early_senders(*inbox, spec, lists));
+  shuffle::RowFormat format = shuffle::RowFormat::of(std::exchange(spec.format, {}));
+  if (inbox != nullptr) FARO_RETURN_IF_ERROR(check_early_senders(*inbox, spec, lists, format));
   FARO_RETURN_IF_ERROR(node_.queries().open_stage(*query, number_, spec, lists));
-  auto core = std::make_unique<ShuffleCore>(*this, query, std::move(spec), std::move(lists));
+  auto core = std::make_unique<ShuffleCore>(*this, query, std::move(spec), std::move(lists),
+                                            std::move(format));
   ShuffleCore* const made = core.get();
   if (sends) {
     made->make_sender();
@@ -623,6 +625,7 @@ Result<Shuffle> WorkerCore::make_shuffle(const ShuffleSpec& wanted) {
       node_.queries().remove_unopened(*query, number_, made->spec().stage);
     }
     inbox->lists = made->lists();
+    inbox->format = made->format();
   }
   // From here on nothing can fail that would have to be undone.
   if (sends) {

@@ -171,7 +171,10 @@ class WorkerCore {
   void discard(Inbox& inbox, Inbox::Stream& stream) noexcept;
   void forget(Inbox& inbox, uint32_t sender) noexcept;
   Status check_early_senders(Inbox& inbox, const ShuffleSpec& spec,
-                             const shuffle::StageLists& lists);
+                             const shuffle::StageLists& lists, const shuffle::RowFormat& format);
+  /// Fails the query if a sender has said that its rows are something else than the inbox's format. Threads: while it
+  /// is open.
+  Status check_formats(Inbox& inbox);
 
   // --- for ShuffleCore: sending
 
@@ -264,6 +267,8 @@ class WorkerCore {
   void look_again(InLane& lane) noexcept;
   void sort(InLane& lane, const transport::FrameView& view);
   Status lists_differ(const Inbox& inbox, uint32_t sender, const wire::OpenPayload& opened) const;
+  Status formats_differ(const Inbox& inbox, uint32_t sender, const shuffle::RowFormat& written,
+                        const shuffle::RowFormat& read) const;
   void on_open(InLane& lane, const transport::FrameView& view);
   void on_finish(InLane& lane, const transport::FrameView& view);
   void on_rows(InLane& lane, const transport::FrameView& view);

@@ -150,9 +150,24 @@ Status WorkerCore::lists_differ(const Inbox& inbox, uint32_t sender,
       .of_stage(inbox.stage());
 }
 
+Status WorkerCore::formats_differ(const Inbox& inbox, uint32_t sender,
+                                  const shuffle::RowFormat& written,
+                                  const shuffle::RowFormat& read) const {
+  const std::vector<session::Node>& nodes = node_.membership().nodes();
+  return Status(
+             Code::stage_mismatch,
+             fmt::format("stage {} of query {}: the rows that worker {} of {} sends are {}, but "
+                         "worker {} of {} reads them as {}",
+                         inbox.stage(), inbox.query()->id.to_string(), sender,
+                         nodes[node_.queries().node_of_worker(sender)].name, written.beside(read),
+                         number_, nodes[node_.membership().node()].name, read.beside(written)))
+      .of_stage(inbox.stage());
+}
+
 void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
   wire::OpenPayload open;
   std::memcpy(&open, view.payload, sizeof open);
+  auto format = shuffle::RowFormat::of_open({view.payload, view.payload_bytes()});
   const uint16_t slot = view.header.slot;
   Binding& binding = lane.slots[slot];
   // A used slot is bound anew: its last query failed before it could finish.
@@ -166,6 +181,10 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
   Inbox* inbox = find_inbox(id, open.stage);
   if (inbox != nullptr && !inbox->agrees(open)) {
     node_.queries().fail(*query, lists_differ(*inbox, lane.sender, open));
+    return;
+  }
+  if (inbox != nullptr && !inbox->format.agrees(format)) {
+    node_.queries().fail(*query, formats_differ(*inbox, lane.sender, format, inbox->format));
     return;
   }
   if (inbox != nullptr && inbox->discarding) return;
@@ -212,6 +231,8 @@ void WorkerCore::on_open(InLane& lane, const transport::FrameView& view) {
     stream.slot = slot;
     stream.row_bytes = open.row_bytes;
     stream.opened = open;
+    stream.format = format.digest;
+    if (inbox->heard.digest == 0) inbox->heard = std::move(format);
     binding = Binding{Binding::State::bound, inbox};
   }
 }
@@ -456,14 +477,17 @@ void WorkerCore::forget(Inbox& inbox, uint32_t sender) noexcept {
 
 // What came before the shuffle was opened here has to fit to how it was.
 Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec,
-                                       const shuffle::StageLists& lists) {
+                                       const shuffle::StageLists& lists,
+                                       const shuffle::RowFormat& format) {
   for (uint32_t sender = 0; sender < node_.worker_count(); ++sender) {
     Inbox::Stream& stream = inbox.stream(sender);
     if (!stream.bound && !stream.finish_seen) continue;
     const bool is_sender =
         std::find(spec.senders.begin(), spec.senders.end(), sender) != spec.senders.end();
     const bool agrees = stream.opened.lists == lists.digest;
-    if (is_sender && agrees && stream.row_bytes == spec.row_bytes) continue;
+    const shuffle::RowFormat written = inbox.format_of(stream);
+    if (is_sender && agrees && stream.row_bytes == spec.row_bytes && format.agrees(written))
+      continue;
     if (!node_.queries().takes_part(*inbox.query(), stream.lane->sender_node)) {
       fail_link(*stream.lane,
                 fmt::format("it sends rows of query {}, in which its node takes no part",
@@ -473,15 +497,27 @@ Status WorkerCore::check_early_senders(Inbox& inbox, const ShuffleSpec& spec,
     }
     inbox.lists = lists;
     Status status =
-        is_sender && agrees
-            ? Status(Code::stage_mismatch,
+        !is_sender || !agrees ? lists_differ(inbox, sender, stream.opened)
+        : !format.agrees(written)
+            ? formats_differ(inbox, sender, written, format)
+            : Status(Code::stage_mismatch,
                      fmt::format("stage {}: worker {} sends rows with row_bytes = {}, worker "
                                  "{} opened it with {}",
                                  spec.stage, sender, stream.row_bytes, number_, spec.row_bytes))
-                  .of_stage(spec.stage)
-            : lists_differ(inbox, sender, stream.opened);
+                  .of_stage(spec.stage);
     node_.queries().fail(*inbox.query(), status);
     return status;
+  }
+  return Status::Ok();
+}
+
+Status WorkerCore::check_formats(Inbox& inbox) {
+  for (const uint32_t sender : *inbox.senders) {
+    const shuffle::RowFormat written = inbox.format_of(inbox.stream(sender));
+    if (inbox.format.agrees(written)) continue;
+    const Status differs = formats_differ(inbox, sender, written, inbox.format);
+    node_.queries().fail(*inbox.query(), differs);
+    return differs;
   }
   return Status::Ok();
 }

@@ -44,6 +44,7 @@ Status StageRun::open(const QueryId& id, bool otherwise) {
   spec.row_bytes = law_.plan().row_bytes;
   spec.senders = law_.senders();
   spec.receivers = law_.receivers();
+  spec.format = std::string(100 * (spec.stage % 4), 'x');  // none, short ones, one that is cut
   opened_otherwise_ = otherwise;
   if (otherwise) {
     const std::vector<uint32_t>& all = scene_.plan.queries[law_.plan().query].workers;

@@ -31,7 +31,7 @@ enum class FrameKind : uint8_t {
   // 0 is never valid, so that zeroed memory is not a frame.
   pad = 1,       // fills the ring up to its end; only `length` matters
   data = 2,      // whole rows of the shuffle in `slot`
-  open = 3,      // binds `slot` to a shuffle; payload OpenPayload
+  open = 3,      // binds `slot` to a shuffle; payload OpenPayload, then perhaps OpenFormat
   finish = 4,    // no more rows of `slot`'s shuffle in this ring; payload FinishPayload
   fragment = 5,  // a part of one row too large for a frame; payload FragmentPayload, then bytes
 };
@@ -68,6 +68,21 @@ struct OpenPayload {
   uint32_t receiver_count;
 };
 static_assert(sizeof(OpenPayload) == 48);
+
+/// What the sender says that its rows are, if it does: behind OpenPayload, and followed by how those words begin, in
+/// up to kOpenFormatTextLimit bytes of UTF-8.
+struct OpenFormat {
+  uint64_t digest;  // XXH3-64 of all the words; 1 if that is 0
+};
+static_assert(sizeof(OpenFormat) == 8);
+inline constexpr uint32_t kOpenFormatTextLimit = 256;
+
+/// Whether that many bytes can be the payload of an OPEN.
+constexpr bool is_open_payload(uint32_t bytes) {
+  constexpr uint32_t before_text = sizeof(OpenPayload) + sizeof(OpenFormat);
+  return bytes == sizeof(OpenPayload) ||
+         (bytes > before_text && bytes <= before_text + kOpenFormatTextLimit);
+}
 
 struct FinishPayload {
   uint64_t row_count;  // of all rows that the sender put into this ring for this shuffle
@@ -121,7 +136,7 @@ inline const char* why_invalid(const FrameHeader& header, uint64_t available, ui
       if (occupied > limit) return "frame larger than a quarter ring";
       return payload > 0 && header.row_count > 0 ? nullptr : "data frame without rows";
     case FrameKind::open:
-      return payload == sizeof(OpenPayload) ? nullptr : "OPEN of wrong length";
+      return is_open_payload(payload) ? nullptr : "OPEN of wrong length";
     case FrameKind::finish:
       return payload == sizeof(FinishPayload) ? nullptr : "FINISH of wrong length";
     case FrameKind::fragment:

@@ -24,7 +24,8 @@ class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Pla
  protected:
   void SetUp() override {
     open(GetParam().nodes, {{"transport", GetParam().transport},
-                            {"cluster.workers", GetParam().nodes == 1 ? "2" : "1,1"}});
+                            {"cluster.workers", GetParam().nodes == 1 ? "2" : "1,1"},
+                            {"ring.per_lane", "1"}});
     id_ = session().begin_query();
   }
 
@@ -44,9 +45,15 @@ class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Pla
   /// From worker 0 to worker 1.
   ShuffleSpec gather(uint32_t stage = 0) { return spec(id_, stage, 8, {0}, {1}); }
 
+  ShuffleSpec gather_of(std::string format, uint32_t stage = 0) {
+    ShuffleSpec spec = gather(stage);
+    spec.format = std::move(format);
+    return spec;
+  }
+
   /// A stage of one row, which the sender has finished and closed.
-  void send_one_row() {
-    Shuffle sender = open_shuffle(worker(0), gather());
+  void send_one_row(std::string format = "", uint32_t stage = 0) {
+    Shuffle sender = open_shuffle(worker(0), gather_of(std::move(format), stage));
     ASSERT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
     ASSERT_EQ(sender.finish(), Outcome::done);
   }
@@ -258,6 +265,69 @@ TEST_P(ShuffleEndings, rows_of_another_width_than_is_expected_fail_the_query) {
     EXPECT_EQ(cause.category(), Category::query);
     EXPECT_EQ(cause.stage(), 3u);
   });
+}
+
+// --- what the rows are
+
+TEST_P(ShuffleEndings, rows_of_another_format_than_is_read_fail_the_query_by_both_names) {
+  for (const bool receiver_is_first : {true, false}) {
+    SCOPED_TRACE(receiver_is_first ? "the receiver opens first" : "rows come first");
+    id_ = session().begin_query();
+    Shuffle receiver;
+    if (receiver_is_first) receiver = open_shuffle(worker(1), gather_of("(key BIGINT)"));
+    send_one_row("(key INT, value INT)");
+    send_one_row("", 1);
+    Status failure;
+    Batch batch;
+    if (receiver_is_first) {
+      EXPECT_EQ(receiver.take(batch), Outcome::failed);
+      failure = receiver.status();
+    } else {  // the other stage's row lies behind, in the same ring
+      Shuffle behind = open_shuffle(worker(1), gather(1));
+      EXPECT_EQ(behind.take(batch), Outcome::done);
+      failure = worker(1).open_shuffle(gather_of("(key BIGINT)")).status();
+      batch.release();
+    }
+    receiver.close();
+    EXPECT_EQ(failure.code(), Code::stage_mismatch) << failure.to_string();
+    EXPECT_EQ(failure.query(), id_);
+    EXPECT_EQ(failure.stage(), 0u);
+    const std::string query = "query " + id_.to_string();
+    const char* const reader = GetParam().nodes == 1 ? "worker 1 of node 0" : "worker 1 of node 1";
+    expect_failed_everywhere(Code::stage_mismatch,
+                             {"stage 0", query.c_str(), "worker 0 of node 0",
+                              "(key INT, value INT)", reader, "(key BIGINT)"});
+  }
+}
+
+TEST_P(ShuffleEndings, formats_that_begin_alike_are_named_by_their_digests) {
+  const std::string alike(1000, 'x');
+  send_one_row(alike + "y");
+  Result<Shuffle> receiver = worker(1).open_shuffle(gather_of(alike + "z"));
+  Batch batch;
+  if (receiver.ok()) {
+    EXPECT_EQ(receiver->take(batch), Outcome::failed);
+    receiver->close();
+  }
+  expect_failed_everywhere(Code::stage_mismatch,
+                           {(std::string(256, 'x') + "… (digest ").c_str(), "reads them as"});
+}
+
+TEST_P(ShuffleEndings, a_format_is_compared_only_with_another_one_that_is_given) {
+  const std::string longest(5000, 'x');
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {longest, ""}, {"", "(key INT)"}, {longest, longest}, {"(key INT)", "(key INT)"}};
+  for (const auto& [written, read] : pairs) {
+    id_ = session().begin_query();
+    send_one_row(written);
+    {
+      Shuffle receiver = open_shuffle(worker(1), gather_of(read));
+      Batch batch;
+      EXPECT_EQ(receiver.take(batch), Outcome::done);
+      EXPECT_EQ(receiver.take(batch), Outcome::end_of_stream);
+    }
+    for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
+  }
 }
 
 TEST_P(ShuffleEndings, a_call_beyond_a_bound_is_refused_and_everything_else_goes_on) {

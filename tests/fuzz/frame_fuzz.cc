@@ -22,6 +22,7 @@ constexpr uint32_t kReceiver = 0;
 constexpr uint32_t kSender = 1;  // the stranger
 constexpr uint32_t kRings = 2;
 constexpr uint32_t kQueries = 3;
+constexpr const char* kFormat = "(key BIGINT)";
 
 /// A network of one node: nobody else is there.
 class NoNetwork final : public session::Network {
@@ -108,7 +109,8 @@ class FrameRun {
   void stranger() {
     const uint32_t k = input_.below(kRings);
     const uint16_t slot = static_cast<uint16_t>(input_.below(5));
-    switch (input_.below(8)) {
+    const uint32_t kind = input_.below(8);
+    switch (kind) {
       case 0:
       case 1: {
         wire::OpenPayload open{};
@@ -121,7 +123,10 @@ class FrameRun {
           open.sender_count = lists.sender_count;
           open.receiver_count = lists.receiver_count;
         }
-        put(k, {0, FrameKind::open, 0, slot, 0, 0}, bytes_of(open));
+        std::vector<std::byte> payload;
+        append(payload, bytes_of(open));
+        if (kind == 1) append_format(payload);
+        put(k, {0, FrameKind::open, 0, slot, 0, 0}, payload);
         break;
       }
       case 2: {
@@ -173,6 +178,16 @@ class FrameRun {
       bytes.resize(bytes.size() + length);
     }
     return bytes;
+  }
+  // That of the worker, or any other.
+  void append_format(std::vector<std::byte>& open) {
+    if (input_.flag()) {
+      const std::string bytes = shuffle::RowFormat::of(kFormat).open_bytes();
+      append(open, std::as_bytes(std::span(bytes)));
+    } else {
+      append(open, bytes_of(wire::OpenFormat{input_.number<uint8_t>()}));
+      append(open, input_.piece(wire::kOpenFormatTextLimit + 1));
+    }
   }
   void fragment(uint32_t k, uint16_t slot) {
     wire::FragmentPayload head{};
@@ -264,7 +279,9 @@ class FrameRun {
     const QueryId id = query();
     const uint32_t stage = input_.below(2 * kRings);
     const uint32_t width = row_bytes();
-    ShuffleSpec spec = spec_of(input_.below(4) == 3 ? kReceiver : kSender);
+    const uint32_t how = input_.below(8);
+    ShuffleSpec spec = spec_of(how % 4 == 3 ? kReceiver : kSender);
+    if (how >= 4) spec.format = kFormat;
     spec.query = id;
     spec.stage = stage;
     spec.row_bytes = width;

@@ -208,6 +208,13 @@ void write_frames(const Corpus& corpus) {
   open(aside).moves(
       {1, 0, 0, 3, 7, 1, 0, 11, 10, 0, 11, 10, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 6, 0});
   corpus.add("rows_set_aside", aside);
+  Seed format;
+  format.moves({0, 0, 0, 0, 0, 1, 4});                       // opens the shuffle, with a format
+  format.moves({1, 0, 0, 1, 0, 0, 0, 1, 0, 1});              // OPEN with the same
+  format.moves({1, 0, 0, 3, 3, 1, 1, 0, 0, 2, 3, 0, 2, 0});  // 3 rows, FINISH, polls
+  format.moves({0, 5, 0, 1, 0, 1, 1, 0, 0, 0, 1, 0, 0, 7});  // OPEN of the same stage with another
+  format.piece(bytes_of(uint32_t{0x31323334})).moves({0, 2, 0});  // polls
+  corpus.add("formats", format);
 }
 
 void write_shared_memory(const Corpus& corpus) {

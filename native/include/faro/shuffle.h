@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -38,6 +39,10 @@ struct ShuffleSpec {
   uint32_t row_bytes = 0;           ///< width of every row; 0: rows have a length each
   std::vector<uint32_t> senders;    ///< worker numbers; empty: all workers
   std::vector<uint32_t> receivers;  ///< worker numbers; empty: all workers. Gather: one
+  /// What the rows are, in words of the engine: a schema, the name of a codec. A receiver compares its own with that of
+  /// each sender before it reads a row: if both are given and differ, the query fails on every participant with
+  /// stage_mismatch, which names both, the workers and their nodes. Of any length; errors have the first 256 bytes.
+  std::string format{};
 };
 
 namespace detail {

@@ -57,34 +57,6 @@ final class LocalLanes {
     return from[sender];
   }
 
-  /** This worker writes rows by a codec of this format. */
-  void sends(String format) {
-    references.sends(spec, worker, format);
-  }
-
-  /**
-   * Called before rows of a worker are read by a codec of this format.
-   *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if that one writes them by another one
-   */
-  void checkFormat(int sender, String format) {
-    String written = references.formatOf(spec, sender);
-    if (!written.isEmpty() && !format.isEmpty() && !written.equals(format)) {
-      throw new FaroException(
-          Code.INVALID_ARGUMENT,
-          "stage "
-              + spec.stage()
-              + ": worker "
-              + sender
-              + " sends by a codec for "
-              + written
-              + ", worker "
-              + worker
-              + " receives by one for "
-              + format);
-    }
-  }
-
   /** Lets all objects go that were handed to this worker, and the lanes. Idempotent. */
   void close() {
     if (closed) {

@@ -1,6 +1,5 @@
 package io.faro;
 
-import java.util.BitSet;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
 import java.util.function.Consumer;
@@ -23,7 +22,6 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   private final Shuffle shuffle;
   private final RowCodec<T> codec;
   private final Frame frame;
-  private final BitSet checked = new BitSet(); // senders whose codec was compared
   private boolean found; // the frame stands on a row
   private T handedOver; // if that row is a mark. Of other rows none is kept: that costs the collector's barrier
 
@@ -69,24 +67,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     return polled;
   }
 
-  // Once a frame. Rows of a codec that does not fit are not read, so the query must not succeed.
-  private void checkCodec() {
-    int sender = frame.sender();
-    if (checked.get(sender)) {
-      return;
-    }
-    try {
-      shuffle.localLanes().checkFormat(sender, codec.format());
-    } catch (FaroException differs) {
-      frame.release();
-      shuffle.cancel(differs.getMessage());
-      throw differs;
-    }
-    checked.set(sender);
-  }
-
   private void drainFrame(Consumer<? super T> consumer) {
-    checkCodec();
     int width = codec.rowBytes();
     if (width == 0 || width != frame.rowBytes()) {
       while (frame.step()) {
@@ -180,7 +161,6 @@ public final class ObjectReceiver<T> implements Iterable<T> {
 
   private Outcome first(Outcome polled) {
     if (polled == Outcome.DONE) {
-      checkCodec();
       hasNext();
     }
     return polled;

@@ -12,12 +12,9 @@ import java.util.concurrent.ConcurrentHashMap;
 final class References {
   private record Place(int stage, int sender, int receiver) {}
 
-  private record Sender(int stage, int worker) {}
-
   private final int firstWorker;
   private final int workerCount; // of this node
   private final Map<QueryId, Map<Place, ReferenceLane>> queries = new ConcurrentHashMap<>();
-  private final Map<QueryId, Map<Sender, String>> formats = new ConcurrentHashMap<>();
 
   References(int firstWorker, int workerCount) {
     this.firstWorker = firstWorker;
@@ -37,19 +34,6 @@ final class References {
             place -> new ReferenceLane(spec.referenceLimit()));
   }
 
-  /** By what a sender writes its rows; one that writes them by several formats is compared with nobody. */
-  void sends(ShuffleSpec spec, int sender, String format) {
-    formats
-        .computeIfAbsent(spec.query(), query -> new ConcurrentHashMap<>())
-        .merge(new Sender(spec.stage(), sender), format, (before, now) -> before.equals(now) ? now : "");
-  }
-
-  /** The format of a sender; empty if it is not known, or on another node. */
-  String formatOf(ShuffleSpec spec, int sender) {
-    Map<Sender, String> known = formats.get(spec.query());
-    return known == null ? "" : known.getOrDefault(new Sender(spec.stage(), sender), "");
-  }
-
   /** The receiver reads this lane no more; called on its thread. */
   void received(ShuffleSpec spec, int sender, int receiver) {
     Map<Place, ReferenceLane> lanes = queries.get(spec.query());
@@ -64,12 +48,10 @@ final class References {
   /** The query has ended. */
   void forget(QueryId query) {
     queries.remove(query);
-    formats.remove(query);
   }
 
   /** The session was closed. */
   void clear() {
     queries.clear();
-    formats.clear();
   }
 }

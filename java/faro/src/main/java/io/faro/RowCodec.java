@@ -26,9 +26,9 @@ public interface RowCodec<T> {
 
   /**
    * What the rows are, in words: codecs of the same format read what the other one has written, and objects that go by
-   * reference are of the same type. A receiver compares it with that of senders of the same session: if it is
-   * another one the query is cancelled, with a text that names both. Empty: not compared. Between nodes nothing is
-   * compared but the width.
+   * reference are of the same type. A receiver compares it with that of each sender, on whatever node: if it is
+   * another one the query fails on every participant with {@link Code#STAGE_MISMATCH}, which names both (of each the
+   * first 256 bytes), the workers and their nodes. Empty: not compared.
    */
   default String format() {
     return "";

@@ -124,16 +124,17 @@ public final class Shuffle implements AutoCloseable {
   /**
    * Sends objects by a codec, whose rowBytes must be the shuffle's; a shuffle of rows with a length each
    * takes any. By reference, where the codec declares its objects immutable and the rows have a length
-   * each, to workers of the same session.
+   * each, to workers of the same session. Receivers learn the codec's {@link RowCodec#format} ahead of the
+   * first row: call this before anything else is sent.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if it is not, {@link Code#WRONG_STATE} if
-   *     this worker is no sender
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker sends by a codec of
+   *     another format already; {@link Code#WRONG_STATE} if this worker is no sender
    */
   public <T> ObjectSender<T> sender(RowCodec<T> codec) {
     checkCodec(codec);
     boolean byReference = codec.immutable() && spec.rowBytes() == 0;
     checkSender();
-    localLanes.sends(codec.format());
+    nameFormat(codec, false);
     return new ObjectSender<>(this, codec, byReference ? localLanes : null);
   }
 
@@ -293,9 +294,17 @@ public final class Shuffle implements AutoCloseable {
         NativeMemory.getInt(descriptor + Layout.FRAME_SENDER));
   }
 
-  /** Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link #sender}). */
+  /**
+   * Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link #sender}). If a sender's codec has another
+   * {@link RowCodec#format} the query fails on every participant before a row of it is read.
+   *
+   * @throws FaroException {@link Code#STAGE_MISMATCH} if that is known already, else the call says so that would
+   *     receive; {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker receives by a codec of another format
+   *     already
+   */
   public <T> ObjectReceiver<T> receiver(RowCodec<T> codec) {
     checkCodec(codec);
+    nameFormat(codec, true);
     return new ObjectReceiver<>(this, codec);
   }
 
@@ -304,6 +313,15 @@ public final class Shuffle implements AutoCloseable {
       throw new FaroException(
           Code.INVALID_ARGUMENT,
           "stage " + spec.stage() + ": rowBytes = " + spec.rowBytes() + ", of the codec " + codec.rowBytes());
+    }
+  }
+
+  // How this worker reads the rows of this shuffle, or else how it sends them.
+  private void nameFormat(RowCodec<?> codec, boolean reads) {
+    enter();
+    String format = codec.format();
+    if (!format.isEmpty()) {
+      check(nameFormat(handle, format.getBytes(UTF_8), reads));
     }
   }
 
@@ -469,6 +487,8 @@ public final class Shuffle implements AutoCloseable {
 
   // Of the descriptor, the staged rows, the cursors and the row counts; the last two 0: no sender.
   private static native void addresses(long handle, long[] to);
+
+  private static native int nameFormat(long handle, byte[] format, boolean reads);
 
   private static native int makeRoom(long handle, int receiver, int bytes, long timeout);
 

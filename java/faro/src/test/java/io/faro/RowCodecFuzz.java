@@ -160,7 +160,7 @@ public final class RowCodecFuzz {
 
   private static void sendAgain(SchemaCodec schema, Object[] row) {
     try {
-      require(shuffle.sender(schema).trySend(SELF, row) == Outcome.DONE, "there is room for a row");
+      require(shuffle.sender(new CodecAround<>(schema)).trySend(SELF, row) == Outcome.DONE, "there is room for a row");
     } catch (FaroException problem) { // 16 bytes hold more than 38 digits
       boolean mayBe = schema.schema().stream().anyMatch(c -> c.type() == ColumnType.DECIMAL_38);
       require(mayBe && problem.code() == Code.INVALID_ARGUMENT, problem.toString());

@@ -3,6 +3,7 @@ package io.faro;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Random;
@@ -83,25 +84,65 @@ class RowCodecTest {
   }
 
   @Test
-  void aCodecThatDoesNotFitTheSendersIsRefusedByName() throws Exception {
+  void aCodecThatDoesNotFitTheSendersFailsTheQueryAtWhateverNode() throws Exception {
     RowCodec<Object[]> rows =
         new SchemaCodec(List.of(Column.nullable(ColumnType.STRING), Column.decimal(9, 2, false)));
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      for (RowCodec<?> codec : List.of(RowCodecs.LONG, RowCodecs.BYTES, rows)) {
-        ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
-        try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
-          shuffle.sender(RowCodecs.STRING).trySend(0, "by reference");
-          shuffle.tryFinish();
-          FaroException refused = assertThrows(FaroException.class, () -> shuffle.receiver(codec).tryNext());
-          assertEquals(Code.INVALID_ARGUMENT, refused.code());
-          assertEquals(
-              "stage 1: worker 0 sends by a codec for STRING, worker 0 receives by one for " + codec.format(),
-              refused.getMessage());
-          FaroException failed = assertThrows(FaroException.class, () -> shuffle.receiver(codec).tryNext());
-          assertEquals(Code.QUERY_CANCELLED, failed.code());
+    assertEquals("schema(STRING or null, DECIMAL_18(2))", rows.format());
+    for (int nodes = 1; nodes <= 2; nodes++) {
+      try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+        for (RowCodec<?> codec : List.of(RowCodecs.LONG, RowCodecs.BYTES, rows)) {
+          failsByBothNames(cluster, codec, true);
+          failsByBothNames(cluster, codec, false);
         }
       }
-      assertEquals("schema(STRING or null, DECIMAL_18(2))", rows.format());
+    }
+  }
+
+  private static void failsByBothNames(Cluster cluster, RowCodec<?> codec, boolean receiverIsFirst) {
+    QueryId query = cluster.session(0).beginQuery();
+    ShuffleSpec spec = new ShuffleSpec(query, 1, 0, new int[] {0}, new int[] {1});
+    FaroException failed;
+    try (Shuffle sending = cluster.worker(0).openShuffle(spec);
+        Shuffle receiving = cluster.worker(1).openShuffle(spec)) {
+      ObjectReceiver<?> first = receiverIsFirst ? receiving.receiver(codec) : null;
+      assertEquals(Outcome.DONE, sending.sender(RowCodecs.STRING).trySend(0, "by reference, if it can be"));
+      assertEquals(Outcome.DONE, sending.tryFinish());
+      failed =
+          assertThrows(
+              FaroException.class, () -> (receiverIsFirst ? first : receiving.receiver(codec)).next());
+    }
+    assertEquals(Code.STAGE_MISMATCH, failed.code());
+    assertEquals(1, failed.stage().getAsInt());
+    String message = failed.getMessage();
+    for (String part :
+        List.of(
+            "query " + query,
+            "the rows that worker 0 of node 0",
+            " sends are STRING, but worker 1 of node " + cluster.worker(1).session().node(),
+            " reads them as " + codec.format())) {
+      assertTrue(message.contains(part), message);
+    }
+    for (int worker = 0; worker < 2; worker++) {
+      Worker each = cluster.worker(worker);
+      assertEquals(
+          message, assertThrows(FaroException.class, () -> each.endQuery(query)).getMessage());
+    }
+  }
+
+  @Test
+  void aWorkerSendsAndReceivesTheRowsOfAStageByOneFormat() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 0))) {
+        shuffle.sender(RowCodecs.STRING);
+        shuffle.sender(RowCodecs.STRING);
+        FaroException other = assertThrows(FaroException.class, () -> shuffle.sender(RowCodecs.BYTES));
+        assertEquals("stage 1: worker 0 sends its rows as STRING, not as BYTES", other.getMessage());
+        shuffle.receiver(RowCodecs.BYTES);
+        other = assertThrows(FaroException.class, () -> shuffle.receiver(RowCodecs.STRING));
+        assertEquals("stage 1: worker 0 reads the rows as BYTES, not as STRING", other.getMessage());
+        assertEquals(Code.INVALID_ARGUMENT, other.code());
+      }
     }
   }
 
