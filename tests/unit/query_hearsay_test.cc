@@ -125,6 +125,24 @@ TEST(QueryHearsay, a_failure_that_comes_before_the_declaration_counts_if_its_nod
   }
 }
 
+TEST(QueryHearsay, a_query_that_failed_before_its_declaration_tells_its_cause_to_every_worker) {
+  QueryCluster cluster(2);
+  const QueryId id = cluster[0].begin();
+  const auto query = cluster.use(0, id);
+  cluster[0].fail(*query, kCancelled);
+  for (const uint32_t worker : {0u, 1u}) cluster[0].end(*query, worker);
+  cluster.deliver(0, 1);  // FAIL, answered by ENDED: node 1 does not use it yet
+  ASSERT_TRUE(cluster[1].declare(id, {0, 1, 2, 3}).ok());
+  cluster.deliver_all();  // and with that the outcome, before a worker of node 1 has used it
+  for (const uint32_t worker : {2u, 3u}) {
+    const auto late = cluster.use(1, id);
+    ASSERT_TRUE(late != nullptr && late->failed()) << worker;
+    EXPECT_EQ(late->cause().message(), kCancelled.message());
+    cluster[1].end(*late, worker);
+  }
+  EXPECT_EQ(cluster[0].running_count() + cluster[1].running_count(), 0u);
+}
+
 TEST(QueryHearsay, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
   for (const uint32_t late : {1u, 2u}) {
     QueryCluster cluster(3);
