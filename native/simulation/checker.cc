@@ -178,7 +178,7 @@ std::string Checker::check_idle(uint32_t node, Session& session, const SimDisk& 
     if (open > 0) return left("open shuffles", open);
     if (core.worker(w).held() > 0) return left("held batches", core.worker(w).held());
   }
-  // What a liar has begun on its own node is its own business.
+  // What a misbehaving node has begun itself is its own business.
   const uint64_t running = lies(node) ? 0 : core.queries().running_count();
   if (running > never_ended_by_others(core)) return left("queries", running);
   const uint64_t most_memory = core.overflow().limits().most_memory_bytes();

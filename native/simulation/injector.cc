@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "simulation/liar.h"
+#include "simulation/misbehaving_node.h"
 
 namespace faro::simulation {
 
@@ -113,15 +113,16 @@ void Injector::cancel_what_concerns(const Fault& fault) {
 
 // Now and then from now on; its workers do when they look (worker_program.cc).
 void Injector::lie(const Fault& fault) {
-  ledger_.liars.insert(fault.node);
+  ledger_.misbehaving.insert(fault.node);
   for (uint32_t peer = 0; peer < plan_.node_count(); ++peer) {
     if (peer != fault.node) cluster_.faults().corrupt(fault.node, peer, 0);
   }
   sim::World& world = cluster_.world();
-  const auto liar = std::make_shared<Liar>(cluster_, plan_, ledger_, fault.node, fault.at);
+  const auto misbehaving =
+      std::make_shared<MisbehavingNode>(cluster_, plan_, ledger_, fault.node, fault.at);
   for (uint32_t time = 0; time < fault.count; ++time) {
-    world.schedule(world.now() + time * plan_.liveness / 16, "lies", [this, fault, liar] {
-      if (!over_ && dead_.count(fault.node) == 0) liar->tell(16);
+    world.schedule(world.now() + time * plan_.liveness / 16, "lies", [this, fault, misbehaving] {
+      if (!over_ && dead_.count(fault.node) == 0) misbehaving->tell(16);
     });
   }
 }

@@ -55,9 +55,9 @@ struct Ledger {
   };
 
   std::vector<QueryRecord> queries;
-  std::vector<Worker*> workers;   // by number; null while its session is not open
-  std::vector<uint32_t> running;  // by node: programs of workers that have not ended
-  std::set<uint32_t> liars;       // nodes
+  std::vector<Worker*> workers;    // by number; null while its session is not open
+  std::vector<uint32_t> running;   // by node: programs of workers that have not ended
+  std::set<uint32_t> misbehaving;  // nodes
   Happened happened;
 
   void wake(const QueryPlan& query) {

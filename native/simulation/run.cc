@@ -387,12 +387,12 @@ void Run::cover(Coverage& coverage) {
       coverage.count("stages", spread_name(stage));
       coverage.add("largest row of a stage", std::max(stage.row_bytes, stage.most_bytes));
     }
-    const bool beside_liar =
-        !ledger_.liars.empty() &&
-        std::none_of(ledger_.liars.begin(), ledger_.liars.end(),
+    const bool beside_misbehaving =
+        !ledger_.misbehaving.empty() &&
+        std::none_of(ledger_.misbehaving.begin(), ledger_.misbehaving.end(),
                      [&](uint32_t node) { return plan_.concerns(query, node); });
     for (const auto& [worker, ending] : ledger_.queries[q].endings) {
-      if (beside_liar)
+      if (beside_misbehaving)
         coverage.count("queries beside a lying member", outcome_name(ending.outcome));
       const bool failed = ending.outcome == Outcome::failed;
       coverage.count("queries ended at workers", failed ? code_name(ending.cause.code()) : "done");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "simulation/row_law.h"
+#include "simulation/row_generator.h"
 #include "transport/sim/sim_knobs.h"
 
 namespace faro::simulation {

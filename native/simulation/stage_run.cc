@@ -18,10 +18,10 @@ using Words = std::array<uint64_t, 3>;  // rows of the typed path
 
 StageRun::StageRun(Scene& scene, const StagePlan& plan, uint64_t rows, uint64_t enough_rows)
     : scene_(scene),
-      law_(scene.plan.seed, plan, scene.plan.worker_count()),
-      my_receiver_(law_.receiver_of(scene.me)),
-      sends_(law_.sends(scene.me)),
-      receives_(my_receiver_ < law_.receivers().size()),
+      generator_(scene.plan.seed, plan, scene.plan.worker_count()),
+      my_receiver_(generator_.receiver_of(scene.me)),
+      sends_(generator_.sends(scene.me)),
+      receives_(my_receiver_ < generator_.receivers().size()),
       rows_(rows),
       enough_rows_(enough_rows),
       one_by_one_(scene.chance.one_in(6)),
@@ -32,22 +32,22 @@ StageRun::StageRun(Scene& scene, const StagePlan& plan, uint64_t rows, uint64_t 
 bool StageRun::is_shared() const {
   const auto is_other = [this](uint32_t worker) { return worker != scene_.me; };
   return (sends_ || receives_) &&
-         (std::any_of(law_.senders().begin(), law_.senders().end(), is_other) ||
-          std::any_of(law_.receivers().begin(), law_.receivers().end(), is_other));
+         (std::any_of(generator_.senders().begin(), generator_.senders().end(), is_other) ||
+          std::any_of(generator_.receivers().begin(), generator_.receivers().end(), is_other));
 }
 
 Status StageRun::open(const QueryId& id, bool otherwise) {
   if (!sends_ && !receives_) return Status::Ok();
   ShuffleSpec spec;
   spec.query = id;
-  spec.stage = law_.plan().stage;
-  spec.row_bytes = law_.plan().row_bytes;
-  spec.senders = law_.senders();
-  spec.receivers = law_.receivers();
+  spec.stage = generator_.plan().stage;
+  spec.row_bytes = generator_.plan().row_bytes;
+  spec.senders = generator_.senders();
+  spec.receivers = generator_.receivers();
   spec.format = std::string(100 * (spec.stage % 4), 'x');  // none, short ones, one that is cut
   opened_otherwise_ = otherwise;
   if (otherwise) {
-    const std::vector<uint32_t>& all = scene_.plan.queries[law_.plan().query].workers;
+    const std::vector<uint32_t>& all = scene_.plan.queries[generator_.plan().query].workers;
     const auto extra = std::find_if(all.begin(), all.end(), [&](uint32_t worker) {
       return std::find(spec.senders.begin(), spec.senders.end(), worker) == spec.senders.end();
     });
@@ -62,8 +62,8 @@ Status StageRun::open(const QueryId& id, bool otherwise) {
   if (!opened.ok()) return opened.status();
   shuffle_ = std::move(*opened);
   if (receives_) {
-    for (const uint32_t sender : law_.senders())
-      sources_[sender].next = law_.next_for(my_receiver_, sender, 0);
+    for (const uint32_t sender : generator_.senders())
+      sources_[sender].next = generator_.next_for(my_receiver_, sender, 0);
   }
   scene_.between();
   return Status::Ok();
@@ -73,26 +73,27 @@ Status StageRun::open(const QueryId& id, bool otherwise) {
 
 Outcome StageRun::send_some(uint64_t rows, bool wait) {
   rows = std::min(rows, rows_ - made_);
-  const Spread spread = law_.plan().spread;
+  const Spread spread = generator_.plan().spread;
   const bool one_each = spread == Spread::by_key || spread == Spread::one_key;
   const uint64_t way = scene_.chance.below(scene_.plan.is_tight ? 2 : 8);
   if (scene_.chance.one_in(16)) shuffle_.flush();
   if (one_each && way == 0) return send_by_claim(wait);
-  if (one_each && way <= 2 && law_.plan().row_bytes == sizeof(Words)) return send_typed(rows, wait);
+  if (one_each && way <= 2 && generator_.plan().row_bytes == sizeof(Words))
+    return send_typed(rows, wait);
   Outcome outcome = Outcome::done;
   for (uint64_t i = 0; i < rows && outcome == Outcome::done; ++i) outcome = send_next(wait);
   return outcome;
 }
 
 Outcome StageRun::send_next(bool wait) {
-  row_.resize(law_.length(scene_.me, made_));
-  law_.fill(scene_.me, made_, row_);
-  law_.destinations(scene_.me, made_, to_);
+  row_.resize(generator_.length(scene_.me, made_));
+  generator_.fill(scene_.me, made_, row_);
+  generator_.destinations(scene_.me, made_, to_);
   const Timeout limit = scene_.time_limit();
   Outcome outcome;
-  if (law_.plan().spread == Spread::broadcast) {
+  if (generator_.plan().spread == Spread::broadcast) {
     outcome = wait ? shuffle_.broadcast(row_, limit) : shuffle_.try_broadcast(row_);
-  } else if (law_.plan().spread == Spread::multicast) {
+  } else if (generator_.plan().spread == Spread::multicast) {
     outcome = wait ? shuffle_.multicast(to_, row_, limit) : shuffle_.try_multicast(to_, row_);
   } else {
     outcome = wait ? shuffle_.send(to_[0], row_, limit) : shuffle_.try_send(to_[0], row_);
@@ -114,7 +115,7 @@ Outcome StageRun::sent(Outcome outcome, uint64_t bytes) {
 Outcome StageRun::send_typed(uint64_t rows, bool wait) {
   std::vector<Words> many(rows);
   for (uint64_t i = 0; i < rows; ++i)
-    law_.fill(scene_.me, made_ + i, std::as_writable_bytes(std::span(many[i])));
+    generator_.fill(scene_.me, made_ + i, std::as_writable_bytes(std::span(many[i])));
   Result<RowSender<Words>> sender = shuffle_.sender<Words>();
   if (!sender.ok()) {
     broken(fmt::format("no typed sender: {}", sender.status().to_string()));
@@ -141,9 +142,9 @@ uint64_t StageRun::draw_claimed_too_much() {
 }
 
 Outcome StageRun::send_by_claim(bool wait) {
-  const uint64_t bytes = law_.length(scene_.me, made_);
-  law_.destinations(scene_.me, made_, to_);
-  const uint64_t extra = law_.plan().row_bytes == 0 ? draw_claimed_too_much() : 0;
+  const uint64_t bytes = generator_.length(scene_.me, made_);
+  generator_.destinations(scene_.me, made_, to_);
+  const uint64_t extra = generator_.plan().row_bytes == 0 ? draw_claimed_too_much() : 0;
   const auto claim_row = [&](RowClaim& claim) {
     return wait ? shuffle_.claim(to_[0], bytes + extra, claim, scene_.time_limit())
                 : shuffle_.try_claim(to_[0], bytes + extra, claim);
@@ -159,13 +160,13 @@ Outcome StageRun::send_by_claim(bool wait) {
   ++scene_.ledger.happened.claims;
   scene_.ledger.happened.shrunk_claims +=
       bytes + extra > scene_.plan.ring_bytes / 4 && bytes < scene_.plan.ring_bytes / 4;
-  law_.fill(scene_.me, made_, claim.data().first(bytes));
+  generator_.fill(scene_.me, made_, claim.data().first(bytes));
   scene_.between();
   return sent(claim.commit(bytes).ok() ? Outcome::done : Outcome::failed, bytes);
 }
 
 Outcome StageRun::finish(bool wait) {
-  const StagePlan& plan = law_.plan();
+  const StagePlan& plan = generator_.plan();
   scene_.ledger.queries[plan.query].rows_made[{plan.stage, scene_.me}] = made_;
   finishing_ = true;
   const Outcome outcome = wait ? shuffle_.finish(scene_.time_limit()) : shuffle_.try_finish();
@@ -229,10 +230,10 @@ void StageRun::check(const Batch& batch) {
   Source& source = found->second;
   uint32_t rows = 0;
   for (const std::span<const std::byte> row : batch.each_row()) {
-    if (source.next == RowLaw::kNone)
+    if (source.next == RowGenerator::kNone)
       return broken(fmt::format("worker {} sent a row that is for another", sender));
-    row_.resize(law_.length(sender, source.next));
-    law_.fill(sender, source.next, row_);
+    row_.resize(generator_.length(sender, source.next));
+    generator_.fill(sender, source.next, row_);
     if (row.size() != row_.size()) {
       return broken(fmt::format("row {} of worker {} has {} bytes, not {}", source.next, sender,
                                 row.size(), row_.size()));
@@ -240,7 +241,7 @@ void StageRun::check(const Batch& batch) {
     if (!row.empty() && std::memcmp(row.data(), row_.data(), row.size()) != 0)
       return broken(fmt::format("row {} of worker {} has other bytes", source.next, sender));
     source.received = source.next + 1;
-    source.next = law_.next_for(my_receiver_, sender, source.next + 1);
+    source.next = generator_.next_for(my_receiver_, sender, source.next + 1);
     ++rows;
     happened.bytes += row.size();
   }
@@ -252,7 +253,7 @@ void StageRun::check(const Batch& batch) {
 
 void StageRun::check_end() {
   if (stopped_ || opened_otherwise_) return;
-  const StagePlan& plan = law_.plan();
+  const StagePlan& plan = generator_.plan();
   const auto& rows_made = scene_.ledger.queries[plan.query].rows_made;
   for (const auto& [sender, source] : sources_) {
     if (!is_trusted(sender)) continue;
@@ -268,8 +269,9 @@ void StageRun::check_end() {
 }
 
 void StageRun::broken(const std::string& what) {
-  scene_.world().violation(fmt::format("query {} stage {} at worker {}: {}", law_.plan().query,
-                                       law_.plan().stage, scene_.me, what));
+  scene_.world().violation(fmt::format("query {} stage {} at worker {}: {}",
+                                       generator_.plan().query, generator_.plan().stage, scene_.me,
+                                       what));
 }
 
 }  // namespace faro::simulation

@@ -15,7 +15,7 @@
 #include "simulation/chance.h"
 #include "simulation/cluster.h"
 #include "simulation/ledger.h"
-#include "simulation/row_law.h"
+#include "simulation/row_generator.h"
 #include "simulation/run_plan.h"
 
 namespace faro::simulation {
@@ -87,7 +87,7 @@ class StageRun {
   void broken(const std::string& what);
 
   Scene& scene_;
-  const RowLaw law_;
+  const RowGenerator generator_;
   const uint32_t my_receiver_;
   const bool sends_;
   const bool receives_;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <deque>
 
-#include "simulation/liar.h"
+#include "simulation/misbehaving_node.h"
 #include "simulation/query_run.h"
 
 namespace faro::simulation {
@@ -29,10 +29,11 @@ void poll_in_turn(Scene& scene, std::deque<QueryRun>& queries) {
 }
 
 void lie_if_hostile(Scene& scene) {
-  if (scene.ledger.liars.count(scene.node) == 0) return;
-  Liar liar(scene.cluster, scene.plan, scene.ledger, scene.node, scene.chance.next());
+  if (scene.ledger.misbehaving.count(scene.node) == 0) return;
+  MisbehavingNode misbehaving(scene.cluster, scene.plan, scene.ledger, scene.node,
+                              scene.chance.next());
   for (uint64_t times = scene.chance.between(1, 4); times > 0; --times)
-    liar.send_rows(scene.worker);
+    misbehaving.send_rows(scene.worker);
 }
 
 }  // namespace

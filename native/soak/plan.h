@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulation/row_law.h"
+#include "simulation/row_generator.h"
 
 namespace faro::soak {
 

@@ -9,33 +9,33 @@
 #include <vector>
 
 #include "simulation/chance.h"
-#include "simulation/row_law.h"
+#include "simulation/row_generator.h"
 
 namespace faro::soak {
 namespace {
 
-using simulation::RowLaw;
+using simulation::RowGenerator;
 using simulation::Spread;
 
 /// One stage at one worker.
 class StagePart {
  public:
   StagePart(const QueryPlan& plan, size_t number, uint32_t worker_count, Worker& worker)
-      : law_(plan.row_seed, plan.stages[number], worker_count),
+      : generator_(plan.row_seed, plan.stages[number], worker_count),
         me_(worker.number()),
-        receiver_(law_.receiver_of(me_)),
-        rows_(law_.sends(me_) ? plan.rows[number] : 0),
+        receiver_(generator_.receiver_of(me_)),
+        rows_(generator_.sends(me_) ? plan.rows[number] : 0),
         rows_of_each_(plan.rows[number]) {}
 
   Status open(Worker& worker, const QueryId& id) {
-    const simulation::StagePlan& plan = law_.plan();
-    Result<Shuffle> opened =
-        worker.open_shuffle({id, plan.stage, plan.row_bytes, law_.senders(), law_.receivers()});
+    const simulation::StagePlan& plan = generator_.plan();
+    Result<Shuffle> opened = worker.open_shuffle(
+        {id, plan.stage, plan.row_bytes, generator_.senders(), generator_.receivers()});
     if (!opened.ok()) return opened.status();
     shuffle_ = std::move(*opened);
     if (!receives()) return Status::Ok();
-    for (const uint32_t sender : law_.senders())
-      next_[sender] = law_.next_for(receiver_, sender, 0);
+    for (const uint32_t sender : generator_.senders())
+      next_[sender] = generator_.next_for(receiver_, sender, 0);
     return Status::Ok();
   }
 
@@ -46,10 +46,10 @@ class StagePart {
   Shuffle& shuffle() { return shuffle_; }
 
   Status send_next() {
-    row_.resize(law_.length(me_, made_));
-    law_.fill(me_, made_, row_);
-    law_.destinations(me_, made_, to_);
-    const Spread spread = law_.plan().spread;
+    row_.resize(generator_.length(me_, made_));
+    generator_.fill(me_, made_, row_);
+    generator_.destinations(me_, made_, to_);
+    const Spread spread = generator_.plan().spread;
     const Outcome outcome = spread == Spread::broadcast   ? shuffle_.broadcast(row_)
                             : spread == Spread::multicast ? shuffle_.multicast(to_, row_)
                                                           : shuffle_.send(to_[0], row_);
@@ -57,7 +57,7 @@ class StagePart {
     return outcome == Outcome::done ? Status::Ok() : failure("send", outcome);
   }
   Status finish() {
-    if (!law_.sends(me_)) return Status::Ok();
+    if (!generator_.sends(me_)) return Status::Ok();
     const Outcome outcome = shuffle_.finish();
     return outcome == Outcome::done ? Status::Ok() : failure("finish", outcome);
   }
@@ -76,7 +76,7 @@ class StagePart {
   }
 
  private:
-  bool receives() const { return receiver_ < law_.receivers().size(); }
+  bool receives() const { return receiver_ < generator_.receivers().size(); }
 
   Status check(const Batch& batch) {
     const auto source = next_.find(batch.sender());
@@ -84,12 +84,12 @@ class StagePart {
     uint64_t& next = source->second;
     for (const std::span<const std::byte> row : batch.each_row()) {
       if (next >= rows_of_each_) return wrong(batch.sender(), "a row too many");
-      expected_.resize(law_.length(batch.sender(), next));
-      law_.fill(batch.sender(), next, expected_);
+      expected_.resize(generator_.length(batch.sender(), next));
+      generator_.fill(batch.sender(), next, expected_);
       if (row.size() != expected_.size() ||
           (!row.empty() && std::memcmp(row.data(), expected_.data(), row.size()) != 0))
         return wrong(batch.sender(), fmt::format("something else instead of row {}", next));
-      next = law_.next_for(receiver_, batch.sender(), next + 1);
+      next = generator_.next_for(receiver_, batch.sender(), next + 1);
       ++taken_;
     }
     return Status::Ok();
@@ -103,16 +103,16 @@ class StagePart {
   }
   Status wrong(uint32_t sender, const std::string& what) const {
     return Status(Code::internal_error, fmt::format("stage {} at worker {}: worker {} sent {}",
-                                                    law_.plan().stage, me_, sender, what));
+                                                    generator_.plan().stage, me_, sender, what));
   }
   Status failure(const char* what, Outcome outcome) const {
     if (outcome == Outcome::failed && !shuffle_.status().ok()) return shuffle_.status();
     return Status(Code::internal_error,
-                  fmt::format("stage {} at worker {}: {} answered {}", law_.plan().stage, me_, what,
-                              outcome_name(outcome)));
+                  fmt::format("stage {} at worker {}: {} answered {}", generator_.plan().stage, me_,
+                              what, outcome_name(outcome)));
   }
 
-  const RowLaw law_;
+  const RowGenerator generator_;
   const uint32_t me_;
   const uint32_t receiver_;
   const uint64_t rows_;

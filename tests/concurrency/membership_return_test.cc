@@ -7,7 +7,7 @@
 
 #include "session/handshake.h"
 #include "support/cluster.h"
-#include "support/halting_network.h"
+#include "support/pausable_network.h"
 #include "support/raw_peer.h"
 #include "wire/control.h"
 
@@ -15,7 +15,7 @@ namespace faro {
 namespace {
 
 using test::ClusterPlan;
-using test::HaltingNetwork;
+using test::PausableNetwork;
 using test::RawPeer;
 using test::RecordingObserver;
 using test::ThreadCluster;
@@ -60,8 +60,8 @@ class HandNode {
 TEST(ReturningNode, goes_on_without_nodes_that_leave_or_are_lost_before_its_open_is_complete) {
   ClusterPlan plan(3);
   plan.set("transport", "tcp");
-  HaltingNetwork* network_of_0 = nullptr;
-  HaltingNetwork::give(plan, 0, network_of_0);
+  PausableNetwork* network_of_0 = nullptr;
+  PausableNetwork::give(plan, 0, network_of_0);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
   for (const uint32_t node : {2u, 1u}) {
@@ -70,13 +70,13 @@ TEST(ReturningNode, goes_on_without_nodes_that_leave_or_are_lost_before_its_open
   }
   ASSERT_TRUE(cluster.observer(0).wait([&] { return cluster.observer(0).left().size() == 2; }));
 
-  network_of_0->halt();  // it would say that node 2 need not be waited for
+  network_of_0->pause();  // it would say that node 2 need not be waited for
   RecordingObserver observer;
   std::future<Opened> returning =
       std::async(std::launch::async, [&] { return plan.open(1, observer); });
   HandNode second(plan, 1);
   EXPECT_TRUE(second.admitted());
-  network_of_0->go_on();
+  network_of_0->resume();
   EXPECT_TRUE(cluster.observer(0).wait([&] { return !cluster.observer(0).joined().empty(); }));
   cluster.member(0).reset();
   second.say_it_is_open_and_end({true, false, false});

@@ -151,13 +151,13 @@ TEST(Membership, delivers_control_messages_in_order_and_to_itself) {
 
 /// A network whose next round ends with an exception that is not a std::exception, as one of a plug-in with
 /// a C++ runtime of its own is not.
-class ThrowingNetwork final : public test::NetworkAround {
+class ThrowingNetwork final : public test::ForwardingNetwork {
  public:
   ThrowingNetwork(std::unique_ptr<session::Network> inner, std::atomic<bool>& throws_next)
-      : NetworkAround(std::move(inner)), throws_next_(throws_next) {}
+      : ForwardingNetwork(std::move(inner)), throws_next_(throws_next) {}
   bool run_once(base::Nanoseconds until) override {
     if (throws_next_.exchange(false)) throw ForeignException{};
-    return NetworkAround::run_once(until);
+    return ForwardingNetwork::run_once(until);
   }
 
  private:

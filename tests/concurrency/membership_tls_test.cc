@@ -25,7 +25,7 @@
 #include "support/certificates.h"
 #include "support/cluster.h"
 #include "support/crowded_network.h"
-#include "support/halting_network.h"
+#include "support/pausable_network.h"
 #include "transport/tcp/socket_address.h"
 #include "wire/preamble.h"
 
@@ -34,8 +34,8 @@ namespace {
 
 using test::Authority;
 using test::ClusterPlan;
-using test::HaltingNetwork;
 using test::NodeFiles;
+using test::PausableNetwork;
 using test::RecordingObserver;
 using test::ThreadCluster;
 using test::transports_to_test;
@@ -209,8 +209,8 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
   std::vector<LogLevel> refusals;
   ClusterPlan plan(2);
   const NodeFiles files = files_for(plan, authority_);
-  HaltingNetwork* slow = nullptr;  // for whose goodbye the other one waits
-  HaltingNetwork::give(plan, 1, slow);
+  PausableNetwork* slow = nullptr;  // for whose goodbye the other one waits
+  PausableNetwork::give(plan, 1, slow);
   ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(); });
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
   set_log_level(LogLevel::debug);
@@ -220,7 +220,7 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
     refusals.push_back(level);
     told.notify_all();
   });
-  slow->halt();
+  slow->pause();
   std::thread closing([&] { cluster[0].close(); });
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (cluster[0].connected(1) && std::chrono::steady_clock::now() < deadline)
@@ -238,7 +238,7 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
     EXPECT_TRUE(told.wait_until(lock, deadline, [&] { return !refusals.empty(); }));
     EXPECT_EQ(refusals, std::vector{LogLevel::debug});
   }
-  slow->go_on();
+  slow->resume();
   closing.join();
   set_log_sink({});
   set_log_level(LogLevel::warning);

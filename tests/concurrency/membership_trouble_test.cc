@@ -11,7 +11,7 @@
 #include "faro/hash.h"
 #include "faro/log.h"
 #include "support/cluster.h"
-#include "support/halting_network.h"
+#include "support/pausable_network.h"
 #include "support/raw_peer.h"
 #include "wire/control.h"
 
@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using test::bytes_of;
 using test::ClusterPlan;
-using test::HaltingNetwork;
+using test::PausableNetwork;
 using test::RawPeer;
 using test::RecordingObserver;
 using test::ThreadCluster;
@@ -292,7 +292,8 @@ TEST_F(OpeningTrouble, a_memory_limit_that_is_too_small_is_an_error_before_anyon
 
 std::unique_ptr<session::Network> foreign(uint32_t node,
                                           std::unique_ptr<session::Network> network) {
-  return std::make_unique<test::ForeignNetwork>(std::move(network), "host " + std::to_string(node));
+  return std::make_unique<test::RemoteHostNetwork>(std::move(network),
+                                                   "host " + std::to_string(node));
 }
 
 TEST_F(OpeningTrouble, nodes_of_different_hosts_are_linked_by_tcp) {
@@ -550,21 +551,21 @@ TEST_P(Closing, delivers_what_was_sent_before) {
 TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {
   ClusterPlan plan(3);
   plan.set("transport", GetParam());
-  HaltingNetwork* slow = nullptr;
-  HaltingNetwork::give(plan, 2, slow);
+  PausableNetwork* slow = nullptr;
+  PausableNetwork::give(plan, 2, slow);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();
   set_log_level(LogLevel::debug);
   {
     const LogLines log;
-    slow->halt();
+    slow->pause();
     std::thread closing([&] { cluster[0].close(); });
     const auto deadline = steady_clock::now() + std::chrono::seconds(10);
     while (log.count("node 0 (" + plan.address(0) + "): refused a connection") == 0 &&
            steady_clock::now() < deadline)
       std::this_thread::yield();
     EXPECT_EQ(log.count("refused a connection"), 1u);
-    slow->go_on();
+    slow->resume();
     closing.join();
     EXPECT_EQ(log.warnings(), 0u);
   }

@@ -15,11 +15,11 @@ using Words = std::array<uint64_t, 3>;  // rows of the typed path
 
 Stage::Stage(Program& program, StagePlan plan)
     : program_(program),
-      law_(program.seed, std::move(plan), program.count),
+      generator_(program.seed, std::move(plan), program.count),
       sources_(program.count) {
-  sends_ = law_.sends(program.me);
-  my_receiver_ = law_.receiver_of(program.me);
-  receives_ = my_receiver_ < law_.receivers().size();
+  sends_ = generator_.sends(program.me);
+  my_receiver_ = generator_.receiver_of(program.me);
+  receives_ = my_receiver_ < generator_.receivers().size();
 }
 
 Status Stage::open(const QueryId& id) {
@@ -34,7 +34,7 @@ Status Stage::open(const QueryId& id) {
   if (!opened.ok()) return opened.status();
   shuffle_ = std::move(*opened);
   if (receives_) {
-    for (uint32_t sender : law_.senders()) skip_to_mine(sender);
+    for (uint32_t sender : generator_.senders()) skip_to_mine(sender);
   }
   program_.host.between();
   return Status::Ok();
@@ -50,17 +50,17 @@ Status Stage::error(Outcome outcome, const char* what) const {
 
 void Stage::skip_to_mine(uint32_t sender) {
   uint64_t& next = sources_[sender].next;
-  next = law_.next_for(my_receiver_, sender, next);
+  next = generator_.next_for(my_receiver_, sender, next);
 }
 
 // --- sending
 
 Outcome Stage::send_next(bool wait) {
-  row_.resize(law_.length(program_.me, made_));
-  law_.fill(program_.me, made_, row_);
-  law_.destinations(program_.me, made_, to_);
+  row_.resize(generator_.length(program_.me, made_));
+  generator_.fill(program_.me, made_, row_);
+  generator_.destinations(program_.me, made_, to_);
   program_.doing(plan().spread == Spread::broadcast ? Step::broadcasts : Step::sends, plan().query,
-                 plan().stage, law_.receivers()[to_[0]]);
+                 plan().stage, generator_.receivers()[to_[0]]);
   Outcome outcome;
   if (plan().spread == Spread::broadcast) {
     outcome = wait ? shuffle_.broadcast(row_) : shuffle_.try_broadcast(row_);
@@ -83,7 +83,7 @@ Outcome Stage::send_many(uint64_t rows) {
   program_.doing(Step::sends, plan().query, plan().stage);
   std::vector<Words> many(rows);
   for (uint64_t i = 0; i < rows; ++i)
-    law_.fill(program_.me, made_ + i, std::as_writable_bytes(std::span(many[i])));
+    generator_.fill(program_.me, made_ + i, std::as_writable_bytes(std::span(many[i])));
   Result<RowSender<Words>> sender = shuffle_.sender<Words>();
   if (!sender.ok()) return Outcome::failed;
   Outcome outcome = Outcome::done;
@@ -97,8 +97,8 @@ Outcome Stage::send_many(uint64_t rows) {
 
 Outcome Stage::claim_next(bool play) {
   program_.doing(Step::sends, plan().query, plan().stage);
-  const uint64_t bytes = law_.length(program_.me, made_);
-  law_.destinations(program_.me, made_, to_);
+  const uint64_t bytes = generator_.length(program_.me, made_);
+  generator_.destinations(program_.me, made_, to_);
   const uint64_t extra = play && plan().row_bytes == 0 ? program_.own.below(200) : 0;
   RowClaim claim;
   if (play && program_.own.one_in(2)) {
@@ -111,7 +111,7 @@ Outcome Stage::claim_next(bool play) {
   const Outcome outcome = shuffle_.claim(to_[0], bytes + extra, claim);
   if (outcome != Outcome::done) return outcome;
   program_.board.claims.fetch_add(1, std::memory_order_relaxed);
-  law_.fill(program_.me, made_, claim.data().first(bytes));
+  generator_.fill(program_.me, made_, claim.data().first(bytes));
   program_.host.between();
   const Status status = claim.commit(bytes);
   if (!status.ok()) return Outcome::failed;
@@ -159,14 +159,15 @@ Status Stage::check(const Batch& batch) {
                   fmt::format("query {} stage {} at worker {}, from worker {}: {}", plan().query,
                               plan().stage, program_.me, sender, what));
   };
-  if (std::find(law_.senders().begin(), law_.senders().end(), sender) == law_.senders().end())
+  if (std::find(generator_.senders().begin(), generator_.senders().end(), sender) ==
+      generator_.senders().end())
     return broken("no sender of this stage");
   uint32_t rows = 0;
   for (const std::span<const std::byte> row : batch.each_row()) {
     uint64_t& next = sources_[sender].next;
     if (next == UINT64_MAX) return broken("a row that is for another worker");
-    expected_.resize(law_.length(sender, next));
-    law_.fill(sender, next, expected_);
+    expected_.resize(generator_.length(sender, next));
+    generator_.fill(sender, next, expected_);
     if (row.size() != expected_.size()) {
       return broken(
           fmt::format("row {} has {} bytes instead of {}", next, row.size(), expected_.size()));
@@ -202,7 +203,7 @@ Status Stage::take_to_end() {
 
 Status Stage::check_end() {
   if (stopped_ || !receives_) return Status::Ok();
-  for (uint32_t sender : law_.senders()) {
+  for (uint32_t sender : generator_.senders()) {
     const uint64_t made = program_.board.rows_made[plan().query][plan().stage][sender].load(
         std::memory_order_acquire);
     if (made == 0 || sources_[sender].next < made - 1) {

@@ -1,7 +1,7 @@
 // Cases: worker programs over the public API that check themselves, wherever they run: as threads of
 // one process, as processes, in the simulation.
 //
-// What each row is stands in simulation/row_law.h. Senders write how many rows they made to the board
+// What each row is stands in simulation/row_generator.h. Senders write how many rows they made to the board
 // before they finish; a receiver compares at the end of stream.
 #pragma once
 
@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "faro/session.h"
-#include "simulation/row_law.h"
+#include "simulation/row_generator.h"
 #include "support/case_random.h"
 
 namespace faro::test {
 
-using simulation::RowLaw;
+using simulation::RowGenerator;
 using simulation::Spread;
 using simulation::StagePlan;
 
@@ -172,7 +172,7 @@ class Stage {
 
   Status open(const QueryId& id);
   Shuffle& shuffle() { return shuffle_; }
-  const StagePlan& plan() const { return law_.plan(); }
+  const StagePlan& plan() const { return generator_.plan(); }
   bool sends() const { return sends_; }
   bool receives() const { return receives_; }
   uint64_t rows_made() const { return made_; }
@@ -210,10 +210,10 @@ class Stage {
   void publish();
 
   Program& program_;
-  const RowLaw law_;
+  const RowGenerator generator_;
   bool sends_ = false;
   bool receives_ = false;
-  uint32_t my_receiver_ = 0;  // index in the law's receivers
+  uint32_t my_receiver_ = 0;  // index in the receivers of the stage
   bool stopped_ = false;
   uint64_t made_ = 0;
   std::vector<Source> sources_;  // by worker number

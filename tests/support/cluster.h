@@ -114,9 +114,9 @@ class RecordingObserver final : public session::Observer {
 };
 
 /// A network that does all as another one does; for those that differ in one thing.
-class NetworkAround : public session::Network {
+class ForwardingNetwork : public session::Network {
  public:
-  explicit NetworkAround(std::unique_ptr<session::Network> inner) : inner_(std::move(inner)) {}
+  explicit ForwardingNetwork(std::unique_ptr<session::Network> inner) : inner_(std::move(inner)) {}
   transport::Reactor& reactor() override { return inner_->reactor(); }
   const std::string& local_address() const override { return inner_->local_address(); }
   bool open_to_others() const override { return inner_->open_to_others(); }
@@ -139,10 +139,10 @@ class NetworkAround : public session::Network {
 };
 
 /// A network that claims to be on another host, so that no memory can be shared.
-class ForeignNetwork final : public NetworkAround {
+class RemoteHostNetwork final : public ForwardingNetwork {
  public:
-  ForeignNetwork(std::unique_ptr<session::Network> inner, std::string host)
-      : NetworkAround(std::move(inner)), host_(std::move(host)) {}
+  RemoteHostNetwork(std::unique_ptr<session::Network> inner, std::string host)
+      : ForwardingNetwork(std::move(inner)), host_(std::move(host)) {}
   const std::string& host_identity() const override { return host_; }
 
  private:

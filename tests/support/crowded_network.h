@@ -13,12 +13,12 @@
 namespace faro::test {
 
 /// A network around which others of the host of whoever has connected fail to join, again and again.
-class CrowdedNetwork final : public NetworkAround, private session::Network::Acceptor {
+class CrowdedNetwork final : public ForwardingNetwork, private session::Network::Acceptor {
  public:
-  using NetworkAround::NetworkAround;
+  using ForwardingNetwork::ForwardingNetwork;
   void set_acceptor(session::Network::Acceptor* acceptor) override {
     acceptor_ = acceptor;
-    NetworkAround::set_acceptor(acceptor == nullptr ? nullptr : this);
+    ForwardingNetwork::set_acceptor(acceptor == nullptr ? nullptr : this);
   }
 
  private:

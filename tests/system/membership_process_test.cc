@@ -25,13 +25,13 @@ using test::RecordingObserver;
 using test::transports_to_test;
 
 // A network whose process dies in its n-th round, or when nothing happens any more.
-class DyingNetwork final : public test::NetworkAround {
+class DyingNetwork final : public test::ForwardingNetwork {
  public:
   DyingNetwork(std::unique_ptr<session::Network> inner, int rounds)
-      : NetworkAround(std::move(inner)), rounds_left_(rounds) {}
+      : ForwardingNetwork(std::move(inner)), rounds_left_(rounds) {}
   bool run_once(base::Nanoseconds until) override {
     if (rounds_left_-- <= 0) die();
-    const bool worked = NetworkAround::run_once(until);
+    const bool worked = ForwardingNetwork::run_once(until);
     if (!worked) die();
     return worked;
   }
@@ -43,25 +43,25 @@ class DyingNetwork final : public test::NetworkAround {
 };
 
 // A network whose process dies when it would send its n-th message that sets up a link, counted over all links.
-class NetworkThatDiesBeforeAMessage final : public test::NetworkAround,
+class NetworkThatDiesBeforeAMessage final : public test::ForwardingNetwork,
                                             private session::Network::Acceptor {
  public:
   NetworkThatDiesBeforeAMessage(std::unique_ptr<session::Network> inner, int messages)
-      : NetworkAround(std::move(inner)), left_(messages) {}
+      : ForwardingNetwork(std::move(inner)), left_(messages) {}
   void set_acceptor(session::Network::Acceptor* acceptor) override {
     acceptor_ = acceptor;
-    NetworkAround::set_acceptor(acceptor == nullptr ? nullptr : this);
+    ForwardingNetwork::set_acceptor(acceptor == nullptr ? nullptr : this);
   }
   void connect(
       const std::string& address,
       std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override {
-    NetworkAround::connect(address,
-                           [this, done = std::move(done)](
-                               Result<std::unique_ptr<session::ControlConnection>> connection) {
-                             if (!connection.ok()) return done(connection.status());
-                             done(std::unique_ptr<session::ControlConnection>(
-                                 std::make_unique<Connection>(std::move(*connection), left_)));
-                           });
+    ForwardingNetwork::connect(address,
+                               [this, done = std::move(done)](
+                                   Result<std::unique_ptr<session::ControlConnection>> connection) {
+                                 if (!connection.ok()) return done(connection.status());
+                                 done(std::unique_ptr<session::ControlConnection>(
+                                     std::make_unique<Connection>(std::move(*connection), left_)));
+                               });
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "simulation/liar.h"
+#include "simulation/misbehaving_node.h"
 
 #include <algorithm>
 #include <array>
@@ -14,14 +14,15 @@ constexpr uint32_t kRowBytes = 24;
 
 }  // namespace
 
-Liar::Liar(Cluster& cluster, const RunPlan& plan, Ledger& ledger, uint32_t node, uint64_t seed)
+MisbehavingNode::MisbehavingNode(Cluster& cluster, const RunPlan& plan, Ledger& ledger,
+                                 uint32_t node, uint64_t seed)
     : cluster_(cluster),
       plan_(plan),
       ledger_(ledger),
       node_(node),
       chance_(mix(plan.seed, node, seed)) {}
 
-QueryId Liar::some_id() {
+QueryId MisbehavingNode::some_id() {
   const session::Membership& membership = SessionAccess::core(cluster_.session(node_)).membership();
   const uint64_t way = chance_.below(8);
   if (way < 6) {
@@ -33,14 +34,14 @@ QueryId Liar::some_id() {
   return {chance_.between(1, 1'000'000), membership.nodes()[issuer].incarnation, issuer, 0};
 }
 
-bool Liar::is_own(const QueryId& id) const {
+bool MisbehavingNode::is_own(const QueryId& id) const {
   for (size_t q = 0; q < ledger_.queries.size(); ++q) {
     if (ledger_.queries[q].id == id) return plan_.concerns(plan_.queries[q], node_);
   }
   return false;
 }
 
-wire::QueryMessage Liar::some_message() {
+wire::QueryMessage MisbehavingNode::some_message() {
   constexpr std::array kCodes = {Code::ok, Code::query_failed, Code::query_cancelled,
                                  Code::peer_lost};
   wire::QueryMessage message;
@@ -55,7 +56,7 @@ wire::QueryMessage Liar::some_message() {
   return message;
 }
 
-void Liar::tell(uint32_t count) {
+void MisbehavingNode::tell(uint32_t count) {
   session::Membership& membership = SessionAccess::core(cluster_.session(node_)).membership();
   for (; count > 0; --count) {
     const uint32_t to = some_node();
@@ -69,7 +70,7 @@ void Liar::tell(uint32_t count) {
 }
 
 // The one lie about its own part that makes a query end with data too early: in the issuer's eyes it has ended.
-void Liar::remember(const wire::QueryMessage& message, uint32_t to) {
+void MisbehavingNode::remember(const wire::QueryMessage& message, uint32_t to) {
   if (message.kind != wire::QueryMessageKind::ended ||
       message.second != static_cast<int32_t>(Code::ok))
     return;
@@ -80,7 +81,7 @@ void Liar::remember(const wire::QueryMessage& message, uint32_t to) {
   }
 }
 
-void Liar::send_rows(Worker& worker) {
+void MisbehavingNode::send_rows(Worker& worker) {
   ShuffleSpec spec;
   spec.query = some_id();
   if (is_own(spec.query)) return;

@@ -1,4 +1,4 @@
-// RowLaw: the rows of a stage, known beforehand. Destinations, length and bytes of each are a function
+// RowGenerator: the rows of a stage, known beforehand. Destinations, length and bytes of each are a function
 // of (seed, query, stage, sender, number of the row at its sender), so a receiver knows exactly what it
 // has to see next from each sender: rows once, whole and in order.
 #pragma once
@@ -32,9 +32,9 @@ struct StagePlan {
 
 /// Threads: any; immutable. Receivers are numbered by their place in receivers(), senders are worker
 /// numbers.
-class RowLaw {
+class RowGenerator {
  public:
-  RowLaw(uint64_t seed, StagePlan plan, uint32_t worker_count);
+  RowGenerator(uint64_t seed, StagePlan plan, uint32_t worker_count);
 
   const StagePlan& plan() const { return plan_; }
   const std::vector<uint32_t>& senders() const { return senders_; }      // worker numbers

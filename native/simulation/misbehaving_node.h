@@ -1,4 +1,4 @@
-// Liar: a member that has gone bad. Its bytes are well-formed, but what it says is not true: queries that
+// MisbehavingNode: a member that has gone bad. Its bytes are well-formed, but what it says is not true: queries that
 // never began, failures, stops, ends and outcomes of queries that are not its own, again and in any order.
 #pragma once
 
@@ -14,9 +14,10 @@
 namespace faro::simulation {
 
 /// Threads: its world's. What it says depends on `seed` and on what has begun, not on who ran when.
-class Liar {
+class MisbehavingNode {
  public:
-  Liar(Cluster& cluster, const RunPlan& plan, Ledger& ledger, uint32_t node, uint64_t seed);
+  MisbehavingNode(Cluster& cluster, const RunPlan& plan, Ledger& ledger, uint32_t node,
+                  uint64_t seed);
 
   /// That many control messages, to random nodes.
   void tell(uint32_t count);

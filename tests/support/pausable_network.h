@@ -1,4 +1,4 @@
-// HaltingNetwork: a network whose thread stands still for a while.
+// PausableNetwork: a network whose thread can be paused.
 #pragma once
 
 #include <atomic>
@@ -7,33 +7,33 @@
 
 namespace faro::test {
 
-/// Threads: halt and go_on from any but its own.
-class HaltingNetwork final : public NetworkAround {
+/// Threads: pause and resume from any but its own.
+class PausableNetwork final : public ForwardingNetwork {
  public:
-  using NetworkAround::NetworkAround;
-  /// Before a plan's nodes open: this one's network can stand still. `network` is there when it has opened.
-  static void give(ClusterPlan& plan, uint32_t node, HaltingNetwork*& network) {
+  using ForwardingNetwork::ForwardingNetwork;
+  /// Before a plan's nodes open: this one's network can be paused. `network` is there when it has opened.
+  static void give(ClusterPlan& plan, uint32_t node, PausableNetwork*& network) {
     plan.wrap_networks([node, &network](uint32_t of, std::unique_ptr<session::Network> inner)
                            -> std::unique_ptr<session::Network> {
       if (of != node) return inner;
-      auto halting = std::make_unique<HaltingNetwork>(std::move(inner));
-      network = halting.get();
-      return halting;
+      auto pausable = std::make_unique<PausableNetwork>(std::move(inner));
+      network = pausable.get();
+      return pausable;
     });
   }
   bool run_once(base::Nanoseconds until) override {
     State told = State::is_told;
     if (state_.compare_exchange_strong(told, State::stands)) state_.notify_all();
     state_.wait(State::stands);
-    return NetworkAround::run_once(until);
+    return ForwardingNetwork::run_once(until);
   }
-  /// Returns when it stands.
-  void halt() {
+  /// Returns when it stands still.
+  void pause() {
     state_ = State::is_told;
     wake();
     state_.wait(State::is_told);
   }
-  void go_on() {
+  void resume() {
     state_ = State::runs;
     state_.notify_all();
   }

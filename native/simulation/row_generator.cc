@@ -1,4 +1,4 @@
-#include "simulation/row_law.h"
+#include "simulation/row_generator.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,33 +20,33 @@ std::vector<uint32_t> resolve(const std::vector<uint32_t>& named, uint32_t count
 
 }  // namespace
 
-RowLaw::RowLaw(uint64_t seed, StagePlan plan, uint32_t worker_count)
+RowGenerator::RowGenerator(uint64_t seed, StagePlan plan, uint32_t worker_count)
     : seed_(seed),
       plan_(std::move(plan)),
       senders_(resolve(plan_.senders, worker_count)),
       receivers_(resolve(plan_.receivers, worker_count)) {}
 
-bool RowLaw::sends(uint32_t worker) const {
+bool RowGenerator::sends(uint32_t worker) const {
   return std::find(senders_.begin(), senders_.end(), worker) != senders_.end();
 }
 
-uint32_t RowLaw::receiver_of(uint32_t worker) const {
+uint32_t RowGenerator::receiver_of(uint32_t worker) const {
   return static_cast<uint32_t>(std::find(receivers_.begin(), receivers_.end(), worker) -
                                receivers_.begin());
 }
 
-uint64_t RowLaw::key(uint32_t sender, uint64_t row) const {
+uint64_t RowGenerator::key(uint32_t sender, uint64_t row) const {
   if (plan_.spread == Spread::one_key) return mix(seed_, plan_.stage);
   return mix(seed_, number(), sender, row);
 }
 
-uint64_t RowLaw::length(uint32_t sender, uint64_t row) const {
+uint64_t RowGenerator::length(uint32_t sender, uint64_t row) const {
   if (plan_.row_bytes != 0) return plan_.row_bytes;
   const uint64_t span = plan_.most_bytes - plan_.least_bytes + 1;
   return plan_.least_bytes + mix(seed_, number(), sender, row, 7) % span;
 }
 
-void RowLaw::fill(uint32_t sender, uint64_t row, std::span<std::byte> bytes) const {
+void RowGenerator::fill(uint32_t sender, uint64_t row, std::span<std::byte> bytes) const {
   const uint64_t base = mix(seed_, number(), sender, row, 8);
   uint64_t word = key(sender, row);
   for (size_t at = 0; at < bytes.size(); at += sizeof word) {
@@ -55,7 +55,7 @@ void RowLaw::fill(uint32_t sender, uint64_t row, std::span<std::byte> bytes) con
   }
 }
 
-void RowLaw::destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& to) const {
+void RowGenerator::destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& to) const {
   const auto all = static_cast<uint32_t>(receivers_.size());
   to.clear();
   switch (plan_.spread) {
@@ -77,7 +77,7 @@ void RowLaw::destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& 
   }
 }
 
-bool RowLaw::is_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
+bool RowGenerator::is_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
   const auto all = static_cast<uint32_t>(receivers_.size());
   switch (plan_.spread) {
     case Spread::by_key:
@@ -94,7 +94,7 @@ bool RowLaw::is_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
   return false;
 }
 
-uint64_t RowLaw::next_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
+uint64_t RowGenerator::next_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
   // With one key all rows are for one receiver: the others would look forever.
   if (plan_.spread == Spread::one_key && !is_for(receiver, sender, row)) return kNone;
   // By chance a row is for this receiver after a few receiver counts; the bound only keeps a broken
