@@ -77,7 +77,7 @@ TEST_F(WhoMayJoin, nobody_with_a_wrong_or_missing_secret_and_both_sides_say_so) 
     for (const auto& each : cases) {
       ClusterPlan plan(2);
       plan.set("transport", transport);
-      plan.set("connect.timeout_ms", "700");
+      plan.set("connect.timeout_ms", "1500");
       ThreadCluster cluster(plan, [&](uint32_t node) { return node == 0 ? each.zero : each.one; });
       EXPECT_EQ(cluster.status(1).code(), Code::authentication_failed) << cluster.problems();
       for (uint32_t node = 0; node < 2; ++node) {

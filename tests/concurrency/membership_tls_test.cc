@@ -105,7 +105,7 @@ TEST_F(JoinsByCertificate,
   };
   for (const auto& each : cases) {
     ClusterPlan plan(2);
-    plan.set("connect.timeout_ms", "700");
+    plan.set("connect.timeout_ms", "1500");
     ThreadCluster cluster(plan, [&](uint32_t node) { return node == 0 ? each.zero : each.one; });
     EXPECT_FALSE(cluster.status(0).ok());
     EXPECT_FALSE(cluster.status(1).ok());
@@ -152,7 +152,7 @@ std::string knock(const std::string& address, const NodeFiles& files) {
 
 TEST_F(JoinsByCertificate, nobody_whose_certificate_has_expired_and_it_is_told) {
   ClusterPlan plan(2);
-  plan.set("connect.timeout_ms", "700");
+  plan.set("connect.timeout_ms", "1500");
   const NodeFiles files = files_for(plan, authority_);
   RecordingObserver observer;
   auto zero = open_later(plan, 0, observer, files.settings());

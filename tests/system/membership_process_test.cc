@@ -255,7 +255,7 @@ TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
 TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) {
   for (const int rounds : {0, 1, 2, 3, 5, 1000}) {
     ClusterPlan plan(4);
-    plan.set("connect.timeout_ms", "700");
+    plan.set("connect.timeout_ms", "2000");
     let_node_1_die(plan, rounds);
     Processes nodes(plan, {0, 1, 2});
     EXPECT_EQ(nodes[1].wait_for_end(), -SIGKILL);
