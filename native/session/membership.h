@@ -18,6 +18,7 @@
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
+#include "session/topology.h"
 #include "transport/transport.h"
 
 namespace faro::session {
@@ -48,14 +49,6 @@ class Observer {
   virtual void on_links_changed() = 0;
   /// Called at least once per heartbeat interval, for time limits.
   virtual void on_tick(base::Nanoseconds now) = 0;
-};
-
-struct Node {
-  uint32_t number = 0;
-  std::string name;  // "node 2 (10.0.0.2:7000)", for messages
-  uint32_t worker_count = 0;
-  uint32_t first_worker = 0;  // global number of its worker 0
-  uint64_t incarnation = 0;   // drawn when its process joined, as of open; 0: it was missing then
 };
 
 class Membership {
@@ -123,7 +116,7 @@ class Membership {
   /// Whether the link to a peer is up. Threads: any. Blocks: never for long.
   virtual bool connected(uint32_t node) const = 0;
   /// Links to lost nodes whose memory somebody still keeps. Threads: any.
-  virtual uint32_t former_link_count() const = 0;
+  virtual uint32_t retired_link_count() const = 0;
 
   /// Where this node counts; after open. All links count their rings there.
   virtual counters::CounterFile& counters() = 0;

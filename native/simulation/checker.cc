@@ -156,7 +156,7 @@ std::string Checker::check_links(uint32_t node, Session& session,
   detail::NodeCore& core = SessionAccess::core(session);
   for (uint32_t w = 0; w < session.local_worker_count(); ++w)
     (void)session.worker(w).try_until([] { return true; });
-  if (const uint32_t count = core.membership().former_link_count(); count > 0)
+  if (const uint32_t count = core.membership().retired_link_count(); count > 0)
     return fmt::format("node {} keeps {} links to nodes that are gone", node, count);
   for (uint32_t peer = 0; peer < returned.size(); ++peer) {
     if (returned[peer] && !core.presence().is_present(peer))

@@ -69,10 +69,10 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
     context.peer_node = 2;
     context.peer_name = "node 2 (10.0.0.2:7000)";
     context.reactor = &reactor_;
-    link_ = std::shared_ptr<Link>(new Link(*this, std::move(context)));
-    const base::Nanoseconds now = reactor_.clock().now_ns();
-    link_->admit(std::make_unique<FakeConnection>(peer_), {}, false, "10.0.0.2:7000", now);
-    link_->choose(transport_, {});
+    link_ = std::shared_ptr<Link>(
+        new Link(*this, std::move(context), std::make_unique<FakeConnection>(peer_), {}));
+    link_->start();
+    link_->choose(transport_, {}, {});
   }
   void setup_fails(const Status& cause) {
     transport_.setup_status = cause;
@@ -92,14 +92,14 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
   void on_lost(Link&, const Status& cause) override { losses_.push_back(cause.to_string()); }
   void on_left(Link&) override {}
   void on_heartbeat(Link&) override {}
-  void on_members(Link&) override {}
+  void on_members(Link&, std::span<const std::byte>) override {}
   void on_application(Link&, std::span<const std::byte>) override {}
 };
 
 // It closes its data connection after it has said why it gives up; this side may see that first.
 TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_closes) {
   setup_fails(Status(Code::connect_failed, "data connection closed by the peer"));
-  ASSERT_TRUE(link_->suspended_until());
+  ASSERT_TRUE(link_->suspension());
   link_->judge_suspended(reactor_.clock().now_ns());
   EXPECT_TRUE(losses_.empty());
   peer_->on_message(
@@ -107,7 +107,7 @@ TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_close
   ASSERT_EQ(losses_.size(), 1u);
   EXPECT_NE(losses_[0].find("it gave up: node 1 (10.0.0.1:7000) was lost"), std::string::npos)
       << losses_[0];
-  EXPECT_FALSE(link_->suspended_until());
+  EXPECT_FALSE(link_->suspension());
 }
 
 TEST_F(LinkThatIsSetUp, takes_nothing_but_the_peers_last_word_once_it_has_failed) {
@@ -143,7 +143,7 @@ TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_closes_if_it_says_nothing) {
   setup_fails(Status(Code::peer_lost, "data connection closed by the peer"));
   link_->judge_suspended(reactor_.clock().now_ns() + kLong);
   EXPECT_EQ(losses_, std::vector<std::string>{"peer_lost: data connection closed by the peer"});
-  EXPECT_FALSE(link_->suspended_until());
+  EXPECT_FALSE(link_->suspension());
 }
 
 TEST_F(LinkThatIsSetUp, fails_at_once_by_what_is_wrong_on_this_side) {
@@ -154,7 +154,7 @@ TEST_F(LinkThatIsSetUp, fails_at_once_by_what_is_wrong_on_this_side) {
 TEST_F(LinkThatIsSetUp, is_not_looked_at_again_once_this_side_has_given_up) {
   setup_fails(Status(Code::peer_lost, "data connection closed by the peer"));
   link_->refuse(Status(Code::connect_failed, "another node was lost"), true);
-  EXPECT_FALSE(link_->suspended_until());
+  EXPECT_FALSE(link_->suspension());
   EXPECT_TRUE(losses_.empty());
 }
 

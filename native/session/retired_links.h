@@ -1,7 +1,8 @@
-// FormerLinks: links that were lost and that nobody uses any more, until the network thread comes by.
+// RetiredLinks: links that are no longer in the table and that nobody uses any more, until the network
+// thread comes by.
 //
 // A link that was lost is kept by those who may be inside a call on it, or hold a frame of it
-// (native/DESIGN.md#hc-11): its membership lets go of it at once, each worker when it takes up the next one. The
+// (native/DESIGN.md#hc-11): the table releases it at once, each worker when it binds to the next one. The
 // last to let go may be any thread, but sockets and registrations are the network thread's to end.
 #pragma once
 
@@ -16,12 +17,12 @@
 
 namespace faro::session {
 
-class FormerLinks : public std::enable_shared_from_this<FormerLinks> {
+class RetiredLinks : public std::enable_shared_from_this<RetiredLinks> {
  public:
   /// A link that comes here when the last one lets go of it. Threads: network thread.
   std::shared_ptr<Link> keep(std::unique_ptr<Link> link) {
     count_.fetch_add(1, std::memory_order_relaxed);
-    return {link.release(), [former = shared_from_this()](Link* last) { former->add(last); }};
+    return {link.release(), [retired = shared_from_this()](Link* last) { retired->add(last); }};
   }
   /// Destroys what has come. Not from inside a link. Threads: network thread.
   void destroy() {

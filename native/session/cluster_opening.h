@@ -1,0 +1,101 @@
+// ClusterOpening: how a cluster comes together: which nodes this one still waits for, why, and when it
+// gives up. What is known of that is kept here, and only until the session is open.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "faro/cancellation.h"
+#include "faro/status.h"
+#include "session/handshake.h"
+#include "session/link_table.h"
+#include "session/network.h"
+#include "session/rejoin.h"
+#include "session/resolution.h"
+#include "session/topology.h"
+
+namespace faro::session {
+
+/// Threads: the opening thread. Blocks: never.
+class ClusterOpening {
+ public:
+  struct Failure {
+    Status status;
+    /// It is no fault that starting again would repeat: others may go on waiting for our successor.
+    bool retry = false;
+  };
+
+  /// All outlive it. Its time begins.
+  ClusterOpening(const base::Settings& settings, const Topology& topology, Network& network,
+                 const LinkTable& links);
+
+  base::Nanoseconds since() const { return since_; }
+  /// When check has something to do.
+  base::Nanoseconds next_deadline() const { return std::min(deadline_, notice_); }
+  /// Why open fails now; nothing: it does not. Says once whom it waits for, if that takes long.
+  std::optional<Failure> check(base::Nanoseconds now, const Cancellation& cancellation);
+
+  /// Every peer is admitted, or is missing for all whose sessions are open.
+  bool all_known() const;
+  /// Every peer is linked, or is missing for all whose sessions are open.
+  bool all_linked() const;
+
+  /// Open fails with this, unless something has failed before. `spreads`: it concerns the whole
+  /// cluster, not this node only.
+  void fail(const Status& status, bool spreads = true);
+  bool failed() const { return !fatal_.ok(); }
+  /// What those are told who come when it has failed.
+  std::optional<Refusal> refusal() const;
+
+  // --- what happens to peers
+
+  /// The peer is not linked, because of `cause`.
+  void note_apart(uint32_t peer, const Status& cause) { peers_[peer].last = cause; }
+  /// What somebody says who answers where the peer should be, and has proved nothing.
+  void note_claim(uint32_t peer, const Status& claim);
+  void note_refused(const std::string& from, const Refusal& refusal);
+  void on_admitted(const Link& link);
+  /// A peer that was dialled refuses, or is refused. Returns whether to dial it again.
+  bool on_dial_refused(uint32_t peer, const Refusal& refusal);
+  /// An admitted peer is apart again. Returns whether to try again.
+  bool on_detached(const Link& link, const Status& cause, bool final);
+  /// Returns whether this node goes on without it.
+  bool on_lost(const Link& link, const Status& cause);
+  bool on_left(const Link& link);
+  void on_members(const Link& link, wire::Members members) {
+    rejoin_.hear(link, std::move(members));
+  }
+
+ private:
+  struct Peer {
+    Status last;  // why it is apart
+    Status
+        ending;  // what it said when it gave up, or would not begin; the first time, which tells most
+    int number_taken = 0;  // refusals in a row
+  };
+
+  Status missing() const;
+  std::string missing_peers() const;
+  std::string why_missing(uint32_t peer) const;
+  void look_up_missing();
+
+  const base::Settings& settings_;
+  const Topology& topology_;
+  Network& network_;
+  const LinkTable& links_;
+  const base::Nanoseconds since_;
+  const base::Nanoseconds deadline_;
+  base::Nanoseconds notice_;
+  Rejoin rejoin_;
+  std::vector<Peer> peers_;
+  std::vector<std::unique_ptr<Resolution>> look_ups_;  // of hosts of missing nodes
+  Status fatal_;                                       // why open has failed
+  bool spreads_ = true;                                // fatal_ does
+  Status last_refused_;  // who was refused last: often the missing node
+};
+
+}  // namespace faro::session

@@ -1,0 +1,91 @@
+#include "session/link_factory.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace faro::session {
+
+LinkFactory::LinkFactory(Link::Owner& owner, const base::Settings& settings,
+                         const Topology& topology, Network& network, const Transports& transports,
+                         Resources& resources)
+    : owner_(owner),
+      settings_(settings),
+      topology_(topology),
+      network_(network),
+      transports_(transports),
+      resources_(resources) {}
+
+std::unique_ptr<Link> LinkFactory::make(uint32_t peer, bool initiator, std::string address,
+                                        std::unique_ptr<ControlConnection> connection,
+                                        const wire::Hello& hello) const {
+  transport::LinkContext context;
+  context.local_node = topology_.self();
+  context.peer_node = peer;
+  context.peer_name = topology_.node(peer).name;
+  context.initiator = initiator;
+  context.peer_address = std::move(address);
+  context.peer_host = topology_.host(peer);
+  context.outgoing = topology_.outgoing(peer);
+  context.incoming = topology_.incoming(peer);
+  context.workers = resources_.workers();
+  context.ready_group = resources_.ready_groups(peer);
+  context.reactor = &network_.reactor();
+  return std::make_unique<Link>(owner_, std::move(context), std::move(connection), hello);
+}
+
+Result<Resources::LinkNeed> LinkFactory::need(const LinkTable& links) const {
+  Resources::LinkNeed need;
+  Status failure;
+  links.for_each([&](const Link& link) {
+    const auto transport = transport_of(link);
+    if (transport.ok()) {
+      need.add(**transport, link.context().outgoing, link.context().incoming);
+    } else if (failure.ok()) {
+      failure = transport.status();
+    }
+  });
+  if (!failure.ok()) return failure;
+  return need;
+}
+
+bool LinkFactory::can_set_up(const Link& link) {
+  return link.state() == LinkState::admitted && (!link.context().initiator || link.choice());
+}
+
+Status LinkFactory::set_up(Link& link, bool checks_room) const {
+  const bool is_chosen = link.choice().has_value();
+  const auto transport =
+      is_chosen ? transports_.chosen(link.choice()->transport, link.peer()) : transport_of(link);
+  if (!transport.ok() && is_chosen) {
+    return Status(Code::transport_unavailable,
+                  fmt::format("{} chose transport {}: {}", link.name(), link.choice()->transport,
+                              transport.status().message()));
+  }
+  if (!transport.ok()) return transport.status();
+  transport::StreamToken token;
+  if (!is_chosen && !network_.draw_random(token)) {
+    return Status(Code::system_error, "the system has no random numbers (getrandom)");
+  }
+  if (checks_room) {
+    Resources::LinkNeed need;
+    need.add(**transport, link.context().outgoing, link.context().incoming);
+    FARO_RETURN_IF_ERROR(resources_.check_one_link(need));
+  }
+  if (is_chosen) {
+    link.begin(**transport, resources_.doorbell_memory());
+  } else {
+    link.choose(**transport, token, resources_.doorbell_memory());
+  }
+  return Status::Ok();
+}
+
+Result<transport::Transport*> LinkFactory::transport_of(const Link& link) const {
+  auto transport = transports_.choose(link.peer());
+  if (transport.ok()) return transport;
+  return Status(Code::transport_unavailable,
+                fmt::format("transport = {}: none works between {} and {}: {}", settings_.transport,
+                            topology_.own().name, link.name(), transport.status().message()));
+}
+
+}  // namespace faro::session

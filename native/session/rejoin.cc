@@ -1,0 +1,51 @@
+#include "session/rejoin.h"
+
+namespace faro::session {
+
+template <typename Visit>
+void Rejoin::for_each_open(Visit&& visit) const {
+  links_.for_each([&](const Link& link) {
+    const Peer& peer = peers_[link.node()];
+    if (link.attached() && peer.was_open) visit(*peer.members);
+  });
+}
+
+void Rejoin::hear(const Link& link, wire::Members members) {
+  Peer& peer = peers_[link.node()];
+  peer.members = std::move(members);
+  peer.was_open = peer.was_open || !link.connected();
+}
+
+bool Rejoin::joins_open_cluster() const {
+  bool any = false;
+  for_each_open([&](const wire::Members&) { any = true; });
+  return any;
+}
+
+bool Rejoin::missing_for_all(uint32_t peer) const {
+  if (links_.find(peer) != nullptr) return false;
+  bool any = false;
+  bool all = true;
+  for_each_open([&](const wire::Members& members) {
+    any = true;
+    all = all && members.missing[peer];
+  });
+  return any && all;
+}
+
+bool Rejoin::linked(const Link& link) const {
+  const Peer& peer = peers_[link.node()];
+  return link.connected() && (!peer.was_open || peer.members->linked);
+}
+
+void send_members(Link& link, const LinkTable& links, const Topology& topology) {
+  std::vector<bool> missing(topology.size());
+  topology.for_each_peer([&](uint32_t peer) { missing[peer] = !links.connected(peer); });
+  link.send(wire::encode(wire::Members{link.connected(), std::move(missing)}));
+}
+
+void announce_members(const LinkTable& links, const Topology& topology) {
+  links.for_each([&](Link& link) { send_members(link, links, topology); });
+}
+
+}  // namespace faro::session

@@ -1,0 +1,82 @@
+// How a node that starts again finds its place in a cluster whose sessions are open, and how the others
+// take it back. README.md, "Return", has the picture.
+//
+//   Rejoin     of the node that starts: what the peers say whose sessions are open already
+//   Departed   of the others: which processes were lost, and which nodes are coming back
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "session/link_table.h"
+#include "session/topology.h"
+#include "wire/control.h"
+
+namespace faro::session {
+
+/// While a session opens. Threads: the opening thread.
+class Rejoin {
+ public:
+  explicit Rejoin(const LinkTable& links) : links_(links), peers_(links.peers()) {}
+
+  /// The peer of a new link has said nothing yet.
+  void begin(const Link& link) { peers_[link.node()] = {}; }
+  void hear(const Link& link, wire::Members members);
+
+  /// Somebody's session is open already: who is missing there need not come.
+  bool joins_open_cluster() const;
+  /// A peer that is gone need not come back if the others' sessions are open, or if its own was: then
+  /// it may have been the first of them that was found.
+  bool goes_on_without(const Link& gone) const {
+    return joins_open_cluster() || peers_[gone.node()].was_open;
+  }
+  /// A node that is lost to one and linked with another is there: all have to say the same.
+  bool missing_for_all(uint32_t peer) const;
+  /// The link is up. Whoever joins an open cluster waits for the other side, too: from then on nobody
+  /// takes a query of this incarnation for one of another.
+  bool linked(const Link& link) const;
+
+ private:
+  struct Peer {
+    std::optional<wire::Members> members;  // what it told last; none: its session is not open
+    bool was_open = false;  // before the link was up: it had lost this node, or never had it
+  };
+
+  template <typename Visit>
+  void for_each_open(Visit&& visit) const;
+
+  const LinkTable& links_;
+  std::vector<Peer> peers_;
+};
+
+/// Threads: network thread.
+class Departed {
+ public:
+  explicit Departed(uint32_t peers) : peers_(peers) {}
+
+  void lost(uint32_t peer, uint64_t incarnation) { peers_[peer] = {incarnation, false}; }
+  /// This process was lost. It does not come back by itself: its node has to start again.
+  bool was_lost(uint32_t peer, uint64_t incarnation) const {
+    return peers_[peer].incarnation == incarnation;
+  }
+  /// Another process of that node is linked; its own session is not open yet.
+  void joins(uint32_t peer) { peers_[peer].is_joining = true; }
+  /// Its session is open. Whether it was joining.
+  bool has_opened(uint32_t peer) { return std::exchange(peers_[peer].is_joining, false); }
+
+ private:
+  struct Peer {
+    uint64_t incarnation = 0;  // that was lost; 0: none was
+    bool is_joining = false;
+  };
+  std::vector<Peer> peers_;
+};
+
+/// Tells the peer which nodes are not linked with this one. Whose session is not open yet wants to know.
+void send_members(Link& link, const LinkTable& links, const Topology& topology);
+/// Tells all of them, when that has changed.
+void announce_members(const LinkTable& links, const Topology& topology);
+
+}  // namespace faro::session

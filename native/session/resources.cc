@@ -1,0 +1,190 @@
+#include "session/resources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "faro/config.h"
+#include "transport/shm/local_link.h"
+
+namespace faro::session {
+namespace {
+
+uint32_t groups_of(const ring::Layout& rings) {
+  constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
+  return (rings.rings_of_receiver() + kPerGroup - 1) / kPerGroup;
+}
+
+}  // namespace
+
+void Resources::LinkNeed::add(const transport::Transport& transport, const ring::Layout& outgoing,
+                              const ring::Layout& incoming) {
+  memory_bytes += transport.memory_bytes(outgoing, incoming);
+  pinned_bytes += transport.pinned_bytes(outgoing, incoming);
+}
+
+Resources::Resources(const base::Settings& settings, const Topology& topology, Network& network)
+    : settings_(settings),
+      topology_(topology),
+      network_(network),
+      workers_(topology.own().worker_count),
+      ready_groups_(topology.size(), std::vector<uint32_t>(workers_.size())) {}
+
+// -------------------------------------------------------------------------------------------- need
+
+uint64_t Resources::fixed_memory_bytes() const {
+  return transport::shm::local_link_bytes(topology_.outgoing(topology_.self())) +
+         counters::CounterFile::bytes(counter_shape()) +
+         uint64_t{sizeof(ring::DoorbellLine)} * workers_.size();
+}
+
+uint32_t Resources::descriptors() const {
+  return kDescriptorsPerSession + kDescriptorsPerLink * (topology_.size() - 1);
+}
+
+Status Resources::check(const Need& need) const {
+  // The simulation does not depend on the machine it runs on.
+  return check_limits(need, settings_.memory_limit_bytes,
+                      network_.wants_thread() ? machine_limits() : MachineLimits{});
+}
+
+Status Resources::check_least_need(const Transports& transports) const {
+  Need need{.memory_bytes = fixed_memory_bytes(), .descriptors = descriptors(), .pinned_bytes = 0};
+  topology_.for_each_peer([&](uint32_t node) {
+    LinkNeed least{UINT64_MAX, UINT64_MAX};
+    for (const transport::Transport* each : transports.usable()) {
+      LinkNeed one;
+      one.add(*each, topology_.outgoing(node), topology_.incoming(node));
+      least.memory_bytes = std::min(least.memory_bytes, one.memory_bytes);
+      least.pinned_bytes = std::min(least.pinned_bytes, one.pinned_bytes);
+    }
+    need.memory_bytes += least.memory_bytes;
+    need.pinned_bytes += least.pinned_bytes;
+  });
+  return check(need);
+}
+
+Status Resources::check_one_link(const LinkNeed& need) const {
+  return check({.memory_bytes = need.memory_bytes,
+                .descriptors = kDescriptorsPerLink,
+                .pinned_bytes = need.pinned_bytes});
+}
+
+std::string Resources::describe() const {
+  return fmt::format("{} bytes of rings ({}{})", taken_.memory_bytes,
+                     in_mebibytes(taken_.memory_bytes),
+                     taken_.pinned_bytes == 0
+                         ? ""
+                         : fmt::format(", {} of it pinned", in_mebibytes(taken_.pinned_bytes)));
+}
+
+// -------------------------------------------------------------------------------------- allocation
+
+Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_events) {
+  taken_ = {fixed_memory_bytes() + links.memory_bytes, links.pinned_bytes};
+  FARO_RETURN_IF_ERROR(check({.memory_bytes = taken_.memory_bytes,
+                              .descriptors = descriptors(),
+                              .pinned_bytes = taken_.pinned_bytes}));
+  FARO_RETURN_IF_ERROR(make_counters());
+  FARO_RETURN_IF_ERROR(start_metrics());
+  auto doorbells = transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size()));
+  if (!doorbells.ok()) return doorbells.status();
+  doorbells_ = std::move(doorbells.value());
+  make_ready_sets();
+  auto local = transport::shm::make_local_link(topology_.outgoing(topology_.self()), workers_,
+                                               &local_events);
+  if (!local.ok()) return local.status();
+  local_link_ = std::move(local.value());
+  return Status::Ok();
+}
+
+void Resources::make_ready_sets() {
+  uint32_t groups = 0;
+  for (uint32_t node = 0; node < topology_.size(); ++node) {
+    std::fill(ready_groups_[node].begin(), ready_groups_[node].end(), groups);
+    groups += groups_of(topology_.incoming(node));
+  }
+  for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+    ready_sets_.push_back(std::make_unique<ring::ReadySet>(groups));
+    workers_[worker] = {ready_sets_.back().get(), &doorbells_.line(worker)};
+  }
+}
+
+counters::Shape Resources::counter_shape() const {
+  counters::Shape shape;
+  shape.cluster = settings_.cluster_id;
+  shape.node = topology_.self();
+  shape.workers_per_node = settings_.workers_per_node;
+  shape.rings_per_lane = static_cast<uint32_t>(settings_.rings_per_lane);
+  shape.ring_bytes = settings_.ring_bytes;
+  shape.threshold_bytes = settings_.threshold_bytes;
+  return shape;
+}
+
+// A session is worth more than its counters: without a file they are kept all the same. But a folder
+// that was named and does not exist is a mistake that whoever named it wants to know of.
+Status Resources::make_counters() {
+  const base::Nanoseconds now = network_.reactor().clock().now_ns();
+  // A simulated node is nobody's to look at from outside.
+  const std::string folder = network_.wants_thread() ? settings_.counters_folder : "";
+  auto made = counters::CounterFile::make(counter_shape(), folder, now);
+  if (made.status().code() == Code::config_invalid && folder != Config().get("counters.folder")) {
+    return made.status();
+  }
+  if (!made.ok() && !folder.empty()) {
+    base::log(LogLevel::warning, "{}: {} (counters.folder); faro stat will not see this node",
+              topology_.own().name, made.status().message());
+    made = counters::CounterFile::make(counter_shape(), "", now);
+  }
+  if (!made.ok()) return made.status();
+  counters_ = std::move(made.value());
+  return Status::Ok();
+}
+
+Status Resources::start_metrics() {
+  if (settings_.metrics_listen.empty()) return Status::Ok();
+  auto started = MetricsEndpoint::start(settings_.metrics_listen, counters_->memory());
+  if (!started.ok()) return started.status();
+  metrics_ = std::move(started.value());
+  base::log(LogLevel::info, "{}: metrics at http://{}/metrics", topology_.own().name,
+            metrics_->address());
+  return Status::Ok();
+}
+
+// ---------------------------------------------------------------------------------------- counters
+
+void Resources::count_link(uint32_t number, transport::DataLink& data, uint64_t incarnation,
+                           bool connected) {
+  const Node& node = topology_.node(number);
+  const ring::Layout out = topology_.outgoing(number);
+  const ring::Layout in = topology_.incoming(number);
+  for (uint32_t local = 0; local < out.sender_workers; ++local) {
+    for (uint32_t remote = 0; remote < node.worker_count; ++remote) {
+      for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
+        const uint32_t worker = node.first_worker + remote;
+        data.outgoing(out.ring(local, remote, k)).count_in(counters_->outgoing(local, worker, k));
+        data.incoming(in.ring(remote, local, k)).count_in(counters_->incoming(local, worker, k));
+      }
+    }
+  }
+  counters::Peer peer;
+  peer.incarnation = incarnation;
+  peer.first_worker = node.first_worker;
+  peer.worker_count = node.worker_count;
+  data.capabilities().name.copy(peer.transport.data(), peer.transport.size() - 1);
+  node.name.copy(peer.name.data(), peer.name.size() - 1);
+  counters_->set_peer(number, peer);
+  counters::set(counters_->peer(number).connected, connected ? 1 : 0);
+}
+
+void Resources::count_lost(uint32_t node) { counters::set(counters_->peer(node).connected, 0); }
+
+void Resources::close() {
+  if (local_link_ != nullptr) local_link_->stop();
+  metrics_.reset();
+  if (counters_ != nullptr) counters_->remove_name();
+}
+
+}  // namespace faro::session

@@ -1,0 +1,99 @@
+// Resources: what a session takes of this machine, checked before it is taken: its rings in private
+// memory, ready sets, doorbells and counters; and how much its links take.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+#include "counters/counter_file.h"
+#include "faro/status.h"
+#include "ring/doorbell.h"
+#include "ring/ready_set.h"
+#include "session/limits.h"
+#include "session/metrics_endpoint.h"
+#include "session/network.h"
+#include "session/topology.h"
+#include "session/transports.h"
+#include "transport/shm/node_doorbells.h"
+#include "transport/transport.h"
+
+namespace faro::session {
+
+/// Threads: network thread, or before that the opening thread; what allocate() has made: any.
+class Resources {
+ public:
+  /// What links take together.
+  struct LinkNeed {
+    uint64_t memory_bytes = 0;
+    uint64_t pinned_bytes = 0;  // of these
+    void add(const transport::Transport& transport, const ring::Layout& outgoing,
+             const ring::Layout& incoming);
+  };
+
+  /// All outlive it.
+  Resources(const base::Settings& settings, const Topology& topology, Network& network);
+
+  /// Before anyone is dialled it is not known which transport a link will get: checks what all need at
+  /// least. Errors: resource_limit (need and limit).
+  Status check_least_need(const Transports& transports) const;
+  /// Whether there is room for one more link. Errors: resource_limit.
+  Status check_one_link(const LinkNeed& need) const;
+
+  /// Takes everything, for links that need this much; once. `local_events` is told of rings between own
+  /// workers that are broken. Errors: resource_limit, config_invalid, system_error.
+  Status allocate(const LinkNeed& links, transport::LinkEvents& local_events);
+  bool allocated() const { return local_link_ != nullptr; }
+  /// "1048576 bytes of rings (1.0 MiB)", for the log.
+  std::string describe() const;
+
+  // --- what a link is made with; filled by allocate
+
+  std::span<transport::WorkerEnd> workers() { return workers_; }
+  /// The first group at each local worker.
+  std::span<const uint32_t> ready_groups(uint32_t node) const { return ready_groups_[node]; }
+  transport::DoorbellMemory doorbell_memory() const { return doorbells_.memory(); }
+
+  // --- what workers use, after allocate
+
+  uint32_t first_ready(uint32_t node, uint32_t local_worker) const {
+    return ready_groups_[node][local_worker] * ring::ReadySet::kRingsPerGroup;
+  }
+  ring::ReadySet& ready_set(uint32_t local_worker) { return *ready_sets_[local_worker]; }
+  ring::DoorbellLine& doorbell(uint32_t local_worker) { return doorbells_.line(local_worker); }
+  const std::shared_ptr<transport::DataLink>& local_link() const { return local_link_; }
+  counters::CounterFile& counters() { return *counters_; }
+
+  /// Lets the node's data link count in the counter file; when it is up, and before any worker uses it.
+  /// `connected`: as which the file shows it.
+  void count_link(uint32_t node, transport::DataLink& data, uint64_t incarnation, bool connected);
+  void count_lost(uint32_t node);
+  /// Nobody looks at this session from outside any more; its memory stays.
+  void close();
+
+ private:
+  uint64_t fixed_memory_bytes() const;
+  uint32_t descriptors() const;
+  Status check(const Need& need) const;
+  counters::Shape counter_shape() const;
+  Status make_counters();
+  Status start_metrics();
+  void make_ready_sets();
+
+  const base::Settings& settings_;
+  const Topology& topology_;
+  Network& network_;
+  std::unique_ptr<counters::CounterFile> counters_;
+  std::unique_ptr<MetricsEndpoint> metrics_;  // null: none is wanted
+  transport::shm::NodeDoorbells doorbells_;
+  std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;
+  std::vector<transport::WorkerEnd> workers_;
+  std::vector<std::vector<uint32_t>> ready_groups_;  // by node: the first one at each local worker
+  std::shared_ptr<transport::DataLink> local_link_;
+  LinkNeed taken_;
+};
+
+}  // namespace faro::session

@@ -1,0 +1,468 @@
+#include "session/roster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/log.h"
+#include "base/on_cancel.h"
+#include "session/identity.h"
+
+namespace faro::session {
+namespace {
+
+constexpr uint64_t kNanosecondsPerMs = 1'000'000;
+
+// Time for the reason to reach the peers when open fails.
+constexpr base::Nanoseconds kFarewell = 300 * kNanosecondsPerMs;
+
+Status check_dialled_addresses(const Topology& topology) {
+  Status status;
+  topology.for_each_peer([&](uint32_t node) {
+    if (!status.ok() || !topology.dials(node) || !topology.has_any_port(node)) return;
+    status =
+        Status(Code::config_invalid,
+               fmt::format("cluster.nodes: node {} has the address {}, but node {} has to dial "
+                           "it and needs its port",
+                           node, topology.address(node), topology.self()));
+  });
+  return status;
+}
+
+Status departed_for_good(const std::string& peer, const std::string& own) {
+  return Status(
+      Code::configuration_mismatch,
+      fmt::format("{} was lost to {}, and does not come back by itself: it has to start again",
+                  peer, own));
+}
+
+void log_opened(const Topology& topology, const LinkTable& links, const Resources& resources,
+                base::Nanoseconds took) {
+  if (!base::log_enabled(LogLevel::info)) return;
+  std::map<std::string_view, int> kinds;
+  uint32_t missing = 0;
+  topology.for_each_peer([&](uint32_t peer) {
+    if (links.connected(peer)) {
+      ++kinds[links.find(peer)->transport_name()];
+    } else {
+      ++missing;
+    }
+  });
+  std::string text;
+  for (const auto& [kind, count] : kinds)
+    text += fmt::format("{}{} by {}", text.empty() ? "" : ", ", count, kind);
+  if (missing > 0) text += fmt::format("{}{} not there yet", text.empty() ? "" : ", ", missing);
+  base::log(LogLevel::info, "{} of {} with {} workers: {} links ({}), {}, connected in {:.1f} ms",
+            topology.own().name, topology.size(), topology.own().worker_count, topology.size() - 1,
+            text.empty() ? "none" : text, resources.describe(), static_cast<double>(took) / 1e6);
+}
+
+}  // namespace
+
+Roster::Roster(const base::Settings& settings, Observer& observer, Topology& topology,
+               Network& network, Transports& transports, Resources& resources, LinkTable& links)
+    : settings_(settings),
+      observer_(observer),
+      topology_(topology),
+      network_(network),
+      transports_(transports),
+      resources_(resources),
+      links_(links),
+      factory_(static_cast<Link::Owner&>(*this), settings, topology, network, transports,
+               resources),
+      monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
+      admission_(static_cast<Admission::Host&>(*this), network, identity_, links),
+      departed_(topology.size()) {}
+
+// Links point here: they go first.
+Roster::~Roster() { links_.clear(); }
+
+// ----------------------------------------------------------------------------------------- opening
+
+Status Roster::open(const Cancellation& cancellation) {
+  opening_ = std::make_unique<ClusterOpening>(settings_, topology_, network_, links_);
+  FARO_RETURN_IF_ERROR(prepare());
+  admission_.start();
+  look_at_times();
+  const detail::OnCancel wakes(cancellation, [this] { network_.wake(); });
+  while (opening_->failed() || !resources_.allocated() || !opening_->all_linked()) {
+    const base::Nanoseconds now = network_.reactor().clock().now_ns();
+    if (const auto failure = opening_->check(now, cancellation)) {
+      end_opening(*failure);
+      return failure->status;
+    }
+    round(opening_->next_deadline());
+  }
+  finish_opening();
+  return Status::Ok();
+}
+
+Status Roster::prepare() {
+  auto identity = make_identity(settings_, topology_, network_);
+  if (!identity.ok()) return identity.status();
+  identity_ = std::move(*identity);
+  topology_.set_incarnation(topology_.self(), identity_.hello.incarnation);
+  FARO_RETURN_IF_ERROR(transports_.make(settings_));
+  identity_.hello.transports = transports_.names();
+  FARO_RETURN_IF_ERROR(check_dialled_addresses(topology_));
+  FARO_RETURN_IF_ERROR(resources_.check_least_need(transports_));
+  diallers_.resize(topology_.size());
+  topology_.for_each_peer([&](uint32_t peer) {
+    if (!topology_.dials(peer)) return;
+    diallers_[peer] = std::make_unique<Dialler>(static_cast<Dialler::Owner&>(*this), network_,
+                                                identity_, peer, topology_.address(peer));
+  });
+  return Status::Ok();
+}
+
+void Roster::finish_opening() {
+  // Who was admitted and then lost, while this node returned, is missing.
+  topology_.for_each_peer([&](uint32_t peer) {
+    if (!links_.connected(peer)) topology_.set_incarnation(peer, 0);
+  });
+  for (const Node& node : topology_.nodes()) {
+    const bool is_own = node.number == topology_.self();
+    const auto data = is_own ? resources_.local_link() : links_.data(node.number);
+    resources_.count_link(node.number, *data, node.incarnation,
+                          is_own || links_.connected(node.number));
+  }
+  resources_.counters().opened();
+  phase_ = Phase::open;
+  announce_members(links_, topology_);
+  log_opened(topology_, links_, resources_,
+             network_.reactor().clock().now_ns() - opening_->since());
+  opening_.reset();
+}
+
+// Everybody who knows us is told why, and so are those who come within the moment that the network
+// is given to say so.
+void Roster::end_opening(const ClusterOpening::Failure& failure) {
+  bool some_may_come = false;
+  topology_.for_each_peer([&](uint32_t peer) {
+    some_may_come =
+        some_may_come || (!failure.retry && !topology_.dials(peer) && links_.find(peer) == nullptr);
+  });
+  const Refusal refusal{failure.status, failure.retry, false};
+  admission_.refuse_all(refusal);
+  for (const auto& dialler : diallers_) {
+    if (dialler != nullptr) dialler->stop(refusal);
+  }
+  links_.for_each([&](Link& link) { link.refuse(failure.status, failure.retry); });
+  phase_ = Phase::closing;
+  admission_.expect_closing();
+  const base::Clock& clock = network_.reactor().clock();
+  const base::Nanoseconds until = clock.now_ns() + kFarewell;
+  while ((network_.lingering() || some_may_come) && clock.now_ns() < until)
+    network_.run_once(until);
+}
+
+// ------------------------------------------------------------------------------------------ rounds
+
+bool Roster::round(base::Nanoseconds until) {
+  const bool worked = network_.run_once(std::min(until, next_deadline()));
+  look_at_times();
+  links_.destroy_retired();
+  return worked;
+}
+
+base::Nanoseconds Roster::next_deadline() const {
+  const bool is_closing = phase_ == Phase::closing;
+  if (more_to_set_up_ || (is_closing && links_.all_detached())) return 0;
+  base::Nanoseconds next =
+      std::min(monitor_.next_deadline(phase_ == Phase::open), admission_.next_deadline());
+  if (is_closing) next = std::min(next, closing_deadline_);
+  if (!linking()) return next;
+  topology_.for_each_peer([&](uint32_t peer) {
+    if (diallers_[peer] != nullptr && links_.find(peer) == nullptr)
+      next = std::min(next, diallers_[peer]->next_deadline());
+  });
+  return next;
+}
+
+// All connections have been read when this is called.
+void Roster::look_at_times() {
+  const base::Nanoseconds now = network_.reactor().clock().now_ns();
+  monitor_.check(now, phase_ == Phase::open);
+  admission_.check_deadlines(now);
+  if (monitor_.beat() && linking()) observer_.on_tick(now);
+  if (linking() && !(opening_ && opening_->failed())) {
+    advance_dials(now);
+    set_up_links();
+  }
+  if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
+    finish_closing();
+}
+
+void Roster::advance_dials(base::Nanoseconds now) {
+  topology_.for_each_peer([&](uint32_t peer) {
+    if (diallers_[peer] != nullptr && links_.find(peer) == nullptr) diallers_[peer]->advance(now);
+  });
+}
+
+// Once every peer is known; and again for links that come later: their connection broke in between,
+// or their node starts again. One link a round: allocating may take long, and heartbeats have to go
+// out in between.
+void Roster::set_up_links() {
+  more_to_set_up_ = false;
+  if (!resources_.allocated()) {
+    if (!opening_->all_known()) return;
+    const Status status = allocate();
+    if (!status.ok()) return opening_->fail(status);
+  }
+  bool begun = false;
+  links_.for_each([&](Link& link) {
+    if (opening_ != nullptr && opening_->failed()) return;
+    link.advance();
+    if (!LinkFactory::can_set_up(link)) return;
+    if (std::exchange(begun, true)) {
+      more_to_set_up_ = true;
+      return;
+    }
+    const Status status = factory_.set_up(link, phase_ == Phase::open);
+    if (!status.ok()) give_up(link, status);
+  });
+}
+
+Status Roster::allocate() {
+  const auto need = factory_.need(links_);
+  if (!need.ok()) return need.status();
+  return resources_.allocate(*need, static_cast<transport::LinkEvents&>(*this));
+}
+
+void Roster::begin_closing() {
+  if (phase_ == Phase::closing || phase_ == Phase::closed) return;
+  phase_ = Phase::closing;
+  closing_deadline_ = base::deadline_after(network_.reactor().clock().now_ns(),
+                                           settings_.close_timeout_ms * kNanosecondsPerMs);
+  const Refusal closing{
+      Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)), true,
+      false};
+  admission_.refuse_all(closing);
+  admission_.expect_closing();
+  for (const auto& dialler : diallers_) {
+    if (dialler != nullptr) dialler->stop(closing);
+  }
+  links_.for_each([](Link& link) { link.leave(); });
+}
+
+void Roster::finish_closing() {
+  phase_ = Phase::closed;
+  links_.for_each([](Link& link) { link.end(); });
+  admission_.stop();
+  resources_.close();
+}
+
+// ------------------------------------------------------------------------------------------- peers
+
+std::optional<Refusal> Roster::judge(const wire::Hello& hello, const std::string& from) {
+  const auto refuse = [](std::string text, bool retry) {
+    return Refusal{Status(Code::configuration_mismatch, std::move(text)), retry, false};
+  };
+  if (opening_ != nullptr && opening_->failed()) return opening_->refusal();
+  if (!linking()) {
+    return Refusal{
+        Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)),
+        true, false};
+  }
+  const uint32_t number = hello.head.node;
+  if (topology_.dials(number)) {
+    return refuse(fmt::format("{} at {} dials {}: a node dials those with lower numbers only",
+                              number, from, identity_.name),
+                  false);
+  }
+  const std::string& name = topology_.node(number).name;
+  if (departed_.was_lost(number, hello.incarnation))
+    return Refusal{departed_for_good(name, identity_.name), false, false};
+  const Link* link = links_.find(number);
+  if (link == nullptr) return std::nullopt;
+  // It gave its first connection up before we noticed.
+  if (link->state() == LinkState::admitted && link->peer().incarnation == hello.incarnation)
+    return std::nullopt;
+  // It may be a node that was restarted, whose old connection is not noticed as closed yet: it may
+  // try again.
+  return refuse(
+      fmt::format("node number {} is taken: {} has joined with it from {}, now {} wants it too",
+                  number, name, link->peer_address(), from),
+      true);
+}
+
+void Roster::on_admitted(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) {
+  add_link(peer.head.node, false, peer.address, std::move(connection), peer);
+}
+
+void Roster::on_refused(const std::string& from, const Refusal& refusal) {
+  if (phase_ == Phase::opening) opening_->note_refused(from, refusal);
+}
+
+void Roster::on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection> connection,
+                        const wire::Hello& peer) {
+  const uint32_t number = dialler.peer();
+  if (departed_.was_lost(number, peer.incarnation)) {
+    const Status lost = departed_for_good(topology_.node(number).name, identity_.name);
+    connection->send(wire::encode_refuse({lost.code(), true, std::string(lost.message())}));
+    return retry(number, lost);
+  }
+  std::string address = connection->peer_address();
+  add_link(number, true, std::move(address), std::move(connection), peer);
+}
+
+void Roster::on_dial_failed(Dialler& dialler, const Status& cause) {
+  if (phase_ == Phase::opening) opening_->note_apart(dialler.peer(), cause);
+}
+
+void Roster::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
+  const uint32_t peer = dialler.peer();
+  if (!refusal.verified && refusal.status.message() != dialler.last_failure().message()) {
+    if (phase_ == Phase::opening) opening_->note_claim(peer, refusal.status);
+    base::log(LogLevel::warning, "{}: goes on dialling node {}: {}", identity_.name, peer,
+              refusal.status.to_string());
+  }
+  if (phase_ == Phase::open) {
+    if (refusal.verified && refusal.status.code() != Code::connect_failed)
+      log_no_return(topology_.node(peer).name, refusal.status);
+    retry(peer, refusal.status);
+  } else if (phase_ == Phase::opening && opening_->on_dial_refused(peer, refusal)) {
+    retry(peer, refusal.status);
+  }
+}
+
+void Roster::add_link(uint32_t peer, bool initiator, std::string address,
+                      std::unique_ptr<ControlConnection> connection, const wire::Hello& hello) {
+  if (phase_ == Phase::opening) topology_.describe(peer, hello.incarnation, hello.address);
+  if (Link* former = links_.find(peer)) {  // which the peer has given up
+    former->end();
+    links_.retire(peer);
+  }
+  Link& link =
+      links_.add(factory_.make(peer, initiator, std::move(address), std::move(connection), hello));
+  if (phase_ == Phase::opening) opening_->on_admitted(link);
+  link.start();
+  if (phase_ == Phase::open) send_members(link, links_, topology_);
+}
+
+// Whoever connects again in its place gets another link.
+void Roster::drop_link(const Link& link) {
+  const uint32_t peer = link.node();
+  retry(peer, Status(Code::connect_failed, "it was lost"));
+  const bool came_up = links_.retire(peer);
+  if (came_up) departed_.lost(peer, link.peer().incarnation);
+  if (phase_ != Phase::open) return;
+  resources_.count_lost(peer);
+  if (came_up) observer_.on_links_changed();
+}
+
+void Roster::retry(uint32_t peer, const Status& cause) {
+  if (phase_ == Phase::opening) opening_->note_apart(peer, cause);
+  if (diallers_[peer] != nullptr) diallers_[peer]->retry(cause);
+}
+
+// No link with an admitted peer: what open ends with, or what the peer's does.
+void Roster::give_up(Link& link, const Status& cause) {
+  if (phase_ == Phase::opening) return opening_->fail(cause);
+  link.fail(cause);
+}
+
+void Roster::log_no_return(const std::string& name, const Status& cause) {
+  if (cause.code() == Code::session_closed) return;  // it still closes: nobody starts again yet
+  uint64_t suppressed = 0;
+  if (!limiter_.allows(name, network_.reactor().clock().now_ns(), suppressed)) return;
+  base::log(LogLevel::warning, "{}: {} starts again, but is not linked: {}", identity_.name, name,
+            cause.to_string());
+}
+
+// ------------------------------------------------------------------------------------------- links
+
+void Roster::send(uint32_t node, std::span<const std::byte> message) {
+  if (node == topology_.self()) {
+    if (linking()) observer_.on_message(node, message);
+    return;
+  }
+  Link* link = links_.find(node);
+  if (link == nullptr || !link->connected()) return;
+  link->send(wire::encode_payload(wire::ControlKind::application, message));
+}
+
+void Roster::fail_link(uint32_t node, const transport::DataLink* link, const Status& cause) {
+  if (phase_ != Phase::open || node == topology_.self()) return;
+  Link* current = links_.find(node);
+  if (current != nullptr && current->data() == link) current->fail(cause);
+}
+
+void Roster::on_detached(Link& link, const Status& cause, bool final) {
+  const uint32_t peer = link.node();
+  if (!linking()) return;
+  links_.retire(peer);
+  if (phase_ == Phase::open && cause.code() != Code::peer_lost) log_no_return(link.name(), cause);
+  if (phase_ == Phase::open || opening_->on_detached(link, cause, final)) retry(peer, cause);
+}
+
+void Roster::on_up(Link& link) {
+  if (phase_ != Phase::open) return;
+  const uint32_t peer = link.node();
+  base::log(LogLevel::info, "{}: {} has started again and is linked by {}", identity_.name,
+            link.name(), link.transport_name());
+  resources_.count_link(peer, *link.data(), link.peer().incarnation, true);
+  links_.note_up();
+  observer_.on_links_changed();
+  departed_.joins(peer);
+  observer_.on_peer_joined(peer, link.peer().incarnation);
+  announce_members(links_, topology_);
+}
+
+void Roster::on_lost(Link& link, const Status& cause) {
+  if (phase_ == Phase::opening) {
+    if (opening_->on_lost(link, cause)) drop_link(link);
+    return;
+  }
+  if (phase_ != Phase::open) return;
+  if (link.data() == nullptr) {
+    drop_link(link);
+    return log_no_return(link.name(), cause);
+  }
+  const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
+  const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
+  base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
+  observer_.on_peer_lost(link.node(), lost);
+  drop_link(link);
+  announce_members(links_, topology_);
+}
+
+void Roster::on_left(Link& link) {
+  if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link(link);
+  if (phase_ != Phase::open) return;
+  base::log(LogLevel::debug, "{}: {} has closed its session", identity_.name, link.name());
+  observer_.on_peer_left(link.node());
+  drop_link(link);
+  announce_members(links_, topology_);
+}
+
+void Roster::on_heartbeat(Link&) { monitor_.beat_along(network_.reactor().clock().now_ns()); }
+
+void Roster::on_members(Link& link, std::span<const std::byte> message) {
+  auto members = wire::decode_members(message, topology_.size());
+  if (!members.ok()) return link.violation("a malformed MEMBERS");
+  if (phase_ == Phase::opening) return opening_->on_members(link, std::move(*members));
+  // Now only what a peer says when its session has opened matters.
+  if (phase_ != Phase::open || !link.connected() || !departed_.has_opened(link.node())) return;
+  observer_.on_peer_returned(link.node());
+}
+
+void Roster::on_application(Link& link, std::span<const std::byte> payload) {
+  observer_.on_message(link.node(), payload);
+}
+
+void Roster::on_link_failed(const Status& cause) {
+  // Of the local link: somebody in this process has overwritten its rings.
+  network_.reactor().defer([this, cause] {
+    if (phase_ != Phase::open) return;
+    const Status lost(Code::internal_error, fmt::format("{}: its own rings are broken: {}",
+                                                        identity_.name, cause.message()));
+    base::log(LogLevel::error, "{}", lost.message());
+    resources_.local_link()->stop();
+    observer_.on_peer_lost(topology_.self(), lost);
+  });
+}
+
+}  // namespace faro::session

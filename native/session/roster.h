@@ -1,0 +1,129 @@
+// Roster: the numbered nodes of the cluster and which of them this node is linked with. All nodes are
+// known; all links come up at once or open fails; afterwards nodes are lost, leave and return.
+//
+// Everything here happens in rounds: wait for events, let them reach the links, then look at times.
+// The thread that opens the session runs the rounds until all links are up, then the network thread
+// does (or, in the simulation, whoever calls Membership::do_work).
+//
+//   1. every node is dialled (the one with the higher number dials the lower one, with retries) and
+//      admitted: dialler.h, admission.h, handshake.h. Nothing is allocated; whatever breaks is tried
+//      again until connect.timeout_ms.
+//   2. when all nodes are admitted, this node's need is known: checked against the limits, then
+//      allocated: resources.h.
+//   3. every link is set up by its transport: link.h. From here on a loss ends open, on every node.
+//
+// A node that was lost, or has left, may start again while the others go on: README.md, "Return". Its
+// link is another one, for which the same steps are taken, by the others in their network threads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "session/admission.h"
+#include "session/cluster_opening.h"
+#include "session/dialler.h"
+#include "session/link_factory.h"
+#include "session/link_monitor.h"
+#include "session/link_table.h"
+#include "session/log_limiter.h"
+#include "session/membership.h"
+#include "session/rejoin.h"
+#include "session/resources.h"
+#include "session/topology.h"
+#include "session/transports.h"
+
+namespace faro::session {
+
+/// Threads: the network thread, or before that the opening thread. Blocks: open and round.
+class Roster final : private Admission::Host,
+                     private Dialler::Owner,
+                     private Link::Owner,
+                     private transport::LinkEvents {
+ public:
+  /// All outlive it.
+  Roster(const base::Settings& settings, Observer& observer, Topology& topology, Network& network,
+         Transports& transports, Resources& resources, LinkTable& links);
+  ~Roster() override;
+
+  /// What Membership::open does, once, but for the thread.
+  Status open(const Cancellation& cancellation);
+  /// Waits for events at most until `until`, handles them and looks at times. Returns whether there
+  /// were any events.
+  bool round(base::Nanoseconds until);
+
+  void send(uint32_t node, std::span<const std::byte> message);
+  /// If that is still the node's link.
+  void fail_link(uint32_t node, const transport::DataLink* link, const Status& cause);
+
+  /// Says BYE to all. Rounds go on until closed(), at most for close.timeout_ms.
+  void begin_closing();
+  void finish_closing();
+  bool closed() const { return phase_ == Phase::closed; }
+  base::Nanoseconds closing_deadline() const { return closing_deadline_; }
+
+ private:
+  enum class Phase { opening, open, closing, closed };
+
+  Status prepare();
+  void end_opening(const ClusterOpening::Failure& failure);
+  void finish_opening();
+
+  base::Nanoseconds next_deadline() const;
+  void look_at_times();
+  /// Links may come up.
+  bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
+  void advance_dials(base::Nanoseconds now);
+  void set_up_links();
+  Status allocate();
+
+  void add_link(uint32_t peer, bool initiator, std::string address,
+                std::unique_ptr<ControlConnection> connection, const wire::Hello& hello);
+  void drop_link(const Link& link);
+  void retry(uint32_t peer, const Status& cause);
+  void give_up(Link& link, const Status& cause);
+  void log_no_return(const std::string& name, const Status& cause);
+
+  // Admission::Host
+  std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) override;
+  void on_admitted(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) override;
+  void on_refused(const std::string& from, const Refusal& refusal) override;
+  // Dialler::Owner
+  void on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection> connection,
+                  const wire::Hello& peer) override;
+  void on_dial_failed(Dialler& dialler, const Status& cause) override;
+  void on_dial_refused(Dialler& dialler, const Refusal& refusal) override;
+  // Link::Owner
+  void on_detached(Link& link, const Status& cause, bool final) override;
+  void on_up(Link& link) override;
+  void on_lost(Link& link, const Status& cause) override;
+  void on_left(Link& link) override;
+  void on_heartbeat(Link& link) override;
+  void on_members(Link& link, std::span<const std::byte> message) override;
+  void on_application(Link& link, std::span<const std::byte> payload) override;
+  // LinkEvents of the local link
+  void on_link_failed(const Status& cause) override;
+
+  const base::Settings& settings_;
+  Observer& observer_;
+  Topology& topology_;
+  Network& network_;
+  Transports& transports_;
+  Resources& resources_;
+  LinkTable& links_;
+  LocalIdentity identity_;
+  const LinkFactory factory_;
+  LinkMonitor monitor_;
+  Admission admission_;
+  std::vector<std::unique_ptr<Dialler>> diallers_;  // by node; null for those that dial this one
+  Departed departed_;
+  std::unique_ptr<ClusterOpening> opening_;  // until open has succeeded
+  LogLimiter limiter_;
+  Phase phase_ = Phase::opening;
+  bool more_to_set_up_ = false;  // links that could be now
+  base::Nanoseconds closing_deadline_ = base::kForever;
+};
+
+}  // namespace faro::session
