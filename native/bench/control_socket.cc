@@ -18,7 +18,7 @@
 namespace faro::bench {
 namespace {
 
-/// Far above any report; a stranger's bytes must not make us allocate more.
+/// Far above any report; bytes of another program must not make us allocate more.
 constexpr uint64_t kWordLimit = uint64_t{1} << 24;
 constexpr uint64_t kRetryNs = 100'000'000;
 

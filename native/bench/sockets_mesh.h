@@ -51,7 +51,7 @@ struct MeshOptions {
 /// exist before the first call (their backlog takes the early callers).
 ///
 /// Blocks: until all are connected or 10 s have passed.
-/// Errors: connect_failed (names the worker), protocol_error (a stranger called), system_error.
+/// Errors: connect_failed (names the worker), protocol_error (another program called), system_error.
 Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t worker,
                                              const Listener& listener,
                                              const std::vector<SocketAddress>& addresses,

@@ -48,7 +48,7 @@ constexpr Preamble data_preamble(const std::array<std::byte, 16>& token) {
   return {kPreambleMagic, kPreambleVersion, ConnectionKind::data, token};
 }
 
-/// Why the bytes of a stranger are no preamble; nullptr if they are one.
+/// Why the bytes of an unauthenticated peer are no preamble; nullptr if they are one.
 inline const char* why_invalid(const Preamble& preamble) {
   if (preamble.magic != kPreambleMagic) return "not a Faro connection";
   if (preamble.version != kPreambleVersion) return "another version of Faro's connections";

@@ -19,7 +19,7 @@ using wire::FrameKind;
 
 constexpr uint32_t kMoves = 96;  // of one input
 constexpr uint32_t kReceiver = 0;
-constexpr uint32_t kSender = 1;  // the stranger
+constexpr uint32_t kSender = 1;  // the fuzzed peer
 constexpr uint32_t kRings = 2;
 constexpr uint32_t kQueries = 3;
 constexpr const char* kFormat = "(key BIGINT)";
@@ -85,7 +85,7 @@ class FrameRun {
   void run() {
     for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) {
       if (input_.flag()) {
-        stranger();
+        fuzzed_peer();
       } else {
         worker();
       }
@@ -104,9 +104,9 @@ class FrameRun {
     return node_->membership().link(0)->outgoing(layout.ring(kSender, kReceiver, k));
   }
 
-  // ------------------------------------------------------------------------------ the stranger
+  // --------------------------------------------------------------------------- the fuzzed peer
 
-  void stranger() {
+  void fuzzed_peer() {
     const uint32_t k = input_.below(kRings);
     const uint16_t slot = static_cast<uint16_t>(input_.below(5));
     const uint32_t kind = input_.below(8);

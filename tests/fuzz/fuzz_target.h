@@ -85,7 +85,7 @@ inline bool printable(std::string_view text) {
 inline const bool log_lines_are_checked = [] {
   set_log_level(LogLevel::debug);
   set_log_sink([](LogLevel, std::string_view line) {
-    require(printable(line), "no stranger writes control codes into the log");
+    require(printable(line), "no peer writes control codes into the log");
   });
   return true;
 }();

@@ -1,4 +1,4 @@
-// This node's end of a link with a stranger: one worker, which sends and receives as workers do.
+// This node's end of a link with a peer that may send anything: one worker, which sends and receives as workers do.
 #pragma once
 
 #include <string>

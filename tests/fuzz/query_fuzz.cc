@@ -77,8 +77,8 @@ class QueryRun final : private shuffle::QueryEnvironment {
   QueryId id() {
     const uint32_t issuer = input_.below(kNodes + 1);
     const uint64_t incarnation = issuer < kNodes ? incarnations_[issuer] : kIncarnation;
-    const uint64_t stranger = input_.below(8) == 7 ? 1 : 0;  // of a former process
-    return {input_.number<uint8_t>() % uint64_t{6}, incarnation - stranger, issuer, 0};
+    const uint64_t former = input_.below(8) == 7 ? 1 : 0;  // of a former process
+    return {input_.number<uint8_t>() % uint64_t{6}, incarnation - former, issuer, 0};
   }
 
   // A peer speaks: about some query, or in bytes of its own.

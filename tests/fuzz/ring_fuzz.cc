@@ -1,4 +1,4 @@
-// The receiving end of a ring whose bytes and written position are a stranger's, and change between
+// The receiving end of a ring whose bytes and written position a hostile peer writes, and that change between
 // any two looks.
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-// A data connection over TCP, on which a stranger sends anything, in pieces of any size.
+// A data connection over TCP, on which a peer sends anything, in pieces of any size.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

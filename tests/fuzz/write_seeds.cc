@@ -137,7 +137,7 @@ void write_handshakes(const Corpus& corpus) {
   corpus.add("one_secret", Seed().moves({5, 0, 0, 0, 0, 0, 0, 0, 0}));
   corpus.add("other_settings", Seed().moves({8, 0, 0, 0, 0}));
   corpus.add("not_now", Seed().moves({16, 0, 0, 0, 0}));
-  corpus.add("hello_of_a_stranger", Seed().moves({1, 3}).piece(wire::encode(hello())));
+  corpus.add("hello_of_an_outsider", Seed().moves({1, 3}).piece(wire::encode(hello())));
   corpus.add("changed_hello", Seed().moves({1, 1}).value(uint16_t{40}).moves({1, 0, 0, 0, 0, 0}));
   corpus.add("changed_proof", Seed().moves({1, 0, 0, 0, 0, 1}).value(uint16_t{9}).moves({1, 0, 0}));
   corpus.add("repeated", Seed().moves({1, 6, 1, 0, 0, 0}));
@@ -191,7 +191,7 @@ void write_rings(const Corpus& corpus) {
 }
 
 void write_frames(const Corpus& corpus) {
-  // 1: the stranger, ring 0, slot 0; 0: the worker. A query: which, and whether it is none.
+  // 1: the fuzzed peer, ring 0, slot 0; 0: the worker. A query: which, and whether it is none.
   const auto open = [](Seed& seed) -> Seed& { return seed.moves({1, 0, 0, 0, 0, 0, 0, 1, 0}); };
   Seed rows;
   open(rows).moves({1, 0, 0, 3, 3, 1});     // 3 rows of 8 bytes
@@ -230,7 +230,7 @@ void write_shared_memory(const Corpus& corpus) {
     corpus.add("header_changed_at_" + std::to_string(at), Seed().piece(change).moves({at}));
 }
 
-void write_hand_overs(const Corpus& corpus) {
+void write_fd_passings(const Corpus& corpus) {
   corpus.add("both_ways", Seed().moves({0, 1, 1, 3, 0, 0, 0, 0, 4, 0, 2, 0, 1}));
   corpus.add("other_descriptors", Seed().moves({3, 0, 0, 0, 0, 4, 0, 3, 2, 3, 1}));
   corpus.add("wrong_token", Seed().moves({0, 1, 0}).piece(Bytes(16)));
@@ -303,7 +303,7 @@ int main(int argc, char** argv) {
   write_rings({folder, "ring"});
   write_frames({folder, "frame"});
   write_shared_memory({folder, "shared_memory"});
-  write_hand_overs({folder, "hand_over"});
+  write_fd_passings({folder, "fd_passing"});
   write_tcp_streams({folder, "tcp_stream"});
   write_notifications({folder, "notification"});
   write_counter_files({folder, "counter_file"});

@@ -96,16 +96,16 @@ TEST(SimCluster, with_a_secret_opens_whatever_the_timing_and_never_with_a_node_t
     ClusterShape shape = random_shape(random);
     const auto nodes = static_cast<uint32_t>(shape.workers_per_node.size());
     // One of them, or none.
-    const auto stranger = static_cast<uint32_t>(random.below(2) == 0 ? nodes : random.below(nodes));
+    const auto intruder = static_cast<uint32_t>(random.below(2) == 0 ? nodes : random.below(nodes));
     shape.configure = [&, rest = shape.configure](Config& config, uint32_t node) {
       rest(config, node);
-      const std::string& path = node == stranger ? other.path() : secret.path();
+      const std::string& path = node == intruder ? other.path() : secret.path();
       EXPECT_TRUE(config.set("security.secret_file", std::string_view(path)).ok());
       EXPECT_TRUE(config.set("connect.timeout_ms", 3000).ok());
     };
     SimCluster cluster(seed, shape);
     const Status opened = cluster.open();
-    EXPECT_EQ(opened.ok(), stranger == nodes) << opened.to_string();
+    EXPECT_EQ(opened.ok(), intruder == nodes) << opened.to_string();
     EXPECT_FALSE(cluster.world().failed()) << cluster.world().report();
   });
 }

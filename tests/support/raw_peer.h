@@ -1,4 +1,4 @@
-// RawPeer: a blocking socket that speaks to a node's listener by hand: strangers, old versions, garbage.
+// RawPeer: a blocking socket that speaks to a node's listener by hand: unauthenticated peers, old versions, garbage.
 #pragma once
 
 #include <arpa/inet.h>

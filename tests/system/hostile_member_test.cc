@@ -220,8 +220,8 @@ class HostileMember {
     set_log_sink([this](LogLevel, std::string_view) { flood(connections(true)); });
     const std::string& name = membership_.nodes()[kHostile].name;
     const size_t host = name.find('(') + 1;
-    RawPeer stranger(name.substr(host, name.size() - host - 1));
-    stranger.send_text("neither TLS nor a preamble");
+    RawPeer outsider(name.substr(host, name.size() - host - 1));
+    outsider.send_text("neither TLS nor a preamble");
     for (;;) pause();
   }
 

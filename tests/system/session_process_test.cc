@@ -85,14 +85,14 @@ TEST(SessionProcesses, of_one_number_do_not_disturb_a_cluster_that_is_open) {
   EXPECT_EQ((*session)->worker(0).end_query(query), Outcome::done);
 }
 
-TEST(SessionProcesses, that_find_a_stranger_on_their_port_say_only_that) {
-  const Result<Listener> stranger = Listener::bind("127.0.0.1:0");  // it never answers
-  ASSERT_TRUE(stranger.ok());
+TEST(SessionProcesses, that_find_another_program_on_their_port_say_only_that) {
+  const Result<Listener> outsider = Listener::bind("127.0.0.1:0");  // it never answers
+  ASSERT_TRUE(outsider.ok());
   const auto start = Clock::now();
-  Child node = node_0(stranger->address());
+  Child node = node_0(outsider->address());
   node.say("open");
   EXPECT_EQ(node.hear().value_or("ended"), "address_in_use: cannot listen on " +
-                                               stranger->address() +
+                                               outsider->address() +
                                                ": the address is taken by another process");
   EXPECT_LT(Clock::now() - start, seconds(15));
 }

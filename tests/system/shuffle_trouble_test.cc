@@ -1,5 +1,5 @@
 // Faults for real: in a cluster of processes one, the victim, is killed, stopped, cut off, silent or
-// beset by strangers, in each phase of a query. Who needs it is told, by its name and within the time
+// flooded with connections, in each phase of a query. Who needs it is told, by its name and within the time
 // limit; nobody else is; and nothing is left of it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include "support/test_network.h"
 #include "system/cables.h"
 #include "system/fault_node.h"
-#include "system/strangers.h"
+#include "system/unauthenticated_peers.h"
 
 namespace faro::test {
 namespace {
@@ -35,9 +35,9 @@ enum class Fault {
   cut,      // its network cable is pulled
   paused,   // SIGSTOP, for less than the time limit
   silent,   // it does not read: its worker makes no call
-  beset,    // hundreds of strangers connect, to it and to the others
+  flooded,  // hundreds of unauthenticated peers connect, to it and to the others
 };
-constexpr const char* kFaultNames[] = {"killed", "stopped", "cut", "paused", "silent", "beset"};
+constexpr const char* kFaultNames[] = {"killed", "stopped", "cut", "paused", "silent", "flooded"};
 
 /// Its peers lose it.
 bool loses(Fault fault) { return fault <= Fault::cut; }
@@ -48,7 +48,7 @@ milliseconds limit_of(Fault fault) {
 }
 constexpr milliseconds kMore{1000};  // what it may take beyond the time limit
 constexpr milliseconds kConnect{1500};
-constexpr int kStrangers = 300;  // at the victim's door: more than it takes at a time
+constexpr int kFloodPeers = 300;  // at the victim's door: more than it takes at a time
 
 struct Trouble {
   Fault fault;
@@ -177,14 +177,14 @@ class TroubledCluster {
       case Fault::cut:
       case Fault::silent:
         return;
-      case Fault::beset:
+      case Fault::flooded:
         for (uint32_t n = 0; n < kFaultNodes; ++n)
-          strangers_.come_to(addresses_[n], n == kVictim ? kStrangers : kStrangers / 3);
+          flood_.come_to(addresses_[n], n == kVictim ? kFloodPeers : kFloodPeers / 3);
     }
   }
   void relieve() {
     nodes_[kVictim]->signal(SIGCONT);
-    strangers_.leave();
+    flood_.leave();
   }
 
   /// Nodes 0 and 1 have another query, and a session without the victim, that go on.
@@ -263,7 +263,7 @@ class TroubledCluster {
   FaultNodePlan plans_[kFaultNodes];
   std::vector<Listener> listeners_, beside_;
   std::unique_ptr<Child> nodes_[kFaultNodes];
-  Strangers strangers_;
+  UnauthenticatedPeers flood_;
 };
 
 void expect_contains(const std::string& text, const std::string& part) {
@@ -357,7 +357,7 @@ TEST_P(HarmlessTrouble, lets_all_queries_end_with_their_rows) {
 
 INSTANTIATE_TEST_SUITE_P(Phases, HarmlessTrouble,
                          testing::Combine(testing::ValuesIn(troubles({Fault::paused, Fault::silent,
-                                                                      Fault::beset})),
+                                                                      Fault::flooded})),
                                           testing::Range<size_t>(0, std::size(kPhases))),
                          name_of);
 
@@ -394,7 +394,7 @@ TEST_P(HandshakeTrouble, ends_open_with_the_victims_name_or_does_no_harm) {
 
 INSTANTIATE_TEST_SUITE_P(Handshake, HandshakeTrouble,
                          testing::ValuesIn(troubles({Fault::killed, Fault::stopped, Fault::paused,
-                                                     Fault::beset})),
+                                                     Fault::flooded})),
                          [](const auto& param) { return param.param.name(); });
 
 }  // namespace

@@ -18,17 +18,17 @@
 #include "support/child.h"
 #include "support/cluster.h"
 #include "support/test_reactor.h"
-#include "transport/shm/hand_over.h"
+#include "transport/shm/fd_passing.h"
 
 namespace faro::test {
 namespace {
 
-using transport::shm::HandOverListener;
-using transport::shm::HandOverReceiver;
-using transport::shm::HandOverToken;
+using transport::shm::FdReceiver;
+using transport::shm::FdSender;
+using transport::shm::FdToken;
 
 constexpr uid_t kNobody = 65534;
-constexpr HandOverToken kToken = {std::byte{1}, std::byte{2}};
+constexpr FdToken kToken = {std::byte{1}, std::byte{2}};
 constexpr base::Nanoseconds kLimit = 20'000'000'000;
 
 /// Only root can become somebody else.
@@ -93,7 +93,7 @@ TEST_F(Users, the_token_of_an_offer_is_worth_nothing_to_another_user) {
       return 0;
     });
     TestReactor reactor;
-    auto listener = HandOverListener::open(reactor);
+    auto listener = FdSender::open(reactor);
     ASSERT_TRUE(listener.ok()) << listener.status().to_string();
     std::optional<Status> given;
     (*listener)->offer(kToken, {1, 2}, [&](const Status& status) { given = status; });
@@ -110,7 +110,7 @@ TEST_F(Users, descriptors_from_another_user_are_not_taken) {
   Child child([](const Child::Side& test) {
     if (!become_nobody()) return 1;
     TestReactor reactor;
-    auto listener = HandOverListener::open(reactor);
+    auto listener = FdSender::open(reactor);
     if (!listener.ok()) return 1;
     (*listener)->offer(kToken, {1, 2}, [](const Status&) {});
     const ReactorThread network(reactor);
@@ -121,9 +121,8 @@ TEST_F(Users, descriptors_from_another_user_are_not_taken) {
   const std::string name = child.hear().value_or("ended");
   TestReactor reactor;
   std::optional<Status> taken;
-  const HandOverReceiver receiver(
-      reactor, name, kToken, 2, reactor.clock().now_ns() + kLimit,
-      [&](Result<std::vector<base::UniqueFd>> fds) { taken = fds.status(); });
+  const FdReceiver receiver(reactor, name, kToken, 2, reactor.clock().now_ns() + kLimit,
+                            [&](Result<std::vector<base::UniqueFd>> fds) { taken = fds.status(); });
   while (!taken.has_value()) ASSERT_TRUE(reactor.run_once(20'000)) << "hangs";
   EXPECT_EQ(taken->code(), Code::transport_unavailable) << taken->to_string();
   EXPECT_NE(taken->message().find("the other has uid 65534, this one 0"), std::string::npos)

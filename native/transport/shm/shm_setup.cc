@@ -16,7 +16,7 @@ const Capabilities& shm_capabilities() {
   return kCapabilities;
 }
 
-ShmSetup::ShmSetup(LinkContext& context, std::shared_ptr<HandOverListener> listener, Status begun)
+ShmSetup::ShmSetup(LinkContext& context, std::shared_ptr<FdSender> listener, Status begun)
     : context_(context), listener_(std::move(listener)), status_(std::move(begun)) {}
 
 ShmSetup::~ShmSetup() {
@@ -40,7 +40,7 @@ Status ShmSetup::start() {
   FARO_RETURN_IF_ERROR(draw_random(token_.data(), token_.size()));
   listener_->offer(token_, {incoming_fd_.get(), context_.doorbells.fd},
                    [this](const Status& status) {
-                     handed_over_ = status.ok();
+                     fds_passed_ = status.ok();
                      if (!status.ok() && status_.ok()) status_ = status;
                      incoming_fd_.reset();
                    });
@@ -72,7 +72,7 @@ Status ShmSetup::on_message(std::span<const std::byte> message) {
   if (receiver_.has_value()) return {Code::protocol_error, "shared memory: a second offer"};
   receiver_.emplace(
       *context_.reactor, std::string(offer.name, offer.name_bytes), offer.token, 2,
-      base::deadline_after(context_.reactor->clock().now_ns(), kHandOverLimit),
+      base::deadline_after(context_.reactor->clock().now_ns(), kFdPassingLimit),
       [this](Result<std::vector<base::UniqueFd>> fds) { on_peer_memory(std::move(fds)); });
   return status_;
 }

@@ -12,7 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "faro/status.h"
-#include "transport/shm/hand_over.h"
+#include "transport/shm/fd_passing.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shared_memory.h"
 #include "transport/transport.h"
@@ -27,7 +27,7 @@ struct OfferMessage {
   uint64_t magic;    // kOfferMagic
   uint32_t version;  // kSegmentVersion
   uint32_t name_bytes;
-  HandOverToken token;
+  FdToken token;
   char name[40];  // of the socket in the abstract namespace; zeros behind name_bytes
 };
 static_assert(sizeof(OfferMessage) == 72 && std::is_trivially_copyable_v<OfferMessage>);
@@ -39,10 +39,10 @@ class ShmSetup final : public LinkSetup {
  public:
   /// Longest that the peer may take to hand over, from its offer on; the session's own deadline is
   /// usually what ends a setup with a peer that hangs.
-  static constexpr base::Nanoseconds kHandOverLimit = 30'000'000'000;
+  static constexpr base::Nanoseconds kFdPassingLimit = 30'000'000'000;
 
   /// `begun`: an error that `start` is to return.
-  ShmSetup(LinkContext& context, std::shared_ptr<HandOverListener> listener, Status begun);
+  ShmSetup(LinkContext& context, std::shared_ptr<FdSender> listener, Status begun);
   ~ShmSetup() override;
 
   Status start() override;
@@ -51,7 +51,7 @@ class ShmSetup final : public LinkSetup {
   Status on_stream(DataStream stream) override;
   Status status() const override { return status_; }
   /// The peer has this side's segment, and this side has the peer's.
-  bool ready() const override { return handed_over_ && outgoing_ != nullptr && status_.ok(); }
+  bool ready() const override { return fds_passed_ && outgoing_ != nullptr && status_.ok(); }
   std::unique_ptr<DataLink> take() override;
 
  private:
@@ -59,15 +59,15 @@ class ShmSetup final : public LinkSetup {
   Status map_peer_memory(const std::vector<base::UniqueFd>& fds);
 
   LinkContext& context_;
-  std::shared_ptr<HandOverListener> listener_;
+  std::shared_ptr<FdSender> listener_;
   Status status_;
-  HandOverToken token_{};
+  FdToken token_{};
 
   base::UniqueFd incoming_fd_;
   std::shared_ptr<Segment> incoming_;
-  bool handed_over_ = false;
+  bool fds_passed_ = false;
 
-  std::optional<HandOverReceiver> receiver_;
+  std::optional<FdReceiver> receiver_;
   std::shared_ptr<Segment> outgoing_;  // set last of what comes from the peer
   Mapping peer_doorbells_;
 };

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/shm/hand_over.h"
+#include "transport/shm/fd_passing.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shared_memory.h"
 #include "transport/shm/shm_setup.h"
@@ -38,10 +38,10 @@ uint64_t ShmTransport::memory_bytes(const ring::Layout& /*outgoing*/,
 }
 
 std::unique_ptr<LinkSetup> ShmTransport::begin(LinkContext& context) {
-  std::shared_ptr<HandOverListener> listener = listener_.lock();
+  std::shared_ptr<FdSender> listener = listener_.lock();
   Status status;
   if (listener == nullptr) {
-    Result<std::shared_ptr<HandOverListener>> opened = HandOverListener::open(*context.reactor);
+    Result<std::shared_ptr<FdSender>> opened = FdSender::open(*context.reactor);
     if (opened.ok()) {
       listener = *opened;
       listener_ = listener;

@@ -9,7 +9,7 @@
 
 namespace faro::transport::shm {
 
-class HandOverListener;
+class FdSender;
 
 /// Threads: network thread, and the thread that opens the session before that one runs.
 class ShmTransport final : public Transport {
@@ -24,7 +24,7 @@ class ShmTransport final : public Transport {
 
  private:
   // Shared by the links that are being set up, and gone with the last of them.
-  std::weak_ptr<HandOverListener> listener_;
+  std::weak_ptr<FdSender> listener_;
 };
 
 }  // namespace faro::transport::shm

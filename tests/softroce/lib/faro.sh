@@ -1,4 +1,4 @@
-# Faro in a guest, whose network has no strangers.
+# Faro in a guest, whose network nobody else can reach.
 export FARO_SECURITY_OPEN=1
 
 # passes <gtest program> <filter> <least number of cases>: all of them pass, none is skipped.

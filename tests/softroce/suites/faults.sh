@@ -1,5 +1,5 @@
-# A node is killed, stopped, cut off, paused, silent or beset by strangers, over verbs, in each phase of a query; killed, stopped,
-# paused or beset in the handshake, too.
+# A node is killed, stopped, cut off, paused, silent or flooded with connections, over verbs, in each phase of a query; killed, stopped,
+# paused or flooded in the handshake, too.
 source tests/softroce/lib/suite.sh
 
 switched 4 9000

@@ -8,7 +8,7 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * The target {@code row_codec} of tests/fuzz: a stranger has written the bytes of a frame, which is read as rows of any
+ * The target {@code row_codec} of tests/fuzz: a hostile peer has written the bytes of a frame, which is read as rows of any
  * schema, in each way that there is. Each row is one, or a {@link FaroException} says why not; what was read can be sent
  * again, and arrives equal.
  *

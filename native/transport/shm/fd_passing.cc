@@ -1,4 +1,4 @@
-#include "transport/shm/hand_over.h"
+#include "transport/shm/fd_passing.h"
 
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -21,7 +21,7 @@ namespace {
 // Sent along with the descriptors, because these need at least one byte to travel with.
 constexpr std::array<char, 8> kGreeting = {'f', 'a', 'r', 'o', 's', 'h', 'm', '1'};
 
-// More descriptors than anyone here sends; what a stranger sends beyond it the kernel drops.
+// More descriptors than anyone here sends; what a peer sends beyond it the kernel drops.
 constexpr size_t kMostDescriptors = 8;
 
 // A full backlog is not announced when it empties, so the connect is tried again after this time.
@@ -128,31 +128,30 @@ Status check_abstract_sockets() {
 
 // --- giving
 
-Result<std::shared_ptr<HandOverListener>> HandOverListener::open(Reactor& reactor) {
+Result<std::shared_ptr<FdSender>> FdSender::open(Reactor& reactor) {
   Result<std::string> name = draw_name();
   if (!name.ok()) return name.status();
   base::UniqueFd fd = make_socket();
   if (!fd.valid())
     return out_of_descriptors(errno) ? no_descriptor(errno) : failed("socket", errno);
   FARO_RETURN_IF_ERROR(listen_at(fd, *name));
-  std::shared_ptr<HandOverListener> listener(
-      new HandOverListener(reactor, std::move(fd), std::move(*name)));
+  std::shared_ptr<FdSender> listener(new FdSender(reactor, std::move(fd), std::move(*name)));
   FARO_RETURN_IF_ERROR(reactor.add(listener->fd_.get(), EPOLLIN,
                                    [self = listener.get()](uint32_t) { self->on_connections(); }));
   return listener;
 }
 
-HandOverListener::~HandOverListener() {
+FdSender::~FdSender() {
   if (fd_.valid()) reactor_.remove(fd_.get());
-  for (const base::UniqueFd& stranger : strangers_) reactor_.remove(stranger.get());
+  for (const base::UniqueFd& connection : pending_) reactor_.remove(connection.get());
 }
 
-void HandOverListener::offer(const HandOverToken& token, std::vector<int> fds, Done done) {
+void FdSender::offer(const FdToken& token, std::vector<int> fds, Done done) {
   if (!broken_.ok()) return done(broken_);
   offers_[token] = {std::move(fds), std::move(done)};
 }
 
-void HandOverListener::on_connections() {
+void FdSender::on_connections() {
   for (;;) {
     base::UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
@@ -164,21 +163,21 @@ void HandOverListener::on_connections() {
     }
     if (!check_same_user(fd.get()).ok()) continue;
     // The oldest of many who say nothing has had its time.
-    if (strangers_.size() == kStrangerLimit) drop(strangers_.begin());
-    const auto stranger = strangers_.insert(strangers_.end(), std::move(fd));
-    const Status added =
-        reactor_.add(stranger->get(), EPOLLIN, [this, stranger](uint32_t) { on_token(stranger); });
+    if (pending_.size() == kPendingLimit) drop(pending_.begin());
+    const auto connection = pending_.insert(pending_.end(), std::move(fd));
+    const Status added = reactor_.add(connection->get(), EPOLLIN,
+                                      [this, connection](uint32_t) { on_token(connection); });
     if (!added.ok()) {
-      strangers_.erase(stranger);
+      pending_.erase(connection);
       fail_all(added);
       return;
     }
   }
 }
 
-void HandOverListener::on_token(Strangers::iterator stranger) {
-  HandOverToken token;
-  const ssize_t got = recv(stranger->get(), token.data(), token.size(), MSG_DONTWAIT);
+void FdSender::on_token(Connections::iterator connection) {
+  FdToken token;
+  const ssize_t got = recv(connection->get(), token.data(), token.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   // The token is sent by one call into an empty socket: it comes whole or is none.
   const auto found =
@@ -187,17 +186,17 @@ void HandOverListener::on_token(Strangers::iterator stranger) {
     const Offer offer = std::move(found->second);
     offers_.erase(found);
     // What was sent can be read also after this end has closed.
-    offer.done(send_descriptors(stranger->get(), offer.fds));
+    offer.done(send_descriptors(connection->get(), offer.fds));
   }
-  drop(stranger);
+  drop(connection);
 }
 
-void HandOverListener::drop(Strangers::iterator stranger) noexcept {
-  reactor_.remove(stranger->get());
-  strangers_.erase(stranger);
+void FdSender::drop(Connections::iterator connection) noexcept {
+  reactor_.remove(connection->get());
+  pending_.erase(connection);
 }
 
-void HandOverListener::fail_all(const Status& cause) {
+void FdSender::fail_all(const Status& cause) {
   broken_ = cause;
   reactor_.remove(fd_.get());
   fd_.reset();
@@ -206,8 +205,8 @@ void HandOverListener::fail_all(const Status& cause) {
 
 // --- taking
 
-HandOverReceiver::HandOverReceiver(Reactor& reactor, std::string name, const HandOverToken& token,
-                                   size_t fd_count, base::Nanoseconds deadline, Done done)
+FdReceiver::FdReceiver(Reactor& reactor, std::string name, const FdToken& token, size_t fd_count,
+                       base::Nanoseconds deadline, Done done)
     : reactor_(reactor),
       name_(std::move(name)),
       token_(token),
@@ -217,7 +216,7 @@ HandOverReceiver::HandOverReceiver(Reactor& reactor, std::string name, const Han
   if (const Status status = start(); !status.ok()) finish(status);
 }
 
-Status HandOverReceiver::start() {
+Status FdReceiver::start() {
   timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer_.valid())
     return out_of_descriptors(errno) ? no_descriptor(errno) : failed("timerfd", errno);
@@ -228,7 +227,7 @@ Status HandOverReceiver::start() {
 }
 
 /// Connects and shows the token, all of it at once; not `connected` if the backlog is full.
-Status HandOverReceiver::connect_once(bool& connected) {
+Status FdReceiver::connect_once(bool& connected) {
   base::UniqueFd fd = make_socket();
   if (!fd.valid())
     return out_of_descriptors(errno) ? no_descriptor(errno) : failed("socket", errno);
@@ -247,7 +246,7 @@ Status HandOverReceiver::connect_once(bool& connected) {
   return reactor_.add(socket_.get(), EPOLLIN, [this](uint32_t) { on_descriptors(); });
 }
 
-Status HandOverReceiver::arm_timer(bool retry) {
+Status FdReceiver::arm_timer(bool retry) {
   const base::Nanoseconds now = reactor_.clock().now_ns();
   base::Nanoseconds wait = deadline_ > now ? deadline_ - now : 1;  // 0 would disarm
   if (retry) wait = std::min(wait, kRetryInterval);
@@ -258,7 +257,7 @@ Status HandOverReceiver::arm_timer(bool retry) {
                                                                : failed("timerfd_settime", errno);
 }
 
-void HandOverReceiver::on_timer() {
+void FdReceiver::on_timer() {
   uint64_t expirations;
   if (read(timer_.get(), &expirations, sizeof expirations) < 0) return;  // nothing expired
   if (reactor_.clock().now_ns() >= deadline_) {
@@ -271,14 +270,14 @@ void HandOverReceiver::on_timer() {
   if (!status.ok()) finish(status);
 }
 
-void HandOverReceiver::on_descriptors() {
+void FdReceiver::on_descriptors() {
   Result<std::vector<base::UniqueFd>> result = receive();
   if (result.ok() && result->empty()) return;
   finish(std::move(result));
 }
 
 /// The descriptors; none if they have not come yet.
-Result<std::vector<base::UniqueFd>> HandOverReceiver::receive() {
+Result<std::vector<base::UniqueFd>> FdReceiver::receive() {
   std::array<char, kGreeting.size()> greeting{};
   iovec bytes{greeting.data(), greeting.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
@@ -325,12 +324,12 @@ Result<std::vector<base::UniqueFd>> HandOverReceiver::receive() {
   return fds;
 }
 
-void HandOverReceiver::finish(Result<std::vector<base::UniqueFd>> result) {
+void FdReceiver::finish(Result<std::vector<base::UniqueFd>> result) {
   close_all();
   if (done_) std::exchange(done_, nullptr)(std::move(result));
 }
 
-void HandOverReceiver::close_all() noexcept {
+void FdReceiver::close_all() noexcept {
   for (base::UniqueFd* fd : {&socket_, &timer_}) {
     if (!fd->valid()) continue;
     reactor_.remove(fd->get());

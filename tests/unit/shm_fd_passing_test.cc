@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "support/test_reactor.h"
-#include "transport/shm/hand_over.h"
+#include "transport/shm/fd_passing.h"
 #include "transport/shm/node_doorbells.h"
 #include "transport/shm/shm_setup.h"
 #include "transport/shm/shm_transport.h"
@@ -21,8 +21,8 @@ namespace faro::transport::shm {
 namespace {
 
 constexpr base::Nanoseconds kLimit = 20'000'000'000;
-constexpr HandOverToken kToken = {std::byte{1}, std::byte{2}};
-constexpr HandOverToken kOtherToken = {std::byte{3}};
+constexpr FdToken kToken = {std::byte{1}, std::byte{2}};
+constexpr FdToken kOtherToken = {std::byte{3}};
 
 base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
 
@@ -53,18 +53,17 @@ bool listed_in_proc(const std::string& name) {
   return false;
 }
 
-class ShmHandOver : public testing::Test {
+class ShmFdPassing : public testing::Test {
  protected:
   void SetUp() override {
-    Result<std::shared_ptr<HandOverListener>> opened = HandOverListener::open(reactor_);
+    Result<std::shared_ptr<FdSender>> opened = FdSender::open(reactor_);
     ASSERT_TRUE(opened.ok()) << opened.status().to_string();
     listener_ = *opened;
   }
   void offer() {
     listener_->offer(kToken, {1, 2}, [this](const Status& status) { given_ = status; });
   }
-  void fetch(const HandOverToken& token, const std::string& name,
-             base::Nanoseconds limit = kLimit) {
+  void fetch(const FdToken& token, const std::string& name, base::Nanoseconds limit = kLimit) {
     receiver_.emplace(reactor_, name, token, 2, now() + limit,
                       [this](Result<std::vector<base::UniqueFd>> fds) {
                         EXPECT_FALSE(taken_.has_value()) << "called once";
@@ -83,14 +82,14 @@ class ShmHandOver : public testing::Test {
   }
 
   test::TestReactor reactor_;
-  std::shared_ptr<HandOverListener> listener_;
-  std::optional<HandOverReceiver> receiver_;
+  std::shared_ptr<FdSender> listener_;
+  std::optional<FdReceiver> receiver_;
   std::optional<Status> given_;
   std::optional<Status> taken_;
   std::vector<base::UniqueFd> fds_;
 };
 
-TEST_F(ShmHandOver, gives_the_descriptors_to_who_shows_the_token) {
+TEST_F(ShmFdPassing, gives_the_descriptors_to_who_shows_the_token) {
   offer();
   fetch(kToken, listener_->name());
   run();
@@ -101,7 +100,7 @@ TEST_F(ShmHandOver, gives_the_descriptors_to_who_shows_the_token) {
   for (const base::UniqueFd& fd : fds_) EXPECT_EQ(fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
 }
 
-TEST_F(ShmHandOver, gives_nothing_for_another_token) {
+TEST_F(ShmFdPassing, gives_nothing_for_another_token) {
   offer();
   fetch(kOtherToken, listener_->name());
   run();
@@ -109,7 +108,7 @@ TEST_F(ShmHandOver, gives_nothing_for_another_token) {
   EXPECT_FALSE(given_.has_value());
 }
 
-TEST_F(ShmHandOver, gives_nothing_twice) {
+TEST_F(ShmFdPassing, gives_nothing_twice) {
   offer();
   fetch(kToken, listener_->name());
   run();
@@ -121,7 +120,7 @@ TEST_F(ShmHandOver, gives_nothing_twice) {
   EXPECT_EQ(taken_->code(), Code::peer_lost) << taken_->to_string();
 }
 
-TEST_F(ShmHandOver, gives_nothing_after_the_offer_was_withdrawn) {
+TEST_F(ShmFdPassing, gives_nothing_after_the_offer_was_withdrawn) {
   offer();
   listener_->withdraw(kToken);
   fetch(kToken, listener_->name());
@@ -129,26 +128,26 @@ TEST_F(ShmHandOver, gives_nothing_after_the_offer_was_withdrawn) {
   EXPECT_EQ(taken_->code(), Code::peer_lost);
 }
 
-TEST_F(ShmHandOver, is_not_kept_from_its_peer_by_strangers_who_say_nothing_or_nonsense) {
+TEST_F(ShmFdPassing, is_not_kept_from_its_peer_by_callers_that_send_nothing_or_nonsense) {
   offer();
   const size_t before = open_descriptors();
-  std::vector<base::UniqueFd> strangers;
-  for (size_t i = 0; i < 2 * HandOverListener::kStrangerLimit; ++i) {
-    strangers.push_back(abstract_socket(listener_->name(), false));
-    ASSERT_TRUE(strangers.back().valid());
+  std::vector<base::UniqueFd> callers;
+  for (size_t i = 0; i < 2 * FdSender::kPendingLimit; ++i) {
+    callers.push_back(abstract_socket(listener_->name(), false));
+    ASSERT_TRUE(callers.back().valid());
     if (i % 3 == 0) {
-      ASSERT_EQ(send(strangers.back().get(), "nonsense", 8, MSG_NOSIGNAL), 8);
+      ASSERT_EQ(send(callers.back().get(), "nonsense", 8, MSG_NOSIGNAL), 8);
     }
-    if (i % 5 == 0) strangers.back().reset();
+    if (i % 5 == 0) callers.back().reset();
     settle();
   }
-  EXPECT_LE(open_descriptors(), before + strangers.size() + HandOverListener::kStrangerLimit);
+  EXPECT_LE(open_descriptors(), before + callers.size() + FdSender::kPendingLimit);
   fetch(kToken, listener_->name());
   run();
   EXPECT_TRUE(taken_->ok()) << taken_->to_string();
 }
 
-TEST_F(ShmHandOver, from_a_socket_that_is_gone_is_an_error_at_once) {
+TEST_F(ShmFdPassing, from_a_socket_that_is_gone_is_an_error_at_once) {
   const std::string name = listener_->name();
   EXPECT_TRUE(listed_in_proc(name));
   listener_.reset();
@@ -158,7 +157,7 @@ TEST_F(ShmHandOver, from_a_socket_that_is_gone_is_an_error_at_once) {
   EXPECT_EQ(taken_->code(), Code::peer_lost) << taken_->to_string();
 }
 
-TEST_F(ShmHandOver, from_a_peer_that_never_answers_ends_at_the_deadline) {
+TEST_F(ShmFdPassing, from_a_peer_that_never_answers_ends_at_the_deadline) {
   const std::string name = "faro-test-" + std::to_string(getpid());
   const base::UniqueFd silent = abstract_socket(name, true);
   ASSERT_TRUE(silent.valid());
@@ -167,7 +166,7 @@ TEST_F(ShmHandOver, from_a_peer_that_never_answers_ends_at_the_deadline) {
   EXPECT_EQ(taken_->code(), Code::deadline_exceeded) << taken_->to_string();
 }
 
-TEST_F(ShmHandOver, from_a_peer_whose_backlog_stays_full_ends_at_the_deadline) {
+TEST_F(ShmFdPassing, from_a_peer_whose_backlog_stays_full_ends_at_the_deadline) {
   const std::string name = "faro-test-" + std::to_string(getpid());
   const base::UniqueFd silent = abstract_socket(name, true);
   ASSERT_TRUE(silent.valid());
@@ -182,7 +181,7 @@ TEST_F(ShmHandOver, from_a_peer_whose_backlog_stays_full_ends_at_the_deadline) {
   EXPECT_EQ(taken_->code(), Code::deadline_exceeded) << taken_->to_string();
 }
 
-TEST_F(ShmHandOver,
+TEST_F(ShmFdPassing,
        that_brings_another_number_of_descriptors_or_greeting_is_refused_and_leaks_none) {
   struct Answer {
     size_t bytes;

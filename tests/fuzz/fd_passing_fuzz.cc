@@ -1,5 +1,5 @@
-// Shared memory is handed over through unix sockets: here come strangers to the one that gives, and a
-// stranger pretends to be one, with an offer, an answer and descriptors of its own.
+// The descriptors of shared memory are passed over unix sockets: here anyone calls the one that gives, and a
+// caller pretends to be one, with an offer, an answer and descriptors of its own.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -20,18 +20,18 @@
 namespace faro::fuzz {
 namespace {
 
-using transport::shm::HandOverListener;
-using transport::shm::HandOverToken;
+using transport::shm::FdSender;
+using transport::shm::FdToken;
 using transport::shm::NodeDoorbells;
 using transport::shm::OfferMessage;
 using transport::shm::Segment;
 using transport::shm::ShmSetup;
 
 constexpr uint32_t kMoves = 24;  // of one input; each takes some system calls
-constexpr HandOverToken kToken = {std::byte{1}, std::byte{2}, std::byte{3}};
+constexpr FdToken kToken = {std::byte{1}, std::byte{2}, std::byte{3}};
 constexpr std::string_view kGreeting = "faroshm1";
 
-/// What a stranger may send: what it should, and what it should not. Made once; handing descriptors
+/// What a caller may send: what it should, and what it should not. Made once; passing descriptors
 /// over does not change them.
 struct Descriptors {
   base::UniqueFd segment, doorbells, unsealed, file;
@@ -72,10 +72,10 @@ class FakeOwner {
   std::string name_;
 };
 
-class HandOverRun {
+class FdPassingRun {
  public:
-  explicit HandOverRun(Input input) : input_(input) {
-    listener_ = std::move(*HandOverListener::open(end_.reactor()));
+  explicit FdPassingRun(Input input) : input_(input) {
+    listener_ = std::move(*FdSender::open(end_.reactor()));
     while (owner().accept().valid()) {
     }
     end_.context().send = [](std::span<const std::byte>) {};
@@ -85,7 +85,7 @@ class HandOverRun {
   void run() {
     listener_->offer(kToken, {descriptors().segment.get()}, [this](const Status& status) {
       require(status.ok() && shown_, "descriptors go to who has shown the token");
-      require(++handed_over_ == 1, "an offer is taken once");
+      require(++fds_passed_ == 1, "an offer is taken once");
     });
     for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) {
       step();
@@ -107,13 +107,13 @@ class HandOverRun {
   void step() {
     switch (input_.below(6)) {
       case 0:
-        if (strangers_.size() < 8) come();
+        if (callers_.size() < 8) come();
         break;
       case 1:
-        if (!strangers_.empty()) show(input_.flag());
+        if (!callers_.empty()) show(input_.flag());
         break;
       case 2:
-        if (!strangers_.empty()) strangers_.pop_back();
+        if (!callers_.empty()) callers_.pop_back();
         break;
       case 3:
         hear_offer();
@@ -133,16 +133,16 @@ class HandOverRun {
     base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) == 0)
-      strangers_.push_back({std::move(socket), {}});
+      callers_.push_back({std::move(socket), {}});
   }
   void show(bool right) {
     const std::vector<std::byte> other = right ? std::vector<std::byte>() : input_.piece(64);
     const std::span<const std::byte> shown = right ? std::span<const std::byte>(kToken) : other;
-    Stranger& stranger = strangers_.back();
-    stranger.said.insert(stranger.said.end(), shown.begin(), shown.end());
-    shown_ |= stranger.said.size() >= kToken.size() &&
-              std::equal(kToken.begin(), kToken.end(), stranger.said.begin());
-    (void)send(stranger.socket.get(), shown.data(), shown.size(), MSG_NOSIGNAL);
+    Caller& caller = callers_.back();
+    caller.said.insert(caller.said.end(), shown.begin(), shown.end());
+    shown_ |= caller.said.size() >= kToken.size() &&
+              std::equal(kToken.begin(), kToken.end(), caller.said.begin());
+    (void)send(caller.socket.get(), shown.data(), shown.size(), MSG_NOSIGNAL);
   }
 
   // --------------------------------------------------------------- from one that pretends
@@ -193,15 +193,15 @@ class HandOverRun {
 
   Input input_;
   LinkEnd end_;
-  std::shared_ptr<HandOverListener> listener_;
+  std::shared_ptr<FdSender> listener_;
   std::unique_ptr<ShmSetup> setup_;
-  struct Stranger {
+  struct Caller {
     base::UniqueFd socket;
     std::vector<std::byte> said;
   };
-  std::vector<Stranger> strangers_;
+  std::vector<Caller> callers_;
   bool shown_ = false;
-  int handed_over_ = 0;
+  int fds_passed_ = 0;
 };
 
 }  // namespace
@@ -209,6 +209,6 @@ class HandOverRun {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace faro::fuzz;
-  HandOverRun(Input(data, size)).run();
+  FdPassingRun(Input(data, size)).run();
   return 0;
 }

@@ -29,7 +29,7 @@
 
 namespace faro::transport::shm {
 
-using HandOverToken = std::array<std::byte, 16>;
+using FdToken = std::array<std::byte, 16>;
 
 /// Fills with unguessable bytes.
 Status draw_random(void* bytes, size_t count);
@@ -40,60 +40,60 @@ Status check_abstract_sockets();
 
 /// The giving end: one socket for all links that are being set up. Blocks: never.
 /// Owns: the listening socket and the connections of those who have not shown their token yet, at
-/// most kStrangerLimit; they last as long as this object, which is as long as links are being set
+/// most kPendingLimit; they last as long as this object, which is as long as links are being set
 /// up.
-class HandOverListener {
+class FdSender {
  public:
   /// What became of an offer: the peer has the descriptors, or why nobody will get them.
   using Done = std::function<void(const Status&)>;
-  static constexpr size_t kStrangerLimit = 64;
+  static constexpr size_t kPendingLimit = 64;
 
-  static Result<std::shared_ptr<HandOverListener>> open(Reactor& reactor);
-  ~HandOverListener();
-  HandOverListener(const HandOverListener&) = delete;
-  HandOverListener& operator=(const HandOverListener&) = delete;
+  static Result<std::shared_ptr<FdSender>> open(Reactor& reactor);
+  ~FdSender();
+  FdSender(const FdSender&) = delete;
+  FdSender& operator=(const FdSender&) = delete;
 
   /// The name in the abstract namespace.
   const std::string& name() const { return name_; }
   /// Gives `fds`, which stay the caller's, to whoever shows the token, once. `done` may call
   /// nothing of this object.
-  void offer(const HandOverToken& token, std::vector<int> fds, Done done);
-  void withdraw(const HandOverToken& token) noexcept { offers_.erase(token); }
+  void offer(const FdToken& token, std::vector<int> fds, Done done);
+  void withdraw(const FdToken& token) noexcept { offers_.erase(token); }
 
  private:
   struct Offer {
     std::vector<int> fds;
     Done done;
   };
-  using Strangers = std::list<base::UniqueFd>;
+  using Connections = std::list<base::UniqueFd>;
 
-  HandOverListener(Reactor& reactor, base::UniqueFd fd, std::string name)
+  FdSender(Reactor& reactor, base::UniqueFd fd, std::string name)
       : reactor_(reactor), fd_(std::move(fd)), name_(std::move(name)) {}
   void on_connections();
-  void on_token(Strangers::iterator stranger);
-  void drop(Strangers::iterator stranger) noexcept;
+  void on_token(Connections::iterator connection);
+  void drop(Connections::iterator connection) noexcept;
   void fail_all(const Status& cause);
 
   Reactor& reactor_;
   base::UniqueFd fd_;
   Status broken_;  // why nothing can be accepted any more
   const std::string name_;
-  Strangers strangers_;  // oldest first
-  std::map<HandOverToken, Offer> offers_;
+  Connections pending_;  // oldest first
+  std::map<FdToken, Offer> offers_;
 };
 
 /// The taking end of one hand-over. Blocks: never. Destroying it gives up.
-class HandOverReceiver {
+class FdReceiver {
  public:
   /// The descriptors, or why they did not come. May destroy nothing.
   using Done = std::function<void(Result<std::vector<base::UniqueFd>>)>;
 
   /// Takes `fd_count` descriptors until `deadline`. `done` is called once, perhaps at once.
-  HandOverReceiver(Reactor& reactor, std::string name, const HandOverToken& token, size_t fd_count,
-                   base::Nanoseconds deadline, Done done);
-  ~HandOverReceiver() { close_all(); }
-  HandOverReceiver(const HandOverReceiver&) = delete;
-  HandOverReceiver& operator=(const HandOverReceiver&) = delete;
+  FdReceiver(Reactor& reactor, std::string name, const FdToken& token, size_t fd_count,
+             base::Nanoseconds deadline, Done done);
+  ~FdReceiver() { close_all(); }
+  FdReceiver(const FdReceiver&) = delete;
+  FdReceiver& operator=(const FdReceiver&) = delete;
 
  private:
   Status start();
@@ -107,7 +107,7 @@ class HandOverReceiver {
 
   Reactor& reactor_;
   const std::string name_;
-  const HandOverToken token_;
+  const FdToken token_;
   const size_t fd_count_;
   const base::Nanoseconds deadline_;
   Done done_;  // empty once called
