@@ -13,6 +13,9 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -25,21 +28,39 @@ class AsynchronousTest {
     return Cluster.config(node, nodes).set(Setting.CONNECT_TIMEOUT_MS, 600_000).build();
   }
 
-  /** Runs a call that waits in another thread, interrupts that as soon as it waits, and answers what it ends with. */
-  private static Throwable interruptedIn(Callable<?> call) throws Exception {
-    FutureTask<Throwable> task =
-        new FutureTask<>(
-            () -> {
-              Throwable thrown = assertThrows(Throwable.class, call::call);
-              assertEquals(
-                  !(thrown instanceof InterruptedException), Thread.currentThread().isInterrupted(), thrown::toString);
-              return thrown;
-            });
-    Thread thread = new Thread(task);
-    thread.start();
-    thread.interrupt(); // before it waits, or while it does
-    thread.join(); // what it owned belongs to nobody then
-    return task.get();
+  /**
+   * Interrupts a call that waits in another thread: before it is made, then, made again, when {@code waits} says that it
+   * waits. It has to end with an {@link InterruptedException} both times.
+   */
+  private static void isInterruptible(Callable<?> call, Predicate<Thread> waits) throws Exception {
+    for (Predicate<Thread> moment : List.<Predicate<Thread>>of(thread -> true, waits)) {
+      boolean isEarly = moment != waits;
+      FutureTask<Throwable> task =
+          new FutureTask<>(
+              () -> {
+                if (isEarly) {
+                  Thread.currentThread().interrupt();
+                }
+                Throwable thrown = assertThrows(Throwable.class, call::call);
+                assertFalse(Thread.currentThread().isInterrupted(), thrown::toString);
+                return thrown;
+              });
+      Thread thread = new Thread(task);
+      thread.start();
+      while (!isEarly && !waits.test(thread)) {
+        assertFalse(task.isDone(), "it did not wait");
+        Thread.onSpinWait();
+      }
+      if (!isEarly) {
+        thread.interrupt();
+      }
+      assertInstanceOf(InterruptedException.class, task.get(), isEarly ? "interrupted before" : "interrupted in it");
+      thread.join(); // what it owned belongs to nobody then
+    }
+  }
+
+  private static boolean isParked(Thread thread) {
+    return thread.getState() == Thread.State.WAITING;
   }
 
   private static void awaitGone(Session session, int node) {
@@ -51,7 +72,7 @@ class AsynchronousTest {
   @Test
   void anInterruptEndsAnOpenThatCanBeMadeAgain() throws Exception {
     List<String> nodes = Cluster.freeAddresses(2);
-    assertInstanceOf(InterruptedException.class, interruptedIn(() -> Session.open(config(0, nodes))));
+    isInterruptible(() -> Session.open(config(0, nodes)), AsynchronousTest::isParked);
     CompletableFuture<Session> second = Session.openAsync(config(1, nodes)).toCompletableFuture();
     try (Session first = Session.open(config(0, nodes));
         Session other = second.get()) {
@@ -67,7 +88,7 @@ class AsynchronousTest {
       cluster.session(1).close();
       awaitGone(session, 1);
       assertFalse(session.awaitNode(1, Duration.ZERO));
-      assertInstanceOf(InterruptedException.class, interruptedIn(() -> session.awaitNode(1, LONG)));
+      isInterruptible(() -> session.awaitNode(1, LONG), AsynchronousTest::isParked);
     }
   }
 
@@ -76,11 +97,13 @@ class AsynchronousTest {
     try (Cluster cluster = new Cluster("shm", 1, 2)) {
       QueryId query = cluster.session(0).beginQuery();
       Worker worker = cluster.worker(0);
-      ShuffleSpec spec = new ShuffleSpec(query, 1, 0, new int[] {1}, new int[] {0});
+      AtomicInteger stage = new AtomicInteger();
       for (Callable<?> wait :
           List.<Callable<?>>of(
               () -> worker.waitUntil(() -> false),
               () -> {
+                ShuffleSpec spec =
+                    new ShuffleSpec(query, stage.incrementAndGet(), 0, new int[] {1}, new int[] {0});
                 try (Shuffle shuffle = worker.openShuffle(spec);
                     Frame frame = shuffle.newFrame()) {
                   try {
@@ -94,7 +117,13 @@ class AsynchronousTest {
                 worker.endQuery(query);
                 return null;
               })) {
-        assertInstanceOf(InterruptedException.class, interruptedIn(wait));
+        AtomicLong before = new AtomicLong(-1);
+        isInterruptible(
+            wait,
+            thread -> {
+              long sleeps = cluster.session(0).metrics().workers().get(0).sleeps();
+              return !before.compareAndSet(-1, sleeps) && sleeps > before.get();
+            });
       }
     }
   }
