@@ -10,9 +10,9 @@
 #include "api/session_access.h"
 #include "base/settings.h"
 #include "base/thread.h"
+#include "links/listener.h"
+#include "links/socket_network.h"
 #include "ring/futex_waiter.h"
-#include "session/listener.h"
-#include "session/socket_network.h"
 #include "session/taken_address.h"
 #include "shuffle/node_core.h"
 
@@ -20,7 +20,7 @@ namespace faro {
 namespace {
 
 Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
-                                         Result<std::unique_ptr<session::SocketNetwork>> network,
+                                         Result<std::unique_ptr<links::SocketNetwork>> network,
                                          const Cancellation& cancellation) {
   if (!network.ok()) return network.status();
   detail::NodeEnvironment environment;
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Session>> SessionAccess::open(const base::Settings& setti
 // --- Listener
 
 Result<Listener> Listener::bind(const std::string& address) {
-  Result<session::Listener> bound = session::Listener::bind(address);
+  Result<links::Listener> bound = links::Listener::bind(address);
   if (!bound.ok()) return bound.status();
   std::string name = bound->address();
   return Listener(std::move(*bound).take().release(), std::move(name));
@@ -94,7 +94,7 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config,
                                                const Cancellation& cancellation) {
   Result<base::Settings> settings = base::Settings::resolve(config);
   if (!settings.ok()) return settings.status();
-  auto network = session::SocketNetwork::create(*settings);
+  auto network = links::SocketNetwork::create(*settings);
   if (network.status().code() == Code::address_in_use) {
     return session::ask_who_listens(*settings, network.status());
   }
@@ -108,8 +108,8 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener li
   const std::string address = listener.address();
   return open_on(
       *settings,
-      session::SocketNetwork::create(
-          *settings, session::Listener::adopt(base::UniqueFd(listener.release_fd()), address)),
+      links::SocketNetwork::create(
+          *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address)),
       cancellation);
 }
 

@@ -10,7 +10,7 @@
 #include "command/machine.h"
 #include "command/text.h"
 #include "command/version.h"
-#include "session/limits.h"
+#include "links/limits.h"
 #include "shuffle/kernels.h"
 
 namespace faro::command {
@@ -31,7 +31,7 @@ Check memory_check(const char* name, uint64_t bytes, const char* remedy) {
   return {name, little ? Health::warning : Health::ok, bytes_text(bytes), little ? remedy : ""};
 }
 
-Check memlock_check(const ProcessLimits& process, const session::MachineLimits& limits) {
+Check memlock_check(const ProcessLimits& process, const links::MachineLimits& limits) {
   std::string found = limit_text(process.memlock_bytes);
   if (limits.pinned_bytes == UINT64_MAX || limits.pinned_bytes >= kLittleMemlockBytes)
     return {"memlock", Health::ok, std::move(found), ""};
@@ -96,7 +96,7 @@ void add_kernel_checks(const Config& config, std::vector<Check>& checks) {
 
 std::vector<Check> check_machine(const Config& config) {
   const Machine machine = read_machine();
-  const session::MachineLimits limits = session::machine_limits();
+  const links::MachineLimits limits = links::machine_limits();
   const ProcessLimits process = read_process_limits();
   std::vector<Check> checks;
 

@@ -7,7 +7,7 @@
 #include "base/settings.h"
 #include "command/doctor_checks.h"
 #include "command/text.h"
-#include "session/secret.h"
+#include "links/secret.h"
 #include "tls/credentials.h"
 
 namespace faro::command {
@@ -17,7 +17,7 @@ constexpr int64_t kSecondsPerDay = 86'400;
 
 Check secret_check(const base::Settings& settings) {
   const std::string name = "secret";
-  const auto secret = session::load_secret(settings);
+  const auto secret = links::load_secret(settings);
   if (!secret) {
     return fails(name, std::string(secret.status().message()),
                  "openssl rand -hex 32 >FILE; chmod 600 FILE; the same on every node");

@@ -7,7 +7,7 @@
 
 namespace faro::command {
 
-/// Limits of this process that a session does not ask for itself (those: session/limits.h).
+/// Limits of this process that a session does not ask for itself (those: links/limits.h).
 /// nullopt: no limit, or not known here.
 struct ProcessLimits {
   std::optional<uint64_t> memlock_bytes;     ///< RLIMIT_MEMLOCK, soft

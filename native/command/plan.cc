@@ -4,11 +4,11 @@
 
 #include "counters/counter_file.h"
 #include "faro/shuffle.h"
+#include "links/limits.h"
 #include "ring/consumer.h"
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
-#include "session/limits.h"
 #include "shuffle/inbox.h"
 #include "shuffle/outbox.h"
 #include "transport/shm/shm_datapath.h"
@@ -93,7 +93,7 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
       shuffle::OverflowLimits{settings.overflow_memory_bytes, settings.overflow_file_bytes}
           .describing_bytes();
   plan.descriptors =
-      session::kDescriptorsPerSession + session::kDescriptorsPerLink * uint64_t{plan.links()};
+      links::kDescriptorsPerSession + links::kDescriptorsPerLink * uint64_t{plan.links()};
   return plan;
 }
 

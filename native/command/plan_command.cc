@@ -20,7 +20,7 @@
 #include "command/session_probe.h"
 #include "command/setting_flags.h"
 #include "command/text.h"
-#include "session/limits.h"
+#include "links/limits.h"
 #include "transport/plugin/plugin_loader.h"
 
 namespace faro::command {
@@ -118,7 +118,7 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
   const uint32_t first = plan.largest() / input.nodes_per_host * input.nodes_per_host;
   const NodePlan machine = plan.sum(first, input.nodes_per_host);
   const NodePlan& node = plan.nodes[plan.largest()];
-  const session::MachineLimits limits = session::machine_limits();
+  const links::MachineLimits limits = links::machine_limits();
   const ProcessLimits process = read_process_limits();
   const auto known = [](uint64_t limit) -> std::optional<uint64_t> {
     if (limit == UINT64_MAX) return std::nullopt;

@@ -16,7 +16,7 @@ constexpr const char* kThreadName = "faro-net";
 }  // namespace
 
 Result<std::unique_ptr<Membership>> Membership::open(const base::Settings& settings,
-                                                     std::unique_ptr<Network> network,
+                                                     std::unique_ptr<links::Network> network,
                                                      Observer& observer,
                                                      const Cancellation& cancellation) {
   auto membership = std::make_unique<ClusterMembership>(settings, std::move(network), observer);
@@ -25,7 +25,7 @@ Result<std::unique_ptr<Membership>> Membership::open(const base::Settings& setti
 }
 
 ClusterMembership::ClusterMembership(const base::Settings& settings,
-                                     std::unique_ptr<Network> network, Observer& observer)
+                                     std::unique_ptr<links::Network> network, Observer& observer)
     : settings_(settings),
       network_(std::move(network)),
       topology_(settings_, network_->local_address()),

@@ -8,20 +8,20 @@
 #include <thread>
 #include <vector>
 
-#include "session/link_table.h"
+#include "links/link_table.h"
+#include "links/network.h"
+#include "links/transports.h"
 #include "session/membership.h"
-#include "session/network.h"
 #include "session/resources.h"
 #include "session/roster.h"
 #include "session/topology.h"
-#include "session/transports.h"
 
 namespace faro::session {
 
 /// Threads: as membership.h says.
 class ClusterMembership final : public Membership {
  public:
-  ClusterMembership(const base::Settings& settings, std::unique_ptr<Network> network,
+  ClusterMembership(const base::Settings& settings, std::unique_ptr<links::Network> network,
                     Observer& observer);
   ~ClusterMembership() override;
 
@@ -69,11 +69,11 @@ class ClusterMembership final : public Membership {
 
   // Destroyed last to first: links use all that stands before them.
   const base::Settings settings_;
-  const std::unique_ptr<Network> network_;
+  const std::unique_ptr<links::Network> network_;
   Topology topology_;  // constant after open
-  Transports transports_;
+  links::Transports transports_;
   Resources resources_;
-  LinkTable links_;
+  links::LinkTable links_;
   Roster roster_;
 
   std::mutex close_mutex_;

@@ -19,7 +19,7 @@ constexpr base::Nanoseconds kNoticeAfter = 5'000 * kNanosecondsPerMs;
 }  // namespace
 
 ClusterOpening::ClusterOpening(const base::Settings& settings, const Topology& topology,
-                               Network& network, const LinkTable& links)
+                               links::Network& network, const links::LinkTable& links)
     : settings_(settings),
       topology_(topology),
       network_(network),
@@ -67,7 +67,7 @@ bool ClusterOpening::all_known() const {
 bool ClusterOpening::all_linked() const {
   bool all = true;
   topology_.for_each_peer([&](uint32_t peer) {
-    const Link* link = links_.find(peer);
+    const links::Link* link = links_.find(peer);
     all = all && (link != nullptr ? rejoin_.linked(*link) : rejoin_.missing_for_all(peer));
   });
   return all;
@@ -79,9 +79,9 @@ void ClusterOpening::fail(const Status& status, bool spreads) {
   spreads_ = spreads;
 }
 
-std::optional<Refusal> ClusterOpening::refusal() const {
+std::optional<links::Refusal> ClusterOpening::refusal() const {
   if (!failed()) return std::nullopt;
-  return Refusal{fatal_, !spreads_, false};
+  return links::Refusal{fatal_, !spreads_, false};
 }
 
 // Nodes that have to dial this one: if the name of one leads nowhere, its entry is wrong, most likely
@@ -90,14 +90,14 @@ void ClusterOpening::look_up_missing() {
   if (!network_.wants_thread()) return;  // names of a simulation are no host's
   topology_.for_each_peer([&](uint32_t peer) {
     if (topology_.dials(peer) || links_.find(peer) != nullptr) return;
-    const auto told = [this, peer](Resolution::Addresses addresses) {
+    const auto told = [this, peer](links::Resolution::Addresses addresses) {
       if (addresses.ok()) return;
       note_apart(peer,
                  Status(Code::connect_failed, fmt::format("{}, and {}", peers_[peer].last.message(),
                                                           addresses.status().message())));
     };
     look_ups_.push_back(
-        std::make_unique<Resolution>(network_.reactor(), topology_.address(peer), told));
+        std::make_unique<links::Resolution>(network_.reactor(), topology_.address(peer), told));
     look_ups_.back()->start();
   });
 }
@@ -111,7 +111,7 @@ Status ClusterOpening::missing() const {
     return status.code() == Code::authentication_failed;
   };
   topology_.for_each_peer([&](uint32_t peer) {
-    const Link* link = links_.find(peer);
+    const links::Link* link = links_.find(peer);
     if (link != nullptr) {
       up += link->connected();
     } else if (!rejoin_.missing_for_all(peer)) {
@@ -127,7 +127,7 @@ Status ClusterOpening::missing() const {
 std::string ClusterOpening::missing_peers() const {
   std::string text;
   topology_.for_each_peer([&](uint32_t peer) {
-    const Link* link = links_.find(peer);
+    const links::Link* link = links_.find(peer);
     if ((link != nullptr && link->connected()) || rejoin_.missing_for_all(peer)) return;
     if (!text.empty()) text += "; ";
     text += fmt::format("{}: {}", topology_.node(peer).name, why_missing(peer));
@@ -138,13 +138,13 @@ std::string ClusterOpening::missing_peers() const {
 
 std::string ClusterOpening::why_missing(uint32_t number) const {
   const Peer& peer = peers_[number];
-  const Link* link = links_.find(number);
+  const links::Link* link = links_.find(number);
   if (link == nullptr) {
     if (peer.ending.ok() || peer.ending.message() == peer.last.message())
       return std::string(peer.last.message());
     return fmt::format("{} (before that: {})", peer.last.message(), peer.ending.message());
   }
-  if (link->state() == LinkState::admitted) return "connected, waits for others";
+  if (link->state() == links::LinkState::admitted) return "connected, waits for others";
   std::string text = fmt::format("its {} link was not ready", link->transport_name());
   if (link->suspension()) text += fmt::format(": {}", link->suspension()->cause.message());
   return text;
@@ -156,18 +156,18 @@ void ClusterOpening::note_claim(uint32_t peer, const Status& claim) {
   if (peers_[peer].ending.ok()) peers_[peer].ending = claim;
 }
 
-void ClusterOpening::note_refused(const std::string& from, const Refusal& refusal) {
+void ClusterOpening::note_refused(const std::string& from, const links::Refusal& refusal) {
   const Status& cause = refusal.status;
   last_refused_ = Status(cause.code(), fmt::format("{}: {}", from, cause.message()));
   if (refusal.ends_open) fail(cause);
 }
 
-void ClusterOpening::on_admitted(const Link& link) {
+void ClusterOpening::on_admitted(const links::Link& link) {
   rejoin_.begin(link);
-  peers_[link.node()].number_taken = 0;
+  peers_[link.place()].number_taken = 0;
 }
 
-bool ClusterOpening::on_dial_refused(uint32_t number, const Refusal& refusal) {
+bool ClusterOpening::on_dial_refused(uint32_t number, const links::Refusal& refusal) {
   // "Taken" is final once it has had the time to be an old connection of our own address.
   constexpr int kNumberTakenLimit = 6;
   Peer& peer = peers_[number];
@@ -183,8 +183,8 @@ bool ClusterOpening::on_dial_refused(uint32_t number, const Refusal& refusal) {
   return refusal.retry;
 }
 
-bool ClusterOpening::on_detached(const Link& link, const Status& cause, bool final) {
-  if (cause.code() != Code::peer_lost) note_claim(link.node(), cause);
+bool ClusterOpening::on_detached(const links::Link& link, const Status& cause, bool final) {
+  if (cause.code() != Code::peer_lost) note_claim(link.place(), cause);
   if (!final) return true;
   // A limit of the other process is none of ours; disagreement concerns both.
   const Code code = cause.category() == Category::session ? cause.code() : Code::connect_failed;
@@ -192,7 +192,7 @@ bool ClusterOpening::on_detached(const Link& link, const Status& cause, bool fin
   return false;
 }
 
-bool ClusterOpening::on_lost(const Link& link, const Status& cause) {
+bool ClusterOpening::on_lost(const links::Link& link, const Status& cause) {
   if (rejoin_.goes_on_without(link) && cause.code() == Code::peer_lost) return true;
   const bool ours = cause.category() == Category::process || cause.category() == Category::session;
   fail(Status(ours ? cause.code() : Code::connect_failed,
@@ -201,7 +201,7 @@ bool ClusterOpening::on_lost(const Link& link, const Status& cause) {
   return false;
 }
 
-bool ClusterOpening::on_left(const Link& link) {
+bool ClusterOpening::on_left(const links::Link& link) {
   if (rejoin_.goes_on_without(link)) return true;
   fail(Status(Code::connect_failed,
               fmt::format("{} closed its session while the cluster was connecting", link.name())));

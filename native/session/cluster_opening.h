@@ -11,11 +11,11 @@
 #include "base/settings.h"
 #include "faro/cancellation.h"
 #include "faro/status.h"
-#include "session/handshake.h"
-#include "session/link_table.h"
-#include "session/network.h"
+#include "links/handshake.h"
+#include "links/link_table.h"
+#include "links/network.h"
+#include "links/resolution.h"
 #include "session/rejoin.h"
-#include "session/resolution.h"
 #include "session/topology.h"
 
 namespace faro::session {
@@ -30,8 +30,8 @@ class ClusterOpening {
   };
 
   /// All outlive it. Its time begins.
-  ClusterOpening(const base::Settings& settings, const Topology& topology, Network& network,
-                 const LinkTable& links);
+  ClusterOpening(const base::Settings& settings, const Topology& topology, links::Network& network,
+                 const links::LinkTable& links);
 
   base::Nanoseconds since() const { return since_; }
   /// When check has something to do.
@@ -49,7 +49,7 @@ class ClusterOpening {
   void fail(const Status& status, bool spreads = true);
   bool failed() const { return !fatal_.ok(); }
   /// What those are told who come when it has failed.
-  std::optional<Refusal> refusal() const;
+  std::optional<links::Refusal> refusal() const;
 
   // --- what happens to peers
 
@@ -57,16 +57,16 @@ class ClusterOpening {
   void note_apart(uint32_t peer, const Status& cause) { peers_[peer].last = cause; }
   /// What somebody says who answers where the peer should be, and has proved nothing.
   void note_claim(uint32_t peer, const Status& claim);
-  void note_refused(const std::string& from, const Refusal& refusal);
-  void on_admitted(const Link& link);
+  void note_refused(const std::string& from, const links::Refusal& refusal);
+  void on_admitted(const links::Link& link);
   /// A peer that was dialled refuses, or is refused. Returns whether to dial it again.
-  bool on_dial_refused(uint32_t peer, const Refusal& refusal);
+  bool on_dial_refused(uint32_t peer, const links::Refusal& refusal);
   /// An admitted peer is apart again. Returns whether to try again.
-  bool on_detached(const Link& link, const Status& cause, bool final);
+  bool on_detached(const links::Link& link, const Status& cause, bool final);
   /// Returns whether this node goes on without it.
-  bool on_lost(const Link& link, const Status& cause);
-  bool on_left(const Link& link);
-  void on_members(const Link& link, wire::Members members) {
+  bool on_lost(const links::Link& link, const Status& cause);
+  bool on_left(const links::Link& link);
+  void on_members(const links::Link& link, wire::Members members) {
     rejoin_.hear(link, std::move(members));
   }
 
@@ -85,16 +85,16 @@ class ClusterOpening {
 
   const base::Settings& settings_;
   const Topology& topology_;
-  Network& network_;
-  const LinkTable& links_;
+  links::Network& network_;
+  const links::LinkTable& links_;
   const base::Nanoseconds since_;
   const base::Nanoseconds deadline_;
   base::Nanoseconds notice_;
   Rejoin rejoin_;
   std::vector<Peer> peers_;
-  std::vector<std::unique_ptr<Resolution>> look_ups_;  // of hosts of missing nodes
-  Status fatal_;                                       // why open has failed
-  bool spreads_ = true;                                // fatal_ does
+  std::vector<std::unique_ptr<links::Resolution>> look_ups_;  // of hosts of missing nodes
+  Status fatal_;                                              // why open has failed
+  bool spreads_ = true;                                       // fatal_ does
   Status last_refused_;  // who was refused last: often the missing node
 };
 

@@ -6,9 +6,9 @@
 
 namespace faro::session {
 
-LinkFactory::LinkFactory(Link::Owner& owner, const base::Settings& settings,
-                         const Topology& topology, Network& network, const Transports& transports,
-                         Resources& resources)
+LinkFactory::LinkFactory(links::Link::Owner& owner, const base::Settings& settings,
+                         const Topology& topology, links::Network& network,
+                         const links::Transports& transports, Resources& resources)
     : owner_(owner),
       settings_(settings),
       topology_(topology),
@@ -16,9 +16,9 @@ LinkFactory::LinkFactory(Link::Owner& owner, const base::Settings& settings,
       transports_(transports),
       resources_(resources) {}
 
-std::unique_ptr<Link> LinkFactory::make(uint32_t peer, bool initiator, std::string address,
-                                        std::unique_ptr<ControlConnection> connection,
-                                        const wire::Hello& hello) const {
+std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, std::string address,
+                                               std::unique_ptr<links::ControlConnection> connection,
+                                               const wire::Hello& hello) const {
   transport::LinkContext context;
   context.local_node = topology_.self();
   context.peer_node = peer;
@@ -31,13 +31,13 @@ std::unique_ptr<Link> LinkFactory::make(uint32_t peer, bool initiator, std::stri
   context.workers = resources_.workers();
   context.ready_group = resources_.ready_groups(peer);
   context.reactor = &network_.reactor();
-  return std::make_unique<Link>(owner_, std::move(context), std::move(connection), hello);
+  return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), hello);
 }
 
-Result<Resources::LinkNeed> LinkFactory::need(const LinkTable& links) const {
+Result<Resources::LinkNeed> LinkFactory::need(const links::LinkTable& links) const {
   Resources::LinkNeed need;
   Status failure;
-  links.for_each([&](const Link& link) {
+  links.for_each([&](const links::Link& link) {
     const auto transport = transport_of(link);
     if (transport.ok()) {
       need.add(**transport, link.context().outgoing, link.context().incoming);
@@ -49,11 +49,11 @@ Result<Resources::LinkNeed> LinkFactory::need(const LinkTable& links) const {
   return need;
 }
 
-bool LinkFactory::can_set_up(const Link& link) {
-  return link.state() == LinkState::admitted && (!link.context().initiator || link.choice());
+bool LinkFactory::can_set_up(const links::Link& link) {
+  return link.state() == links::LinkState::admitted && (!link.context().initiator || link.choice());
 }
 
-Status LinkFactory::set_up(Link& link, bool checks_room) const {
+Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
   const bool is_chosen = link.choice().has_value();
   const auto transport =
       is_chosen ? transports_.chosen(link.choice()->transport, link.peer()) : transport_of(link);
@@ -80,7 +80,7 @@ Status LinkFactory::set_up(Link& link, bool checks_room) const {
   return Status::Ok();
 }
 
-Result<transport::Transport*> LinkFactory::transport_of(const Link& link) const {
+Result<transport::Transport*> LinkFactory::transport_of(const links::Link& link) const {
   auto transport = transports_.choose(link.peer());
   if (transport.ok()) return transport;
   return Status(Code::transport_unavailable,

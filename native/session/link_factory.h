@@ -8,12 +8,12 @@
 
 #include "base/settings.h"
 #include "faro/status.h"
-#include "session/link.h"
-#include "session/link_table.h"
-#include "session/network.h"
+#include "links/link.h"
+#include "links/link_table.h"
+#include "links/network.h"
+#include "links/transports.h"
 #include "session/resources.h"
 #include "session/topology.h"
-#include "session/transports.h"
 
 namespace faro::session {
 
@@ -21,31 +21,31 @@ namespace faro::session {
 class LinkFactory {
  public:
   /// All outlive it; `owner` is that of the links.
-  LinkFactory(Link::Owner& owner, const base::Settings& settings, const Topology& topology,
-              Network& network, const Transports& transports, Resources& resources);
+  LinkFactory(links::Link::Owner& owner, const base::Settings& settings, const Topology& topology,
+              links::Network& network, const links::Transports& transports, Resources& resources);
 
   /// A link with an admitted peer. `initiator`: this side has dialled. `address`: where the peer
   /// listens.
-  std::unique_ptr<Link> make(uint32_t peer, bool initiator, std::string address,
-                             std::unique_ptr<ControlConnection> connection,
-                             const wire::Hello& hello) const;
+  std::unique_ptr<links::Link> make(uint32_t peer, bool initiator, std::string address,
+                                    std::unique_ptr<links::ControlConnection> connection,
+                                    const wire::Hello& hello) const;
   /// What all admitted links take together. Errors: transport_unavailable.
-  Result<Resources::LinkNeed> need(const LinkTable& links) const;
+  Result<Resources::LinkNeed> need(const links::LinkTable& links) const;
   /// Whether this side knows what it needs to set this link up: it is admitted, and the transport was
   /// chosen, if that is the peer's to do.
-  static bool can_set_up(const Link& link);
+  static bool can_set_up(const links::Link& link);
   /// Sets it up. `checks_room`: its need was not part of what was allocated for. Errors: why there is no
   /// link with this peer: transport_unavailable, resource_limit, system_error.
-  Status set_up(Link& link, bool checks_room) const;
+  Status set_up(links::Link& link, bool checks_room) const;
 
  private:
-  Result<transport::Transport*> transport_of(const Link& link) const;
+  Result<transport::Transport*> transport_of(const links::Link& link) const;
 
-  Link::Owner& owner_;
+  links::Link::Owner& owner_;
   const base::Settings& settings_;
   const Topology& topology_;
-  Network& network_;
-  const Transports& transports_;
+  links::Network& network_;
+  const links::Transports& transports_;
   Resources& resources_;
 };
 

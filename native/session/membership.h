@@ -21,9 +21,11 @@
 #include "session/topology.h"
 #include "transport/transport.h"
 
-namespace faro::session {
+namespace faro::links {
+class Network;  // control connections and waiting: sockets, or the simulation (links/network.h)
+}
 
-class Network;  // control connections and waiting: sockets, or the simulation (session/network.h)
+namespace faro::session {
 
 /// What a membership tells the layer above.
 /// Threads: every call comes from the network thread (or from whoever calls do_work). Must not
@@ -63,7 +65,7 @@ class Membership {
   /// transport_unavailable, configuration_mismatch (key and both values), authentication_failed,
   /// connect_failed (which nodes are missing, and the last cause for each), cancelled.
   static Result<std::unique_ptr<Membership>> open(const base::Settings& settings,
-                                                  std::unique_ptr<Network> network,
+                                                  std::unique_ptr<links::Network> network,
                                                   Observer& observer,
                                                   const Cancellation& cancellation = {});
 

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "counters/prometheus_text.h"
-#include "session/listener.h"
+#include "links/listener.h"
 
 namespace faro::session {
 namespace {
@@ -36,7 +36,7 @@ base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
 
 Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
     const std::string& address, std::span<const std::byte> counters) {
-  Result<Listener> listener = Listener::bind(address);
+  Result<links::Listener> listener = links::Listener::bind(address);
   if (!listener.ok()) {
     return Status(listener.status().code(),
                   fmt::format("metrics.listen: {}", listener.status().message()));

@@ -4,14 +4,14 @@ namespace faro::session {
 
 template <typename Visit>
 void Rejoin::for_each_open(Visit&& visit) const {
-  links_.for_each([&](const Link& link) {
-    const Peer& peer = peers_[link.node()];
+  links_.for_each([&](const links::Link& link) {
+    const Peer& peer = peers_[link.place()];
     if (link.attached() && peer.was_open) visit(*peer.members);
   });
 }
 
-void Rejoin::hear(const Link& link, wire::Members members) {
-  Peer& peer = peers_[link.node()];
+void Rejoin::hear(const links::Link& link, wire::Members members) {
+  Peer& peer = peers_[link.place()];
   peer.members = std::move(members);
   peer.was_open = peer.was_open || !link.connected();
 }
@@ -33,19 +33,19 @@ bool Rejoin::missing_for_all(uint32_t peer) const {
   return any && all;
 }
 
-bool Rejoin::linked(const Link& link) const {
-  const Peer& peer = peers_[link.node()];
+bool Rejoin::linked(const links::Link& link) const {
+  const Peer& peer = peers_[link.place()];
   return link.connected() && (!peer.was_open || peer.members->linked);
 }
 
-void send_members(Link& link, const LinkTable& links, const Topology& topology) {
+void send_members(links::Link& link, const links::LinkTable& links, const Topology& topology) {
   std::vector<bool> missing(topology.size());
   topology.for_each_peer([&](uint32_t peer) { missing[peer] = !links.connected(peer); });
   link.send(wire::encode(wire::Members{link.connected(), std::move(missing)}));
 }
 
-void announce_members(const LinkTable& links, const Topology& topology) {
-  links.for_each([&](Link& link) { send_members(link, links, topology); });
+void announce_members(const links::LinkTable& links, const Topology& topology) {
+  links.for_each([&](links::Link& link) { send_members(link, links, topology); });
 }
 
 }  // namespace faro::session

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "session/link_table.h"
+#include "links/link_table.h"
 #include "session/topology.h"
 #include "wire/control.h"
 
@@ -19,24 +19,24 @@ namespace faro::session {
 /// While a session opens. Threads: the opening thread.
 class Rejoin {
  public:
-  explicit Rejoin(const LinkTable& links) : links_(links), peers_(links.peers()) {}
+  explicit Rejoin(const links::LinkTable& links) : links_(links), peers_(links.peers()) {}
 
   /// The peer of a new link has said nothing yet.
-  void begin(const Link& link) { peers_[link.node()] = {}; }
-  void hear(const Link& link, wire::Members members);
+  void begin(const links::Link& link) { peers_[link.place()] = {}; }
+  void hear(const links::Link& link, wire::Members members);
 
   /// Somebody's session is open already: who is missing there need not come.
   bool joins_open_cluster() const;
   /// A peer that is gone need not come back if the others' sessions are open, or if its own was: then
   /// it may have been the first of them that was found.
-  bool goes_on_without(const Link& gone) const {
-    return joins_open_cluster() || peers_[gone.node()].was_open;
+  bool goes_on_without(const links::Link& gone) const {
+    return joins_open_cluster() || peers_[gone.place()].was_open;
   }
   /// A node that is lost to one and linked with another is there: all have to say the same.
   bool missing_for_all(uint32_t peer) const;
   /// The link is up. Whoever joins an open cluster waits for the other side, too: from then on nobody
   /// takes a query of this incarnation for one of another.
-  bool linked(const Link& link) const;
+  bool linked(const links::Link& link) const;
 
  private:
   struct Peer {
@@ -47,7 +47,7 @@ class Rejoin {
   template <typename Visit>
   void for_each_open(Visit&& visit) const;
 
-  const LinkTable& links_;
+  const links::LinkTable& links_;
   std::vector<Peer> peers_;
 };
 
@@ -75,8 +75,8 @@ class Departed {
 };
 
 /// Tells the peer which nodes are not linked with this one. Whose session is not open yet wants to know.
-void send_members(Link& link, const LinkTable& links, const Topology& topology);
+void send_members(links::Link& link, const links::LinkTable& links, const Topology& topology);
 /// Tells all of them, when that has changed.
-void announce_members(const LinkTable& links, const Topology& topology);
+void announce_members(const links::LinkTable& links, const Topology& topology);
 
 }  // namespace faro::session

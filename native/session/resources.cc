@@ -25,7 +25,8 @@ void Resources::LinkNeed::add(const transport::Transport& transport, const ring:
   pinned_bytes += transport.pinned_bytes(outgoing, incoming);
 }
 
-Resources::Resources(const base::Settings& settings, const Topology& topology, Network& network)
+Resources::Resources(const base::Settings& settings, const Topology& topology,
+                     links::Network& network)
     : settings_(settings),
       topology_(topology),
       network_(network),
@@ -41,17 +42,19 @@ uint64_t Resources::fixed_memory_bytes() const {
 }
 
 uint32_t Resources::descriptors() const {
-  return kDescriptorsPerSession + kDescriptorsPerLink * (topology_.size() - 1);
+  return links::kDescriptorsPerSession + links::kDescriptorsPerLink * (topology_.size() - 1);
 }
 
-Status Resources::check(const Need& need) const {
+Status Resources::check(const links::Need& need) const {
   // The simulation does not depend on the machine it runs on.
-  return check_limits(need, settings_.memory_limit_bytes,
-                      network_.wants_thread() ? machine_limits() : MachineLimits{});
+  return links::check_limits(
+      need, settings_.memory_limit_bytes,
+      network_.wants_thread() ? links::machine_limits() : links::MachineLimits{});
 }
 
-Status Resources::check_least_need(const Transports& transports) const {
-  Need need{.memory_bytes = fixed_memory_bytes(), .descriptors = descriptors(), .pinned_bytes = 0};
+Status Resources::check_least_need(const links::Transports& transports) const {
+  links::Need need{
+      .memory_bytes = fixed_memory_bytes(), .descriptors = descriptors(), .pinned_bytes = 0};
   topology_.for_each_peer([&](uint32_t node) {
     LinkNeed least{UINT64_MAX, UINT64_MAX};
     for (const transport::Transport* each : transports.usable()) {
@@ -68,16 +71,16 @@ Status Resources::check_least_need(const Transports& transports) const {
 
 Status Resources::check_one_link(const LinkNeed& need) const {
   return check({.memory_bytes = need.memory_bytes,
-                .descriptors = kDescriptorsPerLink,
+                .descriptors = links::kDescriptorsPerLink,
                 .pinned_bytes = need.pinned_bytes});
 }
 
 std::string Resources::describe() const {
-  return fmt::format("{} bytes of rings ({}{})", taken_.memory_bytes,
-                     in_mebibytes(taken_.memory_bytes),
-                     taken_.pinned_bytes == 0
-                         ? ""
-                         : fmt::format(", {} of it pinned", in_mebibytes(taken_.pinned_bytes)));
+  return fmt::format(
+      "{} bytes of rings ({}{})", taken_.memory_bytes, links::in_mebibytes(taken_.memory_bytes),
+      taken_.pinned_bytes == 0
+          ? ""
+          : fmt::format(", {} of it pinned", links::in_mebibytes(taken_.pinned_bytes)));
 }
 
 // -------------------------------------------------------------------------------------- allocation

@@ -11,13 +11,13 @@
 #include "base/settings.h"
 #include "counters/counter_file.h"
 #include "faro/status.h"
+#include "links/limits.h"
+#include "links/network.h"
+#include "links/transports.h"
 #include "ring/doorbell.h"
 #include "ring/ready_set.h"
-#include "session/limits.h"
 #include "session/metrics_endpoint.h"
-#include "session/network.h"
 #include "session/topology.h"
-#include "session/transports.h"
 #include "transport/shm/node_doorbells.h"
 #include "transport/transport.h"
 
@@ -35,11 +35,11 @@ class Resources {
   };
 
   /// All outlive it.
-  Resources(const base::Settings& settings, const Topology& topology, Network& network);
+  Resources(const base::Settings& settings, const Topology& topology, links::Network& network);
 
   /// Before anyone is dialled it is not known which transport a link will get: checks what all need at
   /// least. Errors: resource_limit (need and limit).
-  Status check_least_need(const Transports& transports) const;
+  Status check_least_need(const links::Transports& transports) const;
   /// Whether there is room for one more link. Errors: resource_limit.
   Status check_one_link(const LinkNeed& need) const;
 
@@ -77,7 +77,7 @@ class Resources {
  private:
   uint64_t fixed_memory_bytes() const;
   uint32_t descriptors() const;
-  Status check(const Need& need) const;
+  Status check(const links::Need& need) const;
   counters::Shape counter_shape() const;
   Status make_counters();
   Status start_metrics();
@@ -85,7 +85,7 @@ class Resources {
 
   const base::Settings& settings_;
   const Topology& topology_;
-  Network& network_;
+  links::Network& network_;
   std::unique_ptr<counters::CounterFile> counters_;
   std::unique_ptr<MetricsEndpoint> metrics_;  // null: none is wanted
   transport::shm::NodeDoorbells doorbells_;

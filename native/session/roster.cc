@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/on_cancel.h"
-#include "session/identity.h"
 
 namespace faro::session {
 namespace {
@@ -38,7 +37,7 @@ Status departed_for_good(const std::string& peer, const std::string& own) {
                   peer, own));
 }
 
-void log_opened(const Topology& topology, const LinkTable& links, const Resources& resources,
+void log_opened(const Topology& topology, const links::LinkTable& links, const Resources& resources,
                 base::Nanoseconds took) {
   if (!base::log_enabled(LogLevel::info)) return;
   std::map<std::string_view, int> kinds;
@@ -62,7 +61,8 @@ void log_opened(const Topology& topology, const LinkTable& links, const Resource
 }  // namespace
 
 Roster::Roster(const base::Settings& settings, Observer& observer, Topology& topology,
-               Network& network, Transports& transports, Resources& resources, LinkTable& links)
+               links::Network& network, links::Transports& transports, Resources& resources,
+               links::LinkTable& links)
     : settings_(settings),
       observer_(observer),
       topology_(topology),
@@ -70,10 +70,10 @@ Roster::Roster(const base::Settings& settings, Observer& observer, Topology& top
       transports_(transports),
       resources_(resources),
       links_(links),
-      factory_(static_cast<Link::Owner&>(*this), settings, topology, network, transports,
+      factory_(static_cast<links::Link::Owner&>(*this), settings, topology, network, transports,
                resources),
       monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
-      admission_(static_cast<Admission::Host&>(*this), network, identity_, links),
+      admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links),
       departed_(topology.size()) {}
 
 // Links point here: they go first.
@@ -111,8 +111,9 @@ Status Roster::prepare() {
   diallers_.resize(topology_.size());
   topology_.for_each_peer([&](uint32_t peer) {
     if (!topology_.dials(peer)) return;
-    diallers_[peer] = std::make_unique<Dialler>(static_cast<Dialler::Owner&>(*this), network_,
-                                                identity_, peer, topology_.address(peer));
+    diallers_[peer] =
+        std::make_unique<links::Dialler>(static_cast<links::Dialler::Owner&>(*this), network_,
+                                         identity_, peer, topology_.address(peer));
   });
   return Status::Ok();
 }
@@ -144,12 +145,12 @@ void Roster::end_opening(const ClusterOpening::Failure& failure) {
     some_may_come =
         some_may_come || (!failure.retry && !topology_.dials(peer) && links_.find(peer) == nullptr);
   });
-  const Refusal refusal{failure.status, failure.retry, false};
+  const links::Refusal refusal{failure.status, failure.retry, false};
   admission_.refuse_all(refusal);
   for (const auto& dialler : diallers_) {
     if (dialler != nullptr) dialler->stop(refusal);
   }
-  links_.for_each([&](Link& link) { link.refuse(failure.status, failure.retry); });
+  links_.for_each([&](links::Link& link) { link.refuse(failure.status, failure.retry); });
   phase_ = Phase::closing;
   admission_.expect_closing();
   const base::Clock& clock = network_.reactor().clock();
@@ -212,7 +213,7 @@ void Roster::set_up_links() {
     if (!status.ok()) return opening_->fail(status);
   }
   bool begun = false;
-  links_.for_each([&](Link& link) {
+  links_.for_each([&](links::Link& link) {
     if (opening_ != nullptr && opening_->failed()) return;
     link.advance();
     if (!LinkFactory::can_set_up(link)) return;
@@ -236,7 +237,7 @@ void Roster::begin_closing() {
   phase_ = Phase::closing;
   closing_deadline_ = base::deadline_after(network_.reactor().clock().now_ns(),
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
-  const Refusal closing{
+  const links::Refusal closing{
       Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)), true,
       false};
   admission_.refuse_all(closing);
@@ -244,25 +245,25 @@ void Roster::begin_closing() {
   for (const auto& dialler : diallers_) {
     if (dialler != nullptr) dialler->stop(closing);
   }
-  links_.for_each([](Link& link) { link.leave(); });
+  links_.for_each([](links::Link& link) { link.leave(); });
 }
 
 void Roster::finish_closing() {
   phase_ = Phase::closed;
-  links_.for_each([](Link& link) { link.end(); });
+  links_.for_each([](links::Link& link) { link.end(); });
   admission_.stop();
   resources_.close();
 }
 
 // ------------------------------------------------------------------------------------------- peers
 
-std::optional<Refusal> Roster::judge(const wire::Hello& hello, const std::string& from) {
+std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std::string& from) {
   const auto refuse = [](std::string text, bool retry) {
-    return Refusal{Status(Code::configuration_mismatch, std::move(text)), retry, false};
+    return links::Refusal{Status(Code::configuration_mismatch, std::move(text)), retry, false};
   };
   if (opening_ != nullptr && opening_->failed()) return opening_->refusal();
   if (!linking()) {
-    return Refusal{
+    return links::Refusal{
         Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)),
         true, false};
   }
@@ -274,11 +275,11 @@ std::optional<Refusal> Roster::judge(const wire::Hello& hello, const std::string
   }
   const std::string& name = topology_.node(number).name;
   if (departed_.was_lost(number, hello.incarnation))
-    return Refusal{departed_for_good(name, identity_.name), false, false};
-  const Link* link = links_.find(number);
+    return links::Refusal{departed_for_good(name, identity_.name), false, false};
+  const links::Link* link = links_.find(number);
   if (link == nullptr) return std::nullopt;
   // It gave its first connection up before we noticed.
-  if (link->state() == LinkState::admitted && link->peer().incarnation == hello.incarnation)
+  if (link->state() == links::LinkState::admitted && link->peer().incarnation == hello.incarnation)
     return std::nullopt;
   // It may be a node that was restarted, whose old connection is not noticed as closed yet: it may
   // try again.
@@ -288,15 +289,17 @@ std::optional<Refusal> Roster::judge(const wire::Hello& hello, const std::string
       true);
 }
 
-void Roster::on_admitted(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) {
+void Roster::on_admitted(std::unique_ptr<links::ControlConnection> connection,
+                         const wire::Hello& peer) {
   add_link(peer.head.node, false, peer.address, std::move(connection), peer);
 }
 
-void Roster::on_refused(const std::string& from, const Refusal& refusal) {
+void Roster::on_refused(const std::string& from, const links::Refusal& refusal) {
   if (phase_ == Phase::opening) opening_->note_refused(from, refusal);
 }
 
-void Roster::on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection> connection,
+void Roster::on_dialled(links::Dialler& dialler,
+                        std::unique_ptr<links::ControlConnection> connection,
                         const wire::Hello& peer) {
   const uint32_t number = dialler.peer();
   if (departed_.was_lost(number, peer.incarnation)) {
@@ -308,11 +311,11 @@ void Roster::on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection> con
   add_link(number, true, std::move(address), std::move(connection), peer);
 }
 
-void Roster::on_dial_failed(Dialler& dialler, const Status& cause) {
+void Roster::on_dial_failed(links::Dialler& dialler, const Status& cause) {
   if (phase_ == Phase::opening) opening_->note_apart(dialler.peer(), cause);
 }
 
-void Roster::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
+void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) {
   const uint32_t peer = dialler.peer();
   if (!refusal.verified && refusal.status.message() != dialler.last_failure().message()) {
     if (phase_ == Phase::opening) opening_->note_claim(peer, refusal.status);
@@ -329,13 +332,14 @@ void Roster::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
 }
 
 void Roster::add_link(uint32_t peer, bool initiator, std::string address,
-                      std::unique_ptr<ControlConnection> connection, const wire::Hello& hello) {
+                      std::unique_ptr<links::ControlConnection> connection,
+                      const wire::Hello& hello) {
   if (phase_ == Phase::opening) topology_.describe(peer, hello.incarnation, hello.address);
-  if (Link* former = links_.find(peer)) {  // which the peer has given up
+  if (links::Link* former = links_.find(peer)) {  // which the peer has given up
     former->end();
     links_.retire(peer);
   }
-  Link& link =
+  links::Link& link =
       links_.add(factory_.make(peer, initiator, std::move(address), std::move(connection), hello));
   if (phase_ == Phase::opening) opening_->on_admitted(link);
   link.start();
@@ -343,8 +347,8 @@ void Roster::add_link(uint32_t peer, bool initiator, std::string address,
 }
 
 // Whoever connects again in its place gets another link.
-void Roster::drop_link(const Link& link) {
-  const uint32_t peer = link.node();
+void Roster::drop_link(const links::Link& link) {
+  const uint32_t peer = link.place();
   retry(peer, Status(Code::connect_failed, "it was lost"));
   const bool came_up = links_.retire(peer);
   if (came_up) departed_.lost(peer, link.peer().incarnation);
@@ -359,7 +363,7 @@ void Roster::retry(uint32_t peer, const Status& cause) {
 }
 
 // No link with an admitted peer: what open ends with, or what the peer's does.
-void Roster::give_up(Link& link, const Status& cause) {
+void Roster::give_up(links::Link& link, const Status& cause) {
   if (phase_ == Phase::opening) return opening_->fail(cause);
   link.fail(cause);
 }
@@ -379,28 +383,28 @@ void Roster::send(uint32_t node, std::span<const std::byte> message) {
     if (linking()) observer_.on_message(node, message);
     return;
   }
-  Link* link = links_.find(node);
+  links::Link* link = links_.find(node);
   if (link == nullptr || !link->connected()) return;
   link->send(wire::encode_payload(wire::ControlKind::application, message));
 }
 
 void Roster::fail_link(uint32_t node, const transport::DataLink* link, const Status& cause) {
   if (phase_ != Phase::open || node == topology_.self()) return;
-  Link* current = links_.find(node);
+  links::Link* current = links_.find(node);
   if (current != nullptr && current->data() == link) current->fail(cause);
 }
 
-void Roster::on_detached(Link& link, const Status& cause, bool final) {
-  const uint32_t peer = link.node();
+void Roster::on_detached(links::Link& link, const Status& cause, bool final) {
+  const uint32_t peer = link.place();
   if (!linking()) return;
   links_.retire(peer);
   if (phase_ == Phase::open && cause.code() != Code::peer_lost) log_no_return(link.name(), cause);
   if (phase_ == Phase::open || opening_->on_detached(link, cause, final)) retry(peer, cause);
 }
 
-void Roster::on_up(Link& link) {
+void Roster::on_up(links::Link& link) {
   if (phase_ != Phase::open) return;
-  const uint32_t peer = link.node();
+  const uint32_t peer = link.place();
   base::log(LogLevel::info, "{}: {} has started again and is linked by {}", identity_.name,
             link.name(), link.transport_name());
   resources_.count_link(peer, *link.data(), link.peer().incarnation, true);
@@ -411,7 +415,7 @@ void Roster::on_up(Link& link) {
   announce_members(links_, topology_);
 }
 
-void Roster::on_lost(Link& link, const Status& cause) {
+void Roster::on_lost(links::Link& link, const Status& cause) {
   if (phase_ == Phase::opening) {
     if (opening_->on_lost(link, cause)) drop_link(link);
     return;
@@ -424,33 +428,35 @@ void Roster::on_lost(Link& link, const Status& cause) {
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
   base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
-  observer_.on_peer_lost(link.node(), lost);
+  observer_.on_peer_lost(link.place(), lost);
   drop_link(link);
   announce_members(links_, topology_);
 }
 
-void Roster::on_left(Link& link) {
+void Roster::on_left(links::Link& link) {
   if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link(link);
   if (phase_ != Phase::open) return;
   base::log(LogLevel::debug, "{}: {} has closed its session", identity_.name, link.name());
-  observer_.on_peer_left(link.node());
+  observer_.on_peer_left(link.place());
   drop_link(link);
   announce_members(links_, topology_);
 }
 
-void Roster::on_heartbeat(Link&) { monitor_.beat_along(network_.reactor().clock().now_ns()); }
+void Roster::on_heartbeat(links::Link&) {
+  monitor_.beat_along(network_.reactor().clock().now_ns());
+}
 
-void Roster::on_members(Link& link, std::span<const std::byte> message) {
+void Roster::on_members(links::Link& link, std::span<const std::byte> message) {
   auto members = wire::decode_members(message, topology_.size());
   if (!members.ok()) return link.violation("a malformed MEMBERS");
   if (phase_ == Phase::opening) return opening_->on_members(link, std::move(*members));
   // Now only what a peer says when its session has opened matters.
-  if (phase_ != Phase::open || !link.connected() || !departed_.has_opened(link.node())) return;
-  observer_.on_peer_returned(link.node());
+  if (phase_ != Phase::open || !link.connected() || !departed_.has_opened(link.place())) return;
+  observer_.on_peer_returned(link.place());
 }
 
-void Roster::on_application(Link& link, std::span<const std::byte> payload) {
-  observer_.on_message(link.node(), payload);
+void Roster::on_application(links::Link& link, std::span<const std::byte> payload) {
+  observer_.on_message(link.place(), payload);
 }
 
 void Roster::on_link_failed(const Status& cause) {

@@ -22,33 +22,35 @@
 #include <string>
 #include <vector>
 
-#include "session/admission.h"
+#include "links/admission.h"
+#include "links/dialler.h"
+#include "links/link_monitor.h"
+#include "links/link_table.h"
+#include "links/log_limiter.h"
+#include "links/transports.h"
+#include "session/cluster_identity.h"
 #include "session/cluster_opening.h"
-#include "session/dialler.h"
 #include "session/link_factory.h"
-#include "session/link_monitor.h"
-#include "session/link_table.h"
-#include "session/log_limiter.h"
 #include "session/membership.h"
 #include "session/rejoin.h"
 #include "session/resources.h"
 #include "session/topology.h"
-#include "session/transports.h"
 
 namespace faro::session {
 
 /// Threads: the network thread, or before that the opening thread. Blocks: open and round.
-class Roster final : private Admission::Host,
-                     private Dialler::Owner,
-                     private Link::Owner,
+class Roster final : private links::Admission::Host,
+                     private links::Dialler::Owner,
+                     private links::Link::Owner,
                      private transport::LinkEvents {
  public:
   /// All outlive it.
-  Roster(const base::Settings& settings, Observer& observer, Topology& topology, Network& network,
-         Transports& transports, Resources& resources, LinkTable& links);
+  Roster(const base::Settings& settings, Observer& observer, Topology& topology,
+         links::Network& network, links::Transports& transports, Resources& resources,
+         links::LinkTable& links);
   ~Roster() override;
 
-  /// What Membership::open does, once, but for the thread.
+  /// What Membership::open does, once, except for the thread.
   Status open(const Cancellation& cancellation);
   /// Waits for events at most until `until`, handles them and looks at times. Returns whether there
   /// were any events.
@@ -80,47 +82,49 @@ class Roster final : private Admission::Host,
   Status allocate();
 
   void add_link(uint32_t peer, bool initiator, std::string address,
-                std::unique_ptr<ControlConnection> connection, const wire::Hello& hello);
-  void drop_link(const Link& link);
+                std::unique_ptr<links::ControlConnection> connection, const wire::Hello& hello);
+  void drop_link(const links::Link& link);
   void retry(uint32_t peer, const Status& cause);
-  void give_up(Link& link, const Status& cause);
+  void give_up(links::Link& link, const Status& cause);
   void log_no_return(const std::string& name, const Status& cause);
 
   // Admission::Host
-  std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) override;
-  void on_admitted(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) override;
-  void on_refused(const std::string& from, const Refusal& refusal) override;
+  std::optional<links::Refusal> judge(const wire::Hello& hello, const std::string& from) override;
+  void on_admitted(std::unique_ptr<links::ControlConnection> connection,
+                   const wire::Hello& peer) override;
+  void on_refused(const std::string& from, const links::Refusal& refusal) override;
   // Dialler::Owner
-  void on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection> connection,
+  void on_dialled(links::Dialler& dialler, std::unique_ptr<links::ControlConnection> connection,
                   const wire::Hello& peer) override;
-  void on_dial_failed(Dialler& dialler, const Status& cause) override;
-  void on_dial_refused(Dialler& dialler, const Refusal& refusal) override;
+  void on_dial_failed(links::Dialler& dialler, const Status& cause) override;
+  void on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) override;
   // Link::Owner
-  void on_detached(Link& link, const Status& cause, bool final) override;
-  void on_up(Link& link) override;
-  void on_lost(Link& link, const Status& cause) override;
-  void on_left(Link& link) override;
-  void on_heartbeat(Link& link) override;
-  void on_members(Link& link, std::span<const std::byte> message) override;
-  void on_application(Link& link, std::span<const std::byte> payload) override;
+  void on_detached(links::Link& link, const Status& cause, bool final) override;
+  void on_up(links::Link& link) override;
+  void on_lost(links::Link& link, const Status& cause) override;
+  void on_left(links::Link& link) override;
+  void on_heartbeat(links::Link& link) override;
+  void on_members(links::Link& link, std::span<const std::byte> message) override;
+  void on_application(links::Link& link, std::span<const std::byte> payload) override;
   // LinkEvents of the local link
   void on_link_failed(const Status& cause) override;
 
   const base::Settings& settings_;
   Observer& observer_;
   Topology& topology_;
-  Network& network_;
-  Transports& transports_;
+  links::Network& network_;
+  links::Transports& transports_;
   Resources& resources_;
-  LinkTable& links_;
-  LocalIdentity identity_;
+  links::LinkTable& links_;
+  ClusterIdentity identity_;
   const LinkFactory factory_;
-  LinkMonitor monitor_;
-  Admission admission_;
-  std::vector<std::unique_ptr<Dialler>> diallers_;  // by node; null for those that dial this one
+  links::LinkMonitor monitor_;
+  links::Admission admission_;
+  std::vector<std::unique_ptr<links::Dialler>>
+      diallers_;  // by node; null for those that dial this one
   Departed departed_;
   std::unique_ptr<ClusterOpening> opening_;  // until open has succeeded
-  LogLimiter limiter_;
+  links::LogLimiter limiter_;
   Phase phase_ = Phase::opening;
   bool more_to_set_up_ = false;  // links that could be now
   base::Nanoseconds closing_deadline_ = base::kForever;

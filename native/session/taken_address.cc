@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "base/unique_fd.h"
-#include "session/handshake.h"
-#include "session/socket_network.h"
+#include "links/handshake.h"
+#include "links/socket_network.h"
+#include "session/cluster_identity.h"
 
 namespace faro::session {
 namespace {
@@ -18,18 +19,18 @@ namespace {
 constexpr base::Nanoseconds kAnswerTime = 2'000'000'000;
 
 /// The dialling side of a handshake with this node's own number, which ends in a refusal.
-class Question final : private Handshake::Owner {
+class Question final : private links::Handshake::Owner {
  public:
-  Question(const LocalIdentity& identity, Network& network)
+  Question(const ClusterIdentity& identity, links::Network& network)
       : identity_(identity), network_(network) {}
 
   /// Why the other one will not be linked with this node; Ok if it does not say in time.
   Status ask(const std::string& address) {
-    network_.connect(address, [this](Result<std::unique_ptr<ControlConnection>> connection) {
+    network_.connect(address, [this](Result<std::unique_ptr<links::ControlConnection>> connection) {
       if (!connection.ok()) return answer(connection.status());
-      handshake_ =
-          std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
-                                      std::move(connection.value()), identity_.hello.head.node);
+      handshake_ = std::make_unique<links::Handshake>(static_cast<links::Handshake::Owner&>(*this),
+                                                      identity_, std::move(connection.value()),
+                                                      identity_.hello.head.node);
       handshake_->start();
     });
     const base::Clock& clock = network_.reactor().clock();
@@ -43,15 +44,20 @@ class Question final : private Handshake::Owner {
 
   // Handshake::Owner
   bool draw_random(std::span<std::byte> bytes) override { return network_.draw_random(bytes); }
-  std::optional<Refusal> judge(const wire::Hello&, const std::string&) override { return {}; }
-  void on_admitted(Handshake&, std::unique_ptr<ControlConnection>, const wire::Hello&) override {
+  std::optional<links::Refusal> judge(const wire::Hello&, const std::string&) override {
+    return {};
+  }
+  void on_admitted(links::Handshake&, std::unique_ptr<links::ControlConnection>,
+                   const wire::Hello&) override {
     answer(Status::Ok());  // nodes of one number are never linked
   }
-  void on_refused(Handshake&, const Refusal& refusal) override { answer(refusal.status); }
+  void on_refused(links::Handshake&, const links::Refusal& refusal) override {
+    answer(refusal.status);
+  }
 
-  const LocalIdentity& identity_;
-  Network& network_;
-  std::unique_ptr<Handshake> handshake_;
+  const ClusterIdentity& identity_;
+  links::Network& network_;
+  std::unique_ptr<links::Handshake> handshake_;
   std::optional<Status> answer_;
 };
 
@@ -59,13 +65,14 @@ class Question final : private Handshake::Owner {
 
 Status ask_who_listens(const base::Settings& settings, const Status& taken) {
   const std::string& address = settings.node_addresses[settings.node];
-  auto network = SocketNetwork::create(settings, Listener::adopt(base::UniqueFd(), address));
+  auto network =
+      links::SocketNetwork::create(settings, links::Listener::adopt(base::UniqueFd(), address));
   if (!network.ok()) return taken;
-  LocalIdentity identity;
+  ClusterIdentity identity;
   identity.name = fmt::format("node {} ({})", settings.node, address);
   identity.hello = hello_of(settings);
   identity.hello.address = address;
-  auto secret = load_secret(settings);
+  auto secret = links::load_secret(settings);
   if (!secret.ok()) return taken;
   identity.secret = std::move(*secret);
   if (!(*network)->draw_random(std::as_writable_bytes(std::span(&identity.hello.incarnation, 1)))) {

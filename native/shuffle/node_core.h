@@ -14,8 +14,8 @@
 #include "faro/metrics.h"
 #include "faro/session.h"
 #include "faro/waiter.h"
+#include "links/network.h"
 #include "session/membership.h"
-#include "session/network.h"
 #include "shuffle/early_events.h"
 #include "shuffle/node_presence.h"
 #include "shuffle/overflow.h"
@@ -26,7 +26,7 @@ namespace faro::detail {
 
 /// Everything about a node that is passed in, so that the simulation can.
 struct NodeEnvironment {
-  std::unique_ptr<session::Network> network;
+  std::unique_ptr<links::Network> network;
   std::function<std::unique_ptr<Waiter>()> make_waiter;  // one per worker, and one for close
   std::unique_ptr<shuffle::SpillFile> spill_file;        // null: a file as the settings say
   Cancellation cancellation;                             // of open

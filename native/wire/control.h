@@ -104,7 +104,7 @@ struct Ending {
 
 enum class AuthMethod : uint8_t {
   none = 0,
-  secret = 1,  // challenges and proofs: session/secret_authentication.h
+  secret = 1,  // challenges and proofs: links/secret_authentication.h
 };
 
 /// One message of an authentication; a method may need several in each direction.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "session/handshake.h"
+#include "session/cluster_identity.h"
 #include "support/cluster.h"
 #include "support/pausable_network.h"
 #include "support/raw_peer.h"

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "faro/log.h"
-#include "session/attempt_limiter.h"
-#include "session/handshake.h"
-#include "session/secret_authentication.h"
+#include "links/attempt_limiter.h"
+#include "links/secret_authentication.h"
+#include "session/cluster_identity.h"
 #include "support/cluster.h"
 #include "support/crowded_network.h"
 #include "support/raw_peer.h"
@@ -107,9 +107,9 @@ class Speaker {
     say(hello);
     const auto answer = peer_.receive();
     if (!answer || wire::kind_of(*answer) != wire::ControlKind::hello) return answer;
-    session::SecretAuthentication authentication(
-        session::Secret::make(std::as_bytes(std::span(secret)), "the test").value(),
-        session::Role::dialling, {}, {hello, *answer});
+    links::SecretAuthentication authentication(
+        links::Secret::make(std::as_bytes(std::span(secret)), "the test").value(),
+        links::Role::dialling, {}, {hello, *answer});
     std::vector<std::byte> received;
     std::optional<wire::ControlMessage> message;
     for (int turn = 0; turn < 2; ++turn) {
@@ -185,7 +185,7 @@ TEST_F(WhoMayJoin, a_storm_of_guesses_and_garbage_is_cut_short_and_the_cluster_o
   auto zero = open_later(plan, 0, observers[0], right_);
   const base::Clock& clock = base::SystemClock::instance();
   const base::Nanoseconds begin = clock.now_ns();
-  constexpr int kGuesses = 3 * session::AttemptLimiter::kAtOnce;
+  constexpr int kGuesses = 3 * links::AttemptLimiter::kAtOnce;
   for (int i = 0; i < kGuesses; ++i) {
     RawPeer garbage(plan.address(0));
     garbage.send_preamble();
@@ -194,7 +194,7 @@ TEST_F(WhoMayJoin, a_storm_of_guesses_and_garbage_is_cut_short_and_the_cluster_o
     expect_contains(reason_of(guess.authenticate(kOtherSecret)), "have different secrets");
   }
   EXPECT_GE(clock.now_ns() - begin,
-            (kGuesses - session::AttemptLimiter::kAtOnce) * session::AttemptLimiter::kInterval)
+            (kGuesses - links::AttemptLimiter::kAtOnce) * links::AttemptLimiter::kInterval)
       << "it is not limited";
   auto one = open_later(plan, 1, observers[1], right_);
   const Opened nodes[] = {zero.get(), one.get()};
@@ -203,13 +203,13 @@ TEST_F(WhoMayJoin, a_storm_of_guesses_and_garbage_is_cut_short_and_the_cluster_o
 
 TEST_F(WhoMayJoin, few_of_an_address_that_keeps_failing_wait_for_their_turn) {
   ClusterPlan plan(2);
-  plan.wrap_networks([](uint32_t, std::unique_ptr<session::Network> network) {
+  plan.wrap_networks([](uint32_t, std::unique_ptr<links::Network> network) {
     return std::make_unique<test::CrowdedNetwork>(std::move(network));
   });
   RecordingObserver observers[2];
   auto zero = open_later(plan, 0, observers[0], right_);
   std::vector<std::unique_ptr<RawPeer>> storm;
-  for (size_t i = 0; i < 3 * session::AttemptLimiter::kWaitingPerAddress; ++i) {
+  for (size_t i = 0; i < 3 * links::AttemptLimiter::kWaitingPerAddress; ++i) {
     storm.push_back(std::make_unique<RawPeer>(plan.address(0)));
     storm.back()->send_preamble();
   }
@@ -234,8 +234,7 @@ TEST_F(WhoMayJoin, nodes_from_an_address_from_which_somebody_guesses_all_the_tim
       guesses.notify_one();
     }
   });
-  for (int seen = 0; seen < 2 * session::AttemptLimiter::kAtOnce; seen = guesses)
-    guesses.wait(seen);
+  for (int seen = 0; seen < 2 * links::AttemptLimiter::kAtOnce; seen = guesses) guesses.wait(seen);
   auto one = open_later(plan, 1, observers[1], right_);
   const Opened opened = one.get();
   over = true;
@@ -248,7 +247,7 @@ TEST_F(WhoMayJoin, nodes_from_an_address_from_which_somebody_guesses_all_the_tim
 class Impostor {
  public:
   Impostor(const std::string& address, wire::ControlMessage says)
-      : listener_(session::Listener::bind(address).value()), says_(std::move(says)) {}
+      : listener_(links::Listener::bind(address).value()), says_(std::move(says)) {}
 
   /// Answers once.
   void answer_one() {
@@ -266,14 +265,14 @@ class Impostor {
   }
 
  private:
-  session::Listener listener_;
+  links::Listener listener_;
   const wire::ControlMessage says_;
 };
 
 TEST_F(WhoMayJoin, nodes_whose_address_somebody_else_had_before_who_wants_to_end_the_open) {
   ClusterPlan plan(2);
   RecordingObserver observers[2];
-  { const session::Listener given_up = plan.take_listener(0); }
+  { const links::Listener given_up = plan.take_listener(0); }
   std::optional<Impostor> impostor;
   impostor.emplace(plan.address(0),
                    wire::encode_refuse({Code::configuration_mismatch, false, "go home"}));
@@ -289,7 +288,7 @@ TEST_F(WhoMayJoin, nodes_whose_address_somebody_else_had_before_who_wants_to_end
 TEST_F(WhoMayJoin, nobody_and_what_was_heard_is_reported_at_the_time_limit_as_unverified) {
   ClusterPlan plan(2);
   RecordingObserver observer;
-  { const session::Listener given_up = plan.take_listener(0); }
+  { const links::Listener given_up = plan.take_listener(0); }
   Impostor impostor(plan.address(0), wire::encode_refuse({Code::internal_error, false, "go home"}));
   Pairs settings = right_;
   settings.emplace_back("connect.timeout_ms", "1500");

@@ -153,7 +153,7 @@ TEST(Membership, delivers_control_messages_in_order_and_to_itself) {
 /// a C++ runtime of its own is not.
 class ThrowingNetwork final : public test::ForwardingNetwork {
  public:
-  ThrowingNetwork(std::unique_ptr<session::Network> inner, std::atomic<bool>& throws_next)
+  ThrowingNetwork(std::unique_ptr<links::Network> inner, std::atomic<bool>& throws_next)
       : ForwardingNetwork(std::move(inner)), throws_next_(throws_next) {}
   bool run_once(base::Nanoseconds until) override {
     if (throws_next_.exchange(false)) throw ForeignException{};
@@ -168,7 +168,7 @@ class ThrowingNetwork final : public test::ForwardingNetwork {
 TEST(Membership, goes_on_after_an_exception_of_another_runtime) {
   std::atomic<bool> throws_next{false};
   ClusterPlan plan(2);
-  plan.wrap_networks([&](uint32_t node, std::unique_ptr<session::Network> inner) {
+  plan.wrap_networks([&](uint32_t node, std::unique_ptr<links::Network> inner) {
     return node != 0 ? std::move(inner)
                      : std::make_unique<ThrowingNetwork>(std::move(inner), throws_next);
   });

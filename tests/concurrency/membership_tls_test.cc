@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "faro/log.h"
-#include "session/attempt_limiter.h"
+#include "links/attempt_limiter.h"
 #include "support/certificates.h"
 #include "support/cluster.h"
 #include "support/crowded_network.h"
@@ -171,10 +171,10 @@ TEST_F(JoinsByCertificate, a_storm_of_strangers_is_cut_short_and_the_cluster_ope
   auto zero = open_later(plan, 0, observers[0], files.settings());
   const base::Clock& clock = base::SystemClock::instance();
   const base::Nanoseconds begin = clock.now_ns();
-  constexpr int kKnocks = 3 * session::AttemptLimiter::kAtOnce;
+  constexpr int kKnocks = 3 * links::AttemptLimiter::kAtOnce;
   for (int i = 0; i < kKnocks; ++i) expect_contains(knock(plan.address(0), foreign), "alert");
   EXPECT_GE(clock.now_ns() - begin,
-            (kKnocks - session::AttemptLimiter::kAtOnce) * session::AttemptLimiter::kInterval)
+            (kKnocks - links::AttemptLimiter::kAtOnce) * links::AttemptLimiter::kInterval)
       << "it is not limited";
   auto one = open_later(plan, 1, observers[1], files.settings());
   const Opened nodes[] = {zero.get(), one.get()};
@@ -247,7 +247,7 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
 TEST_F(JoinsByCertificate, whoever_has_been_admitted_whatever_others_on_its_host_do) {
   ClusterPlan plan(2);
   plan.set("transport", "tcp");
-  plan.wrap_networks([](uint32_t, std::unique_ptr<session::Network> network) {
+  plan.wrap_networks([](uint32_t, std::unique_ptr<links::Network> network) {
     return std::make_unique<test::CrowdedNetwork>(std::move(network));
   });
   const NodeFiles files = files_for(plan, authority_);

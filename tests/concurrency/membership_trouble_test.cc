@@ -271,11 +271,11 @@ TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_
 }
 
 TEST_F(OpeningTrouble, a_taken_port_is_named) {
-  auto taken = session::Listener::bind("127.0.0.1:0");
+  auto taken = links::Listener::bind("127.0.0.1:0");
   ASSERT_TRUE(taken.ok());
   Config config;
   ASSERT_TRUE(config.set("cluster.nodes", taken.value().address()).ok());
-  const auto network = session::SocketNetwork::create(base::Settings::resolve(config).value());
+  const auto network = links::SocketNetwork::create(base::Settings::resolve(config).value());
   ASSERT_FALSE(network.ok());
   EXPECT_EQ(network.status().code(), Code::address_in_use);
   expect_contains(network.status().message(), taken.value().address());
@@ -290,8 +290,7 @@ TEST_F(OpeningTrouble, a_memory_limit_that_is_too_small_is_an_error_before_anyon
   expect_contains(status.message(), "need ");
 }
 
-std::unique_ptr<session::Network> foreign(uint32_t node,
-                                          std::unique_ptr<session::Network> network) {
+std::unique_ptr<links::Network> foreign(uint32_t node, std::unique_ptr<links::Network> network) {
   return std::make_unique<test::RemoteHostNetwork>(std::move(network),
                                                    "host " + std::to_string(node));
 }
@@ -361,7 +360,7 @@ TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) 
   ClusterPlan plan(4);
   plan.set("connect.timeout_ms", "2000");
   {
-    [[maybe_unused]] const session::Listener closed = plan.take_listener(0);
+    [[maybe_unused]] const links::Listener closed = plan.take_listener(0);
   }  // nobody listens there
   RecordingObserver observer;
   const Status status = plan.open(2, observer).status();
@@ -402,14 +401,14 @@ TEST_F(OpeningTrouble, a_slow_starter_is_waited_for) {
                                                              Status(Code::internal_error, ""),
                                                              Status(Code::internal_error, "")};
   const std::string late_address = plan.address(0);
-  { [[maybe_unused]] const session::Listener closed = plan.take_listener(0); }
+  { [[maybe_unused]] const links::Listener closed = plan.take_listener(0); }
   std::thread one([&] { members[1] = plan.open(1, observers[1]); });
   std::thread two([&] { members[2] = plan.open(2, observers[2]); });
   // The late one begins when the others have been refused there for a while: a tick tells.
   ASSERT_TRUE(observers[1].wait([&] { return observers[1].ticks() >= 0; }));
   auto settings = plan.settings(0);
   ASSERT_TRUE(settings.ok());
-  auto network = session::SocketNetwork::create(settings.value());
+  auto network = links::SocketNetwork::create(settings.value());
   ASSERT_TRUE(network.ok()) << network.status().to_string();
   members[0] =
       session::Membership::open(settings.value(), std::move(network.value()), observers[0]);
@@ -436,7 +435,7 @@ TEST_F(OpeningTrouble, nodes_that_are_not_dialled_may_have_port_zero) {
 }
 
 TEST_F(OpeningTrouble, ipv6_works_where_the_machine_has_it) {
-  if (!session::Listener::bind("[::1]:0").ok()) GTEST_SKIP() << "no IPv6 loopback here";
+  if (!links::Listener::bind("[::1]:0").ok()) GTEST_SKIP() << "no IPv6 loopback here";
   ClusterPlan plan(3, "[::1]");
   for (const char* transport : {"shm", "tcp"}) {
     ClusterPlan each(3, "[::1]");

@@ -25,7 +25,7 @@ constexpr uint32_t kQueries = 3;
 constexpr const char* kFormat = "(key BIGINT)";
 
 /// A network of one node: nobody else is there.
-class NoNetwork final : public session::Network {
+class NoNetwork final : public links::Network {
  public:
   explicit NoNetwork(HandReactor& reactor) : reactor_(reactor) {}
   transport::Reactor& reactor() override { return reactor_; }
@@ -33,7 +33,7 @@ class NoNetwork final : public session::Network {
   const std::string& host_identity() const override { return address_; }
   void set_acceptor(Acceptor*) override {}
   void connect(const std::string&,
-               std::function<void(Result<std::unique_ptr<session::ControlConnection>>)>) override {}
+               std::function<void(Result<std::unique_ptr<links::ControlConnection>>)>) override {}
   bool run_once(base::Nanoseconds) override { return reactor_.run_tasks(); }
   void wake() override {}
   bool wants_thread() const override { return false; }

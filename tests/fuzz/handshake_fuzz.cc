@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
-#include "session/handshake.h"
+#include "links/handshake.h"
 #include "support/handshake_pair.h"
 
 namespace faro::fuzz {
@@ -18,8 +18,8 @@ using wire::ControlMessage;
 
 constexpr uint32_t kMoves = 32;  // of one input; an undisturbed handshake takes 8
 
-std::shared_ptr<const session::Secret> secret_of(std::string_view text) {
-  return session::Secret::make(std::as_bytes(std::span(text)), "the fuzzer").value();
+std::shared_ptr<const links::Secret> secret_of(std::string_view text) {
+  return links::Secret::make(std::as_bytes(std::span(text)), "the fuzzer").value();
 }
 
 class HandshakeRun {
@@ -33,7 +33,7 @@ class HandshakeRun {
     if ((shape & 4) != 0) accepting_.identity.secret = nullptr;
     if ((shape & 8) != 0) dialling_.identity.hello.settings = "ring.bytes=4096\n";
     if ((shape & 16) != 0)
-      accepting_.judgement = session::Refusal{Status(Code::session_closed, "not now"), true, false};
+      accepting_.judgement = links::Refusal{Status(Code::session_closed, "not now"), true, false};
   }
 
   void run() {

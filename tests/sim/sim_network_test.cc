@@ -1,5 +1,5 @@
 // Control connections of a simulated cluster.
-#include "session/sim/sim_network.h"
+#include "links/sim/sim_network.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace faro::sim {
 namespace {
 
-using session::ControlConnection;
+using links::ControlConnection;
 using test::for_each_seed;
 
 base::Settings settings_of(uint32_t node) {
@@ -50,7 +50,7 @@ struct End : ControlConnection::Handler {
   size_t destroy_at = 0;
 };
 
-struct Node : session::Network::Acceptor {
+struct Node : links::Network::Acceptor {
   Node(SimInternet& internet, uint32_t number)
       : network(SimNetwork::create(internet, settings_of(number), "host").value()) {
     network->set_acceptor(this);
@@ -58,7 +58,7 @@ struct Node : session::Network::Acceptor {
   void on_connection(std::unique_ptr<ControlConnection> connection) override {
     accepted = std::make_unique<End>(std::move(connection));
   }
-  void on_data_stream(const session::StreamToken&, transport::DataStream) override {
+  void on_data_stream(const links::StreamToken&, transport::DataStream) override {
     ADD_FAILURE() << "there are no descriptors";
   }
   void dial(const std::string& address) {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/settings.h"
-#include "session/listener.h"
+#include "links/listener.h"
+#include "links/socket_network.h"
 #include "session/membership.h"
-#include "session/socket_network.h"
 #include "support/test_network.h"
 
 namespace faro::test {
@@ -114,9 +114,9 @@ class RecordingObserver final : public session::Observer {
 };
 
 /// A network that does all as another one does; for those that differ in one thing.
-class ForwardingNetwork : public session::Network {
+class ForwardingNetwork : public links::Network {
  public:
-  explicit ForwardingNetwork(std::unique_ptr<session::Network> inner) : inner_(std::move(inner)) {}
+  explicit ForwardingNetwork(std::unique_ptr<links::Network> inner) : inner_(std::move(inner)) {}
   transport::Reactor& reactor() override { return inner_->reactor(); }
   const std::string& local_address() const override { return inner_->local_address(); }
   bool open_to_others() const override { return inner_->open_to_others(); }
@@ -126,7 +126,7 @@ class ForwardingNetwork : public session::Network {
   void set_acceptor(Acceptor* acceptor) override { inner_->set_acceptor(acceptor); }
   void connect(
       const std::string& address,
-      std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override {
+      std::function<void(Result<std::unique_ptr<links::ControlConnection>>)> done) override {
     inner_->connect(address, std::move(done));
   }
   bool run_once(base::Nanoseconds until) override { return inner_->run_once(until); }
@@ -135,13 +135,13 @@ class ForwardingNetwork : public session::Network {
   bool wants_thread() const override { return inner_->wants_thread(); }
 
  private:
-  const std::unique_ptr<session::Network> inner_;
+  const std::unique_ptr<links::Network> inner_;
 };
 
 /// A network that claims to be on another host, so that no memory can be shared.
 class RemoteHostNetwork final : public ForwardingNetwork {
  public:
-  RemoteHostNetwork(std::unique_ptr<session::Network> inner, std::string host)
+  RemoteHostNetwork(std::unique_ptr<links::Network> inner, std::string host)
       : ForwardingNetwork(std::move(inner)), host_(std::move(host)) {}
   const std::string& host_identity() const override { return host_; }
 
@@ -155,12 +155,12 @@ class ClusterPlan {
   /// `host`: where all nodes listen; empty: on the addresses of test_network.h.
   explicit ClusterPlan(uint32_t node_count, const std::string& host = "") {
     for (uint32_t node = 0; node < node_count; ++node) {
-      auto listener = session::Listener::bind(host.empty() ? listen_address(node) : host + ":0");
+      auto listener = links::Listener::bind(host.empty() ? listen_address(node) : host + ":0");
       EXPECT_TRUE(listener.ok()) << listener.status().to_string();
       if (!addresses_.empty()) addresses_ += ",";
       addresses_ += listener.value().address();
       each_address_.push_back(listener.value().address());
-      listeners_.push_back(std::make_unique<session::Listener>(std::move(listener.value())));
+      listeners_.push_back(std::make_unique<links::Listener>(std::move(listener.value())));
     }
   }
 
@@ -186,17 +186,17 @@ class ClusterPlan {
     return base::Settings::resolve(config);
   }
   /// The listener of a node; once.
-  session::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
+  links::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
   /// For a node that starts again: one where it listened before, which must be closed.
   void listen_again(uint32_t node) {
-    auto listener = session::Listener::bind(each_address_[node]);
+    auto listener = links::Listener::bind(each_address_[node]);
     ASSERT_TRUE(listener.ok()) << listener.status().to_string();
     *listeners_[node] = std::move(listener.value());
   }
 
   /// Changes what a node's network looks like to its membership; before open.
   using Wrap =
-      std::function<std::unique_ptr<session::Network>(uint32_t, std::unique_ptr<session::Network>)>;
+      std::function<std::unique_ptr<links::Network>(uint32_t, std::unique_ptr<links::Network>)>;
   void wrap_networks(Wrap wrap) { wrap_ = std::move(wrap); }
 
   /// Opens one node; blocks as Membership::open does.
@@ -205,9 +205,9 @@ class ClusterPlan {
       const std::vector<std::pair<std::string, std::string>>& more = {}) {
     auto resolved = settings(node, more);
     if (!resolved.ok()) return resolved.status();
-    auto network = session::SocketNetwork::create(resolved.value(), take_listener(node));
+    auto network = links::SocketNetwork::create(resolved.value(), take_listener(node));
     if (!network.ok()) return network.status();
-    std::unique_ptr<session::Network> used = std::move(network.value());
+    std::unique_ptr<links::Network> used = std::move(network.value());
     if (wrap_) used = wrap_(node, std::move(used));
     return session::Membership::open(resolved.value(), std::move(used), observer);
   }
@@ -217,7 +217,7 @@ class ClusterPlan {
   Wrap wrap_;
   std::string addresses_;
   std::vector<std::string> each_address_;
-  std::vector<std::unique_ptr<session::Listener>> listeners_;
+  std::vector<std::unique_ptr<links::Listener>> listeners_;
 };
 
 /// All nodes of a plan, opened by a thread each.

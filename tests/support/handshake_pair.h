@@ -10,19 +10,20 @@
 #include <string>
 #include <utility>
 
-#include "session/handshake.h"
+#include "links/handshake.h"
+#include "session/cluster_identity.h"
 
 namespace faro::test {
 
 /// Keeps what is sent; the test delivers by hand.
 struct HandWire {
-  session::ControlConnection::Handler* handler = nullptr;
+  links::ControlConnection::Handler* handler = nullptr;
   std::deque<wire::ControlMessage> sent;
   bool closed = false;
   std::optional<std::string> certificate;  // the host that the peer's is for; none: without TLS
 };
 
-class HandConnection final : public session::ControlConnection {
+class HandConnection final : public links::ControlConnection {
  public:
   explicit HandConnection(std::shared_ptr<HandWire> wire) : wire_(std::move(wire)) {}
   ~HandConnection() override {
@@ -46,7 +47,7 @@ class HandConnection final : public session::ControlConnection {
 };
 
 /// One node's part; remembers how it ended.
-struct HandshakeSide final : session::Handshake::Owner {
+struct HandshakeSide final : links::Handshake::Owner {
   HandshakeSide(uint32_t node, std::optional<uint32_t> dialled) {
     identity.name = "node " + std::to_string(node) + " (h" + std::to_string(node) + ":7000)";
     identity.hosts = {"h0", "h1", "h2"};
@@ -63,7 +64,7 @@ struct HandshakeSide final : session::Handshake::Owner {
     drawn = static_cast<uint8_t>(node << 6);
   }
   void begin() {
-    handshake = std::make_unique<session::Handshake>(
+    handshake = std::make_unique<links::Handshake>(
         *this, identity, std::make_unique<HandConnection>(wire), dialled_node);
     handshake->start();
   }
@@ -72,27 +73,25 @@ struct HandshakeSide final : session::Handshake::Owner {
     for (std::byte& each : bytes) each = static_cast<std::byte>(++drawn);
     return true;
   }
-  std::optional<session::Refusal> judge(const wire::Hello&, const std::string&) override {
+  std::optional<links::Refusal> judge(const wire::Hello&, const std::string&) override {
     return judgement;
   }
-  void on_admitted(session::Handshake&, std::unique_ptr<session::ControlConnection> connection,
+  void on_admitted(links::Handshake&, std::unique_ptr<links::ControlConnection> connection,
                    const wire::Hello& peer) override {
     admitted = peer.head.node;
     kept = std::move(connection);
   }
-  void on_refused(session::Handshake&, const session::Refusal& refusal) override {
-    refused = refusal;
-  }
+  void on_refused(links::Handshake&, const links::Refusal& refusal) override { refused = refusal; }
 
-  session::LocalIdentity identity;
+  session::ClusterIdentity identity;
   std::optional<uint32_t> dialled_node;
   uint8_t drawn = 0;  // the last byte of it
   std::shared_ptr<HandWire> wire = std::make_shared<HandWire>();
-  std::unique_ptr<session::Handshake> handshake;
-  std::optional<session::Refusal> judgement;
+  std::unique_ptr<links::Handshake> handshake;
+  std::optional<links::Refusal> judgement;
   std::optional<uint32_t> admitted;
-  std::optional<session::Refusal> refused;
-  std::unique_ptr<session::ControlConnection> kept;
+  std::optional<links::Refusal> refused;
+  std::unique_ptr<links::ControlConnection> kept;
 };
 
 /// Delivers until nothing is under way.

@@ -13,13 +13,14 @@ class PausableNetwork final : public ForwardingNetwork {
   using ForwardingNetwork::ForwardingNetwork;
   /// Before a plan's nodes open: this one's network can be paused. `network` is there when it has opened.
   static void give(ClusterPlan& plan, uint32_t node, PausableNetwork*& network) {
-    plan.wrap_networks([node, &network](uint32_t of, std::unique_ptr<session::Network> inner)
-                           -> std::unique_ptr<session::Network> {
-      if (of != node) return inner;
-      auto pausable = std::make_unique<PausableNetwork>(std::move(inner));
-      network = pausable.get();
-      return pausable;
-    });
+    plan.wrap_networks(
+        [node, &network](uint32_t of,
+                         std::unique_ptr<links::Network> inner) -> std::unique_ptr<links::Network> {
+          if (of != node) return inner;
+          auto pausable = std::make_unique<PausableNetwork>(std::move(inner));
+          network = pausable.get();
+          return pausable;
+        });
   }
   bool run_once(base::Nanoseconds until) override {
     State told = State::is_told;

@@ -24,9 +24,9 @@
 #include "api/session_access.h"
 #include "contract/frames.h"
 #include "faro/log.h"
+#include "links/listener.h"
+#include "links/socket_network.h"
 #include "ring/futex_waiter.h"
-#include "session/listener.h"
-#include "session/socket_network.h"
 #include "shuffle/query.h"
 #include "support/child.h"
 #include "support/raw_peer.h"
@@ -497,8 +497,8 @@ Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listen
   Result<base::Settings> settings = base::Settings::resolve(config);
   if (!settings.ok()) return settings.status();
   const std::string address = listener.address();
-  auto network = session::SocketNetwork::create(
-      *settings, session::Listener::adopt(base::UniqueFd(listener.release_fd()), address));
+  auto network = links::SocketNetwork::create(
+      *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address));
   if (!network.ok()) return network.status();
   detail::NodeEnvironment environment;
   environment.network = std::move(*network);

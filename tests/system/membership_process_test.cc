@@ -27,7 +27,7 @@ using test::transports_to_test;
 // A network whose process dies in its n-th round, or when nothing happens any more.
 class DyingNetwork final : public test::ForwardingNetwork {
  public:
-  DyingNetwork(std::unique_ptr<session::Network> inner, int rounds)
+  DyingNetwork(std::unique_ptr<links::Network> inner, int rounds)
       : ForwardingNetwork(std::move(inner)), rounds_left_(rounds) {}
   bool run_once(base::Nanoseconds until) override {
     if (rounds_left_-- <= 0) die();
@@ -44,30 +44,30 @@ class DyingNetwork final : public test::ForwardingNetwork {
 
 // A network whose process dies when it would send its n-th message that sets up a link, counted over all links.
 class NetworkThatDiesBeforeAMessage final : public test::ForwardingNetwork,
-                                            private session::Network::Acceptor {
+                                            private links::Network::Acceptor {
  public:
-  NetworkThatDiesBeforeAMessage(std::unique_ptr<session::Network> inner, int messages)
+  NetworkThatDiesBeforeAMessage(std::unique_ptr<links::Network> inner, int messages)
       : ForwardingNetwork(std::move(inner)), left_(messages) {}
-  void set_acceptor(session::Network::Acceptor* acceptor) override {
+  void set_acceptor(links::Network::Acceptor* acceptor) override {
     acceptor_ = acceptor;
     ForwardingNetwork::set_acceptor(acceptor == nullptr ? nullptr : this);
   }
   void connect(
       const std::string& address,
-      std::function<void(Result<std::unique_ptr<session::ControlConnection>>)> done) override {
+      std::function<void(Result<std::unique_ptr<links::ControlConnection>>)> done) override {
     ForwardingNetwork::connect(address,
                                [this, done = std::move(done)](
-                                   Result<std::unique_ptr<session::ControlConnection>> connection) {
+                                   Result<std::unique_ptr<links::ControlConnection>> connection) {
                                  if (!connection.ok()) return done(connection.status());
-                                 done(std::unique_ptr<session::ControlConnection>(
+                                 done(std::unique_ptr<links::ControlConnection>(
                                      std::make_unique<Connection>(std::move(*connection), left_)));
                                });
   }
 
  private:
-  class Connection final : public session::ControlConnection {
+  class Connection final : public links::ControlConnection {
    public:
-    Connection(std::unique_ptr<session::ControlConnection> inner, int& left)
+    Connection(std::unique_ptr<links::ControlConnection> inner, int& left)
         : inner_(std::move(inner)), left_(left) {}
     void set_handler(Handler* handler) override { inner_->set_handler(handler); }
     void send(std::span<const std::byte> message) override {
@@ -83,18 +83,18 @@ class NetworkThatDiesBeforeAMessage final : public test::ForwardingNetwork,
     const std::string& peer_address() const override { return inner_->peer_address(); }
 
    private:
-    const std::unique_ptr<session::ControlConnection> inner_;
+    const std::unique_ptr<links::ControlConnection> inner_;
     int& left_;
   };
 
-  void on_connection(std::unique_ptr<session::ControlConnection> connection) override {
+  void on_connection(std::unique_ptr<links::ControlConnection> connection) override {
     acceptor_->on_connection(std::make_unique<Connection>(std::move(connection), left_));
   }
-  void on_data_stream(const session::StreamToken& token, transport::DataStream stream) override {
+  void on_data_stream(const links::StreamToken& token, transport::DataStream stream) override {
     acceptor_->on_data_stream(token, std::move(stream));
   }
 
-  session::Network::Acceptor* acceptor_ = nullptr;
+  links::Network::Acceptor* acceptor_ = nullptr;
   int left_;
 };
 
@@ -102,7 +102,7 @@ class NetworkThatDiesBeforeAMessage final : public test::ForwardingNetwork,
 void let_node_1_die(ClusterPlan& plan, int rounds) {
   plan.wrap_networks(
       [=](uint32_t node,
-          std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
+          std::unique_ptr<links::Network> network) -> std::unique_ptr<links::Network> {
         if (node != 1) return network;
         return std::make_unique<DyingNetwork>(std::move(network), rounds);
       });
@@ -117,7 +117,7 @@ int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
   set_log_level(LogLevel::off);
   for (uint32_t other = 0; other < plan.node_count(); ++other) {
     if (other == node) continue;
-    [[maybe_unused]] const session::Listener inherited =
+    [[maybe_unused]] const links::Listener inherited =
         plan.take_listener(other);  // would answer for a dead node
   }
   RecordingObserver observer;
@@ -184,7 +184,7 @@ class Processes {
   std::vector<std::string> outcomes() {
     // The listeners that this process still has would accept dials on behalf of dead nodes.
     for (uint32_t node = 0; node < plan_.node_count(); ++node) {
-      [[maybe_unused]] const session::Listener closed = plan_.take_listener(node);
+      [[maybe_unused]] const links::Listener closed = plan_.take_listener(node);
     }
     std::vector<std::string> lines;
     for (auto& child : children_) lines.push_back(child->hear().value_or("ended"));
@@ -280,7 +280,7 @@ TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_sa
     plan.set("connect.timeout_ms", "500");
     plan.wrap_networks(
         [messages](uint32_t node,
-                   std::unique_ptr<session::Network> network) -> std::unique_ptr<session::Network> {
+                   std::unique_ptr<links::Network> network) -> std::unique_ptr<links::Network> {
           if (node != 1) return network;
           return std::make_unique<NetworkThatDiesBeforeAMessage>(std::move(network), messages);
         });

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/settings.h"
-#include "session/socket_network.h"
+#include "links/socket_network.h"
 
-namespace faro::session {
+namespace faro::links {
 namespace {
 
 struct Callers final : Network::Acceptor {
@@ -62,4 +62,4 @@ TEST(DialSource, a_node_that_listens_everywhere_lets_the_system_choose) {
 }
 
 }  // namespace
-}  // namespace faro::session
+}  // namespace faro::links

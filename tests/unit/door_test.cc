@@ -1,7 +1,7 @@
 // Door: who begins TLS and leaves, or stays and says no more, has failed; who is slow without TLS is only dropped. A flood
 // pushes out only its own.
-#include "session/door.h"
-#include "session/attempt_limiter.h"
+#include "links/door.h"
+#include "links/attempt_limiter.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ extern "C" ssize_t recv(int fd, void* buffer, size_t bytes, int flags) {
   return got;
 }
 
-namespace faro::session {
+namespace faro::links {
 namespace {
 
 constexpr base::Nanoseconds kWaitLimit = 10'000'000'000;
@@ -335,4 +335,4 @@ TEST_F(KnockingAtTheDoor, who_says_nothing_is_dropped_and_has_not_failed) {
 }
 
 }  // namespace
-}  // namespace faro::session
+}  // namespace faro::links

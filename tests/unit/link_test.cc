@@ -1,5 +1,5 @@
 // A link that is being set up, and what its owner is told when that fails.
-#include "session/link.h"
+#include "links/link.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 #include "support/test_reactor.h"
 
-namespace faro::session {
+namespace faro::links {
 namespace {
 
 constexpr base::Nanoseconds kLong = 10'000'000'000;
@@ -159,4 +159,4 @@ TEST_F(LinkThatIsSetUp, is_not_looked_at_again_once_this_side_has_given_up) {
 }
 
 }  // namespace
-}  // namespace faro::session
+}  // namespace faro::links

@@ -1,4 +1,4 @@
-#include "session/resolution.h"
+#include "links/resolution.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "support/test_reactor.h"
 
-namespace faro::session {
+namespace faro::links {
 namespace {
 
 using test::TestReactor;
@@ -145,4 +145,4 @@ TEST(Resolution, may_be_destroyed_by_its_answer) {
 }
 
 }  // namespace
-}  // namespace faro::session
+}  // namespace faro::links

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "session/attempt_limiter.h"
-#include "session/secret.h"
-#include "session/secret_authentication.h"
+#include "links/attempt_limiter.h"
+#include "links/secret.h"
+#include "links/secret_authentication.h"
 #include "support/handshake_pair.h"
 #include "support/secret_file.h"
 #include "support/wire_page.h"
 
-namespace faro::session {
+namespace faro::links {
 namespace {
 
 using test::kOtherSecret;
@@ -219,7 +219,7 @@ TEST(SecretHandshakes, nothing_that_is_said_before_the_proof_ends_the_open_of_th
 TEST(SecretHandshakes, what_the_accepting_side_says_after_its_proof_is_believed) {
   SecretPair pair;
   pair.accepting.judgement =
-      session::Refusal{Status(Code::configuration_mismatch, "its number is taken"), false, false};
+      links::Refusal{Status(Code::configuration_mismatch, "its number is taken"), false, false};
   pair.run();
   ASSERT_TRUE(pair.dialling.refused);
   EXPECT_FALSE(pair.dialling.admitted);
@@ -431,4 +431,4 @@ TEST(Attempts, of_many_addresses_take_bounded_memory_and_the_latest_are_remember
 }
 
 }  // namespace
-}  // namespace faro::session
+}  // namespace faro::links

@@ -9,15 +9,15 @@
 #include <thread>
 #include <vector>
 
-#include "session/command_queue.h"
-#include "session/epoll_reactor.h"
-#include "session/handshake.h"
-#include "session/limits.h"
-#include "session/liveness.h"
-#include "session/log_limiter.h"
+#include "links/command_queue.h"
+#include "links/epoll_reactor.h"
+#include "links/handshake.h"
+#include "links/limits.h"
+#include "links/liveness.h"
+#include "links/log_limiter.h"
 #include "support/handshake_pair.h"
 
-namespace faro::session {
+namespace faro::links {
 namespace {
 
 void expect_contains(std::string_view text, std::string_view part) {
@@ -345,4 +345,4 @@ TEST(Warnings, come_once_per_cause_and_time_span) {
 }
 
 }  // namespace
-}  // namespace faro::session
+}  // namespace faro::links

@@ -31,7 +31,7 @@ struct Knobs {
   uint32_t pieces_most = 3;  // a transfer's bytes arrive in at most that many pieces, in any order
   uint32_t transfers_in_flight = 2;  // of one ring; what is posted beyond waits for a completion
 
-  // --- control connections (session/sim)
+  // --- control connections (links/sim)
   Delay control{1'000, 500'000};
   Delay connect{10'000, 2'000'000};
 

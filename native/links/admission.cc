@@ -1,0 +1,177 @@
+#include "links/admission.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace faro::links {
+namespace {
+
+constexpr base::Nanoseconds kHandshakeTime = 5'000'000'000;
+constexpr size_t kPendingLimit = 256;
+
+using transport::tcp::host_of;
+
+}  // namespace
+
+void Admission::refuse_all(const Refusal& refusal) {
+  for (Pending& each : pending_) each.handshake->refuse(refusal);
+}
+
+base::Nanoseconds Admission::next_deadline() const {
+  base::Nanoseconds next = pending_.empty() ? base::kForever : pending_.front().deadline;
+  for (const Pending& each : pending_) {
+    if (each.queues) next = std::min(next, attempts_.next(host_of(each.from())));
+  }
+  return next;
+}
+
+void Admission::check_deadlines(base::Nanoseconds now) {
+  while (!pending_.empty() && now >= pending_.front().deadline) {
+    refuse(pending_.begin(),
+           Status(Code::deadline_exceeded, fmt::format("no complete handshake within {} s",
+                                                       kHandshakeTime / 1'000'000'000)));
+  }
+  start_queued(now);
+}
+
+// One of each address at a time, first come, first served: what it does then counts against those
+// behind it.
+void Admission::start_queued(base::Nanoseconds now) {
+  for (Place next = pending_.begin(); next != pending_.end();) {
+    const Place pending = next++;
+    if (!pending->queues) continue;
+    const std::string host = host_of(pending->from());
+    if (!attempts_.allows(host, now)) continue;
+    attempts_.spend(host, now);
+    pending->queues = false;
+    pending->deadline = now + kHandshakeTime;
+    pending_.splice(pending_.end(), pending_, pending);  // by deadline
+    pending->handshake->start();
+    if (next == pending_.end()) break;
+  }
+}
+
+// ----------------------------------------------------------------------------------- who connects
+
+// With TLS the acceptor has seen to that.
+bool Admission::must_queue(const std::string& host) const {
+  return network_.credentials() == nullptr && !attempts_.allows(host, now());
+}
+
+size_t Admission::queued_from(const std::string& host) const {
+  return static_cast<size_t>(std::count_if(
+      pending_.begin(), pending_.end(),
+      [&](const Pending& each) { return each.queues && host_of(each.from()) == host; }));
+}
+
+void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
+  const std::string host = host_of(connection->peer_address());
+  const bool queues = must_queue(host);
+  const size_t queued = queues ? queued_from(host) : 0;
+  if (queued >= AttemptLimiter::kWaitingPerAddress) {
+    const Status cause(Code::authentication_failed,
+                       fmt::format("too many attempts from {} have failed, and {} of its "
+                                   "connections wait for their turn already",
+                                   host, queued));
+    connection->send(wire::encode_refuse({cause.code(), true, std::string(cause.message())}));
+    return note_refused(connection->peer_address(), {cause, true, false});
+  }
+  if (pending_.size() >= kPendingLimit) make_room_for(host);
+  Pending& pending = pending_.emplace_back();
+  pending.deadline = now() + kHandshakeTime;
+  pending.handshake = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
+                                                  std::move(connection), std::nullopt);
+  pending.queues = queues;
+  if (!queues) pending.handshake->start();
+}
+
+// A flood pushes out its own, as at the acceptor: the oldest of the address that has most.
+void Admission::make_room_for(const std::string& newcomer_host) {
+  std::map<std::string, size_t> count = {{newcomer_host, 1}};
+  for (const Pending& each : pending_) ++count[host_of(each.from())];
+  refuse(std::max_element(pending_.begin(), pending_.end(),
+                          [&](const Pending& a, const Pending& b) {
+                            return count[host_of(a.from())] < count[host_of(b.from())];
+                          }),
+         Status(Code::limit_exceeded, "too many connections have not finished the handshake"));
+}
+
+void Admission::on_data_stream(const StreamToken& token, transport::DataStream stream) {
+  if (Link* link = links_.find(token)) return link->on_stream(std::move(stream));
+  ::close(stream.fd);
+  const Status cause(Code::protocol_error, "a data connection that belongs to no link");
+  note_refused("somebody", {cause, false, false});
+}
+
+base::Nanoseconds Admission::may_try_at(const std::string& peer_address) {
+  const std::string host = host_of(peer_address);
+  // Of a node that has been admitted a data connection is to come, whoever else is there.
+  return links_.expects_stream_from(host) ? 0 : attempts_.next(host);
+}
+
+void Admission::on_turn(const std::string& peer_address) {
+  attempts_.spend(host_of(peer_address), now());
+}
+
+void Admission::on_stranger(const std::string& peer_address, const Status& cause) {
+  if (cause.code() == Code::authentication_failed) attempts_.spend(host_of(peer_address), now());
+  note_refused(peer_address, {cause, false, false});
+}
+
+// -------------------------------------------------------------------------------------- handshakes
+
+std::optional<Refusal> Admission::judge(const wire::Hello& hello, const std::string& from) {
+  return host_.judge(hello, from);
+}
+
+void Admission::on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
+                            const wire::Hello& peer) {
+  const std::unique_ptr<Handshake> done = take(handshake);  // keeps `peer`
+  // Somebody else may have taken its place since HELLO.
+  if (const auto refusal = host_.judge(peer, connection->peer_address())) {
+    connection->send(wire::encode_refuse(
+        {refusal->status.code(), refusal->retry, std::string(refusal->status.message())}));
+    return note_refused(connection->peer_address(), {refusal->status, refusal->retry, false});
+  }
+  host_.on_admitted(std::move(connection), peer);
+}
+
+void Admission::on_refused(Handshake& handshake, const Refusal& refusal) {
+  const std::unique_ptr<Handshake> done = take(handshake);
+  if (refusal.status.code() == Code::authentication_failed)
+    attempts_.spend(host_of(done->peer_address()), now());
+  note_refused(done->peer_address(), refusal);
+}
+
+std::unique_ptr<Handshake> Admission::take(const Handshake& handshake) {
+  const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& each) {
+    return each.handshake.get() == &handshake;
+  });
+  std::unique_ptr<Handshake> taken = std::move(found->handshake);
+  pending_.erase(found);
+  return taken;
+}
+
+void Admission::refuse(Place pending, const Status& cause) {
+  const std::unique_ptr<Handshake> refused = take(*pending->handshake);
+  note_refused(refused->peer_address(), {cause, true, false});
+  refused->refuse({cause, true, false});
+}
+
+void Admission::note_refused(const std::string& from, const Refusal& refusal) {
+  const Status& cause = refusal.status;
+  uint64_t suppressed = 0;
+  if (limiter_.allows(std::string(code_name(cause.code())), now(), suppressed)) {
+    // Those who have not closed yet look for who has, and give up when they close themselves.
+    base::log(cause.code() == Code::session_closed ? LogLevel::debug : log_level_,
+              "{}: refused a connection from {}: {}{}", identity_.name, from, cause.to_string(),
+              suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));
+  }
+  host_.on_refused(from, refusal);
+}
+
+}  // namespace faro::links

@@ -1,0 +1,95 @@
+// MpscCommandQueue: how other threads reach the network thread.
+//
+// Commands lie in a bounded lock-free queue. When that is full (a thread sends control messages
+// faster than the network thread takes them) they go to a list under a mutex, so that `push` never
+// waits for the consumer and loses nothing.
+//
+// Order: the commands of one thread are taken in the order in which it pushed them. While
+// `overflowed_` is set every push goes to the list; `take` empties the ring, appends the list and
+// clears the flag under the mutex. A thread whose command is in the list therefore cannot put a
+// later one into the ring before the list was taken.
+//
+// Sleeping (the same protocol as ring/doorbell.h, with pushed_ as the state):
+//   consumer: S1 the reactor sets sleeping := 1 (seq_cst RMW)   S2 empty(): loads pushed_ (seq_cst)
+//   S3 sleeps producer: R1 pushed_ += 1 (seq_cst RMW)   R2 the reactor loads sleeping (seq_cst) R3
+//   if 1: wakes
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <atomic_queue/atomic_queue.h>
+
+namespace faro::links {
+
+/// Threads: any number push, one takes. Blocks: push only for another push, and only when overflowed.
+class MpscCommandQueue {
+ public:
+  using Command = std::function<void()>;
+
+  MpscCommandQueue() : ring_(kCapacity) {}
+  MpscCommandQueue(const MpscCommandQueue&) = delete;
+  MpscCommandQueue& operator=(const MpscCommandQueue&) = delete;
+
+  void push(Command command) {
+    // Acquire: partner is the release in take; only the hint is needed, the mutex orders the list.
+    // try_push leaves the command alone when it fails.
+    if (overflowed_.load(std::memory_order_acquire) || ring_.was_size() >= kCapacity / 2 ||
+        !ring_.try_push(std::move(command))) {
+      const std::lock_guard lock(mutex_);
+      overflow_.push_back(std::move(command));
+      overflowed_.store(true, std::memory_order_release);
+    }
+    pushed_.fetch_add(1, std::memory_order_seq_cst);  // R1
+  }
+
+  /// Appends what has been pushed to `commands`. Threads: the consumer.
+  void take(std::vector<Command>& commands) {
+    const size_t before = commands.size();
+    if (overflowed_.load(std::memory_order_acquire)) {
+      const std::lock_guard lock(mutex_);
+      take_ring(commands);
+      for (Command& command : overflow_) commands.push_back(std::move(command));
+      overflow_.clear();
+      overflowed_.store(false, std::memory_order_release);
+    } else {
+      take_ring(commands);
+    }
+    taken_ += commands.size() - before;
+  }
+
+  /// S2. A command that was taken before its producer counted it makes this true too early; that
+  /// producer then sees `sleeping` and wakes. Threads: the consumer.
+  bool empty() const {
+    return static_cast<int64_t>(pushed_.load(std::memory_order_seq_cst) - taken_) <= 0;
+  }
+
+ private:
+  // A burst of cancels to a hundred peers fits many times. Only half of it is used: in a full ring, a producer
+  // one lap ahead of one that was preempted between taking its place and filling it would fill that place
+  // first, and the order would be lost. There are never as many producers at once as the other half has places.
+  static constexpr unsigned kCapacity = 2048;
+
+  // Bounded: producers may be adding all the time.
+  void take_ring(std::vector<Command>& commands) {
+    Command command;
+    for (unsigned i = 0; i < kCapacity && ring_.try_pop(command); ++i) {
+      commands.push_back(std::move(command));
+    }
+  }
+
+  // The queue whose slots have a state of their own: the one for atomic elements pops without acquire,
+  // so that what a popped pointer points to could be seen half written.
+  atomic_queue::AtomicQueueB2<Command> ring_;
+  std::mutex mutex_;
+  std::vector<Command> overflow_;  // guarded by mutex_
+  std::atomic<bool> overflowed_{false};
+  alignas(64) std::atomic<uint64_t> pushed_{0};
+  uint64_t taken_ = 0;  // the consumer's
+};
+
+}  // namespace faro::links

@@ -1,0 +1,236 @@
+#include "links/handshake.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+#include "faro/hash.h"
+
+namespace faro::links {
+namespace {
+
+using wire::ControlKind;
+
+}  // namespace
+
+Handshake::Handshake(Owner& owner, const Identity& ours,
+                     std::unique_ptr<ControlConnection> connection, std::optional<uint32_t> dialled)
+    : owner_(owner),
+      ours_(ours),
+      connection_(std::move(connection)),
+      peer_address_(connection_->peer_address()),
+      dialled_(dialled) {}
+
+void Handshake::start() {
+  if (dialled_) {
+    sent_hello_ = own_hello();
+    connection_->send(sent_hello_);
+  }
+  connection_->set_handler(this);
+}
+
+wire::ControlMessage Handshake::own_hello() const {
+  return wire::encode(ours_.hello_to(dialled_ ? *dialled_ : peer_.head.node));
+}
+
+void Handshake::refuse(const Refusal& refusal) {
+  if (state_ == State::done) return;
+  state_ = State::done;
+  connection_->send(wire::encode_refuse(
+      {refusal.status.code(), refusal.retry, std::string(refusal.status.message())}));
+  connection_.reset();
+}
+
+// A stranger must not be able to end the open of a node that has a secret or certificates, wherever
+// it listens or dials. What it says is a reason to try again, and is passed on for what it is.
+Refusal Handshake::as_believed(Refusal refusal) const {
+  if (proven()) return refusal;
+  refusal.ends_open = false;
+  if (!dialled_) return refusal;
+  refusal.retry = true;
+  refusal.verified = false;
+  refusal.status =
+      Status(refusal.status.code(),
+             fmt::format("{} (unverified: whoever answers at {} has not proved that it belongs to "
+                         "the cluster)",
+                         refusal.status.message(), peer_address_));
+  return refusal;
+}
+
+void Handshake::end(const Refusal& refusal) {
+  const Refusal believed = as_believed(refusal);  // needs the connection
+  refuse(refusal);
+  owner_.on_refused(*this, believed);
+}
+
+// Whether the peer has shown all that this node wants of it; without a secret and TLS that is
+// nothing.
+bool Handshake::proven() const {
+  const bool knows_secret =
+      ours_.secret == nullptr || (authentication_ != nullptr && authentication_->content());
+  return knows_secret && check_certificate().ok();
+}
+
+std::string Handshake::peer_name() const { return ours_.name_of(peer_, peer_address_); }
+
+void Handshake::on_closed(const Status& cause) {
+  state_ = State::done;
+  if (cause.code() == Code::authentication_failed) {  // TLS
+    const Status status(cause.code(), fmt::format("TLS between {} and {}: {}", ours_.name,
+                                                  peer_address_, cause.message()));
+    return owner_.on_refused(*this, {status, dialled_.has_value(), false, false});
+  }
+  owner_.on_refused(*this,
+                    {Status(Code::connect_failed, std::string(cause.message())), true, false});
+}
+
+void Handshake::on_message(std::span<const std::byte> message) {
+  const ControlKind kind = wire::kind_of(message);
+  if (kind == ControlKind::refuse) {
+    const auto refused = wire::decode_ending(message);
+    state_ = State::done;
+    if (!refused.ok()) return owner_.on_refused(*this, {refused.status(), true, false});
+    // The reason names both sides; what it is about is ours as much as theirs. But someone who
+    // dialled us and gives up (what we would have found different, we have told it already) may
+    // have trouble of its own.
+    const bool ends_open = dialled_.has_value() && !refused.value().retry;
+    return owner_.on_refused(*this,
+                             as_believed({Status(refused.value().code, refused.value().reason),
+                                          refused.value().retry, ends_open}));
+  }
+  if (state_ == State::expects_hello && kind == ControlKind::hello) return on_hello(message);
+  if (state_ == State::expects_auth && kind == ControlKind::auth) return on_auth(message);
+  end({Status(Code::protocol_error,
+              fmt::format("{} sent {} in the handshake where it is not allowed", peer_address_,
+                          wire::name_of(kind))),
+       true, false});
+}
+
+void Handshake::on_hello(std::span<const std::byte> message) {
+  const auto head = wire::decode_hello_head(message);
+  if (!head.ok()) return end({head.status(), true, false});
+  peer_.head = head.value();
+  if (const auto refusal = ours_.compare_heads(peer_.head, peer_address_)) return end(*refusal);
+  auto hello = wire::decode_hello(message);
+  if (!hello.ok()) return end({hello.status(), true, false});
+  peer_ = std::move(hello.value());
+  if (const auto refusal = ours_.compare_clusters(peer_, peer_address_, dialled_)) {
+    return end(*refusal);
+  }
+  wire::ControlMessage answer = dialled_ ? std::move(sent_hello_) : own_hello();
+  const Status begun = begin_authentication(answer, message);
+  if (!begun.ok()) return end({begun, true, false});
+  if (authentication_->content() && !agree()) return;
+  state_ = State::expects_auth;
+  if (!dialled_) return connection_->send(answer);
+  std::vector<std::byte> first;
+  const Status status = authentication_->advance({}, first);
+  if (!status.ok()) return end_authentication(status);
+  send_auth(std::move(first), authentication_->said_all());
+}
+
+Status Handshake::begin_authentication(wire::ControlMessage ours,
+                                       std::span<const std::byte> theirs) {
+  if (ours_.secret == nullptr) {
+    authentication_ = std::make_unique<NoAuthentication>();
+    return Status::Ok();
+  }
+  Challenge challenge;
+  if (!owner_.draw_random(challenge)) {
+    return Status(Code::system_error, "the system has no random numbers (getrandom)");
+  }
+  Introduction introduction{std::move(ours), {theirs.begin(), theirs.end()}};
+  if (!dialled_) std::swap(introduction.dialling_hello, introduction.accepting_hello);
+  authentication_ = std::make_unique<SecretAuthentication>(
+      ours_.secret, dialled_ ? Role::dialling : Role::accepting, challenge,
+      std::move(introduction));
+  return Status::Ok();
+}
+
+// What only matters between nodes of one cluster. False: they do not agree, and that is the end.
+bool Handshake::agree() {
+  agreed_ = true;
+  const Status certificate = check_certificate();
+  std::optional<Refusal> refusal;
+  if (!certificate.ok()) refusal = Refusal{certificate, false, false};
+  if (!refusal) refusal = ours_.compare(peer_, peer_address_, dialled_);
+  if (!refusal && !dialled_) refusal = owner_.judge(peer_, peer_address_);
+  if (refusal) end(*refusal);
+  return !refusal;
+}
+
+// Whose number it claims must be whose certificate it has. Who was dialled was asked for the
+// certificate of its host by TLS itself.
+Status Handshake::check_certificate() const {
+  if (dialled_) return Status::Ok();
+  // No certificate is for no host; without TLS compare() refuses such a peer.
+  const Status checked = connection_->check_peer(ours_.host_of(peer_.head));
+  if (checked.ok()) return Status::Ok();
+  return {checked.code(), fmt::format("{}: {}", peer_name(), checked.message())};
+}
+
+void Handshake::send_auth(std::vector<std::byte> payload, bool last) {
+  said_last_ = last;
+  connection_->send(wire::encode({authentication_->method(), said_last_, std::move(payload)}));
+}
+
+Refusal Handshake::other_method(wire::AuthMethod theirs) const {
+  const auto status = [&](std::string text) {
+    return Status(Code::authentication_failed, std::move(text));
+  };
+  constexpr std::string_view kWith = "has a secret (security.secret_file or FARO_SECRET)";
+  if (theirs == wire::AuthMethod::none) {
+    return {status(fmt::format("{} {}, {} has none", ours_.name, kWith, peer_name())), false, true};
+  }
+  if (theirs == wire::AuthMethod::secret) {
+    return {status(fmt::format("{} {}, {} has none", peer_name(), kWith, ours_.name)), false, true};
+  }
+  return {status(fmt::format("{} wants authentication method {}, which {} does not know",
+                             peer_name(), static_cast<int>(theirs), ours_.name)),
+          false, false};
+}
+
+void Handshake::on_auth(std::span<const std::byte> message) {
+  const auto auth = wire::decode_auth(message);
+  if (!auth.ok()) return end({auth.status(), true, false});
+  if (auth.value().method != authentication_->method())
+    return end(other_method(auth.value().method));
+  if (peer_said_last_)
+    return end({Status(Code::protocol_error, "AUTH after the last one"), true, false});
+  peer_said_last_ = auth.value().last;
+  std::vector<std::byte> answer;
+  if (said_last_ && authentication_->content()) {
+    // All is said but that the accepting side agrees.
+    if (!auth.value().payload.empty())
+      return end({Status(Code::protocol_error, "a payload in the AUTH that agrees"), true, false});
+  } else {
+    const Status status = authentication_->advance(auth.value().payload, answer);
+    if (!status.ok()) return end_authentication(status);
+  }
+  if (!authentication_->content() && peer_said_last_)
+    return end({Status(Code::protocol_error, "AUTH ended without a proof"), true, false});
+  if (authentication_->content() && !agreed_) {
+    if (dialled_ && peer_said_last_)
+      return end({Status(Code::protocol_error, "AUTH ended without agreement"), true, false});
+    // The proof goes first: what the accepting side then says against the peer is believed.
+    if (!dialled_) send_auth(std::exchange(answer, {}), false);
+    if (!agree()) return;
+  }
+  if (!said_last_) send_auth(std::move(answer), authentication_->said_all());
+  if (!peer_said_last_ || !said_last_) return;
+  state_ = State::done;
+  owner_.on_admitted(*this, std::move(connection_), peer_);
+}
+
+// Names both sides; what was wrong about a proof is nobody's business.
+void Handshake::end_authentication(const Status& status) {
+  end({Status(status.code(),
+              fmt::format("{} and {}: {}", ours_.name, peer_name(), status.message())),
+       status.code() != Code::authentication_failed, status.code() == Code::authentication_failed});
+}
+
+}  // namespace faro::links

@@ -1,0 +1,97 @@
+// Handshake: the first rounds on a control connection, until both sides know who the other is and
+// agree to be linked.
+//
+//   dialling side                               accepting side
+//      HELLO  ------------------------------------->   checks it, or REFUSE
+//             <-------------------------------------  HELLO
+//      checks it, or REFUSE
+//      AUTH   <------------------------------------>  AUTH      as many as the method needs,
+//      dialling side first
+//
+// With a secret, versions and clusters are compared first, all else when the peer has proved that
+// it knows the secret: until then nobody who dials can end this node's open by what it says.
+//
+// Nothing secret (tokens, keys, segments) is sent before both sides are content with AUTH. What
+// follows, LINK to READY, is link.h's. Does not know sockets or time: whoever owns it bounds its
+// time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "faro/status.h"
+#include "links/authentication.h"
+#include "links/identity.h"
+#include "links/network.h"
+#include "links/secret.h"
+#include "links/secret_authentication.h"
+#include "wire/control.h"
+
+namespace faro::links {
+
+/// Threads: network thread. Blocks: never. Owns: the connection, until it is admitted.
+class Handshake final : private ControlConnection::Handler {
+ public:
+  /// Told at most once, either of them. Both may destroy the handshake.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    /// Fills `bytes` with what nobody can guess. False: the system has none.
+    virtual bool draw_random(std::span<std::byte> bytes) = 0;
+    /// Accepting side: may the sender of this HELLO (which agrees with ours) join now?
+    virtual std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) = 0;
+    /// Both sides agree. The owner sets the connection's handler before it returns.
+    virtual void on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
+                             const wire::Hello& peer) = 0;
+    /// `refusal.status` says why, on either side. The other side has been told if it was ours to
+    /// tell.
+    virtual void on_refused(Handshake& handshake, const Refusal& refusal) = 0;
+  };
+
+  /// `dialled`: the peer that was dialled, as the layer above numbers it; none on the accepting side.
+  Handshake(Owner& owner, const Identity& ours, std::unique_ptr<ControlConnection> connection,
+            std::optional<uint32_t> dialled);
+  ~Handshake() override = default;
+
+  /// Starts; may call the owner.
+  void start();
+  /// Tells the peer that nothing will come of it, without calling the owner.
+  void refuse(const Refusal& refusal);
+  const std::string& peer_address() const { return peer_address_; }
+
+ private:
+  enum class State { expects_hello, expects_auth, done };
+
+  void on_message(std::span<const std::byte> message) override;
+  void on_closed(const Status& cause) override;
+  void on_hello(std::span<const std::byte> message);
+  void on_auth(std::span<const std::byte> message);
+  wire::ControlMessage own_hello() const;
+  Status begin_authentication(wire::ControlMessage ours, std::span<const std::byte> theirs);
+  void send_auth(std::vector<std::byte> payload, bool last);
+  bool agree();
+  Status check_certificate() const;
+  bool proven() const;
+  std::string peer_name() const;
+  Refusal other_method(wire::AuthMethod theirs) const;
+  Refusal as_believed(Refusal refusal) const;
+  void end(const Refusal& refusal);
+  void end_authentication(const Status& status);
+
+  Owner& owner_;
+  const Identity& ours_;
+  std::unique_ptr<ControlConnection> connection_;
+  const std::string peer_address_;
+  const std::optional<uint32_t> dialled_;
+  State state_ = State::expects_hello;
+  wire::Hello peer_;
+  wire::ControlMessage sent_hello_;                 // dialling side
+  std::unique_ptr<Authentication> authentication_;  // once both have said HELLO
+  bool agreed_ = false;
+  bool said_last_ = false;       // our AUTH was the last we send
+  bool peer_said_last_ = false;  // the peer's was
+};
+
+}  // namespace faro::links

@@ -1,0 +1,41 @@
+// Limits: whether this machine has what a session is about to take, asked before it takes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "faro/status.h"
+
+namespace faro::links {
+
+/// Descriptors of a link: control and data connection, and what a setup needs for a moment (two
+/// memfds of each side, the sockets that pass them). The rest: epoll, eventfd, timer, listener,
+/// doorbells, contexts and channels of an RDMA device, and a few to spare.
+inline constexpr uint32_t kDescriptorsPerLink = 8;
+inline constexpr uint32_t kDescriptorsPerSession = 24;
+
+/// What a session is going to take.
+struct Need {
+  uint64_t memory_bytes = 0;
+  uint32_t descriptors = 0;   // more than the process has open now
+  uint64_t pinned_bytes = 0;  // of the memory, registered with an RDMA device
+};
+
+/// What bounds it; UINT64_MAX where nothing does, or nothing can be learnt.
+struct MachineLimits {
+  uint64_t available_bytes = UINT64_MAX;  // MemAvailable of the machine
+  uint64_t cgroup_bytes = UINT64_MAX;     // left in the memory control group, and those around it
+  uint64_t descriptors = UINT64_MAX;      // left below RLIMIT_NOFILE
+  uint64_t pinned_bytes = UINT64_MAX;     // left below RLIMIT_MEMLOCK, unless privileged
+};
+
+/// Reads /proc and the control groups. Threads: any. Blocks: for a few small files.
+MachineLimits machine_limits();
+
+/// Ok, or resource_limit quoting need and limit. `memory_limit_bytes`: the setting; 0: none.
+Status check_limits(const Need& need, uint64_t memory_limit_bytes, const MachineLimits& machine);
+
+/// "12.5 MiB", for messages.
+std::string in_mebibytes(uint64_t bytes);
+
+}  // namespace faro::links

@@ -1,0 +1,57 @@
+#include "links/link_monitor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace faro::links {
+namespace {
+
+constexpr uint64_t kNanosecondsPerMs = 1'000'000;
+
+}  // namespace
+
+LinkMonitor::LinkMonitor(const base::Settings& settings, LinkTable& links, std::string name,
+                         base::Nanoseconds now)
+    : settings_(settings),
+      links_(links),
+      name_(std::move(name)),
+      liveness_(settings.liveness_timeout_ms * kNanosecondsPerMs, now) {}
+
+base::Nanoseconds LinkMonitor::next_deadline(bool judges) const {
+  base::Nanoseconds next = liveness_.next_beat();
+  links_.for_each([&](const Link& link) {
+    if (judges && link.attached()) next = std::min(next, expiry(link));
+    if (link.suspension()) next = std::min(next, link.suspension()->until);
+  });
+  return next;
+}
+
+// When a silent peer is lost. While it joins it may be clearing gigabytes of rings.
+base::Nanoseconds LinkMonitor::expiry(const Link& link) const {
+  if (link.connected()) return liveness_.expiry(link.liveness());
+  return base::deadline_after(link.liveness().heard,
+                              settings_.connect_timeout_ms * kNanosecondsPerMs);
+}
+
+void LinkMonitor::check(base::Nanoseconds now, bool judges) {
+  liveness_.begin_pass(now);
+  links_.for_each([&](Link& link) { check(link, now, judges); });
+}
+
+void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
+  link.judge_suspended(now);
+  if (!link.attached() || link.state() == LinkState::leaving) return;
+  if (judges && now >= expiry(link)) {
+    const bool is_up = link.connected();
+    return link.fail(
+        Status(Code::peer_lost,
+               fmt::format("{} heard nothing from {} for {} = {}", name_, link.name(),
+                           is_up ? "liveness.timeout_ms" : "connect.timeout_ms",
+                           is_up ? settings_.liveness_timeout_ms : settings_.connect_timeout_ms)));
+  }
+  if (liveness_.beat()) link.send(wire::encode_plain(wire::ControlKind::heartbeat));
+}
+
+}  // namespace faro::links

@@ -1,0 +1,41 @@
+// LinkMonitor: sends the heartbeats of all links, and ends those whose peers are silent for too long or
+// whose data connection has failed.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "links/link_table.h"
+#include "links/liveness.h"
+
+namespace faro::links {
+
+/// Threads: network thread. Blocks: never.
+class LinkMonitor {
+ public:
+  /// All outlive it. `name`: of this node, for messages.
+  LinkMonitor(const base::Settings& settings, LinkTable& links, std::string name,
+              base::Nanoseconds now);
+
+  /// When check has something to do. `judges`: silent peers are lost. While the cluster forms nobody
+  /// is judged: connect.timeout_ms bounds that.
+  base::Nanoseconds next_deadline(bool judges) const;
+  /// All connections have been read when this is called.
+  void check(base::Nanoseconds now, bool judges);
+  /// The last check was one of those that come once per heartbeat interval.
+  bool beat() const { return liveness_.beat(); }
+  /// A peer's heartbeat has arrived.
+  void beat_along(base::Nanoseconds now) { liveness_.beat_along(now); }
+
+ private:
+  base::Nanoseconds expiry(const Link& link) const;
+  void check(Link& link, base::Nanoseconds now, bool judges);
+
+  const base::Settings& settings_;
+  LinkTable& links_;
+  const std::string name_;
+  Liveness liveness_;
+};
+
+}  // namespace faro::links

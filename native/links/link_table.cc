@@ -1,0 +1,85 @@
+#include "links/link_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace faro::links {
+
+using transport::tcp::host_of;
+
+LinkTable::LinkTable(uint32_t peers, uint32_t ring_bytes)
+    : ring_bytes_(ring_bytes),
+      links_(peers),
+      absent_(peers, std::make_shared<transport::AbsentLink>(ring_bytes)) {}
+
+Link* LinkTable::find(const transport::StreamToken& token) const {
+  const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& link) {
+    return link != nullptr && link->takes(token);
+  });
+  return found == links_.end() ? nullptr : found->get();
+}
+
+bool LinkTable::expects_stream_from(const std::string& host) const {
+  bool expects = false;
+  for_each([&](const Link& link) {
+    expects = expects || (link.expects_stream() && host_of(link.peer_address()) == host);
+  });
+  return expects;
+}
+
+bool LinkTable::all_detached() const {
+  bool all = true;
+  for_each([&](const Link& link) { all = all && !link.attached(); });
+  return all;
+}
+
+Link& LinkTable::add(std::unique_ptr<Link> link) {
+  std::shared_ptr<Link> added = retired_->keep(std::move(link));
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Link>& place = links_[added->place()];
+  place = std::move(added);
+  return *place;
+}
+
+bool LinkTable::retire(uint32_t peer) {
+  const bool came_up = links_[peer]->data() != nullptr;
+  std::shared_ptr<transport::DataLink> absent;
+  if (came_up) absent = std::make_shared<transport::AbsentLink>(ring_bytes_, *links_[peer]->data());
+  std::shared_ptr<Link> gone;  // let go of outside the mutex
+  {
+    const std::lock_guard lock(mutex_);
+    gone.swap(links_[peer]);
+    if (came_up) absent_[peer].swap(absent);
+  }
+  if (came_up) changes_.fetch_add(1, std::memory_order_release);
+  return came_up;
+}
+
+void LinkTable::clear() {
+  {
+    const std::lock_guard lock(mutex_);
+    std::fill(links_.begin(), links_.end(), nullptr);
+  }
+  destroy_retired();
+}
+
+std::shared_ptr<transport::DataLink> LinkTable::data(uint32_t peer) const {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Link>& link = links_[peer];
+  if (link == nullptr || link->data() == nullptr) return absent_[peer];
+  return {link, link->data()};
+}
+
+bool LinkTable::connected(uint32_t peer) const {
+  const std::lock_guard lock(mutex_);
+  return links_[peer] != nullptr && links_[peer]->connected();
+}
+
+uint32_t LinkTable::retired_count() const {
+  const std::lock_guard lock(mutex_);
+  const auto used =
+      std::count_if(links_.begin(), links_.end(), [](const auto& link) { return link != nullptr; });
+  return retired_->count() - static_cast<uint32_t>(used);
+}
+
+}  // namespace faro::links

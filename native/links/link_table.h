@@ -1,0 +1,78 @@
+// LinkTable: the links of a node to its peers, as they come and go. A peer has a place in it, whose
+// number the layer above assigns.
+//
+// Workers look a peer's link up and keep it; a link that was lost leaves the table at once and is
+// destroyed when nobody keeps it any more (retired_links.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "links/link.h"
+#include "links/retired_links.h"
+#include "transport/absent_link.h"
+
+namespace faro::links {
+
+/// Threads: network thread, but as it says. Blocks: never for long. Owns: the links.
+class LinkTable {
+ public:
+  /// `ring_bytes`: of the rings of a link that is absent.
+  LinkTable(uint32_t peers, uint32_t ring_bytes);
+  /// Also what nobody uses any more. Not from inside a link.
+  ~LinkTable() { clear(); }
+  LinkTable(const LinkTable&) = delete;
+  LinkTable& operator=(const LinkTable&) = delete;
+
+  uint32_t peers() const noexcept { return static_cast<uint32_t>(links_.size()); }
+  /// Null: the peer has none. Valid until the end of the round.
+  Link* find(uint32_t peer) const { return links_[peer].get(); }
+  /// The link for which a data connection with this token is meant; null: none.
+  Link* find(const transport::StreamToken& token) const;
+  /// A peer at this host is about to dial a data connection.
+  bool expects_stream_from(const std::string& host) const;
+  /// No link has its control connection any more.
+  bool all_detached() const;
+
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (uint32_t peer = 0; peer < peers(); ++peer) {
+      if (Link* link = find(peer)) visit(*link);
+    }
+  }
+
+  /// At the place context().peer_node, which is empty.
+  Link& add(std::unique_ptr<Link> link);
+  /// A link of the table has come up.
+  void note_up() noexcept { changes_.fetch_add(1, std::memory_order_release); }
+  /// Takes the peer's link out. Returns whether it had come up: whoever looks finds another one.
+  bool retire(uint32_t peer);
+  /// Destroys retired links that nobody uses. Not from inside a link.
+  void destroy_retired() { retired_->destroy(); }
+  void clear();
+
+  // --- threads: any
+
+  /// The peer's data link, or one that carries nothing; never null.
+  std::shared_ptr<transport::DataLink> data(uint32_t peer) const;
+  bool connected(uint32_t peer) const;
+  /// Counts up whenever data() becomes another one for some peer; acquire.
+  uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
+  /// Links that are out of the table, and that somebody keeps.
+  uint32_t retired_count() const;
+
+ private:
+  const uint32_t ring_bytes_;
+  const std::shared_ptr<RetiredLinks> retired_ = std::make_shared<RetiredLinks>();
+  // By peer. Replaced by the network thread, under the mutex; other threads look under the mutex.
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Link>> links_;
+  std::vector<std::shared_ptr<transport::DataLink>> absent_;  // while no link has come up
+  std::atomic<uint64_t> changes_{0};  // network thread: release, after the change
+};
+
+}  // namespace faro::links

@@ -1,0 +1,67 @@
+#include "links/resolution.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <mutex>
+#include <utility>
+
+#include "base/thread.h"
+
+namespace faro::links {
+namespace {
+
+// How the thread is called in tools; at most 15 characters.
+constexpr const char* kThreadName = "faro-resolver";
+
+bool is_numeric(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  in6_addr parsed;  // room for both
+  return inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
+}
+
+}  // namespace
+
+// What the answer is for. The thread only defers; `done` is the network thread's alone.
+struct Resolution::Wanted {
+  std::mutex mutex;
+  transport::Reactor* reactor;  // guarded by mutex; null: nobody waits, and it may be gone
+  Done done;
+
+  void answer(Addresses addresses) {
+    if (done) std::exchange(done, {})(std::move(addresses));
+  }
+};
+
+Resolution::Resolution(transport::Reactor& reactor, std::string address, Done done, Lookup lookup)
+    : address_(std::move(address)),
+      lookup_(std::move(lookup)),
+      wanted_(std::make_shared<Wanted>()) {
+  wanted_->reactor = &reactor;
+  wanted_->done = std::move(done);
+}
+
+Resolution::~Resolution() {
+  wanted_->done = {};
+  const std::lock_guard lock(wanted_->mutex);
+  wanted_->reactor = nullptr;
+}
+
+void Resolution::start() {
+  const std::shared_ptr<Wanted> wanted = wanted_;  // `done` may destroy this
+  if (is_numeric(address_)) return wanted->answer(lookup_(address_));
+  auto thread = base::start_thread(kThreadName, [wanted, address = address_, lookup = lookup_] {
+    auto addresses = std::make_shared<Addresses>(lookup(address));
+    const std::lock_guard lock(wanted->mutex);
+    if (wanted->reactor == nullptr) return;
+    wanted->reactor->defer([wanted, addresses] { wanted->answer(std::move(*addresses)); });
+  });
+  // Detached: a resolver cannot be interrupted, and nobody may have to wait for it.
+  if (thread.ok()) return thread->detach();
+  wanted->answer(Status(Code::connect_failed, fmt::format("'{}' cannot be resolved: {}", address_,
+                                                          thread.status().message())));
+}
+
+}  // namespace faro::links

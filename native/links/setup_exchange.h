@@ -1,0 +1,66 @@
+// SetupExchange: what the two sides of a link tell each other until both have its data link.
+//
+//   dialling side              accepting side
+//            <------ LINK {transport, token}        the accepting side's choice
+//      SETUP <-----> SETUP                          what the transport needs, either side
+//      READY  <----> READY                          when a side has all it needs
+//
+// SETUP and READY may arrive before the dialling side begins: it waits for other links. They are kept
+// until then.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "faro/status.h"
+#include "transport/transport.h"
+#include "wire/control.h"
+
+namespace faro::links {
+
+/// Threads: network thread. Blocks: never. Owns: the transport's part of the setup.
+class SetupExchange {
+ public:
+  enum class Verdict { taken, malformed, out_of_place, failed };
+
+  /// The accepting side's choice; once, before begin. False: there is one already.
+  bool choose(wire::LinkChoice choice);
+  const std::optional<wire::LinkChoice>& choice() const { return choice_; }
+  /// Whether a data connection with this token belongs here.
+  bool takes(const transport::StreamToken& token) const;
+
+  /// Errors: why the setup has failed.
+  Status begin(transport::Transport& transport, transport::LinkContext& context);
+  /// Messages that came before begin, in their order; once.
+  std::vector<wire::ControlMessage> take_early();
+
+  /// A SETUP or READY of the peer. After `failed`, status() says why.
+  Verdict on_message(std::span<const std::byte> message);
+  /// A data connection of this link. Errors: why the setup has failed.
+  Status on_stream(transport::DataStream stream);
+  /// Looks whether the transport has come further. True: this side is ready from now on, and the peer
+  /// is to be told. Errors: why the setup has failed.
+  Result<bool> advance();
+  /// Both sides are ready.
+  bool complete() const { return ready_ == Ready::both; }
+  /// The data link, once, when complete. Errors: why there is none.
+  Result<std::unique_ptr<transport::DataLink>> take();
+  /// Why on_message has failed.
+  const Status& status() const { return failure_; }
+
+ private:
+  enum class Ready { neither, ours, theirs, both };
+
+  bool peer_is_ready() const { return ready_ == Ready::theirs || ready_ == Ready::both; }
+  bool keep(std::span<const std::byte> message);
+
+  std::optional<wire::LinkChoice> choice_;
+  std::vector<wire::ControlMessage> early_;      // came before begin
+  std::unique_ptr<transport::LinkSetup> setup_;  // from begin to take
+  Ready ready_ = Ready::neither;
+  Status failure_;
+};
+
+}  // namespace faro::links

@@ -1,0 +1,226 @@
+#include "links/socket_network.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "links/host_identity.h"
+#include "transport/tcp/socket_address.h"
+#include "wire/control.h"
+#include "wire/preamble.h"
+
+namespace faro::links {
+namespace {
+
+// Streams whose handle is gone and whose peer has not closed; beyond it the oldest is cut off.
+constexpr size_t kLingeringLimit = 256;
+
+std::string advertised(const base::Settings& settings, const Listener& listener) {
+  const std::string& entry = settings.node_addresses[settings.node];
+  const size_t colon = entry.rfind(':');
+  if (entry.substr(colon + 1) != "0") return entry;
+  const std::string& bound = listener.address();
+  return entry.substr(0, colon) + bound.substr(bound.rfind(':'));
+}
+
+// Which address of a name was reached; a data connection to the same peer then needs no resolver.
+std::string reached(int fd, const std::string& dialled) {
+  transport::tcp::SocketAddress peer;
+  peer.length = sizeof peer.storage;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0)
+    return dialled;
+  return transport::tcp::to_string(peer);
+}
+
+// It listens, so its address is a numeric one and resolves without asking anybody.
+std::optional<transport::tcp::SocketAddress> source_of(const Listener& listener) {
+  const auto listening = transport::tcp::resolve(listener.address());
+  if (!listening.ok()) return std::nullopt;
+  return transport::tcp::source_of(listening.value().front());
+}
+
+bool on_loopback(const Listener& listener) {
+  const auto listening = transport::tcp::resolve(listener.address());
+  return listening.ok() && transport::tcp::is_loopback(listening.value().front());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings) {
+  auto listener = Listener::bind(settings.listen.empty() ? settings.node_addresses[settings.node]
+                                                         : settings.listen);
+  if (!listener.ok()) return listener.status();
+  return create(settings, std::move(listener.value()));
+}
+
+Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
+                                                             Listener listener) {
+  auto credentials = tls::Credentials::load(settings);
+  if (!credentials.ok()) return credentials.status();
+  auto reactor = EpollReactor::create(base::SystemClock::instance());
+  if (!reactor.ok()) return reactor.status();
+  std::string address = advertised(settings, listener);
+  return std::unique_ptr<SocketNetwork>(
+      new SocketNetwork(std::move(reactor.value()), std::move(listener), std::move(address),
+                        std::move(*credentials), settings.tls == "on"));
+}
+
+SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener,
+                             std::string local_address,
+                             std::shared_ptr<tls::Credentials> credentials, bool encrypts_data)
+    : reactor_(std::move(reactor)),
+      local_address_(std::move(local_address)),
+      open_to_others_(!on_loopback(listener)),
+      source_(source_of(listener)),
+      credentials_(std::move(credentials)),
+      encrypts_data_(encrypts_data),
+      host_identity_(links::host_identity()),
+      door_(*reactor_, std::move(listener), credentials_) {}
+
+SocketNetwork::~SocketNetwork() {
+  // Streams remove themselves from the reactor; handles that still exist must be gone by now.
+  for (const Lingering& each : lingering_) each.stream->close();
+}
+
+void SocketNetwork::set_acceptor(Acceptor* acceptor) {
+  acceptor_ = acceptor;
+  if (acceptor == nullptr) return door_.shut();
+  const Status opened = door_.open(this);
+  if (!opened.ok())
+    base::log(LogLevel::error, "{}: cannot accept: {}", local_address_, opened.message());
+}
+
+void SocketNetwork::connect(const std::string& address,
+                            std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) {
+  const auto place = dials_.emplace(dials_.end());
+  auto finished = [this, place, address, done = std::move(done)](Result<base::UniqueFd> socket) {
+    const std::unique_ptr<Dial> dial = std::move(*place);  // until this call has returned
+    dials_.erase(place);
+    if (!socket.ok()) return done(socket.status());
+    std::string peer = reached(socket.value().get(), address);
+    const int fd = socket.value().get();
+    std::shared_ptr<tls::Stream> encryption;
+    if (credentials_ != nullptr) {
+      encryption = credentials_->dial(fd, transport::tcp::host_of(address));
+      if (encryption == nullptr) return done(Status(Code::system_error, "no memory for TLS"));
+    }
+    auto stream =
+        make_stream(tls::Socket(std::move(socket.value()), std::move(encryption)), std::move(peer));
+    if (!stream.ok()) return done(stream.status());
+    const wire::Preamble preamble = wire::control_preamble();
+    stream.value()->send_raw(std::as_bytes(std::span(&preamble, 1)));
+    done(std::unique_ptr<ControlConnection>(std::make_unique<SocketConnection>(stream.value())));
+  };
+  *place = std::make_unique<Dial>(*reactor_, address, source_, std::move(finished));
+  // Not from here: the caller is not prepared for an answer before this returns. A place that
+  // exists when the command runs is this one: nothing else erases it.
+  reactor_->defer([place] { (*place)->start(); });
+}
+
+bool SocketNetwork::run_once(base::Nanoseconds until) {
+  settle();
+  const bool unsettled = !unsettled_.empty();
+  until = unsettled ? 0 : std::min(until, door_.next_deadline());
+  if (!lingering_.empty()) until = std::min(until, lingering_.front().until);
+  const bool worked = reactor_->run_once(until);
+  settle();
+  const base::Nanoseconds now = reactor_->clock().now_ns();
+  door_.check_deadlines(now);
+  drop_lingering(now);
+  return worked || unsettled;
+}
+
+void SocketNetwork::mark_unsettled(std::shared_ptr<ControlStream> stream) {
+  unsettled_.push_back(std::move(stream));
+}
+
+void SocketNetwork::settle() {
+  std::vector<std::shared_ptr<ControlStream>> streams;
+  streams.swap(unsettled_);
+  for (const auto& stream : streams) stream->settle();
+}
+
+void SocketNetwork::keep_lingering(std::shared_ptr<ControlStream> stream) {
+  if (lingering_.size() >= kLingeringLimit) {
+    lingering_.front().stream->close();
+    lingering_.pop_front();
+  }
+  lingering_.push_back({std::move(stream), reactor_->clock().now_ns() + ControlStream::kLinger});
+}
+
+void SocketNetwork::drop_lingering(base::Nanoseconds now) {
+  lingering_.remove_if([](const Lingering& each) { return each.stream->ended(); });
+  while (!lingering_.empty() && now >= lingering_.front().until) {
+    lingering_.front().stream->close();
+    lingering_.pop_front();
+  }
+}
+
+Result<std::shared_ptr<ControlStream>> SocketNetwork::make_stream(tls::Socket socket,
+                                                                  std::string peer_address) {
+  // Control messages are small and somebody waits for them.
+  const int one = 1;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  auto stream = std::make_shared<ControlStream>(static_cast<ControlStream::Owner&>(*this),
+                                                std::move(socket), std::move(peer_address));
+  FARO_RETURN_IF_ERROR(stream->start());
+  return stream;
+}
+
+void SocketNetwork::on_control(tls::Socket socket, const std::string& peer_address) {
+  if (credentials_ != nullptr && socket.tls() == nullptr) {
+    return refuse_without_tls(std::move(socket), peer_address);
+  }
+  auto stream = make_stream(std::move(socket), peer_address);
+  if (!stream.ok() || acceptor_ == nullptr) return;
+  acceptor_->on_connection(std::make_unique<SocketConnection>(stream.value()));
+}
+
+void SocketNetwork::on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
+                            const std::string& peer_address) {
+  if (acceptor_ == nullptr) return;
+  if (encrypts_data_ && socket.tls() == nullptr) {
+    return acceptor_->on_stranger(
+        peer_address, Status(Code::authentication_failed, "a data connection without TLS"));
+  }
+  transport::DataStream data;
+  data.tls = socket.tls();
+  data.fd = socket.take_fd().release();
+  acceptor_->on_data_stream(token, std::move(data));
+}
+
+// It can be told in the clear, which is how it speaks.
+void SocketNetwork::refuse_without_tls(tls::Socket socket, const std::string& peer_address) {
+  const Status cause(
+      Code::authentication_failed,
+      fmt::format("{} wants TLS (security.tls), {} speaks without", local_address_, peer_address));
+  if (const auto stream = make_stream(std::move(socket), peer_address); stream.ok()) {
+    SocketConnection(*stream).send(
+        wire::encode_refuse({cause.code(), false, std::string(cause.message())}));
+  }
+  if (acceptor_ != nullptr) acceptor_->on_stranger(peer_address, cause);
+}
+
+base::Nanoseconds SocketNetwork::may_try_at(const std::string& peer_address) {
+  return acceptor_ == nullptr ? base::kForever : acceptor_->may_try_at(peer_address);
+}
+
+void SocketNetwork::on_turn(const std::string& peer_address) {
+  if (acceptor_ != nullptr) acceptor_->on_turn(peer_address);
+}
+
+void SocketNetwork::on_refused(base::UniqueFd socket, const std::string& peer_address,
+                               const Status& cause) {
+  // It lingers, so that the alert which was sent arrives.
+  if (const auto stream = make_stream(tls::Socket(std::move(socket)), peer_address); stream.ok()) {
+    (*stream)->detach();
+  }
+  if (acceptor_ != nullptr) acceptor_->on_stranger(peer_address, cause);
+}
+
+}  // namespace faro::links

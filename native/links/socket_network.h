@@ -1,0 +1,88 @@
+// SocketNetwork: control connections over TCP, waiting with epoll. One per membership.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+#include "faro/status.h"
+#include "links/control_stream.h"
+#include "links/dial.h"
+#include "links/door.h"
+#include "links/epoll_reactor.h"
+#include "links/listener.h"
+#include "links/network.h"
+
+namespace faro::links {
+
+/// Threads: as session/network.h says. Blocks: run_once only. Owns: the listening socket and every
+/// connection in it.
+class SocketNetwork : public Network, private ControlStream::Owner, private Door::Host {
+ public:
+  /// Listens on cluster.listen, or else on this node's entry of cluster.nodes.
+  /// Errors: address_in_use, config_invalid (also what Credentials::load says), system_error.
+  static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings);
+  /// The same on a socket that listens already; cluster.listen is not looked at.
+  static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
+                                                       Listener listener);
+  ~SocketNetwork() override;
+
+  transport::Reactor& reactor() override { return *reactor_; }
+  /// This node's entry of cluster.nodes; if that has port 0, its host and the port that the system
+  /// chose.
+  const std::string& local_address() const override { return local_address_; }
+  bool open_to_others() const override { return open_to_others_; }
+  std::optional<transport::tcp::SocketAddress> source() const override { return source_; }
+  std::shared_ptr<tls::Credentials> credentials() const override { return credentials_; }
+  const std::string& host_identity() const override { return host_identity_; }
+  void set_acceptor(Acceptor* acceptor) override;
+  void connect(const std::string& address,
+               std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) override;
+  bool run_once(base::Nanoseconds until) override;
+  bool lingering() const override { return !lingering_.empty(); }
+  void wake() override { reactor_->wake(); }
+  bool wants_thread() const override { return true; }
+
+ private:
+  struct Lingering {
+    std::shared_ptr<ControlStream> stream;
+    base::Nanoseconds until = 0;
+  };
+
+  SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener, std::string local_address,
+                std::shared_ptr<tls::Credentials> credentials, bool encrypts_data);
+
+  EpollReactor& epoll() override { return *reactor_; }
+  void mark_unsettled(std::shared_ptr<ControlStream> stream) override;
+  void keep_lingering(std::shared_ptr<ControlStream> stream) override;
+  void on_control(tls::Socket socket, const std::string& peer_address) override;
+  void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
+               const std::string& peer_address) override;
+  base::Nanoseconds may_try_at(const std::string& peer_address) override;
+  void on_turn(const std::string& peer_address) override;
+  void on_refused(base::UniqueFd socket, const std::string& peer_address,
+                  const Status& cause) override;
+
+  Result<std::shared_ptr<ControlStream>> make_stream(tls::Socket socket, std::string peer_address);
+  void refuse_without_tls(tls::Socket socket, const std::string& peer_address);
+  void settle();
+  void drop_lingering(base::Nanoseconds now);
+
+  const std::unique_ptr<EpollReactor> reactor_;  // outlives all that is registered with it
+  const std::string local_address_;
+  const bool open_to_others_;
+  const std::optional<transport::tcp::SocketAddress> source_;
+  const std::shared_ptr<tls::Credentials> credentials_;  // null: without TLS
+  const bool encrypts_data_;                             // or control connections alone
+  const std::string host_identity_;
+  Door door_;
+  Acceptor* acceptor_ = nullptr;
+  std::list<std::unique_ptr<Dial>> dials_;
+  std::vector<std::shared_ptr<ControlStream>> unsettled_;
+  std::list<Lingering> lingering_;  // oldest first
+};
+
+}  // namespace faro::links

@@ -1,0 +1,98 @@
+#include "links/transports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "transport/plugin/plugin_loader.h"
+#include "transport/shm/shm_transport.h"
+#include "transport/tcp/tcp_transport.h"
+
+namespace faro::links {
+
+// A forced transport that does not work here is an error; otherwise it is just not offered.
+Status Transports::make(const base::Settings& settings) {
+  if (transport::Transport* own = network_.own_transport()) {
+    usable_ = {own};
+    return Status::Ok();
+  }
+  for (const std::string_view name : {"shm", "verbs", "tcp"}) {
+    const bool forced = settings.transport == name;
+    if (!forced && settings.transport != "auto") continue;
+    auto made = make_one(name, settings);
+    if (made.ok()) {
+      owned_.push_back(std::move(*made));
+      usable_.push_back(owned_.back().get());
+    } else if (forced) {
+      return Status(Code::transport_unavailable,
+                    fmt::format("transport = {}: {}", name, made.status().message()));
+    } else {
+      base::log(LogLevel::debug, "{} is not offered: {}", name, made.status().message());
+    }
+  }
+  return Status::Ok();
+}
+
+// Errors: why it does not work here.
+Result<std::unique_ptr<transport::Transport>> Transports::make_one(
+    std::string_view name, const base::Settings& settings) const {
+  std::unique_ptr<transport::Transport> transport;
+  if (name == "shm") {
+    transport = std::make_unique<transport::shm::ShmTransport>();
+  } else if (name == "tcp") {
+    transport = std::make_unique<transport::tcp::TcpTransport>(
+        network_.source(), settings.tls == "on" ? network_.credentials() : nullptr);
+  } else if (settings.tls == "on") {
+    return Status(Code::transport_unavailable, "security.tls = on, and it cannot encrypt rows");
+  } else {
+    auto loaded =
+        transport::plugin::load_verbs({settings, network_.local_address(), base::log_line});
+    if (!loaded.ok()) return loaded.status();
+    transport = std::move(*loaded);
+  }
+  FARO_RETURN_IF_ERROR(transport->available());
+  return transport;
+}
+
+std::vector<std::string> Transports::names() const {
+  std::vector<std::string> names;
+  for (const transport::Transport* each : usable_) names.emplace_back(each->capabilities().name);
+  return names;
+}
+
+const char* Transports::why_not(const transport::Transport& transport,
+                                const wire::Hello& peer) const {
+  const transport::Capabilities& capabilities = transport.capabilities();
+  if (std::find(peer.transports.begin(), peer.transports.end(), capabilities.name) ==
+      peer.transports.end()) {
+    return "the other node does not offer it";
+  }
+  if (capabilities.same_host_only && peer.host_identity != network_.host_identity()) {
+    return "the nodes do not share a host, a network namespace and a user";
+  }
+  return nullptr;
+}
+
+Result<transport::Transport*> Transports::choose(const wire::Hello& peer) const {
+  std::string reasons;
+  for (transport::Transport* each : usable_) {
+    const char* why = why_not(*each, peer);
+    if (why == nullptr) return each;
+    if (!reasons.empty()) reasons += "; ";
+    reasons += fmt::format("{}: {}", each->capabilities().name, why);
+  }
+  return Status(Code::transport_unavailable, reasons);
+}
+
+Result<transport::Transport*> Transports::chosen(std::string_view name,
+                                                 const wire::Hello& peer) const {
+  const auto found = std::find_if(usable_.begin(), usable_.end(),
+                                  [&](auto* each) { return each->capabilities().name == name; });
+  const char* why = found == usable_.end() ? "this node does not offer it" : why_not(**found, peer);
+  if (why != nullptr) return Status(Code::transport_unavailable, why);
+  return *found;
+}
+
+}  // namespace faro::links

@@ -1,0 +1,64 @@
+// Transports: the transports that work on this node, preferred first, and which of them a link gets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/settings.h"
+#include "faro/status.h"
+#include "links/network.h"
+#include "transport/transport.h"
+#include "wire/control.h"
+
+namespace faro::links {
+
+/// Threads: network thread, but as it says. Owns: the transports, except one that the network brings
+/// along.
+class Transports {
+ public:
+  explicit Transports(Network& network) : network_(network) {}
+
+  /// Makes those that `settings` want and this machine can. Errors: transport_unavailable, for one that
+  /// is forced.
+  Status make(const base::Settings& settings);
+
+  /// Preferred first.
+  const std::vector<transport::Transport*>& usable() const { return usable_; }
+  std::vector<std::string> names() const;
+  /// The one that a link to this peer gets. Errors: transport_unavailable, with the reasons alone.
+  Result<transport::Transport*> choose(const wire::Hello& peer) const;
+  /// The one that the peer chose. Errors: transport_unavailable, with the reason alone.
+  Result<transport::Transport*> chosen(std::string_view name, const wire::Hello& peer) const;
+
+  // --- of all of them; threads: any
+
+  bool poll() noexcept {
+    bool any = false;
+    for (const auto& transport : owned_) any |= transport->poll();
+    return any;
+  }
+  void flush() noexcept {
+    for (const auto& transport : owned_) transport->flush();
+  }
+  void worker_sleeps() noexcept {
+    for (const auto& transport : owned_) transport->worker_sleeps();
+  }
+  void worker_wakes() noexcept {
+    for (const auto& transport : owned_) transport->worker_wakes();
+  }
+
+ private:
+  /// Why this one cannot link this node with that peer; null: it can.
+  const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
+  Result<std::unique_ptr<transport::Transport>> make_one(std::string_view name,
+                                                         const base::Settings& settings) const;
+
+  Network& network_;
+  std::vector<std::unique_ptr<transport::Transport>> owned_;
+  std::vector<transport::Transport*> usable_;
+};
+
+}  // namespace faro::links

@@ -1,0 +1,192 @@
+#include "session/cluster_identity.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/printable.h"
+#include "faro/hash.h"
+
+namespace faro::session {
+namespace {
+
+// A difference is named completely up to here; the user mends one at a time anyway.
+constexpr size_t kDifferencesNamed = 4;
+constexpr size_t kValueShown = 80;
+
+std::map<std::string_view, std::string_view> parse_settings(std::string_view text) {
+  std::map<std::string_view, std::string_view> values;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const size_t equals = line.find('=');
+    if (equals != std::string_view::npos) values[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return values;
+}
+
+// A value as shown: the peer's is untrusted.
+std::string shown(const std::map<std::string_view, std::string_view>& values,
+                  std::string_view name) {
+  const auto found = values.find(name);
+  if (found == values.end()) return "unknown";
+  const std::string text = base::printable(std::string(found->second.substr(0, kValueShown)));
+  return text.empty() ? "''" : text;
+}
+
+std::string differences(const ClusterIdentity& ours, const wire::Hello& theirs,
+                        const std::string& their_name) {
+  const auto our_values = parse_settings(ours.hello.settings);
+  const auto their_values = parse_settings(theirs.settings);
+  std::string text;
+  size_t found = 0;
+  for (const auto& [name, value] : our_values) {
+    const auto other = their_values.find(name);
+    if (other != their_values.end() && other->second == value) continue;
+    if (++found > kDifferencesNamed) break;
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} is {} on {} and {} on {}", name, shown(our_values, name), ours.name,
+                        shown(their_values, name), their_name);
+  }
+  if (found == 0) text = fmt::format("{} and {} have different settings", ours.name, their_name);
+  return text + " (all nodes must agree)";
+}
+
+links::Refusal mismatch(std::string text, bool ends_open = true) {
+  return {Status(Code::configuration_mismatch, std::move(text)), false, ends_open};
+}
+
+// All settings on which nodes must agree, in the order of settings.def.
+std::string cluster_wide_text(const base::Settings& settings) {
+  std::string text;
+#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
+  if (digest) text += fmt::format("{}={}\n", name, settings.field);
+#define FARO_TEXT(field, name, value, digest, help) \
+  if (digest) text += fmt::format("{}={}\n", name, settings.field);
+#include "base/settings.def"
+#undef FARO_NUMBER
+#undef FARO_TEXT
+  return text;
+}
+
+// Whether anybody who reaches this node would be let in, which the user has not asked for.
+bool is_left_open(const base::Settings& settings, const ClusterIdentity& identity,
+                  const links::Network& network) {
+  return identity.secret == nullptr && network.credentials() == nullptr &&
+         settings.security_open == 0 && network.open_to_others();
+}
+
+}  // namespace
+
+wire::Hello hello_of(const base::Settings& settings) {
+  wire::Hello hello;
+  hello.head.node = static_cast<uint32_t>(settings.node);
+  hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
+  hello.node_count = settings.node_count();
+  hello.settings_digest = settings.digest_value;
+  hello.cluster_id = settings.cluster_id;
+  hello.settings = cluster_wide_text(settings);
+  return hello;
+}
+
+std::optional<links::Refusal> ClusterIdentity::compare_heads(const wire::HelloHead& theirs,
+                                                             const std::string& from) const {
+  const wire::HelloHead& head = hello.head;
+  const bool same_cluster = theirs.cluster_hash == head.cluster_hash;
+  if (theirs.version != head.version) {
+    // A node of our own cluster, or a stranger that happens to speak an older or newer Faro?
+    return mismatch(
+        fmt::format(
+            "{} speaks protocol version {} (features {:#x}), node {} ({}) speaks version {} "
+            "(features {:#x})",
+            name, head.version, head.features, theirs.node, from, theirs.version, theirs.features),
+        same_cluster);
+  }
+  return std::nullopt;
+}
+
+std::optional<links::Refusal> ClusterIdentity::compare_clusters(
+    const wire::Hello& theirs, const std::string& from, std::optional<uint32_t> dialled) const {
+  if (theirs.cluster_id == hello.cluster_id) return std::nullopt;
+  // Somebody else's node: not our cluster's trouble, unless we dialled it.
+  return mismatch(fmt::format("cluster.id is {} on {} and {} on {}", hello.cluster_id, name,
+                              theirs.cluster_id, name_of(theirs, from)),
+                  dialled.has_value());
+}
+
+std::optional<links::Refusal> ClusterIdentity::compare(const wire::Hello& theirs,
+                                                       const std::string& from,
+                                                       std::optional<uint32_t> dialled) const {
+  const std::string their_name = name_of(theirs, from);
+  if (theirs.incarnation == hello.incarnation) {
+    return mismatch(fmt::format(
+        "{} reaches itself at {}: two entries of cluster.nodes name the same process", name, from));
+  }
+  if (dialled && theirs.head.node != *dialled) {
+    return mismatch(fmt::format("{} is node {}, but cluster.nodes of {} says node {} is there",
+                                from, theirs.head.node, name, *dialled));
+  }
+  if (!dialled && theirs.expected_node != hello.head.node) {
+    return mismatch(fmt::format("{} is node {}, but cluster.nodes of {} says node {} is there",
+                                hello.address, hello.head.node, their_name, theirs.expected_node));
+  }
+  if (theirs.node_count != hello.node_count) {
+    return mismatch(
+        fmt::format("cluster.nodes has {} entries on {} and {} on {} (all nodes must agree)",
+                    hello.node_count, name, theirs.node_count, their_name));
+  }
+  if (theirs.head.node == hello.head.node || theirs.head.node >= hello.node_count) {
+    return mismatch(fmt::format("{} and the process at {} both say that they are node {}", name,
+                                from, theirs.head.node));
+  }
+  if (theirs.settings_digest != hello.settings_digest || theirs.settings != hello.settings) {
+    return mismatch(differences(*this, theirs, their_name));
+  }
+  return std::nullopt;
+}
+
+wire::Hello ClusterIdentity::hello_to(uint32_t peer) const {
+  wire::Hello said = hello;
+  said.expected_node = peer;
+  return said;
+}
+
+// Where it says it listens tells more than the port it happened to dial from.
+std::string ClusterIdentity::name_of(const wire::Hello& theirs, const std::string& from) const {
+  return fmt::format("node {} ({})", theirs.head.node,
+                     theirs.address.empty() ? from : theirs.address);
+}
+
+Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topology& topology,
+                                      links::Network& network) {
+  ClusterIdentity identity;
+  identity.name = topology.own().name;
+  auto secret = links::load_secret(settings);
+  if (!secret.ok()) return secret.status();
+  identity.secret = std::move(*secret);
+  if (is_left_open(settings, identity, network)) {
+    return Status(
+        Code::config_invalid,
+        fmt::format("{} listens where other machines may reach it, and the cluster has no secret: "
+                    "whoever reaches the port could join. Give all nodes the same secret by "
+                    "security.secret_file (a file) or the environment variable FARO_SECRET, or "
+                    "certificates by security.tls, or set security.open = 1 if the network keeps "
+                    "strangers out",
+                    identity.name));
+  }
+  for (const Node& node : topology.nodes()) identity.hosts.push_back(topology.host(node.number));
+  wire::Hello& hello = identity.hello;
+  hello = hello_of(settings);
+  hello.address = network.local_address();
+  hello.host_identity = network.host_identity();
+  if (!network.draw_random(std::as_writable_bytes(std::span(&hello.incarnation, 1)))) {
+    return Status(Code::system_error, "the system has no random numbers (getrandom)");
+  }
+  return identity;
+}
+
+}  // namespace faro::session

@@ -1,0 +1,43 @@
+// ClusterIdentity: this node as one of a cluster whose nodes are numbered and agree on their settings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+#include "faro/status.h"
+#include "links/identity.h"
+#include "links/network.h"
+#include "session/topology.h"
+
+namespace faro::session {
+
+class ClusterIdentity final : public links::Identity {
+ public:
+  wire::Hello hello_to(uint32_t peer) const override;
+  std::optional<links::Refusal> compare_heads(const wire::HelloHead& theirs,
+                                              const std::string& from) const override;
+  std::optional<links::Refusal> compare_clusters(const wire::Hello& theirs, const std::string& from,
+                                                 std::optional<uint32_t> dialled) const override;
+  std::optional<links::Refusal> compare(const wire::Hello& theirs, const std::string& from,
+                                        std::optional<uint32_t> dialled) const override;
+  std::string host_of(const wire::HelloHead& theirs) const override {
+    return theirs.node < hosts.size() ? hosts[theirs.node] : std::string();
+  }
+  std::string name_of(const wire::Hello& theirs, const std::string& from) const override;
+
+  wire::Hello hello;               // expected_node is filled in per peer
+  std::vector<std::string> hosts;  // of all nodes, for which their certificates have to be
+};
+
+/// What `settings` tell of this node; incarnation, address, host and transports are left to fill
+/// in.
+wire::Hello hello_of(const base::Settings& settings);
+
+/// The whole identity except what it offers, hello.transports. Draws the incarnation. Errors: what
+/// load_secret says; config_invalid, if others could join who need not show anything; system_error.
+Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topology& topology,
+                                      links::Network& network);
+
+}  // namespace faro::session
