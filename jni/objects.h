@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -45,15 +46,15 @@ struct WorkerState {
     worker.wake();
   }
 
-  /// Tries once, or (with a time limit above 0) until the attempt answers something else than
+  /// Tries once, or (with a time limit above 0) again and again until the attempt answers something else than
   /// would_wait, the limit has passed, or somebody interrupts: then the answer is would_wait. With
   /// kArm as said there. Answers failed if the session was closed, whatever the attempt says.
   template <typename Attempt>
   Outcome run(int64_t timeout_ns, Attempt&& attempt) {
     core.adopt();
     if (timeout_ns == kArm) return arm(attempt);
-    Outcome outcome = attempt();
-    if (outcome != Outcome::would_wait || timeout_ns == 0) return outcome;
+    if (timeout_ns == 0) return attempt();
+    Outcome outcome = Outcome::would_wait;
     const Outcome waited = worker.wait_until(
         [&] {
           outcome = attempt();
@@ -127,7 +128,8 @@ struct ShuffleState {
   std::shared_ptr<SessionState> session;
   WorkerState* worker = nullptr;
   Shuffle shuffle;
-  FrameDescriptor descriptor;  // of the frame polled last
+  std::optional<RowSender<jlong>> longs;  // once many rows were sent
+  FrameDescriptor descriptor;             // of the frame polled last
   /// Where Java puts rows that it sends many at a time: 8 KiB, in L1. (Pinning its array instead
   /// would hold up the collector; GetLongArrayRegion copies at half the speed of Java's own copy.)
   std::vector<jlong> staged = std::vector<jlong>(kStagedRows);

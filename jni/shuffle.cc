@@ -123,20 +123,24 @@ jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from,
   }));
 }
 
-// Sends what Java has staged, each row to the receiver of its value. The number of rows taken, with the outcome above it (32 bits each); or the negative
-// code.
+// Sends what Java has staged, each row to the receiver of its value. The number of rows taken, with the outcome above it
+// (32 bits each); or the negative code.
 jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->core.adopt();
-  const Result<RowSender<jlong>> sender = state->shuffle.sender<jlong>();
-  if (!sender.ok()) return fail(sender.status());
+  if (!state->longs) {
+    const Result<RowSender<jlong>> made = state->shuffle.sender<jlong>();
+    if (!made.ok()) return fail(made.status());
+    state->longs = *made;
+  }
+  const RowSender<jlong> sender = *state->longs;
   const std::span<const jlong> rows(state->staged.data(), static_cast<size_t>(count));
   const auto key_of = [](jlong row) { return static_cast<uint64_t>(row); };
   Outcome outcome = Outcome::done;
   const size_t taken = partition == kFinalizerPartition
-                           ? sender->try_send_all(rows, FinalizerHash{}, key_of, outcome)
-                           : sender->try_send_all(rows, MultiplicativeHash{}, key_of, outcome);
+                           ? sender.try_send_all(rows, FinalizerHash{}, key_of, outcome)
+                           : sender.try_send_all(rows, MultiplicativeHash{}, key_of, outcome);
   const jint answered = answer(*state, outcome);
   return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(taken);
 }

@@ -73,27 +73,27 @@ public final class Frame implements AutoCloseable {
 
   /** Reads at an offset from the beginning of the frame, as all {@code get…}. */
   public byte getByte(int at) {
-    return NativeMemory.getByte(address(at, Byte.BYTES));
+    return NativeMemory.getByte(addressOf(at, Byte.BYTES));
   }
 
   /** Reads two bytes. */
   public short getShort(int at) {
-    return NativeMemory.getShort(address(at, Short.BYTES));
+    return NativeMemory.getShort(addressOf(at, Short.BYTES));
   }
 
   /** Reads four bytes. */
   public int getInt(int at) {
-    return NativeMemory.getInt(address(at, Integer.BYTES));
+    return NativeMemory.getInt(addressOf(at, Integer.BYTES));
   }
 
   /** Reads eight bytes. */
   public long getLong(int at) {
-    return NativeMemory.getLong(address(at, Long.BYTES));
+    return NativeMemory.getLong(addressOf(at, Long.BYTES));
   }
 
   /** Reads eight bytes. */
   public double getDouble(int at) {
-    return Double.longBitsToDouble(NativeMemory.getLong(address(at, Double.BYTES)));
+    return Double.longBitsToDouble(NativeMemory.getLong(addressOf(at, Double.BYTES)));
   }
 
   /** Copies bytes into an array. */
@@ -284,6 +284,16 @@ public final class Frame implements AutoCloseable {
       throw empty();
     }
     Objects.checkFromIndexSize(at, count, bytes);
+    return address + at;
+  }
+
+  /** The same of a number, {@code width} bytes. The compiler takes this check out of loops; that of address() it does not. */
+  private long addressOf(int at, int width) {
+    owner.enter();
+    if (address == 0) {
+      throw empty();
+    }
+    Objects.checkIndex(at, bytes - (width - 1));
     return address + at;
   }
 

@@ -79,8 +79,14 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     int at = frame.nextOffset();
     int left = frame.rowsLeft();
     try {
+      int begin = at; // a row that cannot be read is passed over
+      at += width;
+      left--;
+      consumer.accept(codec.read(frame, begin, width));
+      // By the first one the compiler has learned the class of the consumer. The loop asks for it no more, so that an
+      // object that the consumer only looks at need not be made.
       while (left > 0) {
-        int begin = at; // a row that cannot be read is passed over
+        begin = at;
         at += width;
         left--;
         consumer.accept(codec.read(frame, begin, width));

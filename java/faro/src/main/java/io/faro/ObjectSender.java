@@ -19,6 +19,8 @@ public final class ObjectSender<T> {
   private final LocalLanes lanes; // null: everything is serialised
   private final LongSender longs; // null: the rows are not longs
   private Outcome stoppedBy = Outcome.DONE;
+  private int refusedReceiver; // of the long that putLongs has found no room for
+  private long refusedRow;
 
   ObjectSender(Shuffle shuffle, RowCodec<T> codec, LocalLanes lanes) {
     this.shuffle = shuffle;
@@ -69,9 +71,13 @@ public final class ObjectSender<T> {
   public int trySendAll(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
     Objects.checkFromToIndex(from, to, objects.size());
     stoppedBy = Outcome.DONE;
-    for (int i = from; i < to; i++) {
-      T object = objects.get(i);
-      stoppedBy = trySend(receiverOf.applyAsInt(object), object);
+    for (int i = putLongs(objects, from, to, receiverOf); i < to; i = putLongs(objects, i + 1, to, receiverOf)) {
+      if (longs != null) {
+        stoppedBy = longs.trySend(refusedReceiver, refusedRow);
+      } else {
+        T object = objects.get(i);
+        stoppedBy = trySend(receiverOf.applyAsInt(object), object);
+      }
       if (stoppedBy != Outcome.DONE) {
         return i - from;
       }
@@ -89,14 +95,45 @@ public final class ObjectSender<T> {
       throws InterruptedException {
     Objects.checkFromToIndex(from, to, objects.size());
     stoppedBy = Outcome.DONE;
-    for (int i = from; i < to; i++) {
-      T object = objects.get(i);
-      stoppedBy = send(receiverOf.applyAsInt(object), object);
+    for (int i = putLongs(objects, from, to, receiverOf); i < to; i = putLongs(objects, i + 1, to, receiverOf)) {
+      if (longs != null) {
+        stoppedBy = longs.send(refusedReceiver, refusedRow);
+      } else {
+        T object = objects.get(i);
+        stoppedBy = send(receiverOf.applyAsInt(object), object);
+      }
       if (stoppedBy != Outcome.DONE) {
         return i - from;
       }
     }
     return to - from;
+  }
+
+  /**
+   * Puts objects[from … to-1], if they are longs, as long as there is room. Where it has stopped; the row that found no
+   * room is in refusedRow then.
+   */
+  private int putLongs(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
+    if (longs == null || from == to) {
+      return from;
+    }
+    // By the first one the compiler has learned the classes of the list and of the function. The loop asks for them no
+    // more, so that a Long that the list makes is used up at once, and need not become an object.
+    T object = objects.get(from);
+    long row = (Long) object;
+    int receiver = receiverOf.applyAsInt(object);
+    int at = from;
+    while (longs.tryPut(receiver, row)) {
+      if (++at == to) {
+        return to;
+      }
+      T next = objects.get(at);
+      row = (Long) next;
+      receiver = receiverOf.applyAsInt(next);
+    }
+    refusedReceiver = receiver;
+    refusedRow = row;
+    return at;
   }
 
   /** Why the last trySendAll or sendAll took fewer objects than all; DONE if it took all. */

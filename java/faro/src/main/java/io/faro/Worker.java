@@ -119,10 +119,12 @@ public final class Worker {
   private Outcome waitUntil(BooleanSupplier condition, long timeout) throws InterruptedException {
     call();
     BooleanSupplier holds = () -> holds(condition);
-    Outcome outcome = Outcome.of(waitUntil(session, localIndex, holds, 0));
-    return outcome == Outcome.WOULD_WAIT
-        ? await(limit -> waitUntil(session, localIndex, holds, limit), timeout)
-        : outcome;
+    Attempt attempt = limit -> waitUntil(session, localIndex, holds, limit);
+    if (timeout == 0 || VirtualThreads.isCurrent()) {
+      Outcome outcome = Outcome.of(attempt.call(0));
+      return outcome == Outcome.WOULD_WAIT ? await(attempt, timeout) : outcome;
+    }
+    return await(attempt, timeout); // looks first, and a turn that finds nothing to do is not free
   }
 
   /**
@@ -329,7 +331,7 @@ public final class Worker {
   }
 
   /**
-   * Makes a native call wait that has tried, and answered WOULD_WAIT.
+   * Makes a native call wait; it looks first.
    *
    * @param timeout in nanoseconds; 0: DEADLINE at once
    * @throws InterruptedException if the thread is interrupted before anything was done
@@ -345,7 +347,7 @@ public final class Worker {
     if (VirtualThreads.isCurrent()) {
       return parking.await(attempt, timeout);
     }
-    int result = WOULD_WAIT;
+    int result = Outcome.DONE.number(); // if it throws, that is told, and the thread stays interrupted
     interruption.begin();
     try {
       result = attempt.call(timeout);

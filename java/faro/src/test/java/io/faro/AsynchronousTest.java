@@ -220,6 +220,24 @@ class AsynchronousTest {
   }
 
   @Test
+  void whatAConditionThrowsIsToldAlsoToAThreadThatWasInterrupted() throws Exception {
+    try (Cluster cluster = new Cluster("shm", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      Thread.currentThread().interrupt();
+      assertThrows(
+          IllegalStateException.class,
+          () ->
+              worker.waitUntil(
+                  () -> {
+                    throw new IllegalStateException("mine");
+                  }));
+      assertEquals(Outcome.DONE, worker.waitUntil(() -> true));
+      assertTrue(Thread.interrupted(), "the interrupt is for the next wait that has to wait");
+      assertEquals(Outcome.DONE, worker.waitUntil(() -> true));
+    }
+  }
+
+  @Test
   void aPartThatFailsEndsWithoutAThreadThatWaits() throws Exception {
     try (Cluster cluster = new Cluster("shm", 1, 2)) {
       QueryId query = cluster.session(0).beginQuery();

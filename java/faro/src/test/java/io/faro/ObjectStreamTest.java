@@ -141,6 +141,45 @@ class ObjectStreamTest {
   }
 
   @Test
+  void theReceiverOfEachLongIsAskedForOnceAlsoWhereAFrameIsFull() throws Exception {
+    List<Long> rows = LongStream.range(0, 100_000).boxed().collect(Collectors.toList());
+    try (Cluster cluster = new Cluster("shm", 2, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      ShuffleSpec spec = new ShuffleSpec(query, 1, Long.BYTES, new int[] {0}, new int[] {1});
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(spec)) {
+              if (worker.number() == 0) {
+                int[] asked = {0};
+                ObjectSender<Long> sender = shuffle.sender(RowCodecs.LONG);
+                int taken = sender.trySendAll(rows, 0, 1000, row -> asked[0]++ * 0);
+                while (taken < 1000) {
+                  assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
+                  worker.waitUntil(() -> true);
+                  asked[0] = taken; // of the one that found no room, again
+                  taken += sender.trySendAll(rows, taken, 1000, row -> asked[0]++ * 0);
+                }
+                assertEquals(1000, asked[0]);
+                assertEquals(0, sender.trySendAll(rows, 1000, 1000, row -> asked[0]++ * 0));
+                assertEquals(
+                    rows.size() - 1000, sender.sendAll(rows, 1000, rows.size(), row -> asked[0]++ * 0));
+                assertEquals(rows.size(), asked[0]);
+                shuffle.finish();
+              } else {
+                long[] next = {0};
+                ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+                while (receiver.drain(row -> assertEquals(next[0]++, row)) == Outcome.DONE) {
+                  // until the end
+                }
+                assertEquals(rows.size(), next[0]);
+              }
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  @Test
   void anIteratorThatIsInterruptedGoesOn() {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);

@@ -3,6 +3,7 @@ package io.faro;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -77,6 +78,81 @@ class ShuffleTest {
             }
             worker.endQuery(query);
           });
+    }
+  }
+
+  @Test
+  void aRowIsPutOnlyWhereItsReceiverHasAnOpenFrameWithRoom() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
+      LongSender sender = shuffle.longSender();
+      assertFalse(sender.tryPut(0, -1), "no frame is open yet");
+      check(sender.trySend(0, 0));
+      int rows = 1;
+      while (sender.tryPut(0, rows)) {
+        rows++;
+      }
+      check(sender.trySend(0, rows)); // in the next frame
+      rows++;
+      for (int receiver : new int[] {-1, 1}) {
+        assertEquals(
+            Code.INVALID_ARGUMENT, assertThrows(FaroException.class, () -> sender.tryPut(receiver, 1)).code());
+      }
+      Thread other =
+          new Thread(
+              () ->
+                  assertEquals(
+                      Code.WRONG_STATE, assertThrows(FaroException.class, () -> sender.tryPut(0, 1)).code()));
+      AtomicReference<Throwable> problem = new AtomicReference<>();
+      other.setUncaughtExceptionHandler((thread, thrown) -> problem.set(thrown));
+      other.start();
+      other.join();
+      assertNull(problem.get());
+      check(shuffle.tryFinish());
+      int[] next = {0};
+      drain(
+          shuffle,
+          frame -> {
+            for (int i = 0; i < frame.rowCount(); i++) {
+              assertEquals(next[0]++, frame.getLong(i * 8));
+            }
+          });
+      assertEquals(rows, next[0]);
+      shuffle.close();
+      assertEquals(Code.CLOSED, assertThrows(FaroException.class, () -> sender.tryPut(0, 1)).code());
+      worker.endQuery(shuffle.spec().query());
+    }
+  }
+
+  @Test
+  void aNumberIsReadOnlyWhereAllOfItLiesInTheFrame() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      QueryId query = cluster.session(0).beginQuery();
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
+        check(shuffle.longSender().trySend(0, 0x0102030405060708L));
+        check(shuffle.tryFinish());
+        Frame frame = shuffle.newFrame();
+        check(shuffle.tryPoll(frame));
+        assertEquals(0x0102030405060708L, frame.getLong(0));
+        assertEquals(0x01020304, frame.getInt(4));
+        assertEquals(0x0102, frame.getShort(6));
+        assertEquals(0x01, frame.getByte(7));
+        for (int at : new int[] {-1, Integer.MIN_VALUE, 8, Integer.MAX_VALUE}) {
+          assertThrows(IndexOutOfBoundsException.class, () -> frame.getByte(at));
+        }
+        assertThrows(IndexOutOfBoundsException.class, () -> frame.getShort(7));
+        assertThrows(IndexOutOfBoundsException.class, () -> frame.getInt(5));
+        assertThrows(IndexOutOfBoundsException.class, () -> frame.getLong(1));
+        assertThrows(IndexOutOfBoundsException.class, () -> frame.getDouble(1));
+        assertThrows(IndexOutOfBoundsException.class, () -> frame.getBytes(8, new byte[4], 0, 1));
+        assertThrows(IndexOutOfBoundsException.class, () -> frame.getBytes(0, new byte[4], 0, -1));
+        frame.release();
+        assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> frame.getLong(0)).code());
+        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(frame));
+      }
+      worker.endQuery(query);
     }
   }
 
