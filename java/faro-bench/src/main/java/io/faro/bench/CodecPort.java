@@ -6,6 +6,8 @@ import io.faro.Outcome;
 import io.faro.Partition;
 import io.faro.RowCodecs;
 import io.faro.Shuffle;
+import java.util.AbstractList;
+import java.util.List;
 
 /** By {@link RowsLevel#CODEC}. */
 final class CodecPort extends RowPort {
@@ -23,12 +25,19 @@ final class CodecPort extends RowPort {
 
   @Override
   protected int trySend(long[] from, int begin, int end) {
-    int at = begin;
-    while (at < end
-        && sender.trySend(partition.receiverOf(from[at], receivers), from[at]) == Outcome.DONE) {
-      at++;
-    }
-    return at - begin;
+    List<Long> rows =
+        new AbstractList<>() {
+          @Override
+          public Long get(int index) {
+            return from[index];
+          }
+
+          @Override
+          public int size() {
+            return end;
+          }
+        };
+    return sender.trySendAll(rows, begin, end, row -> partition.receiverOf(row, receivers));
   }
 
   @Override

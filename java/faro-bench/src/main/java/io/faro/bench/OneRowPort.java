@@ -24,10 +24,13 @@ final class OneRowPort extends RowPort {
   protected int trySend(long[] from, int begin, int end) {
     int receivers = shuffle.receiverCount();
     int at = begin;
-    while (at < end
-        && sender.trySend(partition.receiverOf(from[at], receivers), from[at]) == Outcome.DONE) {
-      at++;
-    }
+    do {
+      while (at < end && sender.tryPut(partition.receiverOf(from[at], receivers), from[at])) {
+        at++;
+      }
+    } while (at < end
+        && sender.trySend(partition.receiverOf(from[at], receivers), from[at]) == Outcome.DONE
+        && ++at < end);
     return at - begin;
   }
 

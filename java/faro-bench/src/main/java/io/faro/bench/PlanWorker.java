@@ -89,26 +89,32 @@ public abstract class PlanWorker implements RoundWorker {
     return moved;
   }
 
-  /** Rows of stage 1 to stage 2; their frame is given back before they are sent. */
+  /**
+   * Rows of stage 1 to stage 2, until there are none or one finds no room; true if some were taken. Their frame is given
+   * back before they are sent.
+   */
   private boolean forward() {
     boolean moved = false;
-    if (forwardBegin == forwardEnd) {
-      if (ended1) {
-        return false;
+    do {
+      if (forwardBegin == forwardEnd) {
+        if (ended1) {
+          return moved;
+        }
+        Outcome outcome = port1.tryReceive();
+        if (outcome != Outcome.DONE) {
+          ended1 = outcome == Outcome.END_OF_STREAM;
+          return moved || ended1;
+        }
+        TwoStageJob.transformAll(port1.rows(), port1.count());
+        forwardBegin = 0;
+        forwardEnd = port1.count();
+        moved = true;
       }
-      Outcome outcome = port1.tryReceive();
-      if (outcome != Outcome.DONE) {
-        ended1 = outcome == Outcome.END_OF_STREAM;
-        return ended1;
-      }
-      TwoStageJob.transformAll(port1.rows(), port1.count());
-      forwardBegin = 0;
-      forwardEnd = port1.count();
-      moved = true;
-    }
-    int taken = port2.trySend(port1.rows(), forwardBegin, forwardEnd);
-    forwardBegin += taken;
-    return moved || taken > 0;
+      int taken = port2.trySend(port1.rows(), forwardBegin, forwardEnd);
+      forwardBegin += taken;
+      moved |= taken > 0;
+    } while (forwardBegin == forwardEnd);
+    return moved;
   }
 
   /** A block of rows of the child to stage 1. */

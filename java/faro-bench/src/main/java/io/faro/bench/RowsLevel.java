@@ -12,14 +12,14 @@ public enum RowsLevel {
       return new ManyRowsPort(shuffle, partition);
     }
   },
-  /** One long at a time, in place: {@code LongSender.trySend}, {@code Frame.getLong}. */
+  /** One long at a time, in place: {@code LongSender.tryPut} and {@code trySend}, {@code Frame.getLong}. */
   ONE {
     @Override
     RowPort open(Shuffle shuffle, Partition partition) {
       return new OneRowPort(shuffle, partition);
     }
   },
-  /** Objects: {@code ObjectSender}, {@code ObjectReceiver} with {@code RowCodecs.LONG}. */
+  /** Objects: {@code ObjectSender.trySendAll}, {@code ObjectReceiver.tryDrain} with {@code RowCodecs.LONG}. */
   CODEC {
     @Override
     RowPort open(Shuffle shuffle, Partition partition) {
