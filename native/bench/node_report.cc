@@ -30,8 +30,8 @@ void each_round_word(Round& r, Visit visit) {
 template <class Metrics, class Visit>
 void each_worker_word(Metrics& w, Visit visit) {
   visit(w.worker), visit(w.rows_sent), visit(w.rows_received), visit(w.rows_dropped);
-  visit(w.waits), visit(w.sleeps), visit(w.blocked_ns), visit(w.frames_set_aside);
-  visit(w.bytes_set_aside), visit(w.frames_out_overflow), visit(w.bytes_out_overflow);
+  visit(w.waits), visit(w.sleeps), visit(w.blocked_ns), visit(w.frames_spilled);
+  visit(w.bytes_spilled), visit(w.frames_out_overflow), visit(w.bytes_out_overflow);
   visit(w.open_shuffles), visit(w.operations), visit(w.held_frames);
 }
 template <class Metrics, class Visit>

@@ -94,8 +94,8 @@ Json metrics_json(const SessionMetrics& metrics) {
                                {"waits", worker.waits},
                                {"sleeps", worker.sleeps},
                                {"blocked_ns", worker.blocked_ns},
-                               {"frames_set_aside", worker.frames_set_aside},
-                               {"bytes_set_aside", worker.bytes_set_aside},
+                               {"frames_spilled", worker.frames_spilled},
+                               {"bytes_spilled", worker.bytes_spilled},
                                {"frames_out_overflow", worker.frames_out_overflow},
                                {"bytes_out_overflow", worker.bytes_out_overflow},
                                {"operations", worker.operations}});

@@ -110,7 +110,7 @@ void add_workers(Table& table, const std::vector<NodeChange>& nodes, const StatO
     table.add({std::to_string(now.number), rate_text(node.per_second(change.rows_sent)),
                rate_text(node.per_second(change.rows_received)),
                fmt::format("{:.0f} %", 100 * blocked_share(node, lines[i].index)),
-               byte_rate_text(node.per_second(change.bytes_set_aside)),
+               byte_rate_text(node.per_second(change.bytes_spilled)),
                byte_rate_text(node.per_second(change.bytes_out_overflow)),
                grouped(now.counters.held_frames), grouped(now.counters.open_shuffles),
                std::move(waits)});

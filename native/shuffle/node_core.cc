@@ -222,8 +222,8 @@ WorkerMetrics NodeCore::worker_metrics(uint32_t local_index) const {
   m.waits = read(c.waits);
   m.sleeps = read(c.sleeps);
   m.blocked_ns = read(c.blocked_ns);
-  m.frames_set_aside = read(c.frames_set_aside);
-  m.bytes_set_aside = read(c.bytes_set_aside);
+  m.frames_spilled = read(c.frames_spilled);
+  m.bytes_spilled = read(c.bytes_spilled);
   m.frames_out_overflow = read(c.frames_out_overflow);
   m.bytes_out_overflow = read(c.bytes_out_overflow);
   m.open_shuffles = read(c.open_shuffles);

@@ -32,7 +32,7 @@ constexpr uint32_t kYieldsBeforeFlush = 2;
 // takes to open a plan's shuffles everywhere, so that mostly nobody is asked.
 constexpr base::Nanoseconds kAskPatience = 100'000'000;
 
-// Patience doubles within one wait up to that many times drain.patience_us: without an end to it the
+// The drain delay doubles within one wait up to that many times drain.delay_us: without an end to it the
 // time that a plan needs whose rows must be spilled would double with each ring's worth of them.
 // With the defaults a lane then moves on by 2 MiB a second.
 constexpr base::Nanoseconds kPatienceGrowth = 16;
@@ -197,7 +197,7 @@ bool WorkerCore::before_would_wait() {
   if (queued_lanes_ > 0) pump_all();
   if (stalled_since_ == 0) {
     stalled_since_ = time;
-    patience_ = node_.settings().drain_patience_us * 1000;
+    patience_ = node_.settings().drain_delay_us * 1000;
     aside_after_ = time + patience_;
     return changed;
   }
@@ -209,8 +209,7 @@ bool WorkerCore::before_would_wait() {
   if (time >= aside_after_) {
     if (move_aside_where_needed()) {
       changed = true;
-      patience_ =
-          std::min(2 * patience_, kPatienceGrowth * node_.settings().drain_patience_us * 1000);
+      patience_ = std::min(2 * patience_, kPatienceGrowth * node_.settings().drain_delay_us * 1000);
     }
     aside_after_ = time + patience_;
   }

@@ -532,8 +532,8 @@ bool WorkerCore::move_aside(InLane& lane) {
       (void)overflow_exhausted(lane.first->inbox->query(), bytes, status);
       break;
     }
-    count(counters_.frames_set_aside);
-    count(counters_.bytes_set_aside, bytes);
+    count(counters_.frames_spilled);
+    count(counters_.bytes_spilled, bytes);
     moved = true;
   }
   if (moved) lane.ring->flush_releases();

@@ -95,7 +95,7 @@ class Drawing {
     set("wait.yields", plan_.wait_yields);
     // A doorbell that does not ring has to be seen as the deadlock it is.
     set("wait.sleep_ms", 10'000);
-    set("drain.patience_us", chance_.one_in(4) ? 0 : chance_.between(1, 2000));
+    set("drain.delay_us", chance_.one_in(4) ? 0 : chance_.between(1, 2000));
     plan_.overflow_memory_bytes = one_of<uint64_t>({0, 4096, 64 << 10, 1 << 20});
     plan_.disk_bytes = UINT64_MAX;
     if (chance_.one_in(12)) plan_.disk_bytes = chance_.between(0, 256 << 10);

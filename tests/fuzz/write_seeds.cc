@@ -204,10 +204,10 @@ void write_frames(const Corpus& corpus) {
   fragments.moves({1, 0, 0, 0, 0, 0, 0, 0, 0});  // OPEN, a length each
   for (int part = 0; part < 3; ++part) fragments.moves({1, 0, 0, 5, 0, 1, 0, 1, 0, 0, 2, 0});
   corpus.add("a_row_in_fragments", fragments);
-  Seed aside;
-  open(aside).moves(
+  Seed spilled;
+  open(spilled).moves(
       {1, 0, 0, 3, 7, 1, 0, 11, 10, 0, 11, 10, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 6, 0});
-  corpus.add("rows_set_aside", aside);
+  corpus.add("rows_spilled", spilled);
   Seed format;
   format.moves({0, 0, 0, 0, 0, 1, 4});                       // opens the shuffle, with a format
   format.moves({1, 0, 0, 1, 0, 0, 0, 1, 0, 1});              // OPEN with the same

@@ -11,7 +11,7 @@
 //   finished ROWS                      ──▶
 //                                      ◀──  close
 //   broken TEXT                        ──▶  (a promise of Faro's was broken; at any time)
-//                                      ◀──  where    (after the driver's patience: what do the workers do?)
+//                                      ◀──  where    (after the driver's time limit: what do the workers do?)
 //   where TEXT                         ──▶
 #pragma once
 

@@ -60,7 +60,7 @@ class Drawing {
     set("transfer.threshold_bytes",
         chance_.one_in(3) ? 0 : chance_.below(plan_.ring_bytes / 2 + 1));
     set("wait.yields", chance_.one_of<uint64_t>({0, 1, 20, 20}));
-    set("drain.patience_us", chance_.one_of<uint64_t>({0, 100, 1000, 1000}));
+    set("drain.delay_us", chance_.one_of<uint64_t>({0, 100, 1000, 1000}));
     if (plan_.scarce) {
       set("overflow.memory_bytes", chance_.between(2 * plan_.ring_bytes, 16 * plan_.ring_bytes));
       set("overflow.file_bytes", chance_.one_in(2) ? 0 : chance_.below(64 << 10));

@@ -90,7 +90,7 @@ void run_any(uint64_t seed, Coverage& coverage) {
   set("transfer.threshold_bytes", threshold);
   set("ring.per_lane", random.between(1, 3));
   set("wait.yields", random.below(3) * 10);
-  set("drain.patience_us", random.one_in(4) ? 0 : random.between(1, 2000));
+  set("drain.delay_us", random.one_in(4) ? 0 : random.between(1, 2000));
   constexpr uint64_t kBudgets[] = {0, 4096, 64 << 10, 1 << 20};
   set("overflow.memory_bytes", what.check ? 1 << 20 : kBudgets[random.below(4)]);
   CaseScale scale;

@@ -67,7 +67,7 @@ class CountedCluster {
                {"ring.per_lane", 1},
                {"transfer.threshold_bytes", 0},
                {"shuffle.limit", 4},
-               {"drain.patience_us", 0},
+               {"drain.delay_us", 0},
                {"overflow.memory_bytes", kOverflowMemory},
                {"overflow.file_bytes", kOverflowFile}})
         EXPECT_TRUE(config.set(key, value).ok()) << key;
@@ -108,7 +108,7 @@ uint64_t send_one_by_one(Shuffle& shuffle, uint64_t rows) {
 constexpr uint64_t kNoEnd = UINT64_MAX;
 
 // Node 1 wants other rows than come. They fill its overflow.
-TEST(NodeMemory, rows_set_aside_take_what_is_planned_when_each_was_flushed) {
+TEST(NodeMemory, rows_spilled_take_what_is_planned_when_each_was_flushed) {
   CountedCluster counted;
   SimCluster& cluster = counted.cluster;
   ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
@@ -192,7 +192,7 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
     const QueryId query = cluster.session(0).begin_query();
     uint64_t received = 0;
     constexpr uint64_t kRows = 30'000;
-    bool aside = false;
+    bool spilled = false;
     cluster.spawn(0, 0, [&] {
       Worker& worker = cluster.session(0).worker(0);
       Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
@@ -210,7 +210,7 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
       Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
       Batch batch;
       EXPECT_EQ(wanted.take(batch), Outcome::end_of_stream);
-      aside = cluster.session(1).metrics().overflow_memory_bytes >= kRows * 9 / 10;
+      spilled = cluster.session(1).metrics().overflow_memory_bytes >= kRows * 9 / 10;
       while (unwanted.take(batch) == Outcome::done) {
         for (const std::byte b : batch.bytes()) received += b == kRow ? 1 : 0;
       }
@@ -220,7 +220,7 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
     });
     ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
     EXPECT_EQ(received, kRows);
-    EXPECT_TRUE(aside) << "nothing was spilled";
+    EXPECT_TRUE(spilled) << "nothing was spilled";
     // The first query also leaves what is kept for the next one: nodes of frames, room in tables.
     for (uint32_t node = 0; node < 2 && round == 0; ++node) {
       EXPECT_LT(counted.memory.bytes(node), before[node] + counted.plan(node).frame_bytes + 8192)

@@ -107,7 +107,7 @@ void released_before_unwanted_frames(uint32_t lines_before) {
   });
   const Status ran = cluster.run();
   ASSERT_TRUE(ran.ok()) << world.report();
-  EXPECT_EQ(cluster.session(1).worker(0).metrics().frames_set_aside, 0u)
+  EXPECT_EQ(cluster.session(1).worker(0).metrics().frames_spilled, 0u)
       << "spilling tells read positions as well: the situation was not reached";
 }
 
@@ -184,7 +184,7 @@ TEST(Waiting, a_time_limit_ends_a_wait_that_still_yields) {
 // An engine with an event loop of its own: between looks at one shuffle it waits for conditions that soon
 // hold, and have nothing to do with rows. Frames of the other shuffle fill the ring; they have to be
 // spilled all the same.
-TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_set_aside) {
+TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_spilled) {
   SimCluster cluster(1, one_ring());
   sim::World& world = cluster.world();
   ASSERT_TRUE(cluster.open_sessions().ok()) << world.report();

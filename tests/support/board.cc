@@ -50,9 +50,10 @@ std::string describe(const SessionMetrics& metrics) {
       metrics.queries_failed);
   for (const WorkerMetrics& w : metrics.workers) {
     text += fmt::format(
-        "  worker {}: rows out {} in {} dropped {}, waits {} sleeps {}, aside {}, out aside {}\n",
-        w.worker, w.rows_sent, w.rows_received, w.rows_dropped, w.waits, w.sleeps,
-        w.frames_set_aside, w.frames_out_overflow);
+        "  worker {}: rows out {} in {} dropped {}, waits {} sleeps {}, spilled {}, out spilled "
+        "{}\n",
+        w.worker, w.rows_sent, w.rows_received, w.rows_dropped, w.waits, w.sleeps, w.frames_spilled,
+        w.frames_out_overflow);
   }
   for (const LaneMetrics& lane : metrics.lanes) {
     if (lane.frames_sent + lane.frames_received == 0) continue;

@@ -43,14 +43,14 @@ struct LinkMetrics {
 
 struct WorkerMetrics {
   uint32_t worker = 0;
-  uint64_t rows_sent = 0;         ///< in closed frames
-  uint64_t rows_received = 0;     ///< handed out
-  uint64_t rows_dropped = 0;      ///< for receivers that had stopped
-  uint64_t waits = 0;             ///< operations that could not be done at once
-  uint64_t sleeps = 0;            ///< on the doorbell
-  uint64_t blocked_ns = 0;        ///< in waits
-  uint64_t frames_set_aside = 0;  ///< incoming, moved to overflow
-  uint64_t bytes_set_aside = 0;
+  uint64_t rows_sent = 0;       ///< in closed frames
+  uint64_t rows_received = 0;   ///< handed out
+  uint64_t rows_dropped = 0;    ///< for receivers that had stopped
+  uint64_t waits = 0;           ///< operations that could not be done at once
+  uint64_t sleeps = 0;          ///< on the doorbell
+  uint64_t blocked_ns = 0;      ///< in waits
+  uint64_t frames_spilled = 0;  ///< incoming, moved to overflow
+  uint64_t bytes_spilled = 0;
   uint64_t frames_out_overflow = 0;  ///< outgoing, sent by way of overflow
   uint64_t bytes_out_overflow = 0;
   uint64_t open_shuffles = 0;

@@ -196,7 +196,7 @@ public enum Setting {
    * Time without progress before a waiting worker spills unwanted rows; doubles within one
    * wait, at most 16 times as long.
    */
-  DRAIN_PATIENCE_US("drain.patience_us", "1000");
+  DRAIN_DELAY_US("drain.delay_us", "1000");
 
   private final String key;
   private final String defaultValue;

@@ -10,8 +10,8 @@ package io.faro;
  * @param waits operations that could not be done at once
  * @param sleeps on the doorbell
  * @param blockedNs in waits, nanoseconds
- * @param framesSetAside incoming, moved to overflow
- * @param bytesSetAside in them
+ * @param framesSpilled incoming, moved to overflow
+ * @param bytesSpilled in them
  * @param framesOutOverflow outgoing, sent by way of overflow
  * @param bytesOutOverflow in them
  * @param openShuffles open now
@@ -26,8 +26,8 @@ public record WorkerMetrics(
     long waits,
     long sleeps,
     long blockedNs,
-    long framesSetAside,
-    long bytesSetAside,
+    long framesSpilled,
+    long bytesSpilled,
     long framesOutOverflow,
     long bytesOutOverflow,
     long openShuffles,

@@ -60,7 +60,7 @@ final class CsvTables {
           attributes,
           ImmutableBitSet.of(),
           lines.count(),
-          new KeptParts((part, parts) -> rows(file, attributes, part, parts)));
+          new CachedPartitions((part, parts) -> rows(file, attributes, part, parts)));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

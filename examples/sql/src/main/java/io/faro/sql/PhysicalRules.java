@@ -69,7 +69,7 @@ final class PhysicalRules {
   static List<RelOptRule> all(int workers) {
     PhysicalRules rules = new PhysicalRules(workers);
     return List.of(
-        rule(LogicalTableScan.class, (scan, inputs) -> new PartScan(scan)),
+        rule(LogicalTableScan.class, (scan, inputs) -> new PartitionScan(scan)),
         rule(LogicalValues.class, (values, inputs) -> values(values)),
         rule(LogicalCalc.class, (calc, inputs) -> calc(inputs.get(0), calc.getProgram())),
         rule(LogicalJoin.class, (join, inputs) -> rules.join(join, inputs.get(0), inputs.get(1))),

@@ -17,16 +17,16 @@ public final class Table extends AbstractTable {
   private final List<Attribute> attributes;
   private final ImmutableBitSet key;
   private final double rowCount;
-  private final Parts parts;
+  private final Partitions parts;
 
   /** Makes the rows of one worker; called once per scan, on the worker's thread. */
-  public interface Parts {
+  public interface Partitions {
     /** Part {@code part} of {@code parts}. */
     Iterable<Object[]> rows(int part, int parts);
   }
 
   /** {@code rowCount}: of all parts together, as the planner believes. {@code key}: columns, may be empty. */
-  public Table(List<Attribute> attributes, ImmutableBitSet key, double rowCount, Parts parts) {
+  public Table(List<Attribute> attributes, ImmutableBitSet key, double rowCount, Partitions parts) {
     this.attributes = List.copyOf(attributes);
     this.key = key;
     this.rowCount = rowCount;

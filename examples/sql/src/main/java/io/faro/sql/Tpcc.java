@@ -85,7 +85,7 @@ public final class Tpcc {
         attributes,
         key,
         rowCount,
-        new KeptParts(
+        new CachedPartitions(
             (part, parts) -> {
               List<Object[]> rows = new ArrayList<>();
               for (int u = part; u < units; u += parts) {

@@ -54,7 +54,7 @@ public final class Tpch {
         attributes,
         key(table),
         rowCount(table, scale),
-        new KeptParts((part, parts) -> make(table, columns, scale, part, parts)));
+        new CachedPartitions((part, parts) -> make(table, columns, scale, part, parts)));
   }
 
   private static <E extends TpchEntity> List<Object[]> make(

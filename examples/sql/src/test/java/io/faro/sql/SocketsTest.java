@@ -128,8 +128,8 @@ class SocketsTest {
   void aLimitLeavesNobodyWaiting() {
     Map<String, Table> tables = new HashMap<>();
     Object[] row = {3, "x".repeat(20_000)};
-    Table.Parts atTheLast = (part, parts) -> Collections.nCopies(part == parts - 1 ? 3000 : 0, row);
-    Table.Parts keys = (part, parts) -> List.of(new Object[] {part, "y"}, new Object[] {4 + part, "y"});
+    Table.Partitions atTheLast = (part, parts) -> Collections.nCopies(part == parts - 1 ? 3000 : 0, row);
+    Table.Partitions keys = (part, parts) -> List.of(new Object[] {part, "y"}, new Object[] {4 + part, "y"});
     List<Attribute> columns = List.of(Attribute.integer("k"), Attribute.text("v"));
     tables.put("a", new Table(columns, ImmutableBitSet.of(), 1.2e6, atTheLast));
     tables.put("b", new Table(columns, ImmutableBitSet.of(), 1e6, keys));

@@ -72,8 +72,8 @@ final class SocketShuffle implements RowShuffle {
     int bytes = checkedLimit(worker.writeAside(codec, row));
     take(row);
     for (Peer peer : worker.peers()) {
-      if (!peer.tryPut(this, row, worker.aside(), bytes)) {
-        worker.await(() -> peer.tryPut(this, row, worker.aside(), bytes));
+      if (!peer.tryPut(this, row, worker.scratch(), bytes)) {
+        worker.await(() -> peer.tryPut(this, row, worker.scratch(), bytes));
       }
     }
   }

@@ -21,7 +21,7 @@ import java.util.function.BooleanSupplier;
  * <p>Threads: one at a time, except for {@link #wakeIfItSleeps}.
  */
 final class SocketWorker implements AutoCloseable {
-  private static final int ASIDE_BYTES = 4096; // grows
+  private static final int SCRATCH_BYTES = 4096; // grows
 
   private final int number;
   private final SocketSettings settings;
@@ -29,8 +29,8 @@ final class SocketWorker implements AutoCloseable {
   private final Peer[] peers; // by number; null: itself
   private final List<LocalLane> incoming = new ArrayList<>(); // from other workers of the process
   private Peer[] others = {}; // peers without itself
-  private ByteBuffer aside = Connection.allocate(ASIDE_BYTES);
-  private RowBuffer asideRows = RowBuffer.over(aside);
+  private ByteBuffer scratch = Connection.allocate(SCRATCH_BYTES);
+  private RowBuffer scratchRows = RowBuffer.over(scratch);
   private SocketShuffles query; // null: none runs
   private long checkedNanos;
   private volatile boolean sleeps;
@@ -107,23 +107,23 @@ final class SocketWorker implements AutoCloseable {
     for (Peer peer : others) {
       peer.end();
     }
-    asideRows.handOver();
+    scratchRows.handOver();
     query = null;
   }
 
-  /** Writes a row that is for several; its bytes, which {@link #aside} has until the next call. */
+  /** Writes a row that is for several; its bytes, which {@link #scratch} has until the next call. */
   int writeAside(RowCodec<Object[]> codec, Object[] row) {
-    int bytes = asideRows.tryWrite(codec, row, 0);
+    int bytes = scratchRows.tryWrite(codec, row, 0);
     if (bytes == RowBuffer.NO_ROOM) {
-      aside = Connection.allocate(codec.maxBytes(row));
-      asideRows = RowBuffer.over(aside);
-      bytes = asideRows.tryWrite(codec, row, 0);
+      scratch = Connection.allocate(codec.maxBytes(row));
+      scratchRows = RowBuffer.over(scratch);
+      bytes = scratchRows.tryWrite(codec, row, 0);
     }
     return bytes;
   }
 
-  ByteBuffer aside() {
-    return aside;
+  ByteBuffer scratch() {
+    return scratch;
   }
 
   /** Sends what gathers; whether all of it has gone. */

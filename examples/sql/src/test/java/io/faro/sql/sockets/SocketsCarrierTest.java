@@ -365,9 +365,9 @@ class SocketsCarrierTest {
     SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofMillis(1000));
     CompletableFuture<Carrier> opening =
         CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings), run -> new Thread(run).start());
-    try (Socket stranger = dial(Integer.parseInt(addresses.get(0).split(":")[1]))) {
+    try (Socket outsider = dial(Integer.parseInt(addresses.get(0).split(":")[1]))) {
       String late = assertThrows(CompletionException.class, opening::join).getMessage();
-      String who = stranger.getLocalSocketAddress().toString();
+      String who = outsider.getLocalSocketAddress().toString();
       assertTrue(late.endsWith("1 connections of other nodes are missing; " + who + " was refused, it said nothing in time"), late);
     } finally {
       sessions.forEach(Session::close);
@@ -383,10 +383,10 @@ class SocketsCarrierTest {
         CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings));
     int port = Integer.parseInt(addresses.get(0).split(":")[1]);
     for (byte[] hello : List.of(new byte[12], new byte[] {0x66, 0x61, 0x72, 0x6f, 0, 0, 0, 9, 0, 0, 0, 0}, new byte[3])) {
-      try (Socket stranger = dial(port)) {
-        stranger.getOutputStream().write(hello);
+      try (Socket outsider = dial(port)) {
+        outsider.getOutputStream().write(hello);
         if (hello.length == 12) {
-          assertEquals(-1, stranger.getInputStream().read());
+          assertEquals(-1, outsider.getInputStream().read());
         }
       }
     }

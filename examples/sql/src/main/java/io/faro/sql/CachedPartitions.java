@@ -4,14 +4,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Parts that are made when they are first asked for, and kept. Threads: any. */
-final class KeptParts implements Table.Parts {
+/** Partitions that are made when they are first asked for, and cached. Threads: any. */
+final class CachedPartitions implements Table.Partitions {
   private record Key(int part, int parts) {}
 
-  private final Table.Parts made;
+  private final Table.Partitions made;
   private final Map<Key, Iterable<Object[]>> kept = new ConcurrentHashMap<>();
 
-  KeptParts(Table.Parts made) {
+  CachedPartitions(Table.Partitions made) {
     this.made = made;
   }
 

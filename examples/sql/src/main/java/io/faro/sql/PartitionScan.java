@@ -16,8 +16,8 @@ import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.core.TableScan;
 
 /** Each worker reads its own part of the table. */
-final class PartScan extends TableScan implements EnumerableRel {
-  PartScan(TableScan scan) {
+final class PartitionScan extends TableScan implements EnumerableRel {
+  PartitionScan(TableScan scan) {
     super(
         scan.getCluster(),
         scan.getCluster()
