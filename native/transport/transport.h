@@ -113,10 +113,8 @@ class Incoming {
 
 /// What a kind of transport can do; read once when a link is opened.
 struct Capabilities {
-  std::string_view name;              // "shm", "tcp", …
-  bool same_host_only = false;        // needs shared memory
-  bool write_with_immediate = false;  // verbs: notification in the write itself
-  bool registers_memory = false;      // verbs: memory must be registered (see MemoryRegistry)
+  std::string_view name;        // "shm", "tcp", …
+  bool same_host_only = false;  // needs shared memory
 };
 
 /// What the data path of a link has asked of its network device, or a part of the link. Each is written
@@ -166,16 +164,6 @@ class DataLink {
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
   /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.
   virtual void stop() noexcept = 0;
-};
-
-/// Memory that a transport may have to know before it can be used for transfers. Verbs registers it
-/// with its protection domain; the others accept everything. Exposed so that an engine can own the
-/// memory that rows are written to (see the data-shuffling-operator paper, §4.1).
-class MemoryRegistry {
- public:
-  virtual ~MemoryRegistry() = default;
-  virtual Status register_memory(std::span<std::byte> memory) = 0;
-  virtual void deregister_memory(std::span<std::byte> memory) noexcept = 0;
 };
 
 /// Readiness of file descriptors, as the network thread (or a test that calls do_work) waits for

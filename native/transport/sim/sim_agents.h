@@ -55,9 +55,7 @@ class AgentTable {
     bool removed = false;
   };
 
-  bool is_due(const Agent& agent) const {
-    return !agent.removed && agent.due <= conditions_.now;
-  }
+  bool is_due(const Agent& agent) const { return !agent.removed && agent.due <= conditions_.now; }
 
   const Conditions conditions_;
   std::deque<Agent> agents_;  // a deque: an agent may add another while it runs

@@ -65,8 +65,8 @@ class FiberTable {
     Group group = kNoGroup;
     std::unique_ptr<Fiber> fiber;
     Nanoseconds runnable_at = 0;
-    std::optional<Wait> wait;   // while it waits
-    Nanoseconds since = 0;  // when that began
+    std::optional<Wait> wait;  // while it waits
+    Nanoseconds since = 0;     // when that began
     std::string note;
   };
 

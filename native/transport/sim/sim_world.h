@@ -11,38 +11,33 @@
 // Threads: one for everything that belongs to a world.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <memory>
-#include <queue>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <utility>
 
 #include "base/clock.h"
 #include "faro/status.h"
-#include "transport/sim/fiber.h"
+#include "transport/sim/sim_agents.h"
+#include "transport/sim/sim_conditions.h"
+#include "transport/sim/sim_events.h"
+#include "transport/sim/sim_fibers.h"
 #include "transport/sim/sim_knobs.h"
 #include "transport/sim/sim_random.h"
+#include "transport/sim/sim_trace.h"
 
 namespace faro::sim {
-
-using base::Nanoseconds;
 
 class World {
  public:
   using FiberId = uint32_t;
   using AgentId = uint32_t;
-  /// Fibers and agents that stop together: a process. Small numbers; kNoGroup is never stalled.
-  using Group = uint32_t;
-  static constexpr Group kNoGroup = UINT32_MAX;
+  using Group = sim::Group;
+  static constexpr Group kNoGroup = sim::kNoGroup;
 
   explicit World(uint64_t seed, const Knobs& knobs = {});
-  ~World();
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
 
   uint64_t seed() const noexcept { return seed_; }
   const Knobs& knobs() const noexcept { return knobs_; }
@@ -59,13 +54,15 @@ class World {
 
   /// A network thread. `do_work` returns whether there was any; it runs when woken, at the time it
   /// asked for, and now and then without reason. It must not wait.
-  AgentId add_agent(std::string name, std::function<bool()> do_work, Group group = kNoGroup);
+  AgentId add_agent(std::string name, std::function<bool()> do_work, Group group = kNoGroup) {
+    return agents_.add(std::move(name), std::move(do_work), group);
+  }
   /// Not called again from now on; may be called by its own do_work.
-  void remove_agent(AgentId agent);
+  void remove_agent(AgentId agent) { agents_.remove(agent); }
   /// Something happened that this agent should see soon. Callable from anywhere in the world.
-  void wake_agent(AgentId agent);
+  void wake_agent(AgentId agent) { agents_.wake(agent); }
   /// The agent has to look again by then, at the latest.
-  void agent_due(AgentId agent, Nanoseconds when);
+  void agent_due(AgentId agent, Nanoseconds when) { agents_.look_by(agent, when); }
 
   /// Nothing of this group runs before `until`: a process that was stopped and goes on.
   void stall(Group group, Nanoseconds until);
@@ -79,9 +76,9 @@ class World {
   // at once.
 
   /// Whether a fiber is running.
-  bool in_fiber() const noexcept { return current_ != nullptr; }
+  bool in_fiber() const noexcept { return fibers_.running(); }
   /// Whether an agent or event is running.
-  bool in_agent_or_event() const noexcept { return stepping_ && current_ == nullptr; }
+  bool in_agent_or_event() const noexcept { return stepping_ && !in_fiber(); }
 
   /// Whose code runs: the group of the running fiber or agent. kNoGroup in events, between steps, and
   /// Outside.
@@ -144,7 +141,7 @@ class World {
   Nanoseconds now() const noexcept { return clock_.now_; }
   uint64_t steps() const noexcept { return steps_; }
   /// Hash of every decision so far: equal for equal runs.
-  uint64_t trace_hash() const noexcept { return trace_hash_; }
+  uint64_t trace_hash() const noexcept { return trace_.hash(); }
   bool failed() const noexcept { return !failure_.ok(); }
   const Status& failure() const noexcept { return failure_; }
   /// Everything a person needs to look into a failure: seed, time, what each fiber waits for and
@@ -155,92 +152,47 @@ class World {
   class SimClock final : public base::Clock {
    public:
     explicit SimClock(World& world) : world_(world) {}
+    SimClock(const SimClock&) = delete;  // nor is a world copied
+    SimClock& operator=(const SimClock&) = delete;
     Nanoseconds now_ns() const noexcept override {
       // Code looks at the time where it decides whether to wait: a good place to interrupt it.
       world_.maybe_yield();
       return now_ += kLookNs;
     }
     static constexpr Nanoseconds kLookNs = 20;
-    static constexpr Nanoseconds kStart = 1'000'000'000;  // not 0: nobody may rely on that
-    mutable Nanoseconds now_ = kStart;
+    mutable Nanoseconds now_ = kWorldStart;
 
    private:
     World& world_;
   };
 
-  struct Thread;
-  struct Agent {
-    std::string name;
-    std::function<bool()> do_work;
-    uint32_t weight;
-    Nanoseconds due;  // the next look
-    Nanoseconds idle;
-    Group group;
-    bool woken = false;
-    bool removed = false;
-  };
-  struct Event {
-    Nanoseconds when;
-    uint64_t number;
-    const char* what;
-    std::function<void()> run;
-  };
-  struct LaterFirst {
-    bool operator()(const Event& a, const Event& b) const noexcept {
-      return a.when != b.when ? a.when > b.when : a.number > b.number;
-    }
-  };
-  enum class Kind : uint8_t { fiber, agent, event };
-  struct Decision {
-    uint64_t step;
-    Nanoseconds now;
-    Kind kind;
-    uint64_t number;   // of the fiber, agent or event
-    const char* what;  // of an event
-  };
-  static constexpr size_t kTraceLength = 60;
-
   bool step_inside();
-  void look_at_waiters();
-  Nanoseconds next_moment() const;
-  Nanoseconds not_before(Group group, Nanoseconds when) const;
-  void record(Kind kind, uint64_t number, const char* what);
-  void run_fiber(uint32_t number);
-  void run_agent(uint32_t number);
+  void run_one(uint64_t event_weight, uint64_t total);
+  void run_agent(AgentId agent);
   void run_event();
   bool check_limits();
-  bool is_late(Nanoseconds due) const { return now() > due + knobs_.late_most; }
   void fail(std::string text);
-  uint32_t draw_weight();
-  void suspend_until(Nanoseconds runnable_at);
-  void suspend_waiting(Nanoseconds deadline, const char* what);
   void drive_until(const std::function<bool()>& ready, Nanoseconds deadline, const char* what);
-  std::string describe(const Thread& thread) const;
-  static double at_ms(Nanoseconds when);
+  Nanoseconds next_moment() const {
+    return std::min({events_.next(), fibers_.next(), agents_.next()});
+  }
 
   const uint64_t seed_;
   const Knobs knobs_;
   Random random_;
   SimClock clock_{*this};
+  Stalls stalls_;
+  const uint32_t event_weight_;
+  FiberTable fibers_;
+  AgentTable agents_;
+  EventQueue events_;
 
-  std::vector<std::unique_ptr<Thread>> threads_;
-  std::vector<uint32_t> live_;              // numbers of those not finished, in order
-  std::vector<Nanoseconds> stalled_until_;  // by group
-  std::deque<Agent> agents_;                // a deque: an agent may add another while it runs
-  std::vector<Event> events_;               // a heap by LaterFirst
-  uint64_t event_count_ = 0;
-  uint32_t event_weight_;
-
-  Thread* current_ = nullptr;
-  bool stepping_ = false;         // an agent or event runs, or the scheduler itself
-  Group agent_group_ = kNoGroup;  // of the running agent
+  bool stepping_ = false;  // an agent or event runs, or the scheduler itself
   uint32_t outside_ = 0;
   uint64_t steps_ = 0;
   Nanoseconds last_progress_;
   Status failure_;
-
-  std::deque<Decision> trace_;
-  uint64_t trace_hash_ = 0;
+  Trace trace_;
 };
 
 }  // namespace faro::sim

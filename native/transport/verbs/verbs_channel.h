@@ -53,6 +53,7 @@
 #include "transport/verbs/link_parts.h"
 #include "transport/verbs/send_queue.h"
 #include "transport/verbs/verbs_rings.h"
+#include "transport/verbs/work_chain.h"
 #include "wire/verbs_message.h"
 
 namespace faro::transport::verbs {
@@ -60,14 +61,12 @@ namespace faro::transport::verbs {
 class VerbsLink;
 
 /// Threads: start and destruction: network thread, or when that does not run; all else as it says.
-/// Owns: the queue pair.
+/// Owns: the queue pair. Not copied.
 class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
  public:
   /// Channel `number` of the link, which outlives it.
   VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts);
   ~VerbsChannel() override;
-  VerbsChannel(const VerbsChannel&) = delete;
-  VerbsChannel& operator=(const VerbsChannel&) = delete;
 
   /// From now on its completions are taken. Errors: system_error.
   Status start();
@@ -91,14 +90,6 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   void count_event() noexcept { count(counters_.events); }
 
  private:
-  // Work requests on their way into one ibv_post_send.
-  struct Chain {
-    std::array<ibv_send_wr, LinkParts::kChainLimit> requests;
-    std::array<ibv_sge, LinkParts::kChainLimit> pieces;
-    uint32_t count = 0;
-    bool signal = false;  // somebody relies on it
-  };
-
   // Posting (verbs_datapath.cc). Whoever has the right to post.
   void send_pending() override;
   void on_read_due() override { reads_due_.store(true, std::memory_order_seq_cst); }
@@ -110,15 +101,9 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   void gather_reads() noexcept;
   void gather_notes() noexcept;
   void gather_writes() noexcept;
-  bool has_room_for_ring() const noexcept {
-    return chain_.count + requests_per_ring_ + 1 <= chain_limit_;
-  }
   uint32_t add_ring(uint32_t number) noexcept;
-  ibv_send_wr& add_request(uint32_t ring, wire::Position end, const std::byte* data, uint32_t bytes,
-                           uint32_t key) noexcept;
   void add_message() noexcept;
   bool post_chain() noexcept;
-  int post(ibv_send_wr& first) noexcept;
   std::byte* message_at(uint32_t index) const noexcept {
     return parts_.messages.base() + uint64_t{index} * wire::kVerbsMessageBytes;
   }
@@ -145,11 +130,8 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   VerbsLink& link_;
   const LinkParts& parts_;  // the link's
   const std::unique_ptr<Endpoint> endpoint_;
-  const uint32_t inline_bytes_;
-  const bool raises_sigpipe_;
   const uint32_t first_message_;      // its first of the link's messages
-  const uint32_t chain_limit_;        // requests in one post
-  const uint32_t requests_per_ring_;  // for one transfer, at most
+  const uint32_t requests_per_ring_;  // for one transfer, with the notification behind it, at most
 
   // Shared.
   PendingRings notes_;  // paper order: outgoing rings with a WRITTEN to send
@@ -162,7 +144,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   LinkCounters counters_;
 
   // The poster's.
-  alignas(64) Chain chain_;
+  alignas(64) WorkChain chain_;
   std::array<wire::VerbsRecord, wire::kVerbsRecordLimit> records_;  // of the chain's message
   uint32_t record_count_ = 0;
   uint64_t signals_ = 1;  // signalled posts, plus one

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transport/verbs/sigpipe_shield.h"
 #include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
 
@@ -49,8 +48,7 @@ bool VerbsChannel::post_pending() noexcept {
 
 // What can be posted now; false if there is nothing.
 bool VerbsChannel::fill_chain() noexcept {
-  chain_.count = 0;
-  chain_.signal = false;
+  chain_.clear();
   record_count_ = 0;
   if (stopped() || !places_.has_room()) return false;
   // An immediate carries no credits and no read positions: if any are due, a message goes instead,
@@ -61,7 +59,7 @@ bool VerbsChannel::fill_chain() noexcept {
   } else {
     fill_with_message();
   }
-  return chain_.count != 0;
+  return !chain_.empty();
 }
 
 void VerbsChannel::fill_with_immediates() noexcept {
@@ -70,13 +68,13 @@ void VerbsChannel::fill_with_immediates() noexcept {
   // A read position that became due before take_due, and is not among what this sends.
   if (reads_due_.load(std::memory_order_seq_cst)) note_due();
   writes_.take([this](uint32_t number) {
-    if (credits_.notes_left() == 0 || !has_room_for_ring()) {
+    if (credits_.notes_left() == 0 || !chain_.has_room_for(requests_per_ring_)) {
       note_due();
       return false;
     }
     const uint32_t bytes = add_ring(number);
     if (bytes == 0) return true;
-    ibv_send_wr& last = chain_.requests[chain_.count - 1];
+    ibv_send_wr& last = chain_.last();
     last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     last.imm_data = htobe32(link_.outgoing_code_.encode(number, bytes));
     credits_.note_sent();
@@ -124,7 +122,7 @@ void VerbsChannel::gather_reads() noexcept {
 void VerbsChannel::gather_writes() noexcept {
   const bool paper = parts_.order == Order::paper;
   writes_.take([this, paper](uint32_t number) {
-    if (!has_room_for_ring() || record_count_ == records_.size()) {
+    if (!chain_.has_room_for(requests_per_ring_) || record_count_ == records_.size()) {
       note_due();
       return false;
     }
@@ -173,9 +171,9 @@ uint32_t VerbsChannel::add_ring(uint32_t number) noexcept {
       next = at - offset + ring_bytes;
     }
     // Only the last piece ends at the end of a frame, and frees space when it has completed.
-    ibv_send_wr& request =
-        add_request(number, next == end ? end : SendQueue::kNothing, ring.producer_.at(at),
-                    static_cast<uint32_t>(bytes), parts_.outgoing.local_key());
+    ibv_send_wr& request = chain_.add(places_.add(number, next == end ? end : SendQueue::kNothing),
+                                      ring.producer_.at(at), static_cast<uint32_t>(bytes),
+                                      parts_.outgoing.local_key());
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = peer_base + offset;
     request.wr.rdma.rkey = parts_.peer_key;
@@ -188,23 +186,8 @@ uint32_t VerbsChannel::add_ring(uint32_t number) noexcept {
     ring.uncovered_from_ = from;
   }
   if (end - ring.uncovered_from_ >= ring_bytes / 4 || parts_.order == Order::paper)
-    chain_.signal = true;
+    chain_.want_signal();
   return static_cast<uint32_t>(end - from);  // at most the ring
-}
-
-ibv_send_wr& VerbsChannel::add_request(uint32_t ring, wire::Position end, const std::byte* data,
-                                       uint32_t bytes, uint32_t key) noexcept {
-  ibv_sge& piece = chain_.pieces[chain_.count];
-  piece = {reinterpret_cast<uint64_t>(data), bytes, key};
-  ibv_send_wr& request = chain_.requests[chain_.count];
-  request = {};
-  request.wr_id = places_.add(ring, end);
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  if (bytes <= inline_bytes_) request.send_flags = IBV_SEND_INLINE;
-  if (chain_.count != 0) chain_.requests[chain_.count - 1].next = &request;
-  ++chain_.count;
-  return request;
 }
 
 // The SEND at the end of the chain, with the records that were gathered and all credits.
@@ -217,34 +200,28 @@ void VerbsChannel::add_message() noexcept {
   std::byte* const message = message_at(place);
   std::memcpy(message, &head, sizeof head);
   std::memcpy(message + sizeof head, records_.data(), bytes - sizeof head);
-  add_request(SendQueue::kNoRing, SendQueue::kNothing, message, bytes, parts_.messages.local_key())
+  chain_
+      .add(places_.add(SendQueue::kNoRing, SendQueue::kNothing), message, bytes,
+           parts_.messages.local_key())
       .opcode = IBV_WR_SEND;
 }
 
 bool VerbsChannel::post_chain() noexcept {
-  const bool signal = chain_.signal || places_.signal_due();
+  const bool signal = chain_.wants_signal() || places_.signal_due();
   if (signal) {
-    chain_.requests[chain_.count - 1].send_flags |= IBV_SEND_SIGNALED;
+    chain_.last().send_flags |= IBV_SEND_SIGNALED;
     ++signals_;
     count(counters_.signalled);
   }
   places_.announce(signal);
   count(counters_.posts);
-  const int error = post(chain_.requests[0]);
+  const int error = chain_.post(endpoint_->queue_pair());
   if (error == 0) [[likely]]
     return true;
   // Places were counted, so the queue is not full: the connection has gone.
   fail({Code::peer_lost,
         fmt::format("RDMA connection broken while posting: {}", std::strerror(error))});
   return false;
-}
-
-int VerbsChannel::post(ibv_send_wr& first) noexcept {
-  ibv_send_wr* refused = nullptr;
-  if (!raises_sigpipe_) [[likely]]
-    return ibv_post_send(endpoint_->queue_pair(), &first, &refused);
-  const SigpipeShield shield;
-  return ibv_post_send(endpoint_->queue_pair(), &first, &refused);
 }
 
 }  // namespace faro::transport::verbs

@@ -10,8 +10,7 @@ VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPolle
       poller_(poller),
       deferred_(deferred),
       parts_(std::move(parts)),
-      capabilities_{
-          .name = "verbs", .write_with_immediate = parts_.immediates, .registers_memory = true},
+      capabilities_{.name = "verbs"},
       outgoing_code_(context.outgoing),
       incoming_code_(context.incoming) {
   for (ChannelParts& channel : std::exchange(parts_.channels, {}))

@@ -50,15 +50,13 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
       link_(link),
       parts_(link.parts_),
       endpoint_(std::move(parts.endpoint)),
-      inline_bytes_(parts.inline_bytes),
-      raises_sigpipe_(parts.raises_sigpipe),
       first_message_(number * LinkParts::message_count(parts_.receives, parts_.send_depth)),
-      chain_limit_(LinkParts::chain_limit(parts_.send_depth)),
       requests_per_ring_(
-          LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit)),
+          LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit) + 1),
       notes_(context_.outgoing.ring_count()),
       places_(parts_.send_depth),
-      credits_(parts_.receives, parts_.peer_receives) {
+      credits_(parts_.receives, parts_.peer_receives),
+      chain_(LinkParts::chain_limit(parts_.send_depth), parts.inline_bytes, parts.raises_sigpipe) {
   endpoint_->completion_queue()->cq_context = this;
   endpoint_->set_handler(this);
 }

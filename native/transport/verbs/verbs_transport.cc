@@ -41,7 +41,6 @@ Status VerbsTransport::open(const plugin::Request& request) {
   if (!manager.ok()) return manager.status();
   manager_ = std::move(*manager);
   const Device& device = *manager_->device();
-  capabilities_.write_with_immediate = device.has_immediates();
   if (settings.verbs_notify == "immediate" && !device.has_immediates()) {
     return {Code::transport_unavailable,
             fmt::format("verbs.notify = immediate, but {} is iWARP and has no WRITE WITH IMMEDIATE",

@@ -44,7 +44,7 @@ class VerbsTransport final : public Transport {
 
   const VerbsOptions options_;
   const bool address_is_set_;  // by verbs.address or verbs.device
-  Capabilities capabilities_{.name = "verbs", .registers_memory = true};
+  const Capabilities capabilities_{.name = "verbs"};
   Status available_;
   std::unique_ptr<ConnectionManager> manager_;
   std::shared_ptr<CompletionPoller> poller_;                                     // with its links
