@@ -4,6 +4,7 @@
 
   - Every relative link of a Markdown page leads to a file or folder that exists, and to an anchor of it.
   - Every page that a source or a script names (native/wire/README.md, DESIGN.md#hc-6) exists, with that anchor.
+  - Every source file that a page names (`ring/producer.h`) exists.
   - Every INV-n and HC-n that is cited anywhere is a heading of native/DESIGN.md.
   - No file, or no page, uses a word of words.list, which says what to write instead.
 """
@@ -25,6 +26,7 @@ ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src)=\"([^\"]+)\"")
 INLINE_CODE = re.compile(r"`[^`]*`")
 CITED = re.compile(r"\b(?:INV|HC)-\d+\b")
+NAMED_SOURCE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cc|def|java|py))`")
 NAMED_PAGE = re.compile(r"(?<![\w$.{}/<>:+-])((?:[\w-]+/)*[A-Z][A-Za-z]*\.md)(#[\w-]+)?")
 
 
@@ -51,6 +53,7 @@ class Page:
     def __init__(self, text):
         self.anchors = set()
         self.prose = []  # (line number, text)
+        self.sources = []  # (line number, name of a source file)
         times = {}
         fenced = False
         for number, line in enumerate(text.splitlines(), 1):
@@ -65,6 +68,7 @@ class Page:
                 count = times.get(name, 0)
                 times[name] = count + 1
                 self.anchors.add(f"{name}-{count}" if count else name)
+            self.sources.extend((number, source) for source in NAMED_SOURCE.findall(line))
             self.prose.append((number, INLINE_CODE.sub("", line)))
 
     def links(self):
@@ -101,7 +105,8 @@ class Project:
                 yield path
 
     def mistakes(self, words):
-        return sorted({*self._links(), *self._named_pages(), *self._citations(), *self._words(words)})
+        found = (self._links(), self._named_pages(), self._named_sources(), self._citations(), self._words(words))
+        return sorted({mistake for kind in found for mistake in kind})
 
     def _why_not(self, path, anchor):
         """Why a link to that path (from the root) leads nowhere; None if it does not."""
@@ -144,6 +149,18 @@ class Project:
                     if None not in whys:
                         why = next((w for w in whys if "does not exist" not in w), f"{path} does not exist")
                         yield Mistake(name, line, f"{path}{anchor} leads nowhere: {why}")
+
+    def _named_sources(self):
+        for name, page in self.pages.items():
+            for line, source in page.sources:
+                # From the root, from native/, beside the page or above it; without a folder also below the page.
+                places = [".", "native", *(p.as_posix() for p in Path(name).parents)]
+                if any((self.root / place / source).exists() for place in places):
+                    continue
+                beside = Path(name).parent.as_posix()
+                below = "" if beside == "." else beside + "/"
+                if "/" in source or not any(f.startswith(below) and f.endswith("/" + source) for f in self.files):
+                    yield Mistake(name, line, f"{source} does not exist")
 
     def _citations(self):
         design = self.pages.get(DESIGN)

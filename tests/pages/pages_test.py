@@ -78,6 +78,10 @@ class PagesTest(unittest.TestCase):
             {"a.h": "// native/DESIGN.md#hc-7\n"},
         )
 
+    def test_a_page_that_names_a_source_that_is_not_there(self):
+        files = {"native/ring/ring.h": "", "native/README.md": "`ring/ring.h` `ring.h` `native/ring/ring.h`\n`ring/rng.h`\n"}
+        self.assert_mistake("native/README.md:2: ring/rng.h does not exist", files)
+
     def test_a_word_that_is_not_used_here(self):
         words = "# a comment\n[everywhere]\n\\bwhilst\\b => while\n"
         self.assert_mistake('a.cc:2: "Whilst": while', {"a.cc": "\n// Whilst it waits\n// meanwhilst\n"}, words)
