@@ -23,7 +23,7 @@ set(OPENSSL_USE_STATIC_LIBS ON)
 # No path of this machine in what is made, nor a place to look for libraries.
 set(CMAKE_SKIP_RPATH ON)
 # Optimised and stripped from the first check on: zig builds a C++ runtime for each kind of program that is linked.
-set(CMAKE_CXX_FLAGS_INIT "-O3 -s -ffunction-sections -fdata-sections -ffile-prefix-map=${project}=")
+set(CMAKE_CXX_FLAGS_INIT "-O3 -s -ffunction-sections -fdata-sections")
 foreach(kind EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT "-Wl,--gc-sections -Wl,--as-needed -Wl,--build-id=sha1")
 endforeach()

@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
-"""verified.py FILE...: each is what `faro bench two-stage --json` says, and every result in it is verified. Prints them."""
+"""verified.py TRANSPORTS FILE...: each is what the two-stage benchmark of C++ (--json) or of Java says; every result in it is
+verified, and rows went between nodes over each of these transports (shm,tcp) and no other. Prints them."""
 import json
 import sys
 
-for file in sys.argv[1:]:
+wanted = set(sys.argv[1].split(","))
+for file in sys.argv[2:]:
     with open(file) as opened:
-        results = [(contest, result) for contest in json.load(opened)["contests"] for result in contest["results"]]
-    if not results or not all(result["verified"] for _, result in results):
+        said = json.load(opened)
+    results = [result for contest in said["contests"] for result in contest["results"]] if "contests" in said else [said]
+    if not results or not all(result["verified"] for result in results):
         sys.exit(f"{file}: not verified")
-    for _, result in results:
-        transports = sorted({link["transport"] for node in result["nodes"] for link in node["links"]})
-        print(f"{file.rsplit('/', 1)[-1]}: verified, over {' '.join(transports)}")
+    seen = set()
+    for result in results:
+        seen.update(result["transports"] if "transports" in result else
+                    [link["transport"] for node in result["nodes"] for link in node["links"] if link["transport"] != "local"])
+    if seen != wanted:
+        sys.exit(f"{file}: over {' '.join(sorted(seen)) or 'nothing'}, not over {' '.join(sorted(wanted))}")
+    print(f"{file.rsplit('/', 1)[-1]}: verified, over {' '.join(sorted(seen))}")

@@ -4,6 +4,6 @@ set -euo pipefail
 for part in check network rdma counters wire tools faro; do
   source "tests/softroce/lib/$part.sh"
 done
-# SUITE_BIN, SUITE_CLASS_PATH: what is tried, unless it is what was just built (tests/release/check names another).
+# SUITE_BIN, SUITE_CLASS_PATH: what is tried, unless it is what was just built (../softroce).
 readonly share=/run/share bin=${SUITE_BIN:-build/release/bin} tests=build/release/tests/bin
-export LD_LIBRARY_PATH=$PWD/build/release/lib # where libfaro_verbs.so is looked for last
+LD_LIBRARY_PATH=$(realpath "$bin/../lib") && export LD_LIBRARY_PATH # where libfaro_verbs.so is looked for last
