@@ -48,8 +48,8 @@ enum class Next { frame, nothing, full, invalid };
 
 class Consumer {
  public:
-  /// Frames that can be unreleased at a time. A ring of full frames holds five; small frames (flushes)
-  /// are more. A power of two.
+  /// Frames that can be unreleased at a time. A ring holds few full frames; small ones (flushes) are
+  /// more. A power of two.
   static constexpr uint32_t kTracked = 64;
 
   Consumer(const std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* written)
@@ -120,8 +120,8 @@ inline Next Consumer::next(FrameView& view) noexcept {
     if (last_ - first_ == kTracked) return Next::full;
     const uint32_t offset = static_cast<uint32_t>(taken_ & (ring_bytes_ - 1));
     view.header = wire::load_header(base_ + offset);
-    why_invalid_ = wire::why_invalid(view.header, seen_ - taken_, ring_bytes_ - offset,
-                                     wire::frame_limit(ring_bytes_));
+    why_invalid_ =
+        wire::why_invalid(view.header, seen_ - taken_, ring_bytes_ - offset, ring_bytes_);
     if (why_invalid_ != nullptr) return Next::invalid;
     taken_ += wire::padded(view.header.length);
     if (view.header.kind == wire::FrameKind::pad) {

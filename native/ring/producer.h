@@ -14,8 +14,9 @@
 //                  `committed` is a broken peer.
 //   all else       the worker alone
 //
-// Invariants: committed - read <= ring_bytes. Frames start at multiples of 64, never wrap, and take at
-// most a quarter of the ring, so that a pad costs less than a quarter and an empty ring always has room.
+// Invariants: committed - read <= ring_bytes. Frames start at multiples of 64 and never wrap. What one
+// frame needs is at most a quarter of the ring, so that a pad costs less than a quarter and an empty ring
+// always has room; where there is more room it may take up to half the ring.
 #pragma once
 
 #include <atomic>
@@ -41,9 +42,9 @@ class Producer {
   Producer(std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* peer_read)
       : base_(base), ring_bytes_(ring_bytes), peer_read_(peer_read), limit_(ring_bytes) {}
 
-  /// Contiguous space for a frame of at least `least` and at most `most` bytes (both at most
-  /// frame_limit()); empty if the peer has to read first, or is `broken`. A short rest at the end of
-  /// the ring is padded, so that frames stay large. Repeatable until `commit`. Threads: the worker.
+  /// Contiguous space for a frame of at least `least` bytes, at most frame_limit(), and up to `most`,
+  /// full_frame_limit() of wire/frame.h; empty if the peer has to read first, or is `broken`. A short rest at
+  /// the end of the ring is padded, so that frames stay large. Repeatable until `commit`. Threads: the worker.
   Claim claim(uint32_t least, uint32_t most) noexcept;
 
   /// The claimed space holds a frame of `length` bytes. Threads: the worker.

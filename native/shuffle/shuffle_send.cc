@@ -116,10 +116,10 @@ Outcome ShuffleCore::make_room_in_ring(uint32_t receiver, uint32_t bytes) {
     if (!lane.queue_empty()) return Outcome::would_wait;
   }
   const auto least = static_cast<uint32_t>(sizeof(FrameHeader)) + bytes;
-  const uint32_t limit = lane.ring->frame_limit();
-  transport::Claim claim = lane.ring->claim(least, limit);
+  const uint32_t most = wire::full_frame_limit(worker_.node().settings().ring_bytes);
+  transport::Claim claim = lane.ring->claim(least, most);
   if (claim.bytes == 0 && worker_.make_room_in_own_ring(lane))
-    claim = lane.ring->claim(least, limit);
+    claim = lane.ring->claim(least, most);
   if (claim.bytes == 0) {
     // The receiver can only make room by reading what is there.
     if (worker_.held() == 0) lane.ring->post();

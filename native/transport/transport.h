@@ -51,7 +51,7 @@ class Outgoing {
   virtual ~Outgoing() = default;
 
   /// Contiguous space for a frame of at least `least_bytes` (header included, at most
-  /// frame_limit()), up to `most_bytes`; empty when there is no space now: the peer has to release
+  /// frame_limit()), up to `most_bytes` (at most half the ring); empty when there is no space now: the peer has to release
   /// first. The same space is returned again until `commit`; there is nothing to abort. An empty
   /// claim also asks for a wake-up: the worker's doorbell is rung when there may be space. A
   /// transport need not ring it for space otherwise.
@@ -72,6 +72,7 @@ class Outgoing {
   /// Committed bytes of which no transfer was started.
   virtual uint64_t pending_bytes() const = 0;
 
+  /// The most that a claim may need at least.
   virtual uint32_t frame_limit() const = 0;
   virtual const OutgoingCounters& counters() const = 0;
   /// Counts in `counters` from now on, which outlives this; before, in memory of its own. Threads: who

@@ -104,9 +104,15 @@ constexpr uint64_t padded(uint64_t length) {
   return (length + kFrameAlignment - 1) & ~uint64_t{kFrameAlignment - 1};
 }
 
-/// Largest frame in a ring of that size: a quarter (native/DESIGN.md#lane-ring-and-frame).
+/// The largest frame that a single row, or a part of one, may need in a ring of that size: a quarter
+/// (native/DESIGN.md#lane-ring-and-frame). Half a ring, a pad included, always has room for it.
 constexpr uint32_t frame_limit(uint64_t ring_bytes) {
   return static_cast<uint32_t>(ring_bytes / 4);
+}
+
+/// The largest frame of several rows, where there is room for it: half the ring.
+constexpr uint32_t full_frame_limit(uint64_t ring_bytes) {
+  return static_cast<uint32_t>(ring_bytes / 2);
 }
 
 /// Copies a header out of memory that another process may be changing; only the copy is looked at.
@@ -122,7 +128,7 @@ inline FrameHeader load_header(const std::byte* at) {
 /// Why a header cannot stand at the given place; nullptr if it can.
 /// `available`: bytes written from here on; `to_end`: bytes up to the end of the ring's buffer.
 inline const char* why_invalid(const FrameHeader& header, uint64_t available, uint64_t to_end,
-                               uint32_t limit) {
+                               uint32_t ring_bytes) {
   if (header.length < sizeof(FrameHeader)) return "frame shorter than its header";
   const uint64_t occupied = padded(header.length);
   if (occupied > available) return "frame reaches beyond the written position";
@@ -133,14 +139,14 @@ inline const char* why_invalid(const FrameHeader& header, uint64_t available, ui
     case FrameKind::pad:
       return occupied == to_end ? nullptr : "pad that does not end with the ring";
     case FrameKind::data:
-      if (occupied > limit) return "frame larger than a quarter ring";
+      if (occupied > full_frame_limit(ring_bytes)) return "frame larger than half a ring";
       return payload > 0 && header.row_count > 0 ? nullptr : "data frame without rows";
     case FrameKind::open:
       return is_open_payload(payload) ? nullptr : "OPEN of wrong length";
     case FrameKind::finish:
       return payload == sizeof(FinishPayload) ? nullptr : "FINISH of wrong length";
     case FrameKind::fragment:
-      if (occupied > limit) return "frame larger than a quarter ring";
+      if (occupied > frame_limit(ring_bytes)) return "fragment larger than a quarter ring";
       return payload > sizeof(FragmentPayload) ? nullptr : "fragment without bytes";
   }
   return "unknown kind of frame";

@@ -87,7 +87,7 @@ class RingRun {
     if (next != Next::frame) return;
     require(view.header.length >= sizeof view.header, "a frame has a header");
     require(view.header.kind != wire::FrameKind::pad, "a pad is not handed out");
-    require(view.header.length <= kRingBytes / 4, "a frame is at most a quarter ring");
+    require(view.header.length <= kRingBytes / 2, "a frame is at most half the ring");
     const std::byte* const begin = view.payload - sizeof view.header;
     require(begin >= memory_.get() && begin + view.header.length <= memory_.get() + kRingBytes,
             "a frame lies in its ring");

@@ -346,15 +346,18 @@ TEST_P(RingHostileHeaders, make_the_ring_invalid_and_say_why) {
   EXPECT_EQ(pair.consumer.taken(), start);
 }
 
-TEST(RingHostileHeader, larger_than_a_quarter_ring_is_refused) {
-  for (const auto kind : {wire::FrameKind::data, wire::FrameKind::fragment}) {
+TEST(RingHostileHeader, larger_than_half_a_ring_is_refused_and_a_fragment_than_a_quarter) {
+  const auto why = [](uint32_t length, wire::FrameKind kind) -> std::string {
     RingPair pair(kRing);
-    pair.forge(0, frame(kRing / 4 + 1, kind, 1));
+    pair.forge(0, frame(length, kind, 1));
     pair.written.store(kRing);
     FrameView view;
-    EXPECT_EQ(pair.consumer.next(view), Next::invalid);
-    EXPECT_STREQ(pair.consumer.why_invalid(), "frame larger than a quarter ring");
-  }
+    return pair.consumer.next(view) == Next::invalid ? pair.consumer.why_invalid() : "";
+  };
+  EXPECT_EQ(why(kRing / 2, wire::FrameKind::data), "");
+  EXPECT_EQ(why(kRing / 2 + 1, wire::FrameKind::data), "frame larger than half a ring");
+  EXPECT_EQ(why(kRing / 4, wire::FrameKind::fragment), "");
+  EXPECT_EQ(why(kRing / 4 + 1, wire::FrameKind::fragment), "fragment larger than a quarter ring");
 }
 
 TEST(RingHostileHeader, may_change_after_it_was_checked_without_changing_the_view) {

@@ -56,7 +56,7 @@ public enum Setting {
    * tcp), shm, verbs or tcp.
    */
   TRANSPORT("transport", "auto"),
-  /** Size of one ring; a power of two. A frame takes at most a quarter of it. */
+  /** Size of one ring; a power of two. A frame takes at most half of it. */
   RING_BYTES("ring.bytes", "32768"),
   /** Rings of a lane; the shuffles of a query spread over them by stage. */
   RING_PER_LANE("ring.per_lane", "2"),
