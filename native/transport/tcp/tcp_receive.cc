@@ -2,7 +2,9 @@
 // holds the right to read (tcp_receiver.h): a worker that looks for rows, or the network thread.
 //
 // A read asks for the rest of the payload that is under way, in place, and for some bytes of
-// staging behind it, in which the next messages' headers arrive with the same system call.
+// staging behind it, in which the next messages' headers arrive with the same system call. What comes
+// of their payloads with them is copied once more: few bytes where a large payload is under way, for
+// then large ones follow mostly; else as many as there is room for, as many messages may be small.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -23,6 +25,10 @@ namespace {
 // For the network thread, edge-triggered, registered once (tcp_link.h). What can be read is the
 // receiver's business.
 constexpr uint32_t kEvents = EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+// Staging asked for behind a large payload, and what is large.
+constexpr size_t kAheadBytes = 512;
+constexpr size_t kLargePayloadBytes = 4096;
 
 // Received from one socket before the others get their turn (native/DESIGN.md#hc-13).
 constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
@@ -109,7 +115,8 @@ void TcpLink::receive(bool until_end) {
       ask(filling_->base_ + offset, fill_left_ < to_end ? fill_left_ : to_end);
       if (fill_left_ > to_end) ask(filling_->base_, fill_left_ - to_end);
     }
-    ask(staging_.data() + staged_, staging_.size() - staged_);
+    const bool is_large = fill_left_ >= kLargePayloadBytes;
+    ask(staging_.data() + staged_, is_large ? kAheadBytes : staging_.size() - staged_);
 
     const ssize_t received = receive_pieces(std::span(pieces).first(count));
     if (received > 0) {
