@@ -15,6 +15,11 @@ Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t 
   return core.send(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
 }
 
+Outcome send_in_ring_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
+                          bool wait) noexcept {
+  return core.send_in_ring(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
+}
+
 size_t broadcast_slow(ShuffleCore& core, const void* rows, size_t row_bytes, size_t count,
                       bool wait, Outcome& outcome) noexcept {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(rows), row_bytes * count);

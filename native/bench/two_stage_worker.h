@@ -33,6 +33,7 @@ class TwoStageWorker final : public TurnWorker {
 
  private:
   using Loops = RowLoops<kRowBytes>;
+  using Codec = RowCodec<kRowBytes>;
 
   struct Row {
     char bytes[kRowBytes];
@@ -42,6 +43,9 @@ class TwoStageWorker final : public TurnWorker {
   /// looks at what has arrived.
   static constexpr uint32_t kBlockRows = 16 * 1024 / kRowBytes;
   static constexpr uint32_t kTurnRows = 2048;
+  /// Wide rows are made where they are sent from; narrow ones in batches of their own, by loops that
+  /// make, hash and scatter several at a time.
+  static constexpr bool kInPlace = kRowBytes >= 16;
 
   Status open(const QueryId& query) override {
     ShuffleSpec spec;
@@ -106,8 +110,7 @@ class TwoStageWorker final : public TurnWorker {
   }
 
   /// Rows of stage 1 to stage 2, until there are none or one finds no room; true if some were taken. A
-  /// batch is given back before its rows are sent: so the worker never holds one while there is no
-  /// room, and nothing has to be spilled.
+  /// batch is given back before the worker waits for room: so nothing has to be spilled.
   bool forward() {
     bool moved = false;
     for (;;) {
@@ -119,15 +122,11 @@ class TwoStageWorker final : public TurnWorker {
           if (outcome == Outcome::failed) fail(stage1_);
           return moved || ended1_;
         }
-        uint64_t damage = 0;
         const std::span<const Row> rows = batch_.rows<Row>();
-        if (rows.size() > forwarded_.size()) forwarded_.resize(rows.size());
-        Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
-        sink_.add_damage(damage);
-        forward_begin_ = 0;
-        forward_end_ = rows.size();
+        keep(rows.subspan(kInPlace ? send_transformed(rows) : 0));
         batch_.release();
         moved = true;
+        if (forward_begin_ == forward_end_) continue;
       }
       Outcome outcome;
       const size_t taken = sender2_.try_send_all(
@@ -140,8 +139,46 @@ class TwoStageWorker final : public TurnWorker {
     }
   }
 
+  /// From the batch to where they are sent from, the first rows, until one finds no room; how many.
+  size_t send_transformed(std::span<const Row> rows) {
+    uint64_t damage = 0;
+    uint64_t n = 0;
+    Outcome outcome;
+    const size_t sent = sender2_.try_write_all(
+        rows.size(), Hash{},
+        [&](size_t i) { return n = transform(Codec::read(rows[i].bytes, damage)); },
+        [&](size_t, std::byte* to) { Codec::write(to, n); }, outcome);
+    sink_.add_damage(damage);
+    if (outcome == Outcome::failed) fail(stage2_);
+    return sent;
+  }
+
+  /// Transforms rows and keeps them until they find room.
+  void keep(std::span<const Row> rows) {
+    uint64_t damage = 0;
+    if (rows.size() > forwarded_.size()) forwarded_.resize(rows.size());
+    Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
+    sink_.add_damage(damage);
+    forward_begin_ = 0;
+    forward_end_ = rows.size();
+  }
+
   /// Rows of the child to stage 1, until one finds no room; true if some were taken.
-  bool generate() {
+  bool generate() { return kInPlace ? generate_in_place() : generate_in_blocks(); }
+
+  bool generate_in_place() {
+    const uint64_t count = std::min<uint64_t>(kTurnRows, rest_.end - rest_.begin);
+    uint64_t n = 0;
+    Outcome outcome;
+    const size_t sent = sender1_.try_write_all(
+        count, Hash{}, [&](size_t i) { return n = rest_.begin + i; },
+        [&](size_t, std::byte* to) { Codec::write(to, n); }, outcome);
+    rest_.begin += sent;
+    if (outcome == Outcome::failed) fail(stage1_);
+    return sent > 0;
+  }
+
+  bool generate_in_blocks() {
     bool moved = false;
     for (uint32_t made = 0; made < kTurnRows; made += kBlockRows) {
       if (generated_begin_ == generated_end_) {

@@ -32,6 +32,9 @@ class ShuffleCore {
   // Sending. All answer as faro::Shuffle documents.
   Outcome send(uint32_t receiver, std::span<const std::byte> row, bool wait,
                Timeout timeout) noexcept;
+  /// The same, but a row that fits into a frame never goes to overflow: `holding` instead.
+  Outcome send_in_ring(uint32_t receiver, std::span<const std::byte> row, bool wait,
+                       Timeout timeout) noexcept;
   Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, bool wait,
                     Timeout timeout);
   Outcome broadcast(std::span<const std::byte> row, bool wait, Timeout timeout);
@@ -127,14 +130,18 @@ class ShuffleCore {
     if (Status status = worker_.check_may_wait(); !status.ok()) return fail(status);
     return worker_.wait(attempt, timeout);
   }
-  Outcome attempt_send(uint32_t receiver, std::span<const std::byte> row);
-  Outcome attempt_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row);
+  /// Where a row goes whose ring is full while the worker holds batches.
+  enum class WhenFull : uint8_t { overflow, nowhere };
+  Outcome attempt_send(uint32_t receiver, std::span<const std::byte> row,
+                       WhenFull when_full = WhenFull::overflow);
+  Outcome attempt_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
+                            WhenFull when_full = WhenFull::overflow);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data);
   Outcome attempt_finish();
   Outcome attempt_poll(Batch& batch, const uint32_t* only_sender);
 
   /// Makes room for `bytes` more in the open frame of a receiver, which may be a new one.
-  Outcome make_room(uint32_t receiver, uint32_t bytes);
+  Outcome make_room(uint32_t receiver, uint32_t bytes, WhenFull when_full = WhenFull::overflow);
   /// The same without overflow. would_wait: no room in the ring, or rows are queued for it.
   Outcome make_room_in_ring(uint32_t receiver, uint32_t bytes);
   Outcome open_in_overflow(uint32_t receiver);

@@ -92,10 +92,12 @@ void ShuffleCore::abandon_frame(uint32_t receiver) noexcept {
   box.in_overflow.reset();
 }
 
-Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes) {
+Outcome ShuffleCore::make_room(uint32_t receiver, uint32_t bytes, WhenFull when_full) {
   const Outcome outcome = make_room_in_ring(receiver, bytes);
   if (outcome != Outcome::would_wait) return outcome;
-  return worker_.held() > 0 ? open_in_overflow(receiver) : worker_.wants_room(*this, receiver);
+  return worker_.held() > 0 && when_full == WhenFull::overflow
+             ? open_in_overflow(receiver)
+             : worker_.wants_room(*this, receiver);
 }
 
 Outcome ShuffleCore::make_room_in_ring(uint32_t receiver, uint32_t bytes) {
@@ -235,9 +237,16 @@ Outcome ShuffleCore::send(uint32_t receiver, std::span<const std::byte> row, boo
   return operate(attempt, wait, timeout);
 }
 
-Outcome ShuffleCore::attempt_send(uint32_t receiver, std::span<const std::byte> row) {
+Outcome ShuffleCore::send_in_ring(uint32_t receiver, std::span<const std::byte> row, bool wait,
+                                  Timeout timeout) noexcept {
+  auto attempt = [&] { return attempt_send(receiver, row, WhenFull::nowhere); };
+  return operate(attempt, wait, timeout);
+}
+
+Outcome ShuffleCore::attempt_send(uint32_t receiver, std::span<const std::byte> row,
+                                  WhenFull when_full) {
   const std::span<const uint32_t> one(&receiver, 1);
-  return attempt_multicast(one, row);
+  return attempt_multicast(one, row, when_full);
 }
 
 Outcome ShuffleCore::multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
@@ -286,7 +295,7 @@ Outcome ShuffleCore::check_receivers(std::span<const uint32_t> receivers) {
 }
 
 Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
-                                       std::span<const std::byte> row) {
+                                       std::span<const std::byte> row, WhenFull when_full) {
   if (const Outcome outcome = check_send(); outcome != Outcome::done) return outcome;
   if (const Outcome outcome = check_receivers(receivers); outcome != Outcome::done) return outcome;
   if (spec_.row_bytes != 0 && row.size() != spec_.row_bytes) {
@@ -305,7 +314,7 @@ Outcome ShuffleCore::attempt_multicast(std::span<const uint32_t> receivers,
   // made stays.
   for (uint32_t receiver : receivers) {
     if (outboxes_[receiver].stopped) continue;
-    const Outcome outcome = large ? prepare_large(receiver) : make_room(receiver, bytes);
+    const Outcome outcome = large ? prepare_large(receiver) : make_room(receiver, bytes, when_full);
     if (outcome != Outcome::done) return outcome;
   }
   if (large) return send_large(receivers, row);

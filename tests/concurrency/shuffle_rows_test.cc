@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <thread>
@@ -72,6 +73,134 @@ TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
     }
   }
   EXPECT_EQ(row_count, sizes.size());
+}
+
+/// A row of 100 bytes that all follow from its number.
+struct WideRow {
+  std::byte bytes[100];
+};
+void write_wide(uint64_t number, std::byte* to) {
+  std::memcpy(to, &number, sizeof number);
+  for (size_t i = sizeof number; i < sizeof(WideRow); ++i)
+    to[i] = static_cast<std::byte>(number * 31 + i);
+}
+/// Its number; UINT64_MAX if it is damaged.
+uint64_t read_wide(const WideRow& row) {
+  uint64_t number;
+  std::memcpy(&number, row.bytes, sizeof number);
+  std::byte whole[sizeof(WideRow)];
+  write_wide(number, whole);
+  return std::memcmp(whole, row.bytes, sizeof whole) == 0 ? number : UINT64_MAX;
+}
+constexpr auto number_itself = [](size_t i) { return uint64_t{i}; };
+
+// Each sends the same numbers, far more than fit into the rings, while the others send, too.
+TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_go_where_their_keys_say) {
+  constexpr uint32_t kWorkers = 3;
+  constexpr size_t kRows = 3000;
+  open(1, {{"cluster.workers", std::to_string(kWorkers)}});
+  const QueryId id = session().begin_query();
+  cluster_->run_workers([&](uint32_t w) {
+    Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, sizeof(WideRow)));
+    const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
+    ASSERT_TRUE(sender.ok());
+    Outcome outcome;
+    EXPECT_EQ(sender->write_all(kRows, FinalizerHash{}, number_itself, write_wide, outcome), kRows);
+    EXPECT_EQ(outcome, Outcome::done);
+    ASSERT_EQ(shuffle.finish(), Outcome::done);
+    std::vector<uint64_t> expected;
+    for (uint64_t n = 0; n < kRows; ++n) {
+      if (partition(FinalizerHash{}(n), kWorkers) == w) expected.push_back(n);
+    }
+    std::vector<std::vector<uint64_t>> received(kWorkers);
+    Batch batch;
+    while (shuffle.take(batch) == Outcome::done) {
+      for (const WideRow& row : batch.rows<WideRow>())
+        received[batch.sender()].push_back(read_wide(row));
+    }
+    for (uint32_t from = 0; from < kWorkers; ++from)
+      EXPECT_EQ(received[from], expected) << "of worker " << from << " at worker " << w;
+  });
+}
+
+// What send_all spills then (shuffle_waiting_test.cc), writing in place leaves to its caller.
+TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_do_not_go_to_overflow) {
+  constexpr size_t kRows = 300;  // several times the ring
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, sizeof(WideRow)));
+  const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
+  ASSERT_TRUE(sender.ok());
+  size_t sent = 0;
+  Outcome outcome = Outcome::done;
+  const auto send = [&](bool wait, size_t count) {
+    const auto number = [&](size_t i) { return uint64_t{sent + i}; };
+    const auto fill = [&](size_t i, std::byte* to) { write_wide(sent + i, to); };
+    sent += wait ? sender->write_all(count, FinalizerHash{}, number, fill, outcome)
+                 : sender->try_write_all(count, FinalizerHash{}, number, fill, outcome);
+  };
+  std::vector<uint64_t> received;
+  const auto note = [&](const Batch& batch) {
+    for (const WideRow& row : batch.rows<WideRow>()) received.push_back(read_wide(row));
+  };
+  send(false, 1);
+  shuffle.flush();
+  Batch held;
+  ASSERT_EQ(shuffle.take(held), Outcome::done);
+  note(held);
+  for (const bool wait : {false, true, false}) {
+    send(wait, kRows - sent);
+    EXPECT_EQ(outcome, Outcome::holding);
+    EXPECT_LT(sent, kRows);
+  }
+  held.release();
+  bool finished = false;
+  Batch batch;
+  for (Outcome polled = Outcome::done; polled != Outcome::end_of_stream;) {
+    if (sent < kRows) send(false, kRows - sent);
+    finished = finished || (sent == kRows && shuffle.try_finish() == Outcome::done);
+    polled = shuffle.try_poll(batch);
+    ASSERT_NE(polled, Outcome::failed) << shuffle.status().to_string();
+    if (polled == Outcome::done) note(batch);
+    batch.release();
+  }
+  std::vector<uint64_t> expected(kRows);
+  std::iota(expected.begin(), expected.end(), uint64_t{0});
+  EXPECT_EQ(received, expected);
+  EXPECT_EQ(worker().metrics().frames_out_overflow, 0u);
+}
+
+TEST_F(ShuffleApi, a_row_whose_writing_throws_was_not_begun) {
+  constexpr size_t kRows = 50;  // some of them begin a frame, of 1 KiB
+  open(1);
+  const QueryId id = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, sizeof(WideRow)));
+  const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
+  ASSERT_TRUE(sender.ok());
+  std::vector<uint64_t> received;
+  for (uint64_t n = 0; n < kRows; ++n) {
+    Outcome outcome;
+    EXPECT_THROW((void)sender->write_all(
+                     1, FinalizerHash{}, [n](size_t) { return n; },
+                     [](size_t, std::byte* to) {
+                       write_wide(UINT64_MAX, to);
+                       throw std::runtime_error("no row after all");
+                     },
+                     outcome),
+                 std::runtime_error);
+    EXPECT_EQ(sender->write_all(
+                  1, FinalizerHash{}, [n](size_t) { return n; },
+                  [n](size_t, std::byte* to) { write_wide(n, to); }, outcome),
+              1u);
+  }
+  ASSERT_EQ(shuffle.finish(), Outcome::done);
+  Batch batch;
+  while (shuffle.take(batch) == Outcome::done) {
+    for (const WideRow& row : batch.rows<WideRow>()) received.push_back(read_wide(row));
+  }
+  std::vector<uint64_t> expected(kRows);
+  std::iota(expected.begin(), expected.end(), uint64_t{0});
+  EXPECT_EQ(received, expected);
 }
 
 TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_on) {

@@ -60,6 +60,9 @@ struct OutboxCursor {
 // The parts of ShuffleCore that the inlined paths of this header need.
 Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept;
+/// The same without the outgoing overflow: while batches are held it answers `holding` instead.
+Outcome send_in_ring_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
+                          bool wait) noexcept;
 /// Broadcasts the first of these rows, which makes room, and what then fits; returns how many.
 size_t broadcast_slow(ShuffleCore& core, const void* rows, size_t row_bytes, size_t count,
                       bool wait, Outcome& outcome) noexcept;
@@ -150,6 +153,28 @@ size_t scatter_in_blocks(const BlockKernel& kernel, std::span<const Row> rows, K
     }
   }
   return rows.size();
+}
+
+/// Lets fill(i, to) write row i behind the last one of partition(hash(key(i)), receiver_count), for all
+/// i in order. `slow` as above, called with a row that was written elsewhere.
+template <typename Row, typename Hash, typename Key, typename Fill, typename Slow>
+size_t write_one_by_one(size_t count, Hash hash, Key& key, Fill& fill, uint32_t receiver_count,
+                        OutboxCursor* cursors, Slow slow) {
+  alignas(Row) std::byte aside[sizeof(Row)];
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t receiver = faro::partition(hash(key(i)), receiver_count);
+    OutboxCursor& cursor = cursors[receiver];
+    std::byte* const at = cursor.at;
+    const bool has_room = static_cast<size_t>(cursor.end - at) >= sizeof(Row);
+    // One call, whichever it is: a second one costs the loop its registers.
+    fill(i, has_room ? at : aside);
+    if (has_room) [[likely]] {
+      cursor.at = at + sizeof(Row);
+    } else if (!slow(receiver, aside)) {
+      return i;
+    }
+  }
+  return count;
 }
 
 /// By `kernel`, or one by one if it is null.
@@ -464,6 +489,25 @@ class RowSender {
     return put_all(rows, hash, key, outcome, true);
   }
 
+  /// Sends `count` rows that are written where they are sent from: one pass, no copy. For rows that are
+  /// made from others as they are sent, above all wide ones; what lies in memory is sent by
+  /// try_send_all. Row i goes to partition(hash(key(i)), receiver_count); then fill(i, to) writes its
+  /// sizeof(Row) bytes at `std::byte* to`, which may be any address. Each is called in order, once
+  /// for a row that is sent, and does nothing else with this worker; if one throws, row i was not
+  /// begun. Returns how many were sent; `outcome` says why it stopped. Rows that fit into a frame never
+  /// go to overflow: while the worker holds batches, and a ring is full, it is `holding`. So rows can
+  /// be made from a batch where it lies. Copy the rest then, and release the batch.
+  template <typename Hash, typename Key, typename Fill>
+  size_t try_write_all(size_t count, Hash hash, Key key, Fill fill, Outcome& outcome) const {
+    return write_all(count, hash, key, fill, outcome, false);
+  }
+  /// The same, waiting for room; returns fewer than all only if outcome is `stopped`, `holding` or
+  /// `failed`.
+  template <typename Hash, typename Key, typename Fill>
+  size_t write_all(size_t count, Hash hash, Key key, Fill fill, Outcome& outcome) const {
+    return write_all(count, hash, key, fill, outcome, true);
+  }
+
   /// As Shuffle::try_broadcast.
   Outcome try_broadcast(const Row& row) const noexcept { return put_everywhere(row, false); }
   /// As Shuffle::broadcast without time limit.
@@ -507,6 +551,18 @@ class RowSender {
                                       detail::send_slow(*core_, receiver, &row, sizeof(Row), wait);
                                   return outcome == Outcome::done;
                                 });
+  }
+
+  template <typename Hash, typename Key, typename Fill>
+  size_t write_all(size_t count, Hash hash, Key& key, Fill& fill, Outcome& outcome,
+                   bool wait) const {
+    outcome = Outcome::done;
+    return detail::write_one_by_one<Row>(count, hash, key, fill, receiver_count_, cursors_,
+                                         [&](uint32_t receiver, const std::byte* row) noexcept {
+                                           outcome = detail::send_in_ring_slow(
+                                               *core_, receiver, row, sizeof(Row), wait);
+                                           return outcome == Outcome::done;
+                                         });
   }
 
   Outcome put_everywhere(const Row& row, bool wait) const noexcept {
