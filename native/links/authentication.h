@@ -28,7 +28,7 @@ class Authentication {
 };
 
 /// Whoever reaches the port and knows the cluster's id may join: for loopback, and networks that
-/// keep strangers out.
+/// keep others out.
 class NoAuthentication final : public Authentication {
  public:
   wire::AuthMethod method() const override { return wire::AuthMethod::none; }

@@ -45,7 +45,7 @@ void Handshake::refuse(const Refusal& refusal) {
   connection_.reset();
 }
 
-// A stranger must not be able to end the open of a node that has a secret or certificates, wherever
+// An unauthenticated peer must not be able to end the open of a node that has a secret or certificates, wherever
 // it listens or dials. What it says is a reason to try again, and is passed on for what it is.
 Refusal Handshake::as_believed(Refusal refusal) const {
   if (proven()) return refusal;

@@ -9,7 +9,7 @@
 
 namespace faro::links {
 
-/// Threads: one. A stranger that knocks all day must not fill the log.
+/// Threads: one. A peer that dials all day must not fill the log.
 class LogLimiter {
  public:
   static constexpr base::Nanoseconds kSpan = 10'000'000'000;
@@ -28,7 +28,7 @@ class LogLimiter {
   }
 
  private:
-  // Causes may contain text of strangers.
+  // Causes may contain text of unauthenticated peers.
   static constexpr size_t kCauseLimit = 64;
   struct Seen {
     base::Nanoseconds next = 0;

@@ -98,7 +98,7 @@ std::optional<links::Refusal> ClusterIdentity::compare_heads(const wire::HelloHe
   const wire::HelloHead& head = hello.head;
   const bool same_cluster = theirs.cluster_hash == head.cluster_hash;
   if (theirs.version != head.version) {
-    // A node of our own cluster, or a stranger that happens to speak an older or newer Faro?
+    // A node of our own cluster, or another program that happens to speak an older or newer Faro?
     return mismatch(
         fmt::format(
             "{} speaks protocol version {} (features {:#x}), node {} ({}) speaks version {} "
@@ -175,7 +175,7 @@ Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topo
                     "whoever reaches the port could join. Give all nodes the same secret by "
                     "security.secret_file (a file) or the environment variable FARO_SECRET, or "
                     "certificates by security.tls, or set security.open = 1 if the network keeps "
-                    "strangers out",
+                    "others out",
                     identity.name));
   }
   for (const Node& node : topology.nodes()) identity.hosts.push_back(topology.host(node.number));

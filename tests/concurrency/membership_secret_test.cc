@@ -1,4 +1,4 @@
-// Who may join, over real sockets, by shared memory and by TCP: the right, a wrong and no secret; strangers that replay,
+// Who may join, over real sockets, by shared memory and by TCP: the right, a wrong and no secret; outsiders that replay,
 // send garbage and come in a storm; and that a node listens beyond loopback only with a secret or on demand.
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ TEST_F(WhoMayJoin, nobody_with_a_wrong_or_missing_secret_and_both_sides_say_so) 
   }
 }
 
-/// A stranger that speaks for node 1 of a plan; keeps what it says.
+/// An outsider that speaks for node 1 of a plan; keeps what it says.
 class Speaker {
  public:
   Speaker(const ClusterPlan& plan, const std::string& address) : peer_(address) {

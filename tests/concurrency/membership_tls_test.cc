@@ -1,5 +1,5 @@
 // Who may join by certificate, over real sockets: the right one, a wrong authority, host or time, TLS on one side only, a
-// storm of strangers, certificates that change, and what TLS means to each transport.
+// storm of outsiders, certificates that change, and what TLS means to each transport.
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -117,9 +117,9 @@ TEST_F(JoinsByCertificate,
   }
 }
 
-/// A stranger that begins TLS with the certificate of `files`.
-struct TlsStranger {
-  TlsStranger(const std::string& address, const NodeFiles& files) {
+/// An outsider that begins TLS with the certificate of `files`.
+struct TlsOutsider {
+  TlsOutsider(const std::string& address, const NodeFiles& files) {
     const transport::tcp::SocketAddress to = transport::tcp::resolve(address).value().front();
     fd = base::UniqueFd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(connect(fd.get(), to.get(), to.length), 0);
@@ -141,11 +141,11 @@ struct TlsStranger {
   bool connected;
 };
 
-/// What a stranger is told.
+/// What an outsider is told.
 std::string knock(const std::string& address, const NodeFiles& files) {
-  const TlsStranger stranger(address, files);
+  const TlsOutsider outsider(address, files);
   char byte;
-  if (stranger.connected && SSL_read(stranger.session.get(), &byte, 1) > 0) return "data";
+  if (outsider.connected && SSL_read(outsider.session.get(), &byte, 1) > 0) return "data";
   const char* const reason = ERR_reason_error_string(ERR_peek_error());
   return reason == nullptr ? "nothing" : reason;
 }
@@ -187,15 +187,15 @@ TEST_F(JoinsByCertificate, nobody_who_leaves_with_its_last_word_but_the_others_d
   RecordingObserver observers[2];
   auto zero = open_later(plan, 0, observers[0], files.settings());
   {
-    TlsStranger stranger(plan.address(0), files);
-    ASSERT_TRUE(stranger.connected);
+    TlsOutsider outsider(plan.address(0), files);
+    ASSERT_TRUE(outsider.connected);
     const int one = 1;  // all that it says, and the end, come together
-    ASSERT_EQ(setsockopt(stranger.fd.get(), IPPROTO_TCP, TCP_CORK, &one, sizeof one), 0);
+    ASSERT_EQ(setsockopt(outsider.fd.get(), IPPROTO_TCP, TCP_CORK, &one, sizeof one), 0);
     const wire::Preamble preamble = wire::control_preamble();
-    stranger.say(std::as_bytes(std::span(&preamble, 1)));
-    stranger.say(std::array<std::byte, 8>{std::byte{4}});  // a message of four bytes, no HELLO
-    ASSERT_EQ(shutdown(stranger.fd.get(), SHUT_WR), 0);
-    pollfd answered{stranger.fd.get(), POLLRDHUP, 0};
+    outsider.say(std::as_bytes(std::span(&preamble, 1)));
+    outsider.say(std::array<std::byte, 8>{std::byte{4}});  // a message of four bytes, no HELLO
+    ASSERT_EQ(shutdown(outsider.fd.get(), SHUT_WR), 0);
+    pollfd answered{outsider.fd.get(), POLLRDHUP, 0};
     EXPECT_EQ(poll(&answered, 1, 10'000), 1) << "it is neither answered nor left";
   }
   auto one = open_later(plan, 1, observers[1], files.settings());

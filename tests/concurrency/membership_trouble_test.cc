@@ -121,9 +121,9 @@ TEST_F(OpeningTrouble, another_cluster_is_refused_and_ours_opens) {
   theirs.set("cluster.id", "theirs");
   theirs.set("connect.timeout_ms", "5000");
   theirs.set_nodes(ours.address(0) + "," + theirs.address(1));
-  RecordingObserver stranger;
+  RecordingObserver outsider;
   Status refused;
-  std::thread intruder([&] { refused = theirs.open(1, stranger).status(); });
+  std::thread intruder([&] { refused = theirs.open(1, outsider).status(); });
   RecordingObserver first;
   Result<std::unique_ptr<session::Membership>> zero = Status(Code::internal_error, "not opened");
   std::thread opening([&] { zero = ours.open(0, first); });
@@ -227,36 +227,36 @@ TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
 
 TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_opening) {
   ClusterPlan plan(3);
-  std::vector<std::unique_ptr<RawPeer>> strangers;
+  std::vector<std::unique_ptr<RawPeer>> outsiders;
   for (uint32_t node = 0; node < 3; ++node) {
     for (int i = 0; i < 60; ++i) {
-      auto stranger = std::make_unique<RawPeer>(plan.address(node));
-      ASSERT_TRUE(stranger->connected());
+      auto outsider = std::make_unique<RawPeer>(plan.address(node));
+      ASSERT_TRUE(outsider->connected());
       switch (i % 6) {
         case 0:
-          stranger->send_text("GET / HTTP/1.1\r\nHost: example\r\n\r\n");
+          outsider->send_text("GET / HTTP/1.1\r\nHost: example\r\n\r\n");
           break;
         case 1:
-          stranger->send_text("FARO");
+          outsider->send_text("FARO");
           break;
         case 2:
-          stranger->send_preamble();
+          outsider->send_preamble();
           break;
         case 3:
-          stranger->send_preamble();
-          stranger->send_text(std::string(300, '\xff'));
+          outsider->send_preamble();
+          outsider->send_text(std::string(300, '\xff'));
           break;
         case 4: {
-          stranger->send_preamble();
+          outsider->send_preamble();
           auto half = wire::encode(hello_of(plan.settings(2).value(), 2, node));
           half.resize(half.size() / 2);
-          stranger->send_message(half);
+          outsider->send_message(half);
           break;
         }
         default:
           break;  // says nothing
       }
-      strangers.push_back(std::move(stranger));
+      outsiders.push_back(std::move(outsider));
     }
   }
   ThreadCluster cluster(plan);
@@ -264,9 +264,9 @@ TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_
   cluster[2].send(0, bytes_of("hello"));
   EXPECT_TRUE(cluster.observer(0).wait([&] { return cluster.observer(0).messages().size() == 1; }));
   EXPECT_GT(log_.count("does not begin") + log_.count("not a Faro connection"), 0u);
-  // Those who said something wrong are out; one line per cause, not per stranger.
-  EXPECT_TRUE(strangers[0]->closed_within(10'000));
-  EXPECT_TRUE(strangers[3]->closed_within(10'000));
+  // Those who said something wrong are out; one line per cause, not per outsider.
+  EXPECT_TRUE(outsiders[0]->closed_within(10'000));
+  EXPECT_TRUE(outsiders[3]->closed_within(10'000));
   EXPECT_LE(log_.count("dropped a connection"), 3u * 4u);
 }
 

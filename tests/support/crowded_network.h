@@ -1,4 +1,4 @@
-// CrowdedNetwork: a network with strangers behind the addresses of nodes.
+// CrowdedNetwork: a network with outsiders behind the addresses of nodes.
 #pragma once
 
 #include <gtest/gtest.h>

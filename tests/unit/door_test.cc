@@ -26,7 +26,7 @@
 
 namespace {
 
-// What a stranger does after the door has looked at its socket and found nothing.
+// What an outsider does after the door has looked at its socket and found nothing.
 std::function<void()> meanwhile;
 
 }  // namespace
@@ -109,13 +109,13 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
     return got == 1;
   }
   std::vector<base::UniqueFd> flood(const Flood& how) {
-    std::vector<base::UniqueFd> strangers;
+    std::vector<base::UniqueFd> outsiders;
     for (size_t i = 0; i <= Door::kWaitingLimit; ++i) {
-      strangers.push_back(dial(door_->address(), how.from(i)));
-      if (how.begins_tls) begin_tls(strangers.back().get());
+      outsiders.push_back(dial(door_->address(), how.from(i)));
+      if (how.begins_tls) begin_tls(outsiders.back().get());
       reactor_->run_once(clock().now_ns());
     }
-    return strangers;
+    return outsiders;
   }
   /// A node dials from 127.0.0.1 and is let in, though there is a flood after whatever it says.
   void expect_let_in(bool with_tls, const Flood& during) {
@@ -128,8 +128,8 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
       const ssize_t said = caller.send(unsaid.first(8));  // or a step of the handshake
       ASSERT_TRUE(said > 0 || errno == EAGAIN);
       if (said > 0) unsaid = unsaid.subspan(static_cast<size_t>(said));
-      const std::vector<base::UniqueFd> strangers = flood(during);
-      wait([&] { return is_closed(strangers.front()); });
+      const std::vector<base::UniqueFd> outsiders = flood(during);
+      wait([&] { return is_closed(outsiders.front()); });
       if (HasFailure()) return;
     }
     wait([&] { return let_in_ == 1; });
@@ -183,20 +183,20 @@ TEST_F(KnockingAtTheDoor, who_begins_tls_just_after_the_door_has_looked_is_answe
 }
 
 TEST_F(KnockingAtTheDoor, who_leaves_in_the_handshake_has_failed) {
-  base::UniqueFd stranger = dial(door_->address());
-  EXPECT_TRUE(begins(stranger));
-  stranger.reset();
+  base::UniqueFd outsider = dial(door_->address());
+  EXPECT_TRUE(begins(outsider));
+  outsider.reset();
   wait([&] { return !refused_.empty(); });
   EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
   EXPECT_NE(refused_[0].message().find("left in the TLS handshake"), std::string_view::npos);
 }
 
 TEST_F(KnockingAtTheDoor, who_breaks_off_the_handshake_before_it_is_answered_has_failed) {
-  base::UniqueFd stranger = dial(door_->address());
-  begin_tls(stranger.get());
+  base::UniqueFd outsider = dial(door_->address());
+  begin_tls(outsider.get());
   const linger at_once{1, 0};
-  ASSERT_EQ(setsockopt(stranger.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-  stranger.reset();
+  ASSERT_EQ(setsockopt(outsider.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  outsider.reset();
   wait([&] { return !refused_.empty(); });
   ASSERT_FALSE(refused_.empty());
   EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
@@ -227,8 +227,8 @@ TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_after_a_while_is_let_in) {
 }
 
 TEST_F(KnockingAtTheDoor, who_stays_in_the_handshake_has_failed_after_a_time) {
-  const base::UniqueFd stranger = dial(door_->address());
-  EXPECT_TRUE(begins(stranger));
+  const base::UniqueFd outsider = dial(door_->address());
+  EXPECT_TRUE(begins(outsider));
   door_->check_deadlines(clock().now_ns());
   door_->check_deadlines(clock().now_ns() + Door::kPreambleTime);
   EXPECT_TRUE(refused_.empty());
@@ -238,10 +238,10 @@ TEST_F(KnockingAtTheDoor, who_stays_in_the_handshake_has_failed_after_a_time) {
 }
 
 TEST_F(KnockingAtTheDoor, who_pushes_out_its_own_handshakes_has_failed) {
-  std::vector<base::UniqueFd> strangers;
+  std::vector<base::UniqueFd> outsiders;
   for (size_t i = 0; i <= Door::kWaitingLimit; ++i) {
-    strangers.push_back(dial(door_->address()));
-    EXPECT_TRUE(begins(strangers.back()));
+    outsiders.push_back(dial(door_->address()));
+    EXPECT_TRUE(begins(outsiders.back()));
     EXPECT_EQ(refused_.size(), i / Door::kWaitingLimit);
   }
 }
@@ -249,7 +249,7 @@ TEST_F(KnockingAtTheDoor, who_pushes_out_its_own_handshakes_has_failed) {
 TEST_F(KnockingAtTheDoor, who_is_pushed_out_of_the_handshake_by_others_has_not_failed) {
   const base::UniqueFd caller = dial(door_->address());
   EXPECT_TRUE(begins(caller));
-  const std::vector<base::UniqueFd> strangers = flood({true, many_hosts});
+  const std::vector<base::UniqueFd> outsiders = flood({true, many_hosts});
   wait([&] { return is_closed(caller); });
   EXPECT_TRUE(refused_.empty());
 }
@@ -326,7 +326,7 @@ TEST_F(KnockingAtTheDoor, few_of_an_address_may_wait_for_their_turn_and_the_othe
 }
 
 TEST_F(KnockingAtTheDoor, who_says_nothing_is_dropped_and_has_not_failed) {
-  const base::UniqueFd stranger = dial(door_->address());
+  const base::UniqueFd outsider = dial(door_->address());
   wait([&] { return door_->next_deadline() != base::kForever; });
   door_->check_deadlines(clock().now_ns() + Door::kPreambleTime);
   EXPECT_EQ(door_->next_deadline(), base::kForever);

@@ -173,12 +173,12 @@ TEST(SecretHandshakes, name_other_differences_only_to_those_who_know_the_secret)
     EXPECT_EQ(side->refused->status.code(), Code::configuration_mismatch);
     EXPECT_TRUE(side->refused->ends_open);
   }
-  SecretPair stranger("", kSecret);
-  stranger.dialling.identity.hello.settings_digest = 6;
-  stranger.accepting.begin();
-  stranger.dialling.begin();
-  stranger.accepting.wire->handler->on_message(stranger.dialling.wire->sent.front());
-  EXPECT_FALSE(stranger.accepting.refused);
+  SecretPair outsider("", kSecret);
+  outsider.dialling.identity.hello.settings_digest = 6;
+  outsider.accepting.begin();
+  outsider.dialling.begin();
+  outsider.accepting.wire->handler->on_message(outsider.dialling.wire->sent.front());
+  EXPECT_FALSE(outsider.accepting.refused);
 }
 
 TEST(SecretHandshakes, a_stranger_of_another_version_does_not_end_open) {
@@ -191,7 +191,7 @@ TEST(SecretHandshakes, a_stranger_of_another_version_does_not_end_open) {
 
 TEST(SecretHandshakes, nothing_that_is_said_before_the_proof_ends_the_open_of_the_dialling_side) {
   const wire::ControlMessage refuse =
-      wire::encode_refuse({Code::internal_error, false, "by a stranger"});
+      wire::encode_refuse({Code::internal_error, false, "by an outsider"});
   wire::Hello other_version = test::page_hello();
   other_version.head.version = 9;
   const std::vector<wire::ControlMessage> all = recorded();

@@ -140,7 +140,7 @@ TEST(Handshakes, with_tls_need_the_certificate_of_the_number_that_is_claimed) {
     uint32_t number;
     uint16_t version;
     bool admitted;
-    bool ends_accepting;  // a member of ours, and no stranger
+    bool ends_accepting;  // a member of ours, and no outsider
   } cases[] = {
       {"h2", 2, wire::kProtocolVersion, true, false},
       {"h2", 2, wire::kProtocolVersion + 1, false, true},

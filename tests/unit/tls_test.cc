@@ -205,7 +205,7 @@ TEST(TlsStreams, that_must_not_be_fail_on_both_sides_with_the_reason) {
   const Authority authority;
   const auto good = load(authority.issue());
   const auto elsewhere = load(authority.issue({.hosts = {"elsewhere.test"}}));
-  const auto stranger = load(Authority().issue());
+  const auto outsider = load(Authority().issue());
   const struct {
     std::shared_ptr<tls::Credentials> dialling;
     std::shared_ptr<tls::Credentials> accepting;
@@ -213,8 +213,8 @@ TEST(TlsStreams, that_must_not_be_fail_on_both_sides_with_the_reason) {
     const char* accepting_says;
   } cases[] = {
       {good, elsewhere, "IP address mismatch", "the peer refuses this node's certificate"},
-      {stranger, good, "certificate", "certificate"},
-      {good, stranger, "certificate", "certificate"},
+      {outsider, good, "certificate", "certificate"},
+      {good, outsider, "certificate", "certificate"},
   };
   for (const auto& each : cases) {
     Ends ends(each.dialling, each.accepting);
