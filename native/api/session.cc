@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "api/session_access.h"
@@ -38,6 +39,15 @@ constexpr const char* kCloseThread = "faro-close";
 using OpenDone = std::function<void(Result<std::unique_ptr<Session>>)>;
 
 template <typename Open>
+Result<std::unique_ptr<Session>> guarded(Open&& open) {
+  try {
+    return open();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::resource_limit, "the process has no memory left to open its session");
+  }
+}
+
+template <typename Open>
 void open_in_thread(Open open, OpenDone done) {
   // The thread may not start: `done` stays here, too.
   auto thread =
@@ -50,10 +60,12 @@ void open_in_thread(Open open, OpenDone done) {
 
 Result<std::unique_ptr<Session>> SessionAccess::open(const base::Settings& settings,
                                                      detail::NodeEnvironment environment) {
-  Result<std::shared_ptr<detail::NodeCore>> core =
-      detail::NodeCore::open(settings, std::move(environment));
-  if (!core.ok()) return core.status();
-  return std::unique_ptr<Session>(new Session(std::move(*core)));
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    Result<std::shared_ptr<detail::NodeCore>> core =
+        detail::NodeCore::open(settings, std::move(environment));
+    if (!core.ok()) return core.status();
+    return std::unique_ptr<Session>(new Session(std::move(*core)));
+  });
 }
 
 // --- Listener
@@ -92,25 +104,29 @@ Session::~Session() { (void)close(); }
 
 Result<std::unique_ptr<Session>> Session::open(const Config& config,
                                                const Cancellation& cancellation) {
-  Result<base::Settings> settings = base::Settings::resolve(config);
-  if (!settings.ok()) return settings.status();
-  auto network = links::SocketNetwork::create(*settings);
-  if (network.status().code() == Code::address_in_use) {
-    return session::ask_who_listens(*settings, network.status());
-  }
-  return open_on(*settings, std::move(network), cancellation);
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    Result<base::Settings> settings = base::Settings::resolve(config);
+    if (!settings.ok()) return settings.status();
+    auto network = links::SocketNetwork::create(*settings);
+    if (network.status().code() == Code::address_in_use) {
+      return session::ask_who_listens(*settings, network.status());
+    }
+    return open_on(*settings, std::move(network), cancellation);
+  });
 }
 
 Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener,
                                                const Cancellation& cancellation) {
-  Result<base::Settings> settings = base::Settings::resolve(config);
-  if (!settings.ok()) return settings.status();
-  const std::string address = listener.address();
-  return open_on(
-      *settings,
-      links::SocketNetwork::create(
-          *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address)),
-      cancellation);
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    Result<base::Settings> settings = base::Settings::resolve(config);
+    if (!settings.ok()) return settings.status();
+    const std::string address = listener.address();
+    return open_on(
+        *settings,
+        links::SocketNetwork::create(
+            *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address)),
+        cancellation);
+  });
 }
 
 void Session::open_async(Config config, OpenDone done, Cancellation cancellation) {

@@ -81,12 +81,13 @@ void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
     return note_refused(connection->peer_address(), {cause, true, false});
   }
   if (pending_.size() >= kPendingLimit) make_room_for(host);
-  Pending& pending = pending_.emplace_back();
+  Pending pending;
   pending.deadline = now() + kHandshakeTime;
   pending.handshake = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
                                                   std::move(connection), std::nullopt);
   pending.queues = queues;
-  if (!queues) pending.handshake->start();
+  pending_.push_back(std::move(pending));
+  if (!queues) pending_.back().handshake->start();
 }
 
 // A flood pushes out its own, as at the acceptor: the oldest of the address that has most.

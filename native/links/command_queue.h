@@ -15,6 +15,7 @@
 //   if 1: wakes
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -47,16 +48,19 @@ class MpscCommandQueue {
     pushed_.fetch_add(1, std::memory_order_seq_cst);  // R1
   }
 
-  /// Appends what has been pushed to `commands`. Threads: the consumer.
+  /// Appends what has been pushed to `commands`; what it finds no memory for is taken the next time. Threads: the
+  /// consumer.
   void take(std::vector<Command>& commands) {
     const size_t before = commands.size();
     if (overflowed_.load(std::memory_order_acquire)) {
       const std::lock_guard lock(mutex_);
+      commands.reserve(commands.size() + kCapacity + overflow_.size());
       take_ring(commands);
       for (Command& command : overflow_) commands.push_back(std::move(command));
       overflow_.clear();
       overflowed_.store(false, std::memory_order_release);
     } else {
+      commands.reserve(std::max(commands.capacity(), commands.size() + ring_.was_size() + kSlack));
       take_ring(commands);
     }
     taken_ += commands.size() - before;
@@ -73,11 +77,15 @@ class MpscCommandQueue {
   // one lap ahead of one that was preempted between taking its place and filling it would fill that place
   // first, and the order would be lost. There are never as many producers at once as the other half has places.
   static constexpr unsigned kCapacity = 2048;
+  // Pushed while the others are counted.
+  static constexpr size_t kSlack = 16;
 
-  // Bounded: producers may be adding all the time.
+  // Bounded by the room that there is: producers may be adding all the time, and what has left the ring must find
+  // its place.
   void take_ring(std::vector<Command>& commands) {
     Command command;
-    for (unsigned i = 0; i < kCapacity && ring_.try_pop(command); ++i) {
+    for (unsigned i = 0; i < kCapacity && commands.size() < commands.capacity(); ++i) {
+      if (!ring_.try_pop(command)) return;
       commands.push_back(std::move(command));
     }
   }

@@ -4,9 +4,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "wire/control.h"
@@ -35,8 +37,8 @@ Status ControlStream::start() {
 
 void ControlStream::mark_unsettled() {
   if (unsettled_) return;
-  unsettled_ = true;
   owner_.mark_unsettled(shared_from_this());
+  unsettled_ = true;
 }
 
 void ControlStream::set_handler(Handler* handler) {
@@ -62,16 +64,23 @@ void ControlStream::send(std::span<const std::byte> message) {
   const auto length = static_cast<uint32_t>(message.size());
   std::array<std::byte, wire::kControlLengthBytes> prefix;
   std::memcpy(prefix.data(), &length, sizeof length);
+  // A length without its message would spoil what follows.
+  const size_t needed = outgoing_.size() + prefix.size() + message.size();
+  if (needed > outgoing_.capacity()) outgoing_.reserve(std::max(needed, 2 * outgoing_.capacity()));
   outgoing_.insert(outgoing_.end(), prefix.begin(), prefix.end());
   send_raw(message);
 }
 
-void ControlStream::detach() {
+void ControlStream::detach() noexcept {
   handler_ = nullptr;
   if (ended()) return;
   lingering_ = true;
-  flush();
-  if (!ended()) owner_.keep_lingering(shared_from_this());
+  try {
+    flush();
+    if (!ended()) owner_.keep_lingering(shared_from_this());
+  } catch (const std::bad_alloc&) {
+    close();
+  }
 }
 
 void ControlStream::close() noexcept {

@@ -56,7 +56,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   Status check_peer(const std::string& host) const;
   const std::string& peer_address() const { return peer_address_; }
   /// The handle is gone.
-  void detach();
+  void detach() noexcept;
 
   /// Sends what is queued, delivers what arrived before there was a handler, reports a failure.
   void settle();

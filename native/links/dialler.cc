@@ -36,12 +36,12 @@ void Dialler::advance(base::Nanoseconds now) {
 }
 
 void Dialler::dial(base::Nanoseconds now) {
-  under_way_ = ++attempts_;
   next_ = now + kAttemptTime;
-  network_.connect(
-      address_, [this, attempt = attempts_](Result<std::unique_ptr<ControlConnection>> connection) {
-        on_connected(attempt, std::move(connection));
-      });
+  network_.connect(address_, [this, attempt = ++attempts_](
+                                 Result<std::unique_ptr<ControlConnection>> connection) {
+    on_connected(attempt, std::move(connection));
+  });
+  under_way_ = attempts_;
 }
 
 void Dialler::on_connected(uint64_t attempt,

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/each.h"
+
 namespace faro::links {
 namespace {
 
@@ -54,9 +56,11 @@ Status EpollReactor::add(int fd, uint32_t epoll_events, Handler handler) {
   epoll_event event{};
   event.events = epoll_events;
   event.data.u64 = key_of(fd, entry->generation);
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return system_error("epoll_ctl");
   entries_[fd] = std::move(entry);
-  return Status::Ok();
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return Status::Ok();
+  const Status failed = system_error("epoll_ctl");
+  entries_.erase(fd);
+  return failed;
 }
 
 void EpollReactor::change(int fd, uint32_t epoll_events) {
@@ -86,14 +90,14 @@ void EpollReactor::defer(std::function<void()> task) {
 bool EpollReactor::run_commands() {
   if (commands_.empty()) return false;
   // A command may defer another: that one belongs to the next round.
-  taken_.clear();
   commands_.take(taken_);
-  bool worked = false;
+  const bool worked = !taken_.empty();
+  base::Each each;
   for (auto& command : taken_) {
-    if (command) command();
-    worked = true;
+    if (command) each.run(command);
   }
   taken_.clear();
+  each.rethrow();
   return worked;
 }
 
@@ -109,6 +113,7 @@ int EpollReactor::timeout_ms(base::Nanoseconds until) const {
 bool EpollReactor::run_handlers(int timeout) {
   std::array<epoll_event, kEventBatch> events;
   bool worked = false;
+  base::Each each;  // an edge that is not looked at now does not come again
   for (int batch = 0; batch < kBatchesPerRound; ++batch) {
     const int count =
         epoll_wait(epoll_.get(), events.data(), kEventBatch, batch == 0 ? timeout : 0);
@@ -118,23 +123,27 @@ bool EpollReactor::run_handlers(int timeout) {
       const auto found = entries_.find(static_cast<int>(static_cast<uint32_t>(key)));
       if (found == entries_.end() || found->second->generation != key >> 32) continue;
       const std::shared_ptr<Entry> entry = found->second;
-      entry->handler(events[static_cast<size_t>(i)].events);
+      each.run([&] { entry->handler(events[static_cast<size_t>(i)].events); });
       worked = true;
     }
     if (count < kEventBatch) break;
   }
+  each.rethrow();
   return worked;
 }
 
 bool EpollReactor::run_once(base::Nanoseconds until) {
-  bool worked = run_commands();
+  base::Each each;
+  bool worked = true;  // if it throws
+  each.run([&] { worked = run_commands(); });
   int timeout = worked ? 0 : timeout_ms(until);
   if (timeout != 0) {
     sleeping_.exchange(1, std::memory_order_seq_cst);  // S1
     if (!commands_.empty()) timeout = 0;               // S2
   }
-  worked |= run_handlers(timeout);
-  worked |= run_commands();
+  each.run([&] { worked |= run_handlers(timeout); });
+  each.run([&] { worked |= run_commands(); });
+  each.rethrow();
   return worked;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -39,7 +40,10 @@ Link::~Link() {
   if (made_ != nullptr) made_->stop();
 }
 
-void Link::start() { connection_->set_handler(this); }
+void Link::start() {
+  const Doing doing(*this);
+  connection_->set_handler(this);
+}
 
 bool Link::connected() const { return is_up(state_.load(std::memory_order_acquire)); }
 
@@ -55,12 +59,14 @@ std::string Link::peer_address() const {
 
 void Link::choose(transport::Transport& transport, const transport::StreamToken& token,
                   transport::DoorbellMemory doorbells) {
+  const Doing doing(*this);
   setup_.choose({std::string(transport.capabilities().name), token});
   send(wire::encode(*choice()));
   begin(transport, doorbells);
 }
 
 void Link::begin(transport::Transport& transport, transport::DoorbellMemory doorbells) {
+  const Doing doing(*this);
   context_.doorbells = doorbells;
   state_.store(LinkState::setting_up, std::memory_order_relaxed);
   const Status started = setup_.begin(transport, context_);
@@ -73,6 +79,7 @@ void Link::begin(transport::Transport& transport, transport::DoorbellMemory door
 }
 
 void Link::advance() {
+  const Doing doing(*this);
   if (state() != LinkState::setting_up) return;
   const Result<bool> became_ready = setup_.advance();
   if (!became_ready.ok()) return suspend(became_ready.status());
@@ -95,6 +102,7 @@ bool Link::expects_stream() const {
 }
 
 void Link::on_stream(transport::DataStream stream) {
+  const Doing doing(*this);
   const Status taken = setup_.on_stream(std::move(stream));
   if (!taken.ok()) return suspend(taken);
   advance();
@@ -103,10 +111,13 @@ void Link::on_stream(transport::DataStream stream) {
 // ---------------------------------------------------------------------------------------- messages
 
 void Link::send(const wire::ControlMessage& message) {
+  const Doing doing(*this);
   if (attached() && state() != LinkState::leaving) connection_->send(message);
 }
 
 void Link::on_message(std::span<const std::byte> message) {
+  if (unfinished_.load(std::memory_order_relaxed)) return;
+  const Doing doing(*this);
   liveness_.heard = context_.reactor->clock().now_ns();
   handle(message);
 }
@@ -181,12 +192,14 @@ void Link::on_ending(std::span<const std::byte> message) {
 void Link::on_bye(std::span<const std::byte> message) {
   if (!is_up(state()) || !wire::check_plain(message).ok()) return violation("a BYE out of place");
   end_as(LinkState::left);
-  owner_.on_left(*this);
+  told_ = Told::not_left;
+  tell_owner(Status::Ok(), false);
 }
 
 // ------------------------------------------------------------------------------------------ ending
 
 void Link::on_closed(const Status& cause) {
+  const Doing doing(*this);
   if (state() == LinkState::leaving) return end_as(LinkState::left);
   connection_.reset();
   lose(cause);
@@ -194,10 +207,17 @@ void Link::on_closed(const Status& cause) {
 
 void Link::on_link_failed(const Status& cause) {
   // Any thread. A worker may still use the rings of a link that was lost, and find them broken.
-  context_.reactor->defer([weak = weak_from_this(), cause] {
-    const auto link = weak.lock();
-    if (link != nullptr && link->state() == LinkState::up) link->suspend(cause);
-  });
+  try {
+    context_.reactor->defer([weak = weak_from_this(), cause] {
+      const auto link = weak.lock();
+      if (link == nullptr || link->state() != LinkState::up) return;
+      const Doing doing(*link);
+      link->suspend(cause);
+    });
+  } catch (const std::bad_alloc&) {
+    unfinished_.store(true,
+                      std::memory_order_relaxed);  // the network thread sees it in its next round
+  }
 }
 
 // A peer that gives up says why over the control connection, and closes what else there is: either may be seen first.
@@ -219,18 +239,29 @@ void Link::violation(std::string_view what) {
 }
 
 void Link::fail(const Status& cause) {
-  const wire::Ending ending{cause.code(), false, std::string(cause.message())};
-  send(is_up(state()) ? wire::encode_fail(ending) : wire::encode_refuse(ending));
+  const Doing doing(*this);
+  say_ending(cause, false);
   lose(cause);
 }
 
+// Where memory lacks for that, the end of the connection says it.
+void Link::say_ending(const Status& cause, bool retry) {
+  if (!attached() || state() == LinkState::leaving) return;
+  try {
+    const wire::Ending ending{cause.code(), retry, std::string(cause.message())};
+    connection_->send(is_up(state()) ? wire::encode_fail(ending) : wire::encode_refuse(ending));
+  } catch (const std::bad_alloc&) {
+    // Then the connection ends without a word.
+  }
+}
+
 void Link::refuse(const Status& cause, bool retry) {
-  const wire::Ending ending{cause.code(), retry && !is_up(state()), std::string(cause.message())};
-  send(is_up(state()) ? wire::encode_fail(ending) : wire::encode_refuse(ending));
+  say_ending(cause, retry && !is_up(state()));
   if (!has_ended(state())) end_as(LinkState::lost);
 }
 
 void Link::leave() {
+  const Doing doing(*this);
   if (has_ended(state())) return;
   if (!is_up(state())) return end_as(LinkState::lost);
   send(wire::encode_plain(ControlKind::bye));
@@ -240,10 +271,35 @@ void Link::leave() {
 
 void Link::lose(const Status& cause, bool final) {
   if (has_ended(state())) return;
-  const bool was_admitted_only = state() == LinkState::admitted;
+  told_ = state() == LinkState::admitted ? Told::not_detached : Told::not_lost;
   end_as(LinkState::lost);
-  if (was_admitted_only) return owner_.on_detached(*this, cause, final);
-  owner_.on_lost(*this, cause);
+  tell_owner(cause, final);
+}
+
+void Link::tell_owner(const Status& cause, bool final) {
+  switch (told_) {
+    case Told::nothing_yet:
+    case Told::all:
+      return;
+    case Told::not_detached:
+      owner_.on_detached(*this, cause, final);
+      break;
+    case Told::not_lost:
+      owner_.on_lost(*this, cause);
+      break;
+    case Told::not_left:
+      owner_.on_left(*this);
+      break;
+  }
+  told_ = Told::all;
+}
+
+void Link::judge_unfinished(const Status& cause) {
+  if (!unfinished_.exchange(false, std::memory_order_relaxed)) return;
+  const Doing doing(*this);
+  if (state() == LinkState::leaving) return end_as(LinkState::left);
+  if (has_ended(state())) return tell_owner(cause, false);
+  fail(cause);
 }
 
 void Link::end_as(LinkState state) {

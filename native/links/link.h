@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -66,6 +67,22 @@ class Link final : private ControlConnection::Handler,
     /// MEMBERS, which is not decoded yet.
     virtual void on_members(Link& link, std::span<const std::byte> message) = 0;
     virtual void on_application(Link& link, std::span<const std::byte> payload) = 0;
+  };
+  /// Something that a link has to do. If it ends by an exception it was not done, and the link fails in the next round
+  /// (judge_unfinished). Threads: any.
+  class Doing {
+   public:
+    explicit Doing(Link& link) noexcept : link_(link) {}
+    ~Doing() {
+      if (std::uncaught_exceptions() > before_)
+        link_.unfinished_.store(true, std::memory_order_relaxed);
+    }
+    Doing(const Doing&) = delete;
+    Doing& operator=(const Doing&) = delete;
+
+   private:
+    Link& link_;
+    const int before_ = std::uncaught_exceptions();
   };
   struct Suspension {
     base::Nanoseconds until = 0;
@@ -131,6 +148,11 @@ class Link final : private ControlConnection::Handler,
   const std::optional<Suspension>& suspension() const { return suspension_; }
   /// Fails if the moment of its suspension is over.
   void judge_suspended(base::Nanoseconds now);
+  /// Something that it had to do was not done: it ends with `cause`, or its owner is told that it has. Call in every
+  /// round.
+  void judge_unfinished(const Status& cause);
+
+  std::unique_ptr<Link> next_retired;  ///< RetiredLinks' alone
 
  private:
   void on_message(std::span<const std::byte> message) override;
@@ -145,6 +167,8 @@ class Link final : private ControlConnection::Handler,
   void come_up();
   void suspend(const Status& cause);
   void lose(const Status& cause, bool final = false);
+  void say_ending(const Status& cause, bool retry);
+  void tell_owner(const Status& cause, bool final);
   void end_as(LinkState state);
 
   Owner& owner_;
@@ -154,6 +178,9 @@ class Link final : private ControlConnection::Handler,
   std::atomic<LinkState> state_{LinkState::admitted};  // network thread: release, after data_
   Liveness::Peer liveness_;
   SetupExchange setup_;
+  enum class Told { nothing_yet, all, not_detached, not_lost, not_left };
+  Told told_ = Told::nothing_yet;  // the owner, of its end
+  std::atomic<bool> unfinished_{false};
   std::optional<Suspension> suspension_;  // in the two states of that name
   std::unique_ptr<transport::DataLink> made_;
   std::atomic<transport::DataLink*> data_{nullptr};  // made_, once the link is up

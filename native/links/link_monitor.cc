@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/each.h"
+
 namespace faro::links {
 namespace {
 
@@ -37,7 +39,9 @@ base::Nanoseconds LinkMonitor::expiry(const Link& link) const {
 
 void LinkMonitor::check(base::Nanoseconds now, bool judges) {
   liveness_.begin_pass(now);
-  links_.for_each([&](Link& link) { check(link, now, judges); });
+  base::Each each;
+  links_.for_each([&](Link& link) { each.run([&] { check(link, now, judges); }); });
+  each.rethrow();
 }
 
 void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {

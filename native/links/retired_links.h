@@ -26,27 +26,28 @@ class RetiredLinks : public std::enable_shared_from_this<RetiredLinks> {
   }
   /// Destroys what has come. Not from inside a link. Threads: network thread.
   void destroy() {
-    std::vector<std::unique_ptr<Link>> gone;
+    std::unique_ptr<Link> gone;
     {
       const std::lock_guard lock(mutex_);
-      gone.swap(links_);
+      gone.swap(first_);
     }
-    const auto count = static_cast<uint32_t>(gone.size());
-    gone.clear();
-    count_.fetch_sub(count, std::memory_order_relaxed);
+    for (; gone != nullptr; gone = std::move(gone->next_retired))
+      count_.fetch_sub(1, std::memory_order_relaxed);
   }
   /// Links that were not destroyed yet, those in use included. Threads: any.
   uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
-  void add(Link* link) {
+  // Needs no memory: whoever lets go of a link may have none.
+  void add(Link* link) noexcept {
     const std::lock_guard lock(mutex_);
-    links_.emplace_back(link);
+    link->next_retired = std::move(first_);
+    first_.reset(link);
   }
 
   std::atomic<uint32_t> count_{0};
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Link>> links_;  // guarded by mutex_
+  std::unique_ptr<Link> first_;  // guarded by mutex_
 };
 
 }  // namespace faro::links

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/each.h"
 #include "base/log.h"
 #include "links/host_identity.h"
 #include "transport/tcp/socket_address.h"
@@ -123,15 +124,18 @@ void SocketNetwork::connect(const std::string& address,
 }
 
 bool SocketNetwork::run_once(base::Nanoseconds until) {
-  settle();
+  base::Each each;
+  each.run([&] { settle(); });
   const bool unsettled = !unsettled_.empty();
   until = unsettled ? 0 : std::min(until, door_.next_deadline());
   if (!lingering_.empty()) until = std::min(until, lingering_.front().until);
-  const bool worked = reactor_->run_once(until);
-  settle();
+  bool worked = true;
+  each.run([&] { worked = reactor_->run_once(until); });
+  each.run([&] { settle(); });
   const base::Nanoseconds now = reactor_->clock().now_ns();
-  door_.check_deadlines(now);
+  each.run([&] { door_.check_deadlines(now); });
   drop_lingering(now);
+  each.rethrow();
   return worked || unsettled;
 }
 
@@ -142,7 +146,9 @@ void SocketNetwork::mark_unsettled(std::shared_ptr<ControlStream> stream) {
 void SocketNetwork::settle() {
   std::vector<std::shared_ptr<ControlStream>> streams;
   streams.swap(unsettled_);
-  for (const auto& stream : streams) stream->settle();
+  base::Each each;
+  for (const auto& stream : streams) each.run([&] { stream->settle(); });
+  each.rethrow();
 }
 
 void SocketNetwork::keep_lingering(std::shared_ptr<ControlStream> stream) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/each.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -54,27 +55,29 @@ Status ClusterMembership::start_thread() {
 
 void ClusterMembership::run() noexcept {
   network_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  while (!roster_.closed()) {
+  while (!roster_.closed()) go_on(base::kForever);
+}
+
+// Out of memory, or an observer that throws: the link that it is about ends (Link::Doing), what depends on time is
+// looked at again, and peers go on hearing from this node.
+bool ClusterMembership::go_on(base::Nanoseconds until) noexcept {
+  base::Each each;
+  bool worked = true;
+  each.run([&] {
     try {
-      roster_.round(base::kForever);
+      worked = roster_.round(until);
     } catch (const std::exception& error) {
-      // Out of memory, or an observer that throws. Peers must go on hearing from this node, or be
-      // told.
       base::log(LogLevel::error, "{}: the network thread met an exception: {}",
                 topology_.own().name, error.what());
-    } catch (...) {
-      // One of a transport that was loaded with a C++ runtime of its own: what is a std::exception
-      // there is none here.
-      base::log(LogLevel::error, "{}: the network thread met an exception of an unknown type",
-                topology_.own().name);
     }
-  }
+  });
+  return worked;
 }
 
 bool ClusterMembership::do_work() {
   // A simulated network never waits outside of open and close; it is told when it has to be called
   // again.
-  return roster_.round(network_->wants_thread() ? clock().now_ns() : base::kForever);
+  return go_on(network_->wants_thread() ? clock().now_ns() : base::kForever);
 }
 
 void ClusterMembership::send(uint32_t node, std::span<const std::byte> message) {
@@ -106,7 +109,7 @@ void ClusterMembership::close() {
     roster_.begin_closing();
     while (!roster_.closed()) {
       const base::Nanoseconds before = clock().now_ns();
-      const bool worked = roster_.round(roster_.closing_deadline());
+      const bool worked = go_on(roster_.closing_deadline());
       // A simulated network that nobody drives any more: no time passes, so nothing can arrive.
       if (!worked && !network_->wants_thread() && clock().now_ns() == before)
         roster_.finish_closing();

@@ -66,6 +66,7 @@ class ClusterMembership final : public Membership {
  private:
   Status start_thread();
   void run() noexcept;
+  bool go_on(base::Nanoseconds until) noexcept;
 
   // Destroyed last to first: links use all that stands before them.
   const base::Settings settings_;

@@ -1,5 +1,7 @@
 #include "session/rejoin.h"
 
+#include "base/each.h"
+
 namespace faro::session {
 
 template <typename Visit>
@@ -39,13 +41,15 @@ bool Rejoin::linked(const links::Link& link) const {
 }
 
 void send_members(links::Link& link, const links::LinkTable& links, const Topology& topology) {
+  const links::Link::Doing doing(link);
   std::vector<bool> missing(topology.size());
   topology.for_each_peer([&](uint32_t peer) { missing[peer] = !links.connected(peer); });
   link.send(wire::encode(wire::Members{link.connected(), std::move(missing)}));
 }
 
 void announce_members(const links::LinkTable& links, const Topology& topology) {
-  links.for_each([&](links::Link& link) { send_members(link, links, topology); });
+  base::Each each;  // who is not told notices it
+  links.for_each([&](links::Link& link) { each.run([&] { send_members(link, links, topology); }); });
 }
 
 }  // namespace faro::session

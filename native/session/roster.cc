@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <utility>
 
+#include "base/each.h"
 #include "base/log.h"
 #include "base/on_cancel.h"
 
@@ -74,7 +76,9 @@ Roster::Roster(const base::Settings& settings, Observer& observer, Topology& top
                resources),
       monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links),
-      departed_(topology.size()) {}
+      departed_(topology.size()),
+      no_memory_(Code::resource_limit,
+                 fmt::format("the process of {} has no memory left", topology.own().name)) {}
 
 // Links point here: they go first.
 Roster::~Roster() { links_.clear(); }
@@ -82,6 +86,16 @@ Roster::~Roster() { links_.clear(); }
 // ----------------------------------------------------------------------------------------- opening
 
 Status Roster::open(const Cancellation& cancellation) {
+  try {
+    return open_cluster(cancellation);
+  } catch (const std::bad_alloc&) {
+    base::Each each;
+    each.run([&] { end_opening({no_memory_, true}); });
+    return no_memory_;
+  }
+}
+
+Status Roster::open_cluster(const Cancellation& cancellation) {
   opening_ = std::make_unique<ClusterOpening>(settings_, topology_, network_, links_);
   FARO_RETURN_IF_ERROR(prepare());
   admission_.start();
@@ -162,9 +176,12 @@ void Roster::end_opening(const ClusterOpening::Failure& failure) {
 // ------------------------------------------------------------------------------------------ rounds
 
 bool Roster::round(base::Nanoseconds until) {
-  const bool worked = network_.run_once(std::min(until, next_deadline()));
-  look_at_times();
+  base::Each each;
+  bool worked = true;
+  each.run([&] { worked = network_.run_once(std::min(until, next_deadline())); });
+  each.run([&] { look_at_times(); });
   links_.destroy_retired();
+  each.rethrow();
   return worked;
 }
 
@@ -185,15 +202,18 @@ base::Nanoseconds Roster::next_deadline() const {
 // All connections have been read when this is called.
 void Roster::look_at_times() {
   const base::Nanoseconds now = network_.reactor().clock().now_ns();
-  monitor_.check(now, phase_ == Phase::open);
-  admission_.check_deadlines(now);
-  if (monitor_.beat() && linking()) observer_.on_tick(now);
+  base::Each each;
+  links_.for_each([&](links::Link& link) { each.run([&] { link.judge_unfinished(no_memory_); }); });
+  each.run([&] { monitor_.check(now, phase_ == Phase::open); });
+  each.run([&] { admission_.check_deadlines(now); });
+  if (monitor_.beat() && linking()) each.run([&] { observer_.on_tick(now); });
   if (linking() && !(opening_ && opening_->failed())) {
-    advance_dials(now);
-    set_up_links();
+    each.run([&] { advance_dials(now); });
+    each.run([&] { set_up_links(); });
   }
   if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
     finish_closing();
+  each.rethrow();
 }
 
 void Roster::advance_dials(base::Nanoseconds now) {
@@ -237,15 +257,18 @@ void Roster::begin_closing() {
   phase_ = Phase::closing;
   closing_deadline_ = base::deadline_after(network_.reactor().clock().now_ns(),
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
-  const links::Refusal closing{
-      Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)), true,
-      false};
-  admission_.refuse_all(closing);
-  admission_.expect_closing();
-  for (const auto& dialler : diallers_) {
-    if (dialler != nullptr) dialler->stop(closing);
-  }
-  links_.for_each([](links::Link& link) { link.leave(); });
+  base::Each each;
+  each.run([&] {
+    const links::Refusal closing{
+        Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)),
+        true, false};
+    admission_.refuse_all(closing);
+    admission_.expect_closing();
+    for (const auto& dialler : diallers_) {
+      if (dialler != nullptr) dialler->stop(closing);
+    }
+  });
+  links_.for_each([&](links::Link& link) { each.run([&] { link.leave(); }); });
 }
 
 void Roster::finish_closing() {
@@ -385,6 +408,7 @@ void Roster::send(uint32_t node, std::span<const std::byte> message) {
   }
   links::Link* link = links_.find(node);
   if (link == nullptr || !link->connected()) return;
+  const links::Link::Doing doing(*link);
   link->send(wire::encode_payload(wire::ControlKind::application, message));
 }
 

@@ -69,6 +69,7 @@ class Roster final : private links::Admission::Host,
  private:
   enum class Phase { opening, open, closing, closed };
 
+  Status open_cluster(const Cancellation& cancellation);
   Status prepare();
   void end_opening(const ClusterOpening::Failure& failure);
   void finish_opening();
@@ -128,6 +129,7 @@ class Roster final : private links::Admission::Host,
   Phase phase_ = Phase::opening;
   bool more_to_set_up_ = false;  // links that could be now
   base::Nanoseconds closing_deadline_ = base::kForever;
+  const Status no_memory_;  // made beforehand
 };
 
 }  // namespace faro::session

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/each.h"
 #include "base/log.h"
 #include "ring/doorbell.h"
 
@@ -60,6 +61,8 @@ void NodeCore::start(const NodeEnvironment& environment) {
     shape.worker_count.push_back(node.worker_count);
   }
   const uint32_t local_workers = shape.worker_count[shape.node];
+  left_ =
+      Status(Code::peer_lost, fmt::format("{} closed its session", shape.node_names[shape.node]));
   overflow_.show_in(membership_->counters().node());
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
                                                    settings_.unopened_timeout_ms * 1'000'000);
@@ -175,9 +178,9 @@ Status NodeCore::close() {
   if (closed_.exchange(true, std::memory_order_acq_rel)) return Status::Ok();
   const base::Nanoseconds deadline =
       base::deadline_after(membership_->clock().now_ns(), settings_.close_timeout_ms * 1'000'000);
-  queries_->close(
-      Status(Code::peer_lost,
-             fmt::format("{} closed its session", membership_->nodes()[membership_->node()].name)));
+  // Where memory lacks for telling of a query, the end of the links tells.
+  base::Each each;
+  each.run([&] { queries_->close(left_); });
   alert_workers();
   presence_.close();
   membership_->close();

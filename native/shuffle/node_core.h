@@ -86,6 +86,7 @@ class NodeCore final : public session::Observer,
   const pid_t process_ = getpid();
   const base::Settings settings_;
   shuffle::Overflow overflow_;
+  Status left_;  // what peers are told of queries when this node closes; made beforehand
   shuffle::NodePresence presence_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "base/each.h"
 #include "base/log.h"
 #include "faro/hash.h"
 #include "shuffle/query_messages.h"
@@ -896,12 +897,13 @@ void QueryTable::close(const Status& cause) {
     std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
     closed_ = cause;
-    for (const auto& [id, query] : queries_) {
-      if (query->used_) {
-        (void)fail_here_locked(*query, cause, out);
-      } else {
-        (void)fail_locked(*query, cause, false, out);
-      }
+    base::Each each;
+    for (const auto& known : queries_) {
+      Query& query = *known.second;
+      each.run([&] {
+        (void)(query.used_ ? fail_here_locked(query, cause, out)
+                           : fail_locked(query, cause, false, out));
+      });
     }
   }
   flush(out, true);

@@ -309,6 +309,10 @@ class QueryTable {
   void forget_if_over_locked(Query& query);
   void forget_locked(Query& query);
   void flush(Outbound& out, bool alert);
+  /// Does `part`, which says whether workers are to be alerted, under the lock; then sends what it has put out. Also if it
+  /// ends by an exception: what has happened to queries must be told.
+  template <typename Part>
+  void change(Part&& part);
   void show_locked(Query& query);
   void hide_locked(Query& query);
 

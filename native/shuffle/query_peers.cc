@@ -16,14 +16,30 @@ constexpr size_t kAwaitingTextLimit = 512;
 // Most of a query. Beyond it nobody is told what keeps it waiting, until it asks again.
 constexpr size_t kAwaitedLimit = 16384;
 
+template <typename Part>
+void QueryTable::change(Part&& part) {
+  Outbound out;
+  bool alert = false;
+  try {
+    std::lock_guard lock(mutex_);
+    alert = part(out);
+  } catch (...) {
+    {
+      std::lock_guard lock(mutex_);
+      unsent_.take(std::move(out));  // at the next tick
+    }
+    environment_.alert_workers();
+    throw;
+  }
+  flush(out, alert);
+}
+
 void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
   using Kind = wire::QueryMessageKind;
   const QueryId id = to_id(message.query);
   const bool decides = id.issuer == shape_.node;
-  Outbound out;
-  bool alert = false;
-  {
-    std::lock_guard lock(mutex_);
+  change([&](Outbound& out) {
+    bool alert = false;
     const Status told = status_of(message, node_count());
     switch (message.kind) {
       case Kind::fail:
@@ -87,8 +103,8 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
         alert = await_by_peer_locked(id, from_node, message, out);
         break;
     }
-  }
-  flush(out, alert);
+    return alert;
+  });
 }
 
 // Issuer: a node that takes no part has asked for the query to fail, and would remember that forever.
@@ -165,9 +181,7 @@ bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, O
 
 void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
   const Status cause = why.of_node(node);
-  Outbound out;
-  {
-    std::lock_guard lock(mutex_);
+  change([&](Outbound& out) {
     lost_[node] = cause;
     std::vector<std::shared_ptr<Query>> concerned;
     std::vector<QueryId> failed;
@@ -197,8 +211,8 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
       }
     }
     log_failures_locked(std::move(failed), cause);
-  }
-  flush(out, true);
+    return true;
+  });
 }
 
 // What peers only talk of may begin now. If it is older than the return, its issuer knows.
@@ -231,10 +245,8 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
 }
 
 void QueryTable::on_tick(base::Nanoseconds now) {
-  Outbound out;
-  bool alert = false;
-  {
-    std::lock_guard lock(mutex_);
+  change([&](Outbound& out) {
+    bool alert = false;
     ticked_at_ = now;
     out.take(std::move(unsent_));
     if (some_must_fail_.exchange(false, std::memory_order_acquire)) {
@@ -263,8 +275,8 @@ void QueryTable::on_tick(base::Nanoseconds now) {
       forget_hearsay_locked(*query);
     }
     alert |= !expired.empty();
-  }
-  flush(out, alert);
+    return alert;
+  });
 }
 
 // Rows that nobody opens fail their query; those of a peer that takes no part in it only end its link.

@@ -47,6 +47,7 @@ Cluster::~Cluster() {
 
 void Cluster::start_agent(uint32_t number, sim::SimNetwork* network,
                           session::Membership* membership) {
+  const sim::World::Outside outside(world_);
   nodes_[number]->network = network;
   nodes_[number]->agent = world_.add_agent(
       "network thread of node " + std::to_string(number),
@@ -69,16 +70,23 @@ void Cluster::open_node(uint32_t number, session::Observer& observer) {
 
 Status Cluster::open_session(uint32_t number) {
   Node& node = *nodes_[number];
-  auto network = sim::SimNetwork::create(internet_, node.settings, "host");
-  node.opened = network.status();
-  if (!network.ok()) return node.opened;
-  sim::SimNetwork* const own = network->get();
-  detail::NodeEnvironment environment;
-  environment.network = std::move(*network);
-  environment.make_waiter = [this] { return std::make_unique<sim::SimWaiter>(world_); };
-  if (make_spill_file_) environment.spill_file = make_spill_file_(number);
+  sim::SimNetwork* own = nullptr;
+  const auto make_environment = [&]() -> Result<detail::NodeEnvironment> {
+    const sim::World::Outside outside(world_);  // it is the caller's
+    auto network = sim::SimNetwork::create(internet_, node.settings, "host");
+    if (!network.ok()) return network.status();
+    own = network->get();
+    detail::NodeEnvironment environment;
+    environment.network = std::move(*network);
+    environment.make_waiter = [this] { return std::make_unique<sim::SimWaiter>(world_); };
+    if (make_spill_file_) environment.spill_file = make_spill_file_(number);
+    return environment;
+  };
+  Result<detail::NodeEnvironment> environment = make_environment();
+  node.opened = environment.status();
+  if (!environment.ok()) return node.opened;
   node.opening = own;
-  auto session = SessionAccess::open(node.settings, std::move(environment));
+  auto session = SessionAccess::open(node.settings, std::move(*environment));
   node.opening = nullptr;
   node.opened = session.status();
   if (!session.ok()) return node.opened;

@@ -68,6 +68,7 @@ class CountedCluster {
                {"transfer.threshold_bytes", 0},
                {"shuffle.limit", 4},
                {"drain.delay_us", 0},
+               {"connect.timeout_ms", 2000},
                {"overflow.memory_bytes", kOverflowMemory},
                {"overflow.file_bytes", kOverflowFile}})
         EXPECT_TRUE(config.set(key, value).ok()) << key;
@@ -392,6 +393,41 @@ class FailingQuery {
   Ending endings_[2];
 };
 
+// Who has no memory says so; the other one may have waited in vain.
+void expect_no_memory_in_one(SimCluster& cluster) {
+  bool says_why = false;
+  for (uint32_t node = 0; node < 2; ++node) {
+    const Status& opened = cluster.opened(node);
+    says_why |= opened.code() == Code::resource_limit;
+    EXPECT_TRUE(opened.ok() || opened.code() == Code::resource_limit ||
+                opened.code() == Code::connect_failed)
+        << "node " << node << ": " << opened.to_string();
+  }
+  EXPECT_TRUE(says_why) << cluster.opened(0).to_string() << " / " << cluster.opened(1).to_string();
+}
+
+// Whether it has failed. A node that loses the issuer may not hear any more that it ended well.
+bool expect_ended_alike(const FailingQuery& query) {
+  bool failed = false;
+  for (uint32_t node = 0; node < 2; ++node) {
+    const FailingQuery::Ending& ending = query.ending(node);
+    if (ending.outcome == Outcome::done) {
+      EXPECT_TRUE(ending.has_all_rows) << "node " << node;
+      continue;
+    }
+    failed = true;
+    EXPECT_EQ(ending.outcome, Outcome::failed);
+    EXPECT_TRUE(ending.cause.code() == Code::overflow_exhausted ||
+                ending.cause.code() == Code::peer_lost)
+        << "node " << node << ": " << ending.cause.to_string();
+  }
+  if (query.ending(0).outcome != query.ending(1).outcome) {
+    EXPECT_EQ(query.ending(0).outcome, Outcome::done);
+    EXPECT_EQ(query.ending(1).cause.code(), Code::peer_lost) << query.ending(1).cause.to_string();
+  }
+  return failed;
+}
+
 TEST(NodeMemory, whichever_allocation_fails_the_query_ends_alike_everywhere_and_nothing_is_lost) {
   uint32_t failed_queries = 0;
   uint64_t number = 1;
@@ -426,6 +462,43 @@ TEST(NodeMemory, whichever_allocation_fails_the_query_ends_alike_everywhere_and_
               static_cast<unsigned long long>(number - 1), failed_queries);
   EXPECT_GT(number, 50u);
   EXPECT_GT(failed_queries, 10u);
+}
+
+// The session opens, runs the query and closes. What a network thread has no memory for costs its link.
+TEST(NodeMemory,
+     whichever_allocation_fails_from_open_to_close_the_right_error_is_told_and_nothing_hangs) {
+  uint32_t failed_opens = 0, failed_queries = 0;
+  uint64_t number = 1;
+  for (;; ++number) {
+    SCOPED_TRACE("allocation " + std::to_string(number));
+    CountedCluster counted;
+    SimCluster& cluster = counted.cluster;
+    counted.memory.fail_anywhere_at(number);
+    const bool opened = cluster.open_sessions().ok();
+    ASSERT_FALSE(cluster.world().failed()) << cluster.world().report();
+    if (!opened) {
+      EXPECT_TRUE(counted.memory.has_failed())
+          << cluster.opened(0).to_string() << " / " << cluster.opened(1).to_string();
+      expect_no_memory_in_one(cluster);
+      ++failed_opens;
+    } else {
+      FailingQuery query(counted);
+      ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+      failed_queries += expect_ended_alike(query);
+    }
+    ASSERT_TRUE(cluster.close().ok()) << cluster.world().report();
+    const bool failed = counted.memory.has_failed();
+    counted.memory.fail_at(0);
+    for (uint32_t node = 0; node < 2; ++node) {
+      EXPECT_EQ(counted.disks[node].used_bytes, 0u);
+      EXPECT_EQ(counted.disks[node].misuse, "");
+    }
+    if (testing::Test::HasFailure() || !failed) break;
+  }
+  std::printf("%llu allocations, %u of those tried fail open, %u the query\n",
+              static_cast<unsigned long long>(number - 1), failed_opens, failed_queries);
+  EXPECT_GT(failed_opens, 50u);
+  EXPECT_GT(failed_queries, 20u);
 }
 
 }  // namespace

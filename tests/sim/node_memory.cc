@@ -22,6 +22,7 @@ sim::World* the_world = nullptr;
 std::array<Counted, kNodes> counted;
 uint64_t until_failure = 0;  // 0: none fails
 bool failed = false;
+bool agents_fail = false;
 
 // In front of each block.
 struct Header {
@@ -38,7 +39,8 @@ uint32_t running_node() {
 }
 
 bool is_to_fail(uint32_t node) {
-  if (until_failure == 0 || node == UINT32_MAX || !the_world->in_fiber()) return false;
+  if (until_failure == 0 || node == UINT32_MAX) return false;
+  if (!the_world->in_fiber() && !agents_fail) return false;
   if (--until_failure > 0) return false;
   failed = true;
   return true;
@@ -124,7 +126,11 @@ uint64_t NodeMemory::bytes(uint32_t node) const { return counted[node].bytes; }
 uint64_t NodeMemory::peak_bytes(uint32_t node) const { return counted[node].peak; }
 void NodeMemory::fail_at(uint64_t number) {
   until_failure = number;
-  failed = false;
+  failed = agents_fail = false;
+}
+void NodeMemory::fail_anywhere_at(uint64_t number) {
+  fail_at(number);
+  agents_fail = true;
 }
 bool NodeMemory::has_failed() const { return failed; }
 

@@ -15,8 +15,10 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -30,6 +32,7 @@ struct Counted {
   std::atomic<size_t> count{0};
 };
 Counted counted;
+thread_local bool has_memory = false;
 
 // Whether this call is the one; sets errno then.
 bool fails(std::string_view name) {
@@ -55,7 +58,8 @@ std::span<const SystemCall> system_calls() {
       {"setsockopt", ENOBUFS},  {"send", ECONNRESET},      {"recv", ECONNRESET},
       {"sendmsg", ECONNRESET},  {"recvmsg", ECONNRESET},   {"shutdown", ENOTCONN},
       {"read", EAGAIN},         {"write", EAGAIN},         {"getrandom", ENOSYS},
-      {"getrlimit", EFAULT},    {"getaddrinfo", 0},        {"thread", EAGAIN}};
+      {"getrlimit", EFAULT},    {"getaddrinfo", 0},        {"memory", 0},
+      {"thread", EAGAIN}};
   return kCalls;
 }
 
@@ -67,7 +71,18 @@ FailingCall::FailingCall(const SystemCall& call, size_t n) {
 FailingCall::~FailingCall() { counted.failing = nullptr; }
 size_t FailingCall::count() const { return counted.count; }
 
+void always_has_memory() { has_memory = true; }
+
 }  // namespace faro::test
+
+void* operator new(size_t bytes) {
+  void* const memory =
+      !faro::test::has_memory && faro::test::fails("memory") ? nullptr : std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 // A call that answers `failed` and sets errno.
 #define FARO_WRAP(result, name, parameters, arguments, failed) \

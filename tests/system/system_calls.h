@@ -15,7 +15,7 @@ struct SystemCall {
   int error;
 };
 
-/// All that can fail; the last stands for the start of a thread.
+/// All that can fail; the last two stand for what allocates memory, and for the start of a thread.
 std::span<const SystemCall> system_calls();
 
 /// As long as it exists, the n-th call of `call` fails, counted from 1 over all threads; 0: none.
@@ -31,5 +31,8 @@ class FailingCall {
   /// Calls so far.
   size_t count() const;
 };
+
+/// The calling thread's allocations never fail, and are not counted.
+void always_has_memory();
 
 }  // namespace faro::test

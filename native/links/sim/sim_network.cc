@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/each.h"
+
 namespace faro::sim {
 
 Result<std::string> SimInternet::listen(const std::string& address, SimNetwork* network) {
@@ -79,6 +81,7 @@ std::shared_ptr<SimStream> SimNetwork::make_stream(uint32_t peer, std::string pe
 }
 
 void SimNetwork::connect(const std::string& address, Connected done) {
+  const World::Outside outside(world_);
   world_.schedule(
       world_.now() + world_.knobs().connect.draw(world_.random()), "dial",
       [weak = std::weak_ptr<SimNetwork*>(self_), address, done = std::move(done)]() mutable {
@@ -123,7 +126,10 @@ void SimNetwork::remove(int fd) noexcept {
 }
 
 void SimNetwork::defer(std::function<void()> task) {
-  tasks_.push_back(std::move(task));
+  {
+    const World::Outside outside(world_);
+    tasks_.push_back(std::move(task));
+  }
   wake();
 }
 
@@ -149,10 +155,14 @@ bool SimNetwork::has_work() const {
 bool SimNetwork::handle_some() {
   bool worked = false;
   std::vector<std::shared_ptr<SimStream>> ready;
-  for (const auto& weak : streams_) {
-    auto stream = weak.lock();
-    if (stream != nullptr && stream->has_news()) ready.push_back(std::move(stream));
+  {
+    const World::Outside outside(world_);
+    for (const auto& weak : streams_) {
+      auto stream = weak.lock();
+      if (stream != nullptr && stream->has_news()) ready.push_back(std::move(stream));
+    }
   }
+  base::Each each;  // as the reactor of a real one
   size_t task_count = tasks_.size();
   while (task_count > 0 || !ready.empty()) {
     worked = true;
@@ -161,13 +171,15 @@ bool SimNetwork::handle_some() {
       const Task task = std::move(tasks_.front());
       tasks_.pop_front();
       --task_count;
-      if (task) task();
+      if (task) each.run(task);
     } else {
       const std::shared_ptr<SimStream> stream = std::move(ready[chosen]);
       ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
-      stream->deliver(world_.random().between(1, 8));
+      const uint64_t most = world_.random().between(1, 8);
+      each.run([&] { stream->deliver(most); });
     }
   }
+  each.rethrow();
   return worked;
 }
 

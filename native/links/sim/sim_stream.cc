@@ -98,6 +98,7 @@ void SimStream::arrive_end(const char* cause) {
 
 // Behind everything that leaves.
 void SimStream::send_end(const char* cause) {
+  const World::Outside outside(world_);
   last_departure_ = std::max(last_departure_, world_.now());
   world_.schedule(last_departure_, "control connection ends", [self = shared_from_this(), cause] {
     self->world_.schedule(self->next_arrival(), "end of control connection arrives",

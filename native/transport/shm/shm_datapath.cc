@@ -1,6 +1,7 @@
 #include "transport/shm/shm_datapath.h"
 
 #include <cassert>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,8 +10,14 @@ namespace faro::transport::shm {
 
 void ShmLinkState::fail(const char* direction, uint32_t ring, const char* why) {
   if (failed.exchange(true, std::memory_order_relaxed) || events == nullptr) return;
-  events->on_link_failed(Status(
-      Code::protocol_error, fmt::format("shared memory, {} ring {}: {}", direction, ring, why)));
+  Status cause(Code::protocol_error, "");
+  try {
+    cause = Status(Code::protocol_error,
+                   fmt::format("shared memory, {} ring {}: {}", direction, ring, why));
+  } catch (const std::bad_alloc&) {
+    // Without the words.
+  }
+  events->on_link_failed(cause);
 }
 
 ShmOutgoing::ShmOutgoing(const Segment& segment, uint32_t ring, ring::DoorbellLine* doorbell,

@@ -44,6 +44,7 @@ void World::stall(Group group, Nanoseconds until) {
 }
 
 void World::schedule(Nanoseconds when, const char* what, std::function<void()> event) {
+  const Outside outside(*this);
   events_.add(std::max(when, now()), what, std::move(event));
 }
 

@@ -26,7 +26,9 @@ TcpOutgoing::TcpOutgoing(TcpLink& link, uint32_t ring, std::byte* base, uint32_t
     : MessagedOutgoing(link, ring, base, ring_bytes), link_(link) {}
 
 void TcpOutgoing::on_broken() {
-  link_.fail(Code::protocol_error, fmt::format("impossible read position for ring {}", number_));
+  link_.guarded([&] {
+    link_.fail(Code::protocol_error, fmt::format("impossible read position for ring {}", number_));
+  });
 }
 
 TcpIncoming::TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes,
@@ -36,7 +38,8 @@ TcpIncoming::TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t
       base_(base) {}
 
 void TcpIncoming::on_invalid(const char* why) {
-  link_.fail(Code::protocol_error, fmt::format("{} in ring {}", why, number_));
+  link_.guarded(
+      [&] { link_.fail(Code::protocol_error, fmt::format("{} in ring {}", why, number_)); });
 }
 
 // ------------------------------------------------------------------------------------------- batch
@@ -76,12 +79,14 @@ void TcpLink::Batch::advance(size_t bytes) {
 
 // W2 to W4. Threads: any.
 void TcpLink::send_pending() {
-  do {
-    uint32_t right = kFree;
-    if (!right_.compare_exchange_strong(right, kHeld, std::memory_order_seq_cst)) return;
-    if (!send_while_held()) return;
-    right_.store(kFree, std::memory_order_seq_cst);
-  } while (anything_due());
+  guarded([&] {
+    do {
+      uint32_t right = kFree;
+      if (!right_.compare_exchange_strong(right, kHeld, std::memory_order_seq_cst)) return;
+      if (!send_while_held()) return;
+      right_.store(kFree, std::memory_order_seq_cst);
+    } while (anything_due());
+  });
 }
 
 // Sends all that is pending. True: nothing is left and the right is still held. False: the right is
@@ -151,9 +156,11 @@ void TcpLink::on_writable() {
     if (right == kBlocked) {
       // Only this thread takes it out of `blocked`.
       right_.store(kHeld, std::memory_order_seq_cst);
-      if (!send_while_held()) return;
-      right_.store(kFree, std::memory_order_seq_cst);
-      if (anything_due()) send_pending();
+      guarded([&] {
+        if (!send_while_held()) return;
+        right_.store(kFree, std::memory_order_seq_cst);
+        if (anything_due()) send_pending();
+      });
       return;
     }
     if (right != kHeld) return;

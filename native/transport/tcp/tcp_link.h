@@ -38,6 +38,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -154,6 +155,15 @@ class TcpLink final : public DataLink, public MessagedChannel {
 
   // Ending. Any thread.
   void fail(Code code, std::string message);
+  /// Where `part` finds no memory, the link ends.
+  template <typename Part>
+  void guarded(Part&& part) noexcept {
+    try {
+      part();
+    } catch (const std::bad_alloc&) {
+      if (end()) context_.events->on_link_failed(no_memory_);
+    }
+  }
   std::string broken(int error) const;
   bool end() noexcept;
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
@@ -168,6 +178,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   std::deque<TcpIncoming> incoming_;
   // Tasks handed to the reactor hold this weakly: they may outlive the link.
   std::shared_ptr<TcpLink*> self_;
+  const Status no_memory_{Code::resource_limit, "no memory for its data connection"};
   char way_ = 0;  // see send_pieces.h
 
   // Shared.

@@ -89,7 +89,7 @@ void TcpLink::on_events(uint32_t events) {
 // A read that returns less than it asked for has emptied the socket; except that behind it there
 // may be an end.
 void TcpLink::on_readable(bool until_end) {
-  receive(until_end);
+  guarded([&] { receive(until_end); });
   ring_doorbells();
 }
 
