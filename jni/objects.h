@@ -39,6 +39,20 @@ struct WorkerState {
   detail::WorkerCore& core;
   ReadyWatch& ready_watch;
   std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
+  RowClaim claim;  // of a row that does not lie in a frame; the next call ends it
+  Status
+      refused;  // why the last call that answered failed could not wait; ok: it was its attempt that failed
+
+  /// Before each call but that which commits the claim.
+  void enter() {
+    core.adopt();
+    claim.abort();
+  }
+  /// Before a call that may wait.
+  void begin() {
+    enter();
+    refused = Status::Ok();
+  }
 
   void interrupt() noexcept {
     // Release: whoever sees it sees why (partner: the acquire in `run`). wake() makes it look.
@@ -51,7 +65,7 @@ struct WorkerState {
   /// kArm as said there. Answers failed if the session was closed, whatever the attempt says.
   template <typename Attempt>
   Outcome run(int64_t timeout_ns, Attempt&& attempt) {
-    core.adopt();
+    begin();
     if (timeout_ns == kArm) return arm(attempt);
     if (timeout_ns == 0) return attempt();
     Outcome outcome = Outcome::would_wait;
@@ -60,7 +74,7 @@ struct WorkerState {
           outcome = attempt();
           return outcome != Outcome::would_wait || interrupted.load(std::memory_order_acquire);
         },
-        Timeout(timeout_ns));
+        Timeout(timeout_ns), &refused);
     if (waited == Outcome::done) return outcome;
     return waited == Outcome::failed ? why_failed(attempt) : waited;
   }
@@ -75,18 +89,23 @@ struct WorkerState {
           outcome = attempt();
           return outcome != Outcome::would_wait;
         },
-        sleep_ns, true);
+        sleep_ns, true, &refused);
     if (armed == Outcome::done) return outcome;
     if (armed == Outcome::failed) return why_failed(attempt);
-    if (armed == Outcome::would_wait && !ready_watch.add(core, sleep_ns)) return Outcome::failed;
+    if (armed == Outcome::would_wait && !ready_watch.add(core, sleep_ns)) {
+      refused = Status(Code::session_closed, "the session was closed");
+      return Outcome::failed;
+    }
     return armed;
   }
 
-  // The attempt knows; one that would still wait is of a session that was closed.
+  // The attempt knows; one that would still wait must not: `refused`.
   template <typename Attempt>
-  static Outcome why_failed(Attempt& attempt) {
+  Outcome why_failed(Attempt& attempt) {
     const Outcome outcome = attempt();
-    return outcome == Outcome::would_wait ? Outcome::failed : outcome;
+    if (outcome == Outcome::would_wait) return Outcome::failed;
+    refused = Status::Ok();
+    return outcome;
   }
 };
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/shuffle_access.h"
@@ -24,10 +25,8 @@ jint closed() { return fail(Code::closed, "the shuffle was closed"); }
 
 jint answer(const ShuffleState& state, Outcome outcome) {
   return result(outcome, [&] {
-    Status status = state.shuffle.status();
-    if (status.ok() && state.session->ready_watch.stopped())
-      return Status(Code::session_closed, "the session was closed");
-    return status;
+    const Status& refused = state.worker->refused;
+    return refused.ok() ? state.shuffle.status() : refused;
   });
 }
 
@@ -70,7 +69,7 @@ void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
 jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean reads) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.adopt();
+  state->worker->enter();
   detail::ShuffleCore& core = ShuffleAccess::core(state->shuffle);
   const std::string text = text_of(env, format);
   return result(reads == JNI_TRUE ? core.receive_as(text) : core.send_as(text));
@@ -78,16 +77,29 @@ jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean 
 
 // --- sending
 
-// Opens a frame with room for a row, which Java then writes. A row above a frame's size gets none:
-// see `send`.
+// Opens a frame with room for a row, which Java then writes. A row above a frame's size, or that will be dropped, gets
+// memory of its own, whose address the descriptor has, until the next call: which is `commit`, or ends the claim.
 jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    RowClaim claim;  // its destruction leaves the room
-    return state->shuffle.try_claim(static_cast<uint32_t>(receiver), static_cast<size_t>(bytes),
-                                    claim);
+    RowClaim claim;  // its destruction leaves the room in the frame
+    const Outcome outcome = state->shuffle.try_claim(static_cast<uint32_t>(receiver),
+                                                     static_cast<size_t>(bytes), claim);
+    if (outcome == Outcome::done && ShuffleAccess::core(state->shuffle).is_claim_apart()) {
+      state->descriptor.address = address_of(claim.data().data());
+      state->worker->claim = std::move(claim);
+    }
+    return outcome;
   }));
+}
+
+// Sends the first bytes of a row with memory of its own. Never waits.
+jint commit(JNIEnv*, jclass, jlong handle, jint bytes) {
+  ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr) return closed();
+  state->worker->core.adopt();
+  return result(std::exchange(state->worker->claim, {}).commit(static_cast<size_t>(bytes)));
 }
 
 std::vector<std::byte> row_of(JNIEnv* env, jbyteArray from, jint begin, jint bytes) {
@@ -128,7 +140,7 @@ jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from,
 jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.adopt();
+  state->worker->enter();
   if (!state->longs) {
     const Result<RowSender<jlong>> made = state->shuffle.sender<jlong>();
     if (!made.ok()) return fail(made.status());
@@ -148,7 +160,7 @@ jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
 jint flush(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.adopt();
+  state->worker->enter();
   // Flushing answers nothing, but a loop that neither sends nor receives asks by it whether its query still lives.
   const bool failed = ShuffleAccess::core(state->shuffle).query()->failed();
   state->shuffle.flush();
@@ -192,7 +204,7 @@ jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout
 jint release(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.adopt();
+  state->worker->enter();
   if (static_cast<size_t>(number) < state->frames.size())
     state->frames[static_cast<size_t>(number)].release();
   return 0;
@@ -201,7 +213,7 @@ jint release(JNIEnv*, jclass, jlong handle, jint number) {
 jint detach(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.adopt();
+  state->worker->enter();
   if (static_cast<size_t>(number) >= state->frames.size()) return 0;
   Batch& batch = state->frames[static_cast<size_t>(number)];
   const Status detached = batch.detach();
@@ -212,7 +224,7 @@ jint detach(JNIEnv*, jclass, jlong handle, jint number) {
 jint stop(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.adopt();
+  state->worker->enter();
   state->shuffle.stop();
   return 0;
 }
@@ -229,7 +241,7 @@ jint cancel(JNIEnv* env, jclass, jlong handle, jbyteArray reason) {
 void close(JNIEnv*, jclass, jlong handle) {
   const std::unique_ptr<ShuffleState> state = shuffles().remove(handle);
   if (state == nullptr) return;
-  state->worker->core.adopt();
+  state->worker->enter();
   state->frames.clear();
   state->shuffle.close();
 }
@@ -238,6 +250,7 @@ const std::array kMethods{method("layout", "([I)V", layout),
                           method("addresses", "(J[J)V", addresses),
                           method("nameFormat", "(J[BZ)I", name_format),
                           method("makeRoom", "(JIIJ)I", make_room),
+                          method("commit", "(JI)I", commit),
                           method("send", "(JI[BIIJ)I", send),
                           method("multicast", "(J[I[BIIJ)I", multicast),
                           method("sendStaged", "(JII)J", send_staged),

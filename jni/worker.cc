@@ -44,7 +44,7 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
   spec.row_bytes = static_cast<uint32_t>(row_bytes);
   spec.senders = numbers_of(env, senders);
   spec.receivers = numbers_of(env, receivers);
-  found.worker->core.adopt();
+  found.worker->enter();
   Result<Shuffle> shuffle = found.worker->worker.open_shuffle(spec);
   if (!shuffle.ok()) return fail(shuffle.status());
   auto state = std::make_unique<ShuffleState>();
@@ -58,25 +58,38 @@ jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jobject conditi
                 jlong timeout_ns) {
   const Found found = find(session, worker);
   if (found.worker == nullptr) return closed();
-  const Outcome outcome = found.worker->run(
-      timeout_ns, [&] { return holds(env, condition) ? Outcome::done : Outcome::would_wait; });
+  WorkerState& state = *found.worker;
+  bool is_true = false;
+  const auto look = [&] { return is_true = holds(env, condition); };
+  Outcome outcome;
+  if (timeout_ns == kArm) {
+    outcome = state.run(timeout_ns, [&] { return look() ? Outcome::done : Outcome::would_wait; });
+  } else if (state.begin(); timeout_ns == 0) {
+    outcome = state.worker.try_until(look, &state.refused);
+  } else {
+    outcome = state.worker.wait_until(
+        [&] { return look() || state.interrupted.load(std::memory_order_acquire); },
+        Timeout(timeout_ns), &state.refused);
+    if (outcome == Outcome::done && !is_true) outcome = Outcome::would_wait;
+  }
   if (env->ExceptionCheck() == JNI_TRUE) return 0;
-  return result(outcome, [] { return Status(Code::session_closed, "the session was closed"); });
+  return result(outcome, [&] { return found.worker->refused; });
 }
 
 // Done, or would_wait: then awaitReady of the session will answer this worker.
 jint arm(JNIEnv* env, jclass, jlong session, jint worker, jobject progress) {
   const Found found = find(session, worker);
   if (found.worker == nullptr) return closed();
-  found.worker->core.adopt();
+  found.worker->enter();
   base::Nanoseconds sleep_ns = 0;
-  const Outcome outcome =
-      found.worker->core.arm_unless([&] { return holds(env, progress); }, sleep_ns);
+  Status refused;
+  const Outcome outcome = found.worker->core.arm_unless([&] { return holds(env, progress); },
+                                                        sleep_ns, false, &refused);
   if (env->ExceptionCheck() == JNI_TRUE) return 0;
   if (outcome == Outcome::would_wait &&
       !found.session->ready_watch.add(found.worker->core, sleep_ns))
     return closed();
-  return result(outcome, [] { return Status(Code::session_closed, "the session was closed"); });
+  return result(outcome, [&] { return refused; });
 }
 
 // `code` 0: well; else what failed, with `text` to tell it.
@@ -93,9 +106,7 @@ jint end_query(JNIEnv* env, jclass, jlong session, jint worker, jlong counter, j
   Status cause;
   const Outcome outcome = found.worker->run(
       timeout_ns, [&] { return found.worker->worker.try_end_query(query, failure, &cause); });
-  return result(outcome, [&] {
-    return cause.ok() ? Status(Code::session_closed, "the session was closed") : cause;
-  });
+  return result(outcome, [&] { return cause.ok() ? found.worker->refused : cause; });
 }
 
 void wake(JNIEnv*, jclass, jlong session, jint worker) {

@@ -43,6 +43,8 @@ class ShuffleCore {
   size_t broadcast_into_open_frames(std::span<const std::byte> rows) noexcept;
   Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
                 Timeout timeout);
+  /// The open claim does not lie in a frame.
+  bool is_claim_apart() const noexcept { return claim_.large; }
   Status commit_claim(std::span<std::byte> data, size_t bytes);
   void abort_claim() noexcept;
   /// The RowClaim is done with: aborts what was not committed. May destroy this object.

@@ -384,11 +384,10 @@ void WorkerCore::hide_wait() noexcept {
 Status WorkerCore::check_may_wait() const {
   const bool is_mine = owner_.load(std::memory_order_relaxed) == this_thread();
   if (!is_mine || !in_condition_) return Status::Ok();  // another thread's call fails by enter()
-  return Status(
-      Code::wrong_state,
-      fmt::format("worker {} is called from a condition of its wait_until or try_until, in "
-                  "which nothing may wait: use the try_ form",
-                  number_));
+  return Status(Code::wrong_state,
+                fmt::format("worker {} is called from a condition that it waits for, in "
+                            "which nothing may wait: use what only tries",
+                            number_));
 }
 
 Outcome WorkerCore::look_at(const std::function<bool()>& condition, Status* cause) {
@@ -408,8 +407,9 @@ Outcome WorkerCore::wait_until(const std::function<bool()>& condition, Timeout t
 }
 
 Outcome WorkerCore::arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
-                               bool for_call) {
-  auto attempt = [&] { return look_at(condition, nullptr); };
+                               bool for_call, Status* cause) {
+  if (Status status = check_may_wait(); !status.ok()) return failed(std::move(status), cause);
+  auto attempt = [&] { return look_at(condition, cause); };
   may_wait_ = for_call;
   Outcome outcome = run<For::condition>(attempt);
   if (outcome == Outcome::would_wait) {

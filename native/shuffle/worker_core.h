@@ -125,7 +125,7 @@ class WorkerCore {
   /// place of the worker, at most `sleep_ns`, calls `woken` afterwards. `for_call`: the condition is an
   /// attempt of a call that waits until it is done, and may do what only such a call may.
   Outcome arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
-                     bool for_call = false);
+                     bool for_call = false, Status* cause = nullptr);
   ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
   /// After each sleep. Threads: any.
   void woken() noexcept;

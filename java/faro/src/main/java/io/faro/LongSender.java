@@ -1,7 +1,5 @@
 package io.faro;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.Objects;
 
 /**
@@ -113,15 +111,14 @@ public final class LongSender {
 
   private Outcome afterRoom(Outcome outcome, int receiver, long row) {
     if (outcome == Outcome.DONE && !tryPut(receiver, row)) {
-      drop(receiver, row);
+      drop(row);
     }
     return outcome;
   }
 
   // A receiver that has stopped while others have not gets no room: its rows are dropped, and counted.
-  private void drop(int receiver, long row) {
-    byte[] bytes = new byte[Long.BYTES];
-    ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(row);
-    shuffle.sendAside(receiver, bytes, bytes.length);
+  private void drop(long row) {
+    NativeMemory.putLong(shuffle.apart(), row);
+    shuffle.commitApart(Long.BYTES);
   }
 }

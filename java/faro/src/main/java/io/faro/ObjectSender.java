@@ -43,7 +43,10 @@ public final class ObjectSender<T> {
       }
     }
     Outcome claimed = writer.tryClaim(receiver, codec.maxBytes(object));
-    return claimed == Outcome.DONE ? writer.tryCommit(codec.write(object, writer)) : claimed;
+    if (claimed == Outcome.DONE) {
+      writer.commit(codec.write(object, writer));
+    }
+    return claimed;
   }
 
   /** The same, waiting for room. */
@@ -59,7 +62,10 @@ public final class ObjectSender<T> {
       }
     }
     Outcome claimed = writer.claim(receiver, codec.maxBytes(object));
-    return claimed == Outcome.DONE ? writer.commitWaiting(codec.write(object, writer)) : claimed;
+    if (claimed == Outcome.DONE) {
+      writer.commit(codec.write(object, writer));
+    }
+    return claimed;
   }
 
   /**

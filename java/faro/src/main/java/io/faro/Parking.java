@@ -61,18 +61,6 @@ final class Parking {
     }
   }
 
-  /** The same without a time limit; an interrupt is seen by the next wait. */
-  int awaitUninterruptibly(Worker.Attempt attempt) {
-    for (; ; ) {
-      CompletableFuture<Void> ready = readyWatch.expect(localIndex);
-      int result = arm(attempt);
-      if (result != WOULD_WAIT) {
-        return result;
-      }
-      ready.join();
-    }
-  }
-
   /**
    * Tries once. If that answers WOULD_WAIT, what {@link ReadyWatch#expect} has answered before completes when it should
    * be tried again.

@@ -20,7 +20,7 @@ import java.util.Objects;
  * Numbers are little-endian and need no alignment.
  *
  * <p>Nothing is allocated and no native call is made per row, except for rows above a frame (a
- * quarter of a ring): these are written aside and copied. Threads: those of the worker.
+ * quarter of a ring): these are written in overflow, from which they are sent. Threads: those of the worker.
  */
 public final class RowWriter {
   private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
@@ -33,7 +33,7 @@ public final class RowWriter {
   private final int rowBytes; // 0: a length in front of each row
   private final int header;
 
-  // Where rows above a frame, and those for several receivers, are written; null: nowhere yet, or a row buffer's.
+  // Where rows for several receivers are written; null: nowhere yet, or a row buffer's.
   private ByteBuffer aside;
   private long asideAddress;
   private byte[] copied = new byte[0];
@@ -88,7 +88,11 @@ public final class RowWriter {
   /** Space for a row that is for several receivers: {@link #written} gives it away. */
   void claimAside(int bytes) {
     shuffle.enter();
-    startAside(0, bytes);
+    if (aside == null || aside.capacity() < bytes) {
+      aside = ByteBuffer.allocateDirect(bytes);
+      asideAddress = NativeMemory.address(aside);
+    }
+    start(false, 0, asideAddress, bytes);
   }
 
   /** What was written since {@link #claimAside}, {@code bytes} bytes; ends the claim. */
@@ -143,8 +147,10 @@ public final class RowWriter {
   }
 
   /**
-   * Sends the first {@code bytes} bytes of the claim (fixed width: all). If more than a frame was claimed and no more than
-   * one is sent, it waits for room; the query's end ends that, an interrupt does not.
+   * Sends the first {@code bytes} bytes of the claim (fixed width: all). Never waits, also if more than a frame was claimed
+   * and less is sent: a row for which its ring has no room then is queued in the memory of its claim.
+   *
+   * @throws FaroException the failure of the query: the row was not sent
    */
   public void commit(int bytes) {
     checkCommit(bytes);
@@ -152,30 +158,13 @@ public final class RowWriter {
       throw sendsNothing();
     }
     if (!inFrame) {
-      shuffle.sendAside(receiver, written(bytes), bytes);
+      shuffle.commitApart(bytes);
       return;
     }
-    commitInFrame(bytes);
-  }
-
-  /** The same; WOULD_WAIT if it would wait for room: nothing is sent then, and the claim has ended. */
-  Outcome tryCommit(int bytes) {
-    checkCommit(bytes);
-    if (!inFrame) {
-      return shuffle.trySend(receiver, written(bytes), 0, bytes);
+    if (header != 0) {
+      NativeMemory.putInt(address - LENGTH, bytes);
     }
-    commitInFrame(bytes);
-    return Outcome.DONE;
-  }
-
-  /** The same, waiting for room. */
-  Outcome commitWaiting(int bytes) throws InterruptedException {
-    checkCommit(bytes);
-    if (!inFrame) {
-      return shuffle.send(receiver, written(bytes), 0, bytes);
-    }
-    commitInFrame(bytes);
-    return Outcome.DONE;
+    advance(bytes);
   }
 
   private void checkCommit(int bytes) {
@@ -184,13 +173,6 @@ public final class RowWriter {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "commit of " + bytes + " bytes, but rowBytes = " + rowBytes);
     }
-  }
-
-  private void commitInFrame(int bytes) {
-    if (header != 0) {
-      NativeMemory.putInt(address - LENGTH, bytes);
-    }
-    advance(bytes);
   }
 
   /**
@@ -285,18 +267,9 @@ public final class RowWriter {
 
   private Outcome afterRoom(Outcome outcome, int receiver, int bytes) {
     if (outcome == Outcome.DONE && !begin(receiver, bytes)) {
-      // Too large for a frame, or the receiver has stopped and the row will be dropped.
-      startAside(receiver, bytes);
+      start(false, receiver, shuffle.apart(), bytes); // too large for a frame, or it will be dropped
     }
     return outcome;
-  }
-
-  private void startAside(int receiver, int bytes) {
-    if (aside == null || aside.capacity() < bytes) {
-      aside = ByteBuffer.allocateDirect(bytes);
-      asideAddress = NativeMemory.address(aside);
-    }
-    start(false, receiver, asideAddress, bytes);
   }
 
   private void start(boolean inFrame, int receiver, long address, int limit) {

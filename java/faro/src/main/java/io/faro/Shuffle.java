@@ -421,16 +421,18 @@ public final class Shuffle implements AutoCloseable {
     return result;
   }
 
-  /** Sends a row that RowWriter has written aside; it has asked for room before. */
-  void sendAside(int receiver, byte[] row, int bytes) {
+  /**
+   * Where a row goes for which {@link #tryMakeRoom} or {@link #makeRoom} has answered DONE, but opened no frame with room
+   * for it: it is too large, or its receiver has stopped. Valid until the next call.
+   */
+  long apart() {
+    return NativeMemory.getLong(descriptor + Layout.FRAME_ADDRESS);
+  }
+
+  /** Sends the first {@code bytes} bytes of that row. Never waits. */
+  void commitApart(int bytes) {
     call();
-    Outcome outcome = Outcome.of(send(handle, receiver, row, 0, bytes, 0));
-    if (outcome == Outcome.WOULD_WAIT) {
-      outcome = worker.awaitUninterruptibly(timeout -> send(handle, receiver, row, 0, bytes, timeout));
-    }
-    if (outcome == Outcome.HOLDING) {
-      throw new FaroException(Code.HOLDING, "no room for a row written aside while frames are held");
-    }
+    check(commit(handle, bytes));
   }
 
   void release(Frame frame) {
@@ -491,6 +493,8 @@ public final class Shuffle implements AutoCloseable {
   private static native int nameFormat(long handle, byte[] format, boolean reads);
 
   private static native int makeRoom(long handle, int receiver, int bytes, long timeout);
+
+  private static native int commit(long handle, int bytes);
 
   private static native int send(
       long handle, int receiver, byte[] row, int from, int bytes, long timeout);

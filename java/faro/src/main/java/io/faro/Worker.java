@@ -357,12 +357,6 @@ public final class Worker {
     return result;
   }
 
-  /** The same without a time limit; an interrupt does not end it, but the next wait that it can end. */
-  Outcome awaitUninterruptibly(Attempt attempt) {
-    return Outcome.of(
-        VirtualThreads.isCurrent() ? parking.awaitUninterruptibly(attempt) : attempt.call(TimeLimit.NONE));
-  }
-
   void interruptWait() {
     interrupt(session, localIndex);
   }

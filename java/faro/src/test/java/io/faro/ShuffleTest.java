@@ -8,7 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
@@ -383,6 +385,29 @@ class ShuffleTest {
                             return false;
                           }));
       assertEquals(Code.SESSION_CLOSED, ended.code());
+    }
+  }
+
+  @Test
+  void aWaitWithinTheConditionOfAnotherIsRefusedAsWhatItIs() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Worker worker = cluster.worker(0);
+      QueryId query = cluster.session(0).beginQuery();
+      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0));
+          Frame frame = shuffle.newFrame()) {
+        List<FaroException> refused = new ArrayList<>();
+        worker.waitUntil(
+            () -> {
+              refused.add(assertThrows(FaroException.class, () -> worker.waitUntil(() -> false)));
+              refused.add(assertThrows(FaroException.class, () -> shuffle.take(frame)));
+              return true;
+            });
+        for (FaroException each : refused) {
+          assertEquals(Code.WRONG_STATE, each.code());
+          assertTrue(each.getMessage().contains("nothing may wait"), each.getMessage());
+        }
+        shuffle.stop();
+      }
     }
   }
 
