@@ -314,7 +314,7 @@ TEST_P(ShmHostilePeer, fails_the_link_once_or_sends_nonsense_but_never_leads_out
       FrameView view;
       for (int i = 0; i < 100 && peer.incoming().next(view) == Next::frame; ++i) {
         ++frames;
-        ASSERT_LE(view.header.length, kRing / 4);
+        ASSERT_LE(view.header.length, kRing / 2);
         for (uint32_t at = 0; at < view.payload_bytes(); ++at)
           sum = sum + static_cast<uint64_t>(view.payload[at]);
         peer.incoming().release(view.token);
