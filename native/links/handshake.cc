@@ -216,6 +216,9 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   if (authentication_->content() && !agreed_) {
     if (dialled_ && peer_said_last_)
       return end({Status(Code::protocol_error, "AUTH ended without agreement"), true, false});
+    // Or what follows it could be anybody's.
+    if (!dialled_ && !peer_said_last_)
+      return end({Status(Code::protocol_error, "AUTH with a proof is not the last"), true, false});
     // The proof goes first: what the accepting side then says against the peer is believed.
     if (!dialled_) send_auth(std::exchange(answer, {}), false);
     if (!agree()) return;

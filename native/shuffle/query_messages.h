@@ -55,7 +55,8 @@ inline wire::QueryMessage outcome_of(const QueryId& id, uint32_t node, const Sta
 inline Status status_of(const wire::QueryMessage& message, uint32_t node_count) {
   if (message.second == 0) return Status::Ok();
   const Code known = static_cast<Code>(message.second);
-  Status status(code_name(known) == "unknown" ? Code::query_failed : known, message.text);
+  Status status(code_name(known) == "unknown" ? Code::query_failed : known,
+                message.text.empty() ? "failed without a cause" : message.text);
   status = status.of_query(to_id(message.query));
   if (message.first < node_count) status = status.of_node(message.first);
   return message.stage ? status.of_stage(*message.stage) : status;
