@@ -205,8 +205,10 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   std::vector<std::byte> answer;
   if (said_last_ && authentication_->content()) {
     // All is said but that the accepting side agrees.
-    if (!auth.value().payload.empty())
-      return end({Status(Code::protocol_error, "a payload in the AUTH that agrees"), true, false});
+    if (!auth.value().payload.empty() || !peer_said_last_)
+      return end(
+          {Status(Code::protocol_error, "an AUTH after the proof that is not the one that agrees"),
+           true, false});
   } else {
     const Status status = authentication_->advance(auth.value().payload, answer);
     if (!status.ok()) return end_authentication(status);

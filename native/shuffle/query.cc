@@ -852,11 +852,9 @@ void QueryTable::node_confirmed_locked(Query& query, uint32_t node) {
 }
 
 // A query is remembered until its outcome is known, every local worker that takes part has asked
-// for it, and, at the issuer, every live participant has confirmed. It can be over before a worker has
-// used it: the node had answered for one that failed, and then declared it.
+// for it, and, at the issuer, every live participant has confirmed.
 void QueryTable::forget_if_over_locked(Query& query) {
-  const bool is_own = query.used_ || query.declared_;
-  if (!query.outcome_known() || (is_own && query.workers_pending_count_ > 0)) return;
+  if (!query.outcome_known() || (query.used_ && query.workers_pending_count_ > 0)) return;
   if (query.id.issuer == shape_.node &&
       std::find(query.nodes_pending_.begin(), query.nodes_pending_.end(), true) !=
           query.nodes_pending_.end()) {

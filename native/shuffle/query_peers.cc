@@ -173,8 +173,10 @@ bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, O
   if (!outcome.ok()) (void)fail_locked(query, outcome, false, out);
   settle_locked(query, outcome);
   show_locked(query);
-  // Whoever uses it here, late, is told why it failed, as long as hearsay is kept.
-  if (query.heard_from_ && query.failed()) return true;
+  // Whoever uses it here, late, is told why it failed: as long as hearsay is kept; and where it was declared
+  // since this node had answered for it, until its workers have ended it or the issuer is lost.
+  const bool is_unused = query.heard_from_ || (query.declared_ && !query.used_);
+  if (is_unused && query.failed()) return true;
   forget_if_over_locked(query);
   return true;
 }
@@ -192,6 +194,7 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
     for (const std::shared_ptr<Query>& query : concerned) {
       if (query->outcome_known()) {
         if (query->id.issuer == shape_.node) node_confirmed_locked(*query, node);
+        if (query->id.issuer == node && query->declared_) forget_if_over_locked(*query);
         continue;
       }
       // This node has ended its part: all that is left is the issuer's answer, and it knows about
