@@ -376,6 +376,9 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
   }
   const std::shared_ptr<Query> query = find_or_make_own_locked(id);
   if (query == nullptr) return why_over(id).of_query(id);
+  // It has failed, and its issuer, which would end it here with its own end, is gone.
+  if (query->heard_from_ && query->outcome_known() && !lost_[id.issuer].ok())
+    return query->outcome();
   if (query->declared_ || query->used_) {
     return Status(Code::wrong_state,
                   fmt::format("query {} is in use already; declare it before", id.to_string()));
