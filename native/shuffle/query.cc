@@ -581,7 +581,7 @@ void QueryTable::cancel(const QueryId& id, const Status& cause) {
   {
     std::lock_guard lock(mutex_);
     const std::shared_ptr<Query> query = find_or_make_own_locked(id);
-    if (query == nullptr) return;
+    if (query == nullptr || query->outcome_known()) return;
     make_own_locked(*query, out);
     first = fail_here_locked(*query, cause, out);
   }
@@ -905,6 +905,11 @@ void QueryTable::close(const Status& cause) {
         (void)(query.used_ ? fail_here_locked(query, cause, out)
                            : fail_locked(query, cause, false, out));
       });
+    }
+    // Nobody comes any more to be told how they ended.
+    for (auto known = queries_.begin(); known != queries_.end();) {
+      Query& query = *(known++)->second;
+      if (query.heard_from_ && query.outcome_known()) forget_locked(query);
     }
   }
   flush(out, true);

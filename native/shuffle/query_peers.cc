@@ -194,7 +194,7 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
     for (const std::shared_ptr<Query>& query : concerned) {
       if (query->outcome_known()) {
         if (query->id.issuer == shape_.node) node_confirmed_locked(*query, node);
-        if (query->id.issuer == node && query->declared_) forget_if_over_locked(*query);
+        if (query->id.issuer == node && !query->heard_from_) forget_if_over_locked(*query);
         continue;
       }
       // This node has ended its part: all that is left is the issuer's answer, and it knows about
