@@ -67,7 +67,9 @@ bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
       case FaultKind::bad_part:
         return &plan_.queries[fault.query] == &query &&
                (code == Code::query_unopened || code == Code::stage_mismatch ||
-                (code == Code::query_failed && fault.way == 0));
+                (code == Code::query_failed && fault.way == BadPart::kFails) ||
+                // It asks for rows of whom it has not named as a sender, is refused, and closes its shuffles.
+                (code == Code::query_cancelled && fault.way == BadPart::kOpensOtherwise));
       case FaultKind::hostile:  // may say anything about the queries of both
         return plan_.concerns(query, fault.node) || plan_.concerns(query, fault.peer);
       case FaultKind::lies:  // about its own queries; those of the others it cannot disturb

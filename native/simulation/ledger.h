@@ -16,6 +16,13 @@
 
 namespace faro::simulation {
 
+/// In which way a part of a query is bad.
+struct BadPart {
+  static constexpr uint32_t kFails = 0;
+  static constexpr uint32_t kOnlyEnds = 1;
+  static constexpr uint32_t kOpensOtherwise = 2;
+};
+
 /// How a query ended for one worker.
 struct Ending {
   bool known = false;
@@ -51,7 +58,7 @@ struct Ledger {
     bool given_up = false;   // somebody knows that it failed: nobody is to wait for the others
     uint32_t wish_worker = UINT32_MAX;  // who is to cancel it, and how (see QueryRun)
     uint32_t wish_way = 0;
-    std::map<uint32_t, uint32_t> bad_parts;  // by worker: in which way (see QueryRun)
+    std::map<uint32_t, uint32_t> bad_parts;  // by worker: in which way (BadPart)
   };
 
   std::vector<QueryRecord> queries;

@@ -12,10 +12,6 @@
 namespace faro::simulation {
 namespace {
 
-// Ways of a bad part; the third is that it only ends.
-constexpr uint32_t kFails = 0;
-constexpr uint32_t kOpensOtherwise = 2;
-
 // Rows that a worker makes in a stage.
 uint64_t draw_row_count(Scene& scene, const QueryPlan& query, const StagePlan& stage) {
   const uint64_t width = stage.row_bytes != 0 ? stage.row_bytes : stage.most_bytes / 2;
@@ -120,8 +116,8 @@ void QueryRun::open() {
   if (const auto bad = record().bad_parts.find(scene_.me); bad != record().bad_parts.end()) {
     const auto shared = std::find_if(stages_.begin(), stages_.end(),
                                      [](const StageRun& stage) { return stage.is_shared(); });
-    record().must_fail |= bad->second == kFails || shared != stages_.end();
-    if (bad->second != kOpensOtherwise) return play_bad_part(bad->second);
+    record().must_fail |= bad->second == BadPart::kFails || shared != stages_.end();
+    if (bad->second != BadPart::kOpensOtherwise) return play_bad_part(bad->second);
     opened_otherwise = static_cast<size_t>(shared - stages_.begin());
   }
   for (const size_t s : order) {
@@ -132,7 +128,7 @@ void QueryRun::open() {
 
 // Ends before it has opened anything; the others are to learn of it from Faro alone.
 void QueryRun::play_bad_part(uint32_t way) {
-  if (way == kFails) part_failure_ = Status(Code::resource_limit, "no memory for this part");
+  if (way == BadPart::kFails) part_failure_ = Status(Code::resource_limit, "no memory for this part");
   if (plan().has_barrier) arrive_at_barrier();
   begin_to_end();
 }
