@@ -128,7 +128,8 @@ void QueryRun::open() {
 
 // Ends before it has opened anything; the others are to learn of it from Faro alone.
 void QueryRun::play_bad_part(uint32_t way) {
-  if (way == BadPart::kFails) part_failure_ = Status(Code::resource_limit, "no memory for this part");
+  if (way == BadPart::kFails)
+    part_failure_ = Status(Code::resource_limit, "no memory for this part");
   if (plan().has_barrier) arrive_at_barrier();
   begin_to_end();
 }
