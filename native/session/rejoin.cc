@@ -49,7 +49,8 @@ void send_members(links::Link& link, const links::LinkTable& links, const Topolo
 
 void announce_members(const links::LinkTable& links, const Topology& topology) {
   base::Each each;  // who is not told notices it
-  links.for_each([&](links::Link& link) { each.run([&] { send_members(link, links, topology); }); });
+  links.for_each(
+      [&](links::Link& link) { each.run([&] { send_members(link, links, topology); }); });
 }
 
 }  // namespace faro::session
