@@ -175,7 +175,8 @@ bool QueryTable::outcome_by_issuer_locked(Query& query, const Status& outcome, O
   show_locked(query);
   // Whoever uses it here, late, is told why it failed: as long as hearsay is kept; and where it was declared
   // since this node had answered for it, until its workers have ended it or the issuer is lost.
-  const bool is_unused = query.heard_from_ || (query.declared_ && !query.used_);
+  const bool is_to_be_used = query.declared_ && !query.used_ && query.workers_pending_count_ > 0;
+  const bool is_unused = query.heard_from_ || is_to_be_used;
   if (is_unused && query.failed()) return true;
   forget_if_over_locked(query);
   return true;

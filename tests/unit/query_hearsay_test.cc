@@ -143,6 +143,18 @@ TEST(QueryHearsay, a_query_that_failed_before_its_declaration_tells_its_cause_to
   EXPECT_EQ(cluster[0].running_count() + cluster[1].running_count(), 0u);
 }
 
+TEST(QueryHearsay, a_node_that_declares_a_query_of_others_forgets_it_when_it_has_failed) {
+  QueryCluster cluster(2);
+  const QueryId id = cluster[0].begin();
+  const auto query = cluster.use(0, id);
+  cluster[0].fail(*query, kCancelled);
+  cluster.deliver(0, 1);
+  ASSERT_TRUE(cluster[1].declare(id, {0, 1}).ok());  // it has no worker in it that could end it
+  cluster.end(0, *query);
+  cluster.deliver_all();
+  EXPECT_EQ(cluster[0].running_count() + cluster[1].running_count(), 0u);
+}
+
 TEST(QueryHearsay, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
   for (const uint32_t late : {1u, 2u}) {
     QueryCluster cluster(3);
