@@ -43,6 +43,15 @@ bool Checker::all_within_reach() const {
          });
 }
 
+// It asks for rows of whom it has not named as a sender, is refused, and closes its shuffles.
+bool Checker::closed_by_who_opened_otherwise(const Fault& fault, const Status& cause) const {
+  const auto& parts = ledger_.queries[fault.query].bad_parts;
+  return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+    return part.second == BadPart::kOpensOtherwise &&
+           cause.message().starts_with(fmt::format("worker {} closed its ", part.first));
+  });
+}
+
 // INV-3 to INV-6 of native/DESIGN.md: which errors a fault may bring to a query, and what they have to name.
 bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
   const Code code = cause.code();
@@ -68,8 +77,7 @@ bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
         return &plan_.queries[fault.query] == &query &&
                (code == Code::query_unopened || code == Code::stage_mismatch ||
                 (code == Code::query_failed && fault.way == BadPart::kFails) ||
-                // It asks for rows of whom it has not named as a sender, is refused, and closes its shuffles.
-                (code == Code::query_cancelled && fault.way == BadPart::kOpensOtherwise));
+                (code == Code::query_cancelled && closed_by_who_opened_otherwise(fault, cause)));
       case FaultKind::hostile:  // may say anything about the queries of both
         return plan_.concerns(query, fault.node) || plan_.concerns(query, fault.peer);
       case FaultKind::lies:  // about its own queries; those of the others it cannot disturb

@@ -39,6 +39,7 @@ class Checker {
   std::string check_links(uint32_t node, Session& session, const std::vector<bool>& returned) const;
 
  private:
+  bool closed_by_who_opened_otherwise(const Fault& fault, const Status& cause) const;
   bool is_excused(const QueryPlan& query, const Status& cause) const;
   bool lies(uint32_t node) const;
   uint64_t never_ended_by_others(detail::NodeCore& core) const;
