@@ -1,4 +1,4 @@
-// `faro bench kernels`: what each kernel takes to hash a row and to scatter it (shuffle/kernels.h), for all
+// `faro bench kernels`: what each kernel takes to hash a row and to scatter it (shuffle/kernels/kernels.h), for all
 // widths and several numbers of receivers, in one thread and in memory alone.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 #include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/text.h"
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 
 namespace faro::command {
 namespace {

@@ -11,7 +11,7 @@
 #include "command/text.h"
 #include "command/version.h"
 #include "links/limits.h"
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 
 namespace faro::command {
 namespace {

@@ -16,9 +16,9 @@
 #include <memory>
 #include <vector>
 
-#include "shuffle/overflow.h"
-#include "shuffle/query.h"
-#include "shuffle/row_format.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/query.h"
+#include "shuffle/query/row_format.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 

@@ -18,8 +18,8 @@
 #include "session/membership.h"
 #include "shuffle/early_events.h"
 #include "shuffle/node_presence.h"
-#include "shuffle/overflow.h"
-#include "shuffle/query.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/query.h"
 #include "shuffle/worker_core.h"
 
 namespace faro::detail {

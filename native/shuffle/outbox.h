@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "faro/shuffle.h"
-#include "shuffle/overflow.h"
-#include "shuffle/query.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/query.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 

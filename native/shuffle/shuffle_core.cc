@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/log.h"
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 #include "shuffle/node_core.h"
 #include "transport/mirrored_ring.h"
 

@@ -30,7 +30,7 @@
 #include "ring/ready_set.h"
 #include "shuffle/inbox.h"
 #include "shuffle/outbox.h"
-#include "shuffle/query.h"
+#include "shuffle/query/query.h"
 
 namespace faro::detail {
 

@@ -15,7 +15,7 @@
 #include "links/sim/sim_internet.h"
 #include "links/sim/sim_network.h"
 #include "session/membership.h"
-#include "shuffle/spill_file.h"
+#include "shuffle/overflow/spill_file.h"
 #include "transport/sim/sim_waiter.h"
 #include "transport/sim/sim_world.h"
 

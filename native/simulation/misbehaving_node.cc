@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/session_access.h"
-#include "shuffle/query.h"
+#include "shuffle/query/query.h"
 
 namespace faro::simulation {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "shuffle/spill_file.h"
+#include "shuffle/overflow/spill_file.h"
 
 namespace faro::simulation {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "shuffle/spill_file.h"
+#include "shuffle/overflow/spill_file.h"
 #include "transport/sim/sim_world.h"
 
 namespace faro::test {

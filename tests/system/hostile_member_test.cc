@@ -27,7 +27,7 @@
 #include "links/listener.h"
 #include "links/socket_network.h"
 #include "ring/futex_waiter.h"
-#include "shuffle/query.h"
+#include "shuffle/query/query.h"
 #include "support/child.h"
 #include "support/raw_peer.h"
 #include "support/session_cluster.h"

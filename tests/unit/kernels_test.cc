@@ -1,6 +1,6 @@
 // Every kernel that this processor has hashes and scatters rows as a plain loop does: rows of all widths, to 1
 // to 70 receivers, of any number, wherever rows and frames lie, and however soon frames are full.
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Overflow: memory up to a budget, then a file, then an error that says what is full. What is counted is
 // what is taken.
-#include "shuffle/overflow.h"
+#include "shuffle/overflow/overflow.h"
 
 #include <gtest/gtest.h>
 

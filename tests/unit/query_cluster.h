@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "shuffle/query.h"
+#include "shuffle/query/query.h"
 
 namespace faro::shuffle {
 

@@ -1,5 +1,5 @@
 // What rows are, in the words of an engine: how it is told, kept and named.
-#include "shuffle/row_format.h"
+#include "shuffle/query/row_format.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The spill file: extents, their reuse, and what happens when there is no more room.
-#include "shuffle/spill_file.h"
+#include "shuffle/overflow/spill_file.h"
 
 #include <gtest/gtest.h>
 

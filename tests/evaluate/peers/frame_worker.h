@@ -14,7 +14,7 @@
 #include "faro/shuffle.h"
 #include "frame_carrier.h"
 #include "frame_queue.h"
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 
 namespace faro::evaluate {
 

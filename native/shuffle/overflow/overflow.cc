@@ -1,4 +1,4 @@
-#include "shuffle/overflow.h"
+#include "shuffle/overflow/overflow.h"
 
 #include <fmt/format.h>
 

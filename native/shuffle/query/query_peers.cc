@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/planted.h"
-#include "shuffle/query.h"
-#include "shuffle/query_messages.h"
+#include "shuffle/query/query.h"
+#include "shuffle/query/query_messages.h"
 
 namespace faro::shuffle {
 

@@ -1,4 +1,4 @@
-#include "shuffle/stage_lists.h"
+#include "shuffle/query/stage_lists.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 
 #include <algorithm>
 #include <array>

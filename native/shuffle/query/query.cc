@@ -1,4 +1,4 @@
-#include "shuffle/query.h"
+#include "shuffle/query/query.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "base/each.h"
 #include "base/log.h"
 #include "faro/hash.h"
-#include "shuffle/query_messages.h"
+#include "shuffle/query/query_messages.h"
 
 namespace faro::shuffle {
 wire::QueryKey to_key(const QueryId& id) { return {id.counter, id.incarnation, id.issuer, 0}; }

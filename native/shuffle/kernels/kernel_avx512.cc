@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "base/processor.h"
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 
 #ifdef FARO_HAS_X86_VECTORS
 #include <immintrin.h>

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "faro/status.h"
-#include "shuffle/query.h"
+#include "shuffle/query/query.h"
 #include "wire/query_message.h"
 
 namespace faro::shuffle {

@@ -1,4 +1,4 @@
-#include "shuffle/spill_file.h"
+#include "shuffle/overflow/spill_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

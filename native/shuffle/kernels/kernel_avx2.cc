@@ -1,5 +1,5 @@
 #include "base/processor.h"
-#include "shuffle/kernels.h"
+#include "shuffle/kernels/kernels.h"
 
 namespace faro::shuffle {
 

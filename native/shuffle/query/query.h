@@ -38,8 +38,8 @@
 #include "counters/counter_file.h"
 #include "faro/query.h"
 #include "faro/status.h"
-#include "shuffle/overflow.h"
-#include "shuffle/stage_lists.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/stage_lists.h"
 #include "wire/query_message.h"
 
 namespace faro::shuffle {

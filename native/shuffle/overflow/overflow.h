@@ -16,7 +16,7 @@
 
 #include "counters/records.h"
 #include "faro/status.h"
-#include "shuffle/spill_file.h"
+#include "shuffle/overflow/spill_file.h"
 
 namespace faro::shuffle {
 

@@ -1,4 +1,4 @@
-#include "shuffle/row_format.h"
+#include "shuffle/query/row_format.h"
 
 #include <fmt/format.h>
 
