@@ -18,12 +18,12 @@ maven_tests() {
   mkdir -p build
   "$@" >build/java_tests.log 2>&1 || {
     cat build/java_tests.log >&2
-    fail "$failure ({java/*,examples/sql}/target/surefire-reports)"
+    fail "$failure ({java/**,examples/sql}/target/surefire-reports)"
   }
   mapfile -t reports < <(java_reports)
   complaints=$(grep -rhE -A 12 '(WARNING|FATAL ERROR) in native method|JNI local refs: ' build/java_tests.log "${reports[@]}" |
     sed -n "/^\(# Created at .*\|--\|\)$/d; s/^Corrupted channel .* Stream '\(.*\)'\.$/\1/; p" | head -n 40) || true
-  [[ -z $complaints ]] || fail "-Xcheck:jni found (build/java_tests.log, {java/*,examples/sql}/target/surefire-reports):
+  [[ -z $complaints ]] || fail "-Xcheck:jni found (build/java_tests.log, {java/**,examples/sql}/target/surefire-reports):
 $complaints"
   java_summary "$title" "${reports[@]}"
 }

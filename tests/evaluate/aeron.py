@@ -1,11 +1,11 @@
-"""Aeron, in Java: java/faro-peers, which runs the same job as java/faro-bench."""
+"""Aeron, in Java: java/lab/peers, which runs the same job as java/lab/bench."""
 
 from contestant import Contestant, Result
 from faro import WARMUP_ROUNDS
 from peer_rounds import last_round, shape
 from programs import JAVA, Command
 
-TARGET = JAVA / "faro-peers/target"
+TARGET = JAVA / "lab/peers/target"
 JAR = TARGET / "faro-peers-0.1.0.jar"
 
 
@@ -17,7 +17,7 @@ class Aeron(Contestant):
         super().__init__(name, label, "java")
 
     def missing(self) -> str | None:
-        return None if JAR.exists() else "java/faro-peers is not built (Maven profile peers)"
+        return None if JAR.exists() else "java/lab/peers is not built (Maven profile peers)"
 
     def version(self) -> str:
         jars = sorted((TARGET / "lib").glob("aeron-driver-*.jar"))

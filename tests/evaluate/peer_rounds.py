@@ -1,4 +1,4 @@
-"""What the programs in peers/ and java/faro-bench understand, and the line of JSON that they print."""
+"""What the programs in peers/ and java/lab/bench understand, and the line of JSON that they print."""
 
 import json
 

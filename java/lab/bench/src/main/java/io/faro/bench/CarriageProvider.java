@@ -5,7 +5,7 @@ import java.util.ServiceLoader;
 
 /**
  * Another carrier of the rows, found in the class path by {@link ServiceLoader}: {@code
- * java/faro-peers} has some to compare Faro with.
+ * java/lab/peers} has some to compare Faro with.
  */
 public interface CarriageProvider {
   /** As {@link Carriage}; null if it is not the one that {@link Options#transport} names. */
