@@ -1,4 +1,4 @@
-# libfaro.so and libfaro.a: the objects of every module added so far.
+# libfaro.so and libfaro.a: the objects of the modules of the library.
 
 get_property(modules GLOBAL PROPERTY FARO_LIBRARY_MODULES)
 set(objects)

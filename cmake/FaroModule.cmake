@@ -7,7 +7,8 @@
 #               LINK faro::fmt           # third-party, used in the module's headers
 #               PRIVATE_LINK xxhash::xxhash)        # third-party, used in its .cc files only
 #
-# It makes the static library faro_<NAME>. The folder below native/ is the include path: native/ring/producer.h is
+# It makes the static library faro_<NAME>. All of them together are libfaro (cmake/FaroLibrary.cmake), except those in
+# native/lab, which the command and tests link, and plugins. The folder below native/ is the include path: native/ring/producer.h is
 # `#include "ring/producer.h"`, native/transport/shm/shm_setup.h is `#include "transport/shm/shm_setup.h"`.
 #
 # How the layer rule is enforced. If the include path were native/, every module could include every other. So each
@@ -27,7 +28,7 @@ add_library(faro_headers INTERFACE)
 target_include_directories(faro_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/native/include>)
 
 define_property(GLOBAL PROPERTY FARO_LIBRARY_MODULES BRIEF_DOCS "Targets whose objects make libfaro"
-                FULL_DOCS "Every module that was added before FaroLibrary.cmake was included.")
+                FULL_DOCS "Every module that has sources and is neither in native/lab nor a plugin.")
 
 # Adds native/<folder>, which must exist: a module that went missing must not look like one that passed.
 function(faro_add_module_folder folder)
@@ -90,7 +91,7 @@ function(faro_module)
         faro_precompile(${target}_cold COLD)
       endif()
     endif()
-    if(NOT arg_PLUGIN)  # of FaroPlugin.cmake
+    if(NOT arg_PLUGIN AND NOT folder MATCHES "^lab/")  # PLUGIN: of FaroPlugin.cmake
       set_property(GLOBAL APPEND PROPERTY FARO_LIBRARY_MODULES ${targets})
     endif()
   else()

@@ -1,8 +1,8 @@
 // Workloads of `faro bench --full`, one line each:
 //   pinned         4 × 1, 5 M integers, all on one processor: shm, tcp, sockets, the loop written by hand for this job
-//                  (bench/plain_loop.h); shm with the cheap hash
+//                  (lab/bench/plain_loop.h); shm with the cheap hash
 //   widths         4 × 1 on one processor, rows of 16 to 128 bytes: shm and that loop, and what the copies alone cost
-//                  (bench/copies.h)
+//                  (lab/bench/copies.h)
 //   tcp            8 × 1, 8 × 4, and 4 × 1 with rows of 100 bytes, on one processor: tcp, sockets
 //   java           4 × 1, 5 M integers in JVMs on one processor, beside shm in C++: rows sent many at a time,
 //                  one by one, as objects by a codec; tcp; Java NIO sockets. Only with --java
@@ -21,16 +21,16 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/cpu_pin.h"
-#include "bench/temporary_secret.h"
-#include "bench/two_stage.h"
-#include "bench/variable_rows.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/text.h"
 #include "command/version.h"
+#include "lab/bench/cpu_pin.h"
+#include "lab/bench/temporary_secret.h"
+#include "lab/bench/two_stage.h"
+#include "lab/bench/variable_rows.h"
 
 namespace faro::command {
 namespace {

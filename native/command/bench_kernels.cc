@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/two_stage_job.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/text.h"
+#include "lab/bench/two_stage_job.h"
 #include "shuffle/kernels/kernels.h"
 
 namespace faro::command {

@@ -9,9 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/cluster_node.h"
-#include "bench/contest.h"
-#include "bench/link.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
 #include "command/exit_code.h"
@@ -19,6 +16,9 @@
 #include "command/node_flags.h"
 #include "command/setting_flags.h"
 #include "command/text.h"
+#include "lab/bench/cluster_node.h"
+#include "lab/bench/contest.h"
+#include "lab/bench/link.h"
 
 namespace faro::command {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/contest.h"
 #include "command/progress_line.h"
 #include "faro/config.h"
+#include "lab/bench/contest.h"
 
 namespace CLI {
 class App;

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "bench/contest.h"
-#include "bench/receive.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/setting_flags.h"
 #include "command/text.h"
+#include "lab/bench/contest.h"
+#include "lab/bench/receive.h"
 
 namespace faro::command {
 namespace {

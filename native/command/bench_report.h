@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/contest.h"
 #include "command/build_json.h"
 #include "command/text.h"
+#include "lab/bench/contest.h"
 
 namespace faro::command {
 

@@ -1,6 +1,6 @@
 // Workloads of the standard table:
 //   4 × 1, 4 × 2    5 M integers per process, shuffled twice; shm, tcp, the tuned sockets baseline and what
-//                   sets the bar (bench/plain_loop.h, bench/copies.h)
+//                   sets the bar (lab/bench/plain_loop.h, lab/bench/copies.h)
 //   the same        by the paper's form of the baseline, with fewer rows
 //   4 × 1 in Java   the same, in JVMs: the first round of each is cold, the next ones warm it up
 #include <fmt/format.h>

@@ -12,9 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/cluster_node.h"
-#include "bench/cpu_pin.h"
-#include "bench/two_stage.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
 #include "command/exit_code.h"
@@ -22,6 +19,9 @@
 #include "command/node_flags.h"
 #include "command/setting_flags.h"
 #include "command/text.h"
+#include "lab/bench/cluster_node.h"
+#include "lab/bench/cpu_pin.h"
+#include "lab/bench/two_stage.h"
 
 namespace faro::command {
 namespace {

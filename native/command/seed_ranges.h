@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "faro/status.h"
-#include "simulation/coverage.h"
+#include "lab/simulation/coverage.h"
 
 namespace faro::command {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "bench/temporary_secret.h"
 #include "faro/session.h"
+#include "lab/bench/temporary_secret.h"
 
 namespace faro::command {
 namespace {

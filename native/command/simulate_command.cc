@@ -12,8 +12,8 @@
 #include "command/progress_line.h"
 #include "command/seed_ranges.h"
 #include "command/version.h"
-#include "simulation/chance.h"
-#include "simulation/run.h"
+#include "lab/simulation/chance.h"
+#include "lab/simulation/run.h"
 
 namespace faro::command {
 namespace {

@@ -9,11 +9,11 @@
 #include <random>
 #include <string>
 
-#include "bench/temporary_secret.h"
 #include "command/exit_code.h"
 #include "command/text.h"
-#include "soak/memory_trend.h"
-#include "soak/soak.h"
+#include "lab/bench/temporary_secret.h"
+#include "lab/soak/memory_trend.h"
+#include "lab/soak/soak.h"
 
 namespace faro::command {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
-#include "transport/sim/sim_transport.h"
-#include "transport/sim/sim_world.h"
+#include "lab/simulation/transport/sim_transport.h"
+#include "lab/simulation/transport/sim_world.h"
 
 namespace faro::test {
 namespace {

@@ -1,7 +1,7 @@
 // The simulated cluster as tests call it.
 #pragma once
 
-#include "simulation/cluster.h"
+#include "lab/simulation/cluster.h"
 
 namespace faro::test {
 

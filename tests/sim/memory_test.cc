@@ -10,10 +10,10 @@
 #include "command/plan.h"
 #include "faro/session.h"
 #include "faro/shuffle.h"
+#include "lab/simulation/sim_spill_file.h"
 #include "shuffle/node_core.h"
 #include "sim/cluster.h"
 #include "sim/node_memory.h"
-#include "simulation/sim_spill_file.h"
 
 namespace faro::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "lab/simulation/transport/sim_world.h"
 #include "shuffle/overflow/spill_file.h"
-#include "transport/sim/sim_world.h"
 
 namespace faro::test {
 

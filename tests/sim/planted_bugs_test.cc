@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "simulation/run.h"
+#include "lab/simulation/run.h"
 
 namespace faro {
 

@@ -1,5 +1,5 @@
 // Control connections of a simulated cluster.
-#include "links/sim/sim_network.h"
+#include "lab/simulation/links/sim_network.h"
 
 #include <gtest/gtest.h>
 

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "lab/simulation/transport/sim_transport.h"
+#include "lab/simulation/transport/sim_waiter.h"
+#include "lab/simulation/transport/sim_world.h"
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
-#include "transport/sim/sim_transport.h"
-#include "transport/sim/sim_waiter.h"
-#include "transport/sim/sim_world.h"
 
 namespace faro::test {
 

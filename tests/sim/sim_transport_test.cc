@@ -1,5 +1,5 @@
 // The simulated transport: what verbs would do, at the worst moments, and that it notices misuse.
-#include "transport/sim/sim_transport.h"
+#include "lab/simulation/transport/sim_transport.h"
 
 #include <gtest/gtest.h>
 

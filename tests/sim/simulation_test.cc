@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <string>
 
+#include "lab/simulation/run.h"
+#include "lab/simulation/run_plan.h"
 #include "sim/seeds.h"
-#include "simulation/run.h"
-#include "simulation/run_plan.h"
 
 namespace faro::test {
 namespace {

@@ -1,6 +1,6 @@
 // The scheduler of the simulation: fibers, agents, events, time, and what it says when a program
 // hangs.
-#include "transport/sim/sim_world.h"
+#include "lab/simulation/transport/sim_world.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "lab/simulation/transport/sim_waiter.h"
 #include "ring/doorbell.h"
 #include "sim/seeds.h"
-#include "transport/sim/sim_waiter.h"
 
 namespace faro::sim {
 namespace {

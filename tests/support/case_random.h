@@ -1,7 +1,7 @@
 // Chance for test cases: the same numbers everywhere, so that a seed means the same run.
 #pragma once
 
-#include "simulation/chance.h"
+#include "lab/simulation/chance.h"
 
 namespace faro::test {
 

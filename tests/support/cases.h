@@ -1,7 +1,7 @@
 // Cases: worker programs over the public API that check themselves, wherever they run: as threads of
 // one process, as processes, in the simulation.
 //
-// What each row is stands in simulation/row_generator.h. Senders write how many rows they made to the board
+// What each row is stands in lab/simulation/row_generator.h. Senders write how many rows they made to the board
 // before they finish; a receiver compares at the end of stream.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "faro/session.h"
-#include "simulation/row_generator.h"
+#include "lab/simulation/row_generator.h"
 #include "support/case_random.h"
 
 namespace faro::test {

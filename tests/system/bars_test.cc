@@ -5,8 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include "bench/copies.h"
-#include "bench/plain_loop.h"
+#include "lab/bench/copies.h"
+#include "lab/bench/plain_loop.h"
 
 namespace faro::bench {
 namespace {

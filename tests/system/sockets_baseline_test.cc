@@ -1,5 +1,5 @@
 // The sockets baseline and the process group below it, with real processes.
-#include "bench/sockets_baseline.h"
+#include "lab/bench/sockets_baseline.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "bench/process_group.h"
+#include "lab/bench/process_group.h"
 
 namespace faro::bench {
 namespace {

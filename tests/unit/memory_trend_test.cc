@@ -1,5 +1,5 @@
 // What a soak takes for growing memory.
-#include "soak/memory_trend.h"
+#include "lab/soak/memory_trend.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The words in which a node of the benchmark hands in its report.
-#include "bench/node_report.h"
+#include "lab/bench/node_report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The synthetic job: who generates what, how rows look, and that the totals tell right from wrong.
-#include "bench/two_stage_job.h"
+#include "lab/bench/two_stage_job.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/figures.h"
+#include "lab/bench/figures.h"
 
 namespace faro::bench {
 namespace {

@@ -1,5 +1,5 @@
 // One worker of the two-stage job over a carrier of frames: the same plan, order of polling, loops, hash
-// and scatter as Faro's own (native/bench/two_stage_worker.h), so that what is compared is the carrying.
+// and scatter as Faro's own (native/lab/bench/two_stage_worker.h), so that what is compared is the carrying.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 #include <span>
 #include <vector>
 
-#include "bench/row_loops.h"
-#include "bench/two_stage_job.h"
 #include "faro/hash.h"
 #include "faro/shuffle.h"
 #include "frame_carrier.h"
 #include "frame_queue.h"
+#include "lab/bench/row_loops.h"
+#include "lab/bench/two_stage_job.h"
 #include "shuffle/kernels/kernels.h"
 
 namespace faro::evaluate {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "bench/figures.h"
+#include "lab/bench/figures.h"
 
 namespace faro::evaluate {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/process_group.h"
-#include "bench/two_stage_job.h"
+#include "lab/bench/process_group.h"
+#include "lab/bench/two_stage_job.h"
 
 namespace faro::evaluate {
 

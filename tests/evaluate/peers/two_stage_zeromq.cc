@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/figures.h"
-#include "bench/process_group.h"
 #include "frame_worker.h"
+#include "lab/bench/figures.h"
+#include "lab/bench/process_group.h"
 #include "peer_program.h"
 
 namespace faro::evaluate {

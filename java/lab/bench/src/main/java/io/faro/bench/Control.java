@@ -10,7 +10,7 @@ import java.util.function.Supplier;
 
 /**
  * The others, as node 0 sees them; node 0, as the others see it. Speaks with nodes in C++, too
- * ({@code native/bench/cluster_node.cc}).
+ * ({@code native/lab/bench/cluster_node.cc}).
  */
 final class Control implements Closeable {
   private static final long HELLO = 0x6f6c6c6548L; // node, number of nodes, job words

@@ -11,7 +11,7 @@ import java.nio.channels.SocketChannel;
 
 /**
  * The benchmark's own connection between its nodes, in the bytes of {@code
- * native/bench/control_socket.h}: messages of 64-bit little-endian words, each with their number in
+ * native/lab/bench/control_socket.h}: messages of 64-bit little-endian words, each with their number in
  * front.
  */
 final class ControlSocket implements Closeable {

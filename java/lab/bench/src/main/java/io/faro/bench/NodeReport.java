@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.ArrayList;
 
 /**
- * What a node brings back, in the words of {@code native/bench/node_report.cc}. A Java node reports
+ * What a node brings back, in the words of {@code native/lab/bench/node_report.cc}. A Java node reports
  * its rounds and no counters; of a C++ node only the rounds are read.
  */
 record NodeReport(long connectNanos, List<RoundReport> rounds) {

@@ -4,7 +4,7 @@ import io.faro.Outcome;
 
 /**
  * One worker of the two-stage job, whatever carries its rows, as {@code
- * native/bench/two_stage_worker.h}: the paper's polling process. No step waits; the worker waits, in
+ * native/lab/bench/two_stage_worker.h}: the paper's polling process. No step waits; the worker waits, in
  * one place and for anything at all, only if no step could move a row.
  */
 public abstract class PlanWorker implements RoundWorker {

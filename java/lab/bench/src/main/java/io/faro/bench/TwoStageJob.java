@@ -3,7 +3,7 @@ package io.faro.bench;
 import io.faro.Partition;
 
 /**
- * The synthetic job of the benchmark, as {@code native/bench/two_stage_job.h}: the same integers,
+ * The synthetic job of the benchmark, as {@code native/lab/bench/two_stage_job.h}: the same integers,
  * destinations and checksum, so that nodes in C++ and Java can carry it together.
  *
  * <pre>

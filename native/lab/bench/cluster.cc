@@ -1,0 +1,176 @@
+#include "lab/bench/cluster.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "faro/session.h"
+#include "lab/bench/node_life.h"
+
+namespace faro::bench {
+namespace {
+
+/// What a process brings back, apart from what the group measures itself. In shared memory.
+struct ProcessCell {
+  uint64_t connect_start_ns;
+  uint64_t connect_end_ns;
+};
+
+/// The user's area of the group's mapping:
+///
+///   | cells[process] | queries[round] | reports[process][report_words] |
+class Area {
+ public:
+  Area(const ProcessGroupOptions& group)
+      : processes_(group.process_count),
+        rounds_(group.round_count),
+        report_words_(
+            report_word_limit(group.process_count, group.workers_per_process, group.round_count)) {}
+
+  size_t bytes() const { return report_offset(processes_); }
+  void attach(void* memory) { base_ = static_cast<std::byte*>(memory); }
+
+  ProcessCell& cell(uint32_t process) const {
+    return reinterpret_cast<ProcessCell*>(base_)[process];
+  }
+  /// Written by worker 0 of process 0 before the round's barrier, read by all behind it.
+  QueryId& query(uint32_t round) const {
+    return reinterpret_cast<QueryId*>(base_ + processes_ * sizeof(ProcessCell))[round];
+  }
+  std::span<uint64_t> report(uint32_t process) const {
+    return {reinterpret_cast<uint64_t*>(base_ + report_offset(process)), report_words_};
+  }
+
+ private:
+  size_t report_offset(uint32_t process) const {
+    return processes_ * sizeof(ProcessCell) + rounds_ * sizeof(QueryId) +
+           process * report_words_ * sizeof(uint64_t);
+  }
+  uint32_t processes_;
+  uint32_t rounds_;
+  uint64_t report_words_;
+  std::byte* base_ = nullptr;
+};
+static_assert(sizeof(ProcessCell) % 8 == 0 && sizeof(QueryId) % 8 == 0);
+
+/// The life of one process.
+class Process {
+ public:
+  Process(const ClusterOptions& options, const MakeRoundWorker& make_worker, const Area& area,
+          GroupMember& member)
+      : options_(options), make_worker_(make_worker), area_(area), member_(member) {}
+
+  Status run(std::vector<Listener>& listeners, const std::vector<std::string>& addresses) {
+    const uint32_t process = member_.process();
+    Listener mine = std::move(listeners[process]);
+    // The others' are theirs alone: a port must not outlive its process.
+    listeners.clear();
+    Result<Config> config =
+        node_config(options_.config, process, addresses, options_.group.workers_per_process);
+    if (!config) return config.status();
+
+    member_.meet_processes();
+    ProcessCell& cell = area_.cell(process);
+    const base::Clock& clock = base::SystemClock::instance();
+    cell.connect_start_ns = clock.now_ns();
+    Result<std::unique_ptr<Session>> session = Session::open(config.value(), std::move(mine));
+    if (!session) return session.status();
+    session_ = std::move(session).value();
+    cell.connect_end_ns = clock.now_ns();
+    member_.meet_processes();
+
+    const uint64_t cpu_before_idle_ns = node_cpu_ns();
+    if (options_.idle_ns > 0) {
+      member_.run_workers([this](uint32_t local) {
+        Worker& worker = session_->worker(local);
+        Status status = idle(worker, options_.idle_ns);
+        worker.hand_over();
+        return status;
+      });
+    }
+    const uint64_t idle_cpu_ns = node_cpu_ns() - cpu_before_idle_ns;
+    member_.run_workers([this](uint32_t local) { return run_worker(local); });
+
+    NodeReport report;
+    report.connect_ns = cell.connect_end_ns - cell.connect_start_ns;
+    report.idle_cpu_ns = idle_cpu_ns;
+    report.metrics = session_->metrics();
+    const std::vector<uint64_t> words = encode(report);
+    const std::span<uint64_t> to = area_.report(process);
+    if (words.size() > to.size()) {
+      return Status(Code::internal_error, "the benchmark's report is larger than expected");
+    }
+    std::copy(words.begin(), words.end(), to.begin());
+    return session_->close();
+  }
+
+ private:
+  Status run_worker(uint32_t local) {
+    const std::unique_ptr<RoundWorker> work =
+        make_worker_(session_->worker(local), member_.progress(local));
+    for (uint32_t round = 0; round < options_.group.round_count; ++round) {
+      if (member_.global_worker(local) == 0) area_.query(round) = session_->begin_query();
+      member_.start_round(local, round);
+      FARO_RETURN_IF_ERROR(work->run(area_.query(round)));
+      const WorkTotals totals = work->totals();
+      member_.end_round(local, round, totals.count, totals.checksum);
+    }
+    return Status::Ok();
+  }
+
+  const ClusterOptions& options_;
+  const MakeRoundWorker& make_worker_;
+  const Area& area_;
+  GroupMember& member_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+Result<ClusterRun> run_cluster(const ClusterOptions& options, const MakeRoundWorker& make_worker,
+                               const ProgressSink& progress) {
+  // Listening before the fork: every port is known to everyone, and no caller is too early.
+  std::vector<Listener> listeners;
+  std::vector<std::string> addresses;
+  for (uint32_t process = 0; process < options.group.process_count; ++process) {
+    const std::string& host = options.hosts[process % options.hosts.size()];
+    const bool ipv6 = host.find(':') != std::string::npos;
+    Result<Listener> listener = Listener::bind(ipv6 ? "[" + host + "]:0" : host + ":0");
+    if (!listener) return listener.status();
+    addresses.push_back(listener.value().address());
+    listeners.push_back(std::move(listener).value());
+  }
+
+  Area area(options.group);
+  ProcessGroupOptions group_options = options.group;
+  group_options.shared_bytes = area.bytes();
+  Result<ProcessGroup> group = ProcessGroup::create(group_options);
+  if (!group) return group.status();
+  area.attach(group.value().shared_area());
+
+  Result<std::vector<RoundTotals>> rounds = group.value().run(
+      [&](GroupMember& member) {
+        return Process(options, make_worker, area, member).run(listeners, addresses);
+      },
+      progress);
+  if (!rounds) return rounds.status();
+
+  ClusterRun run;
+  run.rounds = std::move(rounds).value();
+  uint64_t start_ns = UINT64_MAX;
+  uint64_t end_ns = 0;
+  for (uint32_t process = 0; process < options.group.process_count; ++process) {
+    const std::span<const uint64_t> words = area.report(process);
+    Result<NodeReport> report = decode(words.first(std::min<uint64_t>(words[0], words.size())));
+    if (!report) return report.status();
+    run.nodes.push_back(std::move(report).value());
+    start_ns = std::min(start_ns, area.cell(process).connect_start_ns);
+    end_ns = std::max(end_ns, area.cell(process).connect_end_ns);
+  }
+  run.connect_seconds = static_cast<double>(end_ns - start_ns) * 1e-9;
+  return run;
+}
+
+}  // namespace faro::bench

@@ -1,0 +1,140 @@
+#include "lab/bench/copies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "lab/bench/process_group.h"
+
+namespace faro::bench {
+namespace {
+
+constexpr size_t kPartitionBytes = 32 * 1024;
+constexpr size_t kStaggerBytes =
+    64;  // partitions a power of two apart fight for the same cache sets
+constexpr uint64_t kProgressRows = 1 << 16;
+
+/// Rows for one receiver.
+template <uint32_t kRowBytes>
+class Partition {
+ public:
+  static constexpr size_t kRows = kPartitionBytes / kRowBytes;
+
+  explicit Partition(char* memory) : begin_(memory), at_(memory) {}
+
+  bool full() const { return at_ == begin_ + kRows * kRowBytes; }
+  void add(const char* row) {
+    std::memcpy(at_, row, kRowBytes);
+    at_ += kRowBytes;
+  }
+  const char* begin() const { return begin_; }
+  const char* end() const { return at_; }
+  void clear() { at_ = begin_; }
+
+ private:
+  char* begin_;
+  char* at_;
+};
+
+template <class Hash, uint32_t kRowBytes>
+class Copies {
+ public:
+  Copies(const TwoStageJob& job, std::atomic<uint64_t>& progress)
+      : job_(job),
+        progress_(progress),
+        memory_(2 * size_t{job.worker_count()} * (kPartitionBytes + kStaggerBytes)) {
+    char* at = memory_.data();
+    for (auto* partitions : {&first_, &second_}) {
+      for (uint32_t to = 0; to < job.worker_count(); ++to, at += kPartitionBytes + kStaggerBytes)
+        partitions->emplace_back(at);
+    }
+  }
+
+  void run_round() {
+    sink_.reset();
+    const uint32_t receivers = job_.worker_count();
+    for (uint64_t n = 0; n < job_.row_count();) {
+      for (const uint64_t end = std::min(job_.row_count(), n + kProgressRows); n < end; ++n) {
+        Rows& rows = first_[destination_of<Hash>(n, receivers)];
+        if (rows.full()) [[unlikely]]
+          forward(rows);
+        add(rows, n);
+      }
+      progress_.store(sink_.count(), std::memory_order_relaxed);
+    }
+    for (Rows& rows : first_) forward(rows);
+    for (Rows& rows : second_) consume(rows);
+  }
+
+  const Sink& sink() const { return sink_; }
+
+ private:
+  using Codec = RowCodec<kRowBytes>;
+  using Rows = Partition<kRowBytes>;
+
+  static void add(Rows& rows, uint64_t n) {
+    char row[kRowBytes];
+    Codec::write(row, n);
+    rows.add(row);
+  }
+
+  [[gnu::noinline]] void forward(Rows& rows) {
+    const uint32_t receivers = job_.worker_count();
+    uint64_t damage = 0;
+    for (const char* at = rows.begin(); at != rows.end(); at += kRowBytes) {
+      const uint64_t n = transform(Codec::read(at, damage));
+      Rows& next = second_[destination_of<Hash>(n, receivers)];
+      if (next.full()) [[unlikely]]
+        consume(next);
+      add(next, n);
+    }
+    sink_.add_damage(damage);
+    rows.clear();
+  }
+
+  [[gnu::noinline]] void consume(Rows& rows) {
+    uint64_t sum = 0;
+    uint64_t damage = 0;
+    for (const char* at = rows.begin(); at != rows.end(); at += kRowBytes)
+      sum += mix(Codec::read(at, damage));
+    sink_.consume_batch(static_cast<uint64_t>(rows.end() - rows.begin()) / kRowBytes, sum);
+    sink_.add_damage(damage);
+    rows.clear();
+  }
+
+  const TwoStageJob job_;
+  std::atomic<uint64_t>& progress_;
+  std::vector<char> memory_;
+  std::vector<Rows> first_;   // of stage 1, by receiver
+  std::vector<Rows> second_;  // of stage 2
+  Sink sink_;
+};
+
+}  // namespace
+
+Result<std::vector<RunFigures>> run_copies(const TwoStageJob& job, const RunOptions& options) {
+  FARO_RETURN_IF_ERROR(job.validate());
+  ProcessGroupOptions group_of = group_options(job, options);
+  group_of.process_count = group_of.workers_per_process = 1;
+  Result<ProcessGroup> group = ProcessGroup::create(group_of);
+  if (!group) return group.status();
+  auto body = [&](GroupMember& member) {
+    member.run_workers([&](uint32_t) {
+      return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
+        Copies<Hash, kRowBytes> copies(job, member.progress(0));
+        for (uint32_t round = 0; round < member.options().round_count; ++round) {
+          member.start_round(0, round);
+          copies.run_round();
+          member.end_round(0, round, copies.sink().count(), copies.sink().checksum());
+        }
+        return Status::Ok();
+      });
+    });
+    return Status::Ok();
+  };
+  Result<std::vector<RoundTotals>> rounds = group.value().run(body, options.progress);
+  if (!rounds) return rounds.status();
+  return timed_figures(job, options, rounds.value());
+}
+
+}  // namespace faro::bench

@@ -1,0 +1,168 @@
+#include "lab/bench/link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "faro/shuffle.h"
+#include "lab/bench/two_stage_job.h"
+#include "wire/frame.h"
+
+namespace faro::bench {
+namespace {
+
+constexpr uint32_t kSender = 0;  // worker numbers
+constexpr uint32_t kReceiver = 1;
+constexpr uint64_t kFramesInRing = 16;
+constexpr uint64_t kFramesInLeastRing = 4;  // a frame takes a quarter of a ring at most
+
+Status ended(Outcome outcome, const Shuffle& shuffle) {
+  if (outcome == Outcome::failed) return shuffle.status();
+  return {Code::internal_error, fmt::format("the lane answered {}", outcome_name(outcome))};
+}
+
+/// Numbers the rows 0, 1, 2 … at one end and checks them at the other.
+class LinkWorker final : public RoundWorker {
+ public:
+  LinkWorker(const LinkJob& job, Worker& worker, std::atomic<uint64_t>& progress)
+      : job_(job), worker_(worker), progress_(progress) {}
+
+  Status run(const QueryId& query) override {
+    ShuffleSpec spec;
+    spec.query = query;
+    spec.row_bytes = job_.row_bytes();
+    spec.senders = {kSender};
+    spec.receivers = {kReceiver};
+    Result<Shuffle> shuffle = worker_.open_shuffle(spec);
+    if (!shuffle) return shuffle.status();
+    totals_ = {};
+    FARO_RETURN_IF_ERROR(worker_.number() == kSender ? send(*shuffle) : receive(*shuffle));
+    shuffle->close();
+    Status cause;
+    const Outcome outcome = worker_.end_query(query, &cause);
+    if (outcome == Outcome::done || !cause.ok()) return cause;
+    return {Code::internal_error, fmt::format("the end answered {}", outcome_name(outcome))};
+  }
+
+  WorkTotals totals() const override { return totals_; }
+
+ private:
+  Status send(Shuffle& shuffle) {
+    const size_t last = job_.row_bytes() - sizeof(uint64_t);
+    for (uint64_t number = 0; number < job_.frame_count; ++number) {
+      RowClaim claim;
+      const Outcome outcome = shuffle.claim(0, job_.row_bytes(), claim);
+      if (outcome != Outcome::done) return ended(outcome, shuffle);
+      std::memcpy(claim.data().data(), &number, sizeof number);
+      std::memcpy(claim.data().data() + last, &number, sizeof number);
+      FARO_RETURN_IF_ERROR(claim.commit());
+    }
+    const Outcome outcome = shuffle.finish();
+    return outcome == Outcome::done ? Status() : ended(outcome, shuffle);
+  }
+
+  Status receive(Shuffle& shuffle) {
+    Batch batch;
+    Outcome outcome;
+    while ((outcome = shuffle.take(batch)) == Outcome::done) {
+      for (const std::span<const std::byte> row : batch.each_row()) {
+        uint64_t first = 0;
+        uint64_t last = 0;
+        std::memcpy(&first, row.data(), sizeof first);
+        std::memcpy(&last, row.data() + row.size() - sizeof last, sizeof last);
+        // Of a damaged row, or one out of order, something else than what is expected.
+        totals_.checksum += first == last && first == totals_.count ? mix(first) : 1;
+        ++totals_.count;
+      }
+      progress_.store(totals_.count, std::memory_order_relaxed);
+    }
+    return outcome == Outcome::end_of_stream ? Status() : ended(outcome, shuffle);
+  }
+
+  const LinkJob job_;
+  Worker& worker_;
+  std::atomic<uint64_t>& progress_;
+  WorkTotals totals_;
+};
+
+}  // namespace
+
+Status LinkJob::validate() const {
+  constexpr uint32_t kLeast = 64;
+  constexpr uint32_t kMost = 64 << 20;  // a quarter of the largest ring
+  if (frame_bytes < kLeast || frame_bytes > kMost || frame_bytes % wire::kFrameAlignment != 0) {
+    return {Code::invalid_argument,
+            fmt::format("frames of {} bytes: a multiple of {} from {} to {} is needed", frame_bytes,
+                        wire::kFrameAlignment, kLeast, kMost)};
+  }
+  if (frame_count == 0) return {Code::invalid_argument, "no frames"};
+  return {};
+}
+
+uint32_t LinkJob::row_bytes() const noexcept {
+  return frame_bytes - static_cast<uint32_t>(sizeof(wire::FrameHeader));
+}
+
+Result<Config> link_config(const LinkJob& job, const Config& config) {
+  Config tuned = config;
+  if (tuned.source("ring.bytes") == "default") {
+    const uint64_t wanted = std::bit_ceil(kFramesInRing * job.frame_bytes);
+    FARO_RETURN_IF_ERROR(tuned.set(
+        "ring.bytes", std::clamp<uint64_t>(wanted, tuned.get_number("ring.bytes"), 256 << 20)));
+  }
+  if (tuned.get_number("ring.bytes") < kFramesInLeastRing * job.frame_bytes) {
+    return Status(Code::config_invalid,
+                  fmt::format("frames of {} bytes need a ring.bytes of at least {}, but it is {}",
+                              job.frame_bytes, kFramesInLeastRing * job.frame_bytes,
+                              tuned.get_number("ring.bytes")));
+  }
+  if (tuned.source("transfer.threshold_bytes") == "default")
+    FARO_RETURN_IF_ERROR(tuned.set("transfer.threshold_bytes", uint64_t{job.frame_bytes}));
+  return tuned;
+}
+
+MakeRoundWorker link_worker(const LinkJob& job) {
+  return [job](Worker& worker, std::atomic<uint64_t>& progress) {
+    return std::make_unique<LinkWorker>(job, worker, progress);
+  };
+}
+
+RunFigures figures_of(const LinkJob& job, const RoundTotals& round) {
+  RunFigures figures;
+  figures.seconds = round.seconds;
+  figures.cpu_seconds = round.cpu_seconds;
+  figures.rows = figures.hops = figures.expected_count = job.frame_count;
+  figures.count = round.count;
+  figures.checksum = round.checksum;
+  for (uint64_t number = 0; number < job.frame_count; ++number)
+    figures.expected_checksum += mix(number);
+  figures.verified =
+      figures.count == figures.expected_count && figures.checksum == figures.expected_checksum;
+  return figures;
+}
+
+Result<LinkRun> run_link(const LinkJob& job, const Config& config,
+                         const std::vector<std::string>& hosts, uint32_t repetitions) {
+  FARO_RETURN_IF_ERROR(job.validate());
+  Result<Config> tuned = link_config(job, config);
+  if (!tuned) return tuned.status();
+  ClusterOptions cluster;
+  cluster.group.process_count = LinkJob::kProcesses;
+  cluster.group.workers_per_process = 1;
+  cluster.group.round_count = 1 + repetitions;
+  cluster.config = std::move(tuned).value();
+  cluster.hosts = hosts;
+  Result<ClusterRun> ran = run_cluster(cluster, link_worker(job), {});
+  if (!ran) return ran.status();
+  LinkRun run;
+  for (uint32_t round = 1; round <= repetitions; ++round)
+    run.rounds.push_back(figures_of(job, ran->rounds[round]));
+  run.nodes = std::move(ran->nodes);
+  return run;
+}
+
+}  // namespace faro::bench

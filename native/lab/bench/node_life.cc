@@ -1,0 +1,31 @@
+#include "lab/bench/node_life.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+namespace faro::bench {
+
+uint64_t node_cpu_ns() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+Result<Config> node_config(const Config& config, uint32_t node,
+                           const std::vector<std::string>& nodes, uint32_t workers_per_node) {
+  Config mine = config;
+  FARO_RETURN_IF_ERROR(
+      mine.set("cluster.nodes", fmt::format("{}", fmt::join(nodes, ",")), "bench"));
+  FARO_RETURN_IF_ERROR(mine.set("cluster.node", uint64_t{node}, "bench"));
+  FARO_RETURN_IF_ERROR(mine.set("cluster.workers", uint64_t{workers_per_node}, "bench"));
+  return mine;
+}
+
+Status idle(Worker& worker, uint64_t idle_ns) {
+  const Outcome outcome = worker.wait_until([] { return false; }, Timeout(idle_ns));
+  if (outcome == Outcome::deadline) return Status::Ok();
+  return Status(Code::internal_error,
+                fmt::format("an idle worker's wait ended with {}", outcome_name(outcome)));
+}
+
+}  // namespace faro::bench

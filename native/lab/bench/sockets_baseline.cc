@@ -1,0 +1,110 @@
+#include "lab/bench/sockets_baseline.h"
+
+#include <sched.h>
+
+#include "lab/bench/process_group.h"
+#include "lab/bench/sockets_mesh.h"
+#include "lab/bench/sockets_worker.h"
+
+namespace faro::bench {
+namespace {
+
+uint32_t kernel_buffer_bytes(const SocketsOptions& options) {
+  if (options.kernel_buffer_bytes != SocketsOptions::kAutomatic) {
+    return options.kernel_buffer_bytes;
+  }
+  cpu_set_t processors;
+  const bool one_processor =
+      sched_getaffinity(0, sizeof(processors), &processors) == 0 && CPU_COUNT(&processors) == 1;
+  return one_processor ? 128 * 1024 : 0;
+}
+
+/// One worker's thread from connecting to the last round.
+template <class Hash, uint32_t kRowBytes, SocketsForm kForm>
+Status run_worker(const TwoStageJob& job, const SocketsOptions& options, GroupMember& member,
+                  SocketsProcess& process, uint32_t local, const Listener& listener,
+                  const std::vector<SocketAddress>& addresses) {
+  const uint32_t self = member.global_worker(local);
+  MeshOptions mesh;
+  mesh.kernel_buffer_bytes = kernel_buffer_bytes(options);
+  // Full buffers should go at once. Single rows should not: with Nagle, also the default of the
+  // paper's Java sockets, that form costs half.
+  mesh.no_delay = kForm == SocketsForm::tuned;
+  Result<std::vector<MeshSocket>> sockets = connect_mesh(job, self, listener, addresses, mesh);
+  if (!sockets) return sockets.status();
+  SocketsWorker<Hash, kRowBytes, kForm> worker(job, options, self, process, member.progress(local));
+  FARO_RETURN_IF_ERROR(worker.open(std::move(sockets).value()));
+  for (uint32_t round = 0; round < member.options().round_count; ++round) {
+    member.start_round(local, round);
+    FARO_RETURN_IF_ERROR(worker.run_round());
+    member.end_round(local, round, worker.sink().count(), worker.sink().checksum());
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string_view form_name(SocketsForm form) noexcept {
+  return form == SocketsForm::paper ? "paper" : "tuned";
+}
+
+Result<SocketsForm> parse_form(std::string_view name) {
+  for (SocketsForm form : {SocketsForm::paper, SocketsForm::tuned}) {
+    if (name == form_name(form)) return form;
+  }
+  return Status(Code::invalid_argument, "form = " + std::string(name) + ": must be paper or tuned");
+}
+
+Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
+                                                     const SocketsOptions& sockets,
+                                                     const RunOptions& options) {
+  FARO_RETURN_IF_ERROR(job.validate());
+  // Listening before the fork: every port is known to everyone, and no caller is too early.
+  std::vector<Listener> listeners;
+  std::vector<SocketAddress> addresses;
+  for (uint32_t worker = 0; worker < job.worker_count(); ++worker) {
+    const uint32_t process = worker / job.workers_per_process;
+    Result<SocketAddress> address =
+        parse_socket_address(sockets.addresses[process % sockets.addresses.size()], 0);
+    if (!address) return address.status();
+    Result<Listener> listener = listen_at(address.value(), job.worker_count());
+    if (!listener) return listener.status();
+    addresses.push_back(listener.value().address);
+    listeners.push_back(std::move(listener).value());
+  }
+  Result<ProcessGroup> group = ProcessGroup::create(group_options(job, options));
+  if (!group) return group.status();
+
+  auto body = [&](GroupMember& member) {
+    SocketsProcess process(job.workers_per_process);
+    member.run_workers([&](uint32_t local) {
+      const Listener& listener = listeners[member.global_worker(local)];
+      return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
+        constexpr auto kPaper = SocketsForm::paper;
+        constexpr auto kTuned = SocketsForm::tuned;
+        return sockets.form == kPaper
+                   ? run_worker<Hash, kRowBytes, kPaper>(job, sockets, member, process, local,
+                                                         listener, addresses)
+                   : run_worker<Hash, kRowBytes, kTuned>(job, sockets, member, process, local,
+                                                         listener, addresses);
+      });
+    });
+    return Status::Ok();
+  };
+  Result<std::vector<RoundTotals>> rounds = group.value().run(body, options.progress);
+  if (!rounds) return rounds.status();
+  return timed_figures(job, options, rounds.value());
+}
+
+Result<RunFigures> run_sockets_baseline(const TwoStageJob& job, SocketsForm form,
+                                        const ProgressSink& progress) {
+  SocketsOptions sockets;
+  sockets.form = form;
+  RunOptions options;
+  options.progress = progress;
+  Result<std::vector<RunFigures>> runs = run_sockets_baseline(job, sockets, options);
+  if (!runs) return runs.status();
+  return runs.value().front();
+}
+
+}  // namespace faro::bench

@@ -1,0 +1,98 @@
+#include "lab/bench/variable_rows.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/vectorised.h"
+#include "lab/bench/one_stage_worker.h"
+
+namespace faro::bench {
+namespace {
+
+using Codec = RowCodec<VariableRowsJob::kRowBytes>;
+
+/// Sends the rows of [begin, stop), or as many as there is room for. Returns the first not sent.
+struct ProduceLoop {
+  [[gnu::always_inline]] static inline uint64_t run(const VariableRowSender* to, uint64_t begin,
+                                                    uint64_t stop, Outcome* outcome) {
+    const VariableRowSender sender = *to;
+    const uint32_t receiver_count = sender.receiver_count();
+    *outcome = Outcome::done;
+    for (uint64_t n = begin; n < stop; ++n) {
+      *outcome = sender.try_write(destination_of<FinalizerHash>(n, receiver_count), Codec::kBytes,
+                                  [n](std::byte* row) { Codec::write(row, n); });
+      if (*outcome != Outcome::done) return n;
+    }
+    return stop;
+  }
+};
+
+struct Checked {
+  uint64_t count = 0;
+  uint64_t sum = 0;
+  uint64_t damage = 0;
+};
+
+/// Reads every byte of a batch.
+struct CheckLoop {
+  [[gnu::always_inline]] static inline Checked run(const Batch* batch) {
+    Checked checked;
+    for (const std::span<const std::byte> row : batch->each_row()) {
+      if (row.size() != Codec::kBytes) {
+        checked.damage = UINT64_MAX;
+        break;
+      }
+      checked.sum += mix(Codec::read(row.data(), checked.damage));
+      ++checked.count;
+    }
+    return checked;
+  }
+};
+
+class VariableRowsWorker final : public OneStageWorker {
+ public:
+  VariableRowsWorker(const VariableRowsJob& job, Worker& worker, std::atomic<uint64_t>& progress)
+      : OneStageWorker(job.rows_per_worker, worker, progress) {}
+
+ private:
+  static constexpr uint32_t kBlockRows = 256;
+
+  uint32_t row_bytes() const override { return 0; }
+
+  Status begin() override {
+    Result<VariableRowSender> sender = shuffle().variable_sender();
+    if (!sender) return sender.status();
+    sender_ = sender.value();
+    return Status::Ok();
+  }
+
+  void check(const Batch& batch, Sink& sink) override {
+    const Checked checked = check_(&batch);
+    sink.consume_batch(checked.count, checked.sum);
+    sink.add_damage(checked.damage);
+  }
+
+  bool produce(Outcome& outcome) override {
+    const uint64_t begin = rest().begin;
+    const uint64_t stop = std::min<uint64_t>(rest().end, begin + kBlockRows);
+    rest().begin = produce_(&sender_, begin, stop, &outcome);
+    return rest().begin != begin;
+  }
+
+  const decltype(base::widest<ProduceLoop>()) produce_ = base::widest<ProduceLoop>();
+  const decltype(base::widest<CheckLoop>()) check_ = base::widest<CheckLoop>();
+  VariableRowSender sender_;
+};
+
+}  // namespace
+
+Result<FaroRun> run_variable_rows(const VariableRowsJob& job, const FaroOptions& faro,
+                                  const RunOptions& options) {
+  return run_one_stage(
+      {job.process_count, job.workers_per_process, job.row_count(), job.row_count()}, faro, options,
+      [&job](Worker& worker, std::atomic<uint64_t>& progress) -> std::unique_ptr<RoundWorker> {
+        return std::make_unique<VariableRowsWorker>(job, worker, progress);
+      });
+}
+
+}  // namespace faro::bench

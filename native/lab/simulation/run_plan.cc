@@ -1,0 +1,302 @@
+#include "lab/simulation/run_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "lab/simulation/chance.h"
+
+namespace faro::simulation {
+namespace {
+
+constexpr base::Nanoseconds kMillisecond = 1'000'000;
+
+constexpr const char* kFaultNames[] = {
+    "cancel",       "short stall",      "long stall",      "short outage", "half-open link",
+    "death",        "death and return", "hostile bytes",   "disk full",    "failing registration",
+    "slow starter", "lying member",     "part that is bad"};
+static_assert(std::size(kFaultNames) == kFaultKinds);
+
+// Rings of a run take at most so much memory in both directions; one run in 64 may take more. Clearing
+// them is most of what a large cluster costs.
+constexpr uint64_t kRingMemory = uint64_t{4} << 20;
+constexpr uint64_t kLargeRingMemory = uint64_t{512} << 20;
+
+/// Draws one plan; each part from the same sequence, in order.
+class Drawing {
+ public:
+  explicit Drawing(uint64_t seed) : chance_(mix(seed, 0x706c616e)) { plan_.seed = seed; }
+
+  RunPlan draw() {
+    plan_.is_tight = chance_.one_in(12);
+    draw_knobs();
+    draw_cluster();
+    draw_settings();
+    const uint64_t queries = chance_.one_in(2) && !plan_.is_tight ? 1 : chance_.between(2, 5);
+    for (uint32_t q = 0; q < queries; ++q) plan_.queries.push_back(draw_query(q));
+    draw_faults();
+    plan_.second_life = chance_.one_in(8);
+    return std::move(plan_);
+  }
+
+ private:
+  template <typename T, size_t n>
+  T one_of(const T (&values)[n]) {
+    return values[chance_.below(n)];
+  }
+
+  void draw_knobs() {
+    sim::Knobs& knobs = plan_.knobs;
+    const uint64_t slower = one_of({1, 1, 1, 10});
+    for (sim::Delay* delay : {&knobs.placement, &knobs.notification, &knobs.completion,
+                              &knobs.read_notification, &knobs.control}) {
+      delay->least *= slower;
+      delay->most *= slower;
+    }
+    knobs.pieces_most = static_cast<uint32_t>(chance_.between(1, 4));
+    knobs.transfers_in_flight = static_cast<uint32_t>(chance_.between(1, 4));
+    knobs.preempted_one_in = static_cast<uint32_t>(one_of({0, 8, 16, 16, 64}));
+    // Longer than a hostile issuer can keep a worker waiting: query.unopened_timeout_ms.
+    knobs.stall_limit = 25'000 * kMillisecond;
+  }
+
+  void draw_cluster() {
+    const uint64_t size = chance_.below(16);
+    const uint64_t nodes = size < 9    ? chance_.between(2, 4)
+                           : size < 14 ? chance_.between(5, 8)
+                                       : chance_.between(9, 16);
+    const bool large = chance_.one_in(64);
+    const uint64_t most = large ? 8 : chance_.one_in(6) ? 4 : 2;
+    plan_.workers_per_node.resize(nodes);
+    for (uint32_t& workers : plan_.workers_per_node)
+      workers = static_cast<uint32_t>(chance_.between(1, most));
+    rings_ = chance_.between(1, 3);
+    plan_.ring_bytes = uint64_t{4096} << std::min(chance_.below(6), chance_.below(6));
+    const uint64_t limit = large ? kLargeRingMemory : kRingMemory;
+    const auto memory = [&] {
+      const uint64_t workers = plan_.worker_count();
+      return 2 * workers * workers * rings_ * plan_.ring_bytes;
+    };
+    while (memory() > limit && plan_.ring_bytes > 4096) plan_.ring_bytes /= 2;
+    while (memory() > limit && rings_ > 1) --rings_;
+  }
+
+  void draw_settings() {
+    const auto set = [this](const char* name, uint64_t value) {
+      plan_.settings.emplace_back(name, std::to_string(value));
+    };
+    set("ring.bytes", plan_.ring_bytes);
+    set("ring.per_lane", rings_);
+    set("transfer.threshold_bytes",
+        chance_.one_in(4) ? 0 : chance_.below(plan_.ring_bytes / 2 + 1));
+    plan_.wait_yields = one_of<uint64_t>({0, 1, 3, 20});
+    set("wait.yields", plan_.wait_yields);
+    // A doorbell that does not ring has to be seen as the deadlock it is.
+    set("wait.sleep_ms", 10'000);
+    set("drain.delay_us", chance_.one_in(4) ? 0 : chance_.between(1, 2000));
+    plan_.overflow_memory_bytes = one_of<uint64_t>({0, 4096, 64 << 10, 1 << 20});
+    plan_.disk_bytes = UINT64_MAX;
+    if (chance_.one_in(12)) plan_.disk_bytes = chance_.between(0, 256 << 10);
+    if (plan_.is_tight) {
+      plan_.overflow_memory_bytes = chance_.between(plan_.ring_bytes, 8 * plan_.ring_bytes);
+      plan_.disk_bytes = 0;
+    }
+    set("overflow.memory_bytes", plan_.overflow_memory_bytes);
+    const uint64_t liveness_ms = one_of({200, 400, 1000});
+    plan_.liveness = liveness_ms * kMillisecond;
+    // A heartbeat is late three times: when it is sent, on its way, and when it is read.
+    plan_.knobs.late_most = plan_.liveness / 8;
+    set("liveness.timeout_ms", liveness_ms);
+    plan_.shuffle_limit = static_cast<uint32_t>(chance_.between(32, 64));
+    set("shuffle.limit", plan_.shuffle_limit);
+    set("query.unopened_timeout_ms", 20'000);
+    set("connect.timeout_ms", 3'000);
+    set("close.timeout_ms", 2'000);
+  }
+
+  std::vector<uint32_t> some_of(const std::vector<uint32_t>& workers) {
+    if (chance_.one_in(2)) return workers;
+    std::vector<uint32_t> some;
+    for (const uint32_t worker : workers) {
+      if (chance_.one_in(2)) some.push_back(worker);
+    }
+    if (some.empty()) some.push_back(workers[chance_.below(workers.size())]);
+    std::swap(some.front(), some.back());  // any order: receivers are numbered by it
+    return some;
+  }
+
+  QueryPlan draw_query(uint32_t index) {
+    QueryPlan query;
+    query.issuer = static_cast<uint32_t>(chance_.below(plan_.node_count()));
+    std::vector<uint32_t> all(plan_.worker_count());
+    std::iota(all.begin(), all.end(), 0u);
+    query.workers = some_of(all);
+    std::sort(query.workers.begin(), query.workers.end());
+    query.declared_early = chance_.one_in(2);
+    query.stops_early = chance_.one_in(3);
+    query.has_barrier = chance_.one_in(3);
+    // Large clusters send less per worker, or their runs would take seconds.
+    const uint64_t most = (chance_.one_in(32) ? 16 : 1) * (uint64_t{64} << 10);
+    query.stage_bytes = chance_.between(256, std::max<uint64_t>(512, most / query.workers.size()));
+    query.stages.resize(chance_.between(1, 5));
+    for (uint32_t s = 0; s < query.stages.size(); ++s) draw_stage(query, index, s);
+    return query;
+  }
+
+  void draw_stage(QueryPlan& query, uint32_t index, uint32_t number) {
+    StagePlan& stage = query.stages[number];
+    stage.query = index;
+    stage.stage = number;
+    stage.spread = static_cast<Spread>(chance_.below(4));
+    stage.senders = some_of(query.workers);
+    const bool gather = chance_.one_in(5);
+    stage.receivers = gather ? std::vector{query.workers[chance_.below(query.workers.size())]}
+                             : some_of(query.workers);
+    switch (plan_.is_tight ? chance_.between(4, 6) : chance_.below(7)) {
+      case 0:
+      case 1:
+        stage.row_bytes = 24;
+        break;
+      case 2:
+        stage.row_bytes = one_of<uint32_t>({1, 8, 13, 100, 1000, 1100});
+        break;
+      case 3:
+        stage.row_bytes = static_cast<uint32_t>(chance_.between(1, 2 * plan_.ring_bytes));
+        break;
+      case 4:
+        stage.least_bytes = 0;
+        stage.most_bytes = 60;
+        break;
+      case 5:
+        stage.least_bytes = 0;
+        stage.most_bytes = 1500;
+        break;
+      default:
+        stage.least_bytes = 0;
+        stage.most_bytes = static_cast<uint32_t>(3 * plan_.ring_bytes);
+        break;
+    }
+  }
+
+  void draw_faults() {
+    if (chance_.one_in(3)) return;
+    for (uint64_t count = chance_.one_in(2) ? 1 : chance_.between(2, 4); count > 0; --count) {
+      Fault fault;
+      fault.kind = static_cast<FaultKind>(chance_.below(kFaultKinds));
+      // Over several orders of magnitude: the beginning of a run, its middle, its end.
+      fault.at = chance_.below(uint64_t{1} << chance_.between(10, 25));
+      fault.node = static_cast<uint32_t>(chance_.below(plan_.node_count()));
+      fault.peer = static_cast<uint32_t>(chance_.below(plan_.node_count() - 1));
+      fault.peer += fault.peer >= fault.node;
+      fault.query = static_cast<uint32_t>(chance_.below(plan_.queries.size()));
+      fault.way = static_cast<uint32_t>(chance_.below(3));
+      fault.count = static_cast<uint32_t>(chance_.between(1, 8));
+      const base::Nanoseconds limit = plan_.liveness;
+      switch (fault.kind) {
+        case FaultKind::short_stall:
+        case FaultKind::short_outage:
+          fault.lasting = chance_.between(1, limit / 4);
+          break;
+        case FaultKind::long_stall:
+        case FaultKind::half_open:
+          fault.lasting = chance_.between(2 * limit, 3 * limit);
+          break;
+        case FaultKind::lies:
+          if (chance_.one_in(2)) fault.at = 0;
+          break;
+        case FaultKind::slow_start:
+          fault.lasting = chance_.between(1, 500 * kMillisecond);
+          break;
+        case FaultKind::death_return:
+          fault.lasting = chance_.below(uint64_t{1} << chance_.between(10, 25));
+          break;
+        default:
+          break;
+      }
+      plan_.faults.push_back(fault);
+    }
+  }
+
+  Chance chance_;
+  RunPlan plan_;
+  uint64_t rings_ = 1;
+};
+
+}  // namespace
+
+const char* spread_name(const StagePlan& stage) noexcept {
+  if (stage.receivers.size() == 1) return "gather";
+  switch (stage.spread) {
+    case Spread::by_key:
+      return "repartition";
+    case Spread::one_key:
+      return "repartition by one key";
+    case Spread::multicast:
+      return "multicast";
+    case Spread::broadcast:
+      return "broadcast";
+  }
+  return "?";
+}
+
+const char* fault_name(FaultKind kind) noexcept { return kFaultNames[static_cast<size_t>(kind)]; }
+
+uint32_t RunPlan::worker_count() const {
+  return std::accumulate(workers_per_node.begin(), workers_per_node.end(), 0u);
+}
+
+uint32_t RunPlan::node_of(uint32_t worker) const {
+  uint32_t node = 0;
+  while (worker >= workers_per_node[node]) worker -= workers_per_node[node++];
+  return node;
+}
+
+uint32_t RunPlan::first_worker(uint32_t node) const {
+  return std::accumulate(workers_per_node.begin(), workers_per_node.begin() + node, 0u);
+}
+
+bool RunPlan::takes_part(const QueryPlan& query, uint32_t node) const {
+  return std::any_of(query.workers.begin(), query.workers.end(),
+                     [&](uint32_t worker) { return node_of(worker) == node; });
+}
+
+bool RunPlan::concerns(const QueryPlan& query, uint32_t node) const {
+  return query.issuer == node || takes_part(query, node);
+}
+
+RunPlan draw_plan(uint64_t seed) { return Drawing(seed).draw(); }
+
+std::string describe(const RunPlan& plan) {
+  std::string text = fmt::format("seed {}: {} nodes with {} workers\n", plan.seed,
+                                 plan.node_count(), fmt::join(plan.workers_per_node, "+"));
+  text += "  settings:";
+  for (const auto& [name, value] : plan.settings) text += fmt::format(" {}={}", name, value);
+  if (plan.is_tight) text += "; tight";
+  if (plan.disk_bytes != UINT64_MAX) text += fmt::format("; disks of {} bytes", plan.disk_bytes);
+  text += '\n';
+  for (size_t q = 0; q < plan.queries.size(); ++q) {
+    const QueryPlan& query = plan.queries[q];
+    text +=
+        fmt::format("  query {} of node {}: workers {}, {} bytes a stage{}{}\n", q, query.issuer,
+                    fmt::join(query.workers, ","), query.stage_bytes,
+                    query.stops_early ? ", early stops" : "", query.has_barrier ? ", barrier" : "");
+    for (const StagePlan& stage : query.stages) {
+      text += fmt::format(
+          "    stage {}: {}, rows of {}, from {} to {}\n", stage.stage, spread_name(stage),
+          stage.row_bytes != 0 ? std::to_string(stage.row_bytes)
+                               : fmt::format("{} … {}", stage.least_bytes, stage.most_bytes),
+          fmt::join(stage.senders, ","), fmt::join(stage.receivers, ","));
+    }
+  }
+  for (const Fault& fault : plan.faults) {
+    text += fmt::format(
+        "  at {:.3f} ms: {}, node {}, peer {}, query {}, way {}, {} deliveries, {:.3f} ms\n",
+        static_cast<double>(fault.at) / 1e6, fault_name(fault.kind), fault.node, fault.peer,
+        fault.query, fault.way, fault.count, static_cast<double>(fault.lasting) / 1e6);
+  }
+  return text;
+}
+
+}  // namespace faro::simulation

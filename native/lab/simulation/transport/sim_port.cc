@@ -1,0 +1,241 @@
+#include "lab/simulation/transport/sim_port.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "ring/doorbell.h"
+#include "ring/ready_set.h"
+#include "transport/mirrored_ring.h"
+
+namespace faro::sim {
+namespace {
+
+constexpr std::align_val_t kRingAlignment{64};
+
+/// Calls visit(offset, bytes) for the one or two runs of memory that [from, to) takes in a ring.
+template <typename Visit>
+void for_each_run(uint32_t ring_bytes, Position from, Position to, Visit&& visit) {
+  while (from < to) {
+    const uint64_t offset = from & (ring_bytes - 1);
+    const uint64_t bytes = std::min<uint64_t>(to - from, ring_bytes - offset);
+    visit(offset, bytes);
+    from += bytes;
+  }
+}
+
+}  // namespace
+
+void SimPort::FreeMemory::operator()(std::byte* memory) const noexcept {
+  ::operator delete[](memory, kRingAlignment);
+}
+
+SimPort::Memory SimPort::allocate(uint64_t bytes) {
+  Memory memory(static_cast<std::byte*>(::operator new[](bytes, kRingAlignment)));
+  std::memset(memory.get(), 0, bytes);
+  return memory;
+}
+
+SimPort::SimPort(World& world, SimFaults& faults, transport::LinkContext& context)
+    : world_(world),
+      faults_(faults),
+      context_(context),
+      outgoing_(context.outgoing),
+      incoming_(context.incoming),
+      outgoing_memory_(allocate(outgoing_.region_bytes())),
+      incoming_memory_(allocate(incoming_.region_bytes())),
+      sending_(outgoing_.ring_count()),
+      receiving_(incoming_.ring_count()),
+      life_(faults.life(context.local_node)) {}
+
+void SimPort::transfer(uint32_t ring, Position to) {
+  Sending& s = sending_[ring];
+  s.wanted = to;
+  if (gone() || s.started == s.wanted || s.in_flight >= world_.knobs().transfers_in_flight) return;
+  start_transfer(ring);
+}
+
+void SimPort::start_transfer(uint32_t ring) {
+  const World::Outside outside(world_);  // what is under way is the network's
+  Sending& s = sending_[ring];
+  const Knobs& knobs = world_.knobs();
+  Random& random = world_.random();
+  const Position from = s.started;
+  const Position to = s.wanted;
+  s.started = to;
+  ++s.in_flight;
+  transport::count(*s.transfers);
+
+  const std::weak_ptr<SimPort> self = weak_from_this();
+  const Nanoseconds now = world_.now();
+  Nanoseconds all_placed = now;
+  const uint64_t lines = (to - from) / wire::kFrameAlignment;
+  const uint64_t pieces = std::min<uint64_t>(random.between(1, knobs.pieces_most), lines);
+  Position piece = from;
+  for (uint64_t i = 1; i <= pieces; ++i) {
+    const Position end = from + lines * i / pieces * wire::kFrameAlignment;
+    const Nanoseconds when = arrival(knobs.placement.draw(random));
+    all_placed = std::max(all_placed, when);
+    world_.schedule(when, "bytes arrive",
+                    [self, ring, piece, end, expected = digest(ring, piece, end)] {
+                      if (auto port = self.lock()) port->place(ring, piece, end, expected);
+                    });
+    piece = end;
+  }
+  s.last_notification = std::max(s.last_notification, all_placed + knobs.notification.draw(random));
+  world_.schedule(s.last_notification, "notification", [self, ring, to] {
+    if (auto port = self.lock()) port->notify(ring, to);
+  });
+  s.last_completion = std::max(s.last_completion, all_placed + knobs.completion.draw(random));
+  world_.schedule(s.last_completion, "completion",
+                  [self, ring, from, to, expected = digest(ring, from, to)] {
+                    if (auto port = self.lock()) port->complete(ring, from, to, expected);
+                  });
+}
+
+uint64_t SimPort::digest(uint32_t ring, Position from, Position to) const {
+  const std::byte* base = outgoing_memory_.get() + outgoing_.base_offset(ring);
+  uint64_t hash = from;
+  for_each_run(outgoing_.ring_bytes, from, to, [&](uint64_t offset, uint64_t bytes) {
+    // Positions are multiples of 64, so are runs.
+    for (uint64_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+      uint64_t word;
+      std::memcpy(&word, base + offset + i, sizeof word);
+      hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    }
+  });
+  return hash;
+}
+
+void SimPort::check_unchanged(uint32_t ring, Position from, Position to, uint64_t expected,
+                              const char* when) {
+  if (digest(ring, from, to) == expected) return;
+  world_.violation(
+      fmt::format("node {} to {}, ring {}: bytes {} … {} of the outgoing ring were changed {}",
+                  context_.local_node, context_.peer_node, ring, from, to, when));
+}
+
+Nanoseconds SimPort::arrival(Nanoseconds delay) const {
+  return std::max(world_.now() + delay,
+                  faults_.silent_until(context_.local_node, context_.peer_node));
+}
+
+Position SimPort::hostile_position(Position position) {
+  Random& random = world_.random();
+  switch (random.below(4)) {
+    case 0:
+      return random.next();
+    case 1:
+      return position + random.between(1, 4) * wire::kFrameAlignment;
+    case 2:
+      return position - std::min(position, random.between(1, 4) * wire::kFrameAlignment);
+    default:
+      return position + 1;
+  }
+}
+
+// Some bytes, at the beginning most of all: that is where headers are.
+void SimPort::scribble(std::byte* base, uint32_t ring_bytes, Position from, Position to) {
+  Random& random = world_.random();
+  const uint64_t span = random.one_in(2) ? std::min<uint64_t>(to - from, 32) : to - from;
+  for (uint64_t count = random.between(1, 8); count > 0; --count) {
+    base[(from + random.below(span)) & (ring_bytes - 1)] = static_cast<std::byte>(random.next());
+  }
+}
+
+std::shared_ptr<SimPort> SimPort::reach_peer() {
+  if (gone()) return nullptr;
+  std::shared_ptr<SimPort> peer = peer_.lock();
+  if (peer != nullptr && !peer->gone()) return peer;
+  fail(Status(Code::peer_lost, "the other end of the data connection is closed"));
+  return nullptr;
+}
+
+void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected) {
+  const std::shared_ptr<SimPort> peer = reach_peer();
+  if (peer == nullptr) return;
+  check_unchanged(ring, from, to, expected, "before they were transferred");
+  if (to - peer->receiving_[ring].released > outgoing_.ring_bytes &&
+      !faults_.distrusted(context_.local_node, context_.peer_node)) {
+    world_.violation(
+        fmt::format("node {} to {}, ring {}: bytes {} … {} arrive where the receiver has released "
+                    "only up to {} (ring of {} bytes)",
+                    context_.local_node, context_.peer_node, ring, from, to,
+                    peer->receiving_[ring].released, outgoing_.ring_bytes));
+    return;
+  }
+  for_each_run(outgoing_.ring_bytes, from, to, [&](uint64_t offset, uint64_t bytes) {
+    std::memcpy(peer->incoming_base(ring) + offset, outgoing_base(ring) + offset, bytes);
+  });
+  if (delivers_hostile()) scribble(peer->incoming_base(ring), outgoing_.ring_bytes, from, to);
+}
+
+void SimPort::notify(uint32_t ring, Position to) {
+  const std::shared_ptr<SimPort> peer = reach_peer();
+  if (peer == nullptr) return;
+  const transport::WorkerEnd& worker = peer->context_.workers[peer->incoming_.receiver_of(ring)];
+  const uint32_t first = peer->context_.ready_group[peer->incoming_.receiver_of(ring)] *
+                         ring::ReadySet::kRingsPerGroup;
+  if (delivers_hostile()) to = hostile_position(to);
+  // R1 of ring/doorbell.h.
+  peer->receiving_[ring].written.store(to, std::memory_order_seq_cst);
+  worker.ready->mark(first + peer->incoming_.index_at_receiver(ring));
+  ring::ring_doorbell(*worker.doorbell);
+  world_.note_progress();
+}
+
+void SimPort::complete(uint32_t ring, Position from, Position to, uint64_t expected) {
+  Sending& s = sending_[ring];
+  --s.in_flight;
+  if (reach_peer() == nullptr) return;
+  check_unchanged(ring, from, to, expected, "before their transfer had completed");
+  s.completed = to;
+  show_free_space(ring);
+  if (s.started != s.wanted) start_transfer(ring);
+}
+
+void SimPort::tell_read(uint32_t ring, Position read) {
+  if (gone()) return;
+  const World::Outside outside(world_);
+  Receiving& r = receiving_[ring];
+  r.released = read;
+  r.last_read_notification = std::max(
+      r.last_read_notification, arrival(world_.knobs().read_notification.draw(world_.random())));
+  world_.schedule(r.last_read_notification, "read notification",
+                  [self = weak_from_this(), ring, read] {
+                    const std::shared_ptr<SimPort> port = self.lock();
+                    if (port == nullptr) return;
+                    if (const auto peer = port->reach_peer()) {
+                      peer->on_read_notification(
+                          ring, port->delivers_hostile() ? port->hostile_position(read) : read);
+                    }
+                  });
+}
+
+void SimPort::on_read_notification(uint32_t ring, Position read) {
+  sending_[ring].told_read = read;
+  show_free_space(ring);
+}
+
+void SimPort::show_free_space(uint32_t ring) {
+  Sending& s = sending_[ring];
+  const Position free = std::min(s.told_read, s.completed);
+  if (free == s.peer_read.load(std::memory_order_relaxed)) return;
+  // R1 of ring/doorbell.h.
+  s.peer_read.store(free, std::memory_order_seq_cst);
+  ring::ring_doorbell(*context_.workers[outgoing_.sender_of(ring)].doorbell);
+  world_.note_progress();
+}
+
+void SimPort::fail(const Status& cause) {
+  if (gone() || failed_) return;
+  failed_ = true;
+  if (context_.events != nullptr) context_.events->on_link_failed(cause);
+}
+
+}  // namespace faro::sim

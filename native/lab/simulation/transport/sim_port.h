@@ -1,0 +1,136 @@
+// SimPort: one end of a simulated link, with what an RDMA adapter and the network thread behind it
+// would do.
+//
+// A transfer of the bytes [from, to) of one ring is a chain of events, each at a time drawn from
+// the seed:
+//
+//   sender                                   receiver
+//   start ──┬── piece ─────────────────────> bytes lie in the incoming ring   pieces in any order,
+//           ├── piece ─────────────────────> bytes lie in the incoming ring   between rings too
+//           │          after all pieces
+//           ├── notification ──────────────> written position, ready mark, doorbell
+//           └── completion   (before or after the notification)
+//                                            frames are released
+//   the peer's read position <────────────── read notification
+//
+// Within a ring transfers, notifications, completions and read notifications keep their order. The
+// producer is shown the smaller of completion and read notification: space is free when both have
+// passed it (native/DESIGN.md#one-rows-way, 8). What a real network would only do now and then is checked
+// always:
+//   - the bytes of a transfer do not change between its start and its completion
+//   - no piece lands on bytes that the receiver has not given back
+//   - nothing lands after stop
+// unless a fault (sim_faults.h) has made what one end says to the other untrue.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lab/simulation/transport/sim_faults.h"
+#include "lab/simulation/transport/sim_world.h"
+#include "ring/layout.h"
+#include "transport/transport.h"
+#include "wire/frame.h"
+
+namespace faro::sim {
+
+using wire::Position;
+
+/// Threads: its world's. Owned by its LinkSetup, then by its DataLink; events under way hold it
+/// weakly, so that they come to nothing when it is gone.
+class SimPort : public std::enable_shared_from_this<SimPort> {
+ public:
+  /// Allocates the rings.
+  SimPort(World& world, SimFaults& faults, transport::LinkContext& context);
+
+  std::byte* outgoing_base(uint32_t ring) {
+    return outgoing_memory_.get() + outgoing_.base_offset(ring);
+  }
+  std::byte* incoming_base(uint32_t ring) {
+    return incoming_memory_.get() + incoming_.base_offset(ring);
+  }
+  const std::atomic<Position>* peer_read(uint32_t ring) { return &sending_[ring].peer_read; }
+  const std::atomic<Position>* written(uint32_t ring) { return &receiving_[ring].written; }
+  const ring::Layout& outgoing() const { return outgoing_; }
+  const ring::Layout& incoming() const { return incoming_; }
+  World& world() { return world_; }
+
+  /// The other end is this one.
+  void attach(const std::shared_ptr<SimPort>& peer) { peer_ = peer; }
+  bool attached() const { return !peer_.expired(); }
+
+  /// Where started transfers of a ring are counted; outlives the port's use.
+  void count_transfers(uint32_t ring, std::atomic<uint64_t>* counter) {
+    sending_[ring].transfers = counter;
+  }
+  /// Everything before `to` may be transferred. What exceeds Knobs::transfers_in_flight follows
+  /// when one has completed.
+  void transfer(uint32_t ring, Position to);
+  /// Everything before `read` may be overwritten.
+  void tell_read(uint32_t ring, Position read);
+  /// Nothing is sent or received any more.
+  void stop() noexcept { stopped_ = true; }
+  /// The link can carry nothing any more; the first cause is told.
+  void fail(const Status& cause);
+
+ private:
+  struct Sending {
+    std::atomic<Position> peer_read{0};  // what the producer sees
+    Position wanted = 0;                 // posted up to here
+    Position started = 0;                // of which transfers have started up to here
+    Position completed = 0;
+    Position told_read = 0;  // by the peer
+    uint32_t in_flight = 0;
+    std::atomic<uint64_t>* transfers = nullptr;
+    Nanoseconds last_notification = 0;  // of those under way: later ones come later
+    Nanoseconds last_completion = 0;
+  };
+  struct Receiving {
+    std::atomic<Position> written{0};  // what the consumer sees
+    Position released = 0;             // told to the peer, at the moment of telling
+    Nanoseconds last_read_notification = 0;
+  };
+  struct FreeMemory {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  using Memory = std::unique_ptr<std::byte[], FreeMemory>;
+  static Memory allocate(uint64_t bytes);
+
+  void start_transfer(uint32_t ring);
+  uint64_t digest(uint32_t ring, Position from, Position to) const;
+  void place(uint32_t ring, Position from, Position to, uint64_t expected);
+  void notify(uint32_t ring, Position to);
+  void complete(uint32_t ring, Position from, Position to, uint64_t expected);
+  void on_read_notification(uint32_t ring, Position read);
+  void show_free_space(uint32_t ring);
+  void check_unchanged(uint32_t ring, Position from, Position to, uint64_t expected,
+                       const char* when);
+  /// The peer's port if this one may still touch it; fails the link if the peer has stopped.
+  std::shared_ptr<SimPort> reach_peer();
+  bool gone() const { return stopped_ || life_ != faults_.life(context_.local_node); }
+  /// When something sent now, which takes `delay`, arrives.
+  Nanoseconds arrival(Nanoseconds delay) const;
+  bool delivers_hostile() { return faults_.take_hostile(context_.local_node, context_.peer_node); }
+  /// What a hostile end could say instead of `position`.
+  Position hostile_position(Position position);
+  void scribble(std::byte* base, uint32_t ring_bytes, Position from, Position to);
+
+  World& world_;
+  SimFaults& faults_;
+  transport::LinkContext& context_;
+  const ring::Layout outgoing_;
+  const ring::Layout incoming_;
+  Memory outgoing_memory_;
+  Memory incoming_memory_;
+  std::vector<Sending> sending_;      // one per outgoing ring
+  std::vector<Receiving> receiving_;  // one per incoming ring
+  std::weak_ptr<SimPort> peer_;
+  const uint32_t life_;  // of the local node
+  bool stopped_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace faro::sim

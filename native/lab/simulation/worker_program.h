@@ -1,0 +1,12 @@
+// What one worker of a run does: its part of every query, in one of two styles.
+#pragma once
+
+#include "lab/simulation/stage_run.h"
+
+namespace faro::simulation {
+
+/// In a fiber. Half of the workers block, query after query and stage after stage; the others poll all
+/// their queries in turn. Every query of the worker has an ending in the ledger afterwards.
+void run_worker(Scene& scene);
+
+}  // namespace faro::simulation

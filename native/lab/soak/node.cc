@@ -1,0 +1,165 @@
+#include "lab/soak/node.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "faro/log.h"
+#include "faro/session.h"
+#include "lab/soak/query_part.h"
+
+namespace faro::soak {
+namespace {
+
+/// Bytes of the heap that are allocated.
+size_t heap_bytes() {
+#if __GLIBC_PREREQ(2, 33)
+  const struct mallinfo2 heap = mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+#else  // counts in 32 bits, which are enough for a session that is closed
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const struct mallinfo heap = mallinfo();
+#pragma GCC diagnostic pop
+  return size_t{static_cast<uint32_t>(heap.uordblks)} + static_cast<uint32_t>(heap.hblkhd);
+#endif
+}
+
+class Node {
+ public:
+  Node(uint32_t number, const Options& options, const std::string& folder)
+      : number_(number), options_(options), folder_(folder) {}
+
+  /// What is said to a line of the controller.
+  std::string answer(const std::string& line) {
+    const std::string word = line.substr(0, line.find(' '));
+    const std::string rest = line.size() > word.size() ? line.substr(word.size() + 1) : "";
+    if (word == "cluster") return enter(std::strtoull(rest.c_str(), nullptr, 10));
+    if (word == "open") return words_of("open", open(rest));
+    if (word == "return") return come_back(rest);
+    if (word == "begin") return text_of(session_->begin_query());
+    if (word == "run") return run(rest);
+    return close();
+  }
+
+ private:
+  static std::string words_of(const std::string& good, const Status& status) {
+    return status.ok() ? good : "failed " + status.to_string();
+  }
+  static std::string text_of(const QueryId& id) {
+    return fmt::format("{} {} {}", id.counter, id.incarnation, id.issuer);
+  }
+
+  std::string enter(uint64_t cluster) {
+    know(cluster);
+    Result<Listener> listener =
+        Listener::bind(options_.hosts[number_ % options_.hosts.size()] + ":0");
+    if (!listener.ok()) return words_of("", listener.status());
+    listener_ = std::move(*listener);
+    return "at " + listener_->address();
+  }
+
+  void know(uint64_t cluster) {
+    cluster_ = cluster;
+    plan_ = draw_cluster(options_, cluster);
+  }
+
+  /// Into a running cluster, at the address that this node had in it.
+  std::string come_back(const std::string& what) {
+    const size_t space = what.find(' ');
+    know(std::strtoull(what.c_str(), nullptr, 10));
+    return words_of("open", open(what.substr(space + 1)));
+  }
+
+  Status open(const std::string& addresses) {
+    Config config;
+    FARO_RETURN_IF_ERROR(config.set("cluster.nodes", addresses));
+    FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{number_}));
+    for (const auto& [name, value] : plan_.settings) FARO_RETURN_IF_ERROR(config.set(name, value));
+    FARO_RETURN_IF_ERROR(config.set("security.secret_file", options_.secret_file));
+    FARO_RETURN_IF_ERROR(config.set("counters.folder", folder_));
+    FARO_RETURN_IF_ERROR(config.set("overflow.folder", folder_));
+    Result<std::unique_ptr<Session>> opened =
+        listener_ ? Session::open(config, std::move(*listener_)) : Session::open(config);
+    listener_.reset();
+    if (opened.ok()) session_ = std::move(*opened);
+    return opened.status();
+  }
+
+  std::string close() {
+    const Status closed = session_->close();
+    session_.reset();
+    // What malloc only keeps says nothing of what is used.
+    malloc_trim(0);
+    return words_of(fmt::format("closed {}", heap_bytes()), closed);
+  }
+
+  std::string run(const std::string& what) {
+    uint32_t query = 0, bits = 0;
+    QueryId id;
+    std::sscanf(what.c_str(), "%u %u %lu %lu %u", &query, &bits, &id.counter, &id.incarnation,
+                &id.issuer);
+    std::vector<uint32_t> nodes;
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      if ((bits >> node & 1) != 0) nodes.push_back(node);
+    }
+    const QueryPlan plan = draw_query(options_, plan_, cluster_, query, nodes);
+    uint64_t rows = 0;
+    const Status ended = run_workers(plan, id, rows);
+    return fmt::format("ended {} {} {} {}", base::SystemClock::instance().now_ns(), rows,
+                       code_name(ended.code()), ended.message());
+  }
+
+  // The first error of any worker, those of rows before all others.
+  Status run_workers(const QueryPlan& plan, const QueryId& id, uint64_t& rows) {
+    FARO_RETURN_IF_ERROR(session_->declare_query(id, plan.workers));
+    struct Part {
+      Status ended;
+      uint64_t rows = 0;
+    };
+    std::vector<Part> parts(session_->local_worker_count());
+    std::vector<std::thread> threads;
+    for (const uint32_t number : plan.workers) {
+      const uint32_t local = number - plan_.first_worker(number_);
+      if (local >= parts.size()) continue;  // also of nodes before this one
+      threads.emplace_back([this, local, &plan, &id, &part = parts[local]] {
+        part.ended = run_part(session_->worker(local), id, plan, plan_.worker_count(), part.rows);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    Status ended;
+    for (const Part& part : parts) {
+      rows += part.rows;
+      if (ended.ok() || part.ended.code() == Code::internal_error) ended = part.ended;
+    }
+    return ended;
+  }
+
+  const uint32_t number_;
+  const Options& options_;
+  const std::string& folder_;
+  uint64_t cluster_ = 0;
+  ClusterPlan plan_;
+  std::optional<Listener> listener_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+void run_node(uint32_t node, const Options& options, const std::string& folder,
+              LineSocket controller) {
+  set_log_level(LogLevel::off);
+  Node here(node, options, folder);
+  while (const auto line = controller.hear()) controller.say(here.answer(*line));
+}
+
+}  // namespace faro::soak

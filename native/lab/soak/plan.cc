@@ -1,0 +1,165 @@
+#include "lab/soak/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lab/simulation/chance.h"
+
+namespace faro::soak {
+namespace {
+
+using simulation::Chance;
+using simulation::mix;
+using simulation::Spread;
+using simulation::StagePlan;
+
+constexpr uint64_t kMs = 1'000'000;
+
+// 2^least … 2^most, each power as likely.
+uint64_t power(Chance& chance, uint64_t least, uint64_t most) {
+  return uint64_t{1} << chance.between(least, most);
+}
+
+FaultPlan draw_fault(const Options& options, Chance& chance, FaultKind kind) {
+  FaultPlan fault;
+  fault.kind = kind;
+  do {
+    fault.victim = static_cast<uint32_t>(chance.below(kNodes));
+  } while (fault.victim == witness_of(options));
+  // Most queries take some milliseconds: every phase of them is met.
+  fault.after_ns = chance.below(power(chance, 0, 5) * kMs);
+  fault.lasting_ns = chance.below(options.liveness_ms * kMs / 4);
+  return fault;
+}
+
+// At least one worker of two nodes.
+std::vector<uint32_t> draw_workers(const ClusterPlan& cluster, Chance& chance) {
+  std::vector<uint32_t> workers;
+  const bool all = chance.one_in(2);
+  uint32_t first = 0;
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    const uint32_t end = first + cluster.workers_per_node[node];
+    for (uint32_t w = first; w < end; ++w) {
+      if (all || (w == first && node < 2) || chance.one_in(2)) workers.push_back(w);
+    }
+    first = end;
+  }
+  return workers;
+}
+
+StagePlan draw_stage(Chance& chance, uint32_t number, const std::vector<uint32_t>& workers,
+                     uint64_t ring_bytes) {
+  StagePlan stage;
+  stage.stage = number;
+  stage.spread = static_cast<Spread>(chance.below(4));
+  stage.senders = stage.receivers = workers;
+  if (chance.one_in(5)) stage.receivers = {workers[chance.below(workers.size())]};
+  switch (chance.below(4)) {
+    case 0:
+      stage.row_bytes = 24;
+      break;
+    case 1:
+      stage.row_bytes = static_cast<uint32_t>(chance.between(1, 1100));
+      break;
+    case 2:  // some of them larger than a ring
+      stage.least_bytes = 0;
+      stage.most_bytes = static_cast<uint32_t>(2 * ring_bytes);
+      break;
+    default:
+      stage.least_bytes = 0;
+      stage.most_bytes = static_cast<uint32_t>(chance.between(1, 1500));
+  }
+  return stage;
+}
+
+}  // namespace
+
+uint32_t ClusterPlan::worker_count() const { return first_worker(kNodes); }
+uint32_t ClusterPlan::first_worker(uint32_t node) const {
+  return std::accumulate(workers_per_node.begin(), workers_per_node.begin() + node, 0u);
+}
+
+bool QueryPlan::takes_part(const ClusterPlan& cluster, uint32_t node) const {
+  const uint32_t first = cluster.first_worker(node);
+  return std::any_of(workers.begin(), workers.end(), [&](uint32_t worker) {
+    return worker >= first && worker - first < cluster.workers_per_node[node];
+  });
+}
+
+uint32_t witness_of(const Options& options) { return static_cast<uint32_t>(options.seed % kNodes); }
+
+ClusterPlan draw_cluster(const Options& options, uint64_t number) {
+  Chance chance(mix(options.seed, number, 1));
+  ClusterPlan plan;
+  std::string workers;
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    plan.workers_per_node.push_back(static_cast<uint32_t>(chance.between(1, 2)));
+    workers += (node == 0 ? "" : ",") + std::to_string(plan.workers_per_node.back());
+  }
+  constexpr const char* kTransports[] = {"shm", "tcp", "auto"};
+  const std::string drawn = kTransports[chance.below(3)];
+  plan.ring_bytes = power(chance, 12, 16);
+  plan.settings = {
+      {"cluster.workers", workers},
+      {"transport", options.transport.empty() ? drawn : options.transport},
+      {"liveness.timeout_ms", std::to_string(options.liveness_ms)},
+      {"ring.bytes", std::to_string(plan.ring_bytes)},
+      {"ring.per_lane", std::to_string(chance.between(1, 3))},
+      {"transfer.threshold_bytes", std::to_string(chance.below(plan.ring_bytes / 2))},
+      {"overflow.memory_bytes", std::to_string(power(chance, 16, 22))},
+  };
+  const bool only_kills = options.kills != 0;
+  plan.queries = static_cast<uint32_t>(only_kills ? chance.between(1, 4) : chance.between(5, 60));
+  const uint32_t last = plan.queries - 1;
+  if (only_kills) {
+    plan.faults.push_back({last, draw_fault(options, chance, FaultKind::killed)});
+    return plan;
+  }
+  for (uint32_t query = 0; query < last; ++query) {
+    if (chance.one_in(25)) {
+      plan.faults.push_back({query, draw_fault(options, chance, FaultKind::paused)});
+    } else if (chance.one_in(40)) {
+      const FaultKind kind = chance.one_in(3) ? FaultKind::stopped : FaultKind::killed;
+      plan.faults.push_back({query, draw_fault(options, chance, kind)});
+      plan.faults.back().second.returns = true;
+    }
+  }
+  // The last loss ends its cluster.
+  const uint64_t ending = chance.below(8);
+  if (ending < 4) {
+    plan.faults.push_back({last, draw_fault(options, chance, FaultKind::killed)});
+  } else if (ending < 6) {
+    plan.faults.push_back({last, draw_fault(options, chance, FaultKind::stopped)});
+  }
+  return plan;
+}
+
+QueryPlan draw_query(const Options& options, const ClusterPlan& cluster, uint64_t cluster_number,
+                     uint32_t query, const std::vector<uint32_t>& nodes) {
+  QueryPlan plan;
+  plan.row_seed = mix(options.seed, cluster_number, query, 2);
+  Chance chance(plan.row_seed);
+  if (nodes.empty()) {
+    plan.workers = draw_workers(cluster, chance);
+  } else {
+    for (const uint32_t node : nodes) {
+      for (uint32_t w = 0; w < cluster.workers_per_node[node]; ++w)
+        plan.workers.push_back(cluster.first_worker(node) + w);
+    }
+  }
+  const auto stages = static_cast<uint32_t>(chance.between(1, 4));
+  for (uint32_t s = 0; s < stages; ++s) {
+    const StagePlan& stage =
+        plan.stages.emplace_back(draw_stage(chance, s, plan.workers, cluster.ring_bytes));
+    const uint64_t mean_bytes =
+        stage.row_bytes != 0 ? stage.row_bytes : (stage.least_bytes + stage.most_bytes) / 2 + 1;
+    const bool copies = stage.spread == Spread::broadcast || stage.spread == Spread::multicast;
+    const uint64_t bytes = power(chance, 8, copies ? 14 : 17);
+    plan.rows.push_back(std::max<uint64_t>(1, bytes / mean_bytes));
+  }
+  if (nodes.empty() && chance.one_in(12))
+    plan.cancelled_by = plan.workers[chance.below(plan.workers.size())];
+  return plan;
+}
+
+}  // namespace faro::soak
