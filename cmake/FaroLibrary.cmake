@@ -1,4 +1,5 @@
-# libfaro.so and libfaro.a: the objects of the modules of the library.
+# libfaro.so and libfaro.a: the objects of the modules of the library. tests/release/no_laboratory shows that nothing of
+# native/lab is in them.
 
 get_property(modules GLOBAL PROPERTY FARO_LIBRARY_MODULES)
 set(objects)
