@@ -12,15 +12,15 @@ namespace {
 
 using wire::ControlKind;
 
-// When a data connection breaks, the control connection usually knows better why: a BYE, a FAIL or
-// its own end is on its way. So much time it gets.
+// How long a link whose data connection has failed waits for what the control connection has to say: a
+// BYE, a FAIL or its own end.
 constexpr base::Nanoseconds kSuspense = 200'000'000;
 
-bool is_up(LinkState state) { return state == LinkState::up || state == LinkState::suspended; }
-
-bool has_ended(LinkState state) { return state == LinkState::left || state == LinkState::lost; }
-
 }  // namespace
+
+Status protocol_violation(std::string_view what) {
+  return Status(Code::protocol_error, fmt::format("it broke the protocol: {}", what));
+}
 
 Link::Link(Owner& owner, transport::LinkContext context,
            std::unique_ptr<ControlConnection> connection, const wire::Hello& peer)
@@ -28,10 +28,11 @@ Link::Link(Owner& owner, transport::LinkContext context,
       context_(std::move(context)),
       connection_(std::move(connection)),
       peer_(peer),
-      liveness_{context_.reactor->clock().now_ns()} {
+      liveness_{context_.reactor->clock().now_ns()},
+      setup_(context_.initiator) {
   context_.events = this;
   context_.send = [this](std::span<const std::byte> payload) {
-    if (state() == LinkState::setting_up)
+    if (state_.is(LinkState::setting_up))
       connection_->send(wire::encode_payload(ControlKind::setup, payload));
   };
 }
@@ -44,8 +45,6 @@ void Link::start() {
   const Doing doing(*this);
   connection_->set_handler(this);
 }
-
-bool Link::connected() const { return is_up(state_.load(std::memory_order_acquire)); }
 
 std::string_view Link::transport_name() const {
   return choice() ? std::string_view(choice()->transport) : "";
@@ -68,11 +67,11 @@ void Link::choose(transport::Transport& transport, const transport::StreamToken&
 void Link::begin(transport::Transport& transport, transport::DoorbellMemory doorbells) {
   const Doing doing(*this);
   context_.doorbells = doorbells;
-  state_.store(LinkState::setting_up, std::memory_order_relaxed);
+  state_.advance(LinkState::setting_up);
   const Status started = setup_.begin(transport, context_);
   if (!started.ok()) return suspend(started);
   for (const wire::ControlMessage& message : setup_.take_early()) {
-    if (state() != LinkState::setting_up) return;
+    if (!state_.is(LinkState::setting_up)) return;
     on_setup(message);
   }
   advance();
@@ -80,7 +79,7 @@ void Link::begin(transport::Transport& transport, transport::DoorbellMemory door
 
 void Link::advance() {
   const Doing doing(*this);
-  if (state() != LinkState::setting_up) return;
+  if (!state_.is(LinkState::setting_up)) return;
   const Result<bool> became_ready = setup_.advance();
   if (!became_ready.ok()) return suspend(became_ready.status());
   if (*became_ready) send(wire::encode_plain(ControlKind::ready));
@@ -92,13 +91,13 @@ void Link::come_up() {
   if (!data.ok()) return suspend(data.status());
   made_ = std::move(*data);
   data_.store(made_.get(), std::memory_order_release);
-  state_.store(LinkState::up, std::memory_order_release);
+  state_.advance(LinkState::up);
   base::log(LogLevel::debug, "{}: linked by {}", name(), choice()->transport);
   owner_.on_up(*this);
 }
 
 bool Link::expects_stream() const {
-  return state() == LinkState::setting_up && !context_.initiator;
+  return state_.is(LinkState::setting_up) && !context_.initiator;
 }
 
 void Link::on_stream(transport::DataStream stream) {
@@ -112,11 +111,11 @@ void Link::on_stream(transport::DataStream stream) {
 
 void Link::send(const wire::ControlMessage& message) {
   const Doing doing(*this);
-  if (attached() && state() != LinkState::leaving) connection_->send(message);
+  if (attached() && !state_.is(LinkState::leaving)) connection_->send(message);
 }
 
 void Link::on_message(std::span<const std::byte> message) {
-  if (unfinished_.load(std::memory_order_relaxed)) return;
+  if (state_.has_ended()) return;
   const Doing doing(*this);
   liveness_.heard = context_.reactor->clock().now_ns();
   handle(message);
@@ -124,57 +123,53 @@ void Link::on_message(std::span<const std::byte> message) {
 
 void Link::handle(std::span<const std::byte> message) {
   const ControlKind kind = wire::kind_of(message);
-  if (state() == LinkState::leaving) {
+  if (state_.is(LinkState::leaving)) {
     if (kind == ControlKind::bye) end_as(LinkState::left);
     return;
   }
   const bool is_ending = kind == ControlKind::refuse || kind == ControlKind::fail;
-  if (state() == LinkState::setup_suspended && !is_ending) return;
+  if (state_.is(LinkState::setup_suspended) && !is_ending) return;
   switch (kind) {
     case ControlKind::heartbeat:
-      if (!wire::check_plain(message).ok()) return violation("a malformed HEARTBEAT");
+      if (!wire::check_plain(message).ok())
+        return fail(protocol_violation("a malformed HEARTBEAT"));
       return owner_.on_heartbeat(*this);
     case ControlKind::refuse:
     case ControlKind::fail:
       return on_ending(message);
-    case ControlKind::link:
-      return on_choice(message);
     case ControlKind::members:
       return owner_.on_members(*this, message);
+    case ControlKind::link:
     case ControlKind::setup:
     case ControlKind::ready:
       return on_setup(message);
     case ControlKind::bye:
-      return on_bye(message);
+      if (!state_.connected() || !wire::check_plain(message).ok())
+        return fail(protocol_violation("a BYE out of place"));
+      state_.part();
+      return conclude(Status::Ok(), false);
     case ControlKind::application:
       break;
     default:
-      return violation(fmt::format("{} on an established connection", wire::name_of(kind)));
+      return fail(
+          protocol_violation(fmt::format("{} on an established connection", wire::name_of(kind))));
   }
   const auto payload = wire::decode_payload(message);
-  if (!is_up(state()) || !payload.ok()) return violation("an APPLICATION message out of place");
+  if (!state_.connected() || !payload.ok())
+    return fail(protocol_violation("an APPLICATION message out of place"));
   owner_.on_application(*this, payload.value());
 }
 
-void Link::on_choice(std::span<const std::byte> message) {
-  auto choice = wire::decode_link_choice(message);
-  // The owner begins when its other links are admitted, too.
-  if (!choice.ok() || state() != LinkState::admitted || !context_.initiator ||
-      !setup_.choose(std::move(choice.value()))) {
-    violation("a LINK out of place");
-  }
-}
-
 void Link::on_setup(std::span<const std::byte> message) {
-  const auto verdict = state() == LinkState::admitted || state() == LinkState::setting_up
+  const auto verdict = state_.is(LinkState::admitted) || state_.is(LinkState::setting_up)
                            ? setup_.on_message(message)
                            : SetupExchange::Verdict::out_of_place;
   const std::string_view what = wire::name_of(wire::kind_of(message));
   switch (verdict) {
     case SetupExchange::Verdict::malformed:
-      return violation(fmt::format("a malformed {}", what));
+      return fail(protocol_violation(fmt::format("a malformed {}", what)));
     case SetupExchange::Verdict::out_of_place:
-      return violation(fmt::format("a {} out of place", what));
+      return fail(protocol_violation(fmt::format("a {} out of place", what)));
     case SetupExchange::Verdict::failed:
       return suspend(setup_.status());
     case SetupExchange::Verdict::taken:
@@ -184,23 +179,16 @@ void Link::on_setup(std::span<const std::byte> message) {
 
 void Link::on_ending(std::span<const std::byte> message) {
   const auto ending = wire::decode_ending(message);
-  if (!ending.ok()) return violation("a malformed REFUSE or FAIL");
+  if (!ending.ok()) return fail(protocol_violation("a malformed REFUSE or FAIL"));
   lose(Status(ending.value().code, fmt::format("it gave up: {}", ending.value().reason)),
        !ending.value().retry);
-}
-
-void Link::on_bye(std::span<const std::byte> message) {
-  if (!is_up(state()) || !wire::check_plain(message).ok()) return violation("a BYE out of place");
-  end_as(LinkState::left);
-  told_ = Told::not_left;
-  tell_owner(Status::Ok(), false);
 }
 
 // ------------------------------------------------------------------------------------------ ending
 
 void Link::on_closed(const Status& cause) {
   const Doing doing(*this);
-  if (state() == LinkState::leaving) return end_as(LinkState::left);
+  if (state_.is(LinkState::leaving)) return end_as(LinkState::left);
   connection_.reset();
   lose(cause);
 }
@@ -210,13 +198,12 @@ void Link::on_link_failed(const Status& cause) {
   try {
     context_.reactor->defer([weak = weak_from_this(), cause] {
       const auto link = weak.lock();
-      if (link == nullptr || link->state() != LinkState::up) return;
+      if (link == nullptr || !link->state_.is(LinkState::up)) return;
       const Doing doing(*link);
       link->suspend(cause);
     });
   } catch (const std::bad_alloc&) {
-    unfinished_.store(true,
-                      std::memory_order_relaxed);  // the network thread sees it in its next round
+    state_.lose_from_any_thread();  // the network thread completes that in its next round
   }
 }
 
@@ -225,86 +212,74 @@ void Link::suspend(const Status& cause) {
   const bool may_be_told_more =
       cause.code() == Code::peer_lost || cause.code() == Code::connect_failed;
   if (!may_be_told_more) return fail(cause);
-  suspension_ = Suspension{context_.reactor->clock().now_ns() + kSuspense, cause};
-  state_.store(state() == LinkState::up ? LinkState::suspended : LinkState::setup_suspended,
-               std::memory_order_release);
-}
-
-void Link::judge_suspended(base::Nanoseconds now) {
-  if (suspension_ && now >= suspension_->until) fail(Status(suspension_->cause));
-}
-
-void Link::violation(std::string_view what) {
-  fail(Status(Code::protocol_error, fmt::format("it broke the protocol: {}", what)));
+  state_.suspend(context_.reactor->clock().now_ns() + kSuspense, cause);
 }
 
 void Link::fail(const Status& cause) {
+  if (state_.has_ended()) return;
   const Doing doing(*this);
   say_ending(cause, false);
   lose(cause);
 }
 
-// Where memory lacks for that, the end of the connection says it.
+// If there is no memory for the message the peer only sees the end of the connection.
 void Link::say_ending(const Status& cause, bool retry) {
-  if (!attached() || state() == LinkState::leaving) return;
+  if (!attached() || state_.is(LinkState::leaving)) return;
   try {
     const wire::Ending ending{cause.code(), retry, std::string(cause.message())};
-    connection_->send(is_up(state()) ? wire::encode_fail(ending) : wire::encode_refuse(ending));
+    connection_->send(data() != nullptr ? wire::encode_fail(ending) : wire::encode_refuse(ending));
   } catch (const std::bad_alloc&) {
-    // Then the connection ends without a word.
   }
 }
 
 void Link::refuse(const Status& cause, bool retry) {
-  say_ending(cause, retry && !is_up(state()));
-  if (!has_ended(state())) end_as(LinkState::lost);
+  say_ending(cause, retry && !state_.connected());
+  end_as(LinkState::lost);
 }
 
 void Link::leave() {
   const Doing doing(*this);
-  if (has_ended(state())) return;
-  if (!is_up(state())) return end_as(LinkState::lost);
+  if (state_.has_ended()) return;
+  if (!state_.connected()) return end_as(LinkState::lost);
   send(wire::encode_plain(ControlKind::bye));
-  suspension_.reset();
-  state_.store(LinkState::leaving, std::memory_order_release);
+  state_.advance(LinkState::leaving);
 }
 
 void Link::lose(const Status& cause, bool final) {
-  if (has_ended(state())) return;
-  told_ = state() == LinkState::admitted ? Told::not_detached : Told::not_lost;
-  end_as(LinkState::lost);
-  tell_owner(cause, final);
+  if (state_.has_ended()) return;
+  state_.lose();
+  conclude(cause, final);
 }
 
-void Link::tell_owner(const Status& cause, bool final) {
-  switch (told_) {
-    case Told::nothing_yet:
-    case Told::all:
-      return;
-    case Told::not_detached:
-      owner_.on_detached(*this, cause, final);
-      break;
-    case Told::not_lost:
-      owner_.on_lost(*this, cause);
-      break;
-    case Told::not_left:
-      owner_.on_left(*this);
-      break;
-  }
-  told_ = Told::all;
-}
-
-void Link::judge_unfinished(const Status& cause) {
-  if (!unfinished_.exchange(false, std::memory_order_relaxed)) return;
+void Link::finish_ending(const Status& cause) {
   const Doing doing(*this);
-  if (state() == LinkState::leaving) return end_as(LinkState::left);
-  if (has_ended(state())) return tell_owner(cause, false);
-  fail(cause);
+  if (!state_.has_ended()) return;
+  say_ending(cause, false);
+  conclude(cause, false);
 }
 
-void Link::end_as(LinkState state) {
-  state_.store(state, std::memory_order_release);
-  suspension_.reset();
+// Ends the link and tells its owner, in that order. If the owner throws it is told again in the next round.
+void Link::conclude(const Status& cause, bool final) {
+  const LinkState::Phase ending = state_.phase();
+  if (ending != LinkState::detaching && ending != LinkState::losing && ending != LinkState::parting)
+    return;
+  release();
+  if (ending == LinkState::detaching) {
+    owner_.on_detached(*this, cause, final);
+  } else if (ending == LinkState::losing) {
+    owner_.on_lost(*this, cause);
+  } else {
+    owner_.on_left(*this);
+  }
+  state_.end(ending == LinkState::parting ? LinkState::left : LinkState::lost);
+}
+
+void Link::end_as(LinkState::Phase phase) {
+  state_.end(phase);
+  release();
+}
+
+void Link::release() {
   if (made_ != nullptr) made_->stop();
   connection_.reset();
 }

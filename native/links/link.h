@@ -1,21 +1,13 @@
 // Link: all that ties this node to one peer, from the handshake that has admitted it: the control
 // connection, the setup of the data link, and then the data link itself.
 //
-//   (handshake) ──> admitted ──begin──> setting_up ──both READY──> up ──leave──> leaving ──BYE──> left
-//                      │                 │      ▲                 │  │              ▲
-//                      │                 │      │   ┌──suspended──┘  └──────BYE─────┘
-//                      │      setup_suspended   │   │
-//                      └──────────┴──────fail───┴───┴────────────────────────────────> lost
+// link_state.h has its states. While it is only admitted nothing is allocated, and a broken connection
+// only means that the peer is dialled again. From the beginning of its setup on the link has memory, which
+// it keeps until it is destroyed. A link that has ended never comes back: a peer that connects again gets
+// another one.
 //
-// Up to `admitted` nothing is allocated, and a broken connection only means to try again. From
-// `setting_up` on the link has memory, which it keeps until it is destroyed. It never comes back from
-// left or lost: whoever connects again gets another link.
-//
-// Suspended: the data connection has failed, or its setup. The control connection usually knows better
-// why, so it gets a moment to say so before the link is lost. Until then a link that was up still is.
-//
-// The accepting side tells its choice of transport when all its links are admitted. The dialling side
-// begins when it has that and all its own links are admitted (setup_exchange.h).
+// The accepting side chooses the transport when all its links are admitted. The dialling side begins its
+// setup when it knows that choice and all its own links are admitted (setup_exchange.h).
 #pragma once
 
 #include <atomic>
@@ -27,6 +19,7 @@
 #include <string>
 
 #include "faro/status.h"
+#include "links/link_state.h"
 #include "links/liveness.h"
 #include "links/network.h"
 #include "links/setup_exchange.h"
@@ -35,18 +28,10 @@
 
 namespace faro::links {
 
-enum class LinkState : uint8_t {
-  admitted,
-  setting_up,
-  setup_suspended,
-  up,
-  suspended,  // as up, but its data connection has failed
-  leaving,
-  left,
-  lost,
-};
+/// The peer broke the protocol by `what`: why its link fails.
+Status protocol_violation(std::string_view what);
 
-/// Threads: network thread, except for connected() and data().
+/// Threads: network thread, except for data() and what LinkState excepts.
 /// Blocks: never. Owns: connection, setup and data link. Kept by shared_ptr; not copied.
 class Link final : private ControlConnection::Handler,
                    private transport::LinkEvents,
@@ -68,14 +53,13 @@ class Link final : private ControlConnection::Handler,
     virtual void on_members(Link& link, std::span<const std::byte> message) = 0;
     virtual void on_application(Link& link, std::span<const std::byte> payload) = 0;
   };
-  /// Something that a link has to do. If it ends by an exception it was not done, and the link fails in the next round
-  /// (judge_unfinished). Threads: any.
+  /// A guard around something that a link has to do. If an exception ends it, it was not done: the link
+  /// is lost, and finish_ending completes that in the next round.
   class Doing {
    public:
     explicit Doing(Link& link) noexcept : link_(link) {}
     ~Doing() {
-      if (std::uncaught_exceptions() > before_)
-        link_.unfinished_.store(true, std::memory_order_relaxed);
+      if (std::uncaught_exceptions() > before_) link_.state_.lose();
     }
     Doing(const Doing&) = delete;
     Doing& operator=(const Doing&) = delete;
@@ -83,10 +67,6 @@ class Link final : private ControlConnection::Handler,
    private:
     Link& link_;
     const int before_ = std::uncaught_exceptions();
-  };
-  struct Suspension {
-    base::Nanoseconds until = 0;
-    Status cause;
   };
 
   /// Admitted. `context` has everything but stream_token, doorbells, events and send.
@@ -102,9 +82,7 @@ class Link final : private ControlConnection::Handler,
   uint32_t place() const { return context_.peer_node; }
   const std::string& name() const { return context_.peer_name; }
   const wire::Hello& peer() const { return peer_; }
-  LinkState state() const { return state_.load(std::memory_order_relaxed); }
-  /// Up or suspended: the data link is there. Threads: any.
-  bool connected() const;
+  const LinkState& state() const { return state_; }
   /// Null until the link is up; then it stays, whatever becomes of the link. Threads: any.
   transport::DataLink* data() const { return data_.load(std::memory_order_acquire); }
   /// Empty until one was chosen.
@@ -136,21 +114,14 @@ class Link final : private ControlConnection::Handler,
 
   /// Ends the link: tells the peer (FAIL, or REFUSE before up), then the owner.
   void fail(const Status& cause);
-  /// The peer broke the protocol by `what`: fails.
-  void violation(std::string_view what);
   /// Ends it, telling the peer why, without telling the owner.
   void refuse(const Status& cause, bool retry);
   /// Says BYE if up; the connection goes when the peer has closed too. Tells nobody.
   void leave();
   /// Closing is over: the connection goes, whatever the peer says, and the data link stops.
   void end() { end_as(LinkState::left); }
-  /// While it is suspended.
-  const std::optional<Suspension>& suspension() const { return suspension_; }
-  /// Fails if the moment of its suspension is over.
-  void judge_suspended(base::Nanoseconds now);
-  /// Something that it had to do was not done: it ends with `cause`, or its owner is told that it has. Call in every
-  /// round.
-  void judge_unfinished(const Status& cause);
+  /// Completes an ending that an exception has interrupted or caused, with `cause`. Call in every round.
+  void finish_ending(const Status& cause);
 
   std::unique_ptr<Link> next_retired;  ///< RetiredLinks' alone
 
@@ -160,28 +131,23 @@ class Link final : private ControlConnection::Handler,
   void on_link_failed(const Status& cause) override;
 
   void handle(std::span<const std::byte> message);
-  void on_choice(std::span<const std::byte> message);
   void on_setup(std::span<const std::byte> message);
   void on_ending(std::span<const std::byte> message);
-  void on_bye(std::span<const std::byte> message);
   void come_up();
   void suspend(const Status& cause);
   void lose(const Status& cause, bool final = false);
   void say_ending(const Status& cause, bool retry);
-  void tell_owner(const Status& cause, bool final);
-  void end_as(LinkState state);
+  void conclude(const Status& cause, bool final);
+  void end_as(LinkState::Phase phase);
+  void release();
 
   Owner& owner_;
   transport::LinkContext context_;
   std::unique_ptr<ControlConnection> connection_;
   const wire::Hello peer_;
-  std::atomic<LinkState> state_{LinkState::admitted};  // network thread: release, after data_
+  LinkState state_;
   Liveness::Peer liveness_;
   SetupExchange setup_;
-  enum class Told { nothing_yet, all, not_detached, not_lost, not_left };
-  Told told_ = Told::nothing_yet;  // the owner, of its end
-  std::atomic<bool> unfinished_{false};
-  std::optional<Suspension> suspension_;  // in the two states of that name
   std::unique_ptr<transport::DataLink> made_;
   std::atomic<transport::DataLink*> data_{nullptr};  // made_, once the link is up
 };

@@ -19,36 +19,40 @@ LinkMonitor::LinkMonitor(const base::Settings& settings, LinkTable& links, std::
     : settings_(settings),
       links_(links),
       name_(std::move(name)),
+      no_memory_(Code::resource_limit, fmt::format("the process of {} has no memory left", name_)),
       liveness_(settings.liveness_timeout_ms * kNanosecondsPerMs, now) {}
 
 base::Nanoseconds LinkMonitor::next_deadline(bool judges) const {
   base::Nanoseconds next = liveness_.next_beat();
   links_.for_each([&](const Link& link) {
     if (judges && link.attached()) next = std::min(next, expiry(link));
-    if (link.suspension()) next = std::min(next, link.suspension()->until);
+    if (const auto* suspension = link.state().suspension())
+      next = std::min(next, suspension->until);
   });
   return next;
 }
 
 // When a silent peer is lost. While it joins it may be clearing gigabytes of rings.
 base::Nanoseconds LinkMonitor::expiry(const Link& link) const {
-  if (link.connected()) return liveness_.expiry(link.liveness());
+  if (link.state().connected()) return liveness_.expiry(link.liveness());
   return base::deadline_after(link.liveness().heard,
                               settings_.connect_timeout_ms * kNanosecondsPerMs);
 }
 
 void LinkMonitor::check(base::Nanoseconds now, bool judges) {
-  liveness_.begin_pass(now);
   base::Each each;
+  links_.for_each([&](Link& link) { each.run([&] { link.finish_ending(no_memory_); }); });
+  liveness_.begin_pass(now);
   links_.for_each([&](Link& link) { each.run([&] { check(link, now, judges); }); });
   each.rethrow();
 }
 
 void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
-  link.judge_suspended(now);
-  if (!link.attached() || link.state() == LinkState::leaving) return;
+  const LinkState::Suspension* suspension = link.state().suspension();
+  if (suspension != nullptr && now >= suspension->until) link.fail(Status(suspension->cause));
+  if (!link.attached() || link.state().is(LinkState::leaving)) return;
   if (judges && now >= expiry(link)) {
-    const bool is_up = link.connected();
+    const bool is_up = link.state().connected();
     return link.fail(
         Status(Code::peer_lost,
                fmt::format("{} heard nothing from {} for {} = {}", name_, link.name(),

@@ -1,11 +1,12 @@
-// LinkMonitor: sends the heartbeats of all links, and ends those whose peers are silent for too long or
-// whose data connection has failed.
+// LinkMonitor: sends the heartbeats of all links, and ends those whose peers are silent for too long, whose
+// data connection has failed, or whose work an exception has interrupted.
 #pragma once
 
 #include <string>
 
 #include "base/clock.h"
 #include "base/settings.h"
+#include "faro/status.h"
 #include "links/link_table.h"
 #include "links/liveness.h"
 
@@ -25,6 +26,8 @@ class LinkMonitor {
   void check(base::Nanoseconds now, bool judges);
   /// The last check was one of those that come once per heartbeat interval.
   bool beat() const { return liveness_.beat(); }
+  /// Why a link fails, or the opening of a session, when the process has no memory left. Made beforehand.
+  const Status& no_memory() const { return no_memory_; }
   /// A peer's heartbeat has arrived.
   void beat_along(base::Nanoseconds now) { liveness_.beat_along(now); }
 
@@ -35,6 +38,7 @@ class LinkMonitor {
   const base::Settings& settings_;
   LinkTable& links_;
   const std::string name_;
+  const Status no_memory_;
   Liveness liveness_;
 };
 

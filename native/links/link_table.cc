@@ -72,7 +72,7 @@ std::shared_ptr<transport::DataLink> LinkTable::data(uint32_t peer) const {
 
 bool LinkTable::connected(uint32_t peer) const {
   const std::lock_guard lock(mutex_);
-  return links_[peer] != nullptr && links_[peer]->connected();
+  return links_[peer] != nullptr && links_[peer]->state().connected();
 }
 
 uint32_t LinkTable::retired_count() const {

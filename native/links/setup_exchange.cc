@@ -13,12 +13,6 @@ constexpr size_t kEarlyLimit = 64;
 
 }  // namespace
 
-bool SetupExchange::choose(wire::LinkChoice choice) {
-  if (choice_) return false;
-  choice_ = std::move(choice);
-  return true;
-}
-
 bool SetupExchange::takes(const transport::StreamToken& token) const {
   if (!choice_) return false;
   // Every byte is looked at, so that the time does not tell how many were right.
@@ -43,6 +37,7 @@ bool SetupExchange::keep(std::span<const std::byte> message) {
 }
 
 SetupExchange::Verdict SetupExchange::on_message(std::span<const std::byte> message) {
+  if (wire::kind_of(message) == ControlKind::link) return on_choice(message);
   const bool says_ready = wire::kind_of(message) == ControlKind::ready;
   const auto payload = wire::decode_payload(message);
   if (says_ready ? !wire::check_plain(message).ok() : !payload.ok()) return Verdict::malformed;
@@ -54,6 +49,14 @@ SetupExchange::Verdict SetupExchange::on_message(std::span<const std::byte> mess
   }
   failure_ = setup_->on_message(payload.value());
   return failure_.ok() ? Verdict::taken : Verdict::failed;
+}
+
+SetupExchange::Verdict SetupExchange::on_choice(std::span<const std::byte> message) {
+  auto choice = wire::decode_link_choice(message);
+  if (!choice.ok()) return Verdict::malformed;
+  if (!dialling_ || choice_) return Verdict::out_of_place;
+  choice_ = std::move(*choice);
+  return Verdict::taken;
 }
 
 Status SetupExchange::on_stream(transport::DataStream stream) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "faro/status.h"
@@ -25,8 +26,11 @@ class SetupExchange {
  public:
   enum class Verdict { taken, malformed, out_of_place, failed };
 
-  /// The accepting side's choice; once, before begin. False: there is one already.
-  bool choose(wire::LinkChoice choice);
+  explicit SetupExchange(bool dialling) : dialling_(dialling) {}
+
+  /// The choice of this side, which accepts; once, before begin.
+  void choose(wire::LinkChoice choice) { choice_ = std::move(choice); }
+  /// The accepting side's choice, once it is known.
   const std::optional<wire::LinkChoice>& choice() const { return choice_; }
   /// Whether a data connection with this token belongs here.
   bool takes(const transport::StreamToken& token) const;
@@ -36,7 +40,7 @@ class SetupExchange {
   /// Messages that came before begin, in their order; once.
   std::vector<wire::ControlMessage> take_early();
 
-  /// A SETUP or READY of the peer. After `failed`, status() says why.
+  /// A LINK, SETUP or READY of the peer. After `failed`, status() says why.
   Verdict on_message(std::span<const std::byte> message);
   /// A data connection of this link. Errors: why the setup has failed.
   Status on_stream(transport::DataStream stream);
@@ -54,8 +58,10 @@ class SetupExchange {
   enum class Ready { neither, ours, theirs, both };
 
   bool peer_is_ready() const { return ready_ == Ready::theirs || ready_ == Ready::both; }
+  Verdict on_choice(std::span<const std::byte> message);
   bool keep(std::span<const std::byte> message);
 
+  const bool dialling_;
   std::optional<wire::LinkChoice> choice_;
   std::vector<wire::ControlMessage> early_;      // came before begin
   std::unique_ptr<transport::LinkSetup> setup_;  // from begin to take

@@ -113,7 +113,7 @@ Status ClusterOpening::missing() const {
   topology_.for_each_peer([&](uint32_t peer) {
     const links::Link* link = links_.find(peer);
     if (link != nullptr) {
-      up += link->connected();
+      up += link->state().connected();
     } else if (!rejoin_.missing_for_all(peer)) {
       refused = refused || is_refusal(peers_[peer].last) || is_refusal(peers_[peer].ending);
     }
@@ -128,7 +128,7 @@ std::string ClusterOpening::missing_peers() const {
   std::string text;
   topology_.for_each_peer([&](uint32_t peer) {
     const links::Link* link = links_.find(peer);
-    if ((link != nullptr && link->connected()) || rejoin_.missing_for_all(peer)) return;
+    if ((link != nullptr && link->state().connected()) || rejoin_.missing_for_all(peer)) return;
     if (!text.empty()) text += "; ";
     text += fmt::format("{}: {}", topology_.node(peer).name, why_missing(peer));
   });
@@ -144,9 +144,10 @@ std::string ClusterOpening::why_missing(uint32_t number) const {
       return std::string(peer.last.message());
     return fmt::format("{} (before that: {})", peer.last.message(), peer.ending.message());
   }
-  if (link->state() == links::LinkState::admitted) return "connected, waits for others";
+  if (link->state().is(links::LinkState::admitted)) return "connected, waits for others";
   std::string text = fmt::format("its {} link was not ready", link->transport_name());
-  if (link->suspension()) text += fmt::format(": {}", link->suspension()->cause.message());
+  if (const auto* suspension = link->state().suspension())
+    text += fmt::format(": {}", suspension->cause.message());
   return text;
 }
 

@@ -50,7 +50,8 @@ Result<Resources::LinkNeed> LinkFactory::need(const links::LinkTable& links) con
 }
 
 bool LinkFactory::can_set_up(const links::Link& link) {
-  return link.state() == links::LinkState::admitted && (!link.context().initiator || link.choice());
+  return link.state().is(links::LinkState::admitted) &&
+         (!link.context().initiator || link.choice());
 }
 
 Status LinkFactory::set_up(links::Link& link, bool checks_room) const {

@@ -1,6 +1,9 @@
 #include "session/rejoin.h"
 
+#include <fmt/format.h>
+
 #include "base/each.h"
+#include "base/log.h"
 
 namespace faro::session {
 
@@ -15,7 +18,7 @@ void Rejoin::for_each_open(Visit&& visit) const {
 void Rejoin::hear(const links::Link& link, wire::Members members) {
   Peer& peer = peers_[link.place()];
   peer.members = std::move(members);
-  peer.was_open = peer.was_open || !link.connected();
+  peer.was_open = peer.was_open || !link.state().connected();
 }
 
 bool Rejoin::joins_open_cluster() const {
@@ -37,14 +40,31 @@ bool Rejoin::missing_for_all(uint32_t peer) const {
 
 bool Rejoin::linked(const links::Link& link) const {
   const Peer& peer = peers_[link.place()];
-  return link.connected() && (!peer.was_open || peer.members->linked);
+  return link.state().connected() && (!peer.was_open || peer.members->linked);
+}
+
+Status Departed::check(uint32_t peer, uint64_t incarnation) const {
+  if (peers_[peer].incarnation != incarnation) return Status::Ok();
+  return Status(
+      Code::configuration_mismatch,
+      fmt::format("{} was lost to {}, and does not come back by itself: it has to start again",
+                  topology_.node(peer).name, topology_.own().name));
+}
+
+void Departed::failed_to_join(uint32_t peer, const Status& cause, base::Nanoseconds now) {
+  if (cause.code() == Code::session_closed) return;  // its old process is still closing
+  const std::string& name = topology_.node(peer).name;
+  uint64_t suppressed = 0;
+  if (!limiter_.allows(name, now, suppressed)) return;
+  base::log(LogLevel::warning, "{}: {} starts again, but is not linked: {}", topology_.own().name,
+            name, cause.to_string());
 }
 
 void send_members(links::Link& link, const links::LinkTable& links, const Topology& topology) {
   const links::Link::Doing doing(link);
   std::vector<bool> missing(topology.size());
   topology.for_each_peer([&](uint32_t peer) { missing[peer] = !links.connected(peer); });
-  link.send(wire::encode(wire::Members{link.connected(), std::move(missing)}));
+  link.send(wire::encode(wire::Members{link.state().connected(), std::move(missing)}));
 }
 
 void announce_members(const links::LinkTable& links, const Topology& topology) {

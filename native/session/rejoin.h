@@ -2,15 +2,19 @@
 // take it back. README.md, "Return", has the picture.
 //
 //   Rejoin     of the node that starts: what the peers say whose sessions are open already
-//   Departed   of the others: which processes were lost, and which nodes are coming back
+//   Departed   of the others: which processes were lost, which nodes are coming back, and which of these fail to
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "faro/status.h"
 #include "links/link_table.h"
+#include "links/log_limiter.h"
 #include "session/topology.h"
 #include "wire/control.h"
 
@@ -54,24 +58,28 @@ class Rejoin {
 /// Threads: network thread.
 class Departed {
  public:
-  explicit Departed(uint32_t peers) : peers_(peers) {}
+  /// Outlives it.
+  explicit Departed(const Topology& topology) : topology_(topology), peers_(topology.size()) {}
 
   void lost(uint32_t peer, uint64_t incarnation) { peers_[peer] = {incarnation, false}; }
-  /// This process was lost. It does not come back by itself: its node has to start again.
-  bool was_lost(uint32_t peer, uint64_t incarnation) const {
-    return peers_[peer].incarnation == incarnation;
-  }
+  /// Why this process may not be linked; Ok: it may. A process that was lost does not come back by itself:
+  /// its node has to start again.
+  Status check(uint32_t peer, uint64_t incarnation) const;
   /// Another process of that node is linked; its own session is not open yet.
   void joins(uint32_t peer) { peers_[peer].is_joining = true; }
   /// Its session is open. Whether it was joining.
   bool has_opened(uint32_t peer) { return std::exchange(peers_[peer].is_joining, false); }
+  /// The node has started again, but could not be linked, because of `cause`. Logs that, not too often.
+  void failed_to_join(uint32_t peer, const Status& cause, base::Nanoseconds now);
 
  private:
   struct Peer {
     uint64_t incarnation = 0;  // that was lost; 0: none was
     bool is_joining = false;
   };
+  const Topology& topology_;
   std::vector<Peer> peers_;
+  links::LogLimiter limiter_;
 };
 
 /// Tells the peer which nodes are not linked with this one. Whose session is not open yet wants to know.

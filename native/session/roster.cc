@@ -32,13 +32,6 @@ Status check_dialled_addresses(const Topology& topology) {
   return status;
 }
 
-Status departed_for_good(const std::string& peer, const std::string& own) {
-  return Status(
-      Code::configuration_mismatch,
-      fmt::format("{} was lost to {}, and does not come back by itself: it has to start again",
-                  peer, own));
-}
-
 void log_opened(const Topology& topology, const links::LinkTable& links, const Resources& resources,
                 base::Nanoseconds took) {
   if (!base::log_enabled(LogLevel::info)) return;
@@ -76,9 +69,8 @@ Roster::Roster(const base::Settings& settings, Observer& observer, Topology& top
                resources),
       monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links),
-      departed_(topology.size()),
-      no_memory_(Code::resource_limit,
-                 fmt::format("the process of {} has no memory left", topology.own().name)) {}
+      diallers_(static_cast<links::Dialler::Owner&>(*this), network, identity_, links),
+      departed_(topology) {}
 
 // Links point here: they go first.
 Roster::~Roster() { links_.clear(); }
@@ -90,8 +82,8 @@ Status Roster::open(const Cancellation& cancellation) {
     return open_cluster(cancellation);
   } catch (const std::bad_alloc&) {
     base::Each each;
-    each.run([&] { end_opening({no_memory_, true}); });
-    return no_memory_;
+    each.run([&] { end_opening({monitor_.no_memory(), true}); });
+    return monitor_.no_memory();
   }
 }
 
@@ -122,12 +114,8 @@ Status Roster::prepare() {
   identity_.hello.transports = transports_.names();
   FARO_RETURN_IF_ERROR(check_dialled_addresses(topology_));
   FARO_RETURN_IF_ERROR(resources_.check_least_need(transports_));
-  diallers_.resize(topology_.size());
   topology_.for_each_peer([&](uint32_t peer) {
-    if (!topology_.dials(peer)) return;
-    diallers_[peer] =
-        std::make_unique<links::Dialler>(static_cast<links::Dialler::Owner&>(*this), network_,
-                                         identity_, peer, topology_.address(peer));
+    if (topology_.dials(peer)) diallers_.add(peer, topology_.address(peer));
   });
   return Status::Ok();
 }
@@ -161,9 +149,7 @@ void Roster::end_opening(const ClusterOpening::Failure& failure) {
   });
   const links::Refusal refusal{failure.status, failure.retry, false};
   admission_.refuse_all(refusal);
-  for (const auto& dialler : diallers_) {
-    if (dialler != nullptr) dialler->stop(refusal);
-  }
+  diallers_.stop(refusal);
   links_.for_each([&](links::Link& link) { link.refuse(failure.status, failure.retry); });
   phase_ = Phase::closing;
   admission_.expect_closing();
@@ -187,28 +173,22 @@ bool Roster::round(base::Nanoseconds until) {
 
 base::Nanoseconds Roster::next_deadline() const {
   const bool is_closing = phase_ == Phase::closing;
-  if (more_to_set_up_ || (is_closing && links_.all_detached())) return 0;
+  if (may_set_up() || (is_closing && links_.all_detached())) return 0;
   base::Nanoseconds next =
       std::min(monitor_.next_deadline(phase_ == Phase::open), admission_.next_deadline());
   if (is_closing) next = std::min(next, closing_deadline_);
-  if (!linking()) return next;
-  topology_.for_each_peer([&](uint32_t peer) {
-    if (diallers_[peer] != nullptr && links_.find(peer) == nullptr)
-      next = std::min(next, diallers_[peer]->next_deadline());
-  });
-  return next;
+  return linking() ? std::min(next, diallers_.next_deadline()) : next;
 }
 
 // All connections have been read when this is called.
 void Roster::look_at_times() {
   const base::Nanoseconds now = network_.reactor().clock().now_ns();
   base::Each each;
-  links_.for_each([&](links::Link& link) { each.run([&] { link.judge_unfinished(no_memory_); }); });
   each.run([&] { monitor_.check(now, phase_ == Phase::open); });
   each.run([&] { admission_.check_deadlines(now); });
   if (monitor_.beat() && linking()) each.run([&] { observer_.on_tick(now); });
   if (linking() && !(opening_ && opening_->failed())) {
-    each.run([&] { advance_dials(now); });
+    each.run([&] { diallers_.advance(now); });
     each.run([&] { set_up_links(); });
   }
   if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
@@ -216,17 +196,18 @@ void Roster::look_at_times() {
   each.rethrow();
 }
 
-void Roster::advance_dials(base::Nanoseconds now) {
-  topology_.for_each_peer([&](uint32_t peer) {
-    if (diallers_[peer] != nullptr && links_.find(peer) == nullptr) diallers_[peer]->advance(now);
-  });
+// A link waits for its setup that the last round did not begin.
+bool Roster::may_set_up() const {
+  if (!linking() || !resources_.allocated() || (opening_ && opening_->failed())) return false;
+  bool any = false;
+  links_.for_each([&](const links::Link& link) { any = any || LinkFactory::can_set_up(link); });
+  return any;
 }
 
 // Once every peer is known; and again for links that come later: their connection broke in between,
 // or their node starts again. One link a round: allocating may take long, and heartbeats have to go
 // out in between.
 void Roster::set_up_links() {
-  more_to_set_up_ = false;
   if (!resources_.allocated()) {
     if (!opening_->all_known()) return;
     const Status status = allocate();
@@ -236,11 +217,7 @@ void Roster::set_up_links() {
   links_.for_each([&](links::Link& link) {
     if (opening_ != nullptr && opening_->failed()) return;
     link.advance();
-    if (!LinkFactory::can_set_up(link)) return;
-    if (std::exchange(begun, true)) {
-      more_to_set_up_ = true;
-      return;
-    }
+    if (!LinkFactory::can_set_up(link) || std::exchange(begun, true)) return;
     const Status status = factory_.set_up(link, phase_ == Phase::open);
     if (!status.ok()) give_up(link, status);
   });
@@ -264,9 +241,7 @@ void Roster::begin_closing() {
         true, false};
     admission_.refuse_all(closing);
     admission_.expect_closing();
-    for (const auto& dialler : diallers_) {
-      if (dialler != nullptr) dialler->stop(closing);
-    }
+    diallers_.stop(closing);
   });
   links_.for_each([&](links::Link& link) { each.run([&] { link.leave(); }); });
 }
@@ -297,12 +272,12 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
                   false);
   }
   const std::string& name = topology_.node(number).name;
-  if (departed_.was_lost(number, hello.incarnation))
-    return links::Refusal{departed_for_good(name, identity_.name), false, false};
+  const Status departed = departed_.check(number, hello.incarnation);
+  if (!departed.ok()) return links::Refusal{departed, false, false};
   const links::Link* link = links_.find(number);
   if (link == nullptr) return std::nullopt;
   // It gave its first connection up before we noticed.
-  if (link->state() == links::LinkState::admitted && link->peer().incarnation == hello.incarnation)
+  if (link->state().is(links::LinkState::admitted) && link->peer().incarnation == hello.incarnation)
     return std::nullopt;
   // It may be a node that was restarted, whose old connection is not noticed as closed yet: it may
   // try again.
@@ -325,10 +300,10 @@ void Roster::on_dialled(links::Dialler& dialler,
                         std::unique_ptr<links::ControlConnection> connection,
                         const wire::Hello& peer) {
   const uint32_t number = dialler.peer();
-  if (departed_.was_lost(number, peer.incarnation)) {
-    const Status lost = departed_for_good(topology_.node(number).name, identity_.name);
-    connection->send(wire::encode_refuse({lost.code(), true, std::string(lost.message())}));
-    return retry(number, lost);
+  const Status departed = departed_.check(number, peer.incarnation);
+  if (!departed.ok()) {
+    connection->send(wire::encode_refuse({departed.code(), true, std::string(departed.message())}));
+    return retry(number, departed);
   }
   std::string address = connection->peer_address();
   add_link(number, true, std::move(address), std::move(connection), peer);
@@ -347,7 +322,7 @@ void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refu
   }
   if (phase_ == Phase::open) {
     if (refusal.verified && refusal.status.code() != Code::connect_failed)
-      log_no_return(topology_.node(peer).name, refusal.status);
+      note_failed_return(peer, refusal.status);
     retry(peer, refusal.status);
   } else if (phase_ == Phase::opening && opening_->on_dial_refused(peer, refusal)) {
     retry(peer, refusal.status);
@@ -382,7 +357,7 @@ void Roster::drop_link(const links::Link& link) {
 
 void Roster::retry(uint32_t peer, const Status& cause) {
   if (phase_ == Phase::opening) opening_->note_apart(peer, cause);
-  if (diallers_[peer] != nullptr) diallers_[peer]->retry(cause);
+  diallers_.retry(peer, cause);
 }
 
 // No link with an admitted peer: what open ends with, or what the peer's does.
@@ -391,12 +366,8 @@ void Roster::give_up(links::Link& link, const Status& cause) {
   link.fail(cause);
 }
 
-void Roster::log_no_return(const std::string& name, const Status& cause) {
-  if (cause.code() == Code::session_closed) return;  // it still closes: nobody starts again yet
-  uint64_t suppressed = 0;
-  if (!limiter_.allows(name, network_.reactor().clock().now_ns(), suppressed)) return;
-  base::log(LogLevel::warning, "{}: {} starts again, but is not linked: {}", identity_.name, name,
-            cause.to_string());
+void Roster::note_failed_return(uint32_t peer, const Status& cause) {
+  departed_.failed_to_join(peer, cause, network_.reactor().clock().now_ns());
 }
 
 // ------------------------------------------------------------------------------------------- links
@@ -407,7 +378,7 @@ void Roster::send(uint32_t node, std::span<const std::byte> message) {
     return;
   }
   links::Link* link = links_.find(node);
-  if (link == nullptr || !link->connected()) return;
+  if (link == nullptr || !link->state().connected()) return;
   const links::Link::Doing doing(*link);
   link->send(wire::encode_payload(wire::ControlKind::application, message));
 }
@@ -422,7 +393,8 @@ void Roster::on_detached(links::Link& link, const Status& cause, bool final) {
   const uint32_t peer = link.place();
   if (!linking()) return;
   links_.retire(peer);
-  if (phase_ == Phase::open && cause.code() != Code::peer_lost) log_no_return(link.name(), cause);
+  if (phase_ == Phase::open && cause.code() != Code::peer_lost)
+    note_failed_return(link.place(), cause);
   if (phase_ == Phase::open || opening_->on_detached(link, cause, final)) retry(peer, cause);
 }
 
@@ -447,7 +419,7 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
   if (phase_ != Phase::open) return;
   if (link.data() == nullptr) {
     drop_link(link);
-    return log_no_return(link.name(), cause);
+    return note_failed_return(link.place(), cause);
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
@@ -472,10 +444,11 @@ void Roster::on_heartbeat(links::Link&) {
 
 void Roster::on_members(links::Link& link, std::span<const std::byte> message) {
   auto members = wire::decode_members(message, topology_.size());
-  if (!members.ok()) return link.violation("a malformed MEMBERS");
+  if (!members.ok()) return link.fail(links::protocol_violation("a malformed MEMBERS"));
   if (phase_ == Phase::opening) return opening_->on_members(link, std::move(*members));
   // Now only what a peer says when its session has opened matters.
-  if (phase_ != Phase::open || !link.connected() || !departed_.has_opened(link.place())) return;
+  if (phase_ != Phase::open || !link.state().connected() || !departed_.has_opened(link.place()))
+    return;
   observer_.on_peer_returned(link.place());
 }
 

@@ -23,10 +23,9 @@
 #include <vector>
 
 #include "links/admission.h"
-#include "links/dialler.h"
+#include "links/diallers.h"
 #include "links/link_monitor.h"
 #include "links/link_table.h"
-#include "links/log_limiter.h"
 #include "links/transports.h"
 #include "session/cluster_identity.h"
 #include "session/cluster_opening.h"
@@ -78,7 +77,7 @@ class Roster final : private links::Admission::Host,
   void look_at_times();
   /// Links may come up.
   bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
-  void advance_dials(base::Nanoseconds now);
+  bool may_set_up() const;
   void set_up_links();
   Status allocate();
 
@@ -87,7 +86,7 @@ class Roster final : private links::Admission::Host,
   void drop_link(const links::Link& link);
   void retry(uint32_t peer, const Status& cause);
   void give_up(links::Link& link, const Status& cause);
-  void log_no_return(const std::string& name, const Status& cause);
+  void note_failed_return(uint32_t peer, const Status& cause);
 
   // Admission::Host
   std::optional<links::Refusal> judge(const wire::Hello& hello, const std::string& from) override;
@@ -121,15 +120,11 @@ class Roster final : private links::Admission::Host,
   const LinkFactory factory_;
   links::LinkMonitor monitor_;
   links::Admission admission_;
-  std::vector<std::unique_ptr<links::Dialler>>
-      diallers_;  // by node; null for those that dial this one
+  links::Diallers diallers_;
   Departed departed_;
   std::unique_ptr<ClusterOpening> opening_;  // until open has succeeded
-  links::LogLimiter limiter_;
   Phase phase_ = Phase::opening;
-  bool more_to_set_up_ = false;  // links that could be now
   base::Nanoseconds closing_deadline_ = base::kForever;
-  const Status no_memory_;  // made beforehand
 };
 
 }  // namespace faro::session

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "links/link_monitor.h"
+#include "links/link_table.h"
 #include "support/test_reactor.h"
 
 namespace faro::links {
@@ -33,17 +36,22 @@ class FakeConnection final : public ControlConnection {
 
 class FakeSetup final : public transport::LinkSetup {
  public:
-  FakeSetup(const Status& status, const bool& ready) : status_(status), ready_(ready) {}
+  FakeSetup(const Status& status, const bool& ready, const bool& no_memory)
+      : status_(status), ready_(ready), no_memory_(no_memory) {}
   Status start() override { return Status::Ok(); }
   Status on_message(std::span<const std::byte>) override { return status_; }
   Status on_stream(transport::DataStream) override { return status_; }
-  Status status() const override { return status_; }
+  Status status() const override {
+    if (no_memory_) throw std::bad_alloc();
+    return status_;
+  }
   bool ready() const override { return ready_; }
   std::unique_ptr<transport::DataLink> take() override { return nullptr; }
 
  private:
   const Status& status_;
   const bool& ready_;
+  const bool& no_memory_;
 };
 
 class FakeTransport final : public transport::Transport {
@@ -52,11 +60,12 @@ class FakeTransport final : public transport::Transport {
   Status available() const override { return Status::Ok(); }
   uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext&) override {
-    return std::make_unique<FakeSetup>(setup_status, is_ready);
+    return std::make_unique<FakeSetup>(setup_status, is_ready, has_no_memory);
   }
 
   Status setup_status;
   bool is_ready = false;
+  bool has_no_memory = false;
 
  private:
   const transport::Capabilities capabilities_{.name = "fake"};
@@ -69,8 +78,9 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
     context.peer_node = 2;
     context.peer_name = "node 2 (10.0.0.2:7000)";
     context.reactor = &reactor_;
-    link_ = std::shared_ptr<Link>(
-        new Link(*this, std::move(context), std::make_unique<FakeConnection>(peer_), {}));
+    link_ =
+        &links_.add(std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
+                                           std::make_unique<FakeConnection>(peer_), wire::Hello{}));
     link_->start();
     link_->choose(transport_, {}, {});
   }
@@ -80,16 +90,26 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
     link_->advance();  // in each round
   }
 
+  void pass(base::Nanoseconds later = 0) {
+    monitor_.check(reactor_.clock().now_ns() + later, false);
+  }
+
   test::TestReactor reactor_;
   FakeTransport transport_;
   ControlConnection::Handler* peer_ = nullptr;
-  std::shared_ptr<Link> link_;
+  LinkTable links_{3, 4096};
+  LinkMonitor monitor_{base::Settings(), links_, "node 1", 0};
+  Link* link_ = nullptr;
   std::vector<std::string> losses_;
+  bool owner_throws_ = false;
 
  private:
   void on_detached(Link&, const Status&, bool) override { losses_.push_back("detached"); }
   void on_up(Link&) override {}
-  void on_lost(Link&, const Status& cause) override { losses_.push_back(cause.to_string()); }
+  void on_lost(Link&, const Status& cause) override {
+    if (owner_throws_) throw std::bad_alloc();
+    losses_.push_back(cause.to_string());
+  }
   void on_left(Link&) override {}
   void on_heartbeat(Link&) override {}
   void on_members(Link&, std::span<const std::byte>) override {}
@@ -99,15 +119,15 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
 // It closes its data connection after it has said why it gives up; this side may see that first.
 TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_closes) {
   setup_fails(Status(Code::connect_failed, "data connection closed by the peer"));
-  ASSERT_TRUE(link_->suspension());
-  link_->judge_suspended(reactor_.clock().now_ns());
+  ASSERT_TRUE(link_->state().suspension());
+  pass();
   EXPECT_TRUE(losses_.empty());
   peer_->on_message(
       wire::encode_refuse({Code::connect_failed, true, "node 1 (10.0.0.1:7000) was lost"}));
   ASSERT_EQ(losses_.size(), 1u);
   EXPECT_NE(losses_[0].find("it gave up: node 1 (10.0.0.1:7000) was lost"), std::string::npos)
       << losses_[0];
-  EXPECT_FALSE(link_->suspension());
+  EXPECT_FALSE(link_->state().suspension());
 }
 
 TEST_F(LinkThatIsSetUp, takes_nothing_but_the_peers_last_word_once_it_has_failed) {
@@ -141,9 +161,9 @@ TEST_F(LinkThatIsSetUp, takes_nothing_once_this_side_leaves) {
 
 TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_closes_if_it_says_nothing) {
   setup_fails(Status(Code::peer_lost, "data connection closed by the peer"));
-  link_->judge_suspended(reactor_.clock().now_ns() + kLong);
+  pass(kLong);
   EXPECT_EQ(losses_, std::vector<std::string>{"peer_lost: data connection closed by the peer"});
-  EXPECT_FALSE(link_->suspension());
+  EXPECT_FALSE(link_->state().suspension());
 }
 
 TEST_F(LinkThatIsSetUp, fails_at_once_by_what_is_wrong_on_this_side) {
@@ -154,8 +174,100 @@ TEST_F(LinkThatIsSetUp, fails_at_once_by_what_is_wrong_on_this_side) {
 TEST_F(LinkThatIsSetUp, is_not_looked_at_again_once_this_side_has_given_up) {
   setup_fails(Status(Code::peer_lost, "data connection closed by the peer"));
   link_->refuse(Status(Code::connect_failed, "another node was lost"), true);
-  EXPECT_FALSE(link_->suspension());
+  EXPECT_FALSE(link_->state().suspension());
   EXPECT_TRUE(losses_.empty());
+}
+
+TEST_F(LinkThatIsSetUp, is_lost_in_the_next_round_when_an_exception_interrupts_its_work) {
+  transport_.has_no_memory = true;
+  EXPECT_THROW(link_->advance(), std::bad_alloc);
+  EXPECT_TRUE(losses_.empty());
+  peer_->on_message(wire::encode_plain(wire::ControlKind::ready));  // is not looked at any more
+  EXPECT_TRUE(link_->attached());
+  pass();
+  EXPECT_EQ(losses_,
+            std::vector<std::string>{"resource_limit: the process of node 1 has no memory left"});
+  EXPECT_FALSE(link_->attached());
+  pass();
+  EXPECT_EQ(losses_.size(), 1u);
+}
+
+TEST_F(LinkThatIsSetUp, tells_its_owner_again_in_the_next_round_when_the_owner_was_interrupted) {
+  owner_throws_ = true;
+  EXPECT_THROW(link_->fail(Status(Code::system_error, "broken")), std::bad_alloc);
+  EXPECT_THROW(pass(), std::bad_alloc);
+  owner_throws_ = false;
+  pass();
+  pass();
+  EXPECT_EQ(losses_.size(), 1u);
+}
+
+TEST_F(LinkThatIsSetUp, tells_nobody_of_an_interrupted_end_once_this_side_has_given_up) {
+  owner_throws_ = true;
+  EXPECT_THROW(link_->fail(Status(Code::system_error, "broken")), std::bad_alloc);
+  owner_throws_ = false;
+  link_->refuse(Status(Code::connect_failed, "another node was lost"), true);
+  pass();
+  EXPECT_TRUE(losses_.empty());
+}
+
+Status silent() { return Status(Code::peer_lost, "silent"); }
+
+TEST(LinkStates, a_link_that_is_up_counts_as_connected_while_it_is_suspended) {
+  LinkState state;
+  EXPECT_FALSE(state.connected());
+  state.advance(LinkState::setting_up);
+  EXPECT_FALSE(state.connected());
+  state.advance(LinkState::up);
+  EXPECT_TRUE(state.connected());
+  EXPECT_EQ(state.suspension(), nullptr);
+  state.suspend(7, silent());
+  EXPECT_TRUE(state.connected());
+  ASSERT_NE(state.suspension(), nullptr);
+  EXPECT_EQ(state.suspension()->until, 7u);
+  state.lose();
+  EXPECT_FALSE(state.connected());
+  EXPECT_EQ(state.suspension(), nullptr);
+}
+
+TEST(LinkStates, a_link_whose_setup_is_suspended_is_not_connected) {
+  LinkState state;
+  state.advance(LinkState::setting_up);
+  state.suspend(7, silent());
+  EXPECT_TRUE(state.is(LinkState::setup_suspended));
+  EXPECT_FALSE(state.connected());
+}
+
+TEST(LinkStates, losing_a_link_that_is_only_admitted_detaches_it) {
+  LinkState state;
+  state.lose();
+  EXPECT_TRUE(state.is(LinkState::detaching));
+}
+
+TEST(LinkStates, a_link_that_has_ended_stays_ended) {
+  for (const auto end : {LinkState::parting, LinkState::left, LinkState::lost}) {
+    LinkState state;
+    state.advance(LinkState::up);
+    state.advance(end);
+    EXPECT_TRUE(state.has_ended());
+    state.lose();
+    state.suspend(7, silent());
+    state.lose_from_any_thread();
+    EXPECT_TRUE(state.is(end));
+  }
+}
+
+TEST(LinkStates, only_a_link_that_is_up_can_be_lost_from_any_thread) {
+  for (const auto phase : {LinkState::admitted, LinkState::setting_up, LinkState::leaving}) {
+    LinkState state;
+    state.advance(phase);
+    state.lose_from_any_thread();
+    EXPECT_TRUE(state.is(phase));
+  }
+  LinkState state;
+  state.advance(LinkState::up);
+  state.lose_from_any_thread();
+  EXPECT_TRUE(state.is(LinkState::losing));
 }
 
 }  // namespace

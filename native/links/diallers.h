@@ -1,0 +1,46 @@
+// Diallers: how this node reaches the peers that it has to dial. Each is dialled while it has no link.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "links/dialler.h"
+#include "links/link_table.h"
+
+namespace faro::links {
+
+/// Threads: network thread. Blocks: never.
+class Diallers {
+ public:
+  /// All outlive it.
+  Diallers(Dialler::Owner& owner, Network& network, const Identity& identity,
+           const LinkTable& links)
+      : owner_(owner), network_(network), identity_(identity), links_(links) {}
+
+  /// This node dials the peer at `address`; at most once per peer.
+  void add(uint32_t peer, std::string address);
+  /// Dials, or gives an attempt up that takes too long, for every peer without a link.
+  void advance(base::Nanoseconds now);
+  /// When advance has something to do.
+  base::Nanoseconds next_deadline() const;
+  /// The peer has no link, because of `cause`: it is dialled again after a pause, if it is one that this
+  /// node dials.
+  void retry(uint32_t peer, const Status& cause);
+  /// Ends all attempts and tells the peers why. Nobody is dialled any more until retry.
+  void stop(const Refusal& why);
+
+ private:
+  template <typename Visit>
+  void for_each_unlinked(Visit&& visit) const;
+
+  Dialler::Owner& owner_;
+  Network& network_;
+  const Identity& identity_;
+  const LinkTable& links_;
+  std::vector<std::unique_ptr<Dialler>> diallers_;
+};
+
+}  // namespace faro::links

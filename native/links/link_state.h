@@ -1,0 +1,95 @@
+// LinkState: where a link is between the handshake that has admitted its peer and its end.
+//
+//   (handshake) ──> admitted ──> setting_up ──────────────> up ───> leaving ───┐
+//                      │          │      │                │    │      ▲        │
+//                      │          │   setup_suspended     │    │      │        │
+//                      │          │      │        suspended    └──┐   │        │
+//                      ▼          ▼      ▼            │           ▼   │        ▼
+//                  detaching      └──> losing <───────┘        parting│      left
+//                      │                  │                       │   │
+//                      └─────> lost <─────┘                       └───┴──────> left
+//
+// Suspended: the data connection has failed, or its setup. The control connection usually knows better
+// why, so it gets a moment to say so before the link is lost. Until then a link that was up still counts
+// as connected.
+//
+// detaching, losing, parting: the link has ended, and its owner has to be told. Usually that happens at
+// once. If an exception interrupts a link's work, or its ending, the link stays in one of these until the
+// network thread's next round completes the ending (Link::finish_ending).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "base/clock.h"
+#include "faro/status.h"
+
+namespace faro::links {
+
+/// Threads: network thread, except for connected() and data_link_failed(). Blocks: never.
+class LinkState {
+ public:
+  enum Phase : uint8_t {
+    admitted,
+    setting_up,
+    setup_suspended,
+    up,
+    suspended,
+    leaving,
+    detaching,
+    losing,
+    parting,
+    left,
+    lost,
+  };
+  struct Suspension {
+    base::Nanoseconds until = 0;
+    Status cause;
+  };
+
+  Phase phase() const { return phase_.load(std::memory_order_relaxed); }
+  bool is(Phase phase) const { return this->phase() == phase; }
+  /// Up or suspended: the data link is there. Threads: any.
+  bool connected() const { return connected(phase_.load(std::memory_order_acquire)); }
+  /// It takes no more messages; its owner may still have to be told.
+  bool has_ended() const { return phase() >= detaching; }
+  /// Null unless it is suspended.
+  const Suspension* suspension() const {
+    return is(setup_suspended) || is(suspended) ? &suspension_ : nullptr;
+  }
+
+  /// admitted → setting_up → up; up → leaving. Release: what was stored before is seen by connected().
+  void advance(Phase to) { phase_.store(to, std::memory_order_release); }
+  void suspend(base::Nanoseconds until, const Status& cause) {
+    if (has_ended()) return;
+    suspension_ = {until, cause};
+    advance(connected() ? suspended : setup_suspended);
+  }
+  /// The link cannot go on; its owner is to be told. Has no effect on a link that has ended.
+  void lose() noexcept {
+    if (!has_ended()) advance(is(admitted) ? detaching : losing);
+  }
+  /// The peer has left; the owner is to be told.
+  void part() { advance(parting); }
+  /// The end, of which nobody has to be told, or everybody was.
+  void end(Phase as) {
+    suspension_ = {};
+    advance(as);
+  }
+  /// As lose(), of a link that is up; Threads: any. The network thread's own change may replace it, and
+  /// leads to an end as well.
+  void lose_from_any_thread() noexcept {
+    Phase expected = up;
+    phase_.compare_exchange_strong(expected, losing, std::memory_order_acq_rel,
+                                   std::memory_order_relaxed);
+  }
+
+ private:
+  static bool connected(Phase phase) { return phase == up || phase == suspended; }
+
+  std::atomic<Phase> phase_{admitted};  // network thread; from up to losing also any other
+  Suspension suspension_;               // in the two phases of that name
+};
+
+}  // namespace faro::links
