@@ -1,0 +1,170 @@
+"""What shape.py counts in made-up sources, and what it complains about."""
+
+import sys
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from shape import LIST, Limits, Source, mistakes, public_functions, read_limits
+
+LARGE = "class Large {\n" + "".join(f"  void f{i}();\n" for i in range(41)) + "};\n"
+
+
+class ShapeTest(unittest.TestCase):
+    def sizes(self, text, is_java=False):
+        return {scope.name: (len(scope.methods), scope.fields) for scope in Source(text, is_java).types()}
+
+    def mistakes(self, files, classes=None, functions=0, ways_to_send=0):
+        with TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return list(mistakes(Path(folder), Limits(classes or {}, functions, ways_to_send)))
+
+    def functions(self, text):
+        return sorted(public_functions(Source(text, False)))
+
+    # --- what is counted
+
+    def test_methods_and_fields_of_a_class(self):
+        text = """
+            namespace a::b {
+            class C final : public Base<int(int)> {
+             public:
+              C() : x_{1}, y_(2) { if (x_) return; }
+              explicit C(int x) noexcept;
+              ~C() = default;
+              int f(int a, std::pair<int, int> b = {}) const { return a < 1 ? 2 : 3; }
+              int f() const;
+              template <typename T>
+              void g(T&& t) noexcept(false);
+              bool operator<(const C&) const = default;
+             private:
+              friend class D;
+              using E = int (*)(int);
+              static constexpr int kLimit = 3;
+              static int count_;
+              static void h();
+              int x_ = 0, z_{3};
+              std::map<int, std::function<void(int)>> y_;
+              alignas(64) std::atomic<int> w_{kLimit};  // int comment_;
+              void (*callback_)(int) = nullptr;
+              std::string text_ = "int string_; {";
+            };
+            }"""
+        self.assertEqual({"C": (8, 6)}, self.sizes(text))
+
+    def test_types_in_types_are_counted_apart(self):
+        text = "class A { struct B { int x; void f(); struct { int y; } inner; }; enum class E { e, f }; B b_; void g(); };"
+        self.assertEqual({"A": (1, 1), "B": (1, 2), "": (0, 1), "E": (0, 0)}, self.sizes(text))
+
+    def test_a_method_whose_body_is_elsewhere_counts_where_it_is_declared(self):
+        self.assertEqual({"A": (1, 0)}, self.sizes("class A { void f(); };\nvoid A::f() { struct { int x; } y; }\n"))
+
+    def test_a_constructor_with_members_in_braces_is_one_method(self):
+        self.assertEqual({"A": (2, 2)}, self.sizes("struct A { A() : x{1}, y{} {} void f() {} int x; int y; };"))
+
+    def test_a_class_with_a_constraint_is_read(self):
+        text = "template <typename T> requires requires(T t) { t.f(); } class A { void f(); int x_; };"
+        self.assertEqual({"A": (1, 1)}, self.sizes(text))
+
+    def test_a_class_of_java(self):
+        text = """
+            package a;
+            /** class X { */
+            @SuppressWarnings({"unused", "x"})
+            public final class A<T extends B<T>> implements C {
+              private static final int LIMIT = 3;
+              private final int[] x = {1, 2};
+              private long y = 0, z;
+              private final Runnable r = () -> { int q; };
+              private final D d = new D() { int p; void h() {} };
+              static { System.loadLibrary("x"); }
+              A(int x) { this.y = x; }
+              @Override public <R> R f(@Nullable R r) throws E { return r; }
+              abstract int g();
+              enum State { one, two { void m() {} }; int code; int code() { return code; } }
+              record Point(int a, int b) { int sum() { return a + b; } }
+              interface Listener { void on(int a); default void off() {} }
+            }"""
+        expected = {"A": (3, 5), "State": (1, 1), "Point": (1, 0), "Listener": (2, 0)}
+        self.assertEqual(expected, self.sizes(text, is_java=True))
+
+    def test_public_functions_of_a_header(self):
+        text = """
+            namespace faro {
+            namespace detail { void hidden(); struct Hidden { void f(); }; }
+            class A {
+             public:
+              A(); ~A(); A& operator=(A&&);
+              void f(); void f(int); static A open();
+              class In { public: void g(); private: void h(); };
+             protected:
+              void i();
+             private:
+              struct Private { void j(); };
+              void k();
+            };
+            struct B { int x = 0; bool l() const { return x; } };
+            void free(int);
+            inline void A::f() {}
+            template <typename T> void free(T t) { t(); }
+            }"""
+        self.assertEqual(["f", "f", "free", "free", "g", "l", "open"], self.functions(text))
+
+    # --- what is wrong
+
+    def test_a_class_that_is_too_large(self):
+        self.assertEqual(
+            ["native/a.h: Large has 41 methods and 0 fields: at most 40 and 18"], self.mistakes({"native/a.h": LARGE})
+        )
+
+    def test_a_class_with_too_many_fields(self):
+        fields = "".join(f" int x{i}_;" for i in range(19))
+        self.assertEqual(
+            ["java/a/A.java: A has 1 methods and 19 fields: at most 40 and 18"],
+            self.mistakes({"java/a/A.java": f"class A {{ void f() {{}} {fields} }}"}),
+        )
+        self.assertEqual([], self.mistakes({"java/a/A.java": f"class A {{ {fields} }}"}))  # a record
+
+    def test_a_class_on_the_list_may_not_grow(self):
+        files = {"native/a.h": LARGE}
+        self.assertEqual([], self.mistakes(files, {("native/a.h", "Large"): (41, 0)}))
+        self.assertEqual(
+            ["native/a.h: Large has 41 methods and 0 fields: it had 40 and 2"],
+            self.mistakes(files, {("native/a.h", "Large"): (40, 2)}),
+        )
+
+    def test_the_list_follows_what_became_smaller(self):
+        files = {"native/a.h": LARGE, "native/b.h": "class B { void f(); };"}
+        listed = {("native/a.h", "Large"): (42, 0), ("native/b.h", "B"): (41, 0), ("native/c.h", "C"): (41, 0)}
+        self.assertEqual(
+            [
+                "native/a.h: Large is smaller now: write 41 0 into shape.list",
+                "native/b.h: B is small enough now: remove it from shape.list",
+                "native/c.h: C is gone: remove it from shape.list",
+            ],
+            self.mistakes(files, listed),
+        )
+
+    def test_the_public_api_may_not_grow(self):
+        files = {"native/include/faro/a.h": "namespace faro { struct A { void send(); void try_send(); void sender(); }; }"}
+        self.assertEqual([], self.mistakes(files, functions=3, ways_to_send=2))
+        self.assertEqual(
+            ["native/include/faro: 3 public_functions: at most 2", "native/include/faro: 2 ways_to_send: at most 1"],
+            self.mistakes(files, functions=2, ways_to_send=1),
+        )
+        self.assertEqual(
+            ["native/include/faro: only 3 public_functions now: write that into shape.list"],
+            self.mistakes(files, functions=4, ways_to_send=2),
+        )
+
+    def test_the_list_of_the_project_can_be_read(self):
+        self.assertGreater(read_limits(LIST).functions, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
