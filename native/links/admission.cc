@@ -118,7 +118,7 @@ void Admission::on_turn(const std::string& peer_address) {
   attempts_.spend(host_of(peer_address), now());
 }
 
-void Admission::on_stranger(const std::string& peer_address, const Status& cause) {
+void Admission::on_unauthenticated(const std::string& peer_address, const Status& cause) {
   if (cause.code() == Code::authentication_failed) attempts_.spend(host_of(peer_address), now());
   note_refused(peer_address, {cause, false, false});
 }

@@ -67,7 +67,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   void on_data_stream(const StreamToken& token, transport::DataStream stream) override;
   base::Nanoseconds may_try_at(const std::string& peer_address) override;
   void on_turn(const std::string& peer_address) override;
-  void on_stranger(const std::string& peer_address, const Status& cause) override;
+  void on_unauthenticated(const std::string& peer_address, const Status& cause) override;
   // Handshake::Owner
   bool draw_random(std::span<std::byte> bytes) override { return network_.draw_random(bytes); }
   std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) override;

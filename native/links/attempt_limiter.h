@@ -1,4 +1,4 @@
-// AttemptLimiter: how often an address may fail to show that it belongs to the cluster.
+// AttemptLimiter: how often an address may fail to prove that it belongs to the cluster.
 #pragma once
 
 #include <algorithm>
@@ -10,22 +10,22 @@
 
 namespace faro::links {
 
-/// A few failures at once, then one per interval, for each address. Who succeeds is never counted.
-/// Whoever has to wait does so in a queue, first come, first served (Door, ClusterMembership): of an
-/// address that keeps failing each gets its turn, and not only who asks most often.
+/// Each address may fail a few times at once, then once per interval. Attempts that succeed are not
+/// counted. Peers that have to wait do so in a queue, first come, first served (SocketAcceptor, Admission):
+/// a peer whose address keeps failing still gets its turn, however often the others there ask.
 /// Threads: one.
 class AttemptLimiter {
  public:
   static constexpr int kAtOnce = 8;
-  /// A secret has 32 bytes at least, which nobody guesses at any rate. What is limited is the time
-  /// that a flood costs, at a millisecond or so for a handshake of TLS.
+  /// A secret has at least 32 bytes, which cannot be guessed at any rate. What this limits is the time that
+  /// a flood costs: about a millisecond per TLS handshake.
   static constexpr base::Nanoseconds kInterval = 100'000'000;
-  /// Who may wait for its turn, of one address; none waits longer than for all of these.
+  /// Most connections of one address that may wait for their turn. None waits longer than for all of these.
   static constexpr size_t kWaitingPerAddress = 32;
-  /// Addresses remembered; beyond it the one that has waited longest is forgotten.
+  /// Most addresses remembered. Beyond it the one that has waited longest is forgotten.
   static constexpr size_t kAddressLimit = 1024;
 
-  /// From when on somebody from this address may try; 0: at once.
+  /// When a peer at this address may try; 0: at once.
   base::Nanoseconds next(const std::string& address) const {
     const auto found = free_at_.find(address);
     constexpr base::Nanoseconds kDebt = (kAtOnce - 1) * kInterval;

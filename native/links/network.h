@@ -62,21 +62,20 @@ class Network {
   class Acceptor {
    public:
     virtual ~Acceptor() = default;
-    /// Someone connected. Untrusted until the handshake is done; the acceptor bounds number and time.
+    /// A peer has connected. It is untrusted until the handshake is done; the acceptor bounds number and time.
     virtual void on_connection(std::unique_ptr<ControlConnection> connection) = 0;
     /// A data connection with this token arrived. The acceptor owns the descriptor, also if the token is
     /// unknown (then it closes it).
     virtual void on_data_stream(const StreamToken& token, transport::DataStream stream) = 0;
-    /// From when on somebody from this address may try to show that it belongs to the cluster; 0: at
-    /// once.
+    /// When a peer at this address may try to prove that it belongs to the cluster; 0: at once.
     virtual base::Nanoseconds may_try_at(const std::string& peer_address) {
       (void)peer_address;
       return 0;
     }
-    /// Somebody who had to wait for that tries now.
+    /// A peer that had to wait for that tries now.
     virtual void on_turn(const std::string& peer_address) { (void)peer_address; }
-    /// Somebody could not, before there was a connection.
-    virtual void on_stranger(const std::string& peer_address, const Status& cause) {
+    /// A peer could not prove it, before it had a control connection.
+    virtual void on_unauthenticated(const std::string& peer_address, const Status& cause) {
       (void)peer_address, (void)cause;
     }
   };
@@ -102,7 +101,7 @@ class Network {
                        std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) = 0;
   /// Waits for events at most until `until` and handles them; returns whether there were any.
   virtual bool run_once(base::Nanoseconds until) = 0;
-  /// Whether connections that were destroyed still have bytes under way (a REFUSE, a FAIL). They are given a moment;
+  /// Whether connections that were destroyed still have bytes under way (a REFUSE, a FAIL). Wait a moment for them:
   /// destroying the network cuts them off.
   virtual bool lingering() const { return false; }
   /// Makes run_once return soon. Threads: any.
@@ -112,8 +111,8 @@ class Network {
   /// The transport of every link, if this network brings its own (the simulation); null: the membership chooses per
   /// link. Owned by the network.
   virtual transport::Transport* own_transport() { return nullptr; }
-  /// Fills `bytes` with what nobody can guess: incarnations and stream tokens. The simulation draws from its seed.
-  /// Errors: false if the system has no randomness.
+  /// Fills `bytes` with unpredictable bytes, for incarnations and stream tokens. The simulation draws them from its
+  /// seed. Errors: false if the system has no randomness.
   virtual bool draw_random(std::span<std::byte> bytes) {
     return getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
   }

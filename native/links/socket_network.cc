@@ -81,7 +81,7 @@ SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener lis
       credentials_(std::move(credentials)),
       encrypts_data_(encrypts_data),
       host_identity_(links::host_identity()),
-      door_(*reactor_, std::move(listener), credentials_) {}
+      socket_acceptor_(*reactor_, std::move(listener), credentials_) {}
 
 SocketNetwork::~SocketNetwork() {
   // Streams remove themselves from the reactor; handles that still exist must be gone by now.
@@ -90,8 +90,8 @@ SocketNetwork::~SocketNetwork() {
 
 void SocketNetwork::set_acceptor(Acceptor* acceptor) {
   acceptor_ = acceptor;
-  if (acceptor == nullptr) return door_.shut();
-  const Status opened = door_.open(this);
+  if (acceptor == nullptr) return socket_acceptor_.shut();
+  const Status opened = socket_acceptor_.open(this);
   if (!opened.ok())
     base::log(LogLevel::error, "{}: cannot accept: {}", local_address_, opened.message());
 }
@@ -127,13 +127,13 @@ bool SocketNetwork::run_once(base::Nanoseconds until) {
   base::Each each;
   each.run([&] { settle(); });
   const bool unsettled = !unsettled_.empty();
-  until = unsettled ? 0 : std::min(until, door_.next_deadline());
+  until = unsettled ? 0 : std::min(until, socket_acceptor_.next_deadline());
   if (!lingering_.empty()) until = std::min(until, lingering_.front().until);
   bool worked = true;
   each.run([&] { worked = reactor_->run_once(until); });
   each.run([&] { settle(); });
   const base::Nanoseconds now = reactor_->clock().now_ns();
-  each.run([&] { door_.check_deadlines(now); });
+  each.run([&] { socket_acceptor_.check_deadlines(now); });
   drop_lingering(now);
   each.rethrow();
   return worked || unsettled;
@@ -191,7 +191,7 @@ void SocketNetwork::on_data(const std::array<std::byte, 16>& token, tls::Socket 
                             const std::string& peer_address) {
   if (acceptor_ == nullptr) return;
   if (encrypts_data_ && socket.tls() == nullptr) {
-    return acceptor_->on_stranger(
+    return acceptor_->on_unauthenticated(
         peer_address, Status(Code::authentication_failed, "a data connection without TLS"));
   }
   transport::DataStream data;
@@ -209,7 +209,7 @@ void SocketNetwork::refuse_without_tls(tls::Socket socket, const std::string& pe
     SocketConnection(*stream).send(
         wire::encode_refuse({cause.code(), false, std::string(cause.message())}));
   }
-  if (acceptor_ != nullptr) acceptor_->on_stranger(peer_address, cause);
+  if (acceptor_ != nullptr) acceptor_->on_unauthenticated(peer_address, cause);
 }
 
 base::Nanoseconds SocketNetwork::may_try_at(const std::string& peer_address) {
@@ -226,7 +226,7 @@ void SocketNetwork::on_refused(base::UniqueFd socket, const std::string& peer_ad
   if (const auto stream = make_stream(tls::Socket(std::move(socket)), peer_address); stream.ok()) {
     (*stream)->detach();
   }
-  if (acceptor_ != nullptr) acceptor_->on_stranger(peer_address, cause);
+  if (acceptor_ != nullptr) acceptor_->on_unauthenticated(peer_address, cause);
 }
 
 }  // namespace faro::links

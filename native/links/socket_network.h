@@ -11,16 +11,16 @@
 #include "faro/status.h"
 #include "links/control_stream.h"
 #include "links/dial.h"
-#include "links/door.h"
 #include "links/epoll_reactor.h"
 #include "links/listener.h"
 #include "links/network.h"
+#include "links/socket_acceptor.h"
 
 namespace faro::links {
 
 /// Threads: as session/network.h says. Blocks: run_once only. Owns: the listening socket and every
 /// connection in it.
-class SocketNetwork : public Network, private ControlStream::Owner, private Door::Host {
+class SocketNetwork : public Network, private ControlStream::Owner, private SocketAcceptor::Host {
  public:
   /// Listens on cluster.listen, or else on this node's entry of cluster.nodes.
   /// Errors: address_in_use, config_invalid (also what Credentials::load says), system_error.
@@ -78,7 +78,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Door
   const std::shared_ptr<tls::Credentials> credentials_;  // null: without TLS
   const bool encrypts_data_;                             // or control connections alone
   const std::string host_identity_;
-  Door door_;
+  SocketAcceptor socket_acceptor_;
   Acceptor* acceptor_ = nullptr;
   std::list<std::unique_ptr<Dial>> dials_;
   std::vector<std::shared_ptr<ControlStream>> unsettled_;

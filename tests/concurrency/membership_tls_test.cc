@@ -163,7 +163,7 @@ TEST_F(JoinsByCertificate, nobody_whose_certificate_has_expired_and_it_is_told) 
   expect_contains(node.status().message(), "certificate has expired");
 }
 
-TEST_F(JoinsByCertificate, a_storm_of_strangers_is_cut_short_and_the_cluster_opens) {
+TEST_F(JoinsByCertificate, a_storm_of_unauthenticated_peers_is_cut_short_and_the_cluster_opens) {
   ClusterPlan plan(2);
   const NodeFiles files = files_for(plan, authority_);
   const NodeFiles foreign = files_for(plan, Authority());

@@ -447,7 +447,7 @@ TEST_F(OpeningTrouble, ipv6_works_where_the_machine_has_it) {
 
 class RunningTrouble : public OpeningTrouble {};
 
-TEST_F(RunningTrouble, a_late_stranger_is_refused_politely) {
+TEST_F(RunningTrouble, a_late_unauthenticated_peer_is_refused_politely) {
   ClusterPlan plan(2);
   ThreadCluster cluster(plan);
   ASSERT_TRUE(cluster.all_open()) << cluster.problems();

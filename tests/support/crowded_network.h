@@ -27,7 +27,7 @@ class CrowdedNetwork final : public ForwardingNetwork, private links::Network::A
     acceptor_->on_connection(std::move(connection));
     const base::Nanoseconds before = base::SystemClock::instance().now_ns();
     for (int i = 0; i < 10 * links::AttemptLimiter::kAtOnce; ++i)
-      acceptor_->on_stranger(from, Status(Code::authentication_failed, "a wrong proof"));
+      acceptor_->on_unauthenticated(from, Status(Code::authentication_failed, "a wrong proof"));
     EXPECT_GT(acceptor_->may_try_at(from), before);
   }
   void on_data_stream(const links::StreamToken& token, transport::DataStream stream) override {
@@ -37,8 +37,8 @@ class CrowdedNetwork final : public ForwardingNetwork, private links::Network::A
     return acceptor_->may_try_at(from);
   }
   void on_turn(const std::string& from) override { acceptor_->on_turn(from); }
-  void on_stranger(const std::string& from, const Status& cause) override {
-    acceptor_->on_stranger(from, cause);
+  void on_unauthenticated(const std::string& from, const Status& cause) override {
+    acceptor_->on_unauthenticated(from, cause);
   }
 
   links::Network::Acceptor* acceptor_ = nullptr;

@@ -48,7 +48,7 @@ milliseconds limit_of(Fault fault) {
 }
 constexpr milliseconds kMore{1000};  // what it may take beyond the time limit
 constexpr milliseconds kConnect{1500};
-constexpr int kFloodPeers = 300;  // at the victim's door: more than it takes at a time
+constexpr int kFloodPeers = 300;  // more connections than the victim takes at a time
 
 struct Trouble {
   Fault fault;

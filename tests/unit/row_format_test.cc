@@ -68,7 +68,7 @@ TEST(RowFormat, is_cut_between_characters) {
   EXPECT_FALSE(RowFormat::of(std::string(1000, '\x80')).text.empty());
 }
 
-TEST(RowFormat, of_a_stranger_is_printable) {
+TEST(RowFormat, of_another_node_is_printable) {
   RowFormat format;
   format.digest = 1;
   format.text = "\x1b[31mred\n";

@@ -181,7 +181,7 @@ TEST(SecretHandshakes, name_other_differences_only_to_those_who_know_the_secret)
   EXPECT_FALSE(outsider.accepting.refused);
 }
 
-TEST(SecretHandshakes, a_stranger_of_another_version_does_not_end_open) {
+TEST(SecretHandshakes, an_unauthenticated_peer_of_another_version_does_not_end_open) {
   SecretPair pair("", kSecret);
   pair.dialling.identity.hello.head.version = 9;
   pair.run();

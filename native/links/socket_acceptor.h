@@ -1,7 +1,8 @@
-// Door: accepts connections, reads their preambles and tells control connections from data
-// connections. With TLS, that comes before the preamble; who begins without it is no less read, so
-// that it can be told. Everyone on the network can knock here: number and time of those who have
-// not said who they are are bounded, and a flood from one address pushes out only its own.
+// SocketAcceptor: accepts connections, reads their preambles and tells control connections from data
+// connections. TLS, if used, precedes the preamble. A plaintext preamble is read even where TLS is required,
+// so that the peer can be told why it is refused. Anyone on the network can connect: the number of
+// connections without a preamble, and their time, are bounded, and a flood from one address pushes out only
+// connections of that address.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@
 namespace faro::links {
 
 /// Threads: network thread. Blocks: never.
-class Door {
+class SocketAcceptor {
  public:
   class Host {
    public:
@@ -31,28 +32,29 @@ class Door {
     virtual void on_control(tls::Socket socket, const std::string& peer_address) = 0;
     virtual void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
                          const std::string& peer_address) = 0;
-    /// From when on somebody from this address may begin TLS; 0: at once.
+    /// When a peer at this address may begin TLS; 0: at once.
     virtual base::Nanoseconds may_try_at(const std::string& peer_address) = 0;
-    /// Somebody who had to wait for that begins now.
+    /// A peer that had to wait for that begins now.
     virtual void on_turn(const std::string& peer_address) = 0;
-    /// TLS has failed, took too long or had to make room for others of its own address. Closed at
-    /// once, the socket might take along what was said about it.
+    /// TLS has failed, has taken too long, or the connection had to make room for another one of its address.
+    /// Do not close the socket at once: that could discard the error message that was just sent.
     virtual void on_refused(base::UniqueFd socket, const std::string& peer_address,
                             const Status& cause) = 0;
   };
 
-  /// Time for a preamble: it is sent a round of the other network thread after the connection, so that this is generous.
+  /// Time for a preamble. It is generous: the peer's network thread sends the preamble one round after it connects.
   static constexpr base::Nanoseconds kPreambleTime = 5'000'000'000;
-  /// The same from the first byte of TLS on: it takes some rounds of the other network thread, which may be clearing
-  /// gigabytes of rings.
+  /// The same from the first byte of TLS on. A handshake takes the peer's network thread several rounds, and that may
+  /// be clearing gigabytes of rings meanwhile.
   static constexpr base::Nanoseconds kTlsPreambleTime = 30'000'000'000;
-  /// Connections without a complete preamble; beyond it one of the address that has most goes.
+  /// Most connections without a complete preamble. Beyond it, one of the address that has most is dropped.
   static constexpr size_t kWaitingLimit = 128;
 
-  /// `credentials`: for those who begin with TLS; null: nobody may.
-  Door(EpollReactor& reactor, Listener listener, std::shared_ptr<tls::Credentials> credentials)
+  /// `credentials`: for peers that begin with TLS; null: TLS is refused.
+  SocketAcceptor(EpollReactor& reactor, Listener listener,
+                 std::shared_ptr<tls::Credentials> credentials)
       : reactor_(reactor), listener_(std::move(listener)), credentials_(std::move(credentials)) {}
-  ~Door() { shut(); }
+  ~SocketAcceptor() { shut(); }
 
   /// Starts accepting. Errors: system_error.
   Status open(Host* host);
@@ -68,31 +70,31 @@ class Door {
   struct Waiting {
     tls::Socket socket{base::UniqueFd()};
     std::string peer_address;
-    std::string host;  // of it
+    std::string host;  // that of peer_address
     base::Nanoseconds deadline = 0;
-    bool queues = false;  // to begin TLS, and is not watched meanwhile
+    bool queues = false;  // waits for its turn to begin TLS; its socket is not watched meanwhile
     std::array<std::byte, sizeof(wire::Preamble)> bytes{};
     size_t have = 0;
   };
-  using Place = std::list<Waiting>::iterator;
+  using PendingSocket = std::list<Waiting>::iterator;
 
   void accept_some();
   void make_room_for(const std::string& newcomer_host);
-  void read_some(Place place);
-  bool begin_tls(Place place);
-  bool queue_for_tls(Place place);
-  void take_turn(Place place);
-  bool start_tls(Place place);
-  void expire(Place place, const std::string& cause);
-  void drop(Place place, const std::string& cause);
-  void refuse(Place place, const Status& cause);
+  void read_some(PendingSocket pending);
+  bool begin_tls(PendingSocket pending);
+  bool queue_for_tls(PendingSocket pending);
+  void take_turn(PendingSocket pending);
+  bool start_tls(PendingSocket pending);
+  void expire(PendingSocket pending, const std::string& cause);
+  void drop(PendingSocket pending, const std::string& cause);
+  void refuse(PendingSocket pending, const Status& cause);
   void warn(const std::string& peer_address, const std::string& cause);
 
   EpollReactor& reactor_;
   Listener listener_;
   const std::shared_ptr<tls::Credentials> credentials_;
   Host* host_ = nullptr;
-  std::list<Waiting> waiting_;          // oldest first
+  std::list<Waiting> pending_;          // oldest first
   base::Nanoseconds paused_until_ = 0;  // out of descriptors; 0: not paused
   LogLimiter limiter_;
 };

@@ -1,6 +1,6 @@
-// Door: who begins TLS and leaves, or stays and says no more, has failed; who is slow without TLS is only dropped. A flood
+// SocketAcceptor: who begins TLS and leaves, or stays and says no more, has failed; who is slow without TLS is only dropped. A flood
 // pushes out only its own.
-#include "links/door.h"
+#include "links/socket_acceptor.h"
 #include "links/attempt_limiter.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 namespace {
 
-// What an outsider does after the door has looked at its socket and found nothing.
+// What an outsider does after the acceptor has looked at its socket and found nothing.
 std::function<void()> meanwhile;
 
 }  // namespace
@@ -84,16 +84,16 @@ std::string one_host(size_t) { return "127.0.0.2"; }
 std::string host_of_the_caller(size_t) { return "127.0.0.1"; }
 std::string many_hosts(size_t i) { return fmt::format("127.0.1.{}", 1 + i); }
 
-class KnockingAtTheDoor : public testing::Test, private Door::Host {
+class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host {
  protected:
-  KnockingAtTheDoor() {
+  ConnectionsThatBegin() {
     set_log_sink([this](LogLevel, std::string_view line) { log_.emplace_back(line); });
     auto listener = Listener::bind("127.0.0.1:0");
-    door_.emplace(*reactor_, std::move(*listener), credentials_);
-    EXPECT_TRUE(door_->open(this).ok());
+    socket_acceptor_.emplace(*reactor_, std::move(*listener), credentials_);
+    EXPECT_TRUE(socket_acceptor_->open(this).ok());
   }
-  ~KnockingAtTheDoor() override {
-    door_.reset();
+  ~ConnectionsThatBegin() override {
+    socket_acceptor_.reset();
     set_log_sink({});
   }
 
@@ -110,8 +110,8 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
   }
   std::vector<base::UniqueFd> flood(const Flood& how) {
     std::vector<base::UniqueFd> outsiders;
-    for (size_t i = 0; i <= Door::kWaitingLimit; ++i) {
-      outsiders.push_back(dial(door_->address(), how.from(i)));
+    for (size_t i = 0; i <= SocketAcceptor::kWaitingLimit; ++i) {
+      outsiders.push_back(dial(socket_acceptor_->address(), how.from(i)));
       if (how.begins_tls) begin_tls(outsiders.back().get());
       reactor_->run_once(clock().now_ns());
     }
@@ -119,7 +119,7 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
   }
   /// A node dials from 127.0.0.1 and is let in, though there is a flood after whatever it says.
   void expect_let_in(bool with_tls, const Flood& during) {
-    base::UniqueFd fd = dial(door_->address());
+    base::UniqueFd fd = dial(socket_acceptor_->address());
     EXPECT_EQ(fcntl(fd.get(), F_SETFL, O_NONBLOCK), 0);
     auto stream = with_tls ? credentials_->dial(fd.get(), "127.0.0.1") : nullptr;
     tls::Socket caller(std::move(fd), std::move(stream));
@@ -147,7 +147,7 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
   const std::shared_ptr<tls::Credentials> credentials_ =
       tls::Credentials::load(files_.resolved()).value();
   std::unique_ptr<EpollReactor> reactor_ = EpollReactor::create(clock()).value();
-  std::optional<Door> door_;
+  std::optional<SocketAcceptor> socket_acceptor_;
   base::Nanoseconds may_try_at_ = 0;
   base::Nanoseconds next_turn_at_ = 0;  // may_try_at_ from the next turn on
   std::vector<std::string> turns_;
@@ -172,8 +172,8 @@ class KnockingAtTheDoor : public testing::Test, private Door::Host {
   }
 };
 
-TEST_F(KnockingAtTheDoor, who_begins_tls_just_after_the_door_has_looked_is_answered) {
-  const base::UniqueFd fd = dial(door_->address());
+TEST_F(ConnectionsThatBegin, one_that_begins_tls_just_after_the_acceptor_has_looked_is_answered) {
+  const base::UniqueFd fd = dial(socket_acceptor_->address());
   meanwhile = [&] { begin_tls(fd.get()); };
   char byte = 0;
   wait([&] { return recv(fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1 || is_closed(fd); });
@@ -182,8 +182,8 @@ TEST_F(KnockingAtTheDoor, who_begins_tls_just_after_the_door_has_looked_is_answe
   EXPECT_TRUE(log_.empty()) << log_.front();
 }
 
-TEST_F(KnockingAtTheDoor, who_leaves_in_the_handshake_has_failed) {
-  base::UniqueFd outsider = dial(door_->address());
+TEST_F(ConnectionsThatBegin, one_that_leaves_in_the_handshake_has_failed) {
+  base::UniqueFd outsider = dial(socket_acceptor_->address());
   EXPECT_TRUE(begins(outsider));
   outsider.reset();
   wait([&] { return !refused_.empty(); });
@@ -191,8 +191,8 @@ TEST_F(KnockingAtTheDoor, who_leaves_in_the_handshake_has_failed) {
   EXPECT_NE(refused_[0].message().find("left in the TLS handshake"), std::string_view::npos);
 }
 
-TEST_F(KnockingAtTheDoor, who_breaks_off_the_handshake_before_it_is_answered_has_failed) {
-  base::UniqueFd outsider = dial(door_->address());
+TEST_F(ConnectionsThatBegin, one_that_breaks_off_the_handshake_before_it_is_answered_has_failed) {
+  base::UniqueFd outsider = dial(socket_acceptor_->address());
   begin_tls(outsider.get());
   const linger at_once{1, 0};
   ASSERT_EQ(setsockopt(outsider.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
@@ -202,8 +202,8 @@ TEST_F(KnockingAtTheDoor, who_breaks_off_the_handshake_before_it_is_answered_has
   EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
 }
 
-TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_after_a_while_is_let_in) {
-  base::UniqueFd fd = dial(door_->address());
+TEST_F(ConnectionsThatBegin, one_that_continues_tls_after_a_while_is_accepted) {
+  base::UniqueFd fd = dial(socket_acceptor_->address());
   EXPECT_EQ(fcntl(fd.get(), F_SETFL, O_NONBLOCK), 0);
   auto stream = credentials_->dial(fd.get(), "127.0.0.1");
   tls::Socket caller(std::move(fd), std::move(stream));
@@ -214,10 +214,10 @@ TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_after_a_while_is_let_in) {
   EXPECT_FALSE(goes_on());
   const base::Nanoseconds dialled = clock().now_ns();
   wait([&] {  // it has seen TLS
-    const base::Nanoseconds next = door_->next_deadline();
-    return next != base::kForever && next > dialled + Door::kPreambleTime + 1'000'000'000;
+    const base::Nanoseconds next = socket_acceptor_->next_deadline();
+    return next != base::kForever && next > dialled + SocketAcceptor::kPreambleTime + 1'000'000'000;
   });
-  door_->check_deadlines(clock().now_ns() + 20'000'000'000);
+  socket_acceptor_->check_deadlines(clock().now_ns() + 20'000'000'000);
   bool said = false;
   wait([&] {
     said = said || goes_on();
@@ -226,64 +226,65 @@ TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_after_a_while_is_let_in) {
   EXPECT_TRUE(refused_.empty());
 }
 
-TEST_F(KnockingAtTheDoor, who_stays_in_the_handshake_has_failed_after_a_time) {
-  const base::UniqueFd outsider = dial(door_->address());
+TEST_F(ConnectionsThatBegin, one_that_stays_in_the_handshake_has_failed_after_a_time) {
+  const base::UniqueFd outsider = dial(socket_acceptor_->address());
   EXPECT_TRUE(begins(outsider));
-  door_->check_deadlines(clock().now_ns());
-  door_->check_deadlines(clock().now_ns() + Door::kPreambleTime);
+  socket_acceptor_->check_deadlines(clock().now_ns());
+  socket_acceptor_->check_deadlines(clock().now_ns() + SocketAcceptor::kPreambleTime);
   EXPECT_TRUE(refused_.empty());
-  door_->check_deadlines(clock().now_ns() + Door::kTlsPreambleTime);
+  socket_acceptor_->check_deadlines(clock().now_ns() + SocketAcceptor::kTlsPreambleTime);
   ASSERT_EQ(refused_.size(), 1u);
   EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
 }
 
-TEST_F(KnockingAtTheDoor, who_pushes_out_its_own_handshakes_has_failed) {
+TEST_F(ConnectionsThatBegin, who_pushes_out_its_own_handshakes_has_failed) {
   std::vector<base::UniqueFd> outsiders;
-  for (size_t i = 0; i <= Door::kWaitingLimit; ++i) {
-    outsiders.push_back(dial(door_->address()));
+  for (size_t i = 0; i <= SocketAcceptor::kWaitingLimit; ++i) {
+    outsiders.push_back(dial(socket_acceptor_->address()));
     EXPECT_TRUE(begins(outsiders.back()));
-    EXPECT_EQ(refused_.size(), i / Door::kWaitingLimit);
+    EXPECT_EQ(refused_.size(), i / SocketAcceptor::kWaitingLimit);
   }
 }
 
-TEST_F(KnockingAtTheDoor, who_is_pushed_out_of_the_handshake_by_others_has_not_failed) {
-  const base::UniqueFd caller = dial(door_->address());
+TEST_F(ConnectionsThatBegin, who_is_pushed_out_of_the_handshake_by_others_has_not_failed) {
+  const base::UniqueFd caller = dial(socket_acceptor_->address());
   EXPECT_TRUE(begins(caller));
   const std::vector<base::UniqueFd> outsiders = flood({true, many_hosts});
   wait([&] { return is_closed(caller); });
   EXPECT_TRUE(refused_.empty());
 }
 
-TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_silent_flood) {
+TEST_F(ConnectionsThatBegin, who_goes_on_with_tls_is_let_in_through_a_silent_flood) {
   expect_let_in(true, {false, one_host});
 }
-TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_flood_of_handshakes) {
+TEST_F(ConnectionsThatBegin, who_goes_on_with_tls_is_let_in_through_a_flood_of_handshakes) {
   expect_let_in(true, {true, one_host});
 }
-TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_silent_flood_of_its_own_host) {
+TEST_F(ConnectionsThatBegin,
+       who_goes_on_with_tls_is_let_in_through_a_silent_flood_of_its_own_host) {
   expect_let_in(true, {false, host_of_the_caller});
 }
-TEST_F(KnockingAtTheDoor, who_goes_on_with_tls_is_let_in_through_a_silent_flood_of_many_hosts) {
+TEST_F(ConnectionsThatBegin, who_goes_on_with_tls_is_let_in_through_a_silent_flood_of_many_hosts) {
   expect_let_in(true, {false, many_hosts});
 }
-TEST_F(KnockingAtTheDoor, who_goes_on_without_tls_is_let_in_through_a_silent_flood) {
+TEST_F(ConnectionsThatBegin, who_goes_on_without_tls_is_let_in_through_a_silent_flood) {
   expect_let_in(false, {false, one_host});
 }
 
-TEST_F(KnockingAtTheDoor, who_has_failed_too_often_waits_for_its_turn_in_the_order_of_coming) {
+TEST_F(ConnectionsThatBegin, who_has_failed_too_often_waits_for_its_turn_in_the_order_of_coming) {
   const base::Nanoseconds later = clock().now_ns() + 2'000'000'000;
   may_try_at_ = next_turn_at_ = later;
   std::vector<base::UniqueFd> callers;
   for (int i = 0; i < 3; ++i) {
-    callers.push_back(dial(door_->address()));
+    callers.push_back(dial(socket_acceptor_->address()));
     begin_tls(callers.back().get());
   }
-  wait([&] { return door_->next_deadline() == later; });
+  wait([&] { return socket_acceptor_->next_deadline() == later; });
   reactor_->run_once(clock().now_ns());
   EXPECT_TRUE(turns_.empty());
-  door_->check_deadlines(later);
+  socket_acceptor_->check_deadlines(later);
   EXPECT_EQ(turns_.size(), 3u);
-  door_->check_deadlines(later - 1);
+  socket_acceptor_->check_deadlines(later - 1);
   EXPECT_EQ(turns_.size(), 3u);
   for (base::UniqueFd& each : callers) {
     wait([&] {
@@ -295,27 +296,27 @@ TEST_F(KnockingAtTheDoor, who_has_failed_too_often_waits_for_its_turn_in_the_ord
   EXPECT_TRUE(log_.empty());
 }
 
-TEST_F(KnockingAtTheDoor, one_of_those_who_wait_has_its_turn_at_a_time) {
+TEST_F(ConnectionsThatBegin, one_of_those_who_wait_has_its_turn_at_a_time) {
   may_try_at_ = clock().now_ns() + 2'000'000'000;
   next_turn_at_ = base::kForever;
   std::vector<base::UniqueFd> callers;
   for (int i = 0; i < 3; ++i) {
-    callers.push_back(dial(door_->address()));
+    callers.push_back(dial(socket_acceptor_->address()));
     begin_tls(callers.back().get());
     reactor_->run_once(clock().now_ns() + kWaitLimit);
   }
-  door_->check_deadlines(may_try_at_);
+  socket_acceptor_->check_deadlines(may_try_at_);
   EXPECT_EQ(turns_.size(), 1u);
   char byte = 0;
   wait([&] { return recv(callers[0].get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1; });
   EXPECT_LT(recv(callers[1].get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT), 0);
 }
 
-TEST_F(KnockingAtTheDoor, few_of_an_address_may_wait_for_their_turn_and_the_others_are_dropped) {
+TEST_F(ConnectionsThatBegin, few_of_an_address_may_wait_for_their_turn_and_the_others_are_dropped) {
   may_try_at_ = base::kForever;
   std::vector<base::UniqueFd> callers;
   for (size_t i = 0; i <= AttemptLimiter::kWaitingPerAddress; ++i) {
-    callers.push_back(dial(door_->address()));
+    callers.push_back(dial(socket_acceptor_->address()));
     begin_tls(callers.back().get());
     reactor_->run_once(clock().now_ns() + kWaitLimit);
   }
@@ -325,11 +326,11 @@ TEST_F(KnockingAtTheDoor, few_of_an_address_may_wait_for_their_turn_and_the_othe
   EXPECT_EQ(log_.size(), 1u);
 }
 
-TEST_F(KnockingAtTheDoor, who_says_nothing_is_dropped_and_has_not_failed) {
-  const base::UniqueFd outsider = dial(door_->address());
-  wait([&] { return door_->next_deadline() != base::kForever; });
-  door_->check_deadlines(clock().now_ns() + Door::kPreambleTime);
-  EXPECT_EQ(door_->next_deadline(), base::kForever);
+TEST_F(ConnectionsThatBegin, who_says_nothing_is_dropped_and_has_not_failed) {
+  const base::UniqueFd outsider = dial(socket_acceptor_->address());
+  wait([&] { return socket_acceptor_->next_deadline() != base::kForever; });
+  socket_acceptor_->check_deadlines(clock().now_ns() + SocketAcceptor::kPreambleTime);
+  EXPECT_EQ(socket_acceptor_->next_deadline(), base::kForever);
   EXPECT_TRUE(refused_.empty());
   EXPECT_EQ(log_.size(), 1u);
 }

@@ -1,0 +1,225 @@
+#include "links/socket_acceptor.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/log.h"
+#include "links/attempt_limiter.h"
+#include "transport/tcp/socket_address.h"
+
+namespace faro::links {
+namespace {
+
+// Most connections accepted in one round, so that a flood of them leaves time for the peers.
+constexpr int kAcceptsPerTurn = 64;
+// When the process has no descriptors left the listening socket stays ready. To avoid spinning, accept again after
+// this time.
+constexpr base::Nanoseconds kPause = 100'000'000;
+// The first byte of a TLS handshake; a preamble begins with another one.
+constexpr std::byte kHandshakeRecord{22};
+
+}  // namespace
+
+Status SocketAcceptor::open(Host* host) {
+  host_ = host;
+  return reactor_.add(listener_.fd(), EPOLLIN, [this](uint32_t) { accept_some(); });
+}
+
+void SocketAcceptor::shut() noexcept {
+  if (listener_.fd() >= 0) reactor_.remove(listener_.fd());
+  [[maybe_unused]] const base::UniqueFd closed = std::move(listener_).take();
+  for (Waiting& each : pending_) reactor_.remove(each.socket.get());
+  pending_.clear();
+  paused_until_ = 0;
+}
+
+base::Nanoseconds SocketAcceptor::next_deadline() const {
+  base::Nanoseconds next = base::kForever;
+  for (const Waiting& each : pending_) {
+    next = std::min(next, each.deadline);
+    if (each.queues) next = std::min(next, host_->may_try_at(each.peer_address));
+  }
+  if (paused_until_ != 0) next = std::min(next, paused_until_);
+  return next;
+}
+
+void SocketAcceptor::check_deadlines(base::Nanoseconds now) {
+  if (paused_until_ != 0 && now >= paused_until_) {
+    paused_until_ = 0;
+    reactor_.change(listener_.fd(), EPOLLIN);
+  }
+  for (PendingSocket next = pending_.begin(); next != pending_.end();) {
+    const PendingSocket pending = next++;
+    if (now < pending->deadline) {
+      if (pending->queues && now >= host_->may_try_at(pending->peer_address)) take_turn(pending);
+      continue;
+    }
+    const bool has_tls = pending->socket.tls() != nullptr;
+    expire(pending, fmt::format("it sent {} of {} bytes of a preamble within {} s", pending->have,
+                                sizeof(wire::Preamble),
+                                (has_tls ? kTlsPreambleTime : kPreambleTime) / 1'000'000'000));
+  }
+}
+
+void SocketAcceptor::accept_some() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    transport::tcp::SocketAddress peer;
+    peer.length = sizeof peer.storage;
+    base::UniqueFd socket(accept4(listener_.fd(), reinterpret_cast<sockaddr*>(&peer.storage),
+                                  &peer.length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        warn("anyone", fmt::format("cannot accept connections: {}", std::strerror(errno)));
+        paused_until_ = reactor_.clock().now_ns() + kPause;
+        reactor_.change(listener_.fd(), 0);
+      }
+      return;  // EAGAIN, or the connection is gone already
+    }
+    std::string peer_address = transport::tcp::to_string(peer);
+    std::string host = transport::tcp::host_of(peer_address);
+    if (pending_.size() >= kWaitingLimit) make_room_for(host);
+    const int fd = socket.get();
+    const PendingSocket pending = pending_.emplace(pending_.end());
+    pending->socket = tls::Socket(std::move(socket));
+    pending->peer_address = std::move(peer_address);
+    pending->host = std::move(host);
+    pending->deadline = reactor_.clock().now_ns() + kPreambleTime;
+    const Status added =
+        reactor_.add(fd, EPOLLIN, [this, pending](uint32_t) { read_some(pending); });
+    if (!added.ok()) {
+      drop(pending, std::string(added.message()));
+      continue;
+    }
+    read_some(pending);  // most often it is there already
+  }
+}
+
+// Drops one connection of the address that has most: silent ones first, and of these the oldest. A connection
+// that has begun TLS counts as a failed attempt only if its own address pushes it out. Otherwise outsiders
+// could cause the failures of a node.
+void SocketAcceptor::make_room_for(const std::string& newcomer_host) {
+  std::unordered_map<std::string_view, size_t> waiting = {{newcomer_host, 1}};
+  for (const Waiting& each : pending_) ++waiting[each.host];
+  const auto rank = [&](const Waiting& each) {
+    return std::pair(waiting[each.host], each.socket.tls() == nullptr);
+  };
+  const PendingSocket pending =
+      std::max_element(pending_.begin(), pending_.end(), [&](const Waiting& a, const Waiting& b) {
+        return rank(a) < rank(b);  // of equals the first is found
+      });
+  const std::string cause = "too many connections have not sent a preamble";
+  if (pending->host == newcomer_host) return expire(pending, cause);
+  drop(pending, cause);
+}
+
+// Looks at the first byte. Returns false if there is none yet, or if the connection is gone.
+bool SocketAcceptor::begin_tls(PendingSocket pending) {
+  std::byte first{};
+  const ssize_t seen = recv(pending->socket.get(), &first, 1, MSG_PEEK);
+  if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (seen != 1 || first != kHandshakeRecord) return true;
+  if (credentials_ == nullptr) {
+    refuse(pending, Status(Code::configuration_mismatch,
+                           "it begins with TLS, but security.tls is off here"));
+    return false;
+  }
+  if (reactor_.clock().now_ns() < host_->may_try_at(pending->peer_address))
+    return queue_for_tls(pending);
+  return start_tls(pending);
+}
+
+bool SocketAcceptor::start_tls(PendingSocket pending) {
+  base::UniqueFd fd = pending->socket.take_fd();
+  auto stream = credentials_->accept(fd.get());
+  pending->socket = tls::Socket(std::move(fd), std::move(stream));
+  pending->deadline = reactor_.clock().now_ns() + kTlsPreambleTime;
+  if (pending->socket.tls() != nullptr) return true;
+  drop(pending, "no memory for TLS");
+  return false;
+}
+
+// Always returns false: the connection has to wait.
+bool SocketAcceptor::queue_for_tls(PendingSocket pending) {
+  const size_t queuing =
+      static_cast<size_t>(std::count_if(pending_.begin(), pending_.end(), [&](const Waiting& each) {
+        return each.queues && each.host == pending->host;
+      }));
+  if (queuing >= AttemptLimiter::kWaitingPerAddress) {
+    drop(pending, "too many attempts from its address have failed");
+    return false;
+  }
+  pending->queues = true;
+  pending->deadline = reactor_.clock().now_ns() + kPreambleTime;
+  reactor_.remove(pending->socket.get());
+  pending_.splice(pending_.end(), pending_, pending);  // behind those that came earlier
+  return false;
+}
+
+void SocketAcceptor::take_turn(PendingSocket pending) {
+  pending->queues = false;
+  host_->on_turn(pending->peer_address);
+  const Status added = reactor_.add(pending->socket.get(), EPOLLIN,
+                                    [this, pending](uint32_t) { read_some(pending); });
+  if (!added.ok()) return drop(pending, std::string(added.message()));
+  start_tls(pending);
+}
+
+void SocketAcceptor::read_some(PendingSocket pending) {
+  if (pending->have == 0 && pending->socket.tls() == nullptr && !begin_tls(pending)) return;
+  const ssize_t got = pending->socket.receive(std::span(pending->bytes).subspan(pending->have));
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0 && errno == EPROTO) return refuse(pending, pending->socket.tls()->failure());
+  if (got <= 0) return expire(pending, "it closed before its preamble was complete");
+  pending->have += static_cast<size_t>(got);
+  if (pending->have < pending->bytes.size()) return;
+
+  const wire::Preamble preamble = wire::load_preamble(pending->bytes);
+  if (const char* why = wire::why_invalid(preamble)) return drop(pending, why);
+  reactor_.remove(pending->socket.get());
+  tls::Socket socket = std::move(pending->socket);
+  const std::string peer_address = std::move(pending->peer_address);
+  pending_.erase(pending);
+  if (preamble.kind == wire::ConnectionKind::control) {
+    host_->on_control(std::move(socket), peer_address);
+  } else {
+    host_->on_data(preamble.token, std::move(socket), peer_address);
+  }
+}
+
+// A peer that has begun TLS and then stops, or leaves, has made an attempt that failed.
+void SocketAcceptor::expire(PendingSocket pending, const std::string& cause) {
+  if (pending->socket.tls() == nullptr) return drop(pending, cause);
+  refuse(pending, Status(Code::authentication_failed, cause));
+}
+
+void SocketAcceptor::drop(PendingSocket pending, const std::string& cause) {
+  warn(pending->peer_address, cause);
+  reactor_.remove(pending->socket.get());
+  pending_.erase(pending);
+}
+
+void SocketAcceptor::refuse(PendingSocket pending, const Status& cause) {
+  const std::string peer_address = pending->peer_address;
+  reactor_.remove(pending->socket.get());
+  base::UniqueFd socket = pending->socket.take_fd();
+  pending_.erase(pending);
+  host_->on_refused(std::move(socket), peer_address, cause);
+}
+
+void SocketAcceptor::warn(const std::string& peer_address, const std::string& cause) {
+  uint64_t suppressed = 0;
+  if (!limiter_.allows(cause, reactor_.clock().now_ns(), suppressed)) return;
+  base::log(LogLevel::warning, "{}: dropped a connection from {}: {}{}", listener_.address(),
+            peer_address, cause,
+            suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));
+}
+
+}  // namespace faro::links

@@ -1,0 +1,47 @@
+// Settings that follow another one as long as nobody sets them.
+#include "faro/config.h"
+
+#include <gtest/gtest.h>
+
+namespace faro {
+namespace {
+
+constexpr const char* kThreshold = "transfer.threshold_bytes";
+
+Config config_with_ring(const char* ring_bytes) {
+  Config config;
+  EXPECT_TRUE(config.set("cluster.nodes", "127.0.0.1:0").ok());
+  EXPECT_TRUE(config.set("ring.bytes", ring_bytes).ok());
+  return config;
+}
+
+TEST(Settings, small_rings_alone_are_valid_and_the_threshold_says_that_it_follows_them) {
+  const Config config = config_with_ring("4 KiB");
+  EXPECT_EQ(config.validate().to_string(), "ok");
+  EXPECT_EQ(config.get_number(kThreshold), 2048u);
+  EXPECT_EQ(config.get(kThreshold), "2048");
+  EXPECT_EQ(config.source(kThreshold), "default (half of ring.bytes)");
+}
+
+TEST(Settings, the_threshold_is_the_usual_one_when_the_rings_have_room_for_it) {
+  Config config = config_with_ring("4 KiB");
+  ASSERT_TRUE(config.set("ring.bytes", "1 MiB").ok());
+  EXPECT_EQ(config.get_number(kThreshold), 16384u);
+  EXPECT_EQ(config.source(kThreshold), "default");
+}
+
+TEST(Settings, a_threshold_that_was_set_does_not_follow_and_is_refused_by_name_and_limit) {
+  for (const bool is_first : {false, true}) {
+    Config config = config_with_ring("32 KiB");
+    if (!is_first) config = config_with_ring("4 KiB");
+    ASSERT_TRUE(config.set(kThreshold, "4 KiB", "a file").ok());
+    ASSERT_TRUE(config.set("ring.bytes", "4 KiB").ok());
+    EXPECT_EQ(config.get_number(kThreshold), 4096u);
+    EXPECT_EQ(config.source(kThreshold), "a file");
+    EXPECT_EQ(config.validate().message(),
+              "transfer.threshold_bytes = 4096 is more than half of ring.bytes = 4096");
+  }
+}
+
+}  // namespace
+}  // namespace faro
