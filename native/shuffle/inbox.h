@@ -19,6 +19,7 @@
 #include "shuffle/overflow/overflow.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/row_format.h"
+#include "shuffle/query/stage_lists.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 

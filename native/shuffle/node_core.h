@@ -19,7 +19,7 @@
 #include "shuffle/early_events.h"
 #include "shuffle/node_presence.h"
 #include "shuffle/overflow/overflow.h"
-#include "shuffle/query/query.h"
+#include "shuffle/query/query_table.h"
 #include "shuffle/worker_core.h"
 
 namespace faro::detail {

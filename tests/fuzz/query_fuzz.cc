@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "fuzz/fuzz_target.h"
-#include "shuffle/query/query.h"
+#include "shuffle/query/query_table.h"
 #include "wire/query_message.h"
 
 namespace faro::fuzz {

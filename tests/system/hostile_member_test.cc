@@ -148,7 +148,7 @@ class HostileMember {
   }
 
  private:
-  // Messages to each node: more than its share of hearsay, and less than the control connection's
+  // Messages to each node: more than its quota of unverified queries, and less than the control connection's
   // queue in this process holds, which must not be what ends the link.
   static constexpr int kTold = 20'000;
   // What two sockets hold, and several times what is taken of a member early.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "shuffle/query/query.h"
+#include "shuffle/query/query_table.h"
 
 namespace faro::shuffle {
 

@@ -15,7 +15,7 @@ QueryId made_up(uint32_t issuer, uint64_t number) {
   return {1'000'000 + 7 * number, 1000 + issuer, issuer, 0};
 }
 
-TEST(QueryHearsay, a_peer_that_makes_up_queries_makes_this_node_forget_its_own_oldest_ones) {
+TEST(QueryUnverified, a_peer_that_makes_up_queries_makes_this_node_forget_its_own_oldest_ones) {
   QueryCluster cluster(3);
   QueryMessage stop = message_of(QueryMessageKind::stop, {});
   stop.second = 2;  // a worker of node 1
@@ -41,7 +41,7 @@ TEST(QueryHearsay, a_peer_that_makes_up_queries_makes_this_node_forget_its_own_o
   EXPECT_EQ(cluster[0].running_count(), 1u);
 }
 
-TEST(QueryHearsay, more_stops_than_a_share_of_one_query_that_nobody_knows_are_not_kept) {
+TEST(QueryUnverified, more_stops_than_a_share_of_one_query_that_nobody_knows_are_not_kept) {
   QueryCluster cluster(2);
   QueryMessage stop = message_of(QueryMessageKind::stop, made_up(1, 1));
   stop.second = 2;
@@ -55,7 +55,7 @@ TEST(QueryHearsay, more_stops_than_a_share_of_one_query_that_nobody_knows_are_no
 }
 
 // Begun, cancelled and ended at its issuer; the plan never reaches the other node.
-TEST(QueryHearsay, any_number_of_queries_that_this_node_never_uses_is_forgotten_when_they_fail) {
+TEST(QueryUnverified, any_number_of_queries_that_this_node_never_uses_is_forgotten_when_they_fail) {
   QueryCluster cluster(2);
   for (int i = 0; i < 70'000; ++i) {
     const QueryId id = cluster[0].begin();
@@ -81,7 +81,7 @@ TEST(QueryHearsay, any_number_of_queries_that_this_node_never_uses_is_forgotten_
   EXPECT_EQ(cluster[1].running_count(), 0u);
 }
 
-TEST(QueryHearsay, a_peer_that_takes_no_part_fails_nothing) {
+TEST(QueryUnverified, a_peer_that_takes_no_part_fails_nothing) {
   for (const auto kind : {QueryMessageKind::fail, QueryMessageKind::ended}) {
     for (const bool early : {false, true}) {
       QueryCluster cluster(3);
@@ -108,7 +108,7 @@ TEST(QueryHearsay, a_peer_that_takes_no_part_fails_nothing) {
   }
 }
 
-TEST(QueryHearsay, a_failure_that_comes_before_the_declaration_counts_if_its_node_takes_part) {
+TEST(QueryUnverified, a_failure_that_comes_before_the_declaration_counts_if_its_node_takes_part) {
   QueryCluster cluster(3);
   const QueryId id = cluster[0].begin();
   QueryMessage fail = message_of(QueryMessageKind::fail, id);
@@ -125,7 +125,7 @@ TEST(QueryHearsay, a_failure_that_comes_before_the_declaration_counts_if_its_nod
   }
 }
 
-TEST(QueryHearsay, a_query_that_failed_before_its_declaration_tells_its_cause_to_every_worker) {
+TEST(QueryUnverified, a_query_that_failed_before_its_declaration_tells_its_cause_to_every_worker) {
   QueryCluster cluster(2);
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(0, id);
@@ -143,7 +143,7 @@ TEST(QueryHearsay, a_query_that_failed_before_its_declaration_tells_its_cause_to
   EXPECT_EQ(cluster[0].running_count() + cluster[1].running_count(), 0u);
 }
 
-TEST(QueryHearsay, a_node_that_declares_a_query_of_others_forgets_it_when_it_has_failed) {
+TEST(QueryUnverified, a_node_that_declares_a_query_of_others_forgets_it_when_it_has_failed) {
   QueryCluster cluster(2);
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(0, id);
@@ -155,7 +155,7 @@ TEST(QueryHearsay, a_node_that_declares_a_query_of_others_forgets_it_when_it_has
   EXPECT_EQ(cluster[0].running_count() + cluster[1].running_count(), 0u);
 }
 
-TEST(QueryHearsay, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
+TEST(QueryUnverified, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
   for (const uint32_t late : {1u, 2u}) {
     QueryCluster cluster(3);
     const QueryId id = cluster[0].begin();
@@ -176,7 +176,7 @@ TEST(QueryHearsay, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
   }
 }
 
-TEST(QueryHearsay, a_cancel_after_the_own_end_is_the_outcome_if_the_issuer_has_not_decided) {
+TEST(QueryUnverified, a_cancel_after_the_own_end_is_the_outcome_if_the_issuer_has_not_decided) {
   QueryCluster cluster(3);
   const QueryId id = cluster[0].begin();
   std::vector<std::shared_ptr<Query>> queries;
@@ -196,7 +196,7 @@ TEST(QueryHearsay, a_cancel_after_the_own_end_is_the_outcome_if_the_issuer_has_n
   }
 }
 
-TEST(QueryHearsay, an_issuer_that_does_not_answer_keeps_nobody_from_cancelling) {
+TEST(QueryUnverified, an_issuer_that_does_not_answer_keeps_nobody_from_cancelling) {
   QueryCluster cluster(2);
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(1, id);
@@ -214,7 +214,7 @@ TEST(QueryHearsay, an_issuer_that_does_not_answer_keeps_nobody_from_cancelling) 
   EXPECT_EQ(cluster[1].running_count(), 0u);
 }
 
-TEST(QueryHearsay, a_cancel_by_a_node_that_takes_no_part_is_forgotten_there) {
+TEST(QueryUnverified, a_cancel_by_a_node_that_takes_no_part_is_forgotten_there) {
   for (const bool early : {false, true}) {
     QueryCluster cluster(3);
     const QueryId id = cluster[0].begin();
@@ -237,7 +237,8 @@ TEST(QueryHearsay, a_cancel_by_a_node_that_takes_no_part_is_forgotten_there) {
   }
 }
 
-TEST(QueryHearsay, an_issuer_that_says_done_of_what_has_not_ended_well_here_breaks_the_protocol) {
+TEST(QueryUnverified,
+     an_issuer_that_says_done_of_what_has_not_ended_well_here_breaks_the_protocol) {
   for (const bool failed : {false, true}) {
     QueryCluster cluster(2);
     const QueryId id = cluster[0].begin();
@@ -255,7 +256,7 @@ TEST(QueryHearsay, an_issuer_that_says_done_of_what_has_not_ended_well_here_brea
   }
 }
 
-TEST(QueryHearsay, rows_of_a_peer_that_takes_no_part_end_its_link_and_no_query) {
+TEST(QueryUnverified, rows_of_a_peer_that_takes_no_part_end_its_link_and_no_query) {
   QueryCluster cluster(3);
   const QueryId id = cluster[0].begin();
   // Before it is declared here nobody knows better.
@@ -277,7 +278,7 @@ TEST(QueryHearsay, rows_of_a_peer_that_takes_no_part_end_its_link_and_no_query) 
   EXPECT_FALSE(query->failed());
 }
 
-TEST(QueryHearsay, what_a_peer_spoils_before_a_query_is_used_here_counts_if_it_takes_part) {
+TEST(QueryUnverified, what_a_peer_spoils_before_a_query_is_used_here_counts_if_it_takes_part) {
   for (const bool takes_part : {false, true}) {
     QueryCluster cluster(3);
     const QueryId id = cluster[0].begin();
@@ -292,7 +293,7 @@ TEST(QueryHearsay, what_a_peer_spoils_before_a_query_is_used_here_counts_if_it_t
   }
 }
 
-TEST(QueryHearsay, a_failure_told_by_the_issuer_is_kept_while_the_issuer_says_so) {
+TEST(QueryUnverified, a_failure_told_by_the_issuer_is_kept_while_the_issuer_says_so) {
   QueryCluster cluster(2);
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(0, id);

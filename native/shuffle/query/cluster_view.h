@@ -1,0 +1,57 @@
+// ClusterView: the cluster as queries see it: its nodes and their workers, and which nodes are lost.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "faro/query.h"
+#include "faro/status.h"
+
+namespace faro::shuffle {
+
+struct ClusterShape {
+  uint32_t node = 0;
+  std::vector<uint64_t> incarnations;  // per node; 0: it is missing
+  std::vector<std::string> node_names;
+  std::vector<uint32_t> first_worker;  // per node
+  std::vector<uint32_t> worker_count;  // per node
+};
+
+/// Numbers, names and workers never change. Threads: any for these; for the rest under the table's lock.
+class ClusterView {
+ public:
+  explicit ClusterView(ClusterShape shape);
+
+  uint32_t own() const { return shape_.node; }
+  uint32_t node_count() const { return static_cast<uint32_t>(shape_.node_names.size()); }
+  const std::string& name(uint32_t node) const { return shape_.node_names[node]; }
+  const std::string& own_name() const { return name(own()); }
+  uint32_t worker_count() const { return shape_.first_worker.back() + shape_.worker_count.back(); }
+  uint32_t first_own_worker() const { return shape_.first_worker[own()]; }
+  uint32_t own_worker_count() const { return shape_.worker_count[own()]; }
+  bool has_worker(uint32_t node, uint32_t worker) const;
+  uint32_t node_of_worker(uint32_t worker) const;
+
+  uint64_t incarnation(uint32_t node) const { return shape_.incarnations[node]; }
+  /// Another incarnation of its issuer is another life: all its queries ended with it.
+  bool is_of_this_life(const QueryId& id) const {
+    return id.issuer < node_count() && id.incarnation == incarnation(id.issuer);
+  }
+  bool is_there(uint32_t node) const { return losses_[node].ok(); }
+  /// Why a node is gone.
+  const Status& loss(uint32_t node) const { return losses_[node]; }
+  /// Why a query cannot contain a node; ok if it can.
+  Status why_not_in(const QueryId& id, uint32_t node) const;
+
+  void lose(uint32_t node, const Status& cause) { losses_[node] = cause; }
+  /// `begun`: how many queries this node had begun by then.
+  void join(uint32_t node, uint64_t new_incarnation, uint64_t begun);
+
+ private:
+  ClusterShape shape_;
+  std::vector<Status> losses_;       // per node; ok: it is there
+  std::vector<uint64_t> joined_at_;  // per node: queries begun here when it joined, again
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,175 @@
+#include "shuffle/query/known_queries.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "shuffle/query/query_messages.h"
+
+namespace faro::shuffle {
+
+QueryId KnownQueries::begin() {
+  const uint32_t own = context_.cluster.own();
+  return {++begun_, context_.cluster.incarnation(own), own, 0};
+}
+
+KnownQueries::Pointer KnownQueries::find(const QueryId& id) const {
+  const auto known = queries_.find(id);
+  return known == queries_.end() ? nullptr : known->second;
+}
+
+void KnownQueries::add(const Pointer& query) {
+  queries_.emplace(query->id, query);
+  context_.report.show_running(queries_.size());
+}
+
+KnownQueries::Pointer KnownQueries::find_or_make(const QueryId& id) {
+  if (Pointer known = find(id)) return known;
+  if (!can_live(id) || used_count() >= kLimit) return nullptr;
+  auto query = std::make_shared<TrackedQuery>(id, context_);
+  add(query);
+  query->show();
+  return query;
+}
+
+bool KnownQueries::can_live(const QueryId& id) const {
+  const ClusterView& cluster = context_.cluster;
+  if (id.counter == 0 || !cluster.is_of_this_life(id)) return false;
+  if (id.issuer == cluster.own() && id.counter > begun_) return false;
+  if (context_.ended.contains(id)) return false;
+  return cluster.is_there(id.issuer);  // else it ended with its issuer: nobody else would end it
+}
+
+Status KnownQueries::why_not(const QueryId& id) const {
+  if (used_count() >= kLimit) {
+    return Status(Code::limit_exceeded, fmt::format("{} queries are running, the limit", kLimit));
+  }
+  const ClusterView& cluster = context_.cluster;
+  const bool is_known_issuer = id.issuer < cluster.node_count();
+  if (is_known_issuer && !cluster.is_there(id.issuer)) return cluster.loss(id.issuer).of_query(id);
+  if (is_known_issuer && !cluster.is_of_this_life(id)) {
+    return Status(Code::peer_lost, fmt::format("query {} was begun by another process than the one "
+                                               "that is {} now: it has ended with it",
+                                               id.to_string(), cluster.name(id.issuer)))
+        .of_node(id.issuer)
+        .of_query(id);
+  }
+  const bool never_begun = id.issuer == cluster.own() && id.counter > begun_;
+  return Status(Code::query_ended,
+                fmt::format("query {} {}", id.to_string(),
+                            never_begun ? "was never begun by this node" : "has ended"))
+      .of_query(id);
+}
+
+// --- what peers speak of
+
+KnownQueries::Pointer KnownQueries::hear(const QueryId& id, uint32_t peer, Outbound& out) {
+  Pointer query = find(id);
+  if (query == nullptr) {
+    if (!can_live(id) || !make_room(peer, nullptr, out)) return nullptr;
+    query = std::make_shared<TrackedQuery>(id, context_, peer);
+    add(query);
+    unverified_.add(query->unverified()->quota());
+    query->show();
+  } else if (Unverified* const unverified = query->unverified()) {
+    unverified->mention(context_.now);
+  }
+  return query;
+}
+
+bool KnownQueries::make_room(uint32_t peer, const TrackedQuery* keep, Outbound& out) {
+  while (!unverified_.has_room(peer)) {
+    TrackedQuery* const oldest = unverified_.oldest(peer, keep);
+    if (oldest == nullptr) return false;
+    drop(*oldest, out);
+  }
+  return true;
+}
+
+bool KnownQueries::charge(TrackedQuery& query, uint32_t peer, Outbound& out) {
+  Unverified* const unverified = query.unverified();
+  if (unverified == nullptr) return true;
+  if (!make_room(peer, &query, out)) return false;
+  unverified_.charge(unverified->quota(), peer);
+  return true;
+}
+
+void KnownQueries::verify(TrackedQuery& query, Outbound& out) {
+  if (query.unverified() == nullptr) return;
+  unverified_.remove(query.unverified()->quota());
+  query.verify(out);
+}
+
+void KnownQueries::forget_former_life(uint32_t peer) {
+  for (const auto& [id, query] : queries_) {
+    Unverified* const unverified = query->unverified();
+    if (unverified == nullptr || query->coordinator() != nullptr) continue;
+    query->forget_former_life(peer);
+    unverified_.discharge(unverified->quota(), peer);
+  }
+}
+
+// --- forgetting
+
+// What the coordinator knows of an unverified query it says again when this node takes part. If it is this node, it
+// is an end that nobody has waited for: who comes later is told.
+void KnownQueries::drop(TrackedQuery& query, Outbound& out) {
+  const Coordinator* const coordinator = query.coordinator();
+  if (coordinator == nullptr) return forget_unverified(query);
+  const ClusterView& cluster = context_.cluster;
+  const Status cause(
+      Code::query_ended,
+      fmt::format("query {} was not used by {}, and was forgotten for {} later ones",
+                  query.id.to_string(), cluster.own_name(), UnverifiedQueries::kQuota));
+  query.settle(cause);
+  for (uint32_t n = 0; n < cluster.node_count(); ++n) {
+    const bool has_voted = query.nodes().contains(n) && coordinator->has_voted(n);
+    if (!has_voted || n == cluster.own() || !cluster.is_there(n)) continue;
+    out.send(n,
+             outcome_of(query.id, cluster.own(), cause, context_.ended.low_water(cluster.own())));
+  }
+  context_.ended.add(query.id);
+  forget(query);
+}
+
+void KnownQueries::forget_unverified(TrackedQuery& query) {
+  if (!query.outcome_known()) {
+    query.settle(query.cause());
+  } else if (context_.cluster.is_of_this_life(query.id)) {
+    context_.ended.add_unverified(query.id);
+  }
+  forget(query);
+}
+
+void KnownQueries::forget_if_over(TrackedQuery& query) {
+  if (!query.is_over()) return;
+  // Of an unverified query only the coordinator knows whether it ever began, and of an incarnation that is gone
+  // nothing more comes.
+  if (context_.cluster.is_of_this_life(query.id) &&
+      (query.unverified() == nullptr || query.coordinator() != nullptr)) {
+    context_.ended.add(query.id);
+  }
+  forget(query);
+}
+
+void KnownQueries::forget_settled_unverified() {
+  for (auto known = queries_.begin(); known != queries_.end();) {
+    TrackedQuery& query = *(known++)->second;
+    if (query.unverified() != nullptr && query.outcome_known()) forget(query);
+  }
+}
+
+void KnownQueries::forget(TrackedQuery& query) {
+  const auto known = queries_.find(query.id);
+  if (known == queries_.end() || known->second.get() != &query) return;  // a worker still has it
+  base::log(LogLevel::debug, "{}: query {} has ended: {}", context_.cluster.own_name(),
+            query.id.to_string(), query.outcome().ok() ? "done" : "failed");
+  const Pointer last = std::move(known->second);
+  queries_.erase(known);
+  if (query.unverified() != nullptr) unverified_.remove(query.unverified()->quota());
+  query.hide();
+  context_.report.show_running(queries_.size());
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,73 @@
+// KnownQueries: which queries this node knows, from their first mention here until they are forgotten.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "faro/query.h"
+#include "faro/status.h"
+#include "shuffle/query/outbound.h"
+#include "shuffle/query/query_context.h"
+#include "shuffle/query/tracked_query.h"
+#include "shuffle/query/unverified_queries.h"
+
+namespace faro::shuffle {
+
+/// Threads: under the table's lock.
+class KnownQueries {
+ public:
+  /// Most queries that this node uses at a time.
+  static constexpr size_t kLimit = 65536;
+
+  using Pointer = std::shared_ptr<TrackedQuery>;
+  using Map = std::unordered_map<QueryId, Pointer>;
+
+  explicit KnownQueries(QueryContext& context)
+      : context_(context), unverified_(context.cluster.node_count()) {}
+
+  QueryId begin();
+  uint64_t begun() const { return begun_; }
+
+  const Map& all() const { return queries_; }
+  /// nullptr: it is not known.
+  Pointer find(const QueryId& id) const;
+  /// For what this node does itself; made known if it was not. nullptr: it cannot be used (why_not).
+  Pointer find_or_make(const QueryId& id);
+  Status why_not(const QueryId& id) const;
+  /// For what a peer says of it; made known if it was not. nullptr: it is nothing that the peer may speak of,
+  /// or there is no room.
+  Pointer hear(const QueryId& id, uint32_t peer, Outbound& out);
+  /// Whether a query can be known: it has begun, as far as can be told, and has not ended.
+  bool can_live(const QueryId& id) const;
+
+  /// This node has to do with it from now on.
+  void verify(TrackedQuery& query, Outbound& out);
+  /// A peer has said one thing more of a query. Whether there is room for it.
+  bool charge(TrackedQuery& query, uint32_t peer, Outbound& out);
+  /// What a peer said of others' queries in its former life is forgotten: these may begin now. If one is older
+  /// than the peer's return, its coordinator knows.
+  void forget_former_life(uint32_t peer);
+
+  void forget_if_over(TrackedQuery& query);
+  /// What peers have said of another node's query. If that has said how it ended, whoever comes later is told
+  /// that it has.
+  void forget_unverified(TrackedQuery& query);
+  /// The session closes: nobody comes any more to be told how unverified queries ended.
+  void forget_settled_unverified();
+
+ private:
+  void forget(TrackedQuery& query);
+  bool make_room(uint32_t peer, const TrackedQuery* keep, Outbound& out);
+  void drop(TrackedQuery& query, Outbound& out);
+  void add(const Pointer& query);
+  size_t used_count() const { return queries_.size() - unverified_.size(); }
+
+  QueryContext& context_;
+  uint64_t begun_ = 0;
+  Map queries_;
+  UnverifiedQueries unverified_;
+};
+
+}  // namespace faro::shuffle

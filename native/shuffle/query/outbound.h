@@ -1,0 +1,28 @@
+// Outbound: what a change of the query table leaves to be done when the lock has been given back.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <utility>
+
+#include "faro/status.h"
+#include "wire/query_message.h"
+
+namespace faro::shuffle {
+
+struct Outbound {
+  std::list<std::pair<uint32_t, wire::QueryMessage>> messages;  // to whom
+  std::list<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
+
+  bool empty() const { return messages.empty() && offenders.empty(); }
+  void send(uint32_t node, wire::QueryMessage message) {
+    messages.emplace_back(node, std::move(message));
+  }
+  void end_link(uint32_t node, Status cause) { offenders.emplace_back(node, std::move(cause)); }
+  void take(Outbound&& more) noexcept {
+    messages.splice(messages.end(), more.messages);
+    offenders.splice(offenders.end(), more.offenders);
+  }
+};
+
+}  // namespace faro::shuffle

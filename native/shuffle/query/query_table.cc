@@ -1,0 +1,378 @@
+#include "shuffle/query/query_table.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <utility>
+
+#include "base/each.h"
+#include "base/planted.h"
+#include "shuffle/query/peer_messages.h"
+#include "shuffle/query/query_messages.h"
+
+namespace faro::shuffle {
+namespace {
+
+// Every Query is one that the table has made.
+TrackedQuery& tracked(Query& query) { return static_cast<TrackedQuery&>(query); }
+const TrackedQuery& tracked(const Query& query) { return static_cast<const TrackedQuery&>(query); }
+
+}  // namespace
+
+QueryTable::QueryTable(Shape shape, QueryEnvironment& environment,
+                       base::Nanoseconds unopened_timeout_ns)
+    : environment_(environment), context_(std::move(shape), unopened_timeout_ns) {}
+
+void QueryTable::show_in(counters::CounterFile& file, base::Nanoseconds now) {
+  context_.now = now;
+  context_.report.show_in(file);
+}
+
+template <typename Part>
+void QueryTable::change(Part&& part) {
+  Outbound out;
+  bool alert = false;
+  try {
+    std::lock_guard lock(mutex_);
+    alert = part(out);
+  } catch (...) {
+    {
+      std::lock_guard lock(mutex_);
+      unsent_.take(std::move(out));  // at the next tick
+    }
+    environment_.alert_workers();
+    throw;
+  }
+  flush(out, alert);
+}
+
+void QueryTable::flush(Outbound& out, bool alert) {
+  while (!out.messages.empty()) {
+    try {
+      environment_.send(out.messages.front().first, out.messages.front().second);
+      out.messages.pop_front();
+    } catch (const std::bad_alloc&) {
+      std::lock_guard lock(mutex_);
+      unsent_.take(std::move(out));  // at the next tick
+      break;
+    }
+  }
+  for (const auto& [node, cause] : out.offenders) {
+    // What this node's own workers do wrong they are told themselves.
+    if (node != context_.cluster.own()) environment_.fail_peer(node, cause);
+  }
+  if (alert) environment_.alert_workers();
+}
+
+// --- which queries there are
+
+QueryId QueryTable::begin() {
+  std::lock_guard lock(mutex_);
+  return known_.begin();
+}
+
+Status QueryTable::declare(const QueryId& id, const std::vector<uint32_t>& workers) {
+  Status status;
+  change([&](Outbound& out) {
+    status = declare_locked(id, workers, out);
+    return !out.empty();
+  });
+  return status;
+}
+
+Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>& workers,
+                                  Outbound& out) {
+  const ClusterView& cluster = context_.cluster;
+  for (uint32_t worker : workers) {
+    if (worker >= cluster.worker_count()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("query {}: worker {} does not exist (0 … {})", id.to_string(),
+                                worker, cluster.worker_count() - 1));
+    }
+  }
+  const std::shared_ptr<TrackedQuery> query = known_.find_or_make(id);
+  if (query == nullptr) return known_.why_not(id);
+  // It has failed, and its issuer, which would end it here with its own end, is gone.
+  if (query->unverified() != nullptr && query->outcome_known() && !cluster.is_there(id.issuer))
+    return query->outcome();
+  if (query->part().is_declared() || query->part().is_used()) {
+    return Status(Code::wrong_state,
+                  fmt::format("query {} is in use already; declare it before", id.to_string()));
+  }
+  query->declare(workers);
+  known_.verify(*query, out);
+  query->show();
+  if (query->coordinator() != nullptr) {
+    (void)query->fail_if_lost(out);
+    // A coordinator that takes no part may have been waited for.
+    query->decide_if_all_voted(out);
+    known_.forget_if_over(*query);
+  }
+  return Status::Ok();
+}
+
+std::shared_ptr<Query> QueryTable::find(const QueryId& id) {
+  std::lock_guard lock(mutex_);
+  return known_.find(id);
+}
+
+std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
+  std::shared_ptr<TrackedQuery> query;
+  change([&](Outbound& out) {
+    const ClusterView& cluster = context_.cluster;
+    const bool is_new = known_.can_live(id) && known_.find(id) == nullptr;
+    query = known_.hear(id, from_node, out);
+    if (query == nullptr && is_new && from_node != cluster.own()) {
+      // No room for it: its rows are thrown away, so it must not end well. Who takes part is told, and tells.
+      out.send(
+          from_node,
+          failure_of(id, cluster.own(),
+                     Status(Code::query_unopened,
+                            fmt::format(
+                                "{} keeps the rows of {} queries that it does not know, all it can",
+                                cluster.own_name(), UnverifiedQueries::kQuota))));
+    }
+    if (query != nullptr && !query->nodes().contains(from_node)) {
+      out.end_link(from_node,
+                   Status(Code::protocol_error,
+                          fmt::format("it opens a shuffle of query {}, in which it takes no part",
+                                      id.to_string())));
+      query = nullptr;
+    }
+    return false;
+  });
+  return query;
+}
+
+Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
+  std::shared_ptr<TrackedQuery> query;
+  Status status;
+  change([&](Outbound& out) {
+    if (!closed_.ok()) {
+      status = closed_;
+      return false;
+    }
+    query = known_.find_or_make(id);
+    if (query == nullptr) {
+      status = known_.why_not(id);
+      return false;
+    }
+    query->part().use();
+    known_.verify(*query, out);
+    (void)query->fail_if_lost(out);
+    return !out.empty();
+  });
+  if (!status.ok()) return status;
+  return std::shared_ptr<Query>(std::move(query));
+}
+
+bool QueryTable::takes_part(const Query& query, uint32_t node) const {
+  std::lock_guard lock(mutex_);
+  return tracked(query).nodes().contains(node);
+}
+
+std::shared_ptr<Query> QueryTable::biggest_overflow_user() {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Query> biggest;
+  for (const auto& [id, query] : known_.all()) {
+    if (query->failed()) continue;
+    if (biggest == nullptr || query->usage.bytes.load(std::memory_order_relaxed) >
+                                  biggest->usage.bytes.load(std::memory_order_relaxed)) {
+      biggest = query;
+    }
+  }
+  return biggest;
+}
+
+uint64_t QueryTable::running_count() const {
+  std::lock_guard lock(mutex_);
+  return known_.all().size();
+}
+
+// --- how they fail
+
+void QueryTable::fail(Query& query, const Status& cause) {
+  change([&](Outbound& out) { return tracked(query).fail_here(cause, out); });
+}
+
+void QueryTable::fail_for_memory(Query& query) noexcept {
+  try {
+    fail(query, no_memory());
+  } catch (const std::bad_alloc&) {
+    tracked(query).mark_for_memory();
+    some_must_fail_.store(true, std::memory_order_release);
+  }
+}
+
+void QueryTable::fail_by_sender(Query& query, uint32_t node, const Status& cause) {
+  change([&](Outbound& out) { return tracked(query).fail_by_sender(node, cause, out); });
+}
+
+void QueryTable::lose_rows(Query& query, uint32_t node) {
+  change([&](Outbound& out) {
+    if (const Status* const loss = tracked(query).nodes().loss(node))
+      return tracked(query).fail_here(*loss, out);
+    const Status lost(Code::peer_lost, fmt::format("{} was lost", context_.cluster.name(node)));
+    return tracked(query).fail_here(lost.of_node(node), out);
+  });
+}
+
+void QueryTable::cancel(const QueryId& id, const Status& cause) {
+  change([&](Outbound& out) {
+    const std::shared_ptr<TrackedQuery> query = known_.find_or_make(id);
+    if (query == nullptr || query->outcome_known()) return false;
+    known_.verify(*query, out);
+    return query->fail_here(cause, out);
+  });
+}
+
+void QueryTable::close(const Status& cause) {
+  change([&](Outbound& out) {
+    if (!closed_.ok()) return false;
+    closed_ = cause;
+    base::Each each;
+    for (const auto& known : known_.all()) each.run([&] { (void)known.second->close(cause, out); });
+    known_.forget_settled_unverified();
+    return true;
+  });
+}
+
+// --- what local workers do
+
+void QueryTable::stop(Query& query, uint32_t stage, uint32_t receiver,
+                      std::span<const uint32_t> senders) {
+  const ClusterView& cluster = context_.cluster;
+  std::vector<bool> nodes(cluster.node_count());
+  for (uint32_t sender : senders) nodes[cluster.node_of_worker(sender)] = true;
+  change([&](Outbound& out) {
+    for (uint32_t n = 0; n < nodes.size(); ++n) {
+      if (!nodes[n] || tracked(query).nodes().has_lost(n)) continue;
+      if (n == cluster.own()) {
+        tracked(query).part().add(Stop{stage, receiver});
+      } else {
+        out.send(n, message_of(wire::QueryMessageKind::stop, query.id, stage,
+                               static_cast<int32_t>(receiver)));
+      }
+    }
+    return true;
+  });
+}
+
+std::vector<uint32_t> QueryTable::stops(Query& query, uint32_t stage) {
+  std::lock_guard lock(mutex_);
+  return tracked(query).part().stops(stage);
+}
+
+void QueryTable::add_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender,
+                              base::Nanoseconds now) {
+  change([&](Outbound& out) {
+    return tracked(query).add_unopened({worker, stage, sender, now}, out);
+  });
+}
+
+void QueryTable::remove_unopened(Query& query, uint32_t worker, uint32_t stage) {
+  std::lock_guard lock(mutex_);
+  tracked(query).remove_unopened(worker, stage);
+}
+
+Status QueryTable::open_stage(Query& query, uint32_t worker, const ShuffleSpec& spec,
+                              const StageLists& lists) {
+  Status status;
+  change([&](Outbound& out) {
+    status = tracked(query).open_stage(worker, spec, lists, out);
+    return query.failed();
+  });
+  return status;
+}
+
+void QueryTable::await(Query& query, uint32_t worker, uint32_t stage,
+                       std::span<const uint32_t> senders, const StageLists& lists) {
+  change([&](Outbound& out) {
+    if (query.failed() || query.outcome_known()) return false;
+    for (const uint32_t sender : senders) {
+      wire::QueryMessage message =
+          message_of(wire::QueryMessageKind::await, query.id, stage, static_cast<int32_t>(sender),
+                     fmt::format("worker {} opened stage {} with {}", worker, stage, lists.text));
+      message.number = lists.digest;
+      out.send(node_of_worker(sender), std::move(message));
+    }
+    return false;
+  });
+}
+
+void QueryTable::end(Query& query, uint32_t worker) {
+  change([&](Outbound& out) {
+    tracked(query).end(worker, out);
+    known_.forget_if_over(tracked(query));
+    return true;
+  });
+}
+
+// --- what happens to peers
+
+void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
+  change([&](Outbound& out) {
+    return PeerMessages(context_, known_).handle(from_node, message, out);
+  });
+}
+
+void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
+  change([&](Outbound& out) { return lose_node_locked(node, why.of_node(node), out); });
+}
+
+bool QueryTable::lose_node_locked(uint32_t node, const Status& cause, Outbound& out) {
+  context_.cluster.lose(node, cause);
+  std::vector<std::shared_ptr<TrackedQuery>> concerned;
+  std::vector<QueryId> failed;
+  for (const auto& [id, query] : known_.all()) {
+    query->nodes().lose(node, cause);
+    if (query->nodes().contains(node) || id.issuer == node) concerned.push_back(query);
+  }
+  for (const std::shared_ptr<TrackedQuery>& query : concerned) {
+    const bool is_kept = query->unverified() != nullptr && query->outcome_known();
+    if (query->lose_node(node, cause, out)) failed.push_back(query->id);
+    if (query->coordinator() != nullptr || (query->id.issuer == node && !is_kept))
+      known_.forget_if_over(*query);
+  }
+  context_.report.log_failures(std::move(failed), cause);
+  return true;
+}
+
+void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
+  std::lock_guard lock(mutex_);
+  context_.cluster.join(node, incarnation, known_.begun());
+  if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
+  known_.forget_former_life(node);
+}
+
+void QueryTable::on_tick(base::Nanoseconds now) {
+  change([&](Outbound& out) {
+    context_.now = now;
+    out.take(std::move(unsent_));
+    return tick_locked(out);
+  });
+}
+
+bool QueryTable::tick_locked(Outbound& out) {
+  bool alert = false;
+  if (some_must_fail_.exchange(false, std::memory_order_acquire)) {
+    for (const auto& [id, query] : known_.all()) alert |= query->fail_if_marked(out);
+  }
+  std::vector<std::shared_ptr<TrackedQuery>> expired;
+  std::vector<std::shared_ptr<TrackedQuery>> unbalanced;
+  for (const auto& [id, query] : known_.all()) {
+    alert |= query->tick(out);
+    if (query->expires(out)) expired.push_back(query);
+    if (query->coordinator() != nullptr && !query->outcome_known() && query->coordinator()->tick())
+      unbalanced.push_back(query);
+  }
+  for (const std::shared_ptr<TrackedQuery>& query : unbalanced) {
+    query->decide_if_all_voted(out);
+    alert |= query->outcome_known();
+    known_.forget_if_over(*query);
+  }
+  for (const std::shared_ptr<TrackedQuery>& query : expired) known_.forget_unverified(*query);
+  return alert || !expired.empty();
+}
+
+}  // namespace faro::shuffle
