@@ -122,6 +122,10 @@ std::optional<size_t> index_of(std::string_view name) {
   return std::nullopt;
 }
 
+// Sources of a value that nobody has set.
+constexpr std::string_view kDefault = "default";
+constexpr std::string_view kHalfOfRing = "default (half of ring.bytes)";
+
 Status invalid(std::string message) { return Status(Code::config_invalid, std::move(message)); }
 
 Status apply_toml(const toml::table& table, const std::string& prefix, const std::string& path,
@@ -152,7 +156,7 @@ Config::Config() {
     Value value;
     value.text = std::string(row.default_value);
     if (row.numeric) value.number = *parse_number(value.text, row.unit);
-    value.source = "default";
+    value.source = kDefault;
     values_.push_back(std::move(value));
   }
 }
@@ -179,7 +183,21 @@ Status Config::set(std::string_view name, std::string_view text, std::string_vie
     value.text = std::to_string(*number);
   }
   values_[*index] = std::move(value);
+  follow();
   return Status::Ok();
+}
+
+// A threshold that nobody has set is never above what the rings allow.
+void Config::follow() {
+  const size_t index = *index_of("transfer.threshold_bytes");
+  Value& threshold = values_[index];
+  if (threshold.source != kDefault && threshold.source != kHalfOfRing) return;
+  const SettingInfo& row = table()[index];
+  const uint64_t usual = *parse_number(row.default_value, row.unit);
+  const uint64_t half = get_number("ring.bytes") / 2;
+  threshold.number = std::min(usual, half);
+  threshold.text = std::to_string(threshold.number);
+  threshold.source = half < usual ? kHalfOfRing : kDefault;
 }
 
 Status Config::set(std::string_view name, uint64_t number, std::string_view source) {

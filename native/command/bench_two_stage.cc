@@ -75,12 +75,6 @@ Result<Run> read_flags(const Flags& flags) {
   if (!flags.threshold.empty()) {
     FARO_RETURN_IF_ERROR(
         set_from_flag(run.config, "--threshold", "transfer.threshold_bytes", flags.threshold));
-  } else if (run.config.source("transfer.threshold_bytes") == "default") {
-    // Smaller rings alone are no conflict: the default threshold follows them.
-    const uint64_t half = run.config.get_number("ring.bytes") / 2;
-    if (run.config.get_number("transfer.threshold_bytes") > half) {
-      FARO_RETURN_IF_ERROR(run.config.set("transfer.threshold_bytes", half, "half of ring.bytes"));
-    }
   }
   FARO_RETURN_IF_ERROR(validate_settings(run.config));
 
@@ -281,7 +275,8 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
       ->type_name("SIZE");
   command
       ->add_option("--threshold", flags->threshold,
-                   "Bytes before a transfer starts, as transfer.threshold_bytes:\n16KiB")
+                   "Bytes before a transfer starts, as transfer.threshold_bytes:\n16KiB, or half "
+                   "of ring.bytes if that is less")
       ->type_name("SIZE");
   command->add_option("--pin", flags->pin, "Keep all processes on this processor")
       ->type_name("CPU");

@@ -81,12 +81,6 @@ Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Tran
   Config& config = loaded.value();
   if (!flags.ring.empty()) {
     FARO_RETURN_IF_ERROR(set_from_flag(config, "--ring", "ring.bytes", flags.ring));
-    // A plan of rings alone should not fail over a threshold that nobody asked for.
-    if (config.source("transfer.threshold_bytes") == "default" &&
-        config.get_number("transfer.threshold_bytes") > config.get_number("ring.bytes") / 2) {
-      FARO_RETURN_IF_ERROR(
-          config.set("transfer.threshold_bytes", config.get_number("ring.bytes") / 2));
-    }
   }
   if (!flags.workers.empty()) {
     FARO_RETURN_IF_ERROR(set_from_flag(config, "--workers", "cluster.workers", flags.workers));

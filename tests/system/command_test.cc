@@ -152,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"explain", "--pid", "x"}, "--pid"},
         BadCase{{"config", "--set", "ring.bytes=5"}, "ring.bytes"},
         BadCase{{"config", "--set", "security.secret=never on a command line"}, "unknown setting"},
-        BadCase{{"config", "--set", "ring.bytes=8KiB"}, "transfer.threshold_bytes"},
+        BadCase{{"config", "--set", "ring.bytes=8KiB", "--set", "transfer.threshold_bytes=16KiB"},
+                "transfer.threshold_bytes"},
         BadCase{{"config", "--file", "/no/such/file"}, "/no/such/file"}),
     [](const auto& bad) {
       std::string name = "faro";
@@ -628,6 +629,14 @@ TEST_F(FaroConfigFile, gives_way_to_the_environment_and_that_to_flags) {
   const json& lane = *setting_of(parsed, "ring.per_lane");
   EXPECT_EQ(lane["value"], 4);
   EXPECT_EQ(lane["from"], "--set");
+}
+
+TEST(FaroConfig, shows_that_a_value_follows_another_setting) {
+  const json parsed = parse(run_faro({"config", "--json", "--set", "ring.bytes=4KiB"}));
+  const json& threshold = *setting_of(parsed, "transfer.threshold_bytes");
+  EXPECT_EQ(threshold["value"], 2048);
+  EXPECT_EQ(threshold["default"], 16384);
+  EXPECT_EQ(threshold["from"], "default (half of ring.bytes)");
 }
 
 TEST(FaroConfig, refuses_a_misspelt_variable) {

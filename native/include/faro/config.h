@@ -33,6 +33,7 @@ struct SettingInfo {
 /// session with it, which takes a copy and validates it as a whole (`resolve`).
 ///
 /// Numbers are written as decimal digits with an optional KiB, MiB or GiB (bytes only).
+/// As long as transfer.threshold_bytes is not set it is at most half of ring.bytes, whatever that is.
 /// Later calls win over earlier ones: load the file first, then the environment, then `set`.
 ///
 /// Threads: one at a time.
@@ -63,7 +64,8 @@ class Config {
   std::string get(std::string_view name) const;
   /// The value of a numeric setting, 0 for an unknown name.
   uint64_t get_number(std::string_view name) const;
-  /// Where a value came from: "default", "environment", a file's path, or what `set` was told.
+  /// Where a value came from: "default", "default (half of ring.bytes)", "environment", a file's path, or
+  /// what `set` was told.
   std::string source(std::string_view name) const;
 
   /// Checks values against each other (power of two, threshold against ring, node against nodes).
@@ -78,6 +80,8 @@ class Config {
     uint64_t number = 0;
     std::string source;
   };
+  void follow();
+
   std::vector<Value> values_;  // parallel to table()
 };
 

@@ -120,7 +120,7 @@ Result<Config> link_config(const LinkJob& job, const Config& config) {
                               job.frame_bytes, kFramesInLeastRing * job.frame_bytes,
                               tuned.get_number("ring.bytes")));
   }
-  if (tuned.source("transfer.threshold_bytes") == "default")
+  if (tuned.source("transfer.threshold_bytes").starts_with("default"))
     FARO_RETURN_IF_ERROR(tuned.set("transfer.threshold_bytes", uint64_t{job.frame_bytes}));
   return tuned;
 }

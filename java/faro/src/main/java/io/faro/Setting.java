@@ -60,7 +60,10 @@ public enum Setting {
   RING_BYTES("ring.bytes", "32768"),
   /** Rings of a lane; the shuffles of a query spread over them by stage. */
   RING_PER_LANE("ring.per_lane", "2"),
-  /** Bytes pending in a ring before a transfer starts without a flush; at most half a ring. */
+  /**
+   * Bytes pending in a ring before a transfer starts without a flush; at most half of ring.bytes, which
+   * the default follows.
+   */
   TRANSFER_THRESHOLD_BYTES("transfer.threshold_bytes", "16384"),
   /** Largest row; rows beyond a quarter ring travel as fragments. */
   ROW_LIMIT_BYTES("row.limit_bytes", "268435456"),
