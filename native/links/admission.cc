@@ -38,8 +38,8 @@ void Admission::check_deadlines(base::Nanoseconds now) {
   start_queued(now);
 }
 
-// One of each address at a time, first come, first served: what it does then counts against those
-// behind it.
+// One connection of each address at a time, first come, first served. If it fails, the others of its address wait
+// longer.
 void Admission::start_queued(base::Nanoseconds now) {
   for (Place next = pending_.begin(); next != pending_.end();) {
     const Place pending = next++;
@@ -55,9 +55,9 @@ void Admission::start_queued(base::Nanoseconds now) {
   }
 }
 
-// ----------------------------------------------------------------------------------- who connects
+// ----------------------------------------------------------------------------------- connections
 
-// With TLS the acceptor has seen to that.
+// With TLS the SocketAcceptor has done this already.
 bool Admission::must_queue(const std::string& host) const {
   return network_.credentials() == nullptr && !attempts_.allows(host, now());
 }
@@ -90,7 +90,7 @@ void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
   if (!queues) pending_.back().handshake->start();
 }
 
-// A flood pushes out its own, as at the acceptor: the oldest of the address that has most.
+// As in SocketAcceptor, a flood pushes out its own: this drops the oldest connection of the address that has most.
 void Admission::make_room_for(const std::string& newcomer_host) {
   std::map<std::string, size_t> count = {{newcomer_host, 1}};
   for (const Pending& each : pending_) ++count[host_of(each.from())];
@@ -110,7 +110,7 @@ void Admission::on_data_stream(const StreamToken& token, transport::DataStream s
 
 base::Nanoseconds Admission::may_try_at(const std::string& peer_address) {
   const std::string host = host_of(peer_address);
-  // Of a node that has been admitted a data connection is to come, whoever else is there.
+  // An admitted node is about to dial its data connection, so its address must not be turned away.
   return links_.expects_stream_from(host) ? 0 : attempts_.next(host);
 }
 
@@ -132,7 +132,7 @@ std::optional<Refusal> Admission::judge(const wire::Hello& hello, const std::str
 void Admission::on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
                             const wire::Hello& peer) {
   const std::unique_ptr<Handshake> done = take(handshake);  // keeps `peer`
-  // Somebody else may have taken its place since HELLO.
+  // Another process may have joined with the same number since HELLO.
   if (const auto refusal = host_.judge(peer, connection->peer_address())) {
     connection->send(wire::encode_refuse(
         {refusal->status.code(), refusal->retry, std::string(refusal->status.message())}));
@@ -167,7 +167,7 @@ void Admission::note_refused(const std::string& from, const Refusal& refusal) {
   const Status& cause = refusal.status;
   uint64_t suppressed = 0;
   if (limiter_.allows(std::string(code_name(cause.code())), now(), suppressed)) {
-    // Those who have not closed yet look for who has, and give up when they close themselves.
+    // Peers whose sessions are still open keep dialling a node that has closed, until they close as well.
     base::log(cause.code() == Code::session_closed ? LogLevel::debug : log_level_,
               "{}: refused a connection from {}: {}{}", identity_.name, from, cause.to_string(),
               suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));

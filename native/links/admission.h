@@ -1,4 +1,4 @@
-// Admission: whoever connects to this node, until a handshake has shown that it may be linked.
+// Admission: the peers that connect to this node, until a handshake has shown that they may be linked.
 //
 // Anyone on the network can connect. The number of peers that are not authenticated yet, and their
 // time, are bounded; a flood from one address pushes out only its own; and an address from which too
@@ -32,7 +32,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
     /// It may. The host sets the connection's handler before it returns.
     virtual void on_admitted(std::unique_ptr<ControlConnection> connection,
                              const wire::Hello& peer) = 0;
-    /// Somebody was refused, and told; it has been logged.
+    /// A peer was refused and told so; it has been logged.
     virtual void on_refused(const std::string& from, const Refusal& refusal) = 0;
   };
 
@@ -42,11 +42,11 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
 
   /// Starts accepting.
   void start() { network_.set_acceptor(this); }
-  /// Refuses all handshakes under way; those that come later are judged as ever.
+  /// Refuses all handshakes in progress. Later ones are judged as before.
   void refuse_all(const Refusal& refusal);
-  /// This node leaves: refusals are nothing to warn of from now on.
+  /// This node is closing: refusals are no longer worth a warning.
   void expect_closing() { log_level_ = LogLevel::debug; }
-  /// Accepts nobody any more.
+  /// Stops accepting connections.
   void stop() { network_.set_acceptor(nullptr); }
 
   /// When check_deadlines has something to do.
@@ -57,7 +57,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   struct Pending {
     std::unique_ptr<Handshake> handshake;
     base::Nanoseconds deadline = 0;
-    bool queues = false;  // its handshake has not started: too many of its address have failed
+    bool queues = false;  // its handshake has not started: too many from its address have failed
     const std::string& from() const { return handshake->peer_address(); }
   };
   using Place = std::list<Pending>::iterator;
@@ -89,7 +89,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   const Identity& identity_;
   LinkTable& links_;
   std::list<Pending> pending_;  // by deadline
-  AttemptLimiter attempts_;     // of those who dial in
+  AttemptLimiter attempts_;     // of the peers that dial this node
   LogLimiter limiter_;
   LogLevel log_level_ = LogLevel::warning;
 };

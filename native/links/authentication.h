@@ -1,4 +1,4 @@
-// Authentication: what runs between HELLO and LINK.
+// Authentication: how the two sides of a connection prove who they are, between HELLO and LINK.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@
 namespace faro::links {
 
 /// One side of one authentication: a state machine that is fed the peer's payloads and answers with
-/// its own. The dialling side begins. The link goes on when both sides have said all and are
-/// content; what a peer claims about that never replaces content(). Threads: network thread.
+/// its own. The dialling side begins. The link continues when both sides have sent everything and accept what
+/// the other has sent; a peer's claim never replaces our own content(). Threads: network thread.
 /// Blocks: never.
 class Authentication {
  public:
   virtual ~Authentication() = default;
   virtual wire::AuthMethod method() const = 0;
-  /// Takes what the peer sent (empty for the dialling side's first turn) and appends what to
-  /// answer. Errors: any, which refuses the link.
+  /// Takes what the peer sent (empty in the dialling side's first turn) and appends the answer.
+  /// Any error refuses the link.
   virtual Status advance(std::span<const std::byte> received, std::vector<std::byte>& answer) = 0;
-  /// There is nothing to send after the last answer.
+  /// This side has sent its last answer.
   virtual bool said_all() const = 0;
   /// The peer has shown that it may join.
   virtual bool content() const = 0;
 };
 
-/// Whoever reaches the port and knows the cluster's id may join: for loopback, and networks that
+/// Any peer that reaches the port and knows the cluster's id may join. For loopback, and for networks that
 /// keep others out.
 class NoAuthentication final : public Authentication {
  public:

@@ -10,9 +10,8 @@
 // later one into the ring before the list was taken.
 //
 // Sleeping (the same protocol as ring/doorbell.h, with pushed_ as the state):
-//   consumer: S1 the reactor sets sleeping := 1 (seq_cst RMW)   S2 empty(): loads pushed_ (seq_cst)
-//   S3 sleeps producer: R1 pushed_ += 1 (seq_cst RMW)   R2 the reactor loads sleeping (seq_cst) R3
-//   if 1: wakes
+//   consumer: S1 the reactor sets sleeping := 1 (seq_cst RMW)   S2 empty(): loads pushed_ (seq_cst)   S3 sleeps
+//   producer: R1 pushed_ += 1 (seq_cst RMW)   R2 the reactor loads sleeping (seq_cst)   R3 if 1: wakes
 #pragma once
 
 #include <algorithm>
@@ -48,7 +47,7 @@ class MpscCommandQueue {
     pushed_.fetch_add(1, std::memory_order_seq_cst);  // R1
   }
 
-  /// Appends what has been pushed to `commands`; what it finds no memory for is taken the next time. Threads: the
+  /// Appends what has been pushed to `commands`. If memory runs out, the rest is taken the next time. Threads: the
   /// consumer.
   void take(std::vector<Command>& commands) {
     const size_t before = commands.size();
@@ -73,8 +72,8 @@ class MpscCommandQueue {
   }
 
  private:
-  // A burst of cancels to a hundred peers fits many times. Only half of it is used: in a full ring, a producer
-  // one lap ahead of one that was preempted between taking its place and filling it would fill that place
+  // Room for many bursts of cancels to a hundred peers. Only half of it is used. In a full ring a producer that is
+  // one lap ahead of another one, which was preempted between taking its place and filling it, would fill that place
   // first, and the order would be lost. There are never as many producers at once as the other half has places.
   static constexpr unsigned kCapacity = 2048;
   // Pushed while the others are counted.

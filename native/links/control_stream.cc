@@ -16,7 +16,7 @@
 namespace faro::links {
 namespace {
 
-// One turn of one connection; level triggering brings the rest in the next round, after the others.
+// What one connection may read in its turn. Level triggering brings the rest in the next round, after the others.
 constexpr size_t kReadBytes = 16 * 1024;
 constexpr int kReadsPerTurn = 4;
 
@@ -29,7 +29,7 @@ Status ControlStream::start() {
     incoming_.resize(pending);
     if (socket_.receive(incoming_) < 0) incoming_.clear();
   }
-  // A weak reference: a stream that nobody holds is gone, and its descriptor with it.
+  // A weak reference: when the last owner drops the stream its descriptor is closed as well.
   return owner_.epoll().add(socket_.get(), 0, [weak = weak_from_this()](uint32_t events) {
     if (const auto self = weak.lock()) self->on_events(events);
   });
@@ -177,8 +177,8 @@ void ControlStream::flush() {
         mark_unsettled();
       }
       if (errno != EAGAIN) {
-        // Not reported here: what the peer sent before it closed (a REFUSE) has to be read first,
-        // and reading then finds the end: that of the peer, or this one, if it has not closed.
+        // Not reported here: first read what the peer sent before it closed (a REFUSE). Reading then reaches
+        // the end of the connection: the peer's, or ours if the peer has not closed.
         if (send_error_ == 0) send_error_ = errno;
         sent_ = outgoing_.size();
         if (lingering_) return close();

@@ -28,7 +28,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
    public:
     virtual ~Owner() = default;
     virtual EpollReactor& epoll() = 0;
-    /// `stream` has something to send or to tell: call settle() before the next wait.
+    /// `stream` has something to send or to report: call settle() before the next wait.
     virtual void mark_unsettled(std::shared_ptr<ControlStream> stream) = 0;
     /// `stream` has no handle any more and lingers: keep it until ended(), or for kLinger.
     virtual void keep_lingering(std::shared_ptr<ControlStream> stream) = 0;
@@ -36,7 +36,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
 
   /// How long a stream without handle waits for the peer to take the rest and close.
   static constexpr base::Nanoseconds kLinger = 1'000'000'000;
-  /// A peer that does not take so much in time is as good as lost.
+  /// Most bytes that may wait for a peer. One that is this far behind is treated as lost.
   static constexpr size_t kOutgoingLimit = size_t{4} << 20;
 
   ControlStream(Owner& owner, tls::Socket socket, std::string peer_address)

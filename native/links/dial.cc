@@ -13,8 +13,8 @@ namespace {
 
 using transport::tcp::SocketAddress;
 
-// Dialling a free port of the own machine can meet itself: the system may choose that very port for
-// the dialling end (TCP's simultaneous open). There is nobody at that address then.
+// A connection to a free port of this machine can connect to itself: the system may choose that very port for
+// the dialling end (TCP's simultaneous open). Then no one listens at that address.
 bool met_itself(int fd) {
   SocketAddress local;
   SocketAddress remote;

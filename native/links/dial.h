@@ -1,4 +1,4 @@
-// Dial: one attempt to reach an address: all that a name resolves to, one after the other.
+// Dial: one attempt to reach an address. It tries everything that a name resolves to, one after the other.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace faro::links {
 
-/// Threads: network thread. Blocks: never; a name is looked up elsewhere (session/resolution.h).
+/// Threads: network thread. Blocks: never; a name is looked up elsewhere (links/resolution.h).
 class Dial {
  public:
   /// Called once, from the reactor or from start(). Errors: connect_failed, naming the address and

@@ -24,7 +24,7 @@ class Dialler final : private Handshake::Owner {
     /// returns, or tells the dialler to retry.
     virtual void on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection> connection,
                             const wire::Hello& peer) = 0;
-    /// An attempt came to nothing before there was a peer. The dialler retries.
+    /// An attempt failed before there was a peer. The dialler retries.
     virtual void on_dial_failed(Dialler& dialler, const Status& cause) = 0;
     /// The handshake ended in a refusal, of either side. The dialler has stopped until it is told to
     /// retry.
@@ -39,8 +39,8 @@ class Dialler final : private Handshake::Owner {
   /// Why the last attempt failed, or the last link ended; Ok: there was none.
   const Status& last_failure() const { return last_failure_; }
 
-  /// While the peer has no link, when next_deadline() has come: dials, or gives an attempt up that
-  /// takes too long.
+  /// Call it at next_deadline(), as long as the peer has no link. Dials, or gives up an attempt that takes too
+  /// long.
   void advance(base::Nanoseconds now);
   base::Nanoseconds next_deadline() const { return next_; }
   /// Dials again after a pause, which grows from one failure to the next.

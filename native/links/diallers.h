@@ -29,7 +29,7 @@ class Diallers {
   /// The peer has no link, because of `cause`: it is dialled again after a pause, if it is one that this
   /// node dials.
   void retry(uint32_t peer, const Status& cause);
-  /// Ends all attempts and tells the peers why. Nobody is dialled any more until retry.
+  /// Ends all attempts and tells the peers why. No peer is dialled again until retry.
   void stop(const Refusal& why);
 
  private:

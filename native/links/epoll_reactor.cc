@@ -42,7 +42,7 @@ Result<std::unique_ptr<EpollReactor>> EpollReactor::create(const base::Clock& cl
       new EpollReactor(clock, std::move(epoll), std::move(event)));
   const Status added = reactor->add(event_fd, EPOLLIN, [event_fd](uint32_t) {
     uint64_t count = 0;
-    // Only resets the event; the commands themselves are looked at in every round.
+    // This only resets the event. Every round looks at the commands themselves.
     [[maybe_unused]] const ssize_t got = read(event_fd, &count, sizeof count);
   });
   if (!added.ok()) return added;
@@ -83,7 +83,7 @@ void EpollReactor::defer(std::function<void()> task) {
   if (sleeping_.load(std::memory_order_seq_cst) == 0) return;
   if (sleeping_.exchange(0, std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
-  // Cannot fail, except if the counter is full, which wakes as well.
+  // This can only fail if the counter is full, and then the thread wakes anyway.
   [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof one);
 }
 
@@ -113,7 +113,7 @@ int EpollReactor::timeout_ms(base::Nanoseconds until) const {
 bool EpollReactor::run_handlers(int timeout) {
   std::array<epoll_event, kEventBatch> events;
   bool worked = false;
-  base::Each each;  // an edge that is not looked at now does not come again
+  base::Each each;  // an edge that is missed now is not reported again
   for (int batch = 0; batch < kBatchesPerRound; ++batch) {
     const int count =
         epoll_wait(epoll_.get(), events.data(), kEventBatch, batch == 0 ? timeout : 0);

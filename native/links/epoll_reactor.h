@@ -28,10 +28,10 @@ class EpollReactor final : public transport::Reactor {
   void defer(std::function<void()> task) override;
   const base::Clock& clock() const override { return clock_; }
 
-  /// Waits until something happens, at most until `until`; handles every descriptor that is ready,
-  /// and every command. Returns whether there was anything.
+  /// Waits until something happens, at most until `until`. Handles every descriptor that is ready and
+  /// every command. Returns whether there were any.
   bool run_once(base::Nanoseconds until);
-  /// Ends a run_once that waits, or makes the next one not wait.
+  /// Ends a run_once that is waiting, or else keeps the next one from waiting.
   void wake() { defer({}); }
 
  private:

@@ -45,8 +45,8 @@ void Handshake::refuse(const Refusal& refusal) {
   connection_.reset();
 }
 
-// An unauthenticated peer must not be able to end the open of a node that has a secret or certificates, wherever
-// it listens or dials. What it says is a reason to try again, and is passed on for what it is.
+// An unauthenticated peer must not be able to end the open of a node that has a secret or certificates, whether
+// it dials or listens. What it says is a reason to try again, and is passed on as unverified.
 Refusal Handshake::as_believed(Refusal refusal) const {
   if (proven()) return refusal;
   refusal.ends_open = false;
@@ -67,8 +67,7 @@ void Handshake::end(const Refusal& refusal) {
   owner_.on_refused(*this, believed);
 }
 
-// Whether the peer has shown all that this node wants of it; without a secret and TLS that is
-// nothing.
+// Whether the peer has proved everything that this node asks for. Without a secret and TLS that is nothing.
 bool Handshake::proven() const {
   const bool knows_secret =
       ours_.secret == nullptr || (authentication_ != nullptr && authentication_->content());
@@ -94,9 +93,8 @@ void Handshake::on_message(std::span<const std::byte> message) {
     const auto refused = wire::decode_ending(message);
     state_ = State::done;
     if (!refused.ok()) return owner_.on_refused(*this, {refused.status(), true, false});
-    // The reason names both sides; what it is about is ours as much as theirs. But someone who
-    // dialled us and gives up (what we would have found different, we have told it already) may
-    // have trouble of its own.
+    // The reason names both sides and concerns both. But a peer that dialled us and gives up may have a problem
+    // of its own: we have already told it about any difference that we found.
     const bool ends_open = dialled_.has_value() && !refused.value().retry;
     return owner_.on_refused(*this,
                              as_believed({Status(refused.value().code, refused.value().reason),
@@ -151,7 +149,7 @@ Status Handshake::begin_authentication(wire::ControlMessage ours,
   return Status::Ok();
 }
 
-// What only matters between nodes of one cluster. False: they do not agree, and that is the end.
+// Compares what only matters between nodes of one cluster. Returns false, and refuses the peer, if they disagree.
 bool Handshake::agree() {
   agreed_ = true;
   const Status certificate = check_certificate();
@@ -163,8 +161,8 @@ bool Handshake::agree() {
   return !refusal;
 }
 
-// Whose number it claims must be whose certificate it has. Who was dialled was asked for the
-// certificate of its host by TLS itself.
+// The certificate must be that of the node whose number the peer claims. For a peer that was dialled TLS itself
+// has checked that.
 Status Handshake::check_certificate() const {
   if (dialled_) return Status::Ok();
   // No certificate is for no host; without TLS compare() refuses such a peer.
@@ -204,7 +202,7 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   peer_said_last_ = auth.value().last;
   std::vector<std::byte> answer;
   if (said_last_ && authentication_->content()) {
-    // All is said but that the accepting side agrees.
+    // Only the accepting side's consent is still missing.
     if (!auth.value().payload.empty() || !peer_said_last_)
       return end(
           {Status(Code::protocol_error, "an AUTH after the proof that is not the one that agrees"),
@@ -218,10 +216,10 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   if (authentication_->content() && !agreed_) {
     if (dialled_ && peer_said_last_)
       return end({Status(Code::protocol_error, "AUTH ended without agreement"), true, false});
-    // Or what follows it could be anybody's.
+    // Otherwise anyone could have sent what follows it.
     if (!dialled_ && !peer_said_last_)
       return end({Status(Code::protocol_error, "AUTH with a proof is not the last"), true, false});
-    // The proof goes first: what the accepting side then says against the peer is believed.
+    // The proof goes first, so that the peer believes what the accepting side then says against it.
     if (!dialled_) send_auth(std::exchange(answer, {}), false);
     if (!agree()) return;
   }
@@ -231,7 +229,7 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   owner_.on_admitted(*this, std::move(connection_), peer_);
 }
 
-// Names both sides; what was wrong about a proof is nobody's business.
+// Names both sides, but does not reveal what was wrong with a proof.
 void Handshake::end_authentication(const Status& status) {
   end({Status(status.code(),
               fmt::format("{} and {}: {}", ours_.name, peer_name(), status.message())),

@@ -1,4 +1,4 @@
-// Handshake: the first rounds on a control connection, until both sides know who the other is and
+// Handshake: the first messages on a control connection, until both sides have identified each other and
 // agree to be linked.
 //
 //   dialling side                               accepting side
@@ -8,12 +8,12 @@
 //      AUTH   <------------------------------------>  AUTH      as many as the method needs,
 //      dialling side first
 //
-// With a secret, versions and clusters are compared first, all else when the peer has proved that
-// it knows the secret: until then nobody who dials can end this node's open by what it says.
+// With a secret, only versions and clusters are compared at first, and everything else once the peer has
+// proved that it knows the secret. Until then no dialling peer can end this node's open by what it says.
 //
-// Nothing secret (tokens, keys, segments) is sent before both sides are content with AUTH. What
-// follows, LINK to READY, is link.h's. Does not know sockets or time: whoever owns it bounds its
-// time.
+// Nothing secret (tokens, keys, segments) is sent before both sides have accepted the other's AUTH. What
+// follows, LINK to READY, is link.h's. The handshake knows neither sockets nor time: its owner limits how
+// long it may take.
 #pragma once
 
 #include <memory>
@@ -34,19 +34,18 @@ namespace faro::links {
 /// Threads: network thread. Blocks: never. Owns: the connection, until it is admitted.
 class Handshake final : private ControlConnection::Handler {
  public:
-  /// Told at most once, either of them. Both may destroy the handshake.
+  /// Exactly one of on_admitted and on_refused is called, at most once. Both may destroy the handshake.
   class Owner {
    public:
     virtual ~Owner() = default;
-    /// Fills `bytes` with what nobody can guess. False: the system has none.
+    /// Fills `bytes` with unpredictable bytes. Returns false if the system has none.
     virtual bool draw_random(std::span<std::byte> bytes) = 0;
     /// Accepting side: may the sender of this HELLO (which agrees with ours) join now?
     virtual std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) = 0;
     /// Both sides agree. The owner sets the connection's handler before it returns.
     virtual void on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
                              const wire::Hello& peer) = 0;
-    /// `refusal.status` says why, on either side. The other side has been told if it was ours to
-    /// tell.
+    /// `refusal.status` says why, on either side. If this side refused, the other one has been told.
     virtual void on_refused(Handshake& handshake, const Refusal& refusal) = 0;
   };
 
@@ -57,7 +56,7 @@ class Handshake final : private ControlConnection::Handler {
 
   /// Starts; may call the owner.
   void start();
-  /// Tells the peer that nothing will come of it, without calling the owner.
+  /// Refuses the peer and tells it why, without calling the owner.
   void refuse(const Refusal& refusal);
   const std::string& peer_address() const { return peer_address_; }
 

@@ -16,7 +16,7 @@ std::string host_identity() {
   struct stat network {};
   const bool found = stat("/proc/self/ns/net", &network) == 0;
   if (boot.empty() || !found) {
-    // Shares with nobody: equal identities would promise shared memory that is not there.
+    // Unique: equal identities would promise shared memory that does not work.
     uint64_t unique[2] = {static_cast<uint64_t>(getpid()), 0};
     [[maybe_unused]] const ssize_t drawn = getrandom(&unique[1], sizeof unique[1], 0);
     return fmt::format("process {} {:x}", unique[0], unique[1]);

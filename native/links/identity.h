@@ -1,5 +1,5 @@
-// Who this node is to its peers, and with whom it may be linked. The layer above knows: it is the one that
-// numbers the nodes and has settings on which they must agree.
+// What this node says about itself to its peers, and with which peers it may be linked. The layer above
+// implements this: it numbers the nodes and knows the settings on which they must agree.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace faro::links {
 /// well on either.
 struct Refusal {
   Status status;
-  bool retry = false;     // the same dialling may succeed later
+  bool retry = false;     // dialling again later may succeed
   bool ends_open = true;  // on the refusing side too: its cluster cannot become complete like this
-  bool verified = true;   // false: by what somebody said who has not proved that it may join
+  bool verified = true;  // false: the reason comes from a peer that has not proved that it may join
 };
 
 /// Threads: network thread. Constant while there are handshakes.
@@ -37,16 +37,16 @@ class Identity {
   virtual std::optional<Refusal> compare_clusters(const wire::Hello& theirs,
                                                   const std::string& from,
                                                   std::optional<uint32_t> dialled) const = 0;
-  /// Compares the rest of it.
+  /// Compares the rest of the HELLO.
   virtual std::optional<Refusal> compare(const wire::Hello& theirs, const std::string& from,
                                          std::optional<uint32_t> dialled) const = 0;
-  /// The host for which that peer's certificate has to be; empty: it can have none.
+  /// The host that the peer's certificate must name; empty: no certificate fits.
   virtual std::string host_of(const wire::HelloHead& theirs) const = 0;
-  /// How messages call the sender of a HELLO.
+  /// The name of a HELLO's sender in messages.
   virtual std::string name_of(const wire::Hello& theirs, const std::string& from) const = 0;
 
   std::string name;                      // "node 0 (10.0.0.1:7000)"
-  std::shared_ptr<const Secret> secret;  // null: whoever reaches this node may join
+  std::shared_ptr<const Secret> secret;  // null: any peer that reaches this node may join
 };
 
 }  // namespace faro::links

@@ -116,7 +116,7 @@ class Link final : private ControlConnection::Handler,
   void fail(const Status& cause);
   /// Ends it, telling the peer why, without telling the owner.
   void refuse(const Status& cause, bool retry);
-  /// Says BYE if up; the connection goes when the peer has closed too. Tells nobody.
+  /// Says BYE if up; the connection goes when the peer has closed too. Does not call the owner.
   void leave();
   /// Closing is over: the connection goes, whatever the peer says, and the data link stops.
   void end() { end_as(LinkState::left); }

@@ -19,8 +19,8 @@ class LinkMonitor {
   LinkMonitor(const base::Settings& settings, LinkTable& links, std::string name,
               base::Nanoseconds now);
 
-  /// When check has something to do. `judges`: silent peers are lost. While the cluster forms nobody
-  /// is judged: connect.timeout_ms bounds that.
+  /// When check has something to do. `judges`: silent peers are lost. They are not
+  /// while the cluster forms, which connect.timeout_ms bounds.
   base::Nanoseconds next_deadline(bool judges) const;
   /// All connections have been read when this is called.
   void check(base::Nanoseconds now, bool judges);

@@ -72,7 +72,7 @@ class LinkState {
   }
   /// The peer has left; the owner is to be told.
   void part() { advance(parting); }
-  /// The end, of which nobody has to be told, or everybody was.
+  /// The final state: the owner has been told, or need not be.
   void end(Phase as) {
     suspension_ = {};
     advance(as);

@@ -2,7 +2,7 @@
 // number the layer above assigns.
 //
 // Workers look a peer's link up and keep it; a link that was lost leaves the table at once and is
-// destroyed when nobody keeps it any more (retired_links.h).
+// destroyed when its last user has released it (retired_links.h).
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,12 @@
 
 namespace faro::links {
 
-/// Threads: network thread, but as it says. Blocks: never for long. Owns: the links.
+/// Threads: network thread, except where noted. Blocks: never for long. Owns: the links.
 class LinkTable {
  public:
   /// `ring_bytes`: of the rings of a link that is absent.
   LinkTable(uint32_t peers, uint32_t ring_bytes);
-  /// Also what nobody uses any more. Not from inside a link.
+  /// Destroys retired links as well. Do not call it from inside a link.
   ~LinkTable() { clear(); }
   LinkTable(const LinkTable&) = delete;
   LinkTable& operator=(const LinkTable&) = delete;
@@ -49,9 +49,9 @@ class LinkTable {
   Link& add(std::unique_ptr<Link> link);
   /// A link of the table has come up.
   void note_up() noexcept { changes_.fetch_add(1, std::memory_order_release); }
-  /// Takes the peer's link out. Returns whether it had come up: whoever looks finds another one.
+  /// Takes the peer's link out of the table. Returns whether it had come up: then data() is another link now.
   bool retire(uint32_t peer);
-  /// Destroys retired links that nobody uses. Not from inside a link.
+  /// Destroys retired links that are no longer in use. Do not call it from inside a link.
   void destroy_retired() { retired_->destroy(); }
   void clear();
 
@@ -62,7 +62,7 @@ class LinkTable {
   bool connected(uint32_t peer) const;
   /// Counts up whenever data() becomes another one for some peer; acquire.
   uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
-  /// Links that are out of the table, and that somebody keeps.
+  /// Number of links that have left the table and are still in use.
   uint32_t retired_count() const;
 
  private:

@@ -62,7 +62,7 @@ Result<Listener> Listener::bind(const std::string& address) {
     }
     error = errno;
     if (error == EADDRINUSE)
-      break;  // what the user meant; another address of the name would only hide it
+      break;  // the address that the user meant; trying another one of the name would only hide that
   }
   return bind_error(address, error);
 }

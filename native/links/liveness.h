@@ -1,9 +1,9 @@
 // Liveness: when to say that we are alive, and when a peer is not.
 //
-// A peer that is silent for the limit is lost. Who judges must have listened: a node that was
-// stopped, or whose network thread got no processor, finds old times everywhere. So a pass that
-// comes late gives every peer a fresh round, and the judge is only asked after all connections have
-// been read (native/DESIGN.md#hc-13).
+// A peer that is silent for longer than the limit is lost. A node that was stopped, or whose network
+// thread got no processor, finds old times everywhere, although its peers were not silent. So silence is
+// only judged after all connections have been read, and a late pass gives every peer the full time again
+// (native/DESIGN.md#hc-13).
 #pragma once
 
 #include "base/clock.h"
@@ -27,21 +27,21 @@ class Liveness {
         last_pass_(now),
         next_beat_(now + interval_) {}
 
-  /// Begins a pass, after all connections have been read. When it comes more than an interval later
-  /// than it should, silence before now proves nothing.
+  /// Begins a pass, after all connections have been read. If the pass is more than an interval late, silence
+  /// before now proves nothing.
   void begin_pass(base::Nanoseconds now) {
     if (now > last_pass_ + 2 * interval_) judged_from_ = now;
     last_pass_ = now;
     beat_ = now >= next_beat_;
     if (beat_) next_beat_ = now + interval_;
   }
-  /// A peer's heartbeat has arrived: ours may as well go now, so that the nodes of a cluster beat together and an
-  /// idle node is woken once per interval, not once per peer. Never more often than twice per interval.
+  /// A peer's heartbeat has arrived. Sends ours now, too, so that the nodes of a cluster beat together and an idle
+  /// node wakes once per interval, not once per peer. At most twice per interval.
   void beat_along(base::Nanoseconds now) {
     if (now + interval_ / 2 >= next_beat_) next_beat_ = now;
   }
 
-  /// In this pass every peer is to get a heartbeat, and every time limit to be looked at.
+  /// In this pass every peer gets a heartbeat and every time limit is checked.
   bool beat() const { return beat_; }
 
   bool silent(const Peer& peer, base::Nanoseconds now) const { return now >= expiry(peer); }

@@ -1,4 +1,4 @@
-// LogLimiter: a warning per cause and time span, however often it happens.
+// LogLimiter: at most one warning per cause and time span, however often the cause occurs.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class LogLimiter {
  public:
   static constexpr base::Nanoseconds kSpan = 10'000'000'000;
 
-  /// Whether to log `cause` now. `suppressed` is how often it was not since it last was.
+  /// Whether to log `cause` now. `suppressed`: how many times it was not logged since it last was.
   bool allows(const std::string& cause, base::Nanoseconds now, uint64_t& suppressed) {
     if (causes_.size() >= kCauseLimit && causes_.find(cause) == causes_.end()) causes_.clear();
     Seen& seen = causes_[cause];

@@ -11,7 +11,7 @@
 namespace faro::links {
 namespace {
 
-// How the thread is called in tools; at most 15 characters.
+// The thread's name in tools; at most 15 characters.
 constexpr const char* kThreadName = "faro-resolver";
 
 bool is_numeric(const std::string& address) {
@@ -24,10 +24,10 @@ bool is_numeric(const std::string& address) {
 
 }  // namespace
 
-// What the answer is for. The thread only defers; `done` is the network thread's alone.
+// Who receives the answer. The lookup's thread only defers a command; only the network thread calls `done`.
 struct Resolution::Wanted {
   std::mutex mutex;
-  transport::Reactor* reactor;  // guarded by mutex; null: nobody waits, and it may be gone
+  transport::Reactor* reactor;  // guarded by mutex; null: the lookup was abandoned
   Done done;
 
   void answer(Addresses addresses) {
@@ -58,7 +58,7 @@ void Resolution::start() {
     if (wanted->reactor == nullptr) return;
     wanted->reactor->defer([wanted, addresses] { wanted->answer(std::move(*addresses)); });
   });
-  // Detached: a resolver cannot be interrupted, and nobody may have to wait for it.
+  // Detached: a resolver cannot be interrupted, and no thread should have to wait for it.
   if (thread.ok()) return thread->detach();
   wanted->answer(Status(Code::connect_failed, fmt::format("'{}' cannot be resolved: {}", address_,
                                                           thread.status().message())));

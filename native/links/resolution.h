@@ -12,11 +12,11 @@
 
 namespace faro::links {
 
-/// One lookup. A numeric address is answered by start(); a name is looked up by a thread of its
-/// own, which the system's resolver may keep for as long as it likes.
+/// One lookup. start() resolves a numeric address itself. A separate thread looks up a name, and the
+/// system's resolver may block that thread for as long as it likes.
 ///
-/// Threads: network thread. Blocks: never, its destructor neither: a lookup that nobody wants any
-/// more ends by itself.
+/// Threads: network thread. Blocks: never, not even in its destructor: an abandoned lookup ends by
+/// itself.
 class Resolution {
  public:
   using Addresses = Result<std::vector<transport::tcp::SocketAddress>>;

@@ -1,9 +1,9 @@
-// RetiredLinks: links that are no longer in the table and that nobody uses any more, until the network
-// thread comes by.
+// RetiredLinks: links that have left the table and are no longer in use, until the network thread destroys
+// them.
 //
-// A link that was lost is kept by those who may be inside a call on it, or hold a frame of it
-// (native/DESIGN.md#hc-11): the table releases it at once, each worker when it binds to the next one. The
-// last to let go may be any thread, but sockets and registrations are the network thread's to end.
+// A lost link stays alive while a worker may be inside a call on it or hold a frame of it
+// (native/DESIGN.md#hc-11). The table releases it at once, each worker when it binds to the next link. Any
+// thread may release it last, but only the network thread may close its sockets and registrations.
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,12 @@ namespace faro::links {
 
 class RetiredLinks : public std::enable_shared_from_this<RetiredLinks> {
  public:
-  /// A link that comes here when the last one lets go of it. Threads: network thread.
+  /// A link that comes here when its last user releases it. Threads: network thread.
   std::shared_ptr<Link> keep(std::unique_ptr<Link> link) {
     count_.fetch_add(1, std::memory_order_relaxed);
     return {link.release(), [retired = shared_from_this()](Link* last) { retired->add(last); }};
   }
-  /// Destroys what has come. Not from inside a link. Threads: network thread.
+  /// Destroys the links that have come here. Do not call it from inside a link. Threads: network thread.
   void destroy() {
     std::unique_ptr<Link> gone;
     {
@@ -34,11 +34,11 @@ class RetiredLinks : public std::enable_shared_from_this<RetiredLinks> {
     for (; gone != nullptr; gone = std::move(gone->next_retired))
       count_.fetch_sub(1, std::memory_order_relaxed);
   }
-  /// Links that were not destroyed yet, those in use included. Threads: any.
+  /// Number of links that were not destroyed yet, including those in use. Threads: any.
   uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
-  // Needs no memory: whoever lets go of a link may have none.
+  // Allocates nothing: the thread that releases a link may have no memory left.
   void add(Link* link) noexcept {
     const std::lock_guard lock(mutex_);
     link->next_retired = std::move(first_);

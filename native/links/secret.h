@@ -1,4 +1,4 @@
-// Secret: what every node of a cluster knows and nobody else does.
+// Secret: the secret that all nodes of a cluster share.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@ namespace faro::links {
 /// are overwritten at the end.
 class Secret {
  public:
-  /// A proof can be recorded and guesses tried on it elsewhere: 32 hexadecimal digits, 128 bits,
-  /// are beyond that.
+  /// An attacker can record a proof and try guesses on it offline. 32 hexadecimal digits (128 bits) are too many
+  /// for that.
   static constexpr size_t kLeastBytes = 32;
   static constexpr size_t kMostBytes = 4096;
   /// HMAC-SHA-256.
   using Mac = std::array<std::byte, 32>;
 
-  /// `bytes` without the white space at their end, where editors leave a line break. `source` says
-  /// where they are from. Errors: config_invalid for too few or too many, never showing any.
+  /// Takes `bytes` without white space at their end, where editors leave a line break. `source` says where they
+  /// come from. Errors: config_invalid for too few or too many bytes; the message never shows any.
   static Result<std::shared_ptr<const Secret>> make(std::span<const std::byte> bytes,
                                                     std::string_view source);
   ~Secret();
@@ -41,11 +41,11 @@ class Secret {
   std::vector<std::byte> bytes_;
 };
 
-/// Takes the same time wherever the two differ.
+/// Takes the same time no matter where the two differ.
 bool equal(const Secret::Mac& a, const Secret::Mac& b);
 
 /// The secret of the file that security.secret_file names, or of the environment variable
-/// FARO_SECRET; null if there is neither. Threads: none may change the environment meanwhile.
+/// FARO_SECRET; null if there is neither. Threads: no other thread may change the environment meanwhile.
 /// Blocks: for the file. Errors: config_invalid, naming the source: both are set, the file is
 /// missing, not a plain file, belongs to or can be read by others, or holds no usable secret.
 Result<std::shared_ptr<const Secret>> load_secret(const base::Settings& settings);

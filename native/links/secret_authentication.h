@@ -3,13 +3,13 @@
 //   dialling side                      accepting side
 //      challenge   ------------------------>
 //                  <------------------------   challenge
-//      proof       ------------------------>   checks it: whoever dials in proves first
+//      proof       ------------------------>   checks it: the dialling side proves first
 //      checks it   <------------------------   proof
 //
-// A proof is a MAC over both challenges and both HELLOs as they were sent, and the role of who
-// proves (wire/README.md has its bytes). So a proof is of no use in another connection (replay), in
-// the other direction (reflection), between other nodes or incarnations, or with other versions or
-// offers than those that both sides have seen (downgrade).
+// A proof is a MAC over both challenges, both HELLOs as they were sent, and the role of the side that
+// proves (wire/README.md has its bytes). So a proof is useless in another connection (replay), in the
+// other direction (reflection), between other nodes or incarnations, and with versions or offers other
+// than those that both sides have seen (downgrade).
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ class SecretAuthentication final : public Authentication {
 
   wire::AuthMethod method() const override { return wire::AuthMethod::secret; }
   /// Errors: authentication_failed for a wrong proof, which says nothing else; protocol_error for
-  /// payloads that are none of this method; system_error.
+  /// payloads that do not belong to this method; system_error.
   Status advance(std::span<const std::byte> received, std::vector<std::byte>& answer) override;
   bool said_all() const override { return said_all_; }
   bool content() const override { return content_; }

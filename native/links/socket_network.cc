@@ -38,7 +38,7 @@ std::string reached(int fd, const std::string& dialled) {
   return transport::tcp::to_string(peer);
 }
 
-// It listens, so its address is a numeric one and resolves without asking anybody.
+// This node listens there, so the address is numeric and resolves without a name server.
 std::optional<transport::tcp::SocketAddress> source_of(const Listener& listener) {
   const auto listening = transport::tcp::resolve(listener.address());
   if (!listening.ok()) return std::nullopt;
@@ -118,8 +118,8 @@ void SocketNetwork::connect(const std::string& address,
     done(std::unique_ptr<ControlConnection>(std::make_unique<SocketConnection>(stream.value())));
   };
   *place = std::make_unique<Dial>(*reactor_, address, source_, std::move(finished));
-  // Not from here: the caller is not prepared for an answer before this returns. A place that
-  // exists when the command runs is this one: nothing else erases it.
+  // Deferred, because the caller does not expect an answer before this returns. If the place still exists when
+  // the command runs it is this one: nothing else erases it.
   reactor_->defer([place] { (*place)->start(); });
 }
 
@@ -169,7 +169,7 @@ void SocketNetwork::drop_lingering(base::Nanoseconds now) {
 
 Result<std::shared_ptr<ControlStream>> SocketNetwork::make_stream(tls::Socket socket,
                                                                   std::string peer_address) {
-  // Control messages are small and somebody waits for them.
+  // Control messages are small, and the peer is waiting for them.
   const int one = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   auto stream = std::make_shared<ControlStream>(static_cast<ControlStream::Owner&>(*this),
@@ -200,7 +200,7 @@ void SocketNetwork::on_data(const std::array<std::byte, 16>& token, tls::Socket 
   acceptor_->on_data_stream(token, std::move(data));
 }
 
-// It can be told in the clear, which is how it speaks.
+// The peer speaks plaintext, so it is answered in plaintext.
 void SocketNetwork::refuse_without_tls(tls::Socket socket, const std::string& peer_address) {
   const Status cause(
       Code::authentication_failed,
@@ -222,7 +222,7 @@ void SocketNetwork::on_turn(const std::string& peer_address) {
 
 void SocketNetwork::on_refused(base::UniqueFd socket, const std::string& peer_address,
                                const Status& cause) {
-  // It lingers, so that the alert which was sent arrives.
+  // The connection lingers, so that the alert that was sent arrives.
   if (const auto stream = make_stream(tls::Socket(std::move(socket)), peer_address); stream.ok()) {
     (*stream)->detach();
   }

@@ -18,14 +18,14 @@
 
 namespace faro::links {
 
-/// Threads: as session/network.h says. Blocks: run_once only. Owns: the listening socket and every
+/// Threads: as links/network.h says. Blocks: run_once only. Owns: the listening socket and every
 /// connection in it.
 class SocketNetwork : public Network, private ControlStream::Owner, private SocketAcceptor::Host {
  public:
   /// Listens on cluster.listen, or else on this node's entry of cluster.nodes.
   /// Errors: address_in_use, config_invalid (also what Credentials::load says), system_error.
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings);
-  /// The same on a socket that listens already; cluster.listen is not looked at.
+  /// The same on a socket that listens already; cluster.listen is ignored.
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
                                                        Listener listener);
   ~SocketNetwork() override;

@@ -21,16 +21,16 @@ class Transports {
  public:
   explicit Transports(Network& network) : network_(network) {}
 
-  /// Makes those that `settings` want and this machine can. Errors: transport_unavailable, for one that
-  /// is forced.
+  /// Makes the transports that `settings` ask for and that work on this machine. Errors: transport_unavailable
+  /// if a forced one does not work.
   Status make(const base::Settings& settings);
 
   /// Preferred first.
   const std::vector<transport::Transport*>& usable() const { return usable_; }
   std::vector<std::string> names() const;
-  /// The one that a link to this peer gets. Errors: transport_unavailable, with the reasons alone.
+  /// The transport for a link to this peer. Errors: transport_unavailable, with only the reasons.
   Result<transport::Transport*> choose(const wire::Hello& peer) const;
-  /// The one that the peer chose. Errors: transport_unavailable, with the reason alone.
+  /// The transport that the peer chose. Errors: transport_unavailable, with only the reason.
   Result<transport::Transport*> chosen(std::string_view name, const wire::Hello& peer) const;
 
   // --- of all of them; threads: any
@@ -51,7 +51,7 @@ class Transports {
   }
 
  private:
-  /// Why this one cannot link this node with that peer; null: it can.
+  /// Why this transport cannot link this node with that peer; null: it can.
   const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
   Result<std::unique_ptr<transport::Transport>> make_one(std::string_view name,
                                                          const base::Settings& settings) const;
