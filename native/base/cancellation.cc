@@ -18,7 +18,7 @@ Cancellation::Cancellation() : state_(std::make_shared<detail::CancellationState
 
 void Cancellation::cancel() const {
   const std::lock_guard lock(state_->mutex);
-  // Release: who sees it sees why (partner: the acquire in cancelled).
+  // Release: a thread that sees the flag also sees the cause (partner: the acquire in cancelled).
   if (state_->cancelled.exchange(true, std::memory_order_release)) return;
   for (const auto& wake : state_->listeners) wake();
 }

@@ -29,8 +29,8 @@ class SystemClock final : public Clock {
     return static_cast<Nanoseconds>(t.tv_sec) * 1'000'000'000u +
            static_cast<Nanoseconds>(t.tv_nsec);
   }
-  /// The one instance that production code shares; stateless. Never destroyed: the threads of a
-  /// session that nobody has closed still use it while the process exits.
+  /// The instance that production code shares; stateless. Never destroyed: the threads of a session that
+  /// was not closed still use it while the process exits.
   static const SystemClock& instance() noexcept {
     static const SystemClock& clock = *new const SystemClock;
     return clock;

@@ -1,4 +1,4 @@
-// Each: parts of a thread's turn that do not depend on each other. One that throws keeps no other from running.
+// Each: runs independent parts of a thread's turn. A part that throws does not keep the others from running.
 #pragma once
 
 #include <exception>
@@ -20,11 +20,11 @@ class Each {
     }
   }
 
-  /// After the last part: throws what the first one has thrown that did.
+  /// Call it after the last part. Throws the first exception that a part has thrown.
   void rethrow() const {
     if (!met_) return;
     if (first_ != nullptr) std::rethrow_exception(first_);
-    // One of a library with a C++ runtime of its own.
+    // From a library with its own C++ runtime.
     throw std::runtime_error("an exception of an unknown type");
   }
 

@@ -28,8 +28,8 @@ std::atomic<LogLevel>& level() {
   return value;
 }
 
-// What a line needs is never destroyed: the network thread of a session that nobody has closed may
-// still log while the process ends.
+// The logger is never destroyed: the network thread of a session that was not closed may still log while the
+// process exits.
 spdlog::logger& default_logger() {
   static spdlog::logger* const logger = [] {
     auto* made = new spdlog::logger("faro", std::make_shared<spdlog::sinks::stderr_sink_mt>());

@@ -1,9 +1,9 @@
 // Logging. Levels are defined by volume, not by severity alone:
-//   error    a session or process cannot go on; a handful in a life
+//   error    a session or process cannot continue; a handful in its lifetime
 //   warning  a peer or query was lost, with its first cause; one line per cause
 //   info     once per session: what was chosen and why
 //   debug    once per link, query or shuffle; never per frame or row
-// The data path never logs, it counts.
+// The data path never logs; it counts.
 #pragma once
 
 #include <fmt/format.h>

@@ -9,8 +9,8 @@
 
 namespace faro::detail {
 
-/// As long as it exists, `wake` is called once when `cancellation` is cancelled: by whoever cancels,
-/// or at once if that has happened. After the destructor it is not called any more, nor running.
+/// While it exists, `wake` is called once when `cancellation` is cancelled: by the thread that cancels, or at once
+/// if that has already happened. After the destructor `wake` is neither called nor still running.
 ///
 /// Threads: one; `wake` may come from any, must not block for long, and must not create or destroy
 /// an OnCancel of the same cancellation.

@@ -13,7 +13,7 @@
 namespace faro::base {
 namespace {
 
-// Why others than its owner, who is trusted, could read or exchange it; empty if they cannot.
+// Why users other than its owner, who is trusted, could read or replace the file; empty if they cannot.
 std::string why_not_private(int fd) {
   struct stat file {};
   if (fstat(fd, &file) != 0) return strerror(errno);

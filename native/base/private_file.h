@@ -11,9 +11,9 @@
 
 namespace faro::base {
 
-/// The bytes of a file that belongs to this process's user or root, and that nobody else may use:
-/// at most `limit` of them; of a larger file one more, so that it is seen to be too large. The
-/// caller overwrites them. `setting` names the file in messages. Threads: any. Blocks: for the file.
+/// Reads a file that belongs to this process's user or to root and that no one else may use. Returns at most
+/// `limit` bytes, and one more if the file is larger, so that the caller notices. The caller has to overwrite
+/// them. `setting` names the file in messages. Threads: any. Blocks: for the file.
 /// Errors: config_invalid, with setting, path and reason.
 Result<std::vector<std::byte>> read_private_file(const std::string& path, std::string_view setting,
                                                  size_t limit);

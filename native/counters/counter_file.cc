@@ -218,7 +218,7 @@ void CounterFile::set_peer(uint32_t node, const Peer& peer) noexcept {
 }
 
 void CounterFile::opened() noexcept {
-  // Partner: CounterView::read. Whoever sees it sees the peers.
+  // Partner: CounterView::read. A reader that sees this store also sees the peers.
   node().open.store(1, std::memory_order_release);
 }
 

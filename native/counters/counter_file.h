@@ -1,10 +1,10 @@
-// CounterFile: the counters of one node, where others can read them. Whoever counts, counts in the
-// file's mapping: nothing is copied and no thread publishes anything.
+// CounterFile: the counters of one node, where other processes can read them. Threads count directly in the
+// file's mapping: nothing is copied, and no thread publishes anything.
 //
-// The file appears whole under its name (faro-<pid>-<n>.counters), is of mode 0600, and is locked for
-// as long as its process lives (an open file description lock, which the kernel drops with the
-// process and which readers can ask about without taking it). So a file that nobody has locked is
-// stale, whatever process has its pid by now and in whichever namespace.
+// The file appears whole under its name (faro-<pid>-<n>.counters), has mode 0600, and is locked for as long as
+// its process lives. The lock is an open file description lock, which the kernel drops with the process and
+// which readers can query without taking it. So a file without a lock is stale, no matter which process has
+// its pid by now, in any namespace.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class CounterFile {
 
   /// Empty if there is no file, or its name was removed. Threads: one at a time, as remove_name.
   const std::string& path() const noexcept { return path_; }
-  /// Nobody is to find the file any more; the records stay. Idempotent. exit() does it, too.
+  /// Removes the file's name, so that it is no longer found; the records stay. Idempotent. exit() does it, too.
   void remove_name() noexcept;
   std::span<const std::byte> memory() const noexcept { return {memory_, bytes_}; }
 
@@ -112,12 +112,12 @@ class CounterFile {
 /// The ending of every counter file's name.
 inline constexpr char kFileEnding[] = ".counters";
 
-/// Whether the process that wrote it still has it. Threads: any. Blocks: never.
+/// Whether the process that wrote the file is still alive. Threads: any. Blocks: never.
 bool is_locked(int fd) noexcept;
-/// The counter files in a folder, also of others, also stale ones; in the order of their names.
+/// The counter files in a folder, including stale ones and those of other users, sorted by name.
 std::vector<std::string> counter_files_in(const std::string& folder);
-/// Opens a counter file for reading if it is this user's, without following links. `named`: somebody
-/// has named this very file; root may read it then, whosever it is. Errors: system_error.
+/// Opens a counter file for reading if it is this user's, without following links. `named`: the user has named
+/// this very file; then root may read it, no matter who owns it. Errors: system_error.
 Result<base::UniqueFd> open_counter_file(const std::string& path, bool named = false);
 
 }  // namespace faro::counters

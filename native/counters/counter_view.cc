@@ -20,8 +20,8 @@
 namespace faro::counters {
 namespace {
 
-// Files are written by processes of the same user, and still: whatever stands in one must not make
-// its reader leave the copy. Sizes are constant from the start, so they are checked once.
+// Processes of the same user write these files. Even so, no content may make the reader leave the bounds of its
+// copy. Sizes are constant from the start, so they are checked once.
 constexpr size_t record_bytes(Section section) {
   switch (section) {
     case Section::descriptions:
@@ -190,7 +190,7 @@ Status CounterView::check() {
   return Status::Ok();
 }
 
-// The rings of a lane stand behind each other.
+// The records of a lane's rings are adjacent.
 template <typename Values>
 void CounterView::add(Section section, uint32_t first, Values& sum) const {
   using Record = std::conditional_t<std::is_same_v<Values, OutgoingValues>, OutgoingCounters,

@@ -1,6 +1,6 @@
-// CounterView: a counter file as others see it: read, never locked, so that the node it belongs to
-// does not notice. It is copied and not mapped: whoever owns it could cut it short, and who then reads
-// a mapping gets SIGBUS.
+// CounterView: a counter file as another process sees it. The file is read and never locked, so its node does not
+// notice. It is copied, not mapped: its owner could truncate it, and reading a mapping would then raise
+// SIGBUS.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ class CounterView {
   /// The largest file that is read: more than the largest cluster has counters.
   static constexpr uint64_t kFileLimit = uint64_t{1} << 30;
 
-  /// `named`: somebody has named this file, see open_counter_file.
+  /// `named`: the user has named this file, see open_counter_file.
   /// Errors: system_error (no such file, not this user's); invalid_argument (no counter file, one that
   /// takes less space than it has bytes, or of another layout version: both versions are named).
   static Result<std::unique_ptr<CounterView>> open(const std::string& path, bool named = false);

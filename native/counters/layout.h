@@ -29,7 +29,7 @@ enum class Section : uint32_t {
 };
 inline constexpr uint32_t kSections = static_cast<uint32_t>(Section::count);
 
-/// Queries that the file has room for; of more, `queries_running` tells.
+/// Queries that the file has room for. `queries_running` counts the others as well.
 inline constexpr uint32_t kQuerySlots = 256;
 
 struct SectionPlace {
@@ -99,7 +99,7 @@ enum class WaitKind : uint64_t {
 
 inline constexpr uint64_t kAnyPeer = ~uint64_t{0};
 
-/// Written before a worker sleeps, or when it has tried in vain for a while; none once it goes on.
+/// Written before a worker sleeps, or after it has tried in vain for a while; none once it continues.
 struct Wait {
   WaitKind kind = WaitKind::none;
   uint64_t since_ns = 0;
@@ -115,7 +115,7 @@ enum class QueryLife : uint64_t {
   none,
   running,
   failed,  ///< and not all participants have ended their part
-  ended,   ///< the outcome is known; not all have asked for it, or confirmed it
+  ended,   ///< the outcome is known, but not everyone has asked for it or confirmed it
 };
 
 /// A query as this node sees it.
@@ -124,9 +124,9 @@ struct QueryState {
   QueryLife life = QueryLife::none;
   uint64_t since_ns = 0;         ///< known here
   uint64_t overflow_bytes = 0;   ///< at the last tick
-  uint64_t workers_pending = 0;  ///< of this node: have not ended their part
+  uint64_t workers_pending = 0;  ///< workers of this node that have not ended their part
   uint64_t first_worker_pending = 0;
-  uint64_t nodes_pending = 0;  ///< at the issuer: have not told that they ended theirs
+  uint64_t nodes_pending = 0;  ///< at the coordinator: have not reported the end of their part
   uint64_t first_node_pending = 0;
   uint64_t unopened_worker =
       kAnyPeer;                 ///< a worker of this node that was sent rows but has not opened

@@ -20,7 +20,7 @@ inline void set(std::atomic<uint64_t>& value, uint64_t now) noexcept {
   value.store(now, std::memory_order_relaxed);
 }
 
-// Each list twice: of atomics where it is counted, of plain numbers where it was read.
+// Each list exists twice: as atomics for counting, and as plain numbers for what was read.
 #define FARO_FIELD(id, name, kind, help) Cell name{0};
 template <typename Cell>
 struct NodeList {
@@ -59,7 +59,7 @@ struct alignas(64) NodeCounters : NodeList<Counter> {};
 struct alignas(64) PeerCounters : PeerList<Counter> {};
 /// Threads: the worker.
 struct alignas(64) WorkerCounters : WorkerList<Counter> {};
-/// Of one ring's sending end. Threads: the worker, and for some transports who posts for it.
+/// Of one ring's sending end. Threads: the worker, and for some transports the thread that posts for it.
 struct alignas(64) OutgoingCounters : OutgoingList<Counter> {};
 /// Of one ring's receiving end. Threads: the worker.
 struct alignas(64) IncomingCounters : IncomingList<Counter> {};
@@ -78,7 +78,7 @@ using IncomingValues = IncomingList<uint64_t>;
 /// a worker waits for, the state of a query. `Value` is plain and a multiple of 8 bytes.
 ///
 /// sequence_ is odd while the record is written. Every word is a release store that acquire loads
-/// pair with: who has read a word of a new value also reads the odd number, or a later one.
+/// pair with: a thread that has read a word of a new value also reads the odd number, or a later one.
 template <typename Value>
 class alignas(64) Sequenced {
  public:

@@ -3,7 +3,7 @@
 //           released            taken           written
 //              v                  v                v
 //   -----------[..held..|..held..][................]------------  positions, only grow
-//              frames given out    not yet looked at
+//              frames given out    not yet read
 //
 // Frames are taken in order and released in any order; the read position passes the released prefix
 // only (native/DESIGN.md#hc-1).
@@ -11,7 +11,7 @@
 // Who writes what:
 //   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before it are
 //                   in the ring. Untrusted: checked to go forward and to stay within the ring.
-//   all else        the worker alone; what it tells the peer is up to the transport
+//   everything else  the worker alone; the transport decides what the peer is told
 //
 // Everything in the ring may be changed by a hostile peer while it is read. Headers are copied once and
 // checked before use; payloads are only handed out together with the checked length.
@@ -28,7 +28,7 @@ namespace faro::ring {
 
 using wire::Position;
 
-/// A frame where it lies. The header is a private, checked copy.
+/// A frame in place. The header is a private, checked copy.
 struct FrameView {
   wire::FrameHeader header;
   const std::byte* payload = nullptr;  // header.length - 16 bytes

@@ -7,16 +7,16 @@
 //             in the peer's ring      the open frame
 //
 // Who writes what:
-//   committed_     the worker, release: whoever transfers sees the bytes before it (partner: the
+//   committed_     the worker, release: the thread that transfers sees the bytes before it (partner: the
 //                  transport's acquire in `committed()`)
 //   *peer_read_    the peer (shm) or the network thread (tcp), with seq_cst: R1 of ring/doorbell.h. Read
-//                  here with seq_cst (S2), and checked: a value that goes back or lies beyond
-//                  `committed` is a broken peer.
-//   all else       the worker alone
+//                  here with seq_cst (S2), and checked: a value that decreases or exceeds
+//                  `committed` means a broken peer.
+//   the rest       the worker alone
 //
-// Invariants: committed - read <= ring_bytes. Frames start at multiples of 64 and never wrap. What one
-// frame needs is at most a quarter of the ring, so that a pad costs less than a quarter and an empty ring
-// always has room; where there is more room it may take up to half the ring.
+// Invariants: committed - read <= ring_bytes. Frames start at multiples of 64 and never wrap. A frame
+// needs at most a quarter of the ring, so a pad costs less than a quarter, and an empty ring always has room.
+// If there is more room a frame may take up to half the ring.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ namespace faro::ring {
 
 using wire::Position;
 
-/// Contiguous space for one frame; `bytes` is 0 when there is none now.
+/// Contiguous space for one frame; `bytes` is 0 if there is none at the moment.
 struct Claim {
   std::byte* data = nullptr;
   uint32_t bytes = 0;  // a multiple of wire::kFrameAlignment
@@ -91,7 +91,7 @@ class Producer {
   Position end_ = 0;  // == committed_, without the atomic load
   bool broken_ = false;
 
-  // Written by the worker, read by whoever transfers: a line of its own.
+  // Written by the worker, read by the thread that transfers: on a separate cache line.
   alignas(64) std::atomic<Position> committed_{0};
   std::atomic<Position> last_pad_{~Position{0}};
 };

@@ -1,13 +1,13 @@
 // ReadySet: which incoming rings of a worker may have something to read, without touching each ring.
 //
-// Rings are numbered group * 64 + bit. A group is one 64-bit word that belongs to one link: so that a
+// Rings are numbered group * 64 + bit. A group is one 64-bit word that belongs to one link, so that a
 // hostile shm peer can only disturb its own. Groups of shm links lie in the link's segment (external,
-// always looked at); all others lie in one array here, with a summary word per 64 groups, so that
-// looking costs a few words at a hundred nodes.
+// always read). All others lie in one array here, with a summary word per 64 groups, so that a look at
+// a hundred nodes costs a few words.
 //
-// Writers: a bit is set by whoever moved its ring's written position, after that store (R1 of
-// ring/doorbell.h: the RMW is seq_cst). Taken (exchanged with 0) by the worker alone, with acquire: it
-// then sees the written position, or the bit is set again. Whoever leaves a ring non-empty marks it again.
+// The thread that moves a ring's written position sets its bit after that store (R1 of ring/doorbell.h:
+// the RMW is seq_cst). Only the worker takes bits (exchanges a word with 0), with acquire: it then sees the
+// written position, or the bit is set again. If it leaves a ring non-empty it marks the ring again.
 #pragma once
 
 #include <array>

@@ -29,7 +29,7 @@ std::map<std::string_view, std::string_view> parse_settings(std::string_view tex
   return values;
 }
 
-// A value as shown: the peer's is untrusted.
+// A value as messages show it: the peer's is untrusted.
 std::string shown(const std::map<std::string_view, std::string_view>& values,
                   std::string_view name) {
   const auto found = values.find(name);
@@ -73,7 +73,7 @@ std::string cluster_wide_text(const base::Settings& settings) {
   return text;
 }
 
-// Whether anybody who reaches this node would be let in, which the user has not asked for.
+// Whether any peer that reaches this node could join, although the user has not asked for that.
 bool is_left_open(const base::Settings& settings, const ClusterIdentity& identity,
                   const links::Network& network) {
   return identity.secret == nullptr && network.credentials() == nullptr &&
@@ -112,7 +112,7 @@ std::optional<links::Refusal> ClusterIdentity::compare_heads(const wire::HelloHe
 std::optional<links::Refusal> ClusterIdentity::compare_clusters(
     const wire::Hello& theirs, const std::string& from, std::optional<uint32_t> dialled) const {
   if (theirs.cluster_id == hello.cluster_id) return std::nullopt;
-  // Somebody else's node: not our cluster's trouble, unless we dialled it.
+  // A node of another cluster: no problem of ours, unless we dialled it.
   return mismatch(fmt::format("cluster.id is {} on {} and {} on {}", hello.cluster_id, name,
                               theirs.cluster_id, name_of(theirs, from)),
                   dialled.has_value());
@@ -155,7 +155,7 @@ wire::Hello ClusterIdentity::hello_to(uint32_t peer) const {
   return said;
 }
 
-// Where it says it listens tells more than the port it happened to dial from.
+// The address at which it says it listens is more useful than the port that it dialled from.
 std::string ClusterIdentity::name_of(const wire::Hello& theirs, const std::string& from) const {
   return fmt::format("node {} ({})", theirs.head.node,
                      theirs.address.empty() ? from : theirs.address);

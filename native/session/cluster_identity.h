@@ -1,4 +1,4 @@
-// ClusterIdentity: this node as one of a cluster whose nodes are numbered and agree on their settings.
+// ClusterIdentity: the identity of a node in a cluster of numbered nodes that agree on their settings.
 #pragma once
 
 #include <optional>
@@ -31,12 +31,11 @@ class ClusterIdentity final : public links::Identity {
   std::vector<std::string> hosts;  // of all nodes, for which their certificates have to be
 };
 
-/// What `settings` tell of this node; incarnation, address, host and transports are left to fill
-/// in.
+/// What `settings` say about this node. The caller fills in incarnation, address, host and transports.
 wire::Hello hello_of(const base::Settings& settings);
 
-/// The whole identity except what it offers, hello.transports. Draws the incarnation. Errors: what
-/// load_secret says; config_invalid, if others could join who need not show anything; system_error.
+/// The whole identity except the transports that it offers (hello.transports). Draws the incarnation. Errors:
+/// those of load_secret; config_invalid if peers could join without proving anything; system_error.
 Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topology& topology,
                                       links::Network& network);
 

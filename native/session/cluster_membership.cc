@@ -11,7 +11,7 @@
 namespace faro::session {
 namespace {
 
-// How the network thread is called in tools.
+// The network thread's name in tools.
 constexpr const char* kThreadName = "faro-net";
 
 }  // namespace
@@ -42,7 +42,7 @@ Status ClusterMembership::open(const Cancellation& cancellation) {
   return network_->wants_thread() ? start_thread() : Status::Ok();
 }
 
-// The peers know already that this node is open: without a thread it leaves again.
+// The peers already know that this node is open, so if the thread cannot start it has to leave again.
 Status ClusterMembership::start_thread() {
   auto thread = base::start_thread(kThreadName, [this] { run(); });
   if (!thread.ok()) {
@@ -58,8 +58,8 @@ void ClusterMembership::run() noexcept {
   while (!roster_.closed()) go_on(base::kForever);
 }
 
-// Out of memory, or an observer that throws: the link that it is about ends (Link::Doing), what depends on time is
-// looked at again, and peers go on hearing from this node.
+// Memory runs out, or an observer throws: the affected link ends (Link::Doing), time limits are checked again, and
+// peers keep hearing from this node.
 bool ClusterMembership::go_on(base::Nanoseconds until) noexcept {
   base::Each each;
   bool worked = true;
@@ -75,8 +75,7 @@ bool ClusterMembership::go_on(base::Nanoseconds until) noexcept {
 }
 
 bool ClusterMembership::do_work() {
-  // A simulated network never waits outside of open and close; it is told when it has to be called
-  // again.
+  // A simulated network never waits outside of open and close. Instead, it learns when to be called again.
   return go_on(network_->wants_thread() ? clock().now_ns() : base::kForever);
 }
 
@@ -96,7 +95,7 @@ void ClusterMembership::fail_link(uint32_t node, std::shared_ptr<transport::Data
 
 void ClusterMembership::close() {
   if (network_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
-    // From a callback: waiting for this thread would never end. The destructor waits.
+    // Called from a callback: waiting for this thread would never end. The destructor waits instead.
     network_->reactor().defer([this] { roster_.begin_closing(); });
     return;
   }
@@ -110,7 +109,7 @@ void ClusterMembership::close() {
     while (!roster_.closed()) {
       const base::Nanoseconds before = clock().now_ns();
       const bool worked = go_on(roster_.closing_deadline());
-      // A simulated network that nobody drives any more: no time passes, so nothing can arrive.
+      // The simulated network no longer runs: no time passes, so nothing can arrive.
       if (!worked && !network_->wants_thread() && clock().now_ns() == before)
         roster_.finish_closing();
     }

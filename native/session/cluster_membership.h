@@ -1,5 +1,5 @@
-// ClusterMembership: the Membership of a cluster whose nodes are listed. Puts the parts of a session
-// together, and owns the network thread; the network thread's work is Roster's.
+// ClusterMembership: the Membership of a cluster whose nodes are listed in the settings. It composes the parts of
+// a session and owns the network thread, whose work is done by Roster.
 #pragma once
 
 #include <atomic>

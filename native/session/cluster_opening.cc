@@ -12,8 +12,7 @@ namespace {
 
 constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
-// When a log line says whom this node still waits for: long before somebody wonders, long after an
-// ordinary start.
+// When a log line says which nodes are still missing: long after an ordinary start, and before a user wonders.
 constexpr base::Nanoseconds kNoticeAfter = 5'000 * kNanosecondsPerMs;
 
 }  // namespace
@@ -30,10 +29,11 @@ ClusterOpening::ClusterOpening(const base::Settings& settings, const Topology& t
       rejoin_(links),
       peers_(topology.size()) {
   topology.for_each_peer([&](uint32_t peer) {
-    note_apart(peer, Status(Code::connect_failed,
-                            topology.dials(peer)
-                                ? "it was not reached"
-                                : "it has not connected (a node dials those with lower numbers)"));
+    note_disconnected(peer,
+                      Status(Code::connect_failed,
+                             topology.dials(peer)
+                                 ? "it was not reached"
+                                 : "it has not connected (a node dials those with lower numbers)"));
   });
 }
 
@@ -84,17 +84,17 @@ std::optional<links::Refusal> ClusterOpening::refusal() const {
   return links::Refusal{fatal_, !spreads_, false};
 }
 
-// Nodes that have to dial this one: if the name of one leads nowhere, its entry is wrong, most likely
-// on that node, too.
+// Looks up the names of missing nodes that have to dial this one. If a name does not resolve its entry is wrong,
+// most likely on that node, too.
 void ClusterOpening::look_up_missing() {
-  if (!network_.wants_thread()) return;  // names of a simulation are no host's
+  if (!network_.wants_thread()) return;  // the names in a simulation do not resolve
   topology_.for_each_peer([&](uint32_t peer) {
     if (topology_.dials(peer) || links_.find(peer) != nullptr) return;
     const auto told = [this, peer](links::Resolution::Addresses addresses) {
       if (addresses.ok()) return;
-      note_apart(peer,
-                 Status(Code::connect_failed, fmt::format("{}, and {}", peers_[peer].last.message(),
-                                                          addresses.status().message())));
+      note_disconnected(
+          peer, Status(Code::connect_failed, fmt::format("{}, and {}", peers_[peer].last.message(),
+                                                         addresses.status().message())));
     };
     look_ups_.push_back(
         std::make_unique<links::Resolution>(network_.reactor(), topology_.address(peer), told));
@@ -102,7 +102,7 @@ void ClusterOpening::look_up_missing() {
   });
 }
 
-// ----------------------------------------------------------------------------------- who is missing
+// ----------------------------------------------------------------------------------- missing nodes
 
 Status ClusterOpening::missing() const {
   uint32_t up = 0;
@@ -169,14 +169,14 @@ void ClusterOpening::on_admitted(const links::Link& link) {
 }
 
 bool ClusterOpening::on_dial_refused(uint32_t number, const links::Refusal& refusal) {
-  // "Taken" is final once it has had the time to be an old connection of our own address.
+  // At first "taken" may mean an old connection from our own address. After several refusals it is final.
   constexpr int kNumberTakenLimit = 6;
   Peer& peer = peers_[number];
   const bool taken =
       refusal.verified && refusal.retry && refusal.status.code() == Code::configuration_mismatch;
   peer.number_taken = taken ? peer.number_taken + 1 : 0;
   if (peer.number_taken >= kNumberTakenLimit) {
-    // We are one too many; the others can go on with the node that was first.
+    // This process is the extra one; the others can continue with the first.
     fail(refusal.status, false);
     return false;
   }
@@ -187,7 +187,7 @@ bool ClusterOpening::on_dial_refused(uint32_t number, const links::Refusal& refu
 bool ClusterOpening::on_detached(const links::Link& link, const Status& cause, bool final) {
   if (cause.code() != Code::peer_lost) note_claim(link.place(), cause);
   if (!final) return true;
-  // A limit of the other process is none of ours; disagreement concerns both.
+  // A limit of the other process is not our fault, but a disagreement concerns both sides.
   const Code code = cause.category() == Category::session ? cause.code() : Code::connect_failed;
   fail(Status(code, fmt::format("{}: {}", link.name(), cause.message())));
   return false;

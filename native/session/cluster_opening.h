@@ -1,5 +1,5 @@
-// ClusterOpening: how a cluster comes together: which nodes this one still waits for, why, and when it
-// gives up. What is known of that is kept here, and only until the session is open.
+// ClusterOpening: which nodes a node still waits for while its session opens, why, and when it gives up. It
+// exists only until the session is open.
 #pragma once
 
 #include <memory>
@@ -25,18 +25,18 @@ class ClusterOpening {
  public:
   struct Failure {
     Status status;
-    /// It is no fault that starting again would repeat: others may go on waiting for our successor.
+    /// Starting this node again may succeed, so the others may keep waiting for it.
     bool retry = false;
   };
 
-  /// All outlive it. Its time begins.
+  /// All outlive it. connect.timeout_ms begins now.
   ClusterOpening(const base::Settings& settings, const Topology& topology, links::Network& network,
                  const links::LinkTable& links);
 
   base::Nanoseconds since() const { return since_; }
   /// When check has something to do.
   base::Nanoseconds next_deadline() const { return std::min(deadline_, notice_); }
-  /// Why open fails now; nothing: it does not. Says once whom it waits for, if that takes long.
+  /// Why open fails now; nothing: it does not. If opening takes long, logs once which nodes are missing.
   std::optional<Failure> check(base::Nanoseconds now, const Cancellation& cancellation);
 
   /// Every peer is admitted, or is missing for all whose sessions are open.
@@ -48,22 +48,22 @@ class ClusterOpening {
   /// cluster, not this node only.
   void fail(const Status& status, bool spreads = true);
   bool failed() const { return !fatal_.ok(); }
-  /// What those are told who come when it has failed.
+  /// What peers are told that connect after it has failed.
   std::optional<links::Refusal> refusal() const;
 
   // --- what happens to peers
 
   /// The peer is not linked, because of `cause`.
-  void note_apart(uint32_t peer, const Status& cause) { peers_[peer].last = cause; }
-  /// What somebody says who answers where the peer should be, and has proved nothing.
+  void note_disconnected(uint32_t peer, const Status& cause) { peers_[peer].last = cause; }
+  /// What an unauthenticated process says that answers at the peer's address.
   void note_claim(uint32_t peer, const Status& claim);
   void note_refused(const std::string& from, const links::Refusal& refusal);
   void on_admitted(const links::Link& link);
-  /// A peer that was dialled refuses, or is refused. Returns whether to dial it again.
+  /// A peer that was dialled refuses this node, or is refused by it. Returns whether to dial it again.
   bool on_dial_refused(uint32_t peer, const links::Refusal& refusal);
-  /// An admitted peer is apart again. Returns whether to try again.
+  /// An admitted peer has lost its connection. Returns whether to try again.
   bool on_detached(const links::Link& link, const Status& cause, bool final);
-  /// Returns whether this node goes on without it.
+  /// Return whether this node continues without the peer.
   bool on_lost(const links::Link& link, const Status& cause);
   bool on_left(const links::Link& link);
   void on_members(const links::Link& link, wire::Members members) {
@@ -72,9 +72,8 @@ class ClusterOpening {
 
  private:
   struct Peer {
-    Status last;  // why it is apart
-    Status
-        ending;  // what it said when it gave up, or would not begin; the first time, which tells most
+    Status last;           // why it is not connected
+    Status ending;         // what it said when it first gave up or refused, which tells most
     int number_taken = 0;  // refusals in a row
   };
 
@@ -95,7 +94,7 @@ class ClusterOpening {
   std::vector<std::unique_ptr<links::Resolution>> look_ups_;  // of hosts of missing nodes
   Status fatal_;                                              // why open has failed
   bool spreads_ = true;                                       // fatal_ does
-  Status last_refused_;  // who was refused last: often the missing node
+  Status last_refused_;  // the last refusal: often of the missing node
 };
 
 }  // namespace faro::session

@@ -24,18 +24,18 @@ class LinkFactory {
   LinkFactory(links::Link::Owner& owner, const base::Settings& settings, const Topology& topology,
               links::Network& network, const links::Transports& transports, Resources& resources);
 
-  /// A link with an admitted peer. `initiator`: this side has dialled. `address`: where the peer
+  /// Makes a link with an admitted peer. `initiator`: this side has dialled. `address`: where the peer
   /// listens.
   std::unique_ptr<links::Link> make(uint32_t peer, bool initiator, std::string address,
                                     std::unique_ptr<links::ControlConnection> connection,
                                     const wire::Hello& hello) const;
-  /// What all admitted links take together. Errors: transport_unavailable.
+  /// The resources that all admitted links need together. Errors: transport_unavailable.
   Result<Resources::LinkNeed> need(const links::LinkTable& links) const;
-  /// Whether this side knows what it needs to set this link up: it is admitted, and the transport was
-  /// chosen, if that is the peer's to do.
+  /// Whether this side can set this link up: it is admitted, and if the peer chooses the transport, that has
+  /// been chosen.
   static bool can_set_up(const links::Link& link);
-  /// Sets it up. `checks_room`: its need was not part of what was allocated for. Errors: why there is no
-  /// link with this peer: transport_unavailable, resource_limit, system_error.
+  /// Sets the link up. `checks_room`: check the limits again, because the link was not known when the session
+  /// allocated. Errors, which say why there is no link: transport_unavailable, resource_limit, system_error.
   Status set_up(links::Link& link, bool checks_room) const;
 
  private:

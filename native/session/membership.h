@@ -28,18 +28,18 @@ class Network;  // control connections and waiting: sockets, or the simulation (
 namespace faro::session {
 
 /// What a membership tells the layer above.
-/// Threads: every call comes from the network thread (or from whoever calls do_work). Must not
+/// Threads: every call comes from the network thread (or from the caller of do_work). Must not
 /// block.
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// A control message of a peer, in the order it was sent, whole. Untrusted: check every byte.
+  /// A whole control message of a peer; messages come in the order they were sent. Untrusted: check every byte.
   virtual void on_message(uint32_t from_node, std::span<const std::byte> message) = 0;
   /// A link is lost. Once per link. `cause` is a peer_lost (or protocol_error) status that names
   /// the peer and the first cause. Called before any later message of that peer would be.
   virtual void on_peer_lost(uint32_t node, const Status& cause) = 0;
-  /// A peer has closed its session in order (BYE). Queries that still need it are the observer's
-  /// business. Once per link; no on_peer_lost follows.
+  /// A peer has closed its session regularly (BYE). The observer fails the queries that still need it. Once per
+  /// link; no on_peer_lost follows.
   virtual void on_peer_left(uint32_t node) = 0;
   /// A node that was missing is linked again, by another process of that incarnation. Called before
   /// its first message. It may still be linking with others.
@@ -47,7 +47,7 @@ class Observer {
   /// The same node has opened its session: it is linked with every node that is there, and each of
   /// those was told on_peer_joined.
   virtual void on_peer_returned(uint32_t node) = 0;
-  /// Membership::link_changes has counted up, after on_peer_lost, or before on_peer_joined.
+  /// Membership::link_changes has increased. Called after on_peer_lost, and before on_peer_joined.
   virtual void on_links_changed() = 0;
   /// Called at least once per heartbeat interval, for time limits.
   virtual void on_tick(base::Nanoseconds now) = 0;
@@ -56,8 +56,8 @@ class Observer {
 class Membership {
  public:
   /// Connects to all peers: retries until connect.timeout_ms, checks limits, allocates everything,
-  /// starts the network thread (unless the network is simulated). Of a cluster whose sessions are
-  /// open already all peers are those that are there.
+  /// starts the network thread (unless the network is simulated). If the other nodes' sessions are
+  /// already open, it connects to those that are present.
   ///
   /// Blocks: until the whole cluster is connected, the deadline, or `cancellation`. Owns: `network`; `observer`
   /// must outlive the membership. Calls of `observer` can come before open returns. Errors:
@@ -78,12 +78,12 @@ class Membership {
   virtual const std::vector<Node>& nodes() const = 0;
   virtual uint32_t worker_count() const = 0;  // of the whole cluster
 
-  /// The data link to a node as it is now; also to the own node, whose rings lie in private memory,
-  /// and to one that is missing, whose rings carry nothing. Never null after open. Valid as long as
-  /// somebody keeps it, at most until the membership is destroyed; whoever keeps that of a lost node
-  /// keeps its memory. Threads: any. Blocks: never for long.
+  /// The current data link to a node. The link to this node itself has its rings in private memory; the rings of
+  /// a link to a missing node carry nothing. Never null after open. Valid as long as the caller keeps it, but not
+  /// longer than the membership. A caller that keeps the link of a lost node keeps its memory allocated.
+  /// Threads: any. Blocks: never for long.
   virtual std::shared_ptr<transport::DataLink> link(uint32_t node) = 0;
-  /// Counts up whenever link(node) becomes another one for some node. Threads: any; acquire.
+  /// Increases whenever link(node) changes for some node. Threads: any; acquire.
   virtual uint64_t link_changes() const noexcept = 0;
   /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r
   /// from there is marked as this + layout.index_at_receiver(r). The worker attaches to the link's
@@ -96,8 +96,8 @@ class Membership {
   virtual ring::Layout outgoing_layout(uint32_t node) const = 0;
   virtual ring::Layout incoming_layout(uint32_t node) const = 0;
 
-  /// Queues a control message (at most kMessageLimit bytes) to a peer. Lost silently if the peer is
-  /// lost: on_peer_lost tells. To the own node: delivered by on_message as well.
+  /// Queues a control message (at most kMessageLimit bytes) to a peer. Dropped silently if the peer is
+  /// lost, which on_peer_lost reports. A message to this node itself is delivered by on_message as well.
   /// Threads: any. Blocks: never. Order: per peer, that of the calls of one thread.
   virtual void send(uint32_t node, std::span<const std::byte> message) = 0;
   static constexpr size_t kMessageLimit = 4096;
@@ -109,22 +109,22 @@ class Membership {
   virtual void worker_sleeps() noexcept {}
   virtual void worker_wakes() noexcept {}
 
-  /// Fails this link to a peer that broke the rules above the transport (a frame for a slot that was
-  /// never opened); nothing happens if it is lost already. The peer is told; on_peer_lost follows.
+  /// Fails the link to a peer that broke a rule of the layer above (a frame with a stream id that was never
+  /// announced). Tells the peer; on_peer_lost follows. No effect if the link is already lost.
   /// Threads: any. Blocks: never.
   virtual void fail_link(uint32_t node, std::shared_ptr<transport::DataLink> link,
                          const Status& cause) = 0;
 
   /// Whether the link to a peer is up. Threads: any. Blocks: never for long.
   virtual bool connected(uint32_t node) const = 0;
-  /// Links to lost nodes whose memory somebody still keeps. Threads: any.
+  /// Number of links to lost nodes whose memory is still in use. Threads: any.
   virtual uint32_t retired_link_count() const = 0;
 
-  /// Where this node counts; after open. All links count their rings there.
+  /// The file with this node's counters, valid after open. All links count their rings there.
   virtual counters::CounterFile& counters() = 0;
 
-  /// Tells the peers BYE, waits for what is queued to leave, stops the network thread. Links stop;
-  /// their memory stays until destruction. Idempotent. Blocks: at most close.timeout_ms.
+  /// Says BYE to the peers, waits until queued messages are sent, and stops the network thread and all links.
+  /// The links' memory stays until destruction. Idempotent. Blocks: at most close.timeout_ms.
   virtual void close() = 0;
 
   /// One round of the network thread, for the simulation and for tests. Returns whether it did

@@ -80,7 +80,7 @@ void MetricsEndpoint::run() noexcept {
     try {
       round();
     } catch (const std::exception& error) {
-      connections_.clear();  // out of memory: gives back what it has
+      connections_.clear();  // out of memory: releases what it holds
       base::log(LogLevel::warning, "the metrics endpoint at {} met an exception: {}", address_,
                 error.what());
     }
@@ -121,7 +121,7 @@ void MetricsEndpoint::round() {
 void MetricsEndpoint::accept_some() {
   base::UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid()) {
-    // Out of descriptors, mostly: who waits can be told again and again, and must not be.
+    // Usually the process has no descriptors left. Pause, because poll would report the waiting client again at once.
     accept_after_ = now() + kAcceptPause;
     return;
   }

@@ -1,9 +1,8 @@
 // MetricsEndpoint: answers GET /metrics over HTTP with a node's counters, for Prometheus.
 //
-// It has a thread of its own that touches nothing but its sockets and the counters, which it reads as
-// any other process would: whoever scrapes slowly, often or with nonsense delays other scrapers at
-// most. Requests are bounded in size, number and time, one per connection; of too many connections
-// the oldest is dropped.
+// Its own thread touches only its sockets and the counters, which it reads as any other process would. So a
+// client that scrapes slowly, often, or with garbage can at most delay other scrapers. Requests are limited in
+// size, number and time, one per connection. When there are too many connections the oldest is dropped.
 #pragma once
 
 #include <list>
@@ -33,7 +32,7 @@ class MetricsEndpoint {
   MetricsEndpoint(const MetricsEndpoint&) = delete;
   MetricsEndpoint& operator=(const MetricsEndpoint&) = delete;
 
-  /// With the real port.
+  /// The address, with the real port.
   const std::string& address() const noexcept { return address_; }
 
  private:

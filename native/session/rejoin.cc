@@ -68,7 +68,7 @@ void send_members(links::Link& link, const links::LinkTable& links, const Topolo
 }
 
 void announce_members(const links::LinkTable& links, const Topology& topology) {
-  base::Each each;  // who is not told notices it
+  base::Each each;  // one failure must not keep the others from being told
   links.for_each(
       [&](links::Link& link) { each.run([&] { send_members(link, links, topology); }); });
 }

@@ -1,8 +1,8 @@
 // How a node that starts again finds its place in a cluster whose sessions are open, and how the others
-// take it back. README.md, "Return", has the picture.
+// link with it again. README.md, "Return", has the picture.
 //
-//   Rejoin     of the node that starts: what the peers say whose sessions are open already
-//   Departed   of the others: which processes were lost, which nodes are coming back, and which of these fail to
+//   Rejoin     at the node that starts: what the peers say whose sessions are already open
+//   Departed   at the others: which processes were lost, and which nodes are coming back or fail to
 #pragma once
 
 #include <cstdint>
@@ -29,17 +29,17 @@ class Rejoin {
   void begin(const links::Link& link) { peers_[link.place()] = {}; }
   void hear(const links::Link& link, wire::Members members);
 
-  /// Somebody's session is open already: who is missing there need not come.
+  /// Some peer's session is already open, so a node that is missing there need not come.
   bool joins_open_cluster() const;
-  /// A peer that is gone need not come back if the others' sessions are open, or if its own was: then
-  /// it may have been the first of them that was found.
+  /// A lost peer need not come back if the others' sessions are open, or if its own was: it may be the first of
+  /// the open ones that this node found.
   bool goes_on_without(const links::Link& gone) const {
     return joins_open_cluster() || peers_[gone.place()].was_open;
   }
-  /// A node that is lost to one and linked with another is there: all have to say the same.
+  /// All peers with open sessions say that the node is missing. If one is still linked with it, it is there.
   bool missing_for_all(uint32_t peer) const;
-  /// The link is up. Whoever joins an open cluster waits for the other side, too: from then on nobody
-  /// takes a query of this incarnation for one of another.
+  /// The link is up. A node that joins an open cluster also waits for the other side's confirmation. After that no
+  /// node confuses a query of this incarnation with one of an earlier incarnation.
   bool linked(const links::Link& link) const;
 
  private:
@@ -82,9 +82,9 @@ class Departed {
   links::LogLimiter limiter_;
 };
 
-/// Tells the peer which nodes are not linked with this one. Whose session is not open yet wants to know.
+/// Tells the peer which nodes are not linked with this one. A peer whose session is still opening needs that.
 void send_members(links::Link& link, const links::LinkTable& links, const Topology& topology);
-/// Tells all of them, when that has changed.
+/// Tells all peers; call it whenever that has changed.
 void announce_members(const links::LinkTable& links, const Topology& topology);
 
 }  // namespace faro::session

@@ -126,11 +126,11 @@ counters::Shape Resources::counter_shape() const {
   return shape;
 }
 
-// A session is worth more than its counters: without a file they are kept all the same. But a folder
-// that was named and does not exist is a mistake that whoever named it wants to know of.
+// A session does not fail because its counters have no file: they then count in private memory. But if the user
+// names a folder that does not exist, that is an error.
 Status Resources::make_counters() {
   const base::Nanoseconds now = network_.reactor().clock().now_ns();
-  // A simulated node is nobody's to look at from outside.
+  // Simulated nodes are not shown to other processes.
   const std::string folder = network_.wants_thread() ? settings_.counters_folder : "";
   auto made = counters::CounterFile::make(counter_shape(), folder, now);
   if (made.status().code() == Code::config_invalid && folder != Config().get("counters.folder")) {

@@ -1,5 +1,5 @@
-// Resources: what a session takes of this machine, checked before it is taken: its rings in private
-// memory, ready sets, doorbells and counters; and how much its links take.
+// Resources: what a session allocates on this machine: rings in private memory, ready sets, doorbells and
+// counters. Checks them, and what its links need, against the limits before it allocates anything.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +37,14 @@ class Resources {
   /// All outlive it.
   Resources(const base::Settings& settings, const Topology& topology, links::Network& network);
 
-  /// Before anyone is dialled it is not known which transport a link will get: checks what all need at
-  /// least. Errors: resource_limit (need and limit).
+  /// Checks the least that the links need. Before any peer is dialled, it is unknown which transports they will
+  /// use. Errors: resource_limit (need and limit).
   Status check_least_need(const links::Transports& transports) const;
   /// Whether there is room for one more link. Errors: resource_limit.
   Status check_one_link(const LinkNeed& need) const;
 
-  /// Takes everything, for links that need this much; once. `local_events` is told of rings between own
-  /// workers that are broken. Errors: resource_limit, config_invalid, system_error.
+  /// Allocates everything, for links that need this much; once. `local_events` is told when a ring between this
+  /// node's own workers is broken. Errors: resource_limit, config_invalid, system_error.
   Status allocate(const LinkNeed& links, transport::LinkEvents& local_events);
   bool allocated() const { return local_link_ != nullptr; }
   /// "1048576 bytes of rings (1.0 MiB)", for the log.
@@ -67,11 +67,11 @@ class Resources {
   const std::shared_ptr<transport::DataLink>& local_link() const { return local_link_; }
   counters::CounterFile& counters() { return *counters_; }
 
-  /// Lets the node's data link count in the counter file; when it is up, and before any worker uses it.
-  /// `connected`: as which the file shows it.
+  /// Connects the node's data link with the counter file. Call it when the link is up, before any worker uses it.
+  /// `connected`: how the file shows the link.
   void count_link(uint32_t node, transport::DataLink& data, uint64_t incarnation, bool connected);
   void count_lost(uint32_t node);
-  /// Nobody looks at this session from outside any more; its memory stays.
+  /// Stops showing this session to other processes. Its memory stays.
   void close();
 
  private:
@@ -87,7 +87,7 @@ class Resources {
   const Topology& topology_;
   links::Network& network_;
   std::unique_ptr<counters::CounterFile> counters_;
-  std::unique_ptr<MetricsEndpoint> metrics_;  // null: none is wanted
+  std::unique_ptr<MetricsEndpoint> metrics_;  // null: not configured
   transport::shm::NodeDoorbells doorbells_;
   std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;
   std::vector<transport::WorkerEnd> workers_;

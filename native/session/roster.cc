@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
-// Time for the reason to reach the peers when open fails.
+// How long a failed open waits for the reason to reach the peers.
 constexpr base::Nanoseconds kFarewell = 300 * kNanosecondsPerMs;
 
 Status check_dialled_addresses(const Topology& topology) {
@@ -72,7 +72,7 @@ Roster::Roster(const base::Settings& settings, Observer& observer, Topology& top
       diallers_(static_cast<links::Dialler::Owner&>(*this), network, identity_, links),
       departed_(topology) {}
 
-// Links point here: they go first.
+// Links refer to this object, so they are destroyed first.
 Roster::~Roster() { links_.clear(); }
 
 // ----------------------------------------------------------------------------------------- opening
@@ -121,7 +121,7 @@ Status Roster::prepare() {
 }
 
 void Roster::finish_opening() {
-  // Who was admitted and then lost, while this node returned, is missing.
+  // A peer that was admitted and then lost, while this node returned, is missing.
   topology_.for_each_peer([&](uint32_t peer) {
     if (!links_.connected(peer)) topology_.set_incarnation(peer, 0);
   });
@@ -139,8 +139,7 @@ void Roster::finish_opening() {
   opening_.reset();
 }
 
-// Everybody who knows us is told why, and so are those who come within the moment that the network
-// is given to say so.
+// Tells every peer that knows us why, and those that connect before the network has sent it all.
 void Roster::end_opening(const ClusterOpening::Failure& failure) {
   bool some_may_come = false;
   topology_.for_each_peer([&](uint32_t peer) {
@@ -180,7 +179,7 @@ base::Nanoseconds Roster::next_deadline() const {
   return linking() ? std::min(next, diallers_.next_deadline()) : next;
 }
 
-// All connections have been read when this is called.
+// Call it only when all connections have been read.
 void Roster::look_at_times() {
   const base::Nanoseconds now = network_.reactor().clock().now_ns();
   base::Each each;
@@ -204,9 +203,9 @@ bool Roster::may_set_up() const {
   return any;
 }
 
-// Once every peer is known; and again for links that come later: their connection broke in between,
-// or their node starts again. One link a round: allocating may take long, and heartbeats have to go
-// out in between.
+// Begins when every peer is known, and runs again for links that come later because their connection broke or
+// their node starts again. Begins one link per round: allocating may take long, and heartbeats have to go out
+// in between.
 void Roster::set_up_links() {
   if (!resources_.allocated()) {
     if (!opening_->all_known()) return;
@@ -276,10 +275,10 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   if (!departed.ok()) return links::Refusal{departed, false, false};
   const links::Link* link = links_.find(number);
   if (link == nullptr) return std::nullopt;
-  // It gave its first connection up before we noticed.
+  // It gave up its first connection before this node noticed.
   if (link->state().is(links::LinkState::admitted) && link->peer().incarnation == hello.incarnation)
     return std::nullopt;
-  // It may be a node that was restarted, whose old connection is not noticed as closed yet: it may
+  // It may be a restarted node, and this node has not yet noticed that its old connection is closed. So it may
   // try again.
   return refuse(
       fmt::format("node number {} is taken: {} has joined with it from {}, now {} wants it too",
@@ -310,14 +309,14 @@ void Roster::on_dialled(links::Dialler& dialler,
 }
 
 void Roster::on_dial_failed(links::Dialler& dialler, const Status& cause) {
-  if (phase_ == Phase::opening) opening_->note_apart(dialler.peer(), cause);
+  if (phase_ == Phase::opening) opening_->note_disconnected(dialler.peer(), cause);
 }
 
 void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) {
   const uint32_t peer = dialler.peer();
   if (!refusal.verified && refusal.status.message() != dialler.last_failure().message()) {
     if (phase_ == Phase::opening) opening_->note_claim(peer, refusal.status);
-    base::log(LogLevel::warning, "{}: goes on dialling node {}: {}", identity_.name, peer,
+    base::log(LogLevel::warning, "{}: keeps dialling node {}: {}", identity_.name, peer,
               refusal.status.to_string());
   }
   if (phase_ == Phase::open) {
@@ -344,7 +343,7 @@ void Roster::add_link(uint32_t peer, bool initiator, std::string address,
   if (phase_ == Phase::open) send_members(link, links_, topology_);
 }
 
-// Whoever connects again in its place gets another link.
+// If the peer connects again it gets another link.
 void Roster::drop_link(const links::Link& link) {
   const uint32_t peer = link.place();
   retry(peer, Status(Code::connect_failed, "it was lost"));
@@ -356,11 +355,11 @@ void Roster::drop_link(const links::Link& link) {
 }
 
 void Roster::retry(uint32_t peer, const Status& cause) {
-  if (phase_ == Phase::opening) opening_->note_apart(peer, cause);
+  if (phase_ == Phase::opening) opening_->note_disconnected(peer, cause);
   diallers_.retry(peer, cause);
 }
 
-// No link with an admitted peer: what open ends with, or what the peer's does.
+// There can be no link with this admitted peer: ends our open, or the peer's.
 void Roster::give_up(links::Link& link, const Status& cause) {
   if (phase_ == Phase::opening) return opening_->fail(cause);
   link.fail(cause);
@@ -446,7 +445,7 @@ void Roster::on_members(links::Link& link, std::span<const std::byte> message) {
   auto members = wire::decode_members(message, topology_.size());
   if (!members.ok()) return link.fail(links::protocol_violation("a malformed MEMBERS"));
   if (phase_ == Phase::opening) return opening_->on_members(link, std::move(*members));
-  // Now only what a peer says when its session has opened matters.
+  // Once our own session is open only the news that a peer's session has opened matters.
   if (phase_ != Phase::open || !link.state().connected() || !departed_.has_opened(link.place()))
     return;
   observer_.on_peer_returned(link.place());
@@ -457,7 +456,7 @@ void Roster::on_application(links::Link& link, std::span<const std::byte> payloa
 }
 
 void Roster::on_link_failed(const Status& cause) {
-  // Of the local link: somebody in this process has overwritten its rings.
+  // The local link: something in this process has overwritten its rings.
   network_.reactor().defer([this, cause] {
     if (phase_ != Phase::open) return;
     const Status lost(Code::internal_error, fmt::format("{}: its own rings are broken: {}",

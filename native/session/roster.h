@@ -1,19 +1,19 @@
 // Roster: the numbered nodes of the cluster and which of them this node is linked with. All nodes are
 // known; all links come up at once or open fails; afterwards nodes are lost, leave and return.
 //
-// Everything here happens in rounds: wait for events, let them reach the links, then look at times.
-// The thread that opens the session runs the rounds until all links are up, then the network thread
-// does (or, in the simulation, whoever calls Membership::do_work).
+// Everything here happens in rounds: wait for events, pass them to the links, then check time limits. The
+// thread that opens the session runs the rounds until all links are up. After that the network thread does,
+// or in the simulation the caller of Membership::do_work.
 //
-//   1. every node is dialled (the one with the higher number dials the lower one, with retries) and
-//      admitted: dialler.h, admission.h, handshake.h. Nothing is allocated; whatever breaks is tried
-//      again until connect.timeout_ms.
-//   2. when all nodes are admitted, this node's need is known: checked against the limits, then
-//      allocated: resources.h.
-//   3. every link is set up by its transport: link.h. From here on a loss ends open, on every node.
+//   1. Every node is dialled (the one with the higher number dials the lower one, with retries) and
+//      admitted: dialler.h, admission.h, handshake.h. Nothing is allocated. Connections that break are
+//      dialled again until connect.timeout_ms.
+//   2. When all nodes are admitted this node knows how much memory it needs. It checks that against the
+//      limits, then allocates: resources.h.
+//   3. The transports set up all links: link.h. From here on a loss ends open, on every node.
 //
-// A node that was lost, or has left, may start again while the others go on: README.md, "Return". Its
-// link is another one, for which the same steps are taken, by the others in their network threads.
+// A node that was lost, or has left, may start again while the others continue: README.md, "Return". It gets
+// a new link, which takes the same steps, on the others in their network threads.
 #pragma once
 
 #include <memory>
@@ -51,15 +51,15 @@ class Roster final : private links::Admission::Host,
 
   /// What Membership::open does, once, except for the thread.
   Status open(const Cancellation& cancellation);
-  /// Waits for events at most until `until`, handles them and looks at times. Returns whether there
+  /// Waits for events at most until `until`, handles them and checks time limits. Returns whether there
   /// were any events.
   bool round(base::Nanoseconds until);
 
   void send(uint32_t node, std::span<const std::byte> message);
-  /// If that is still the node's link.
+  /// Fails the node's link, if it still is this one.
   void fail_link(uint32_t node, const transport::DataLink* link, const Status& cause);
 
-  /// Says BYE to all. Rounds go on until closed(), at most for close.timeout_ms.
+  /// Says BYE to all peers. Continue with rounds until closed(), at most for close.timeout_ms.
   void begin_closing();
   void finish_closing();
   bool closed() const { return phase_ == Phase::closed; }
@@ -75,7 +75,7 @@ class Roster final : private links::Admission::Host,
 
   base::Nanoseconds next_deadline() const;
   void look_at_times();
-  /// Links may come up.
+  /// Links may still come up.
   bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
   bool may_set_up() const;
   void set_up_links();

@@ -1,4 +1,4 @@
-// Scrape: one HTTP request for a node's counters and the answer to it. Knows no socket.
+// Scrape: one HTTP request for a node's counters and the answer to it, without sockets.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace faro::session {
 
-/// Threads: one. Untrusted: what comes is bounded by kRequestLimit and one more piece.
+/// Threads: one. The input is untrusted: it takes at most kRequestLimit bytes and one more piece.
 class Scrape {
  public:
   /// Prometheus' request has some hundred bytes.
   static constexpr size_t kRequestLimit = 8192;
 
-  /// Takes what has come of the request, in pieces of any size, until there is an answer. `page`
-  /// makes the text of GET /metrics; called at most once.
+  /// Takes the next piece of the request, of any size, until there is an answer. `page` makes the text of
+  /// GET /metrics; it is called at most once.
   void add(std::string_view bytes, const std::function<std::string()>& page);
   bool answered() const noexcept { return !answer_.empty(); }
   /// The whole response, headers included; empty until then.

@@ -24,7 +24,7 @@ class Question final : private links::Handshake::Owner {
   Question(const ClusterIdentity& identity, links::Network& network)
       : identity_(identity), network_(network) {}
 
-  /// Why the other one will not be linked with this node; Ok if it does not say in time.
+  /// Why the other process refuses this node; Ok if it does not answer in time.
   Status ask(const std::string& address) {
     network_.connect(address, [this](Result<std::unique_ptr<links::ControlConnection>> connection) {
       if (!connection.ok()) return answer(connection.status());
@@ -49,7 +49,7 @@ class Question final : private links::Handshake::Owner {
   }
   void on_admitted(links::Handshake&, std::unique_ptr<links::ControlConnection>,
                    const wire::Hello&) override {
-    answer(Status::Ok());  // nodes of one number are never linked
+    answer(Status::Ok());  // nodes with the same number are never linked
   }
   void on_refused(links::Handshake&, const links::Refusal& refusal) override {
     answer(refusal.status);

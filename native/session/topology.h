@@ -38,9 +38,9 @@ class Topology {
   /// Its entry of cluster.nodes, and the host of it.
   const std::string& address(uint32_t node) const { return settings_.node_addresses[node]; }
   std::string host(uint32_t node) const;
-  /// Its entry leaves the port to the system.
+  /// Its entry in cluster.nodes leaves the port to the system.
   bool has_any_port(uint32_t node) const;
-  /// This node dials that one, rather than the other way round.
+  /// This node dials that one, not the other way round.
   bool dials(uint32_t node) const { return node < self_; }
 
   template <typename Visit>
@@ -55,7 +55,7 @@ class Topology {
   void set_incarnation(uint32_t node, uint64_t incarnation) {
     nodes_[node].incarnation = incarnation;
   }
-  /// What a peer says of itself.
+  /// What a peer says about itself.
   void describe(uint32_t node, uint64_t incarnation, const std::string& address);
 
  private:

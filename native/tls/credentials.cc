@@ -40,7 +40,7 @@ struct Free {
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
 
-// Nobody is asked for a pass phrase.
+// Never ask for a pass phrase.
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
 Status use_key(SSL_CTX* context, const std::string& file) {

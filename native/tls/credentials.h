@@ -15,10 +15,10 @@ struct ssl_ctx_st;
 
 namespace faro::tls {
 
-/// A certificate, its key, and the authority that must have signed everybody's. TLS 1.3 only; both
-/// sides show a certificate; nothing is resumed, so that each connection checks both anew. The files
-/// are looked at again for each stream and read if they have changed; what cannot be used is
-/// logged, and the last that could goes on.
+/// A certificate, its key, and the authority that must have signed the peers' certificates. TLS 1.3 only. Both
+/// sides show a certificate. Sessions are not resumed, so each connection checks both certificates anew. For
+/// each stream the files are checked for changes and read again if they have changed. If they are unusable,
+/// that is logged, and the last usable ones stay in effect.
 /// Threads: any. Blocks: for the files, which are small and belong on a local disk.
 class Credentials {
  public:
@@ -28,10 +28,10 @@ class Credentials {
   /// valid yet or not of the authority.
   static Result<std::shared_ptr<Credentials>> load(const base::Settings& settings);
 
-  /// For a connection that was dialled, to this name or numeric address: the peer's certificate has
-  /// to be for it. Null if there is no memory.
+  /// For a connection that this side dialled. The peer's certificate must be for `host`, a name or numeric
+  /// address. Null if there is no memory.
   std::shared_ptr<Stream> dial(int fd, const std::string& host);
-  /// For a connection that was accepted: Stream::check_peer once it is known who it should be.
+  /// For a connection that was accepted. Call Stream::check_peer once you know which peer it should be.
   std::shared_ptr<Stream> accept(int fd);
 
   /// Until the certificate ends that is shown now.

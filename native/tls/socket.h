@@ -40,9 +40,9 @@ class Socket {
     const iovec piece{bytes.data(), bytes.size()};
     return tls_->receive({&piece, 1});
   }
-  /// Bytes to receive of which no event tells.
+  /// Bytes that can be received although no event reports them.
   size_t pending() const noexcept { return tls_ == nullptr ? 0 : tls_->pending(); }
-  /// What was refused with EAGAIN can go on when something has been received, not when there is
+  /// A send that was refused with EAGAIN can continue once something has been received, not once there is
   /// space.
   bool send_waits_for_input() const noexcept {
     return tls_ != nullptr && tls_->send_waits_for_input();

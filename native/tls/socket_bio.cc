@@ -20,8 +20,8 @@ int write_socket(BIO* bio, const char* data, size_t size, size_t* written) {
   BIO_clear_retry_flags(bio);
   errno = 0;
   if (moved(::send(fd_of(bio), data, size, MSG_NOSIGNAL | MSG_DONTWAIT), written)) return 1;
-  // A broken connection too: what the peer said before it closed can still be received, which
-  // libssl allows only as long as it knows of no error. errno tells the sender.
+  // Also for a broken connection: what the peer sent before it closed can still be received, but libssl allows
+  // that only as long as it knows of no error. The sender sees errno.
   BIO_set_retry_write(bio);
   return 0;
 }

@@ -70,7 +70,7 @@ ssize_t Stream::receive(std::span<const iovec> pieces) noexcept {
           SSL_read_ex(session_.get(), static_cast<std::byte*>(piece.iov_base) + filled,
                       piece.iov_len - filled, &got);
       const ssize_t bytes = moved(result, got);
-      // An end or a failure is told again next time.
+      // An end or a failure is reported again the next time.
       if (bytes <= 0) return received != 0 ? static_cast<ssize_t>(received) : bytes;
       filled += got;
       received += got;
@@ -112,10 +112,10 @@ void Stream::note_failure() {
       last == 0 ? error == 0 : ERR_GET_REASON(last) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
   const bool gone = closed || last == 0;
   if (closed && established_) {
-    // Who ends in order says so above TLS (BYE, FINISH).
+    // A regular end is announced above TLS (BYE, FINISH).
     ended_ = true;
   } else if (gone && !established_ && SSL_is_server(session_.get()) == 1) {
-    // It has made this side sign, and shown nothing for it.
+    // The peer has made this side sign without showing a certificate.
     failure_ = refused("the peer left in the TLS handshake, before it had shown a certificate");
   } else if (closed) {
     failure_ = {Code::connect_failed,

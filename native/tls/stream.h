@@ -41,15 +41,15 @@ class Stream {
   /// Bytes that have left the socket and wait to be received: the socket does not become readable
   /// for them.
   size_t pending() const noexcept;
-  /// The last send can only go on when something has been received: the handshake is under way.
+  /// The last send can only continue once something has been received: the handshake is in progress.
   bool send_waits_for_input() const noexcept;
 
-  /// Why nothing moves any more: authentication_failed if a certificate, or TLS itself, was
-  /// refused by either side, or if who dialled left before it had shown one; connect_failed if who
-  /// was dialled closed in the handshake; peer_lost.
+  /// Why the stream has ended: authentication_failed if either side refused a certificate, or TLS itself, or if
+  /// the dialling side left before it had shown a certificate; connect_failed if the accepting side closed in
+  /// the handshake; peer_lost.
   Status failure() const;
-  /// Whether the peer's certificate is for this name or numeric address; for no host (empty) none
-  /// is. Errors: authentication_failed.
+  /// Whether the peer's certificate is for this name or numeric address. No certificate is for an empty host.
+  /// Errors: authentication_failed.
   Status check_peer(const std::string& host) const;
 
  private:

@@ -136,7 +136,7 @@ ControlMessage encode_plain(ControlKind kind);
 /// SETUP, APPLICATION. `payload` at most kControlPayloadLimit bytes.
 ControlMessage encode_payload(ControlKind kind, std::span<const std::byte> payload);
 
-/// The part of a HELLO that is the same in every version; what follows is not looked at.
+/// The part of a HELLO that is the same in every version; what follows is ignored.
 Result<HelloHead> decode_hello_head(std::span<const std::byte> message);
 /// A HELLO of our version.
 Result<Hello> decode_hello(std::span<const std::byte> message);

@@ -1,5 +1,5 @@
 // Data messages: what two nodes say to each other on the data connection of a link over TCP. wire/README.md has the
-// page of every byte; what is checked and when they are sent stands in transport/tcp/README.md.
+// page of every byte; transport/tcp/README.md says what is checked and when they are sent.
 //
 //    0                  4        8                  16
 //   +--------------+---+--------+------------------+------------------ - - -
@@ -13,8 +13,8 @@
 //   1  READ      of the sending node's    0; nothing follows        everything before it may be
 //                incoming rings                                     written again; more than before
 //
-// All numbers are little-endian. A WRITTEN ends at the end of a frame; where its bytes reach the end of the ring's
-// buffer they go on at its start.
+// All numbers are little-endian. A WRITTEN ends at the end of a frame. If its bytes reach the end of the ring's
+// buffer they continue at its start.
 #pragma once
 
 #include <cstddef>

@@ -104,18 +104,18 @@ constexpr uint64_t padded(uint64_t length) {
   return (length + kFrameAlignment - 1) & ~uint64_t{kFrameAlignment - 1};
 }
 
-/// The largest frame that a single row, or a part of one, may need in a ring of that size: a quarter
-/// (native/DESIGN.md#lane-ring-and-frame). Half a ring, a pad included, always has room for it.
+/// The largest frame that a single row, or a fragment of one, may need in a ring of this size: a quarter
+/// (native/DESIGN.md#lane-ring-and-frame). Half a ring, including a pad, always has room for it.
 constexpr uint32_t frame_limit(uint64_t ring_bytes) {
   return static_cast<uint32_t>(ring_bytes / 4);
 }
 
-/// The largest frame of several rows, where there is room for it: half the ring.
+/// The largest frame of several rows, if there is room for it: half the ring.
 constexpr uint32_t full_frame_limit(uint64_t ring_bytes) {
   return static_cast<uint32_t>(ring_bytes / 2);
 }
 
-/// Copies a header out of memory that another process may be changing; only the copy is looked at.
+/// Copies a header out of memory that another process may be changing. Use only the copy.
 inline FrameHeader load_header(const std::byte* at) {
   FrameHeader header;
   std::memcpy(&header, at, sizeof header);
@@ -125,7 +125,7 @@ inline FrameHeader load_header(const std::byte* at) {
   return header;
 }
 
-/// Why a header cannot stand at the given place; nullptr if it can.
+/// Why a header is invalid at the given place; nullptr if it is valid.
 /// `available`: bytes written from here on; `to_end`: bytes up to the end of the ring's buffer.
 inline const char* why_invalid(const FrameHeader& header, uint64_t available, uint64_t to_end,
                                uint32_t ring_bytes) {

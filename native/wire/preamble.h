@@ -1,13 +1,13 @@
-// Preamble: the first bytes of whoever dials a node's listener. wire/README.md has the page of every byte.
+// Preamble: the first bytes on a connection to a node's listener. wire/README.md has the page of every byte.
 //
 //    0        4         6      8                          24
 //   +--------+---------+------+--------------------------+
 //   | "FARO" | version | kind | token                    |
 //   +--------+---------+------+--------------------------+
 //
-// Little-endian. Nothing comes back: who accepts a connection with a bad preamble closes it. A control connection has a
-// token of zeros and goes on with the handshake, which says the exact version and features of both sides; a data
-// connection names by its token the link that it belongs to and goes on with what that link's transport defines.
+// Little-endian. There is no answer: the accepting side closes a connection with a bad preamble. A control connection has
+// a token of zeros and continues with the handshake, which gives the exact version and features of both sides. The token
+// of a data connection names the link that it belongs to; the connection continues as that link's transport defines.
 #pragma once
 
 #include <array>
