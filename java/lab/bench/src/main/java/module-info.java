@@ -5,5 +5,5 @@ module io.faro.bench {
 
   exports io.faro.bench;
 
-  uses io.faro.bench.CarriageProvider;
+  uses io.faro.bench.BackendProvider;
 }

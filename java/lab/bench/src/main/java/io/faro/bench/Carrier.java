@@ -10,7 +10,7 @@ public enum Carrier {
   NIO(100),
   /** Java NIO sockets as in the paper: every row is written at once. */
   NIO_PAPER(101),
-  /** What a {@link CarriageProvider} in the class path knows. */
+  /** What a {@link BackendProvider} in the class path knows. */
   PROVIDED(200);
 
   private final int number;

@@ -12,7 +12,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * The benchmark as a program. Workload: {@code two-stage}, the two-stage shuffle of integers over
- * Faro (auto, shm, tcp, verbs), Java NIO sockets (nio, nio-paper), or what {@link CarriageProvider}s know.
+ * Faro (auto, shm, tcp, verbs), Java NIO sockets (nio, nio-paper), or what {@link BackendProvider}s know.
  *
  * <p>{@code two-stage [--processes 4] [--workers 1] [--rows 5000000] [--hash finalizer] [--transport
  * auto] [--level many|one|codec] [--hosts 127.0.0.1] [--repetitions 7] [--warmup 5]} starts a JVM per process and prints one line of JSON. With

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** One node of a run: joins the others, carries every round, reports. */
+/** One node of a run: joins the others, runs every round, reports. */
 final class Node {
   private final Options options;
   private final List<NodeReport.RoundReport> rounds = new ArrayList<>();
@@ -21,30 +21,30 @@ final class Node {
 
   /** On node 0 the result as one JSON line, elsewhere null. Blocks until all rounds are over. */
   String run() throws Exception {
-    try (Carriage carriage = open();
+    try (Backend backend = open();
         Control control = new Control(options)) {
       control.join();
       long start = System.nanoTime();
-      carriage.open();
+      backend.open();
       long connectNanos = System.nanoTime() - start;
-      carry(carriage, control);
+      runRounds(backend, control);
       NodeReport[] reports = control.collect(new NodeReport(connectNanos, rounds));
-      return reports == null ? null : Result.json(options, reports, carriage.transports());
+      return reports == null ? null : Result.json(options, reports, backend.transports());
     }
   }
 
-  private Carriage open() throws IOException {
+  private Backend open() throws IOException {
     if (options.carrier() == Carrier.PROVIDED) {
-      return CarriageProvider.find(options);
+      return BackendProvider.find(options);
     }
-    return options.carrier().isFaro() ? Carriage.faro(options) : new NioCarriage(options);
+    return options.carrier().isFaro() ? Backend.faro(options) : new NioBackend(options);
   }
 
-  private void carry(Carriage carriage, Control control) throws Exception {
+  private void runRounds(Backend backend, Control control) throws Exception {
     int count = options.job().workersPerProcess();
     RoundWorker[] workers = new RoundWorker[count];
     for (int i = 0; i < count; i++) {
-      workers[i] = carriage.worker(i);
+      workers[i] = backend.worker(i);
     }
     List<Thread> threads = new ArrayList<>();
     for (int i = 1; i < count; i++) {
@@ -58,7 +58,7 @@ final class Node {
     rounds(
         workers[0],
         () -> {
-          round = control.start(rounds.size(), carriage::newQuery);
+          round = control.start(rounds.size(), backend::newQuery);
           began[0] = System.nanoTime();
           began[1] = cpu.nanos();
         },

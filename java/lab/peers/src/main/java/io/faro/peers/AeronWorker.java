@@ -8,7 +8,7 @@ import io.faro.bench.TwoStageJob;
 
 /** One worker of the two-stage job over Aeron. */
 final class AeronWorker extends PlanWorker {
-  private final AeronPort[] ports = new AeronPort[AeronCarriage.STAGES];
+  private final AeronPort[] ports = new AeronPort[AeronBackend.STAGES];
 
   AeronWorker(TwoStageJob job, int number, Aeron aeron, AeronChannels channels) {
     super(job, number);

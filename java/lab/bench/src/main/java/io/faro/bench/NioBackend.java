@@ -12,7 +12,7 @@ import java.util.List;
  * The mesh of the sockets middleware: one connection per pair of workers of different processes. The
  * higher process dials, and says between which workers the connection is.
  */
-final class NioCarriage implements Carriage {
+final class NioBackend implements Backend {
   private static final long DIAL_LIMIT_NANOS = 60_000_000_000L;
 
   private final Options options;
@@ -20,7 +20,7 @@ final class NioCarriage implements Carriage {
   private final NioWorker[] workers;
   private long queries;
 
-  NioCarriage(Options options) throws IOException {
+  NioBackend(Options options) throws IOException {
     this.options = options;
     listener = ServerSocketChannel.open().bind(options.address(options.node()), 1024);
     workers = new NioWorker[options.job().workersPerProcess()];

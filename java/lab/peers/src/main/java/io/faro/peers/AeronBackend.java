@@ -5,7 +5,7 @@ import io.aeron.CommonContext;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
 import io.faro.QueryId;
-import io.faro.bench.Carriage;
+import io.faro.bench.Backend;
 import io.faro.bench.Options;
 import io.faro.bench.RoundWorker;
 import io.faro.bench.TwoStageJob;
@@ -18,7 +18,7 @@ import java.util.concurrent.TimeUnit;
  * Frames over Aeron: for each stage and pair of workers a stream with a publication of its own. All
  * nodes share the media driver of node 0, one thread that sleeps when there is nothing to do.
  */
-final class AeronCarriage implements Carriage {
+final class AeronBackend implements Backend {
   static final int STAGES = 2;
 
   private final Options options;
@@ -27,7 +27,7 @@ final class AeronCarriage implements Carriage {
   private final AeronWorker[] workers;
   private long queries;
 
-  AeronCarriage(Options options, AeronChannels channels) {
+  AeronBackend(Options options, AeronChannels channels) {
     this.options = options;
     // The port tells clusters of one host apart.
     String folder = Path.of("/dev/shm", "faro-aeron-" + options.address(0).getPort()).toString();

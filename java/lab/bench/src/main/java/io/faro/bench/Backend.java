@@ -10,23 +10,23 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /** What a node opens once and uses in every round. */
-public interface Carriage extends AutoCloseable {
-  /** Connects to all other nodes; the constructor has made this one reachable. */
+public interface Backend extends AutoCloseable {
+  /** Connects to all other nodes. The constructor has already made this node reachable. */
   void open() throws IOException, InterruptedException;
 
   RoundWorker worker(int localIndex);
 
   QueryId newQuery();
 
-  /** What carries the rows to each other node; empty if it is none of Faro's transports. */
+  /** The transport to each other node; empty if it is not one of Faro's. */
   List<String> transports();
 
   @Override
   void close() throws IOException;
 
-  /** Faro, over whichever transport. */
-  static Carriage faro(Options options) {
-    return new Carriage() {
+  /** Faro, over any of its transports. */
+  static Backend faro(Options options) {
+    return new Backend() {
       private Session session;
 
       @Override
