@@ -20,6 +20,8 @@ extern const Natives kSessionNatives;
 extern const Natives kSessionConfigNatives;
 extern const Natives kNativeMetricsNatives;
 extern const Natives kShuffleNatives;
+extern const Natives kShuffleReceiverNatives;
+extern const Natives kShuffleSenderNatives;
 extern const Natives kWorkerNatives;
 
 /// For JNINativeMethod, which wants non-const pointers.

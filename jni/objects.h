@@ -130,7 +130,7 @@ struct SessionState {
 inline constexpr jint kFinalizerPartition = 0;
 inline constexpr jint kMultiplicativePartition = 1;
 
-/// A polled batch, as Shuffle.java reads it; its offsets are told there (`Layout`).
+/// A received batch, as ShuffleReceiver.java reads it; its offsets are told by `Layout` of Shuffle.java.
 struct FrameDescriptor {
   int64_t bytes = 0;
   int64_t address = 0;  // of the first row; valid until the batch is released, detached or closed
@@ -148,11 +148,11 @@ struct ShuffleState {
   WorkerState* worker = nullptr;
   Shuffle shuffle;
   std::optional<RowSender<jlong>> longs;  // once many rows were sent
-  FrameDescriptor descriptor;             // of the frame polled last
+  FrameDescriptor descriptor;             // of the batch received last
   /// Where Java puts rows that it sends many at a time: 8 KiB, in L1. (Pinning its array instead
   /// would hold up the collector; GetLongArrayRegion copies at half the speed of Java's own copy.)
   std::vector<jlong> staged = std::vector<jlong>(kStagedRows);
-  std::deque<Batch> frames;  // by Java's number; they go before the shuffle
+  std::deque<Batch> batches;  // by Java's number; they go before the shuffle
 };
 
 inline HandleTable<SessionState>& sessions() {

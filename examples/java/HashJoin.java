@@ -29,19 +29,26 @@ public class HashJoin {
     Worker worker = session.workers().get(0);
     try (Shuffle customers = worker.openShuffle(new ShuffleSpec(query, 1, CUSTOMERS.rowBytes()));
         Shuffle orders = worker.openShuffle(new ShuffleSpec(query, 2, ORDERS.rowBytes()))) {
+      ObjectSender<Object[]> toCustomers = customers.sender().objects(CUSTOMERS);
+      ObjectSender<Object[]> toOrders = orders.sender().objects(ORDERS);
       for (long i = session.node(); i < 1000; i += 2) { // this node's half of both tables
-        customers.sender(CUSTOMERS).send(owner(i), new Object[] {i, "customer " + i});
-        orders.sender(ORDERS).send(owner(i / 3), new Object[] {i / 3, i % 10 == 0 ? null : 0.5 * i});
+        check(toCustomers.send(owner(i), new Object[] {i, "customer " + i}));
+        check(toOrders.send(owner(i / 3), new Object[] {i / 3, i % 10 == 0 ? null : 0.5 * i}));
       }
-      customers.finish();
-      orders.finish();
+      check(customers.sender().finish());
+      check(orders.sender().finish());
       Map<Object, Object> names = new HashMap<>();
       int pairs = 0;
-      for (Object[] row : customers.receiver(CUSTOMERS)) names.put(row[0], row[1]);
-      for (Object[] row : orders.receiver(ORDERS)) if (names.containsKey(row[0])) pairs++;
+      for (Object[] row : customers.receiver().objects(CUSTOMERS)) names.put(row[0], row[1]);
+      for (Object[] row : orders.receiver().objects(ORDERS)) if (names.containsKey(row[0])) pairs++;
       System.out.println("node " + session.node() + ": " + names.size() + " customers, " + pairs + " orders");
     }
     worker.endQuery(query); // throws if it failed anywhere
+  }
+
+  /** Each receiver reads to the end, and nothing is held: every row is sent, or the query has failed. */
+  static void check(Outcome outcome) {
+    if (outcome != Outcome.DONE) throw new IllegalStateException("not sent: " + outcome);
   }
 
   static int owner(long key) { return Partition.FINALIZER.receiverOf(key, 2); }

@@ -34,14 +34,19 @@ public class Repartition {
       Worker worker = session.workers().get(0);
       Set<String> received = new TreeSet<>();
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-        ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
-        for (String word : WORDS) sender.send(word.charAt(0) % 2, word);
-        shuffle.finish();
-        for (String word : shuffle.receiver(RowCodecs.STRING)) received.add(word);
+        ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
+        for (String word : WORDS) check(sender.send(word.charAt(0) % 2, word));
+        check(shuffle.sender().finish());
+        for (String word : shuffle.receiver().objects(RowCodecs.STRING)) received.add(word);
       }
       worker.endQuery(query); // throws if it failed anywhere
       System.out.println("node " + node + ": " + received);
     }
+  }
+
+  /** Each receiver reads to the end, and nothing is held: every row is sent, or the query has failed. */
+  static void check(Outcome outcome) {
+    if (outcome != Outcome.DONE) throw new IllegalStateException("not sent: " + outcome);
   }
 
   static QueryId begin(Session session, PrintStream other) {

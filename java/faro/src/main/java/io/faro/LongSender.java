@@ -6,46 +6,49 @@ import java.util.Objects;
  * Sends rows that are one long each, written in place in the outgoing rings. Nothing is allocated and
  * no native call is made per row.
  *
- * <p>Threads: those of the worker. Valid as long as its shuffle is open.
+ * <p>Waiting, answers, threads and errors are those of {@link ShuffleSender}.
  */
 public final class LongSender {
-  private final Shuffle shuffle;
+  private final ShuffleSender sender;
   private final Owner owner;
   private final OpenFrames open;
   private final long staged; // address of where rows are copied to, many at a time
   private Outcome stoppedBy = Outcome.DONE;
 
-  LongSender(Shuffle shuffle, OpenFrames open) {
-    this.shuffle = shuffle;
-    owner = shuffle.owner();
+  LongSender(ShuffleSender sender, OpenFrames open) {
+    this.sender = sender;
+    owner = sender.shuffle().owner();
     this.open = open;
-    staged = shuffle.stagedRows();
+    staged = sender.stagedRows();
   }
 
-  /** Sends one row; WOULD_WAIT if there is no room now. */
-  public Outcome trySend(int receiver, long row) {
-    return tryPut(receiver, row) ? Outcome.DONE : trySendAfterRoom(receiver, row);
-  }
-
-  /** The same, waiting for room. */
+  /** Sends one row. */
+  @CheckReturnValue
   public Outcome send(int receiver, long row) throws InterruptedException {
-    return tryPut(receiver, row) ? Outcome.DONE : afterRoom(shuffle.makeRoom(receiver, Long.BYTES), receiver, row);
+    return put(receiver, row) ? Outcome.DONE : sendAfterRoom(receiver, row, Wait.FOREVER);
+  }
+
+  /** The same, waiting for room as long as {@code wait} says. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome send(int receiver, long row, Wait<X> wait) throws X {
+    return put(receiver, row) ? Outcome.DONE : sendAfterRoom(receiver, row, wait);
   }
 
   /**
-   * Sends one row if the open frame of its receiver has room for it. False: nothing was done; {@link #trySend} or {@link
-   * #send} then opens the next frame, or tells why there is none. The fastest way to send row by row: a loop of this
-   * alone has no call in it, so that the compiler keeps what it needs in registers.
+   * Sends one row if the open frame of its receiver has room for it. False: nothing was done; {@link #send} then opens
+   * the next frame, or tells why there is none. Never waits. The fastest way to send row by row: a loop of this alone has
+   * no call in it, so that the compiler keeps what it needs in registers.
    *
    * <pre>{@code
    * do {
-   *   while (at < end && sender.tryPut(receiverOf(rows[at]), rows[at])) {
+   *   while (at < end && sender.put(receiverOf(rows[at]), rows[at])) {
    *     at++;
    *   }
-   * } while (at < end && sender.trySend(receiverOf(rows[at]), rows[at]) == Outcome.DONE && ++at < end);
+   * } while (at < end && sender.send(receiverOf(rows[at]), rows[at], Wait.NONE) == Outcome.DONE && ++at < end);
    * }</pre>
    */
-  public boolean tryPut(int receiver, long row) {
+  @CheckReturnValue
+  public boolean put(int receiver, long row) {
     owner.enter();
     if (!open.has(receiver)) {
       open.check(receiver);
@@ -61,56 +64,61 @@ public final class LongSender {
   }
 
   /**
-   * Sends rows[from … to-1], each to the receiver of its value as key, or as many as there is room
-   * for. One native call per 1024 rows.
+   * Sends rows[from … to-1], each to the receiver of its value as key. One native call per 1024 rows.
    *
-   * @return how many were taken; {@link #stoppedBy} says why not all were taken
+   * @return how many were taken: fewer than all if it was stopped, and {@link #stoppedBy} says why
+   * @throws InterruptedException if the thread is interrupted meanwhile; some rows may have been sent
    */
-  public int trySendAll(long[] rows, int from, int to, Partition partition) {
+  @CheckReturnValue
+  public int sendAll(long[] rows, int from, int to, Partition partition) throws InterruptedException {
+    return sendAll(rows, from, to, partition, Wait.FOREVER);
+  }
+
+  /** The same, waiting for room as long as {@code wait} says, for all rows together. */
+  @CheckReturnValue
+  public <X extends Exception> int sendAll(long[] rows, int from, int to, Partition partition, Wait<X> wait)
+      throws X {
+    int taken = sendStaged(rows, from, to, partition);
+    if (!wait.goesOn(stoppedBy)) {
+      return taken;
+    }
+    long begin = System.nanoTime();
+    while (wait.goesOn(stoppedBy)) {
+      int receiver = partition.receiverOf(rows[from + taken], sender.receiverCount());
+      Outcome room = sender.makeRoom(receiver, Long.BYTES, wait.since(begin));
+      if (room != Outcome.DONE) {
+        stoppedBy = room;
+        return taken;
+      }
+      taken += sendStaged(rows, from + taken, to, partition);
+    }
+    return taken;
+  }
+
+  // As many as there is room for.
+  private int sendStaged(long[] rows, int from, int to, Partition partition) {
     Objects.checkFromToIndex(from, to, rows.length);
     int taken = 0;
     stoppedBy = Outcome.DONE;
     while (from + taken < to && stoppedBy == Outcome.DONE) {
-      shuffle.enter();
+      sender.shuffle().enter();
       int some = Math.min(Shuffle.Layout.STAGED_ROWS, to - from - taken);
       NativeMemory.put(staged, rows, from + taken, some);
-      long result = shuffle.trySendStaged(some, partition);
+      long result = sender.sendStaged(some, partition);
       taken += (int) result;
       stoppedBy = Outcome.of((int) (result >>> 32));
     }
     return taken;
   }
 
-  /**
-   * The same, waiting for room: takes fewer than all only if it is stopped by {@link Outcome#STOPPED} or
-   * {@link Outcome#HOLDING}.
-   *
-   * @throws InterruptedException if the thread is interrupted meanwhile; some rows may have been sent
-   */
-  public int sendAll(long[] rows, int from, int to, Partition partition) throws InterruptedException {
-    int taken = trySendAll(rows, from, to, partition);
-    while (stoppedBy == Outcome.WOULD_WAIT) {
-      Outcome room = shuffle.makeRoom(partition.receiverOf(rows[from + taken], shuffle.receiverCount()), Long.BYTES);
-      if (room != Outcome.DONE) {
-        stoppedBy = room;
-        return taken;
-      }
-      taken += trySendAll(rows, from + taken, to, partition);
-    }
-    return taken;
-  }
-
-  /** Why the last trySendAll or sendAll took fewer rows than all; DONE if it took all. */
+  /** Why the last {@link #sendAll} took fewer rows than all; DONE if it took all. */
   public Outcome stoppedBy() {
     return stoppedBy;
   }
 
-  private Outcome trySendAfterRoom(int receiver, long row) {
-    return afterRoom(shuffle.tryMakeRoom(receiver, Long.BYTES), receiver, row);
-  }
-
-  private Outcome afterRoom(Outcome outcome, int receiver, long row) {
-    if (outcome == Outcome.DONE && !tryPut(receiver, row)) {
+  private <X extends Exception> Outcome sendAfterRoom(int receiver, long row, Wait<X> wait) throws X {
+    Outcome outcome = sender.makeRoom(receiver, Long.BYTES, wait);
+    if (outcome == Outcome.DONE && !put(receiver, row)) {
       drop(row);
     }
     return outcome;
@@ -118,7 +126,7 @@ public final class LongSender {
 
   // A receiver that has stopped while others have not gets no room: its rows are dropped, and counted.
   private void drop(long row) {
-    NativeMemory.putLong(shuffle.apart(), row);
-    shuffle.commitApart(Long.BYTES);
+    NativeMemory.putLong(sender.apart(), row);
+    sender.commitApart(Long.BYTES);
   }
 }

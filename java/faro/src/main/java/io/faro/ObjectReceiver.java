@@ -8,97 +8,100 @@ import java.util.function.Consumer;
  * Receives objects by a codec, one at a time.
  *
  * <pre>{@code
- * for (String word : shuffle.receiver(RowCodecs.STRING)) {
+ * for (String word : shuffle.receiver().objects(RowCodecs.STRING)) {
  *   count(word);
  * }
  * }</pre>
  *
- * <p>It holds the frame that it reads from: while objects of it are left, a send of the same worker
+ * <p>It holds the batch that it reads from: while objects of it are left, a send of the same worker
  * that finds no room goes to the outgoing overflow. Threads: those of the worker.
  *
  * @param <T> the type of the objects
  */
 public final class ObjectReceiver<T> implements Iterable<T> {
-  private final Shuffle shuffle;
+  private final ShuffleReceiver receiver;
   private final RowCodec<T> codec;
-  private final Frame frame;
-  private boolean found; // the frame stands on a row
+  private final Batch batch;
+  private boolean found; // the batch stands on a row
   private T handedOver; // if that row is a mark. Of other rows none is kept: that costs the collector's barrier
 
-  ObjectReceiver(Shuffle shuffle, RowCodec<T> codec) {
-    this.shuffle = shuffle;
+  ObjectReceiver(ShuffleReceiver receiver, RowCodec<T> codec) {
+    this.receiver = receiver;
     this.codec = codec;
-    frame = shuffle.newFrame();
-  }
-
-  /** DONE: {@link #get} makes the next object; else as {@link Shuffle#tryPoll}. */
-  public Outcome tryNext() {
-    return hasNext() ? Outcome.DONE : first(shuffle.tryPoll(frame));
-  }
-
-  /** The same, waiting for rows: as {@link Shuffle#take}. */
-  public Outcome next() throws InterruptedException {
-    return hasNext() ? Outcome.DONE : first(shuffle.take(frame));
+    batch = receiver.newBatch();
   }
 
   /**
-   * Hands the objects that have come in one frame to {@code consumer}, one after the other: the fastest way
-   * to receive. When it has had all of them the frame is released. It must not receive with this receiver; what
-   * it throws is thrown here, and the objects after the one that it was given come the next time.
+   * Steps to the next object, waiting for it.
    *
-   * @return DONE: there were some; else as {@link Shuffle#tryPoll}
+   * @return DONE: {@link #get} makes it; else as {@link ShuffleReceiver#receive}
    */
-  public Outcome tryDrain(Consumer<? super T> consumer) {
-    found = false;
-    Outcome polled = frame.rowsLeft() > 0 ? Outcome.DONE : shuffle.tryPoll(frame);
-    if (polled == Outcome.DONE) {
-      drainFrame(consumer);
-    }
-    return polled;
+  @CheckReturnValue
+  public Outcome next() throws InterruptedException {
+    return next(Wait.FOREVER);
   }
 
-  /** The same, waiting for objects: as {@link Shuffle#take}. */
+  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome next(Wait<X> wait) throws X {
+    return hasNext() ? Outcome.DONE : first(receiver.receive(batch, wait));
+  }
+
+  /**
+   * Hands the objects that have come in one batch to {@code consumer}, one after the other, and waits for them: the
+   * fastest way to receive. When it has had all of them the batch is released. It must not receive with this receiver;
+   * what it throws is thrown here, and the objects after the one that it was given come the next time.
+   *
+   * @return DONE: there were some; else as {@link ShuffleReceiver#receive}
+   */
+  @CheckReturnValue
   public Outcome drain(Consumer<? super T> consumer) throws InterruptedException {
-    found = false;
-    Outcome polled = frame.rowsLeft() > 0 ? Outcome.DONE : shuffle.take(frame);
-    if (polled == Outcome.DONE) {
-      drainFrame(consumer);
-    }
-    return polled;
+    return drain(consumer, Wait.FOREVER);
   }
 
-  private void drainFrame(Consumer<? super T> consumer) {
+  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome drain(Consumer<? super T> consumer, Wait<X> wait) throws X {
+    found = false;
+    Outcome received = batch.rowsLeft() > 0 ? Outcome.DONE : receiver.receive(batch, wait);
+    if (received == Outcome.DONE) {
+      drainBatch(consumer);
+    }
+    return received;
+  }
+
+  private void drainBatch(Consumer<? super T> consumer) {
     int width = codec.rowBytes();
-    if (width == 0 || width != frame.rowBytes()) {
-      while (frame.step()) {
-        consumer.accept(frame.mark() < 0 ? takeHandedOver() : read());
+    if (width == 0 || width != batch.rowBytes()) {
+      while (batch.step()) {
+        consumer.accept(batch.mark() < 0 ? takeHandedOver() : read());
       }
-      frame.release();
+      batch.release();
       return;
     }
-    int at = frame.nextOffset();
-    int left = frame.rowsLeft();
+    int at = batch.nextOffset();
+    int left = batch.rowsLeft();
     try {
       int begin = at; // a row that cannot be read is passed over
       at += width;
       left--;
-      consumer.accept(codec.read(frame, begin, width));
+      consumer.accept(codec.read(batch, begin, width));
       // By the first one the compiler has learned the class of the consumer. The loop asks for it no more, so that an
       // object that the consumer only looks at need not be made.
       while (left > 0) {
         begin = at;
         at += width;
         left--;
-        consumer.accept(codec.read(frame, begin, width));
+        consumer.accept(codec.read(batch, begin, width));
       }
     } finally {
-      frame.standBefore(at, left);
+      batch.standBefore(at, left);
     }
-    frame.release();
+    batch.release();
   }
 
   /**
-   * The object that the last {@link #next} or {@link #tryNext} has found; null if they found none. One that
+   * The object that the last {@link #next} has found; null if it found none. One that
    * came as bytes is deserialised anew by each call.
    *
    * @throws FaroException what the codec throws, {@link Code#CLOSED} if the shuffle was closed meanwhile
@@ -107,12 +110,12 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     if (!found) {
       return null;
     }
-    return frame.mark() < 0 ? handedOver : read();
+    return batch.mark() < 0 ? handedOver : read();
   }
 
   /** Number of the worker that sent it. */
   public int sender() {
-    return frame.sender();
+    return batch.sender();
   }
 
   /**
@@ -120,7 +123,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
    * Iterators of one receiver share it: each object is seen by one of them.
    *
    * <p>Its methods throw, beside what {@link #next} throws: {@link Code#HOLDING} if the worker holds other
-   * frames, and {@link Code#CANCELLED}, with the {@link InterruptedException} as cause, if the thread is
+   * batches, and {@link Code#CANCELLED}, with the {@link InterruptedException} as cause, if the thread is
    * interrupted while it waits; the thread then stays interrupted, and the iterator goes on when asked again.
    */
   @Override
@@ -148,15 +151,15 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   }
 
   /** What it reads from: a test puts bytes of its own in there. */
-  Frame frameForTest() {
-    return frame;
+  Batch frameForTest() {
+    return batch;
   }
 
   private Outcome nextOrThrow() {
     try {
       Outcome outcome = next();
       if (outcome == Outcome.HOLDING) {
-        throw new FaroException(Code.HOLDING, "the worker holds other frames: release or detach them first");
+        throw new FaroException(Code.HOLDING, "the worker holds other batches: release or detach them first");
       }
       return outcome;
     } catch (InterruptedException interrupted) {
@@ -165,19 +168,19 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     }
   }
 
-  private Outcome first(Outcome polled) {
-    if (polled == Outcome.DONE) {
+  private Outcome first(Outcome received) {
+    if (received == Outcome.DONE) {
       hasNext();
     }
-    return polled;
+    return received;
   }
 
   private boolean hasNext() {
     found = false;
-    if (!frame.step()) {
+    if (!batch.step()) {
       return false;
     }
-    if (frame.mark() < 0) {
+    if (batch.mark() < 0) {
       handedOver = takeHandedOver();
     }
     found = true;
@@ -185,17 +188,17 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   }
 
   private T read() {
-    int length = frame.rowLength();
+    int length = batch.rowLength();
     if (codec.rowBytes() != 0 && codec.rowBytes() != length) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "a row of " + length + " bytes, of the codec " + codec.rowBytes());
     }
-    return codec.read(frame, frame.rowOffset(), length);
+    return codec.read(batch, batch.rowOffset(), length);
   }
 
   // By whoever has sent it with a codec for the same type.
   @SuppressWarnings("unchecked")
   private T takeHandedOver() {
-    return (T) shuffle.localLanes().from(frame.sender()).take(frame.mark());
+    return (T) receiver.shuffle().localLanes().from(batch.sender()).take(batch.mark());
   }
 }

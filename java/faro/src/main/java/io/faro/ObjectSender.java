@@ -8,12 +8,12 @@ import java.util.function.ToIntFunction;
  * Sends objects by a codec. The object is written before the call returns and may be used again, but
  * for codecs that declare their objects immutable: these go by reference to workers of the same session.
  *
- * <p>Threads: those of the worker. Valid as long as its shuffle is open.
+ * <p>Waiting, answers, threads and errors are those of {@link ShuffleSender}.
  *
  * @param <T> the type of the objects
  */
 public final class ObjectSender<T> {
-  private final Shuffle shuffle;
+  private final ShuffleSender sender;
   private final RowWriter writer;
   private final RowCodec<T> codec;
   private final LocalLanes lanes; // null: everything is serialised
@@ -22,46 +22,34 @@ public final class ObjectSender<T> {
   private int refusedReceiver; // of the long that putLongs has found no room for
   private long refusedRow;
 
-  ObjectSender(Shuffle shuffle, RowCodec<T> codec, LocalLanes lanes) {
-    this.shuffle = shuffle;
-    writer = shuffle.rowWriter();
+  ObjectSender(ShuffleSender sender, RowCodec<T> codec, LocalLanes lanes) {
+    this.sender = sender;
+    writer = sender.rows();
     this.codec = codec;
     this.lanes = lanes;
-    longs = codec == RowCodecs.LONG && shuffle.spec().rowBytes() != 0 ? shuffle.longSender() : null;
+    longs = codec == RowCodecs.LONG && sender.spec().rowBytes() != 0 ? sender.longs() : null;
   }
 
-  /** Sends one object; WOULD_WAIT if there is no room now. */
-  public Outcome trySend(int receiver, T object) {
-    if (longs != null) {
-      return longs.trySend(receiver, (Long) object);
-    }
-    ReferenceLane lane = laneFor(receiver, object);
-    if (lane != null) {
-      Outcome claimed = writer.tryClaim(receiver, 0);
-      if (claimed != Outcome.DONE || writer.tryCommitReference(lane, object)) {
-        return claimed;
-      }
-    }
-    Outcome claimed = writer.tryClaim(receiver, codec.maxBytes(object));
-    if (claimed == Outcome.DONE) {
-      writer.commit(codec.write(object, writer));
-    }
-    return claimed;
-  }
-
-  /** The same, waiting for room. */
+  /** Sends one object. */
+  @CheckReturnValue
   public Outcome send(int receiver, T object) throws InterruptedException {
+    return send(receiver, object, Wait.FOREVER);
+  }
+
+  /** The same, waiting for room as long as {@code wait} says. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome send(int receiver, T object, Wait<X> wait) throws X {
     if (longs != null) {
-      return longs.send(receiver, (Long) object);
+      return longs.send(receiver, (Long) object, wait);
     }
     ReferenceLane lane = laneFor(receiver, object);
     if (lane != null) {
-      Outcome claimed = writer.claim(receiver, 0);
+      Outcome claimed = writer.claim(receiver, 0, wait);
       if (claimed != Outcome.DONE || writer.tryCommitReference(lane, object)) {
         return claimed;
       }
     }
-    Outcome claimed = writer.claim(receiver, codec.maxBytes(object));
+    Outcome claimed = writer.claim(receiver, codec.maxBytes(object), wait);
     if (claimed == Outcome.DONE) {
       writer.commit(codec.write(object, writer));
     }
@@ -69,50 +57,42 @@ public final class ObjectSender<T> {
   }
 
   /**
-   * Sends objects[from … to-1], each to the receiver that the function answers for it, or as many as there
-   * is room for.
+   * Sends objects[from … to-1], each to the receiver that the function answers for it.
    *
-   * @return how many were taken; {@link #stoppedBy} says why not all were taken
-   */
-  public int trySendAll(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
-    Objects.checkFromToIndex(from, to, objects.size());
-    stoppedBy = Outcome.DONE;
-    for (int i = putLongs(objects, from, to, receiverOf); i < to; i = putLongs(objects, i + 1, to, receiverOf)) {
-      if (longs != null) {
-        stoppedBy = longs.trySend(refusedReceiver, refusedRow);
-      } else {
-        T object = objects.get(i);
-        stoppedBy = trySend(receiverOf.applyAsInt(object), object);
-      }
-      if (stoppedBy != Outcome.DONE) {
-        return i - from;
-      }
-    }
-    return to - from;
-  }
-
-  /**
-   * The same, waiting for room: takes fewer than all only if it is stopped by {@link Outcome#STOPPED} or
-   * {@link Outcome#HOLDING}.
-   *
+   * @return how many were taken: fewer than all if it was stopped, and {@link #stoppedBy} says why
    * @throws InterruptedException if the thread is interrupted meanwhile; some objects may have been sent
    */
+  @CheckReturnValue
   public int sendAll(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf)
       throws InterruptedException {
+    return sendAll(objects, from, to, receiverOf, Wait.FOREVER);
+  }
+
+  /** The same, waiting for room as long as {@code wait} says, for all objects together. */
+  @CheckReturnValue
+  public <X extends Exception> int sendAll(
+      List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf, Wait<X> wait) throws X {
     Objects.checkFromToIndex(from, to, objects.size());
     stoppedBy = Outcome.DONE;
+    long begin = 0; // when it first found no room; 0: not yet
     for (int i = putLongs(objects, from, to, receiverOf); i < to; i = putLongs(objects, i + 1, to, receiverOf)) {
-      if (longs != null) {
-        stoppedBy = longs.send(refusedReceiver, refusedRow);
-      } else {
-        T object = objects.get(i);
-        stoppedBy = send(receiverOf.applyAsInt(object), object);
+      T object = longs != null ? null : objects.get(i);
+      int receiver = longs != null ? refusedReceiver : receiverOf.applyAsInt(object);
+      stoppedBy = sendOne(receiver, object, Wait.NONE);
+      if (wait.goesOn(stoppedBy)) {
+        begin = begin == 0 ? System.nanoTime() : begin;
+        stoppedBy = sendOne(receiver, object, wait.since(begin));
       }
       if (stoppedBy != Outcome.DONE) {
         return i - from;
       }
     }
     return to - from;
+  }
+
+  // The object; or the long that putLongs has found no room for.
+  private <X extends Exception> Outcome sendOne(int receiver, T object, Wait<X> wait) throws X {
+    return longs != null ? longs.send(receiver, refusedRow, wait) : send(receiver, object, wait);
   }
 
   /**
@@ -129,7 +109,7 @@ public final class ObjectSender<T> {
     long row = (Long) object;
     int receiver = receiverOf.applyAsInt(object);
     int at = from;
-    while (longs.tryPut(receiver, row)) {
+    while (longs.put(receiver, row)) {
       if (++at == to) {
         return to;
       }
@@ -142,39 +122,43 @@ public final class ObjectSender<T> {
     return at;
   }
 
-  /** Why the last trySendAll or sendAll took fewer objects than all; DONE if it took all. */
+  /** Why the last {@link #sendAll} took fewer objects than all; DONE if it took all. */
   public Outcome stoppedBy() {
     return stoppedBy;
   }
 
   /**
-   * Sends one object to several receivers, each named once: to all of them or (WOULD_WAIT) to none. It is
-   * serialised, once, also if it is immutable.
+   * Sends one object to several receivers, each named once: to all of them or to none. It is serialised, once, also if
+   * it is immutable.
    */
-  public Outcome tryMulticast(int[] receivers, T object) {
-    int bytes = writeAside(object);
-    return shuffle.tryMulticast(receivers, writer.written(bytes), 0, bytes);
+  @CheckReturnValue
+  public Outcome multicast(int[] receivers, T object) throws InterruptedException {
+    return multicast(receivers, object, Wait.FOREVER);
   }
 
-  /** The same, waiting for room. */
-  public Outcome multicast(int[] receivers, T object) throws InterruptedException {
+  /** The same, waiting for room as long as {@code wait} says. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome multicast(int[] receivers, T object, Wait<X> wait) throws X {
     int bytes = writeAside(object);
-    return shuffle.multicast(receivers, writer.written(bytes), 0, bytes);
+    return sender.multicast(receivers, writer.written(bytes), 0, bytes, wait);
   }
 
   /**
-   * As {@link #tryMulticast}, to all receivers; but an immutable object goes by reference to workers of the same
+   * As {@link #multicast}, to all receivers; but an immutable object goes by reference to workers of the same
    * session, unless one receiver has no room at once.
    */
-  public Outcome tryBroadcast(T object) {
-    int bytes = writeAside(object);
-    return committedToAll(bytes, object) ? Outcome.DONE : shuffle.tryBroadcast(writer.written(bytes), 0, bytes);
+  @CheckReturnValue
+  public Outcome broadcast(T object) throws InterruptedException {
+    return broadcast(object, Wait.FOREVER);
   }
 
-  /** The same, waiting for room. */
-  public Outcome broadcast(T object) throws InterruptedException {
+  /** The same, waiting for room as long as {@code wait} says. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome broadcast(T object, Wait<X> wait) throws X {
     int bytes = writeAside(object);
-    return committedToAll(bytes, object) ? Outcome.DONE : shuffle.broadcast(writer.written(bytes), 0, bytes);
+    return committedToAll(bytes, object)
+        ? Outcome.DONE
+        : sender.broadcast(writer.written(bytes), 0, bytes, wait);
   }
 
   private boolean committedToAll(int bytes, T object) {

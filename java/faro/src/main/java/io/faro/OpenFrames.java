@@ -16,13 +16,13 @@ package io.faro;
  * <p>Threads: the worker's.
  */
 final class OpenFrames {
-  private final Shuffle shuffle;
+  private final ShuffleSender sender;
   private final long cursors; // address of that of receiver 0
   private final long rowCounts; // address: of rows with a length each, how many the frame has, 4 bytes per receiver
   private int receivers; // 0 once the shuffle is closed: then the cursors are no more
 
-  OpenFrames(Shuffle shuffle, long cursors, long rowCounts, int receivers) {
-    this.shuffle = shuffle;
+  OpenFrames(ShuffleSender sender, long cursors, long rowCounts, int receivers) {
+    this.sender = sender;
     this.cursors = cursors;
     this.rowCounts = rowCounts;
     this.receivers = receivers;
@@ -45,8 +45,8 @@ final class OpenFrames {
    */
   void check(int receiver) {
     if (!has(receiver)) {
-      shuffle.enter();
-      shuffle.checkReceiver(receiver);
+      sender.shuffle().enter();
+      sender.checkReceiver(receiver);
     }
   }
 

@@ -1,21 +1,34 @@
 package io.faro;
 
-/** What an operation of the data path answers. All are normal results; failures are thrown. */
+/**
+ * What an operation of the data path answers. All are normal results; failures are thrown. Each value says what
+ * the caller does next.
+ */
 public enum Outcome {
-  /** It happened. */
+  /** It happened. Next: go on. */
   DONE(0),
-  /** Nothing now: try again later, or use the waiting form. Only {@code try…} answers this, no call that waits. */
+  /**
+   * Nothing happened: there is no room, or there are no rows, now. Only {@link Wait#NONE} has this answer. Next: do
+   * something else, receive first of all, and try again; if there is nothing else to do, {@link Worker#waitUntil} or
+   * {@link Worker#whenReady}.
+   */
   WOULD_WAIT(1),
   /**
-   * It would have to wait, but the worker holds frames in place: release or detach them first, or
-   * two workers could wait for each other's rings forever.
+   * Nothing happened: it would have to wait, but the worker holds batches in place, and two such workers could
+   * wait for each other's rings forever. Next: release or detach the batches, then call again.
    */
   HOLDING(2),
-  /** Every receiver has stopped: send no more. {@code finish} still has to be called. */
+  /**
+   * Every receiver has stopped; the row was not sent, and nobody misses it. Next: send no more on this shuffle, and
+   * {@link ShuffleSender#finish}.
+   */
   STOPPED(3),
-  /** Every sender has finished and all rows were handed out. */
+  /** Every sender has finished and all rows were handed out. Next: close the shuffle; no more rows will come. */
   END_OF_STREAM(4),
-  /** The time limit passed first, at once if it is zero; nothing was changed. */
+  /**
+   * The limit of {@link Wait#atMost} passed first, at once if it is zero; nothing happened. Next: call again, or give up
+   * by {@link Shuffle#cancel}.
+   */
   DEADLINE(5);
 
   private static final Outcome[] BY_NUMBER = new Outcome[values().length];

@@ -40,7 +40,7 @@ final class Parking {
         return result;
       }
       try {
-        if (timeout == TimeLimit.NONE) {
+        if (timeout == Wait.UNLIMITED) {
           ready.get();
         } else {
           ready.get(timeout - (System.nanoTime() - begin), TimeUnit.NANOSECONDS);

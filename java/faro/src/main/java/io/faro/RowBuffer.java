@@ -18,13 +18,13 @@ public final class RowBuffer {
   private final ByteBuffer memory;
   private final Owner owner = new Owner("the row buffer");
   private final RowWriter writer;
-  private final Frame frame;
+  private final Batch batch;
 
   private RowBuffer(ByteBuffer memory) {
     this.memory = memory;
     long address = NativeMemory.address(memory);
     writer = new RowWriter(owner, address);
-    frame = new Frame(owner, address, memory.capacity());
+    batch = new Batch(owner, address, memory.capacity());
   }
 
   /**
@@ -80,7 +80,7 @@ public final class RowBuffer {
       throw noRow(at, bytes, width, null);
     }
     try {
-      return codec.read(frame, at, bytes);
+      return codec.read(batch, at, bytes);
     } catch (IndexOutOfBoundsException | NegativeArraySizeException damaged) {
       throw noRow(at, bytes, width, damaged);
     } finally {

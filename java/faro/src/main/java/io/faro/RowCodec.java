@@ -46,6 +46,6 @@ public interface RowCodec<T> {
    */
   int write(T object, RowWriter to);
 
-  /** Reads an object that lies in a frame, {@code bytes} bytes from {@code at} on. */
-  T read(Frame from, int at, int bytes);
+  /** Reads an object that lies in a batch, {@code bytes} bytes from {@code at} on. */
+  T read(Batch from, int at, int bytes);
 }

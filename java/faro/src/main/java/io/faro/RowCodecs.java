@@ -16,8 +16,8 @@ public final class RowCodecs {
   /** Makes an object of its fields. */
   @FunctionalInterface
   public interface FieldsReader<T> {
-    /** The row lies in the frame from {@code at} on. */
-    T read(Frame from, int at);
+    /** The row lies in the batch from {@code at} on. */
+    T read(Batch from, int at);
   }
 
   /**
@@ -69,7 +69,7 @@ public final class RowCodecs {
     }
 
     @Override
-    public T read(Frame from, int at, int bytes) {
+    public T read(Batch from, int at, int bytes) {
       return reader.read(from, at);
     }
   }
@@ -101,7 +101,7 @@ public final class RowCodecs {
     }
 
     @Override
-    public T read(Frame from, int at, int bytes) {
+    public T read(Batch from, int at, int bytes) {
       return codec.read(from, at, bytes);
     }
   }
@@ -136,7 +136,7 @@ public final class RowCodecs {
         }
 
         @Override
-        public Long read(Frame from, int at, int bytes) {
+        public Long read(Batch from, int at, int bytes) {
           return from.getLong(at);
         }
       };
@@ -166,7 +166,7 @@ public final class RowCodecs {
         }
 
         @Override
-        public byte[] read(Frame from, int at, int bytes) {
+        public byte[] read(Batch from, int at, int bytes) {
           byte[] object = new byte[bytes];
           from.getBytes(at, object, 0, bytes);
           return object;
@@ -207,7 +207,7 @@ public final class RowCodecs {
         }
 
         @Override
-        public String read(Frame from, int at, int bytes) {
+        public String read(Batch from, int at, int bytes) {
           return from.getString(at, bytes);
         }
       };

@@ -8,7 +8,7 @@ import java.util.Objects;
  * Writes rows where they are sent from: claim, absolute puts, commit.
  *
  * <pre>{@code
- * if (writer.tryClaim(receiver, 12) == Outcome.DONE) {
+ * if (writer.claim(receiver, 12) == Outcome.DONE) {
  *   writer.putLong(0, key);
  *   writer.putInt(8, value);
  *   writer.commit(12);
@@ -20,14 +20,15 @@ import java.util.Objects;
  * Numbers are little-endian and need no alignment.
  *
  * <p>Nothing is allocated and no native call is made per row, except for rows above a frame (a
- * quarter of a ring): these are written in overflow, from which they are sent. Threads: those of the worker.
+ * quarter of a ring): these are written in overflow, from which they are sent. Waiting, answers, threads
+ * and errors are those of {@link ShuffleSender}.
  */
 public final class RowWriter {
   private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
 
   private static final long NO_EPOCH = -1;
 
-  private final Shuffle shuffle; // null: a row buffer's
+  private final ShuffleSender sender; // null: a row buffer's
   private final Owner owner;
   private final OpenFrames open; // null: a row buffer's
   private final int rowBytes; // 0: a length in front of each row
@@ -45,9 +46,9 @@ public final class RowWriter {
   private long address; // where the row begins
   private int limit;
 
-  RowWriter(Shuffle shuffle, OpenFrames open, int rowBytes) {
-    this.shuffle = shuffle;
-    owner = shuffle.owner();
+  RowWriter(ShuffleSender sender, OpenFrames open, int rowBytes) {
+    this.sender = sender;
+    owner = sender.shuffle().owner();
     this.open = open;
     this.rowBytes = rowBytes;
     header = rowBytes == 0 ? LENGTH : 0;
@@ -55,7 +56,7 @@ public final class RowWriter {
 
   /** For {@link RowBuffer}: into memory that no shuffle has to do with; only {@link #claimAt} and puts. */
   RowWriter(Owner owner, long address) {
-    shuffle = null;
+    sender = null;
     this.owner = owner;
     open = null;
     rowBytes = 0;
@@ -69,25 +70,28 @@ public final class RowWriter {
     start(false, 0, asideAddress + offset, bytes);
   }
 
-  /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). */
-  public Outcome tryClaim(int receiver, int bytes) {
-    if (begin(receiver, bytes)) {
-      return Outcome.DONE;
-    }
-    return afterRoom(shuffle.tryMakeRoom(receiver, bytes), receiver, bytes);
+  /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). DONE: {@link #commit} sends it. */
+  @CheckReturnValue
+  public Outcome claim(int receiver, int bytes) throws InterruptedException {
+    return claim(receiver, bytes, Wait.FOREVER);
   }
 
-  /** The same, waiting for room. */
-  public Outcome claim(int receiver, int bytes) throws InterruptedException {
+  /** The same, waiting for room as long as {@code wait} says. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome claim(int receiver, int bytes, Wait<X> wait) throws X {
     if (begin(receiver, bytes)) {
       return Outcome.DONE;
     }
-    return afterRoom(shuffle.makeRoom(receiver, bytes), receiver, bytes);
+    Outcome outcome = sender.makeRoom(receiver, bytes, wait);
+    if (outcome == Outcome.DONE && !begin(receiver, bytes)) {
+      start(false, receiver, sender.apart(), bytes); // too large for a frame, or it will be dropped
+    }
+    return outcome;
   }
 
   /** Space for a row that is for several receivers: {@link #written} gives it away. */
   void claimAside(int bytes) {
-    shuffle.enter();
+    sender.shuffle().enter();
     if (aside == null || aside.capacity() < bytes) {
       aside = ByteBuffer.allocateDirect(bytes);
       asideAddress = NativeMemory.address(aside);
@@ -154,11 +158,11 @@ public final class RowWriter {
    */
   public void commit(int bytes) {
     checkCommit(bytes);
-    if (shuffle == null) {
+    if (sender == null) {
       throw sendsNothing();
     }
     if (!inFrame) {
-      shuffle.commitApart(bytes);
+      sender.commitApart(bytes);
       return;
     }
     if (header != 0) {
@@ -265,13 +269,6 @@ public final class RowWriter {
     epoch = NO_EPOCH;
   }
 
-  private Outcome afterRoom(Outcome outcome, int receiver, int bytes) {
-    if (outcome == Outcome.DONE && !begin(receiver, bytes)) {
-      start(false, receiver, shuffle.apart(), bytes); // too large for a frame, or it will be dropped
-    }
-    return outcome;
-  }
-
   private void start(boolean inFrame, int receiver, long address, int limit) {
     this.inFrame = inFrame;
     this.receiver = receiver;
@@ -300,8 +297,8 @@ public final class RowWriter {
 
   private FaroException noClaim() {
     epoch = NO_EPOCH;
-    if (shuffle != null) {
-      shuffle.enter(); // it may be closed
+    if (sender != null) {
+      sender.shuffle().enter(); // it may be closed
     }
     return new FaroException(
         Code.WRONG_STATE, "there is no claim, or something was done on its worker since");

@@ -178,7 +178,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
    *     Code#INVALID_ARGUMENT} if they lie in a {@link RowBuffer}
    */
   @Override
-  public Object[] read(Frame from, int begin, int bytes) {
+  public Object[] read(Batch from, int begin, int bytes) {
     long at = from.address(begin, bytes);
     long end = at + bytes;
     Object[] row = new Object[columns.length];
@@ -209,7 +209,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     return row;
   }
 
-  private static Object value(ColumnType type, Frame from, long at, int length) {
+  private static Object value(ColumnType type, Batch from, long at, int length) {
     if (type == ColumnType.STRING) {
       return from.string(at, length);
     }
@@ -265,7 +265,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   }
 
   // Another process wrote the row: no length in it is trusted.
-  private static void checkRest(Frame from, int wanted, long left) {
+  private static void checkRest(Batch from, int wanted, long left) {
     if (wanted < 0 || wanted > left) {
       throw from.damaged("a row does not fit its schema: " + wanted + " bytes where " + left + " are left");
     }

@@ -3,7 +3,6 @@ package io.faro;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.lang.ref.Cleaner;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -165,19 +164,35 @@ public final class Session implements AutoCloseable {
    * opened, to start again. A query that contains it must be begun after that, or after the returning
    * node's own {@link #open} has returned; one begun before fails with {@link Code#PEER_LOST}.
    *
-   * @return false if the time is over
    * @throws InterruptedException if the thread is interrupted meanwhile
    * @throws FaroException {@link Code#SESSION_CLOSED}, also while waiting; {@link Code#INVALID_ARGUMENT} if the cluster
-   *     has no such node or the time limit is negative
+   *     has no such node
    */
-  public boolean awaitNode(int node, Duration timeout) throws InterruptedException {
-    long nanos = TimeLimit.nanos(timeout);
-    return hasNode(node) || (nanos != 0 && awaiting(node, nanos).await());
+  public void awaitNode(int node) throws InterruptedException {
+    if (!hasNode(node)) {
+      awaiting(node, Wait.UNLIMITED).await();
+    }
   }
 
-  /** As {@link #awaitNode}, without waiting. To cancel the stage's future ends it. A thread of Faro completes it. */
-  public CompletionStage<Boolean> awaitNodeAsync(int node, Duration timeout) {
-    long nanos = TimeLimit.nanos(timeout);
+  /** The same, waiting as long as {@code wait} says: false if the node is not there by then. */
+  @CheckReturnValue
+  public <X extends Exception> boolean awaitNode(int node, Wait<X> wait) throws X {
+    if (hasNode(node) || wait.nanos() == 0) {
+      return hasNode(node);
+    }
+    try {
+      return awaiting(node, wait.nanos()).await();
+    } catch (InterruptedException interrupted) {
+      throw wait.interrupted(interrupted);
+    }
+  }
+
+  /**
+   * As {@link #awaitNode}, but this call never blocks: the stage completes, by false when the limit has passed. To
+   * cancel the stage's future ends it. A thread of Faro completes it.
+   */
+  public CompletionStage<Boolean> awaitNodeAsync(int node, Wait<?> wait) {
+    long nanos = wait.nanos();
     if (hasNode(node) || nanos == 0) {
       return CompletableFuture.completedFuture(hasNode(node));
     }

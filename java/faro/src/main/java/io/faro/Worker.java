@@ -1,6 +1,5 @@
 package io.faro;
 
-import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
@@ -19,6 +18,7 @@ import java.util.function.IntFunction;
  */
 public final class Worker {
   private static final int WOULD_WAIT = Outcome.WOULD_WAIT.number();
+  private static final int HOLDING = Outcome.HOLDING.number();
 
   /** In place of a time limit: the native call arms the worker's doorbell where it would wait, and answers WOULD_WAIT. */
   static final long ARM = -1;
@@ -107,24 +107,22 @@ public final class Worker {
    * @return {@link Outcome#DONE} or {@link Outcome#HOLDING}
    * @throws InterruptedException if the thread is interrupted meanwhile
    */
+  @CheckReturnValue
   public Outcome waitUntil(BooleanSupplier condition) throws InterruptedException {
-    return waitUntil(condition, TimeLimit.NONE);
+    return waitUntil(condition, Wait.FOREVER);
   }
 
-  /** The same with a time limit: {@link Outcome#DEADLINE} when it has passed. */
-  public Outcome waitUntil(BooleanSupplier condition, Duration timeout) throws InterruptedException {
-    return waitUntil(condition, TimeLimit.nanos(timeout));
-  }
-
-  private Outcome waitUntil(BooleanSupplier condition, long timeout) throws InterruptedException {
+  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if it does not hold by then. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome waitUntil(BooleanSupplier condition, Wait<X> wait) throws X {
     call();
     BooleanSupplier holds = () -> holds(condition);
     Attempt attempt = limit -> waitUntil(session, localIndex, holds, limit);
-    if (timeout == 0 || VirtualThreads.isCurrent()) {
+    if (wait.nanos() == 0 || VirtualThreads.isCurrent()) {
       Outcome outcome = Outcome.of(attempt.call(0));
-      return outcome == Outcome.WOULD_WAIT ? await(attempt, timeout) : outcome;
+      return wait.goesOn(outcome) ? await(attempt, wait) : outcome;
     }
-    return await(attempt, timeout); // looks first, and a turn that finds nothing to do is not free
+    return await(attempt, wait); // looks first, and a turn that finds nothing to do is not free
   }
 
   /**
@@ -141,7 +139,7 @@ public final class Worker {
    * <p>One thread of Faro completes the stages of all workers: let dependents run elsewhere ({@code
    * thenRunAsync}), on a thread that this worker is handed over to, or on the one that owns it.
    *
-   * @throws FaroException {@link Code#HOLDING} if the worker holds frames, {@link Code#SESSION_CLOSED}
+   * @throws FaroException {@link Code#HOLDING} if the worker holds batches, {@link Code#SESSION_CLOSED}
    */
   public CompletionStage<Void> whenReady(BooleanSupplier progress) {
     call();
@@ -162,7 +160,7 @@ public final class Worker {
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public void endQuery(QueryId query) throws InterruptedException {
-    Outcome.of(endQuery(query, PartFailure.NONE));
+    Outcome.of(ended(query, endQuery(query, PartFailure.NONE, Wait.FOREVER)));
   }
 
   /**
@@ -187,7 +185,13 @@ public final class Worker {
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public FaroException endQuery(QueryId query, Throwable failure) throws InterruptedException {
-    return whyFailed(query, endQuery(query, PartFailure.of(failure)));
+    return endQuery(query, failure, Wait.FOREVER);
+  }
+
+  /** The same, waiting as long as {@code wait} says: null if the outcome is not known by then; call it again. */
+  public <X extends Exception> FaroException endQuery(QueryId query, Throwable failure, Wait<X> wait) throws X {
+    int result = endQuery(query, PartFailure.of(failure), wait);
+    return isOpen(result) ? null : whyFailed(query, ended(query, result));
   }
 
   private FaroException whyFailed(QueryId query, int result) {
@@ -203,26 +207,29 @@ public final class Worker {
   }
 
   /**
-   * As {@link #endQuery(QueryId)}, but never waits: WOULD_WAIT as long as the outcome is not known. Call it again until
-   * it is, for instance in each turn of {@link #whenReady}; other queries of this worker go on meanwhile.
+   * As {@link #endQuery(QueryId)}, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if the outcome is not
+   * known by then. Call it again until it is, for instance in each turn of {@link #whenReady}; other queries of this
+   * worker go on meanwhile.
    *
-   * @return DONE, WOULD_WAIT or HOLDING
+   * @return DONE, WOULD_WAIT, DEADLINE or HOLDING
    * @throws FaroException with the first cause, if the query failed
    */
-  public Outcome tryEndQuery(QueryId query) {
-    call();
-    int result = endQuery(query, PartFailure.NONE, 0);
-    if (result != WOULD_WAIT && result != Outcome.HOLDING.number()) {
-      ended(query, result);
-    }
-    return Outcome.of(result);
+  @CheckReturnValue
+  public <X extends Exception> Outcome endQuery(QueryId query, Wait<X> wait) throws X {
+    int result = endQuery(query, PartFailure.NONE, wait);
+    return Outcome.of(isOpen(result) || result == HOLDING ? result : ended(query, result));
+  }
+
+  /** Whether this worker's part is still to be ended: the time was over. */
+  private static boolean isOpen(int result) {
+    return result == WOULD_WAIT || result == Outcome.DEADLINE.number();
   }
 
   /**
    * As {@link #endQuery(QueryId)}, without waiting: the stage completes when the outcome is known, exceptionally if the
    * query failed. Until then the worker does nothing else: whoever uses it gets {@link Code#WRONG_STATE}; afterwards it
    * belongs to nobody, as after {@link #handOver}. An engine with several queries on one worker takes {@link
-   * #tryEndQuery}.
+   * #endQuery(QueryId, Wait)}.
    *
    * <p>A thread of Faro completes the stage: let dependents run elsewhere ({@code thenRunAsync}).
    */
@@ -273,19 +280,18 @@ public final class Worker {
     stage.complete(value);
   }
 
-  private int endQuery(QueryId query, PartFailure failure) throws InterruptedException {
+  private <X extends Exception> int endQuery(QueryId query, PartFailure failure, Wait<X> wait) throws X {
     call();
     int result = endQuery(query, failure, 0);
-    if (result == WOULD_WAIT) {
-      result = awaitResult(timeout -> endQuery(query, failure, timeout), TimeLimit.NONE);
-    }
-    return ended(query, result);
+    return result == WOULD_WAIT && !wait.isNone()
+        ? awaitResult(timeout -> endQuery(query, failure, timeout), wait)
+        : result;
   }
 
   // What a native call has answered that has not waited in vain; the same, if this worker's part is over.
   private int ended(QueryId query, int result) {
-    if (result == Outcome.HOLDING.number()) {
-      throw new FaroException(Code.HOLDING, "worker " + number + " holds frames: release them first");
+    if (result == HOLDING) {
+      throw new FaroException(Code.HOLDING, "worker " + number + " holds batches: release them first");
     }
     if (result != -Code.WRONG_STATE.number()) {
       references.forget(query);
@@ -331,26 +337,32 @@ public final class Worker {
   }
 
   /**
-   * Makes a native call wait; it looks first.
+   * Makes a native call wait; it looks first. Not for {@link Wait#NONE}.
    *
-   * @param timeout in nanoseconds; 0: DEADLINE at once
-   * @throws InterruptedException if the thread is interrupted before anything was done
+   * @throws X if the thread is interrupted before anything was done
    */
-  Outcome await(Attempt attempt, long timeout) throws InterruptedException {
-    return Outcome.of(awaitResult(attempt, timeout));
+  <X extends Exception> Outcome await(Attempt attempt, Wait<X> wait) throws X {
+    return Outcome.of(awaitResult(attempt, wait));
   }
 
-  private int awaitResult(Attempt attempt, long timeout) throws InterruptedException {
-    if (timeout == 0) {
+  private <X extends Exception> int awaitResult(Attempt attempt, Wait<X> wait) throws X {
+    if (wait.nanos() == 0) {
       return Outcome.DEADLINE.number();
     }
-    if (VirtualThreads.isCurrent()) {
-      return parking.await(attempt, timeout);
+    try {
+      return VirtualThreads.isCurrent()
+          ? parking.await(attempt, wait.nanos())
+          : awaitInCall(attempt, wait.nanos());
+    } catch (InterruptedException interrupted) {
+      throw wait.interrupted(interrupted);
     }
+  }
+
+  private int awaitInCall(Attempt attempt, long nanos) throws InterruptedException {
     int result = Outcome.DONE.number(); // if it throws, that is told, and the thread stays interrupted
     interruption.begin();
     try {
-      result = attempt.call(timeout);
+      result = attempt.call(nanos);
     } finally {
       interruption.end(result);
     }

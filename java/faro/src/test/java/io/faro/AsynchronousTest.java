@@ -87,8 +87,8 @@ class AsynchronousTest {
       Session session = cluster.session(0);
       cluster.session(1).close();
       awaitGone(session, 1);
-      assertFalse(session.awaitNode(1, Duration.ZERO));
-      isInterruptible(() -> session.awaitNode(1, LONG), AsynchronousTest::isParked);
+      assertFalse(session.awaitNode(1, Wait.atMost(Duration.ZERO)));
+      isInterruptible(() -> session.awaitNode(1, Wait.atMost(LONG)), AsynchronousTest::isParked);
     }
   }
 
@@ -105,11 +105,11 @@ class AsynchronousTest {
                 ShuffleSpec spec =
                     new ShuffleSpec(query, stage.incrementAndGet(), 0, new int[] {1}, new int[] {0});
                 try (Shuffle shuffle = worker.openShuffle(spec);
-                    Frame frame = shuffle.newFrame()) {
+                    Batch batch = shuffle.receiver().newBatch()) {
                   try {
-                    return shuffle.take(frame);
+                    return shuffle.receiver().receive(batch);
                   } finally {
-                    shuffle.stop();
+                    shuffle.receiver().stop();
                   }
                 }
               },
@@ -164,7 +164,7 @@ class AsynchronousTest {
     FaroException thrown = assertThrows(FaroException.class, () -> Session.open(wrong));
     assertTrue(
         List.of(thrown.getStackTrace()).stream()
-            .anyMatch(frame -> frame.getClassName().equals(AsynchronousTest.class.getName())));
+            .anyMatch(batch -> batch.getClassName().equals(AsynchronousTest.class.getName())));
   }
 
   @Test
@@ -172,12 +172,12 @@ class AsynchronousTest {
     List<String> nodes = Cluster.freeAddresses(2);
     CompletableFuture<Session> opening = Session.openAsync(config(1, nodes)).toCompletableFuture();
     try (Session session = Session.open(config(0, nodes))) {
-      assertTrue(session.awaitNodeAsync(1, LONG).toCompletableFuture().get());
+      assertTrue(session.awaitNodeAsync(1, Wait.atMost(LONG)).toCompletableFuture().get());
       opening.get().closeAsync().toCompletableFuture().get();
       awaitGone(session, 1);
-      assertFalse(session.awaitNodeAsync(1, Duration.ZERO).toCompletableFuture().get());
-      CompletableFuture<Boolean> there = session.awaitNodeAsync(1, LONG).toCompletableFuture();
-      CompletableFuture<Boolean> cancelled = session.awaitNodeAsync(1, LONG).toCompletableFuture();
+      assertFalse(session.awaitNodeAsync(1, Wait.atMost(Duration.ZERO)).toCompletableFuture().get());
+      CompletableFuture<Boolean> there = session.awaitNodeAsync(1, Wait.atMost(LONG)).toCompletableFuture();
+      CompletableFuture<Boolean> cancelled = session.awaitNodeAsync(1, Wait.atMost(LONG)).toCompletableFuture();
       assertFalse(there.isDone());
       cancelled.cancel(false);
       try (Session again = Session.open(config(1, nodes))) {
@@ -207,12 +207,12 @@ class AsynchronousTest {
       assertEquals(Code.WRONG_STATE, busy.code());
       assertEquals(
           "worker 0 ends query " + query + ": wait for the stage of endQueryAsync() first", busy.getMessage());
-      assertEquals(Outcome.WOULD_WAIT, cluster.worker(1).tryEndQuery(query));
-      assertEquals(Outcome.WOULD_WAIT, cluster.worker(1).tryEndQuery(query));
+      assertEquals(Outcome.WOULD_WAIT, cluster.worker(1).endQuery(query, Wait.NONE));
+      assertEquals(Outcome.WOULD_WAIT, cluster.worker(1).endQuery(query, Wait.NONE));
       cluster.worker(3).endQuery(query);
       first.get();
       second.get();
-      while (cluster.worker(1).tryEndQuery(query) != Outcome.DONE) {
+      while (cluster.worker(1).endQuery(query, Wait.NONE) != Outcome.DONE) {
         cluster.worker(1).whenReady(() -> false).toCompletableFuture().get();
       }
       cluster.worker(0).waitUntil(() -> true); // it can be used again

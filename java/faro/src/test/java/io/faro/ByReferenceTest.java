@@ -45,7 +45,7 @@ class ByReferenceTest {
     }
 
     @Override
-    public Row read(Frame from, int at, int bytes) {
+    public Row read(Batch from, int at, int bytes) {
       return new Row(from.getLong(at));
     }
   }
@@ -58,7 +58,7 @@ class ByReferenceTest {
   }
 
   private static Row next(ObjectReceiver<Row> receiver) {
-    check(receiver.tryNext());
+    check(receiver.next(Wait.NONE));
     return receiver.get();
   }
 
@@ -75,11 +75,11 @@ class ByReferenceTest {
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
               for (Row row : rows) {
-                check(shuffle.sender(IMMUTABLE).send((int) row.value, row));
-                check(shuffle.sender(MUTABLE).send((int) row.value, row));
+                check(shuffle.sender().objects(IMMUTABLE).send((int) row.value, row));
+                check(shuffle.sender().objects(MUTABLE).send((int) row.value, row));
               }
-              check(shuffle.finish());
-              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              check(shuffle.sender().finish());
+              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
               int same = 0;
               for (int i = 0; i < 4; i++) {
                 check(receiver.next());
@@ -106,13 +106,13 @@ class ByReferenceTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender(MUTABLE);
+              ObjectSender<Row> sender = shuffle.sender().objects(MUTABLE);
               Row row = new Row(0);
               for (; row.value < rows; row.value++) {
                 check(sender.send(1 - worker.number(), row));
               }
-              check(shuffle.finish());
-              ObjectReceiver<Row> receiver = shuffle.receiver(MUTABLE);
+              check(shuffle.sender().finish());
+              ObjectReceiver<Row> receiver = shuffle.receiver().objects(MUTABLE);
               for (long i = 0; i < rows; i++) {
                 check(receiver.next());
                 assertEquals(i, receiver.get().value);
@@ -130,16 +130,16 @@ class ByReferenceTest {
       Worker worker = cluster.worker(0);
       ShuffleSpec spec = spec(cluster).withReferenceLimit(8);
       try (Shuffle shuffle = worker.openShuffle(spec)) {
-        ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
-        ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+        ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
         List<Row> sent = new ArrayList<>();
         for (int round = 0; round < 3; round++) {
           for (int i = 0; i < 20; i++) {
             Row row = new Row(sent.size());
             sent.add(row);
-            check(sender.trySend(0, row));
+            check(sender.send(0, row, Wait.NONE));
           }
-          shuffle.flush();
+          shuffle.sender().flush();
           for (int i = 0; i < 20; i++) {
             Row expected = sent.get(20 * round + i);
             Row row = next(receiver);
@@ -151,8 +151,8 @@ class ByReferenceTest {
             }
           }
         }
-        check(shuffle.tryFinish());
-        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+        check(shuffle.sender().finish(Wait.NONE));
+        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
       }
     }
   }
@@ -163,9 +163,9 @@ class ByReferenceTest {
       ShuffleSpec spec = spec(cluster).withReferenceLimit(0);
       try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
         Row row = new Row(7);
-        check(shuffle.sender(IMMUTABLE).trySend(0, row));
-        check(shuffle.tryFinish());
-        assertNotSame(row, next(shuffle.receiver(IMMUTABLE)));
+        check(shuffle.sender().objects(IMMUTABLE).send(0, row, Wait.NONE));
+        check(shuffle.sender().finish(Wait.NONE));
+        assertNotSame(row, next(shuffle.receiver().objects(IMMUTABLE)));
       }
     }
   }
@@ -182,17 +182,17 @@ class ByReferenceTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
-              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
               int[] next = new int[4];
               int[] same = new int[4];
               for (int i = 0; i < rows; i++) {
                 check(sender.broadcast(sent.get(i)));
-                while (i % 1000 == 0 && receiver.tryNext() == Outcome.DONE) {
+                while (i % 1000 == 0 && receiver.next(Wait.NONE) == Outcome.DONE) {
                   count(receiver, sent, next, same);
                 }
               }
-              check(shuffle.finish());
+              check(shuffle.sender().finish());
               while (receiver.next() == Outcome.DONE) {
                 count(receiver, sent, next, same);
               }
@@ -225,13 +225,13 @@ class ByReferenceTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+              ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
               // Sends everything before it polls anything.
               for (long i = 0; i < rows; i++) {
                 check(sender.send((int) (i % 4), new Row(i)));
               }
-              check(shuffle.finish());
-              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              check(shuffle.sender().finish());
+              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
               long[] next = {worker.number(), worker.number(), worker.number(), worker.number()};
               while (receiver.next() == Outcome.DONE) {
                 assertEquals(next[receiver.sender()], receiver.get().value);
@@ -253,8 +253,8 @@ class ByReferenceTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
-              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
               for (int i = 0; i < turns; i++) {
                 if (i % 2 == worker.number()) {
                   check(sender.send(1 - worker.number(), new Row(i)));
@@ -263,7 +263,7 @@ class ByReferenceTest {
                   assertEquals(i, receiver.get().value);
                 }
               }
-              check(shuffle.finish());
+              check(shuffle.sender().finish());
               assertEquals(Outcome.END_OF_STREAM, receiver.next());
             }
             worker.endQuery(spec.query());
@@ -275,19 +275,19 @@ class ByReferenceTest {
   void rowsThatWereNotReadArePassedOver() {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster))) {
-        ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
-        check(sender.trySend(0, new Row(1)));
-        check(sender.trySend(0, new Row(2)));
-        shuffle.flush();
-        try (Frame unread = shuffle.newFrame()) {
-          check(shuffle.tryPoll(unread));
+        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+        check(sender.send(0, new Row(1), Wait.NONE));
+        check(sender.send(0, new Row(2), Wait.NONE));
+        shuffle.sender().flush();
+        try (Batch unread = shuffle.receiver().newBatch()) {
+          check(shuffle.receiver().receive(unread, Wait.NONE));
           FaroException refused = assertThrows(FaroException.class, unread::nextRow);
           assertEquals(Code.WRONG_STATE, refused.code());
         }
-        check(sender.trySend(0, new Row(3)));
-        shuffle.flush();
-        assertEquals(3, next(shuffle.receiver(IMMUTABLE)).value);
-        check(shuffle.tryFinish());
+        check(sender.send(0, new Row(3), Wait.NONE));
+        shuffle.sender().flush();
+        assertEquals(3, next(shuffle.receiver().objects(IMMUTABLE)).value);
+        check(shuffle.sender().finish(Wait.NONE));
       }
     }
   }
@@ -297,14 +297,14 @@ class ByReferenceTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(spec(cluster))) {
-        ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
-        check(sender.trySend(0, new Row(1)));
-        shuffle.stop();
-        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver(IMMUTABLE).tryNext());
+        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+        check(sender.send(0, new Row(1), Wait.NONE));
+        shuffle.receiver().stop();
+        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().objects(IMMUTABLE).next(Wait.NONE));
         check(
             worker.waitUntil(
-                () -> sender.trySend(0, new Row(2)) == Outcome.STOPPED, Duration.ofSeconds(20)));
-        check(shuffle.tryFinish());
+                () -> sender.send(0, new Row(2), Wait.NONE) == Outcome.STOPPED, Wait.atMost(Duration.ofSeconds(20))));
+        check(shuffle.sender().finish(Wait.NONE));
       }
     }
   }
@@ -319,19 +319,19 @@ class ByReferenceTest {
           worker -> {
             Shuffle shuffle = worker.openShuffle(spec);
             if (worker.number() == 0) {
-              ObjectSender<Row> sender = shuffle.sender(IMMUTABLE);
+              ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
               for (int i = 0; i < 100; i++) {
                 Row row = new Row(i);
                 rows.add(new WeakReference<>(row));
                 check(sender.send(1, row));
               }
-              shuffle.flush();
+              shuffle.sender().flush();
               barrier.await();
               barrier.await();
               shuffle.cancel("in the middle");
             } else {
               barrier.await();
-              ObjectReceiver<Row> receiver = shuffle.receiver(IMMUTABLE);
+              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
               check(receiver.next());
               barrier.await();
               assertEquals(

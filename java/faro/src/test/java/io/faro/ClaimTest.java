@@ -15,7 +15,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Rows whose place is asked for before they are written. */
 @Timeout(20)
 class ClaimTest {
-  /** Asks for more than a frame has, and writes as much as there is. */
+  /** Asks for more than a batch has, and writes as much as there is. */
   private static final RowCodec<byte[]> GENEROUS =
       new CodecAround<>(RowCodecs.BYTES) {
         @Override
@@ -38,24 +38,24 @@ class ClaimTest {
   void whatIsSentMeanwhileEndsIt(int rowBytes) {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster, rowBytes, 0))) {
-        RowWriter writer = shuffle.rowWriter();
-        ObjectSender<Long> sender = shuffle.sender(RowCodecs.LONG);
-        check(sender.trySend(0, 6L));
-        check(writer.tryClaim(0, Long.BYTES));
-        check(sender.trySend(0, 7L));
+        RowWriter writer = shuffle.sender().rows();
+        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+        check(sender.send(0, 6L, Wait.NONE));
+        check(writer.claim(0, Long.BYTES, Wait.NONE));
+        check(sender.send(0, 7L, Wait.NONE));
         FaroException lost = assertThrows(FaroException.class, () -> writer.putLong(0, 1));
         assertEquals(Code.WRONG_STATE, lost.code());
         assertThrows(FaroException.class, () -> writer.commit(Long.BYTES));
-        check(writer.tryClaim(0, Long.BYTES));
+        check(writer.claim(0, Long.BYTES, Wait.NONE));
         writer.putLong(0, 8);
         writer.commit(Long.BYTES);
-        check(shuffle.tryFinish());
-        ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+        check(shuffle.sender().finish(Wait.NONE));
+        ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
         for (long expected = 6; expected <= 8; expected++) {
-          check(receiver.tryNext());
+          check(receiver.next(Wait.NONE));
           assertEquals(expected, receiver.get());
         }
-        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
       }
     }
   }
@@ -66,8 +66,8 @@ class ClaimTest {
       ShuffleSpec spec = spec(cluster, 0, 1);
       try (Shuffle to = cluster.worker(1).openShuffle(spec);
           Shuffle from = cluster.worker(0).openShuffle(spec)) {
-        ObjectSender<byte[]> sender = from.sender(GENEROUS);
-        ObjectReceiver<byte[]> receiver = to.receiver(GENEROUS);
+        ObjectSender<byte[]> sender = from.sender().objects(GENEROUS);
+        ObjectReceiver<byte[]> receiver = to.receiver().objects(GENEROUS);
         byte[] row = new byte[3000];
         int sent = 0;
         int received = 0;
@@ -75,23 +75,23 @@ class ClaimTest {
           Outcome outcome = Outcome.DONE;
           while (outcome == Outcome.DONE) {
             ByteBuffer.wrap(row).putInt(sent);
-            outcome = sender.trySend(0, row);
+            outcome = sender.send(0, row, Wait.NONE);
             sent += outcome == Outcome.DONE ? 1 : 0;
           }
           assertEquals(Outcome.WOULD_WAIT, outcome);
-          from.flush();
-          while (received < sent && receiver.tryNext() == Outcome.DONE) {
+          from.sender().flush();
+          while (received < sent && receiver.next(Wait.NONE) == Outcome.DONE) {
             assertEquals(received, ByteBuffer.wrap(receiver.get()).getInt());
             received++;
           }
-          receiver.tryNext(); // gives the frame back
+          receiver.next(Wait.NONE); // gives the batch back
         }
         assertTrue(sent > 5, "rows: " + sent);
         // A row for which there was no room when it was committed waits for the next call.
-        while (from.tryFinish() == Outcome.WOULD_WAIT) {
-          received += receiver.tryNext() == Outcome.DONE ? 1 : 0;
+        while (from.sender().finish(Wait.NONE) == Outcome.WOULD_WAIT) {
+          received += receiver.next(Wait.NONE) == Outcome.DONE ? 1 : 0;
         }
-        for (Outcome next = receiver.tryNext(); next != Outcome.END_OF_STREAM; next = receiver.tryNext()) {
+        for (Outcome next = receiver.next(Wait.NONE); next != Outcome.END_OF_STREAM; next = receiver.next(Wait.NONE)) {
           received += next == Outcome.DONE ? 1 : 0;
         }
         assertEquals(sent, received);
@@ -116,51 +116,51 @@ class ClaimTest {
       try (Shuffle from = cluster.worker(0).openShuffle(spec);
           Shuffle to = cluster.worker(1).openShuffle(spec)) {
         int sent = 0;
-        while (from.trySend(1, row, 0, row.length) == Outcome.DONE) {
+        while (from.sender().send(1, row, 0, row.length, Wait.NONE) == Outcome.DONE) {
           sent++;
         }
-        Frame held = holding(from, 0);
-        RowWriter writer = from.rowWriter();
-        check(writer.tryClaim(1, 64 * 1024));
+        Batch held = holding(from, 0);
+        RowWriter writer = from.sender().rows();
+        check(writer.claim(1, 64 * 1024, Wait.NONE));
         writer.putLong(0, 4711);
         try (Shuffle greedy = cluster.worker(1).openShuffle(other)) {
-          Frame alsoHeld = holding(greedy, 1);
+          Batch alsoHeld = holding(greedy, 1);
           long left = budget - session.metrics().overflowMemoryBytes();
-          byte[] rest = new byte[(int) left - 4000]; // less than a frame is left then
-          check(greedy.trySend(0, rest, 0, rest.length));
+          byte[] rest = new byte[(int) left - 4000]; // less than a batch is left then
+          check(greedy.sender().send(0, rest, 0, rest.length, Wait.NONE));
           assertTrue(budget - session.metrics().overflowMemoryBytes() < 5000, () -> session.metrics().toString());
           writer.commit(row.length);
           alsoHeld.close();
         }
         held.close();
-        Frame frame = to.newFrame();
+        Batch batch = to.receiver().newBatch();
         long last = 0;
         int received = 0;
         Outcome polled = Outcome.WOULD_WAIT;
         for (boolean finished = false; polled != Outcome.END_OF_STREAM; ) {
-          finished = finished || from.tryFinish() == Outcome.DONE;
-          to.tryFinish();
-          polled = to.tryPoll(frame);
-          while (polled == Outcome.DONE && frame.nextRow()) {
+          finished = finished || from.sender().finish(Wait.NONE) == Outcome.DONE;
+          to.sender().finish(Wait.NONE);
+          polled = to.receiver().receive(batch, Wait.NONE);
+          while (polled == Outcome.DONE && batch.nextRow()) {
             received++;
-            last = frame.getLong(frame.rowOffset());
+            last = batch.getLong(batch.rowOffset());
           }
         }
         assertEquals(sent + 1, received);
         assertEquals(4711, last);
-        from.stop();
+        from.receiver().stop();
       }
     }
   }
 
-  /** A frame of a row that the worker has sent to itself. */
-  private static Frame holding(Shuffle shuffle, int self) {
+  /** A batch of a row that the worker has sent to itself. */
+  private static Batch holding(Shuffle shuffle, int self) {
     byte[] row = new byte[8];
-    check(shuffle.trySend(self, row, 0, row.length));
-    shuffle.flush();
-    Frame frame = shuffle.newFrame();
-    check(shuffle.tryPoll(frame));
-    return frame;
+    check(shuffle.sender().send(self, row, 0, row.length, Wait.NONE));
+    shuffle.sender().flush();
+    Batch batch = shuffle.receiver().newBatch();
+    check(shuffle.receiver().receive(batch, Wait.NONE));
+    return batch;
   }
 
   @Test

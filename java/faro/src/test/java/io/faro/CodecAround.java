@@ -24,7 +24,7 @@ class CodecAround<T> implements RowCodec<T> {
   }
 
   @Override
-  public T read(Frame from, int at, int bytes) {
+  public T read(Batch from, int at, int bytes) {
     return codec.read(from, at, bytes);
   }
 }

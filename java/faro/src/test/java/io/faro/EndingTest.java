@@ -32,7 +32,7 @@ class EndingTest {
 
   private static void sendAll(Worker worker, QueryId query) throws InterruptedException {
     try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
-      LongSender sender = shuffle.longSender();
+      LongSender sender = shuffle.sender().longs();
       for (long row = 0; row < ROWS; row++) {
         Outcome sent = sender.send(0, row);
         if (sent == Outcome.STOPPED) {
@@ -40,7 +40,7 @@ class EndingTest {
         }
         assertEquals(Outcome.DONE, sent);
       }
-      assertEquals(Outcome.DONE, shuffle.finish());
+      assertEquals(Outcome.DONE, shuffle.sender().finish());
     }
   }
 
@@ -76,8 +76,8 @@ class EndingTest {
 
   private static void receiveBadly(Worker worker, QueryId query) throws InterruptedException {
     try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
-      Frame frame = shuffle.newFrame();
-      while (shuffle.take(frame) == Outcome.DONE) {
+      Batch batch = shuffle.receiver().newBatch();
+      while (shuffle.receiver().receive(batch) == Outcome.DONE) {
         throw new BadRow("negative price");
       }
     }
@@ -94,7 +94,7 @@ class EndingTest {
               sendAll(worker, query);
             } else {
               try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
-                shuffle.stop();
+                shuffle.receiver().stop();
               }
             }
             worker.endQuery(query);
@@ -191,7 +191,7 @@ class EndingTest {
                     FaroException.class,
                     () -> {
                       try (Shuffle shuffle = worker.openShuffle(spec)) {
-                        while (shuffle.take(shuffle.newFrame()) == Outcome.DONE) {}
+                        while (shuffle.receiver().receive(shuffle.receiver().newBatch()) == Outcome.DONE) {}
                       }
                     });
             assertNames(failure, Code.STAGE_MISMATCH, "stage 7", "worker 0", "worker 1", "receivers 0, 1");

@@ -72,8 +72,8 @@ class ForgottenSessionTest {
     for (int i = 0; i < 5 || garbage.get() != null; i++) {
       System.gc();
     }
-    shuffle.longSender().trySend(0, 1);
-    assertEquals(Outcome.DONE, shuffle.tryFinish());
+    shuffle.sender().longs().send(0, 1, Wait.NONE);
+    assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
     shuffle.close();
     shuffle.worker().session().close();
     assertTrue(lines.stream().allMatch(line -> line.getThrown() == null));

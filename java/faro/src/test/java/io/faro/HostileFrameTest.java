@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(60)
 class HostileFrameTest {
-  private static final int MUTATIONS = 100; // of one frame
+  private static final int MUTATIONS = 100; // of one batch
 
   private final long seed = Long.getLong("faro.test.seed", System.nanoTime());
   private final int rounds = Integer.getInteger("faro.test.rounds", 300);
@@ -53,14 +53,14 @@ class HostileFrameTest {
               .openShuffle(
                   new ShuffleSpec(cluster.session(0).beginQuery(), 1, codec.rowBytes()))) {
         byte[] good = frameOf(shuffle, codec, schema);
-        Frame frame = shuffle.newFrame();
+        Batch batch = shuffle.receiver().newBatch();
         for (int i = 0; i < MUTATIONS; i++) {
           byte[] bytes = mutated(good);
           String which = "seed " + seed + ", round " + round + ", mutation " + i + ", " + schema;
-          readAll(frame, bytes, codec, which);
-          readAll(frame, bytes, RowCodecs.BYTES, which);
-          readAll(frame, bytes, RowCodecs.STRING, which);
-          readAll(frame, bytes, RowCodecs.LONG, which);
+          readAll(batch, bytes, codec, which);
+          readAll(batch, bytes, RowCodecs.BYTES, which);
+          readAll(batch, bytes, RowCodecs.STRING, which);
+          readAll(batch, bytes, RowCodecs.LONG, which);
         }
       }
     }
@@ -68,13 +68,13 @@ class HostileFrameTest {
   }
 
   /** As an {@link ObjectReceiver} does. */
-  private <T> void readAll(Frame frame, byte[] bytes, RowCodec<T> codec, String which) {
-    frame.place(memory.put(bytes), bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
+  private <T> void readAll(Batch batch, byte[] bytes, RowCodec<T> codec, String which) {
+    batch.place(memory.put(bytes), bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
     try {
-      while (frame.nextRow()) {
-        T object = codec.read(frame, frame.rowOffset(), frame.rowLength());
+      while (batch.nextRow()) {
+        T object = codec.read(batch, batch.rowOffset(), batch.rowLength());
         if (object instanceof byte[] copy) {
-          assertEquals(frame.rowLength(), copy.length, which);
+          assertEquals(batch.rowLength(), copy.length, which);
         }
         writeAgain(codec, object, which);
         rows++;
@@ -86,7 +86,7 @@ class HostileFrameTest {
     } catch (RuntimeException problem) {
       fail(which, problem);
     } finally {
-      frame.forget();
+      batch.forget();
     }
   }
 
@@ -100,15 +100,15 @@ class HostileFrameTest {
   }
 
   private byte[] frameOf(Shuffle shuffle, SchemaCodec codec, List<Column> schema) {
-    ObjectSender<Object[]> sender = shuffle.sender(codec);
+    ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
     for (int i = 1 + random.nextInt(10); i > 0; i--) {
-      assertEquals(Outcome.DONE, sender.trySend(0, schema.stream().map(this::value).toArray()));
+      assertEquals(Outcome.DONE, sender.send(0, schema.stream().map(this::value).toArray(), Wait.NONE));
     }
-    assertEquals(Outcome.DONE, shuffle.tryFinish());
-    try (Frame frame = shuffle.newFrame()) {
-      assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
-      byte[] bytes = new byte[frame.bytes()];
-      frame.getBytes(0, bytes, 0, bytes.length);
+    assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+    try (Batch batch = shuffle.receiver().newBatch()) {
+      assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.NONE));
+      byte[] bytes = new byte[batch.bytes()];
+      batch.getBytes(0, bytes, 0, bytes.length);
       return bytes;
     }
   }

@@ -28,12 +28,12 @@ class MetricsTest {
     cluster.onEachWorker(
         worker -> {
           try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-            LongSender sender = shuffle.longSender();
-            for (int i = 0; i < ROWS * shuffle.receiverCount(); i++) {
-              assertEquals(Outcome.DONE, sender.send(i % shuffle.receiverCount(), i));
+            LongSender sender = shuffle.sender().longs();
+            for (int i = 0; i < ROWS * shuffle.sender().receiverCount(); i++) {
+              assertEquals(Outcome.DONE, sender.send(i % shuffle.sender().receiverCount(), i));
             }
-            assertEquals(Outcome.DONE, shuffle.finish());
-            shuffle.receiver(RowCodecs.LONG).forEach(row -> {});
+            assertEquals(Outcome.DONE, shuffle.sender().finish());
+            shuffle.receiver().objects(RowCodecs.LONG).forEach(row -> {});
           }
           worker.endQuery(query);
         });

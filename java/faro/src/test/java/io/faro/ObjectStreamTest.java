@@ -41,14 +41,14 @@ class ObjectStreamTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-              ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
+              ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
               assertEquals(
                   words.size() - 1,
                   sender.sendAll(words, 1, words.size(), word -> word.hashCode() & 1));
               check(sender.stoppedBy());
-              check(shuffle.finish());
+              check(shuffle.sender().finish());
               List<List<String>> received = List.of(new ArrayList<>(), new ArrayList<>());
-              ObjectReceiver<String> receiver = shuffle.receiver(RowCodecs.STRING);
+              ObjectReceiver<String> receiver = shuffle.receiver().objects(RowCodecs.STRING);
               for (String word : receiver) {
                 received.get(receiver.sender()).add(word);
               }
@@ -72,10 +72,10 @@ class ObjectStreamTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-              LongSender sender = shuffle.longSender();
+              LongSender sender = shuffle.sender().longs();
               assertEquals(rows.length, sender.sendAll(rows, 0, rows.length, Partition.FINALIZER));
-              check(shuffle.finish());
-              for (long row : shuffle.receiver(RowCodecs.LONG)) {
+              check(shuffle.sender().finish());
+              for (long row : shuffle.receiver().objects(RowCodecs.LONG)) {
                 assertEquals(worker.number(), Partition.FINALIZER.receiverOf(row, 2));
                 sum.addAndGet(row);
               }
@@ -93,23 +93,23 @@ class ObjectStreamTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-              ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
+              ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
               if (worker.number() == 0) {
                 check(sender.broadcast("all"));
                 check(sender.multicast(new int[] {3, 1}, "odd"));
                 check(sender.send(1, "one"));
-                check(sender.tryBroadcast("all again"));
-                check(sender.tryMulticast(new int[] {0}, "zero"));
+                check(sender.broadcast("all again", Wait.NONE));
+                check(sender.multicast(new int[] {0}, "zero", Wait.NONE));
                 assertEquals(
                     Code.INVALID_ARGUMENT,
-                    failure(() -> sender.tryMulticast(new int[] {0, 4}, "nobody")).code());
+                    failure(() -> sender.multicast(new int[] {0, 4}, "nobody", Wait.NONE)).code());
                 assertEquals(
                     Code.INVALID_ARGUMENT,
-                    failure(() -> sender.tryMulticast(new int[] {-1}, "nobody")).code());
+                    failure(() -> sender.multicast(new int[] {-1}, "nobody", Wait.NONE)).code());
               }
-              check(shuffle.finish());
+              check(shuffle.sender().finish());
               List<String> received = new ArrayList<>();
-              shuffle.receiver(RowCodecs.STRING).forEach(received::add);
+              shuffle.receiver().objects(RowCodecs.STRING).forEach(received::add);
               assertEquals(
                   List.of(
                           List.of("all", "all again", "zero"),
@@ -131,11 +131,11 @@ class ObjectStreamTest {
       Worker worker = cluster.worker(0);
       ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
       try (Shuffle shuffle = worker.openShuffle(spec)) {
-        ObjectSender<String> sender = shuffle.sender(RowCodecs.STRING);
-        int taken = sender.trySendAll(words, 0, words.size(), word -> 1);
+        ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
+        int taken = sender.sendAll(words, 0, words.size(), word -> 1, Wait.NONE);
         assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
         assertTrue(taken > 0 && taken < words.size(), "taken " + taken);
-        assertEquals(0, sender.trySendAll(words, 0, 1, word -> 1));
+        assertEquals(0, sender.sendAll(words, 0, 1, word -> 1, Wait.NONE));
       }
     }
   }
@@ -151,23 +151,23 @@ class ObjectStreamTest {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
               if (worker.number() == 0) {
                 int[] asked = {0};
-                ObjectSender<Long> sender = shuffle.sender(RowCodecs.LONG);
-                int taken = sender.trySendAll(rows, 0, 1000, row -> asked[0]++ * 0);
+                ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+                int taken = sender.sendAll(rows, 0, 1000, row -> asked[0]++ * 0, Wait.NONE);
                 while (taken < 1000) {
                   assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
                   worker.waitUntil(() -> true);
                   asked[0] = taken; // of the one that found no room, again
-                  taken += sender.trySendAll(rows, taken, 1000, row -> asked[0]++ * 0);
+                  taken += sender.sendAll(rows, taken, 1000, row -> asked[0]++ * 0, Wait.NONE);
                 }
                 assertEquals(1000, asked[0]);
-                assertEquals(0, sender.trySendAll(rows, 1000, 1000, row -> asked[0]++ * 0));
+                assertEquals(0, sender.sendAll(rows, 1000, 1000, row -> asked[0]++ * 0, Wait.NONE));
                 assertEquals(
                     rows.size() - 1000, sender.sendAll(rows, 1000, rows.size(), row -> asked[0]++ * 0));
                 assertEquals(rows.size(), asked[0]);
-                shuffle.finish();
+                shuffle.sender().finish();
               } else {
                 long[] next = {0};
-                ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+                ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
                 while (receiver.drain(row -> assertEquals(next[0]++, row)) == Outcome.DONE) {
                   // until the end
                 }
@@ -185,12 +185,12 @@ class ObjectStreamTest {
       Worker worker = cluster.worker(0);
       ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
       try (Shuffle shuffle = worker.openShuffle(spec)) {
-        Iterator<String> words = shuffle.receiver(RowCodecs.STRING).iterator();
+        Iterator<String> words = shuffle.receiver().objects(RowCodecs.STRING).iterator();
         Thread.currentThread().interrupt();
         assertEquals(Code.CANCELLED, failure(words::hasNext).code());
         assertTrue(Thread.interrupted());
-        check(shuffle.sender(RowCodecs.STRING).trySend(0, "word"));
-        check(shuffle.tryFinish());
+        check(shuffle.sender().objects(RowCodecs.STRING).send(0, "word", Wait.NONE));
+        check(shuffle.sender().finish(Wait.NONE));
         assertTrue(words.hasNext());
         assertTrue(words.hasNext());
         assertEquals("word", words.next());
@@ -205,14 +205,14 @@ class ObjectStreamTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
       try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
-        check(shuffle.trySend(0, new byte[1], 0, 1));
-        shuffle.flush();
-        Frame held = shuffle.newFrame();
-        check(shuffle.tryPoll(held));
-        Iterator<String> words = shuffle.receiver(RowCodecs.STRING).iterator();
+        check(shuffle.sender().send(0, new byte[1], 0, 1, Wait.NONE));
+        shuffle.sender().flush();
+        Batch held = shuffle.receiver().newBatch();
+        check(shuffle.receiver().receive(held, Wait.NONE));
+        Iterator<String> words = shuffle.receiver().objects(RowCodecs.STRING).iterator();
         assertEquals(Code.HOLDING, failure(words::hasNext).code());
         held.release();
-        check(shuffle.tryFinish());
+        check(shuffle.sender().finish(Wait.NONE));
         assertFalse(words.hasNext());
       }
     }
@@ -225,23 +225,23 @@ class ObjectStreamTest {
       Worker worker = cluster.worker(0);
       ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, rowBytes);
       try (Shuffle shuffle = worker.openShuffle(spec)) {
-        ObjectSender<Long> sender = shuffle.sender(RowCodecs.LONG);
-        rows.forEach(row -> check(sender.trySend(0, row)));
-        check(shuffle.tryFinish());
-        ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
-        check(receiver.tryNext());
+        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+        rows.forEach(row -> check(sender.send(0, row, Wait.NONE)));
+        check(shuffle.sender().finish(Wait.NONE));
+        ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
+        check(receiver.next(Wait.NONE));
         received.add(receiver.get());
         Outcome outcome = Outcome.DONE;
         while (outcome == Outcome.DONE) {
           try {
             outcome =
-                receiver.tryDrain(
+                receiver.drain(
                     row -> {
                       received.add(row);
                       if (failing && row % 100 == 50) {
                         throw new IllegalStateException("as the test wants");
                       }
-                    });
+                    }, Wait.NONE);
           } catch (IllegalStateException expected) {
             assertTrue(failing);
           }
@@ -268,17 +268,17 @@ class ObjectStreamTest {
     try (Cluster cluster = new Cluster("shm", 1, 1)) {
       ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, Long.BYTES);
       try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
-        ObjectSender<Long> sender = shuffle.sender(even);
+        ObjectSender<Long> sender = shuffle.sender().objects(even);
         for (long row : new long[] {0, 1, 2}) {
-          check(sender.trySend(0, row));
+          check(sender.send(0, row, Wait.NONE));
         }
-        check(shuffle.tryFinish());
-        ObjectReceiver<Long> receiver = shuffle.receiver(even);
+        check(shuffle.sender().finish(Wait.NONE));
+        ObjectReceiver<Long> receiver = shuffle.receiver().objects(even);
         List<Long> received = new ArrayList<>();
-        assertThrows(IllegalStateException.class, () -> receiver.tryDrain(received::add));
-        check(receiver.tryDrain(received::add));
+        assertThrows(IllegalStateException.class, () -> receiver.drain(received::add, Wait.NONE));
+        check(receiver.drain(received::add, Wait.NONE));
         assertEquals(List.of(0L, 2L), received);
-        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
       }
     }
   }
@@ -302,14 +302,14 @@ class ObjectStreamTest {
             ShuffleSpec spec = new ShuffleSpec(query, 1, rowBytes, new int[] {0}, new int[] {1});
             try (Shuffle shuffle = worker.openShuffle(spec)) {
               if (worker.number() == 0) {
-                assertEquals(rows.size(), shuffle.sender(RowCodecs.LONG).sendAll(rows, 0, rows.size(), row -> 0));
-                check(shuffle.finish());
+                assertEquals(rows.size(), shuffle.sender().objects(RowCodecs.LONG).sendAll(rows, 0, rows.size(), row -> 0));
+                check(shuffle.sender().finish());
               } else {
-                ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
+                ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
                 Outcome outcome = receiver.drain(received::add);
                 while (outcome == Outcome.DONE) {
-                  // HOLDING if it still had the frame.
-                  assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ofNanos(1)));
+                  // HOLDING if it still had the batch.
+                  assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Wait.atMost(Duration.ofNanos(1))));
                   outcome = receiver.drain(received::add);
                 }
                 assertEquals(Outcome.END_OF_STREAM, outcome);

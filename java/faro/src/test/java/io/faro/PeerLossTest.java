@@ -44,12 +44,12 @@ class PeerLossTest {
   enum Phase {
     FIRST_ROWS,
     MID_SHUFFLE,
-    /** It sends while it holds a frame: what the ring has no room for is spilled. */
+    /** It sends while it holds a batch: what the ring has no room for is spilled. */
     OVERFLOW,
     FINISH,
     /** Its query has ended, everywhere. */
     ENDED,
-    /** In Session.close, which waits for a frame that is held. */
+    /** In Session.close, which waits for a batch that is held. */
     CLOSE;
 
     boolean isOfAShuffle() {
@@ -77,9 +77,9 @@ class PeerLossTest {
       worker = session.workers().get(0);
       QueryId query = ChildJvm.readQuery();
       Shuffle shuffle = worker.openShuffle(spec(query, 1, 1, 0));
-      LongSender sender = shuffle.longSender();
+      LongSender sender = shuffle.sender().longs();
       sender.send(0, 0);
-      shuffle.flush();
+      shuffle.sender().flush();
       if (phase == Phase.MID_SHUFFLE) {
         System.out.println(phase);
         try {
@@ -95,7 +95,7 @@ class PeerLossTest {
         overflow(query, sender);
       }
       if (phase.compareTo(Phase.FINISH) >= 0) {
-        shuffle.finish();
+        shuffle.sender().finish();
         shuffle.close();
       }
       if (phase.compareTo(Phase.ENDED) >= 0) {
@@ -110,8 +110,8 @@ class PeerLossTest {
 
     private static void overflow(QueryId query, LongSender sender) throws Exception {
       Shuffle other = worker.openShuffle(spec(query, 2, 0, 1));
-      Frame held = other.newFrame();
-      other.take(held);
+      Batch held = other.receiver().newBatch();
+      other.receiver().receive(held);
       for (long i = 1; session.metrics().overflowMemoryBytes() == 0; i++) {
         sender.send(0, i);
       }
@@ -123,9 +123,9 @@ class PeerLossTest {
       QueryId alone = session.beginQuery();
       session.declareQuery(alone, 1);
       Shuffle own = worker.openShuffle(spec(alone, 1, 1, 1));
-      own.longSender().send(0, 0);
-      own.flush();
-      own.take(own.newFrame());
+      own.sender().longs().send(0, 0);
+      own.sender().flush();
+      own.receiver().receive(own.receiver().newBatch());
       Thread closing = Thread.currentThread();
       new Thread(
               () -> {
@@ -177,14 +177,14 @@ class PeerLossTest {
       Shuffle shuffle = worker.openShuffle(spec(query, 1, 1, 0));
       Shuffle back = phase == Phase.OVERFLOW ? worker.openShuffle(spec(query, 2, 0, 1)) : null;
       if (back != null) {
-        back.longSender().send(0, 0);
-        back.flush();
+        back.sender().longs().send(0, 0);
+        back.sender().flush();
       }
-      Frame frame = shuffle.newFrame();
-      assertEquals(Outcome.DONE, shuffle.take(frame));
-      assertEquals(0, frame.getLong(0));
+      Batch batch = shuffle.receiver().newBatch();
+      assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
+      assertEquals(0, batch.getLong(0));
       if (!phase.isOfAShuffle()) {
-        assertEquals(Outcome.END_OF_STREAM, shuffle.take(frame));
+        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch));
         shuffle.close();
         worker.endQuery(query); // it has ended there, too: whatever happens now is no loss
       }
@@ -202,7 +202,7 @@ class PeerLossTest {
         isLost(
             addresses.get(1),
             () -> {
-              while (shuffle.take(frame, LIMIT) == Outcome.DONE) {}
+              while (shuffle.receiver().receive(batch, Wait.atMost(LIMIT)) == Outcome.DONE) {}
               shuffle.close();
               worker.endQuery(query);
             });
@@ -230,7 +230,7 @@ class PeerLossTest {
     QueryId query = session.beginQuery();
     try (Shuffle shuffle =
         worker.openShuffle(spec(query, 1, 1, 0))) {
-      shuffle.take(shuffle.newFrame(), LIMIT);
+      shuffle.receiver().receive(shuffle.receiver().newBatch(), Wait.atMost(LIMIT));
     }
   }
 
@@ -247,8 +247,8 @@ class PeerLossTest {
     session.declareQuery(alone, 0);
     try (Shuffle own =
         worker.openShuffle(new ShuffleSpec(alone, 1, 8, new int[] {0}, new int[] {0}))) {
-      assertEquals(Outcome.DONE, own.finish());
-      assertEquals(Outcome.END_OF_STREAM, own.take(own.newFrame()));
+      assertEquals(Outcome.DONE, own.sender().finish());
+      assertEquals(Outcome.END_OF_STREAM, own.receiver().receive(own.receiver().newBatch()));
     }
     worker.endQuery(alone);
   }

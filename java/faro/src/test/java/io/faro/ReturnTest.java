@@ -38,15 +38,15 @@ class ReturnTest {
   private static long exchange(Worker worker, QueryId query) throws InterruptedException {
     long sum = 0;
     try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 0, 8))) {
-      LongSender sender = shuffle.longSender();
+      LongSender sender = shuffle.sender().longs();
       for (int i = 0; i < ROWS; i++) {
         sender.send(i % 2, i);
       }
-      shuffle.finish();
-      Frame frame = shuffle.newFrame();
-      while (shuffle.take(frame) == Outcome.DONE) {
-        for (int at = 0; at < frame.bytes(); at += Long.BYTES) {
-          sum += frame.getLong(at);
+      shuffle.sender().finish();
+      Batch batch = shuffle.receiver().newBatch();
+      while (shuffle.receiver().receive(batch) == Outcome.DONE) {
+        for (int at = 0; at < batch.bytes(); at += Long.BYTES) {
+          sum += batch.getLong(at);
         }
       }
     }
@@ -63,7 +63,7 @@ class ReturnTest {
       Worker worker = session.workers().get(0);
       for (int returns = 0; ; returns++) {
         assertEquals("open", other.line());
-        assertTrue(session.awaitNode(1, LIMIT));
+        assertTrue(session.awaitNode(1, Wait.atMost(LIMIT)));
         QueryId query = session.beginQuery();
         other.tell(query);
         long sum = exchange(worker, query) + Long.parseLong(other.line());
@@ -75,7 +75,7 @@ class ReturnTest {
         other.kill();
         FaroException loss = assertThrows(FaroException.class, () -> exchange(worker, lost));
         assertEquals(Code.PEER_LOST, loss.code());
-        assertFalse(session.awaitNode(1, Duration.ofMillis(1)));
+        assertFalse(session.awaitNode(1, Wait.atMost(Duration.ofMillis(1))));
         other = new ChildJvm(Node1.class, nodes, transport);
       }
     } finally {

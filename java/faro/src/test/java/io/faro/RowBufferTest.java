@@ -99,7 +99,7 @@ class RowBufferTest {
     }
 
     @Override
-    public byte[] read(Frame from, int at, int bytes) {
+    public byte[] read(Batch from, int at, int bytes) {
       byte[] object = new byte[from.getInt(at)];
       from.getBytes(at + Integer.BYTES, object, 0, object.length);
       return object;
@@ -120,12 +120,12 @@ class RowBufferTest {
         new CodecAround<>(RowCodecs.LONG) {
           @Override
           public int write(Long object, RowWriter to) {
-            to.tryClaim(0, 8);
+            to.claim(0, 8, Wait.NONE);
             return 8;
           }
 
           @Override
-          public Long read(Frame from, int at, int bytes) {
+          public Long read(Batch from, int at, int bytes) {
             from.release();
             return 0L;
           }

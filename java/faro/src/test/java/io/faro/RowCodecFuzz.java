@@ -8,15 +8,15 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * The target {@code row_codec} of tests/fuzz: a hostile peer has written the bytes of a frame, which is read as rows of any
+ * The target {@code row_codec} of tests/fuzz: a hostile peer has written the bytes of a batch, which is read as rows of any
  * schema, in each way that there is. Each row is one, or a {@link FaroException} says why not; what was read can be sent
  * again, and arrives equal.
  *
  * <pre>
- *   | columns - 1 | type, 16 if nullable, 32 * scale: for each | way, 4 if remote, 8 if again | rows - 1 | frame … |
+ *   | columns - 1 | type, 16 if nullable, 32 * scale: for each | way, 4 if remote, 8 if again | rows - 1 | batch … |
  * </pre>
  *
- * One byte each, except the frame; numbers of columns, types, ways and rows modulo how many there are. Behind the end there
+ * One byte each, except the batch; numbers of columns, types, ways and rows modulo how many there are. Behind the end there
  * are zeros. Jazzer runs it (./run fuzz), and {@link RowCodecFuzzTest} over its corpus.
  */
 public final class RowCodecFuzz {
@@ -27,7 +27,7 @@ public final class RowCodecFuzz {
   static final int AGAIN = 8;
   static final int ROWS = 20;
 
-  /** How a frame is read. */
+  /** How a batch is read. */
   enum Way {
     ROW_BY_ROW,
     NEXT,
@@ -44,10 +44,10 @@ public final class RowCodecFuzz {
   private static QueryId query;
   private static int stage;
   private static Shuffle shuffle; // from SELF to itself
-  private static Frame polled;
+  private static Batch polled;
   private static ObjectReceiver<Object> receiver;
   private static RowCodec<?> codec = RowCodecs.BYTES; // of the receiver, at present
-  private static GuardedMemory memory; // of the frame
+  private static GuardedMemory memory; // of the batch
   private static RowBuffer again; // large enough for any row
   private static long rowsRead;
 
@@ -78,7 +78,7 @@ public final class RowCodecFuzz {
       codec = each;
       read(bytes, rows, 0, flags);
       if (codec.rowBytes() != 0 && bytes.length >= codec.rowBytes()) {
-        // What native code has checked of a frame of rows of one width.
+        // What native code has checked of a batch of rows of one width.
         int whole = bytes.length / codec.rowBytes();
         read(Arrays.copyOf(bytes, whole * codec.rowBytes()), whole, codec.rowBytes(), flags);
       }
@@ -103,38 +103,38 @@ public final class RowCodecFuzz {
   private static void open() {
     ShuffleSpec spec = new ShuffleSpec(query, stage++, 0, new int[] {SELF}, new int[] {SELF});
     shuffle = cluster.worker(SELF).openShuffle(spec);
-    polled = shuffle.newFrame();
-    receiver = shuffle.receiver(new PresentCodec());
+    polled = shuffle.receiver().newBatch();
+    receiver = shuffle.receiver().objects(new PresentCodec());
   }
 
   /** An object that was looked for and is not there moves its lane on: no input must see that of another. */
   private static void openAnew() {
-    require(shuffle.tryFinish() == Outcome.DONE, "finish");
-    require(shuffle.tryPoll(polled) == Outcome.END_OF_STREAM, "the end of the stream");
+    require(shuffle.sender().finish(Wait.NONE) == Outcome.DONE, "finish");
+    require(shuffle.receiver().receive(polled, Wait.NONE) == Outcome.END_OF_STREAM, "the end of the stream");
     shuffle.close();
     open();
   }
 
   private static void read(byte[] bytes, int rows, int rowBytes, int flags) {
-    Frame frame = receiver.frameForTest();
-    frame.place(memory.put(bytes), bytes.length, rows, rowBytes, (flags & REMOTE) != 0 ? OTHER : SELF);
+    Batch batch = receiver.frameForTest();
+    batch.place(memory.put(bytes), bytes.length, rows, rowBytes, (flags & REMOTE) != 0 ? OTHER : SELF);
     Way way = Way.values()[flags % REMOTE % Way.values().length];
     List<Object> objects = new ArrayList<>();
     Code refused = null;
     try {
       switch (way) {
-        case ROW_BY_ROW -> readRowByRow(frame, objects);
+        case ROW_BY_ROW -> readRowByRow(batch, objects);
         case NEXT -> {
-          while (frame.rowsLeft() > 0 && receiver.tryNext() == Outcome.DONE) {
+          while (batch.rowsLeft() > 0 && receiver.next(Wait.NONE) == Outcome.DONE) {
             objects.add(receiver.get());
           }
         }
-        case DRAIN -> receiver.tryDrain(objects::add);
+        case DRAIN -> receiver.drain(objects::add, Wait.NONE);
       }
     } catch (FaroException problem) {
       refused = problem.code();
     } finally {
-      frame.forget();
+      batch.forget();
     }
     rowsRead += objects.size();
     objects.forEach(object -> writeAgain(codec, object));
@@ -150,24 +150,24 @@ public final class RowCodecFuzz {
     }
   }
 
-  private static void readRowByRow(Frame frame, List<Object> objects) {
-    while (frame.nextRow()) {
-      if (codec.rowBytes() == 0 || codec.rowBytes() == frame.rowLength()) {
-        objects.add(codec.read(frame, frame.rowOffset(), frame.rowLength()));
+  private static void readRowByRow(Batch batch, List<Object> objects) {
+    while (batch.nextRow()) {
+      if (codec.rowBytes() == 0 || codec.rowBytes() == batch.rowLength()) {
+        objects.add(codec.read(batch, batch.rowOffset(), batch.rowLength()));
       }
     }
   }
 
   private static void sendAgain(SchemaCodec schema, Object[] row) {
     try {
-      require(shuffle.sender(new CodecAround<>(schema)).trySend(SELF, row) == Outcome.DONE, "there is room for a row");
+      require(shuffle.sender().objects(new CodecAround<>(schema)).send(SELF, row, Wait.NONE) == Outcome.DONE, "there is room for a row");
     } catch (FaroException problem) { // 16 bytes hold more than 38 digits
       boolean mayBe = schema.schema().stream().anyMatch(c -> c.type() == ColumnType.DECIMAL_38);
       require(mayBe && problem.code() == Code.INVALID_ARGUMENT, problem.toString());
       return;
     }
-    shuffle.flush();
-    require(shuffle.tryPoll(polled) == Outcome.DONE && polled.nextRow(), "the row arrives");
+    shuffle.sender().flush();
+    require(shuffle.receiver().receive(polled, Wait.NONE) == Outcome.DONE && polled.nextRow(), "the row arrives");
     Object[] arrived = schema.read(polled, polled.rowOffset(), polled.rowLength());
     require(Objects.deepEquals(row, arrived), "the row arrives equal");
     polled.release();
@@ -206,7 +206,7 @@ public final class RowCodecFuzz {
     }
 
     @Override
-    public Object read(Frame from, int at, int bytes) {
+    public Object read(Batch from, int at, int bytes) {
       return codec.read(from, at, bytes);
     }
   }

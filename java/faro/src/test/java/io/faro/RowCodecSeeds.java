@@ -53,23 +53,23 @@ public final class RowCodecSeeds {
     add("texts", texts, RowCodecFuzz.Way.ROW_BY_ROW, RowCodecFuzz.AGAIN, words, words);
     add("of_another_node", List.of(TEXT, MAYBE_LONG), RowCodecFuzz.Way.NEXT, RowCodecFuzz.REMOTE, new Object[] {"a", 1L});
 
-    byte[] frame = frameOf(List.of(TEXT), new Object[] {"word"});
-    add("broken_row_length", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(frame, 0, 9));
-    add("broken_text_length", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(frame, LENGTH, 5));
-    add("broken_text_length_below_0", List.of(TEXT), RowCodecFuzz.Way.DRAIN, changed(frame, LENGTH + 3, 0xff));
-    add("broken_cut_short", List.of(TEXT), RowCodecFuzz.Way.ROW_BY_ROW, Arrays.copyOf(frame, frame.length - 1));
-    add("broken_object_that_nobody_sent", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(frame, 3, 0x80));
+    byte[] batch = frameOf(List.of(TEXT), new Object[] {"word"});
+    add("broken_row_length", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(batch, 0, 9));
+    add("broken_text_length", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(batch, LENGTH, 5));
+    add("broken_text_length_below_0", List.of(TEXT), RowCodecFuzz.Way.DRAIN, changed(batch, LENGTH + 3, 0xff));
+    add("broken_cut_short", List.of(TEXT), RowCodecFuzz.Way.ROW_BY_ROW, Arrays.copyOf(batch, batch.length - 1));
+    add("broken_object_that_nobody_sent", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(batch, 3, 0x80));
   }
 
   private void add(String name, List<Column> schema, RowCodecFuzz.Way way, int flags, Object[]... rows) throws IOException {
     add(name, schema, way.ordinal() | flags, rows.length, frameOf(schema, rows));
   }
 
-  private void add(String name, List<Column> schema, RowCodecFuzz.Way way, byte[] frame) throws IOException {
-    add(name, schema, way.ordinal(), 1, frame);
+  private void add(String name, List<Column> schema, RowCodecFuzz.Way way, byte[] batch) throws IOException {
+    add(name, schema, way.ordinal(), 1, batch);
   }
 
-  private void add(String name, List<Column> schema, int flags, int rows, byte[] frame) throws IOException {
+  private void add(String name, List<Column> schema, int flags, int rows, byte[] batch) throws IOException {
     ByteArrayOutputStream input = new ByteArrayOutputStream();
     input.write(schema.size() - 1);
     for (Column column : schema) {
@@ -80,27 +80,27 @@ public final class RowCodecSeeds {
     }
     input.write(flags);
     input.write(rows - 1);
-    input.write(frame);
+    input.write(batch);
     Files.write(folder.resolve(name), input.toByteArray());
   }
 
   private byte[] frameOf(List<Column> schema, Object[]... rows) {
     QueryId query = cluster.session(0).beginQuery();
     try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 0, 0));
-        Frame frame = shuffle.newFrame()) {
+        Batch batch = shuffle.receiver().newBatch()) {
       for (Object[] row : rows) {
-        shuffle.sender(new SchemaCodec(schema)).trySend(0, row);
+        shuffle.sender().objects(new SchemaCodec(schema)).send(0, row, Wait.NONE);
       }
-      shuffle.tryFinish();
-      shuffle.tryPoll(frame);
-      byte[] bytes = new byte[frame.bytes()];
-      frame.getBytes(0, bytes, 0, bytes.length);
+      shuffle.sender().finish(Wait.NONE);
+      shuffle.receiver().receive(batch, Wait.NONE);
+      byte[] bytes = new byte[batch.bytes()];
+      batch.getBytes(0, bytes, 0, bytes.length);
       return bytes;
     }
   }
 
-  private static byte[] changed(byte[] frame, int at, int value) {
-    byte[] bytes = frame.clone();
+  private static byte[] changed(byte[] batch, int at, int value) {
+    byte[] bytes = batch.clone();
     bytes[at] = (byte) value;
     return bytes;
   }

@@ -25,12 +25,12 @@ class RowCodecTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, codec.rowBytes()))) {
-              ObjectSender<T> sender = shuffle.sender(codec);
+              ObjectSender<T> sender = shuffle.sender().objects(codec);
               for (T object : objects) {
                 assertEquals(Outcome.DONE, sender.send(1 - worker.number(), object));
               }
-              assertEquals(Outcome.DONE, shuffle.finish());
-              ObjectReceiver<T> receiver = shuffle.receiver(codec);
+              assertEquals(Outcome.DONE, shuffle.sender().finish());
+              ObjectReceiver<T> receiver = shuffle.receiver().objects(codec);
               for (T object : objects) {
                 assertEquals(Outcome.DONE, receiver.next());
                 check.equal(object, receiver.get());
@@ -104,12 +104,12 @@ class RowCodecTest {
     FaroException failed;
     try (Shuffle sending = cluster.worker(0).openShuffle(spec);
         Shuffle receiving = cluster.worker(1).openShuffle(spec)) {
-      ObjectReceiver<?> first = receiverIsFirst ? receiving.receiver(codec) : null;
-      assertEquals(Outcome.DONE, sending.sender(RowCodecs.STRING).trySend(0, "by reference, if it can be"));
-      assertEquals(Outcome.DONE, sending.tryFinish());
+      ObjectReceiver<?> first = receiverIsFirst ? receiving.receiver().objects(codec) : null;
+      assertEquals(Outcome.DONE, sending.sender().objects(RowCodecs.STRING).send(0, "by reference, if it can be", Wait.NONE));
+      assertEquals(Outcome.DONE, sending.sender().finish(Wait.NONE));
       failed =
           assertThrows(
-              FaroException.class, () -> (receiverIsFirst ? first : receiving.receiver(codec)).next());
+              FaroException.class, () -> (receiverIsFirst ? first : receiving.receiver().objects(codec)).next());
     }
     assertEquals(Code.STAGE_MISMATCH, failed.code());
     assertEquals(1, failed.stage().getAsInt());
@@ -134,12 +134,12 @@ class RowCodecTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       QueryId query = cluster.session(0).beginQuery();
       try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 0))) {
-        shuffle.sender(RowCodecs.STRING);
-        shuffle.sender(RowCodecs.STRING);
-        FaroException other = assertThrows(FaroException.class, () -> shuffle.sender(RowCodecs.BYTES));
+        shuffle.sender().objects(RowCodecs.STRING);
+        shuffle.sender().objects(RowCodecs.STRING);
+        FaroException other = assertThrows(FaroException.class, () -> shuffle.sender().objects(RowCodecs.BYTES));
         assertEquals("stage 1: worker 0 sends its rows as STRING, not as BYTES", other.getMessage());
-        shuffle.receiver(RowCodecs.BYTES);
-        other = assertThrows(FaroException.class, () -> shuffle.receiver(RowCodecs.STRING));
+        shuffle.receiver().objects(RowCodecs.BYTES);
+        other = assertThrows(FaroException.class, () -> shuffle.receiver().objects(RowCodecs.STRING));
         assertEquals("stage 1: worker 0 reads the rows as BYTES, not as STRING", other.getMessage());
         assertEquals(Code.INVALID_ARGUMENT, other.code());
       }
@@ -170,28 +170,28 @@ class RowCodecTest {
           }
 
           @Override
-          public String read(Frame from, int at, int bytes) {
+          public String read(Batch from, int at, int bytes) {
             return RowCodecs.STRING.read(from, at, bytes);
           }
         };
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
-        ObjectSender<String> sender = shuffle.sender(picky);
-        sender.trySend(0, "one");
-        assertThrows(IllegalArgumentException.class, () -> sender.trySend(0, "bad"));
-        sender.trySend(0, "two");
-        assertEquals(Outcome.DONE, shuffle.tryFinish());
-        ObjectReceiver<String> receiver = shuffle.receiver(picky);
-        assertEquals(Outcome.DONE, receiver.tryNext());
+        ObjectSender<String> sender = shuffle.sender().objects(picky);
+        sender.send(0, "one", Wait.NONE);
+        assertThrows(IllegalArgumentException.class, () -> sender.send(0, "bad", Wait.NONE));
+        sender.send(0, "two", Wait.NONE);
+        assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+        ObjectReceiver<String> receiver = shuffle.receiver().objects(picky);
+        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
         assertEquals("one", receiver.get());
-        assertEquals(Outcome.DONE, receiver.tryNext());
+        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
         assertEquals("two", receiver.get());
-        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
       }
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 16))) {
-        assertThrows(FaroException.class, () -> shuffle.sender(RowCodecs.LONG));
-        assertThrows(FaroException.class, () -> shuffle.receiver(RowCodecs.STRING));
+        assertThrows(FaroException.class, () -> shuffle.sender().objects(RowCodecs.LONG));
+        assertThrows(FaroException.class, () -> shuffle.receiver().objects(RowCodecs.STRING));
       }
     }
   }

@@ -102,17 +102,17 @@ class SchemaCodecTest {
       SchemaCodec codec = new SchemaCodec(schema);
       String which = "seed " + seed + ", round " + round + ", " + schema;
       try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
-        ObjectSender<Object[]> sender = shuffle.sender(codec);
-        ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
+        ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
+        ObjectReceiver<Object[]> receiver = shuffle.receiver().objects(codec);
         for (int i = 0; i < 20; i++) {
           Object[] row = randomRow(schema);
-          assertEquals(Outcome.DONE, sender.trySend(0, row), which);
-          shuffle.flush();
+          assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE), which);
+          shuffle.sender().flush();
           assertEquals(Outcome.DONE, receiver.next(), which); // rows above a ring come in parts
           assertArrayEquals(row, receiver.get(), which);
         }
-        assertEquals(Outcome.DONE, shuffle.tryFinish(), which);
-        assertEquals(Outcome.END_OF_STREAM, receiver.tryNext(), which);
+        assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE), which);
+        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE), which);
       }
     }
   }
@@ -130,13 +130,13 @@ class SchemaCodecTest {
                 Column.of(ColumnType.LONG)));
     try (Shuffle shuffle = openShuffle(0)) {
       Object[] row = {"ab", null, (short) 2, (byte) 3, null, 1L};
-      assertEquals(Outcome.DONE, shuffle.sender(codec).trySend(0, row));
-      assertEquals(Outcome.DONE, shuffle.tryFinish());
-      Frame frame = shuffle.newFrame();
-      assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
-      assertTrue(frame.nextRow());
-      byte[] bytes = new byte[frame.rowLength()];
-      frame.getBytes(frame.rowOffset(), bytes, 0, bytes.length);
+      assertEquals(Outcome.DONE, shuffle.sender().objects(codec).send(0, row, Wait.NONE));
+      assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+      Batch batch = shuffle.receiver().newBatch();
+      assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.NONE));
+      assertTrue(batch.nextRow());
+      byte[] bytes = new byte[batch.rowLength()];
+      batch.getBytes(batch.rowOffset(), bytes, 0, bytes.length);
       assertArrayEquals(
           new byte[] {1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0b101, 3, 2, 0, 0, 0, 'a', 'b'}, bytes);
     }
@@ -155,29 +155,29 @@ class SchemaCodecTest {
     SchemaCodec codec =
         new SchemaCodec(List.of(Column.of(ColumnType.LONG), Column.nullable(ColumnType.STRING)));
     try (Shuffle shuffle = openShuffle(0)) {
-      ObjectSender<Object[]> sender = shuffle.sender(codec);
+      ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
       for (Object[] row :
           new Object[][] {{}, {1L}, {1L, "a", 2}, {null, "a"}, {1, "a"}, {1L, new byte[1]}}) {
         FaroException refused =
-            assertThrows(FaroException.class, () -> sender.trySend(0, row), () -> Arrays.toString(row));
+            assertThrows(FaroException.class, () -> sender.send(0, row, Wait.NONE), () -> Arrays.toString(row));
         assertEquals(Code.INVALID_ARGUMENT, refused.code());
       }
       FaroException refused =
-          assertThrows(FaroException.class, () -> sender.trySend(0, new Object[] {1L, 2}));
+          assertThrows(FaroException.class, () -> sender.send(0, new Object[] {1L, 2}, Wait.NONE));
       assertEquals("column 1 is String, the value Integer", refused.getMessage());
-      refused = assertThrows(FaroException.class, () -> sender.trySend(0, new Object[] {1, "a"}));
+      refused = assertThrows(FaroException.class, () -> sender.send(0, new Object[] {1, "a"}, Wait.NONE));
       assertEquals("column 0 is Long, the value Integer", refused.getMessage());
-      refused = assertThrows(FaroException.class, () -> sender.tryBroadcast(new Object[] {null, "a"}));
+      refused = assertThrows(FaroException.class, () -> sender.broadcast(new Object[] {null, "a"}, Wait.NONE));
       assertEquals("column 0 is Long, the value null", refused.getMessage());
-      assertEquals(Outcome.DONE, sender.trySend(0, new Object[] {1L, null}));
-      assertEquals(Outcome.DONE, sender.tryBroadcast(new Object[] {2L, "b"}));
-      assertEquals(Outcome.DONE, shuffle.tryFinish());
-      ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
+      assertEquals(Outcome.DONE, sender.send(0, new Object[] {1L, null}, Wait.NONE));
+      assertEquals(Outcome.DONE, sender.broadcast(new Object[] {2L, "b"}, Wait.NONE));
+      assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+      ObjectReceiver<Object[]> receiver = shuffle.receiver().objects(codec);
       for (Object[] row : new Object[][] {{1L, null}, {2L, "b"}}) {
-        assertEquals(Outcome.DONE, receiver.tryNext());
+        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
         assertArrayEquals(row, receiver.get());
       }
-      assertEquals(Outcome.END_OF_STREAM, receiver.tryNext());
+      assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
     }
   }
 
@@ -207,17 +207,17 @@ class SchemaCodecTest {
       SchemaCodec codec = new SchemaCodec(List.of(column));
       String which = Arrays.toString(one);
       try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
-        ObjectSender<Object[]> sender = shuffle.sender(codec);
+        ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
         Object[] row = {new BigDecimal(one[2])};
         if (one[3] == null) {
-          FaroException refused = assertThrows(FaroException.class, () -> sender.trySend(0, row), which);
+          FaroException refused = assertThrows(FaroException.class, () -> sender.send(0, row, Wait.NONE), which);
           assertEquals(Code.INVALID_ARGUMENT, refused.code());
-          assertEquals(Outcome.DONE, sender.trySend(0, new Object[] {BigDecimal.ZERO}), which);
+          assertEquals(Outcome.DONE, sender.send(0, new Object[] {BigDecimal.ZERO}, Wait.NONE), which);
         } else {
-          assertEquals(Outcome.DONE, sender.trySend(0, row), which);
+          assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE), which);
         }
-        assertEquals(Outcome.DONE, shuffle.finish(), which);
-        ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
+        assertEquals(Outcome.DONE, shuffle.sender().finish(), which);
+        ObjectReceiver<Object[]> receiver = shuffle.receiver().objects(codec);
         assertEquals(Outcome.DONE, receiver.next(), which);
         BigDecimal expected =
             one[3] == null ? BigDecimal.ZERO.setScale(column.scale()) : new BigDecimal(one[3]);
@@ -229,7 +229,7 @@ class SchemaCodecTest {
       SchemaCodec codec = new SchemaCodec(List.of(Column.decimal(precision, 0, false)));
       try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
         BigDecimal derived = new BigDecimal(1) {};
-        assertThrows(FaroException.class, () -> shuffle.sender(codec).trySend(0, new Object[] {derived}));
+        assertThrows(FaroException.class, () -> shuffle.sender().objects(codec).send(0, new Object[] {derived}, Wait.NONE));
       }
     }
     assertThrows(FaroException.class, () -> Column.decimal(39, 0, false));
@@ -248,10 +248,10 @@ class SchemaCodecTest {
       byte[] noise = new byte[random.nextInt(200)];
       random.nextBytes(noise);
       try (Shuffle shuffle = openShuffle(0)) {
-        shuffle.trySend(0, noise, 0, noise.length);
-        shuffle.tryFinish();
-        ObjectReceiver<Object[]> receiver = shuffle.receiver(codec);
-        assertEquals(Outcome.DONE, receiver.tryNext());
+        shuffle.sender().send(0, noise, 0, noise.length, Wait.NONE);
+        shuffle.sender().finish(Wait.NONE);
+        ObjectReceiver<Object[]> receiver = shuffle.receiver().objects(codec);
+        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
         try {
           receiver.get();
         } catch (FaroException problem) {
@@ -278,13 +278,13 @@ class SchemaCodecTest {
     for (int rowBytes : new int[] {16, 0}) {
       try (Shuffle shuffle = openShuffle(rowBytes)) {
         Point point = new Point(1.5, -2);
-        assertEquals(Outcome.DONE, shuffle.sender(points).trySend(0, point));
-        assertEquals(Outcome.DONE, shuffle.sender(RowCodecs.immutable(points)).trySend(0, point));
-        assertEquals(Outcome.DONE, shuffle.tryFinish());
-        ObjectReceiver<Point> receiver = shuffle.receiver(points);
-        assertEquals(Outcome.DONE, receiver.tryNext());
+        assertEquals(Outcome.DONE, shuffle.sender().objects(points).send(0, point, Wait.NONE));
+        assertEquals(Outcome.DONE, shuffle.sender().objects(RowCodecs.immutable(points)).send(0, point, Wait.NONE));
+        assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+        ObjectReceiver<Point> receiver = shuffle.receiver().objects(points);
+        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
         assertEquals(point, receiver.get());
-        assertEquals(Outcome.DONE, receiver.tryNext());
+        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
         assertEquals(point, receiver.get());
         if (rowBytes == 0) {
           assertSame(point, receiver.get());
@@ -297,10 +297,10 @@ class SchemaCodecTest {
   @Test
   void aRowOfAnotherWidthThanTheCodecsIsRefused() {
     try (Shuffle shuffle = openShuffle(0)) {
-      shuffle.trySend(0, new byte[7], 0, 7);
-      shuffle.tryFinish();
-      ObjectReceiver<Long> receiver = shuffle.receiver(RowCodecs.LONG);
-      assertEquals(Outcome.DONE, receiver.tryNext());
+      shuffle.sender().send(0, new byte[7], 0, 7, Wait.NONE);
+      shuffle.sender().finish(Wait.NONE);
+      ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
+      assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
       assertEquals(Code.INVALID_ARGUMENT, assertThrows(FaroException.class, receiver::get).code());
     }
   }

@@ -37,7 +37,7 @@ class SessionTest {
       assertTrue(session.hasNode(0));
       for (int node : new int[] {-1, 1, 9}) {
         assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.hasNode(node)));
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.awaitNode(node, Duration.ZERO)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.awaitNode(node, Wait.atMost(Duration.ZERO))));
       }
     }
     assertEquals(Code.SESSION_CLOSED, codeOf(() -> session.hasNode(0)));
@@ -107,16 +107,16 @@ class SessionTest {
     Cluster cluster = new Cluster(1, 1, config -> config.set(Setting.CLOSE_TIMEOUT_MS, 20));
     Shuffle shuffle =
         cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
-    LongSender sender = shuffle.longSender();
-    Frame frame = shuffle.newFrame();
-    sender.trySend(0, 1);
-    shuffle.flush();
-    assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
+    LongSender sender = shuffle.sender().longs();
+    Batch batch = shuffle.receiver().newBatch();
+    sender.send(0, 1, Wait.NONE);
+    shuffle.sender().flush();
+    assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.NONE));
     assertEquals(Code.DEADLINE_EXCEEDED, codeOf(cluster.session(0)::close));
     cluster.session(0).close();
-    assertEquals(1, frame.getLong(0)); // still held, still mapped
-    assertEquals(Code.SESSION_CLOSED, codeOf(() -> shuffle.tryPoll(frame)));
+    assertEquals(1, batch.getLong(0)); // still held, still mapped
+    assertEquals(Code.SESSION_CLOSED, codeOf(() -> shuffle.receiver().receive(batch, Wait.NONE)));
     shuffle.close();
-    assertEquals(Code.CLOSED, codeOf(() -> sender.trySend(0, 2)));
+    assertEquals(Code.CLOSED, codeOf(() -> sender.send(0, 2, Wait.NONE)));
   }
 }

@@ -11,7 +11,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * What Java and native code share is cursors, frame counts, a descriptor and rings. The first three
+ * What Java and native code share is cursors, batch counts, a descriptor and rings. The first three
  * only ever change hands at the native calls of one thread; rings are published to other threads by
  * native code alone, with release and acquire. So there is no race for jcstress to look for; what can
  * go wrong is the hand-over, and here it happens in every order: each worker sends numbered rows of two
@@ -50,7 +50,7 @@ class SharedMemoryStressTest {
       this.worker = worker;
       this.query = query;
       this.random = random;
-      // Stages 1 and 3 of two rings per lane: the same ring, and one open frame for both.
+      // Stages 1 and 3 of two rings per lane: the same ring, and one open batch for both.
       longs = new Side(worker.openShuffle(new ShuffleSpec(query, 1, Long.BYTES)));
       texts = new Side(worker.openShuffle(new ShuffleSpec(query, 3, 0)));
     }
@@ -67,7 +67,7 @@ class SharedMemoryStressTest {
         }
         moved |= longs.poll() | texts.poll();
         if (random.nextInt(20) == 0) {
-          (random.nextBoolean() ? longs : texts).shuffle.flush();
+          (random.nextBoolean() ? longs : texts).shuffle.sender().flush();
         }
         moved |= longs.finish() | texts.finish();
         if (!moved) {
@@ -86,7 +86,7 @@ class SharedMemoryStressTest {
       final Shuffle shuffle;
       private final LongSender sender;
       private final RowWriter writer;
-      private final Frame[] frames = new Frame[3];
+      private final Batch[] frames = new Batch[3];
       private final int[] sent = new int[2];
       private final int[] received = new int[2];
       private boolean finished;
@@ -94,10 +94,10 @@ class SharedMemoryStressTest {
 
       Side(Shuffle shuffle) {
         this.shuffle = shuffle;
-        sender = shuffle.spec().rowBytes() == Long.BYTES ? shuffle.longSender() : null;
-        writer = shuffle.rowWriter();
+        sender = shuffle.spec().rowBytes() == Long.BYTES ? shuffle.sender().longs() : null;
+        writer = shuffle.sender().rows();
         for (int i = 0; i < frames.length; i++) {
-          frames[i] = shuffle.newFrame();
+          frames[i] = shuffle.receiver().newBatch();
         }
       }
 
@@ -114,9 +114,9 @@ class SharedMemoryStressTest {
         if (random.nextInt(50) == 0) {
           byte[] row = new byte[Long.BYTES];
           ByteBuffer.wrap(row).order(ByteOrder.LITTLE_ENDIAN).putLong(sent[to]);
-          outcome = shuffle.trySend(to, row, 0, row.length);
+          outcome = shuffle.sender().send(to, row, 0, row.length, Wait.NONE);
         } else {
-          outcome = sender.trySend(to, sent[to]);
+          outcome = sender.send(to, sent[to], Wait.NONE);
         }
         return count(to, outcome);
       }
@@ -131,9 +131,9 @@ class SharedMemoryStressTest {
           byte[] row = new byte[length];
           ByteBuffer.wrap(row).order(ByteOrder.LITTLE_ENDIAN).putInt(sent[to]);
           row[length - 1] = (byte) length;
-          return count(to, shuffle.trySend(to, row, 0, length));
+          return count(to, shuffle.sender().send(to, row, 0, length, Wait.NONE));
         }
-        Outcome outcome = writer.tryClaim(to, length + random.nextInt(9));
+        Outcome outcome = writer.claim(to, length + random.nextInt(9), Wait.NONE);
         if (outcome == Outcome.DONE) {
           if (random.nextInt(30) == 0) {
             writer.abort();
@@ -157,21 +157,21 @@ class SharedMemoryStressTest {
 
       boolean finish() {
         if (!finished && sent[0] == ROWS && sent[1] == ROWS) {
-          finished = shuffle.tryFinish() == Outcome.DONE;
+          finished = shuffle.sender().finish(Wait.NONE) == Outcome.DONE;
           return finished;
         }
         return false;
       }
 
       boolean poll() {
-        Frame frame = frames[random.nextInt(frames.length)];
+        Batch batch = frames[random.nextInt(frames.length)];
         if (random.nextInt(4) == 0) {
-          frame.release();
+          batch.release();
         }
-        if (!frame.isEmpty() || ended) {
+        if (!batch.isEmpty() || ended) {
           return false; // held a little longer
         }
-        Outcome outcome = shuffle.tryPoll(frame);
+        Outcome outcome = shuffle.receiver().receive(batch, Wait.NONE);
         if (outcome == Outcome.END_OF_STREAM) {
           assertEquals(ROWS, received[0]);
           assertEquals(ROWS, received[1]);
@@ -182,31 +182,31 @@ class SharedMemoryStressTest {
           return false;
         }
         if (random.nextInt(10) == 0) {
-          frame.detach();
+          batch.detach();
         }
-        int from = frame.sender();
+        int from = batch.sender();
         int rows = 0;
-        for (; frame.nextRow(); rows++) {
-          check(frame, received[from]++);
+        for (; batch.nextRow(); rows++) {
+          check(batch, received[from]++);
         }
-        assertEquals(rows, frame.rowCount());
+        assertEquals(rows, batch.rowCount());
         return true;
       }
 
-      private void check(Frame frame, int expected) {
-        int at = frame.rowOffset();
+      private void check(Batch batch, int expected) {
+        int at = batch.rowOffset();
         if (sender != null) {
-          assertEquals(expected, frame.getLong(at));
+          assertEquals(expected, batch.getLong(at));
           return;
         }
-        assertEquals(lengthOf(expected), frame.rowLength());
-        assertEquals(expected, frame.getInt(at));
-        assertEquals((byte) lengthOf(expected), frame.getByte(at + frame.rowLength() - 1));
+        assertEquals(lengthOf(expected), batch.rowLength());
+        assertEquals(expected, batch.getInt(at));
+        assertEquals((byte) lengthOf(expected), batch.getByte(at + batch.rowLength() - 1));
       }
 
       void releaseAll() {
-        for (Frame frame : frames) {
-          frame.release();
+        for (Batch batch : frames) {
+          batch.release();
         }
       }
 

@@ -29,14 +29,14 @@ class ShuffleTest {
   }
 
   /** Polls until the end of the stream. */
-  private interface FrameReader {
-    void read(Frame frame);
+  private interface BatchReader {
+    void read(Batch batch);
   }
 
-  private static void drain(Shuffle shuffle, FrameReader reader) throws InterruptedException {
-    Frame frame = shuffle.newFrame();
-    while (shuffle.take(frame) == Outcome.DONE) {
-      reader.read(frame);
+  private static void drain(Shuffle shuffle, BatchReader reader) throws InterruptedException {
+    Batch batch = shuffle.receiver().newBatch();
+    while (shuffle.receiver().receive(batch) == Outcome.DONE) {
+      reader.read(batch);
     }
   }
 
@@ -55,21 +55,21 @@ class ShuffleTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-              LongSender sender = shuffle.longSender();
-              int peers = shuffle.receiverCount();
+              LongSender sender = shuffle.sender().longs();
+              int peers = shuffle.sender().receiverCount();
               // Sends everything before it polls anything.
               for (int i = 0; i < rows; i++) {
                 check(sender.send(i % peers, (long) worker.number() << 32 | i));
               }
-              check(shuffle.finish());
+              check(shuffle.sender().finish());
               int[] next = new int[peers];
               Arrays.fill(next, worker.number());
               drain(
                   shuffle,
-                  frame -> {
-                    for (int i = 0; i < frame.rowCount(); i++) {
-                      long row = frame.getLong(i * 8);
-                      int from = frame.sender();
+                  batch -> {
+                    for (int i = 0; i < batch.rowCount(); i++) {
+                      long row = batch.getLong(i * 8);
+                      int from = batch.sender();
                       assertEquals((long) from << 32 | next[from], row);
                       next[from] += peers;
                     }
@@ -88,41 +88,41 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
-      LongSender sender = shuffle.longSender();
-      assertFalse(sender.tryPut(0, -1), "no frame is open yet");
-      check(sender.trySend(0, 0));
+      LongSender sender = shuffle.sender().longs();
+      assertFalse(sender.put(0, -1), "no batch is open yet");
+      check(sender.send(0, 0, Wait.NONE));
       int rows = 1;
-      while (sender.tryPut(0, rows)) {
+      while (sender.put(0, rows)) {
         rows++;
       }
-      check(sender.trySend(0, rows)); // in the next frame
+      check(sender.send(0, rows, Wait.NONE)); // in the next batch
       rows++;
       for (int receiver : new int[] {-1, 1}) {
         assertEquals(
-            Code.INVALID_ARGUMENT, assertThrows(FaroException.class, () -> sender.tryPut(receiver, 1)).code());
+            Code.INVALID_ARGUMENT, assertThrows(FaroException.class, () -> sender.put(receiver, 1)).code());
       }
       Thread other =
           new Thread(
               () ->
                   assertEquals(
-                      Code.WRONG_STATE, assertThrows(FaroException.class, () -> sender.tryPut(0, 1)).code()));
+                      Code.WRONG_STATE, assertThrows(FaroException.class, () -> sender.put(0, 1)).code()));
       AtomicReference<Throwable> problem = new AtomicReference<>();
       other.setUncaughtExceptionHandler((thread, thrown) -> problem.set(thrown));
       other.start();
       other.join();
       assertNull(problem.get());
-      check(shuffle.tryFinish());
+      check(shuffle.sender().finish(Wait.NONE));
       int[] next = {0};
       drain(
           shuffle,
-          frame -> {
-            for (int i = 0; i < frame.rowCount(); i++) {
-              assertEquals(next[0]++, frame.getLong(i * 8));
+          batch -> {
+            for (int i = 0; i < batch.rowCount(); i++) {
+              assertEquals(next[0]++, batch.getLong(i * 8));
             }
           });
       assertEquals(rows, next[0]);
       shuffle.close();
-      assertEquals(Code.CLOSED, assertThrows(FaroException.class, () -> sender.tryPut(0, 1)).code());
+      assertEquals(Code.CLOSED, assertThrows(FaroException.class, () -> sender.put(0, 1)).code());
       worker.endQuery(shuffle.spec().query());
     }
   }
@@ -133,26 +133,26 @@ class ShuffleTest {
       Worker worker = cluster.worker(0);
       QueryId query = cluster.session(0).beginQuery();
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-        check(shuffle.longSender().trySend(0, 0x0102030405060708L));
-        check(shuffle.tryFinish());
-        Frame frame = shuffle.newFrame();
-        check(shuffle.tryPoll(frame));
-        assertEquals(0x0102030405060708L, frame.getLong(0));
-        assertEquals(0x01020304, frame.getInt(4));
-        assertEquals(0x0102, frame.getShort(6));
-        assertEquals(0x01, frame.getByte(7));
+        check(shuffle.sender().longs().send(0, 0x0102030405060708L, Wait.NONE));
+        check(shuffle.sender().finish(Wait.NONE));
+        Batch batch = shuffle.receiver().newBatch();
+        check(shuffle.receiver().receive(batch, Wait.NONE));
+        assertEquals(0x0102030405060708L, batch.getLong(0));
+        assertEquals(0x01020304, batch.getInt(4));
+        assertEquals(0x0102, batch.getShort(6));
+        assertEquals(0x01, batch.getByte(7));
         for (int at : new int[] {-1, Integer.MIN_VALUE, 8, Integer.MAX_VALUE}) {
-          assertThrows(IndexOutOfBoundsException.class, () -> frame.getByte(at));
+          assertThrows(IndexOutOfBoundsException.class, () -> batch.getByte(at));
         }
-        assertThrows(IndexOutOfBoundsException.class, () -> frame.getShort(7));
-        assertThrows(IndexOutOfBoundsException.class, () -> frame.getInt(5));
-        assertThrows(IndexOutOfBoundsException.class, () -> frame.getLong(1));
-        assertThrows(IndexOutOfBoundsException.class, () -> frame.getDouble(1));
-        assertThrows(IndexOutOfBoundsException.class, () -> frame.getBytes(8, new byte[4], 0, 1));
-        assertThrows(IndexOutOfBoundsException.class, () -> frame.getBytes(0, new byte[4], 0, -1));
-        frame.release();
-        assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> frame.getLong(0)).code());
-        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(frame));
+        assertThrows(IndexOutOfBoundsException.class, () -> batch.getShort(7));
+        assertThrows(IndexOutOfBoundsException.class, () -> batch.getInt(5));
+        assertThrows(IndexOutOfBoundsException.class, () -> batch.getLong(1));
+        assertThrows(IndexOutOfBoundsException.class, () -> batch.getDouble(1));
+        assertThrows(IndexOutOfBoundsException.class, () -> batch.getBytes(8, new byte[4], 0, 1));
+        assertThrows(IndexOutOfBoundsException.class, () -> batch.getBytes(0, new byte[4], 0, -1));
+        batch.release();
+        assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> batch.getLong(0)).code());
+        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch, Wait.NONE));
       }
       worker.endQuery(query);
     }
@@ -173,31 +173,31 @@ class ShuffleTest {
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-              LongSender sender = shuffle.longSender();
+              LongSender sender = shuffle.sender().longs();
               int[] taken = {0};
               while (taken[0] < keys.length) {
-                taken[0] += sender.trySendAll(keys, taken[0], keys.length, partition);
+                taken[0] += sender.sendAll(keys, taken[0], keys.length, partition, Wait.NONE);
                 if (taken[0] < keys.length) {
                   assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
                   worker.waitUntil(
                       () -> {
-                        int more = sender.trySendAll(keys, taken[0], keys.length, partition);
+                        int more = sender.sendAll(keys, taken[0], keys.length, partition, Wait.NONE);
                         taken[0] += more;
                         return more > 0;
                       });
                 }
               }
-              check(shuffle.finish());
+              check(shuffle.sender().finish());
               long[] rows = new long[8192];
               drain(
                   shuffle,
-                  frame -> {
-                    frame.getLongs(0, rows, 0, frame.rowCount());
-                    for (int i = 0; i < frame.rowCount(); i++) {
+                  batch -> {
+                    batch.getLongs(0, rows, 0, batch.rowCount());
+                    for (int i = 0; i < batch.rowCount(); i++) {
                       assertEquals(worker.number(), partition.receiverOf(rows[i], 3));
                       sum.addAndGet(rows[i]);
                     }
-                    received.addAndGet(frame.rowCount());
+                    received.addAndGet(batch.rowCount());
                   });
             }
             worker.endQuery(query);
@@ -210,14 +210,14 @@ class ShuffleTest {
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
   void carriesRowsOfAnyLength(String transport) throws Exception {
-    // Empty rows, rows of a frame and around it, rows above a ring.
+    // Empty rows, rows of a batch and around it, rows above a ring.
     int[] lengths = {0, 1, 7, 100, 4000, 8170, 8171, 8172, 8173, 8192, 40_000, 1_000_000};
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
       QueryId query = cluster.session(0).beginQuery();
       cluster.onEachWorker(
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-              RowWriter writer = shuffle.rowWriter();
+              RowWriter writer = shuffle.sender().rows();
               for (int length : lengths) {
                 byte[] row = row(length);
                 for (int to = 0; to < 2; to++) {
@@ -225,17 +225,17 @@ class ShuffleTest {
                   writer.putBytes(0, row, 0, length);
                   writer.commit(length);
                 }
-                check(shuffle.broadcast(row, 0, length));
+                check(shuffle.sender().broadcast(row, 0, length));
               }
-              check(shuffle.finish());
+              check(shuffle.sender().finish());
               int[] seen = new int[2];
               drain(
                   shuffle,
-                  frame -> {
-                    while (frame.nextRow()) {
-                      int number = seen[frame.sender()]++;
-                      byte[] row = new byte[frame.rowLength()];
-                      frame.getBytes(frame.rowOffset(), row, 0, row.length);
+                  batch -> {
+                    while (batch.nextRow()) {
+                      int number = seen[batch.sender()]++;
+                      byte[] row = new byte[batch.rowLength()];
+                      batch.getBytes(batch.rowOffset(), row, 0, row.length);
                       assertArrayEquals(row(lengths[number / 2]), row);
                     }
                   });
@@ -257,8 +257,8 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 27))) {
-        RowWriter writer = shuffle.rowWriter();
-        check(writer.tryClaim(0, 27));
+        RowWriter writer = shuffle.sender().rows();
+        check(writer.claim(0, 27, Wait.NONE));
         writer.putLong(0, Long.MIN_VALUE + 5);
         writer.putInt(8, -7);
         writer.putShort(12, (short) -9);
@@ -266,17 +266,17 @@ class ShuffleTest {
         writer.putDouble(15, Math.PI);
         writer.putBytes(23, new byte[] {1, 2, 3, 4}, 0, 4);
         writer.commit(27);
-        check(shuffle.tryFinish());
-        Frame frame = shuffle.newFrame();
-        check(shuffle.tryPoll(frame));
-        assertEquals(1, frame.rowCount());
-        assertEquals(Long.MIN_VALUE + 5, frame.getLong(0));
-        assertEquals(-7, frame.getInt(8));
-        assertEquals(-9, frame.getShort(12));
-        assertEquals(-11, frame.getByte(14));
-        assertEquals(Math.PI, frame.getDouble(15));
-        assertEquals(0x04030201, frame.getInt(23)); // little-endian
-        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(frame));
+        check(shuffle.sender().finish(Wait.NONE));
+        Batch batch = shuffle.receiver().newBatch();
+        check(shuffle.receiver().receive(batch, Wait.NONE));
+        assertEquals(1, batch.rowCount());
+        assertEquals(Long.MIN_VALUE + 5, batch.getLong(0));
+        assertEquals(-7, batch.getInt(8));
+        assertEquals(-9, batch.getShort(12));
+        assertEquals(-11, batch.getByte(14));
+        assertEquals(Math.PI, batch.getDouble(15));
+        assertEquals(0x04030201, batch.getInt(23)); // little-endian
+        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch, Wait.NONE));
       }
     }
   }
@@ -287,23 +287,23 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("shm", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
-        LongSender sender = shuffle.longSender();
-        Frame held = shuffle.newFrame();
-        check(sender.trySend(0, 0));
-        shuffle.flush();
-        check(shuffle.tryPoll(held));
+        LongSender sender = shuffle.sender().longs();
+        Batch held = shuffle.receiver().newBatch();
+        check(sender.send(0, 0, Wait.NONE));
+        shuffle.sender().flush();
+        check(shuffle.receiver().receive(held, Wait.NONE));
         for (int i = 1; i < rows; i++) {
-          check(sender.trySend(0, i));
+          check(sender.send(0, i, Wait.NONE));
         }
         assertEquals(0, held.getLong(0));
         held.release();
-        Frame frame = shuffle.newFrame();
+        Batch batch = shuffle.receiver().newBatch();
         int next = 1;
-        for (Outcome outcome; (outcome = shuffle.tryPoll(frame)) != Outcome.END_OF_STREAM; ) {
-          shuffle.tryFinish();
+        for (Outcome outcome; (outcome = shuffle.receiver().receive(batch, Wait.NONE)) != Outcome.END_OF_STREAM; ) {
+          shuffle.sender().finish(Wait.NONE);
           if (outcome == Outcome.DONE) {
-            for (int i = 0; i < frame.rowCount(); i++) {
-              assertEquals(next++, frame.getLong(i * 8));
+            for (int i = 0; i < batch.rowCount(); i++) {
+              assertEquals(next++, batch.getLong(i * 8));
             }
           }
         }
@@ -319,10 +319,10 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
-        Frame frame = shuffle.newFrame();
-        assertEquals(Outcome.DEADLINE, shuffle.take(frame, Duration.ofMillis(20)));
-        assertEquals(Outcome.WOULD_WAIT, shuffle.tryPoll(frame));
-        assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ofMillis(20)));
+        Batch batch = shuffle.receiver().newBatch();
+        assertEquals(Outcome.DEADLINE, shuffle.receiver().receive(batch, Wait.atMost(Duration.ofMillis(20))));
+        assertEquals(Outcome.WOULD_WAIT, shuffle.receiver().receive(batch, Wait.NONE));
+        assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Wait.atMost(Duration.ofMillis(20))));
       }
     }
   }
@@ -335,18 +335,18 @@ class ShuffleTest {
       Duration negative = Duration.ofNanos(-5);
       Duration longerThanNanosCount = Duration.ofSeconds(Long.MAX_VALUE);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(session.beginQuery(), 1, 8));
-          Frame frame = shuffle.newFrame()) {
-        assertEquals(Outcome.DEADLINE, shuffle.take(frame, Duration.ZERO));
-        assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ZERO));
-        assertEquals(Outcome.DONE, worker.waitUntil(() -> true, Duration.ZERO));
-        assertEquals(Outcome.DONE, worker.waitUntil(() -> true, longerThanNanosCount));
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.take(frame, negative)));
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> worker.waitUntil(() -> true, negative)));
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.awaitNode(0, negative)));
-        shuffle.longSender().send(0, 7);
-        shuffle.flush();
-        assertEquals(Outcome.DONE, shuffle.take(frame, Duration.ZERO));
-        shuffle.finish();
+          Batch batch = shuffle.receiver().newBatch()) {
+        assertEquals(Outcome.DEADLINE, shuffle.receiver().receive(batch, Wait.atMost(Duration.ZERO)));
+        assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Wait.atMost(Duration.ZERO)));
+        assertEquals(Outcome.DONE, worker.waitUntil(() -> true, Wait.atMost(Duration.ZERO)));
+        assertEquals(Outcome.DONE, worker.waitUntil(() -> true, Wait.atMost(longerThanNanosCount)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.receiver().receive(batch, Wait.atMost(negative))));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> worker.waitUntil(() -> true, Wait.atMost(negative))));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> session.awaitNode(0, Wait.atMost(negative))));
+        shuffle.sender().longs().send(0, 7);
+        shuffle.sender().flush();
+        assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.atMost(Duration.ZERO)));
+        shuffle.sender().finish();
       }
     }
   }
@@ -358,11 +358,11 @@ class ShuffleTest {
             cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
       byte[] row = new byte[8];
       for (int[] receivers : new int[][] {{}, {-1}, {0, 1}}) {
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.tryMulticast(receivers, row, 0, 8)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.sender().multicast(receivers, row, 0, 8, Wait.NONE)));
       }
-      assertEquals(Outcome.DONE, shuffle.tryMulticast(new int[] {0}, row, 0, 8));
-      shuffle.stop();
-      shuffle.tryFinish();
+      assertEquals(Outcome.DONE, shuffle.sender().multicast(new int[] {0}, row, 0, 8, Wait.NONE));
+      shuffle.receiver().stop();
+      shuffle.sender().finish(Wait.NONE);
     }
   }
 
@@ -394,19 +394,19 @@ class ShuffleTest {
       Worker worker = cluster.worker(0);
       QueryId query = cluster.session(0).beginQuery();
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0));
-          Frame frame = shuffle.newFrame()) {
+          Batch batch = shuffle.receiver().newBatch()) {
         List<FaroException> refused = new ArrayList<>();
         worker.waitUntil(
             () -> {
               refused.add(assertThrows(FaroException.class, () -> worker.waitUntil(() -> false)));
-              refused.add(assertThrows(FaroException.class, () -> shuffle.take(frame)));
+              refused.add(assertThrows(FaroException.class, () -> shuffle.receiver().receive(batch)));
               return true;
             });
         for (FaroException each : refused) {
           assertEquals(Code.WRONG_STATE, each.code());
           assertTrue(each.getMessage().contains("nothing may wait"), each.getMessage());
         }
-        shuffle.stop();
+        shuffle.receiver().stop();
       }
     }
   }
@@ -423,7 +423,7 @@ class ShuffleTest {
             new Thread(
                 () -> {
                   try {
-                    ended.set(shuffle.take(shuffle.newFrame()));
+                    ended.set(shuffle.receiver().receive(shuffle.receiver().newBatch()));
                   } catch (InterruptedException interrupted) {
                     ended.set(Thread.currentThread().isInterrupted() ? "still set" : "interrupted");
                   }
@@ -433,7 +433,7 @@ class ShuffleTest {
         waiting.join();
         assertEquals("interrupted", ended.get());
       }
-      assertEquals(Outcome.DEADLINE, shuffle.take(shuffle.newFrame(), Duration.ofMillis(5)));
+      assertEquals(Outcome.DEADLINE, shuffle.receiver().receive(shuffle.receiver().newBatch(), Wait.atMost(Duration.ofMillis(5))));
       shuffle.close();
     }
   }
@@ -488,7 +488,7 @@ class ShuffleTest {
       Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
       Thread closer = new Thread(cluster.session(0)::close);
       closer.start();
-      assertEquals(Code.SESSION_CLOSED, codeOf(() -> shuffle.take(shuffle.newFrame())));
+      assertEquals(Code.SESSION_CLOSED, codeOf(() -> shuffle.receiver().receive(shuffle.receiver().newBatch())));
       shuffle.close();
       closer.join();
     }
@@ -509,12 +509,12 @@ class ShuffleTest {
               shuffle.cancel("no longer needed");
             }
             FaroException cause =
-                assertThrows(FaroException.class, () -> shuffle.take(shuffle.newFrame()));
+                assertThrows(FaroException.class, () -> shuffle.receiver().receive(shuffle.receiver().newBatch()));
             assertEquals(Code.QUERY_CANCELLED, cause.code());
             assertEquals(Category.QUERY, cause.category());
             assertTrue(cause.getMessage().contains("no longer needed"), cause.getMessage());
-            assertEquals(Code.QUERY_CANCELLED, codeOf(shuffle::flush)); // asked again, too
-            assertEquals(Code.QUERY_CANCELLED, codeOf(shuffle::flush));
+            assertEquals(Code.QUERY_CANCELLED, codeOf(shuffle.sender()::flush)); // asked again, too
+            assertEquals(Code.QUERY_CANCELLED, codeOf(shuffle::checkQuery));
             shuffle.close();
             assertEquals(Code.QUERY_CANCELLED, codeOf(() -> worker.endQuery(query)));
           });
@@ -526,13 +526,13 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
-        LongSender sender = shuffle.longSender();
-        shuffle.stop();
-        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(shuffle.newFrame()));
+        LongSender sender = shuffle.sender().longs();
+        shuffle.receiver().stop();
+        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(shuffle.receiver().newBatch(), Wait.NONE));
         check(
             worker.waitUntil(
-                () -> sender.trySend(0, 1) == Outcome.STOPPED, Duration.ofSeconds(20)));
-        check(shuffle.tryFinish());
+                () -> sender.send(0, 1, Wait.NONE) == Outcome.STOPPED, Wait.atMost(Duration.ofSeconds(20))));
+        check(shuffle.sender().finish(Wait.NONE));
       }
     }
   }
@@ -544,12 +544,12 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
-      LongSender sender = shuffle.longSender();
+      LongSender sender = shuffle.sender().longs();
       AtomicReference<Code> code = new AtomicReference<>();
       Runnable intrude =
           () -> {
             try {
-              sender.trySend(0, 1);
+              sender.send(0, 1, Wait.NONE);
               code.set(null);
             } catch (FaroException refused) {
               code.set(refused.code());
@@ -573,23 +573,23 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
-      Frame frame = shuffle.newFrame();
-      assertEquals(Code.WRONG_STATE, codeOf(() -> frame.getLong(0)));
-      shuffle.longSender().trySend(0, 42);
-      shuffle.flush();
-      check(shuffle.tryPoll(frame));
-      assertEquals(42, frame.getLong(0));
-      assertThrows(IndexOutOfBoundsException.class, () -> frame.getLong(1));
-      assertThrows(IndexOutOfBoundsException.class, () -> frame.getLong(-8));
-      frame.detach();
-      assertEquals(42, frame.getLong(0));
-      frame.release();
-      frame.release();
-      assertEquals(Code.WRONG_STATE, codeOf(() -> frame.getLong(0)));
+      Batch batch = shuffle.receiver().newBatch();
+      assertEquals(Code.WRONG_STATE, codeOf(() -> batch.getLong(0)));
+      shuffle.sender().longs().send(0, 42, Wait.NONE);
+      shuffle.sender().flush();
+      check(shuffle.receiver().receive(batch, Wait.NONE));
+      assertEquals(42, batch.getLong(0));
+      assertThrows(IndexOutOfBoundsException.class, () -> batch.getLong(1));
+      assertThrows(IndexOutOfBoundsException.class, () -> batch.getLong(-8));
+      batch.detach();
+      assertEquals(42, batch.getLong(0));
+      batch.release();
+      batch.release();
+      assertEquals(Code.WRONG_STATE, codeOf(() -> batch.getLong(0)));
       shuffle.close();
       shuffle.close();
-      assertEquals(Code.CLOSED, codeOf(() -> frame.getLong(0)));
-      assertEquals(Code.CLOSED, codeOf(() -> shuffle.tryPoll(frame)));
+      assertEquals(Code.CLOSED, codeOf(() -> batch.getLong(0)));
+      assertEquals(Code.CLOSED, codeOf(() -> shuffle.receiver().receive(batch, Wait.NONE)));
     }
   }
 
@@ -598,18 +598,18 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
-        RowWriter writer = shuffle.rowWriter();
+        RowWriter writer = shuffle.sender().rows();
         assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
-        check(writer.tryClaim(0, 8));
+        check(writer.claim(0, 8, Wait.NONE));
         assertThrows(IndexOutOfBoundsException.class, () -> writer.putLong(1, 1));
         assertThrows(IndexOutOfBoundsException.class, () -> writer.commit(9));
-        shuffle.flush(); // the frame may be closed now
+        shuffle.sender().flush(); // the batch may be closed now
         assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
-        check(writer.tryClaim(0, 8));
+        check(writer.claim(0, 8, Wait.NONE));
         writer.abort();
         assertEquals(Code.WRONG_STATE, codeOf(() -> writer.commit(8)));
-        check(shuffle.tryFinish());
-        assertEquals(Outcome.END_OF_STREAM, shuffle.tryPoll(shuffle.newFrame()));
+        check(shuffle.sender().finish(Wait.NONE));
+        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(shuffle.receiver().newBatch(), Wait.NONE));
       }
     }
   }
@@ -621,18 +621,18 @@ class ShuffleTest {
       QueryId query = cluster.session(0).beginQuery();
       ShuffleSpec toOne = new ShuffleSpec(query, 1, 8, new int[] {0}, new int[] {1});
       Shuffle shuffle = worker.openShuffle(toOne);
-      assertEquals(1, shuffle.receiverCount());
-      LongSender sender = shuffle.longSender();
+      assertEquals(1, shuffle.sender().receiverCount());
+      LongSender sender = shuffle.sender().longs();
       for (int receiver : new int[] {-1, 1, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> sender.trySend(receiver, 1)));
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.trySend(receiver, new byte[8], 0, 8)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> sender.send(receiver, 1, Wait.NONE)));
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.sender().send(receiver, new byte[8], 0, 8, Wait.NONE)));
       }
-      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.trySend(0, new byte[8], 0, 7)));
-      assertThrows(IndexOutOfBoundsException.class, () -> shuffle.trySend(0, new byte[8], 1, 8));
-      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.rowWriter().tryClaim(0, 7)));
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.sender().send(0, new byte[8], 0, 7, Wait.NONE)));
+      assertThrows(IndexOutOfBoundsException.class, () -> shuffle.sender().send(0, new byte[8], 1, 8, Wait.NONE));
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.sender().rows().claim(0, 7, Wait.NONE)));
       assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> worker.openShuffle(toOne)));
       Worker receiver = cluster.worker(1);
-      assertEquals(Code.WRONG_STATE, codeOf(() -> receiver.openShuffle(toOne).longSender()));
+      assertEquals(Code.WRONG_STATE, codeOf(() -> receiver.openShuffle(toOne).sender().longs()));
       assertFalse(shuffle.spec().query().toString().isEmpty());
     }
   }

@@ -67,12 +67,12 @@ class StalledPeerTest {
     }
 
     private static void take(Shuffle shuffle, long until) throws InterruptedException {
-      try (Frame frame = shuffle.newFrame()) {
-        while (rows < until && shuffle.take(frame) == Outcome.DONE) {
-          for (int i = 0; i < frame.rowCount(); i++) {
-            sum += frame.getLong(i * Long.BYTES);
+      try (Batch batch = shuffle.receiver().newBatch()) {
+        while (rows < until && shuffle.receiver().receive(batch) == Outcome.DONE) {
+          for (int i = 0; i < batch.rowCount(); i++) {
+            sum += batch.getLong(i * Long.BYTES);
           }
-          rows += frame.rowCount();
+          rows += batch.rowCount();
         }
       }
     }
@@ -102,7 +102,7 @@ class StalledPeerTest {
       anotherQueryGoesOn(session);
       assertEquals(
           Outcome.DEADLINE,
-          session.workers().get(OTHER).waitUntil(() -> false, STALL));
+          session.workers().get(OTHER).waitUntil(() -> false, Wait.atMost(STALL)));
       other.tell("go on");
       if (stall == Stall.PAUSED) {
         other.goOn();
@@ -125,11 +125,11 @@ class StalledPeerTest {
     Worker worker = session.workers().get(SENDER);
     try {
       try (Shuffle shuffle = open(worker, query)) {
-        LongSender sender = shuffle.longSender();
+        LongSender sender = shuffle.sender().longs();
         for (long row = 0; row < ROWS; row++) {
           assertEquals(Outcome.DONE, sender.send(0, row));
         }
-        assertEquals(Outcome.DONE, shuffle.finish());
+        assertEquals(Outcome.DONE, shuffle.sender().finish());
       }
       worker.endQuery(query);
     } catch (Exception problem) {
@@ -164,12 +164,12 @@ class StalledPeerTest {
     try (Shuffle own =
         worker.openShuffle(
             new ShuffleSpec(alone, 1, Long.BYTES, new int[] {OTHER}, new int[] {OTHER}))) {
-      own.longSender().send(0, 7);
-      assertEquals(Outcome.DONE, own.finish());
-      Frame frame = own.newFrame();
-      assertEquals(Outcome.DONE, own.take(frame));
-      assertEquals(7, frame.getLong(0));
-      assertEquals(Outcome.END_OF_STREAM, own.take(frame));
+      own.sender().longs().send(0, 7);
+      assertEquals(Outcome.DONE, own.sender().finish());
+      Batch batch = own.receiver().newBatch();
+      assertEquals(Outcome.DONE, own.receiver().receive(batch));
+      assertEquals(7, batch.getLong(0));
+      assertEquals(Outcome.END_OF_STREAM, own.receiver().receive(batch));
     }
     worker.endQuery(alone);
   }

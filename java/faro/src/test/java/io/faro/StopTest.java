@@ -51,9 +51,9 @@ class StopTest {
         QueryId query = ChildJvm.readQuery();
         Worker worker = session.workers().get(0);
         Shuffle shuffle = worker.openShuffle(fromNode1(query));
-        LongSender sender = shuffle.longSender();
+        LongSender sender = shuffle.sender().longs();
         sender.send(0, 0);
-        shuffle.flush();
+        shuffle.sender().flush();
         Thread clock = new Thread(Stopping::measureGaps);
         clock.setDaemon(true);
         clock.start();
@@ -61,7 +61,7 @@ class StopTest {
         for (long i = 1; i < ROWS; i++) {
           sender.send(0, i);
         }
-        shuffle.finish();
+        shuffle.sender().finish();
         shuffle.close();
         worker.endQuery(query);
         System.out.println(longestGapNanos);
@@ -90,23 +90,23 @@ class StopTest {
       other.tell(query);
       Worker worker = session.workers().get(0);
       try (Shuffle shuffle = worker.openShuffle(fromNode1(query));
-          Frame frame = shuffle.newFrame()) {
-        assertEquals(Outcome.DONE, shuffle.take(frame));
-        assertEquals(0, frame.getLong(0));
-        frame.release();
+          Batch batch = shuffle.receiver().newBatch()) {
+        assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
+        assertEquals(0, batch.getLong(0));
+        batch.release();
         Process jcmd = other.dumpHeap(pipe);
         try (InputStream dump = new FileInputStream(pipe.toFile())) {
           assertTrue(dump.read() >= 0);
           // It stands still now. If it was taken for lost, this would throw.
-          assertEquals(Outcome.DEADLINE, shuffle.take(frame, Duration.ofSeconds(STOP_SECONDS)));
+          assertEquals(Outcome.DEADLINE, shuffle.receiver().receive(batch, Wait.atMost(Duration.ofSeconds(STOP_SECONDS))));
           dump.transferTo(OutputStream.nullOutputStream());
         }
         assertEquals(0, jcmd.waitFor());
         other.tell(query);
         long next = 1;
-        while (shuffle.take(frame) == Outcome.DONE) {
-          for (int i = 0; i < frame.rowCount(); i++) {
-            assertEquals(next++, frame.getLong(8 * i));
+        while (shuffle.receiver().receive(batch) == Outcome.DONE) {
+          for (int i = 0; i < batch.rowCount(); i++) {
+            assertEquals(next++, batch.getLong(8 * i));
           }
         }
         assertEquals(ROWS, next);

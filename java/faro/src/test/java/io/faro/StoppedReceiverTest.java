@@ -27,18 +27,18 @@ class StoppedReceiverTest {
 
   static Stream<Named<Way>> ways() {
     return Stream.of(
-        Named.of("LongSender.trySend", (shuffle, to, row) -> shuffle.longSender().trySend(to, row)),
-        Named.of("LongSender.send", (shuffle, to, row) -> shuffle.longSender().send(to, row)),
+        Named.of("LongSender.trySend", (shuffle, to, row) -> shuffle.sender().longs().send(to, row, Wait.NONE)),
+        Named.of("LongSender.send", (shuffle, to, row) -> shuffle.sender().longs().send(to, row)),
         Named.of(
             "RowWriter.tryClaim",
             (shuffle, to, row) -> {
-              RowWriter writer = shuffle.rowWriter();
-              return commit(writer, writer.tryClaim(to, Long.BYTES), row);
+              RowWriter writer = shuffle.sender().rows();
+              return commit(writer, writer.claim(to, Long.BYTES, Wait.NONE), row);
             }),
         Named.of(
             "RowWriter.claim",
             (shuffle, to, row) -> {
-              RowWriter writer = shuffle.rowWriter();
+              RowWriter writer = shuffle.sender().rows();
               return commit(writer, writer.claim(to, Long.BYTES), row);
             }));
   }
@@ -62,7 +62,7 @@ class StoppedReceiverTest {
             assertEquals(Outcome.DONE, way.send(shuffle, STOPPED, row));
           }
           assertEquals(before + ROWS, dropped.getAsLong());
-          assertEquals(Outcome.DONE, shuffle.finish());
+          assertEquals(Outcome.DONE, shuffle.sender().finish());
           long[] expected = LongStream.range(0, ROWS).toArray();
           assertArrayEquals(expected, received(shuffle));
         });
@@ -73,21 +73,21 @@ class StoppedReceiverTest {
     asSender(
         (shuffle, dropped) -> {
           long before = dropped.getAsLong();
-          RowWriter writer = shuffle.rowWriter();
-          assertEquals(Outcome.DONE, writer.tryClaim(STOPPED, Long.BYTES));
+          RowWriter writer = shuffle.sender().rows();
+          assertEquals(Outcome.DONE, writer.claim(STOPPED, Long.BYTES, Wait.NONE));
           writer.abort();
           assertEquals(before, dropped.getAsLong());
-          assertEquals(Outcome.DONE, shuffle.finish());
-          shuffle.stop(); // what it sent to itself
+          assertEquals(Outcome.DONE, shuffle.sender().finish());
+          shuffle.receiver().stop(); // what it sent to itself
         });
   }
 
   private static long[] received(Shuffle shuffle) throws InterruptedException {
     LongStream.Builder rows = LongStream.builder();
-    try (Frame frame = shuffle.newFrame()) {
-      while (shuffle.take(frame) == Outcome.DONE) {
-        for (int i = 0; i < frame.rowCount(); i++) {
-          rows.add(frame.getLong(Long.BYTES * i));
+    try (Batch batch = shuffle.receiver().newBatch()) {
+      while (shuffle.receiver().receive(batch) == Outcome.DONE) {
+        for (int i = 0; i < batch.rowCount(); i++) {
+          rows.add(batch.getLong(Long.BYTES * i));
         }
       }
     }
@@ -108,8 +108,8 @@ class StoppedReceiverTest {
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, Long.BYTES))) {
               if (worker.number() == STOPPED) {
-                shuffle.stop();
-                assertEquals(Outcome.DONE, shuffle.finish());
+                shuffle.receiver().stop();
+                assertEquals(Outcome.DONE, shuffle.sender().finish());
               } else {
                 assertEquals(Outcome.DONE, sendUntil(worker, shuffle, dropped));
                 task.run(shuffle, dropped);
@@ -122,12 +122,11 @@ class StoppedReceiverTest {
 
   private static Outcome sendUntil(Worker worker, Shuffle shuffle, LongSupplier dropped)
       throws InterruptedException {
-    LongSender sender = shuffle.longSender();
+    LongSender sender = shuffle.sender().longs();
     return worker.waitUntil(
         () -> {
-          sender.trySend(STOPPED, 0);
+          sender.send(STOPPED, 0, Wait.NONE);
           return dropped.getAsLong() > 0;
-        },
-        Duration.ofSeconds(20));
+        }, Wait.atMost(Duration.ofSeconds(20)));
   }
 }

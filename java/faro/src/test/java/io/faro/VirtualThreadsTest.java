@@ -60,8 +60,8 @@ class VirtualThreadsTest {
 
     private boolean isParked() {
       boolean waits = getState() == State.WAITING || getState() == State.TIMED_WAITING;
-      for (StackTraceElement frame : getStackTrace()) {
-        if (waits && frame.getClassName().equals(Parking.class.getName())) {
+      for (StackTraceElement batch : getStackTrace()) {
+        if (waits && batch.getClassName().equals(Parking.class.getName())) {
           return true;
         }
       }
@@ -100,21 +100,21 @@ class VirtualThreadsTest {
           new Task<>(
               () -> {
                 try (Shuffle shuffle = cluster.worker(1).openShuffle(spec(query));
-                    Frame frame = shuffle.newFrame()) {
-                  shuffle.finish();
-                  assertEquals(Outcome.DONE, shuffle.take(frame));
-                  long row = frame.getLong(0);
-                  shuffle.stop();
+                    Batch batch = shuffle.receiver().newBatch()) {
+                  shuffle.sender().finish();
+                  assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
+                  long row = batch.getLong(0);
+                  shuffle.receiver().stop();
                   return row;
                 }
               });
       taking.awaitParked();
       try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(query))) {
-        shuffle.longSender().send(1, 77);
-        shuffle.flush();
+        shuffle.sender().longs().send(1, 77);
+        shuffle.sender().flush();
         assertEquals(77, taking.done.get());
-        shuffle.finish();
-        shuffle.stop();
+        shuffle.sender().finish();
+        shuffle.receiver().stop();
       }
     }
   }
@@ -132,14 +132,14 @@ class VirtualThreadsTest {
                 () -> {
                   long received = 0;
                   try (Shuffle shuffle = worker.openShuffle(spec(query));
-                      Frame frame = shuffle.newFrame()) {
-                    LongSender sender = shuffle.longSender();
+                      Batch batch = shuffle.receiver().newBatch()) {
+                    LongSender sender = shuffle.sender().longs();
                     for (int row = 0; row < rows; row++) { // all, before it polls any
                       assertEquals(Outcome.DONE, sender.send(row % 4, row));
                     }
-                    assertEquals(Outcome.DONE, shuffle.finish());
-                    while (shuffle.take(frame) == Outcome.DONE) {
-                      received += frame.rowCount();
+                    assertEquals(Outcome.DONE, shuffle.sender().finish());
+                    while (shuffle.receiver().receive(batch) == Outcome.DONE) {
+                      received += batch.rowCount();
                     }
                   }
                   worker.endQuery(query);
@@ -159,12 +159,12 @@ class VirtualThreadsTest {
           new Task<>(
               () -> {
                 try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster.session(0).beginQuery()))) {
-                  LongSender sender = shuffle.longSender();
+                  LongSender sender = shuffle.sender().longs();
                   for (int row = 0; row < 100_000; row++) {
                     assertEquals(Outcome.DONE, sender.send(0, row));
                   }
-                  shuffle.stop();
-                  return shuffle.finish();
+                  shuffle.receiver().stop();
+                  return shuffle.sender().finish();
                 }
               });
       assertEquals(Outcome.DONE, sending.done.get());
@@ -179,7 +179,7 @@ class VirtualThreadsTest {
       Task<Outcome> waiting =
           new Task<>(
               () -> {
-                assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Duration.ofMillis(5)));
+                assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Wait.atMost(Duration.ofMillis(5))));
                 return worker.waitUntil(() -> calls.incrementAndGet() > 10);
               });
       while (waiting.isAlive()) {
@@ -261,8 +261,8 @@ class VirtualThreadsTest {
           new Task<>(
               () -> {
                 try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(query));
-                    Frame frame = shuffle.newFrame()) {
-                  return shuffle.take(frame);
+                    Batch batch = shuffle.receiver().newBatch()) {
+                  return shuffle.receiver().receive(batch);
                 }
               });
       taking.awaitParked();
@@ -279,10 +279,10 @@ class VirtualThreadsTest {
           new Task<>(
               () -> {
                 try (Shuffle shuffle = worker.openShuffle(spec(cluster.session(0).beginQuery()));
-                    Frame frame = shuffle.newFrame()) {
-                  shuffle.longSender().send(0, 1);
-                  shuffle.finish();
-                  assertEquals(Outcome.DONE, shuffle.take(frame));
+                    Batch batch = shuffle.receiver().newBatch()) {
+                  shuffle.sender().longs().send(0, 1);
+                  shuffle.sender().finish();
+                  assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
                   return worker.waitUntil(() -> false);
                 }
               });
@@ -336,12 +336,12 @@ class VirtualThreadsTest {
         Runnable body =
             () -> {
               try (Shuffle shuffle = worker.openShuffle(spec);
-                  Frame frame = shuffle.newFrame()) {
+                  Batch batch = shuffle.receiver().newBatch()) {
                 opened.countDown();
-                shuffle.take(frame);
-                row.complete(frame.getLong(0));
-                frame.release();
-                assertEquals(Outcome.END_OF_STREAM, shuffle.take(frame));
+                shuffle.receiver().receive(batch);
+                row.complete(batch.getLong(0));
+                batch.release();
+                assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch));
               } catch (Throwable problem) {
                 row.completeExceptionally(problem);
               }
@@ -354,9 +354,9 @@ class VirtualThreadsTest {
             try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
               opened.await();
               for (int i = 0; i < waiters; i++) {
-                shuffle.longSender().send(i, i);
+                shuffle.sender().longs().send(i, i);
               }
-              shuffle.finish();
+              shuffle.sender().finish();
               sent.complete(true);
             } catch (Throwable problem) {
               sent.completeExceptionally(problem);

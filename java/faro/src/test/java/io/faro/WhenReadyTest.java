@@ -34,7 +34,7 @@ class WhenReadyTest {
     private final Worker worker;
     private final Shuffle shuffle;
     private final LongSender sender;
-    private final Frame frame;
+    private final Batch batch;
     private final int rows;
     private int sent;
     private boolean finished;
@@ -45,8 +45,8 @@ class WhenReadyTest {
       this.worker = worker;
       this.rows = rows;
       shuffle = open(worker, query);
-      sender = shuffle.longSender();
-      frame = shuffle.newFrame();
+      sender = shuffle.sender().longs();
+      batch = shuffle.receiver().newBatch();
     }
 
     void run(ExecutorService executor) {
@@ -65,19 +65,19 @@ class WhenReadyTest {
     // Everything that can be done now; whether that was anything.
     private boolean turn() {
       boolean progress = false;
-      for (; sent < rows && sender.trySend(sent % shuffle.receiverCount(), sent) == Outcome.DONE; sent++) {
+      for (; sent < rows && sender.send(sent % shuffle.sender().receiverCount(), sent, Wait.NONE) == Outcome.DONE; sent++) {
         progress = true;
       }
-      if (sent == rows && !finished && shuffle.tryFinish() == Outcome.DONE) {
+      if (sent == rows && !finished && shuffle.sender().finish(Wait.NONE) == Outcome.DONE) {
         finished = true;
         progress = true;
       }
-      for (Outcome outcome; (outcome = shuffle.tryPoll(frame)) != Outcome.WOULD_WAIT; progress = true) {
+      for (Outcome outcome; (outcome = shuffle.receiver().receive(batch, Wait.NONE)) != Outcome.WOULD_WAIT; progress = true) {
         if (outcome == Outcome.END_OF_STREAM) {
           return finished && done.complete(received) || progress;
         }
-        received += frame.rowCount();
-        frame.release();
+        received += batch.rowCount();
+        batch.release();
       }
       return progress;
     }
@@ -174,10 +174,10 @@ class WhenReadyTest {
     try (Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = open(worker, cluster.session(0).beginQuery())) {
-        shuffle.longSender().trySend(0, 1);
-        shuffle.flush();
-        Frame frame = shuffle.newFrame();
-        assertEquals(Outcome.DONE, shuffle.tryPoll(frame));
+        shuffle.sender().longs().send(0, 1, Wait.NONE);
+        shuffle.sender().flush();
+        Batch batch = shuffle.receiver().newBatch();
+        assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.NONE));
         FaroException holding = assertThrows(FaroException.class, () -> worker.whenReady(() -> false));
         assertEquals(Code.HOLDING, holding.code());
       }

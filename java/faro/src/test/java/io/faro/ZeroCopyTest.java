@@ -49,20 +49,20 @@ class ZeroCopyTest {
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
               if (worker.number() == 0) {
-                LongSender sender = shuffle.longSender();
-                nothingIsAllocatedBy("send", row -> sender.trySend(0, row) == Outcome.DONE);
-                shuffle.finish();
+                LongSender sender = shuffle.sender().longs();
+                nothingIsAllocatedBy("send", row -> sender.send(0, row, Wait.NONE) == Outcome.DONE);
+                shuffle.sender().finish();
               } else {
-                Frame frame = shuffle.newFrame();
+                Batch batch = shuffle.receiver().newBatch();
                 int[] next = new int[1];
                 nothingIsAllocatedBy(
                     "poll",
                     row -> {
-                      if (frame.isEmpty()) {
+                      if (batch.isEmpty()) {
                         next[0] = 0;
-                        return shuffle.tryPoll(frame) == Outcome.DONE && take(frame, next, row);
+                        return shuffle.receiver().receive(batch, Wait.NONE) == Outcome.DONE && take(batch, next, row);
                       }
-                      return take(frame, next, row);
+                      return take(batch, next, row);
                     });
                 drain(shuffle);
               }
@@ -72,10 +72,10 @@ class ZeroCopyTest {
     }
   }
 
-  private static boolean take(Frame frame, int[] next, int row) {
-    assertRow(row, frame.getLong(Long.BYTES * next[0]));
-    if (++next[0] == frame.rowCount()) {
-      frame.release();
+  private static boolean take(Batch batch, int[] next, int row) {
+    assertRow(row, batch.getLong(Long.BYTES * next[0]));
+    if (++next[0] == batch.rowCount()) {
+      batch.release();
     }
     return true;
   }
@@ -89,31 +89,31 @@ class ZeroCopyTest {
           worker -> {
             try (Shuffle shuffle = worker.openShuffle(spec)) {
               if (worker.number() == 0) {
-                RowWriter writer = shuffle.rowWriter();
+                RowWriter writer = shuffle.sender().rows();
                 nothingIsAllocatedBy(
                     "write",
                     row -> {
-                      if (writer.tryClaim(0, 40) != Outcome.DONE) {
+                      if (writer.claim(0, 40, Wait.NONE) != Outcome.DONE) {
                         return false;
                       }
                       writer.putLong(0, row);
                       writer.commit(8 + row % 32);
                       return true;
                     });
-                shuffle.finish();
+                shuffle.sender().finish();
               } else {
-                Frame frame = shuffle.newFrame();
+                Batch batch = shuffle.receiver().newBatch();
                 nothingIsAllocatedBy(
                     "read",
                     row -> {
-                      if (!frame.nextRow()) {
-                        if (shuffle.tryPoll(frame) != Outcome.DONE) {
+                      if (!batch.nextRow()) {
+                        if (shuffle.receiver().receive(batch, Wait.NONE) != Outcome.DONE) {
                           return false;
                         }
-                        frame.nextRow();
+                        batch.nextRow();
                       }
-                      assertRow(row, frame.getLong(frame.rowOffset()));
-                      assertRow(8 + row % 32, frame.rowLength());
+                      assertRow(row, batch.getLong(batch.rowOffset()));
+                      assertRow(8 + row % 32, batch.rowLength());
                       return true;
                     });
                 drain(shuffle);
@@ -137,7 +137,7 @@ class ZeroCopyTest {
   }
 
   private static void drain(Shuffle shuffle) throws InterruptedException {
-    assertEquals(Outcome.END_OF_STREAM, shuffle.take(shuffle.newFrame()));
+    assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(shuffle.receiver().newBatch()));
   }
 
   @Test
@@ -145,33 +145,33 @@ class ZeroCopyTest {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
-        RowWriter writer = shuffle.rowWriter();
-        LongSender sender = shuffle.longSender();
+        RowWriter writer = shuffle.sender().rows();
+        LongSender sender = shuffle.sender().longs();
         int[] calls = new int[1];
         worker.waitUntil(
             () -> {
               if (calls[0]++ == 0) {
-                assertEquals(Outcome.DONE, writer.tryClaim(0, 8));
+                assertEquals(Outcome.DONE, writer.claim(0, 8, Wait.NONE));
                 writer.putLong(0, 1);
                 writer.commit(8);
-                assertEquals(Outcome.DONE, writer.tryClaim(0, 8));
-                return false; // the worker may close the frame before it asks again
+                assertEquals(Outcome.DONE, writer.claim(0, 8, Wait.NONE));
+                return false; // the worker may close the batch before it asks again
               }
               assertEquals(
                   Code.WRONG_STATE,
                   assertThrows(FaroException.class, () -> writer.commit(8)).code());
-              assertEquals(Outcome.DONE, sender.trySend(0, 2));
+              assertEquals(Outcome.DONE, sender.send(0, 2, Wait.NONE));
               return true;
             });
-        assertEquals(Outcome.DONE, shuffle.tryFinish());
-        Frame frame = shuffle.newFrame();
+        assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+        Batch batch = shuffle.receiver().newBatch();
         for (long row = 1; row <= 2; ) {
-          assertEquals(Outcome.DONE, shuffle.take(frame));
-          for (int i = 0; i < frame.rowCount(); i++) {
-            assertEquals(row++, frame.getLong(8 * i));
+          assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
+          for (int i = 0; i < batch.rowCount(); i++) {
+            assertEquals(row++, batch.getLong(8 * i));
           }
         }
-        frame.release();
+        batch.release();
         drain(shuffle);
       }
     }

@@ -7,6 +7,7 @@ import io.faro.QueryId;
 import io.faro.RowCodec;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
+import io.faro.Wait;
 import io.faro.Worker;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -49,7 +50,7 @@ final class FaroCarrier implements Carrier {
     @Override
     public void check() {
       if (!stages.isEmpty()) {
-        stages.get(0).shuffle.flush();
+        stages.get(0).shuffle.checkQuery();
       }
     }
 
@@ -68,13 +69,13 @@ final class FaroCarrier implements Carrier {
 
     Stage(Shuffle shuffle, RowCodec<Object[]> codec) {
       this.shuffle = shuffle;
-      sender = shuffle.sender(codec);
-      receiver = shuffle.receiver(codec);
+      sender = shuffle.sender().objects(codec);
+      receiver = shuffle.receiver().objects(codec);
     }
 
     @Override
     public int receiverCount() {
-      return shuffle.receiverCount();
+      return shuffle.sender().receiverCount();
     }
 
     @Override
@@ -89,18 +90,18 @@ final class FaroCarrier implements Carrier {
 
     @Override
     public void finish() throws InterruptedException {
-      shuffle.finish();
+      checkIsSent(shuffle.sender().finish());
     }
 
     @Override
     public void stop() {
-      shuffle.stop();
+      shuffle.receiver().stop();
       rows.clear();
     }
 
     @Override
     public Outcome tryNext() {
-      return rows.isEmpty() ? receiver.tryDrain(keep) : Outcome.DONE;
+      return rows.isEmpty() ? receiver.drain(keep, Wait.NONE) : Outcome.DONE;
     }
 
     @Override

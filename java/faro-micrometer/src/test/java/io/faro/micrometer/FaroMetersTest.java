@@ -7,12 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.faro.FaroException;
 import io.faro.LongSender;
 import io.faro.Outcome;
+import io.faro.QueryId;
 import io.faro.RowCodecs;
 import io.faro.Session;
 import io.faro.SessionConfig;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
-import io.faro.QueryId;
 import io.faro.Worker;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -36,12 +36,12 @@ class FaroMetersTest {
     Worker worker = session.workers().get(0);
     QueryId query = session.beginQuery();
     try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-      LongSender sender = shuffle.longSender();
+      LongSender sender = shuffle.sender().longs();
       for (int i = 0; i < rows; i++) {
         assertEquals(Outcome.DONE, sender.send(0, i));
       }
-      assertEquals(Outcome.DONE, shuffle.finish());
-      shuffle.receiver(RowCodecs.LONG).forEach(row -> {});
+      assertEquals(Outcome.DONE, shuffle.sender().finish());
+      shuffle.receiver().objects(RowCodecs.LONG).forEach(row -> {});
     }
     worker.endQuery(query);
   }

@@ -1,9 +1,11 @@
 package io.faro.sql.sockets;
 
+import io.faro.Outcome;
 import io.faro.QueryId;
 import io.faro.RowCodec;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
+import io.faro.Wait;
 import io.faro.Worker;
 import io.faro.sql.RowShuffle;
 import io.faro.sql.Shuffles;
@@ -54,7 +56,7 @@ final class SocketShuffles implements Shuffles {
 
   @Override
   public void check() {
-    watch.flush();
+    watch.checkQuery();
   }
 
   /** Others may still have rows for this worker, which is the only one to take them off its sockets. */
@@ -62,8 +64,10 @@ final class SocketShuffles implements Shuffles {
   public void complete() {
     stages.forEach(SocketShuffle::stop);
     worker.await(() -> stages.stream().allMatch(SocketShuffle::hasEnded) && worker.flush());
-    watch.stop(); // closing it otherwise would fail the query
-    watch.tryFinish();
+    watch.receiver().stop(); // closing it otherwise would fail the query
+    if (watch.sender().finish(Wait.NONE) != Outcome.DONE) {
+      throw new IllegalStateException("an empty shuffle cannot be finished");
+    }
   }
 
   /**

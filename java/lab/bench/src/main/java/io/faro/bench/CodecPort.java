@@ -6,6 +6,7 @@ import io.faro.Outcome;
 import io.faro.Partition;
 import io.faro.RowCodecs;
 import io.faro.Shuffle;
+import io.faro.Wait;
 import java.util.AbstractList;
 import java.util.List;
 
@@ -18,9 +19,9 @@ final class CodecPort extends RowPort {
 
   CodecPort(Shuffle shuffle, Partition partition) {
     this.partition = partition;
-    receivers = shuffle.receiverCount();
-    sender = shuffle.sender(RowCodecs.LONG);
-    receiver = shuffle.receiver(RowCodecs.LONG);
+    receivers = shuffle.sender().receiverCount();
+    sender = shuffle.sender().objects(RowCodecs.LONG);
+    receiver = shuffle.receiver().objects(RowCodecs.LONG);
   }
 
   @Override
@@ -37,12 +38,12 @@ final class CodecPort extends RowPort {
             return end;
           }
         };
-    return sender.trySendAll(rows, begin, end, row -> partition.receiverOf(row, receivers));
+    return sender.sendAll(rows, begin, end, row -> partition.receiverOf(row, receivers), Wait.NONE);
   }
 
   @Override
   protected Outcome tryReceive() {
     clear();
-    return receiver.tryDrain(this::add);
+    return receiver.drain(this::add, Wait.NONE);
   }
 }

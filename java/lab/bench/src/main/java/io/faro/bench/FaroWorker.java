@@ -3,6 +3,7 @@ package io.faro.bench;
 import io.faro.Outcome;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
+import io.faro.Wait;
 import io.faro.Worker;
 
 /** One worker of the two-stage job on Faro. */
@@ -29,7 +30,9 @@ final class FaroWorker extends PlanWorker {
     try {
       while (!over()) {
         if (!turn()) {
-          worker.waitUntil(this::turn);
+          if (worker.waitUntil(this::turn) != Outcome.DONE) {
+            throw new IllegalStateException("a batch is held between two turns");
+          }
         }
       }
     } finally {
@@ -41,6 +44,6 @@ final class FaroWorker extends PlanWorker {
 
   @Override
   protected Outcome tryFinish(int stage) {
-    return (stage == 1 ? stage1 : stage2).tryFinish();
+    return (stage == 1 ? stage1 : stage2).sender().finish(Wait.NONE);
   }
 }

@@ -1,37 +1,39 @@
 package io.faro.bench;
 
-import io.faro.Frame;
+import io.faro.Batch;
 import io.faro.LongSender;
 import io.faro.Outcome;
 import io.faro.Partition;
 import io.faro.Shuffle;
+import io.faro.ShuffleReceiver;
+import io.faro.Wait;
 
 /** By {@link RowsLevel#MANY}. */
 final class ManyRowsPort extends RowPort {
-  private final Shuffle shuffle;
   private final LongSender sender;
-  private final Frame frame;
+  private final ShuffleReceiver receiver;
+  private final Batch batch;
   private final Partition partition;
 
   ManyRowsPort(Shuffle shuffle, Partition partition) {
-    this.shuffle = shuffle;
     this.partition = partition;
-    sender = shuffle.longSender();
-    frame = shuffle.newFrame();
+    sender = shuffle.sender().longs();
+    receiver = shuffle.receiver();
+    batch = receiver.newBatch();
   }
 
   @Override
   protected int trySend(long[] from, int begin, int end) {
-    return sender.trySendAll(from, begin, end, partition);
+    return sender.sendAll(from, begin, end, partition, Wait.NONE);
   }
 
   @Override
   protected Outcome tryReceive() {
-    Outcome outcome = shuffle.tryPoll(frame);
+    Outcome outcome = receiver.receive(batch, Wait.NONE);
     if (outcome == Outcome.DONE) {
-      int rows = frame.rowCount();
-      frame.getLongs(0, begin(rows), 0, rows);
-      frame.release();
+      int rows = batch.rowCount();
+      batch.getLongs(0, begin(rows), 0, rows);
+      batch.release();
     }
     return outcome;
   }

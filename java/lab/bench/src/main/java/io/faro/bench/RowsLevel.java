@@ -5,14 +5,14 @@ import io.faro.Shuffle;
 
 /** The level of Faro's API by which rows are sent and received. */
 public enum RowsLevel {
-  /** Arrays of longs: {@code LongSender.trySendAll}, {@code Frame.getLongs}. */
+  /** Arrays of longs: {@code LongSender.trySendAll}, {@code Batch.getLongs}. */
   MANY {
     @Override
     RowPort open(Shuffle shuffle, Partition partition) {
       return new ManyRowsPort(shuffle, partition);
     }
   },
-  /** One long at a time, in place: {@code LongSender.tryPut} and {@code trySend}, {@code Frame.getLong}. */
+  /** One long at a time, in place: {@code LongSender.tryPut} and {@code trySend}, {@code Batch.getLong}. */
   ONE {
     @Override
     RowPort open(Shuffle shuffle, Partition partition) {

@@ -1,6 +1,6 @@
 package io.faro.jmh;
 
-import io.faro.Frame;
+import io.faro.Batch;
 import io.faro.LongSender;
 import io.faro.ObjectReceiver;
 import io.faro.ObjectSender;
@@ -9,6 +9,7 @@ import io.faro.Partition;
 import io.faro.RowWriter;
 import io.faro.SchemaCodec;
 import io.faro.Shuffle;
+import io.faro.Wait;
 import java.math.BigDecimal;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -43,8 +44,8 @@ public class Boundary {
   public static class Longs extends Lane {
     final Shuffle from = sender(Long.BYTES);
     final Shuffle to = receiver(Long.BYTES);
-    final LongSender sender = from.longSender();
-    final Frame frame = to.newFrame();
+    final LongSender sender = from.sender().longs();
+    final Batch batch = to.receiver().newBatch();
     final long[] rows = new long[BATCH];
   }
 
@@ -53,17 +54,17 @@ public class Boundary {
   @OperationsPerInvocation(BATCH)
   public long oneLong(Longs lane) {
     for (int i = 0; i < BATCH; i++) {
-      Lane.check(lane.sender.trySend(0, i));
+      Lane.check(lane.sender.send(0, i, Wait.NONE));
     }
-    lane.from.flush();
+    lane.from.sender().flush();
     long sum = 0;
-    for (int left = BATCH; left > 0; left -= lane.frame.rowCount()) {
-      Lane.check(lane.to.tryPoll(lane.frame));
-      for (int i = 0; i < lane.frame.rowCount(); i++) {
-        sum += lane.frame.getLong(i * Long.BYTES);
+    for (int left = BATCH; left > 0; left -= lane.batch.rowCount()) {
+      Lane.check(lane.to.receiver().receive(lane.batch, Wait.NONE));
+      for (int i = 0; i < lane.batch.rowCount(); i++) {
+        sum += lane.batch.getLong(i * Long.BYTES);
       }
     }
-    lane.frame.release();
+    lane.batch.release();
     return sum;
   }
 
@@ -71,14 +72,14 @@ public class Boundary {
   @Benchmark
   @OperationsPerInvocation(BATCH)
   public long manyLongs(Longs lane) {
-    lane.sender.trySendAll(lane.rows, 0, BATCH, Partition.FINALIZER);
+    lane.sender.sendAll(lane.rows, 0, BATCH, Partition.FINALIZER, Wait.NONE);
     Lane.check(lane.sender.stoppedBy());
-    lane.from.flush();
-    for (int left = BATCH; left > 0; left -= lane.frame.rowCount()) {
-      Lane.check(lane.to.tryPoll(lane.frame));
-      lane.frame.getLongs(0, lane.rows, 0, lane.frame.rowCount());
+    lane.from.sender().flush();
+    for (int left = BATCH; left > 0; left -= lane.batch.rowCount()) {
+      Lane.check(lane.to.receiver().receive(lane.batch, Wait.NONE));
+      lane.batch.getLongs(0, lane.rows, 0, lane.batch.rowCount());
     }
-    lane.frame.release();
+    lane.batch.release();
     return lane.rows[0];
   }
 
@@ -87,8 +88,8 @@ public class Boundary {
   public static class Records extends Lane {
     final Shuffle from = sender(RECORD_BYTES);
     final Shuffle to = receiver(RECORD_BYTES);
-    final RowWriter writer = from.rowWriter();
-    final Frame frame = to.newFrame();
+    final RowWriter writer = from.sender().rows();
+    final Batch batch = to.receiver().newBatch();
     final byte[] record = new byte[RECORD_BYTES];
   }
 
@@ -97,18 +98,18 @@ public class Boundary {
   @OperationsPerInvocation(BATCH)
   public byte recordOf100Bytes(Records lane) {
     for (int i = 0; i < BATCH; i++) {
-      Lane.check(lane.writer.tryClaim(0, RECORD_BYTES));
+      Lane.check(lane.writer.claim(0, RECORD_BYTES, Wait.NONE));
       lane.writer.putBytes(0, lane.record, 0, RECORD_BYTES);
       lane.writer.commit(RECORD_BYTES);
     }
-    lane.from.flush();
-    for (int left = BATCH; left > 0; left -= lane.frame.rowCount()) {
-      Lane.check(lane.to.tryPoll(lane.frame));
-      while (lane.frame.nextRow()) {
-        lane.frame.getBytes(lane.frame.rowOffset(), lane.record, 0, RECORD_BYTES);
+    lane.from.sender().flush();
+    for (int left = BATCH; left > 0; left -= lane.batch.rowCount()) {
+      Lane.check(lane.to.receiver().receive(lane.batch, Wait.NONE));
+      while (lane.batch.nextRow()) {
+        lane.batch.getBytes(lane.batch.rowOffset(), lane.record, 0, RECORD_BYTES);
       }
     }
-    lane.frame.release();
+    lane.batch.release();
     return lane.record[0];
   }
 
@@ -118,8 +119,8 @@ public class Boundary {
     final SchemaCodec codec = Codec.ofFiveColumns();
     final Shuffle from = sender(0);
     final Shuffle to = receiver(0);
-    final ObjectSender<Object[]> sender = from.sender(codec);
-    final ObjectReceiver<Object[]> receiver = to.receiver(codec);
+    final ObjectSender<Object[]> sender = from.sender().objects(codec);
+    final ObjectReceiver<Object[]> receiver = to.receiver().objects(codec);
     final Object[] row = {1L, 2, new BigDecimal("1234.56"), 0.5, "a string of some length"};
   }
 
@@ -128,14 +129,14 @@ public class Boundary {
   @OperationsPerInvocation(BATCH)
   public Object objectRow(Objects lane) {
     for (int i = 0; i < BATCH; i++) {
-      Lane.check(lane.sender.trySend(0, lane.row));
+      Lane.check(lane.sender.send(0, lane.row, Wait.NONE));
     }
-    lane.from.flush();
+    lane.from.sender().flush();
     for (int i = 0; i < BATCH; i++) {
-      Lane.check(lane.receiver.tryNext());
+      Lane.check(lane.receiver.next(Wait.NONE));
     }
     Object row = lane.receiver.get();
-    lane.receiver.tryNext(); // there is none: gives the frame back
+    lane.receiver.next(Wait.NONE); // there is none: gives the batch back
     return row;
   }
 }

@@ -4,21 +4,21 @@ import java.util.Objects;
 
 /**
  * Rows that were received, where they lie: in the ring, or in memory if they were spilled.
- * Polled into by {@link Shuffle#tryPoll} and used again for each poll; nothing is allocated per frame.
+ * Filled by {@link ShuffleReceiver#receive} and used again for each call; nothing is allocated per batch.
  *
- * <p>Held frames keep their sender's ring from moving on: release soon. A worker that holds some
- * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a frame that was released
- * throws {@link Code#WRONG_STATE}; one whose shuffle was closed, {@link Code#CLOSED}. A frame that is held while the
+ * <p>Held batches keep their sender's ring from moving on: release soon. A worker that holds some
+ * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a batch that was released
+ * throws {@link Code#WRONG_STATE}; one whose shuffle was closed, {@link Code#CLOSED}. A batch that is held while the
  * session is closed can still be read, until its shuffle is closed. Numbers are little-endian and need
  * no alignment. A peer on the same machine could change the bytes while they are read: load a length
  * once.
  *
  * <p>Threads: those of its worker.
  */
-public final class Frame implements AutoCloseable {
+public final class Batch implements AutoCloseable {
   private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
 
-  private final Shuffle shuffle; // null: a row buffer's
+  private final ShuffleReceiver receiver; // null: a row buffer's
   private final Owner owner;
   private final int number;
 
@@ -37,15 +37,15 @@ public final class Frame implements AutoCloseable {
   private int nextOffset;
   private int mark; // negative: the row is an object of a reference lane
 
-  Frame(Shuffle shuffle, int number) {
-    this.shuffle = shuffle;
-    owner = shuffle.owner();
+  Batch(ShuffleReceiver receiver, int number) {
+    this.receiver = receiver;
+    owner = receiver.shuffle().owner();
     this.number = number;
   }
 
   /** For {@link RowBuffer}: all of this memory; only {@code get…}. */
-  Frame(Owner owner, long address, int bytes) {
-    shuffle = null;
+  Batch(Owner owner, long address, int bytes) {
+    receiver = null;
     this.owner = owner;
     number = 0;
     place(address, bytes, 0, 0, 0);
@@ -61,7 +61,7 @@ public final class Frame implements AutoCloseable {
     return sender;
   }
 
-  /** Rows in the frame. */
+  /** Rows in the batch. */
   public int rowCount() {
     return rowCount;
   }
@@ -71,7 +71,7 @@ public final class Frame implements AutoCloseable {
     return bytes;
   }
 
-  /** Reads at an offset from the beginning of the frame, as all {@code get…}. */
+  /** Reads at an offset from the beginning of the batch, as all {@code get…}. */
   public byte getByte(int at) {
     return NativeMemory.getByte(addressOf(at, Byte.BYTES));
   }
@@ -132,7 +132,7 @@ public final class Frame implements AutoCloseable {
    *
    * @throws FaroException {@link Code#WRONG_STATE} if the row came by reference (see {@link
    *     RowCodec#immutable}); only an {@link ObjectReceiver} finds the object; {@link Code#PROTOCOL_ERROR}
-   *     if the sender's lengths do not fit its frame
+   *     if the sender's lengths do not fit its batch
    */
   public boolean nextRow() {
     boolean found = step();
@@ -195,7 +195,7 @@ public final class Frame implements AutoCloseable {
     return mark;
   }
 
-  /** Offset in the frame of the row that {@link #nextRow} has stepped to. */
+  /** Offset in the batch of the row that {@link #nextRow} has stepped to. */
   public int rowOffset() {
     return rowOffset;
   }
@@ -205,10 +205,10 @@ public final class Frame implements AutoCloseable {
     return rowLength;
   }
 
-  /** Gives the memory back; the frame is empty then. Idempotent. */
+  /** Gives the memory back; the batch is empty then. Idempotent. */
   public void release() {
     if (address != 0) {
-      Shuffle source = shuffle();
+      ShuffleReceiver source = receiver();
       forget();
       source.release(this);
     }
@@ -223,27 +223,27 @@ public final class Frame implements AutoCloseable {
   /**
    * Copies the rows to overflow, so that the ring can move on while they are kept; for merging.
    *
-   * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the frame then stays as it is
+   * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the batch then stays as it is
    */
   public void detach() {
     if (address != 0) {
-      shuffle().detach(this);
+      receiver().detach(this);
     }
   }
 
   /** Whose rows it gets. */
-  Shuffle shuffle() {
-    if (shuffle == null) {
-      throw new FaroException(Code.WRONG_STATE, "the frame is a row buffer's: it has no shuffle");
+  ShuffleReceiver receiver() {
+    if (receiver == null) {
+      throw new FaroException(Code.WRONG_STATE, "the batch is a row buffer's: it has no shuffle");
     }
-    return shuffle;
+    return receiver;
   }
 
-  /** For whoever finds that bytes of this frame are not what they should be: the error that says where they are from. */
+  /** For whoever finds that bytes of this batch are not what they should be: the error that says where they are from. */
   FaroException damaged(String what) {
-    return shuffle == null
+    return receiver == null
         ? new FaroException(Code.INVALID_ARGUMENT, "the bytes in a row buffer are damaged: " + what)
-        : new FaroException(Code.PROTOCOL_ERROR, "a frame of worker " + sender + " is damaged: " + what);
+        : new FaroException(Code.PROTOCOL_ERROR, "a batch of worker " + sender + " is damaged: " + what);
   }
 
   int number() {
@@ -275,7 +275,7 @@ public final class Frame implements AutoCloseable {
   }
 
   /**
-   * The address of these bytes of the frame: for codecs that get more than a value or two, and check for themselves
+   * The address of these bytes of the batch: for codecs that get more than a value or two, and check for themselves
    * that they stay within the row.
    */
   long address(int at, int count) {
@@ -297,7 +297,7 @@ public final class Frame implements AutoCloseable {
     return address + at;
   }
 
-  // Another process wrote the frame: no length in it is trusted.
+  // Another process wrote the batch: no length in it is trusted.
   private void checkRest(int at, int wanted) {
     if (wanted > bytes - at) {
       throw damaged("it ends within a row: " + wanted + " bytes where " + (bytes - at) + " are left");
@@ -305,7 +305,7 @@ public final class Frame implements AutoCloseable {
   }
 
   private FaroException empty() {
-    shuffle().enter(); // closing empties its frames
-    return new FaroException(Code.WRONG_STATE, "the frame is empty: it was released, or never filled");
+    receiver().shuffle().enter(); // closing empties its batches
+    return new FaroException(Code.WRONG_STATE, "the batch is empty: it was released, or never filled");
   }
 }

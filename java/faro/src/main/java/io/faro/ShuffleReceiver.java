@@ -1,0 +1,157 @@
+package io.faro;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read where they lie;
+ * {@link #objects} makes objects of them.
+ *
+ * <pre>{@code
+ * Batch batch = receiver.newBatch();
+ * while (receiver.receive(batch) == Outcome.DONE) {
+ *   for (int i = 0; i < batch.rowCount(); i++) use(batch.getLong(8 * i));
+ * }
+ * }</pre>
+ *
+ * <p>Threads: those of the worker. Valid as long as its shuffle is open. Failures of the query are thrown: close the
+ * shuffle and end the query.
+ */
+public final class ShuffleReceiver {
+  private static final int ANY = -1; // sender
+
+  private final Shuffle shuffle;
+  private final Worker worker;
+  private final long descriptor; // address of what native code says of the batch received last
+  private final List<Batch> batches = new ArrayList<>();
+
+  ShuffleReceiver(Shuffle shuffle, long descriptor) {
+    this.shuffle = shuffle;
+    worker = shuffle.worker();
+    this.descriptor = descriptor;
+  }
+
+  /** A batch to receive into; make it once and use it again. Closed with the shuffle. */
+  public Batch newBatch() {
+    shuffle.enter();
+    Batch batch = new Batch(this, batches.size());
+    batches.add(batch);
+    return batch;
+  }
+
+  /**
+   * Takes the next rows of any sender into {@code batch}, after releasing what it held; waits for them.
+   *
+   * @return DONE: the batch has rows; HOLDING; END_OF_STREAM: every sender has finished and all rows were
+   *     handed out
+   */
+  @CheckReturnValue
+  public Outcome receive(Batch batch) throws InterruptedException {
+    return receive(batch, ANY, Wait.FOREVER);
+  }
+
+  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome receive(Batch batch, Wait<X> wait) throws X {
+    return receive(batch, ANY, wait);
+  }
+
+  /**
+   * As {@link #receive(Batch)}, from one sender only (a worker number), for merging sorted streams.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if that worker is no sender
+   */
+  @CheckReturnValue
+  public Outcome receiveFrom(int sender, Batch batch) throws InterruptedException {
+    return receive(batch, checkedSender(sender), Wait.FOREVER);
+  }
+
+  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome receiveFrom(int sender, Batch batch, Wait<X> wait) throws X {
+    return receive(batch, checkedSender(sender), wait);
+  }
+
+  private <X extends Exception> Outcome receive(Batch batch, int sender, Wait<X> wait) throws X {
+    long handle = shuffle.call();
+    if (batch.receiver() != this) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "the batch belongs to another shuffle");
+    }
+    batch.forget();
+    Outcome outcome = Outcome.of(poll(handle, batch.number(), sender, 0));
+    if (wait.goesOn(outcome)) {
+      outcome = worker.await(timeout -> poll(handle, batch.number(), sender, timeout), wait);
+    }
+    if (outcome == Outcome.DONE) {
+      place(batch);
+    }
+    return outcome;
+  }
+
+  /** The batch is the one that native code has described last. */
+  private void place(Batch batch) {
+    batch.place(
+        NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS),
+        (int) NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_BYTES),
+        NativeMemory.getInt(descriptor + Shuffle.Layout.FRAME_ROW_COUNT),
+        NativeMemory.getInt(descriptor + Shuffle.Layout.FRAME_ROW_BYTES),
+        NativeMemory.getInt(descriptor + Shuffle.Layout.FRAME_SENDER));
+  }
+
+  /**
+   * Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link ShuffleSender#objects}). If a sender's
+   * codec has another {@link RowCodec#format} the query fails on every participant before a row of it is read.
+   *
+   * @throws FaroException {@link Code#STAGE_MISMATCH} if that is known already, else the call says so that would
+   *     receive; {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker receives by a codec of another format
+   *     already
+   */
+  public <T> ObjectReceiver<T> objects(RowCodec<T> codec) {
+    shuffle.checkCodec(codec);
+    shuffle.nameFormat(codec, true);
+    return new ObjectReceiver<>(this, codec);
+  }
+
+  /**
+   * This receiver needs no more rows; to receive answers END_OF_STREAM from now on. Never blocks. Nothing else
+   * means this: closing a receiver before the end of stream cancels the query.
+   */
+  public void stop() {
+    Shuffle.check(stop(shuffle.call()));
+  }
+
+  // --- for Batch, ObjectReceiver
+
+  Shuffle shuffle() {
+    return shuffle;
+  }
+
+  /** The shuffle is closed. */
+  void close() {
+    batches.forEach(Batch::forget);
+  }
+
+  void release(Batch batch) {
+    Shuffle.check(release(shuffle.call(), batch.number()));
+  }
+
+  void detach(Batch batch) {
+    Shuffle.check(detach(shuffle.call(), batch.number()));
+    batch.move(NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS));
+  }
+
+  private static int checkedSender(int sender) {
+    if (sender < 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "worker " + sender + " is no sender");
+    }
+    return sender;
+  }
+
+  private static native int poll(long handle, int batch, int sender, long timeout);
+
+  private static native int release(long handle, int batch);
+
+  private static native int detach(long handle, int batch);
+
+  private static native int stop(long handle);
+}
