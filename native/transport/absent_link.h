@@ -40,9 +40,9 @@ class AbsentIncoming final : public Incoming {
 /// Threads: any.
 class AbsentLink final : public DataLink {
  public:
-  /// To a node that never was there.
+  /// To a node that was never present.
   explicit AbsentLink(uint32_t ring_bytes) : outgoing_(ring_bytes), capabilities_{.name = "none"} {}
-  /// To one that was: for those who ask what its link was and did.
+  /// To a node that is gone. It still reports the transport and the counters of the former link.
   AbsentLink(uint32_t ring_bytes, const DataLink& former)
       : outgoing_(ring_bytes), capabilities_{.name = former.capabilities().name} {
     former.add_counters(former_);

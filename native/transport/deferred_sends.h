@@ -1,21 +1,21 @@
 // DeferredSends: the channels of a node that have something to send which may wait a moment.
 //
-// A transfer of 16 KiB costs the kernel far more for being a packet than for its bytes. So what
-// reached the threshold, and read positions, wait for more to go with them: until a worker is about
-// to wait (flush), kGatherBytes are pending for a peer, a worker finds no space, or the oldest has
-// waited for kLimit. Should every worker be busy with something else by then, a timer makes the
-// network thread send it.
+// Most of what a transfer of 16 KiB costs the kernel is per packet, not per byte. So transfers that have
+// reached the threshold, and read positions, wait for more to go with them: until a worker is about to
+// wait (flush), kGatherBytes are pending for a peer, a worker finds no space, or the oldest has waited for
+// kLimit. If every worker is busy with something else by then, a timer makes the network thread send
+// them.
 //
 // Nothing is left behind (the pattern of the right to send, messaged_channel.h):
-//   who defers     D1 adds to its deferred bytes         D2 reads since_, or sets it if it is 0
+//   a deferrer     D1 adds to its deferred bytes         D2 reads since_, or sets it if it is 0
 //                  D3 if set: exchanges armed_ with true, and starts the timer if it was false
-//   who flushes    F1 takes the right   F2 since_ := 0   F3 looks at every channel
-//                  F4 gives the right   F5 reads since_; not 0: from F1
+//   a flusher      F1 takes the right       F2 since_ := 0   F3 visits every channel
+//                  F4 gives the right back  F5 reads since_; if not 0: from F1
 //   the timer      T1 armed_ := false   T2 flushes
 // All are seq_cst. If D2 finds since_ set, it comes before the F2 that clears it, so D1 < F3 and that
 // flush sends it; if it sets since_, the next flush does. A flush that does not get the right has
-// read since_ != 0 before, so the F5 of the one who has it comes later, and that one goes round
-// again. There is a next flush: if D3 finds armed_ true, it comes before T1, so D2 < T2.
+// read since_ != 0 before. So the F5 of the thread that has the right comes later, and that thread starts
+// over. There is a next flush: if D3 finds armed_ true, it comes before T1, so D2 < T2.
 #pragma once
 
 #include <atomic>
@@ -37,12 +37,12 @@ class DeferredSends {
     virtual void send_deferred() = 0;
   };
 
-  /// The longest that something waits while workers read, send or wait at all. Short against what
-  /// anyone notices, long against the time in which a busy worker fills its rings.
+  /// The longest that data waits while workers read, send or wait at all. Short compared with what a user
+  /// notices, long compared with the time in which a busy worker fills its rings.
   static constexpr base::Nanoseconds kLimit = 100'000;
-  /// The longest at all, and so how long a peer waits for a worker that computes. Each time costs a
-  /// wake-up of the network thread: while the timer finds that the workers flush by themselves, it
-  /// takes twice as long each time, up to kLongestTimer.
+  /// The longest that data waits at all, and so how long a peer waits for a worker that computes. Each
+  /// expiry wakes the network thread. While the timer finds that the workers flush by themselves it doubles
+  /// its time, up to kLongestTimer.
   static constexpr base::Nanoseconds kTimer = 1'000'000;
   static constexpr base::Nanoseconds kLongestTimer = 16 * kTimer;
 
@@ -53,7 +53,7 @@ class DeferredSends {
 
   /// Threads: network thread. Errors: system_error.
   Status add(Reactor& reactor, Channel& channel);
-  /// From now on nobody touches the channel. Blocks: while another thread flushes, which never waits.
+  /// After this no thread touches the channel. Blocks: while another thread flushes, which never waits.
   void remove(Channel& channel) noexcept;
 
   /// D2; flushes if something has waited for too long. Threads: any.

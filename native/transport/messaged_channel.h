@@ -1,19 +1,19 @@
-// A channel is a connection of a link over which positions travel as messages, with its own right to
-// send; here is what tcp, which has one in each link, and verbs share of it and of the ends of rings.
-// Each end tells the other how far it got; telling costs something, so both tell no more than the
-// other may wait for, and together with what goes to the same peer anyway.
+// A channel is a connection of a link over which positions travel as messages. It has its own right to
+// send. This file has what tcp, with one channel per link, and verbs share of channels and of the ends of
+// rings. Each end notifies the other of its position. Notifications cost something, so both ends send only
+// those that the other may be waiting for, along with other messages to the same peer.
 //
 //   MessagedOutgoing                                      MessagedIncoming
 //     committed ── bytes and WRITTEN, its transport's ──►   written_, ready bit, doorbell
 //     free_     ◄── READ, when the sender may need it ───   told_
 //
-// What has something to send is marked: outgoing rings in writes_, incoming ones in reads_. Whoever
-// marks then either makes it due, and everything marked with it (send_now), or leaves it for later
-// (defer; deferred_sends.h says for how long). The transport's send_pending sends what is due. It
-// passes on the right to send by compare-and-swap (native/DESIGN.md#hc-6), and nothing is lost:
+// A ring with something to send is marked: outgoing rings in writes_, incoming ones in reads_. The thread
+// that marks it then either makes everything marked due (send_now), or leaves it for later (defer;
+// deferred_sends.h says for how long). The transport's send_pending sends what is due. The right to send is
+// passed on by compare-and-swap (native/DESIGN.md#hc-6), and nothing is lost:
 //
-//   who has something   W1 marks it, then sets due_     W2 tries to get the right
-//   the holder          W3 gives the right back         W4 looks at due_; if set, from W2
+//   a thread with something to send   W1 marks it, then sets due_   W2 tries to get the right
+//   the holder of the right           W3 gives the right back       W4 reads due_; if set, from W2
 // All are seq_cst. If W2 finds the right held, it comes before W3 in the single total order, so that
 // W1 < W2 < W3 < W4 and the holder sees it.
 #pragma once
@@ -30,8 +30,8 @@
 
 namespace faro::transport {
 
-/// Threads: "sender" is whoever has the right to send, "receiver" whoever has that to receive: one
-/// at a time of each kind.
+/// Threads: "sender" is the thread that has the right to send, "receiver" the one with the right to receive:
+/// one at a time of each kind.
 class MessagedChannel : public DeferredSends::Channel {
  public:
   MessagedChannel(LinkContext& context, std::shared_ptr<DeferredSends> deferred);
@@ -76,11 +76,11 @@ class MessagedChannel : public DeferredSends::Channel {
   LinkContext& context_;
   const std::shared_ptr<DeferredSends> deferred_;
   PendingRings writes_;  // outgoing rings with something to send
-  PendingRings reads_;   // incoming rings with a read position to tell
+  PendingRings reads_;   // incoming rings with a read position to send
 
  private:
-  std::atomic<bool> due_{false};  // some of what is marked now, and then all of it
-  // Of what is marked, that nobody has sent yet; may also count what has been sent.
+  std::atomic<bool> due_{false};  // send everything that is marked
+  // Bytes that are marked and not sent yet. May include some that have been sent.
   std::atomic<uint64_t> deferred_bytes_{0};
   alignas(64) std::vector<uint64_t> to_ring_;  // a bit per local worker
 };
@@ -96,8 +96,8 @@ class MessagedOutgoing : public MirroredOutgoing {
   void post_soon() override;
 
  protected:
-  /// Space before `position` may be written again. Returns whether the worker waits for that: then
-  /// its doorbell is due. Threads: receiver.
+  /// Frees the space before `position` for writing. Returns whether the worker waits for that: then ring
+  /// its doorbell. Threads: receiver.
   bool free_up_to(wire::Position position) noexcept {
     free_.store(position, std::memory_order_seq_cst);
     return starved_.load(std::memory_order_seq_cst) != 0;
@@ -113,9 +113,9 @@ class MessagedOutgoing : public MirroredOutgoing {
  private:
   MessagedChannel& channel_;
 
-  // 1 since a claim found no space; then a new free_ wakes the worker. Written by the worker: with
-  // seq_cst before it looks at free_ again. Read by free_up_to with seq_cst after it stored free_:
-  // if that finds 0, the worker's second look finds the new position. (Without it every READ would
+  // 1 after a claim has found no space: then a new free_ wakes the worker. The worker writes it with
+  // seq_cst before it reads free_ again. free_up_to reads it with seq_cst after it has stored free_: if
+  // that finds 0, the worker's second read finds the new position. (Without this flag every READ would
   // wake a worker that waits for rows.)
   std::atomic<uint32_t> starved_{0};
 
@@ -137,8 +137,8 @@ class MessagedIncoming : public MirroredIncoming {
   void flush_releases() override;
 
  protected:
-  /// The position to tell the peer now; false if it knows it: a mark that came after its position
-  /// had gone with an earlier one. Threads: sender.
+  /// The position to send to the peer now. False if the peer knows it already, because the position was sent
+  /// with an earlier mark. Threads: sender.
   bool take_told(wire::Position& read) noexcept {
     read = told_.load(std::memory_order_acquire);
     if (read == told_sent_.load(std::memory_order_relaxed)) return false;
@@ -146,13 +146,13 @@ class MessagedIncoming : public MirroredIncoming {
     return true;
   }
 
-  /// How far the peer has written, and can have at most. Acquire: the worker has done with the bytes
-  /// that are overwritten up to there. Threads: receiver.
+  /// How far the peer has written, and how far it may have written. Acquire: the worker no longer reads the
+  /// bytes that are overwritten up to there. Threads: receiver.
   wire::Position written() const noexcept { return written_.load(std::memory_order_relaxed); }
   wire::Position write_limit() const noexcept {
     return told_.load(std::memory_order_acquire) + consumer_.ring_bytes();
   }
-  /// The bytes before `position` have arrived. The worker's doorbell is due. Threads: receiver.
+  /// The bytes before `position` have arrived. The caller then rings the worker's doorbell. Threads: receiver.
   void arrived(wire::Position position) noexcept {
     written_.store(position, std::memory_order_seq_cst);
     worker_.ready->mark(ready_ring_);

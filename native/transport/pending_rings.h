@@ -1,13 +1,13 @@
 // PendingRings: a set of ring numbers that any thread adds to and one thread at a time takes from.
 //
-// Two levels of bits: a word per 64 rings, and a summary bit per word, so that looking costs one
-// load per 4096 rings. Invariant: while a bit of a word is set, its summary bit is set, or whoever
-// set the bit is about to set that too (mark), or a taker that cleared the summary bit is about to
-// look at the word, or to set it again (take).
+// Two levels of bits: a word per 64 rings, and a summary bit per word, so that a look costs one load per
+// 4096 rings. Invariant: while a bit of a word is set, its summary bit is set, or the thread that set the
+// bit is about to set it too (mark), or a taker that cleared the summary bit is about to read the word, or
+// to set the summary bit again (take).
 //
-// Memory orders: everything here is seq_cst, for it takes part in the argument of messaged_channel.h (W1
-// to W4). What a marker wrote before `mark` is seen by the taker: the RMW of mark releases, that of
-// take acquires.
+// Memory orders: everything here is seq_cst, because it is part of the argument in messaged_channel.h (W1 to
+// W4). The taker sees what a marker wrote before `mark`: the RMW of mark releases, that of take
+// acquires.
 #pragma once
 
 #include <atomic>
@@ -36,9 +36,9 @@ class PendingRings {
     return false;
   }
 
-  /// Takes rings out and calls visit(ring) for each until that returns false; that ring is then not
-  /// taken and the next call starts with it, so that every ring gets its turn however few each call
-  /// visits. Threads: one at a time.
+  /// Takes rings out and calls visit(ring) for each, until that returns false. That ring is then not taken,
+  /// and the next call starts with it, so that every ring gets its turn even if each call visits few.
+  /// Threads: one at a time.
   template <typename Visit>
   void take(Visit&& visit) noexcept {
     const uint32_t first = next_ring_;

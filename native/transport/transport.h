@@ -4,9 +4,9 @@
 //   claim → (write the frame in place) → commit        next → (read the frame in place) → release
 //           post: start what is committed
 //
-// This is the endpoint interface of the data-shuffling-operator paper (§3): the mirrored ring of
-// ring/producer.h and ring/consumer.h is one way to implement it; SEND/RECEIVE or RDMA READ, where
-// the receiver chooses where bytes lie, fit it too: nothing above looks at positions or offsets.
+// This is the endpoint interface of the data-shuffling-operator paper (§3). The mirrored ring of
+// ring/producer.h and ring/consumer.h is one way to implement it. SEND/RECEIVE or RDMA READ, where the
+// receiver chooses where bytes lie, would fit as well: no layer above uses positions or offsets.
 //
 // No call is made per row: one per frame (claim, commit, next, release) or per transfer (post).
 #pragma once
@@ -51,32 +51,32 @@ class Outgoing {
   virtual ~Outgoing() = default;
 
   /// Contiguous space for a frame of at least `least_bytes` (header included, at most
-  /// frame_limit()), up to `most_bytes` (at most half the ring); empty when there is no space now: the peer has to release
-  /// first. The same space is returned again until `commit`; there is nothing to abort. An empty
-  /// claim also asks for a wake-up: the worker's doorbell is rung when there may be space. A
-  /// transport need not ring it for space otherwise.
+  /// frame_limit()), up to `most_bytes` (at most half the ring). Empty if there is no space now: the peer has to release
+  /// some first. Until `commit` the same space is returned again, so there is nothing to abort. An empty
+  /// claim also asks for a wake-up: the worker's doorbell rings when there may be space. Without such a
+  /// request the transport need not ring it.
   virtual Claim claim(uint32_t least_bytes, uint32_t most_bytes) = 0;
 
   /// The claimed space now holds a whole frame of `length` bytes (its header's length).
   virtual void commit(uint32_t length) = 0;
 
-  /// Starts the transfer of everything committed. The bytes may still move later, when an earlier
-  /// transfer has completed; the transport sees to it, the caller never has to call again.
+  /// Starts the transfer of everything committed. The bytes may move later, after an earlier transfer has
+  /// completed, but the caller never has to call again for that.
   virtual void post() = 0;
 
-  /// The same, but not urgent: the transport may wait for more to go along, until Transport::flush, a
-  /// `post` to the same node, a claim that finds no space, or some milliseconds have passed: a worker
-  /// that computes for long without a call must not keep its peers waiting.
+  /// The same, but not urgent: the transport may wait for more to send along. It sends at the latest on
+  /// Transport::flush, a `post` to the same node, a claim that finds no space, or after some milliseconds,
+  /// so that a worker that computes for a long time does not keep its peers waiting.
   virtual void post_soon() { post(); }
 
-  /// Committed bytes of which no transfer was started.
+  /// Committed bytes whose transfer has not been started.
   virtual uint64_t pending_bytes() const = 0;
 
-  /// The most that a claim may need at least.
+  /// The largest `least_bytes` of a claim.
   virtual uint32_t frame_limit() const = 0;
   virtual const OutgoingCounters& counters() const = 0;
-  /// Counts in `counters` from now on, which outlives this; before, in memory of its own. Threads: who
-  /// opens the session, before any worker uses the ring.
+  /// Counts in `counters` from now on, which outlives this; before, it counts in its own memory. Threads: the
+  /// one that opens the session, before any worker uses the ring.
   virtual void count_in(OutgoingCounters& counters) = 0;
 };
 
@@ -88,23 +88,23 @@ class Incoming {
 
   /// Takes the next frame in order. Pads are skipped.
   ///   frame    `view` is set; the frame stays in place until released
-  ///   nothing  all that has arrived was taken; the ready bit will be set when more arrives
-  ///   full     as many frames as are tracked at a time are unreleased: release some, look again
-  ///   invalid  the peer broke the rules; the link was told to fail (LinkEvents); nothing more
-  ///            comes
+  ///   nothing  everything that has arrived was taken; the ready bit will be set when more arrives
+  ///   full     too many frames are unreleased to track another one: release some and call again
+  ///   invalid  the peer broke the rules; the link has been told to fail (LinkEvents), and no more
+  ///            frames come
   virtual Next next(FrameView& view) = 0;
 
-  /// Gives a frame's space back. In any order; space returns to the sender in order, after a
-  /// quarter of the ring, or at once when nothing else is left in it.
+  /// Gives a frame's space back, in any order. The sender gets space back in order, once a quarter of the
+  /// ring is free, or at once when the ring is empty.
   virtual void release(uint32_t token) = 0;
 
-  /// Tells the sender everything released so far, however little, unless the sender cannot be
-  /// waiting for it; at the latest with Transport::flush. Whether it can changes with what arrives:
-  /// to be called before the worker sleeps for each ring from which it took or released anything
-  /// since.
+  /// Sends a read notification for everything released, however little, unless the sender cannot be
+  /// blocked on it; at the latest with Transport::flush. Whether the sender may be blocked depends on what
+  /// has arrived. So call it before the worker sleeps, for every ring that it took from or released to
+  /// since the last call.
   virtual void flush_releases() = 0;
 
-  /// Bytes taken by frames not yet released.
+  /// Bytes of the frames that are not released yet.
   virtual uint64_t unreleased_bytes() const = 0;
 
   virtual const IncomingCounters& counters() const = 0;
@@ -118,16 +118,16 @@ struct Capabilities {
   bool same_host_only = false;  // needs shared memory
 };
 
-/// What the data path of a link has asked of its network device, or a part of the link. Each is written
-/// by one thread at a time, relaxed.
+/// Counts what the data path of a link, or of a part of it, has asked of its network device. Each counter is
+/// written by one thread at a time, relaxed.
 struct LinkCounters {
   std::atomic<uint64_t> posts{0};          // calls that hand over work requests
   std::atomic<uint64_t> writes{0};         // work requests that carry rows
-  std::atomic<uint64_t> notifications{0};  // messages that tell of rows, or of rows read
+  std::atomic<uint64_t> notifications{0};  // messages that announce rows written, or rows read
   std::atomic<uint64_t> returns{0};        // messages that only return credits
-  std::atomic<uint64_t> signalled{0};      // posts that were to be reported when they completed
-  std::atomic<uint64_t> completions{0};    // taken, of what was sent and received
-  std::atomic<uint64_t> events{0};         // that woke the network thread to take some
+  std::atomic<uint64_t> signalled{0};      // posts that ask for a completion
+  std::atomic<uint64_t> completions{0};    // completions taken, of sends and receives
+  std::atomic<uint64_t> events{0};         // events that woke the network thread to take some
 
   /// Threads: any; `sum` belongs to the caller.
   void add_to(LinkCounters& sum) const noexcept {
@@ -153,13 +153,13 @@ class DataLink {
   virtual const Capabilities& capabilities() const = 0;
   virtual Outgoing& outgoing(uint32_t ring) = 0;
   virtual Incoming& incoming(uint32_t ring) = 0;
-  /// Lets a local worker look at the ready words that lie in the link's memory, if there are such:
-  /// from `first_group` on they take the place of those of its ready set. To be undone, by
-  /// ReadySet::clear_external, before the link is destroyed. Threads: the worker, or before it runs.
+  /// If the link's memory has ready words, makes a local worker use them: from `first_group` on they
+  /// replace those of its ready set. Undo it by ReadySet::clear_external before the link is destroyed.
+  /// Threads: the worker, or before it runs.
   virtual void attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) {
     (void)ready, (void)first_group, (void)worker;
   }
-  /// Adds what this link has counted; nothing where there is no such device. Threads: any.
+  /// Adds what this link has counted; has no effect without such a device. Threads: any.
   virtual void add_counters(LinkCounters& sum) const { (void)sum; }
 
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
@@ -167,17 +167,17 @@ class DataLink {
   virtual void stop() noexcept = 0;
 };
 
-/// Readiness of file descriptors, as the network thread (or a test that calls do_work) waits for
-/// it. Threads: the network thread, and the thread that opens the session before that one runs.
+/// Waits for descriptors to become ready, on behalf of the network thread (or of a test that calls do_work).
+/// Threads: the network thread, and before it runs the thread that opens the session.
 class Reactor {
  public:
-  /// Called with EPOLL… bits. May add, change and remove any descriptor, also its own.
+  /// Called with EPOLL… bits. May add, change and remove any descriptor, including its own.
   using Handler = std::function<void(uint32_t events)>;
 
   virtual ~Reactor() = default;
   /// The bits may include EPOLLET (edge-triggered).
   virtual Status add(int fd, uint32_t epoll_events, Handler handler) = 0;
-  /// Also with the same bits as before: an edge-triggered descriptor that is ready is then reported
+  /// May be called with unchanged bits: an edge-triggered descriptor that is ready is then reported
   /// again.
   virtual void change(int fd, uint32_t epoll_events) = 0;
   /// After this the handler is not called again.
@@ -188,16 +188,16 @@ class Reactor {
   virtual const base::Clock& clock() const = 0;
 };
 
-/// What a link tells those above. Threads: any. Called at most once per link.
+/// What a link reports to the layer above. Threads: any. Called at most once per link.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  /// The link can carry nothing any more; `cause` names what happened, without the peer's name. The
-  /// caller is inside the link: it must not be destroyed from here.
+  /// The link can carry nothing any more; `cause` says what happened, without the peer's name. The caller
+  /// is inside the link, so do not destroy the link from here.
   virtual void on_link_failed(const Status& cause) = 0;
 };
 
-/// One local worker, as far as transports need to know it.
+/// What transports need to know about one local worker.
 struct WorkerEnd {
   ring::ReadySet* ready = nullptr;
   ring::DoorbellLine* doorbell = nullptr;
@@ -221,7 +221,7 @@ struct LinkContext {
   std::string peer_name;         // "node 2 (10.0.0.2:7000)", for messages
   bool initiator = false;        // this side opened the control connection
   std::string peer_address;      // where the peer listens, as dialled for the control connection
-  std::string peer_host;         // its host in cluster.nodes, for which its certificate has to be
+  std::string peer_host;         // its host in cluster.nodes, which its certificate must name
   StreamToken stream_token;      // the same on both sides
   ring::Layout outgoing;         // rings from local to peer
   ring::Layout incoming;         // rings from peer to local
@@ -240,7 +240,7 @@ struct LinkContext {
 /// connection whose preamble the session has read). Owns the descriptor.
 struct DataStream {
   int fd = -1;
-  std::shared_ptr<tls::Stream> tls = nullptr;  // what it is encrypted by; null: not
+  std::shared_ptr<tls::Stream> tls = nullptr;  // the encryption; null: none
 };
 
 /// The non-blocking state machine that makes a DataLink with the peer's counterpart.
@@ -256,7 +256,7 @@ class LinkSetup {
   virtual Status on_stream(DataStream stream) = 0;
   /// Set when something went wrong outside a call (a failed dial).
   virtual Status status() const = 0;
-  /// This side has all it needs; the session then tells the peer, and waits for it to say the same.
+  /// This side has everything it needs. The session then tells the peer and waits until it is ready, too.
   virtual bool ready() const = 0;
   /// The link; once, after ready(). Null if the last step failed; status() then says why.
   virtual std::unique_ptr<DataLink> take() = 0;
@@ -269,7 +269,7 @@ class Transport {
   virtual const Capabilities& capabilities() const = 0;
   /// Ok, or why it cannot be used on this machine and what to do about it.
   virtual Status available() const = 0;
-  /// Bytes this node takes (of memory, of /dev/shm) for a link of that shape, before it is opened.
+  /// Bytes of memory (or /dev/shm) that this node needs for a link of that shape, before it is opened.
   virtual uint64_t memory_bytes(const ring::Layout& outgoing,
                                 const ring::Layout& incoming) const = 0;
   /// Of these, the bytes that count against the limit of locked memory.
@@ -279,16 +279,16 @@ class Transport {
   }
   virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
 
-  /// Does in the calling thread what the network thread would do for data that has arrived; returns
-  /// whether there was any. Called by workers that find nothing to do, so that a busy node need not
-  /// wake its network thread. A transport whose data needs no thread of this node has nothing to do
-  /// here. Threads: any. Blocks: never.
+  /// Does the network thread's work for data that has arrived, in the calling thread. Returns whether
+  /// there was any. Idle workers call it, so that a busy node need not wake its network thread. A
+  /// transport whose data arrives without a thread of this node has nothing to do here. Threads: any.
+  /// Blocks: never.
   virtual bool poll() noexcept { return false; }
   /// Starts what post_soon, release and flush_releases have left for later, on all links. Called by
   /// workers before they yield or sleep. Threads: any. Blocks: never.
   virtual void flush() noexcept {}
-  /// Around each sleep of a worker: while one sleeps the network thread is responsible. Called
-  /// before the worker looks at everything for the last time. Threads: any. Blocks: never for long.
+  /// Enclose each sleep of a worker: while one sleeps the network thread is responsible. Call
+  /// worker_sleeps before the worker's last look at its rings. Threads: any. Blocks: never for long.
   virtual void worker_sleeps() noexcept {}
   virtual void worker_wakes() noexcept {}
 };

@@ -21,14 +21,14 @@ namespace {
 // Sent along with the descriptors, because these need at least one byte to travel with.
 constexpr std::array<char, 8> kGreeting = {'f', 'a', 'r', 'o', 's', 'h', 'm', '1'};
 
-// More descriptors than anyone here sends; what a peer sends beyond it the kernel drops.
+// More descriptors than any offer has. The kernel drops what a peer sends beyond that.
 constexpr size_t kMostDescriptors = 8;
 
-// A full backlog is not announced when it empties, so the connect is tried again after this time.
+// The kernel does not report when a full backlog empties, so the connect is tried again after this time.
 constexpr base::Nanoseconds kRetryInterval = 2'000'000;
 
 Status failed(std::string_view what, int error) {
-  // The peer has told the name of its socket, so it was there.
+  // The peer has sent the name of its socket, so it existed.
   const bool is_gone = error == ECONNREFUSED || error == ECONNRESET || error == EPIPE;
   return {is_gone ? Code::peer_lost : Code::system_error,
           fmt::format("handing over shared memory: {}: {}{}", what, std::strerror(error),
@@ -162,7 +162,7 @@ void FdSender::on_connections() {
       return;
     }
     if (!check_same_user(fd.get()).ok()) continue;
-    // The oldest of many who say nothing has had its time.
+    // Too many connections have sent nothing: drop the oldest.
     if (pending_.size() == kPendingLimit) drop(pending_.begin());
     const auto connection = pending_.insert(pending_.end(), std::move(fd));
     const Status added = reactor_.add(connection->get(), EPOLLIN,

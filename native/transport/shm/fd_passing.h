@@ -1,5 +1,5 @@
-// Handing descriptors to a peer: over a unix socket in the abstract namespace, which vanishes with
-// its process.
+// Passes descriptors to a peer over a unix socket in the abstract namespace, which vanishes with its
+// process.
 //
 //   owner                                     peer
 //   listens at a random name
@@ -8,7 +8,7 @@
 //   ---- 8 bytes "faroshm1" and the descriptors ----->
 //   closes                                    closes
 //
-// Who may have them: a process of the same user (SO_PEERCRED) that knows the token, once.
+// Only a process of the same user (SO_PEERCRED) that knows the token gets them, and only once.
 // Threads: network thread (see Reactor).
 #pragma once
 
@@ -39,12 +39,11 @@ Status draw_random(void* bytes, size_t count);
 Status check_abstract_sockets();
 
 /// The giving end: one socket for all links that are being set up. Blocks: never.
-/// Owns: the listening socket and the connections of those who have not shown their token yet, at
-/// most kPendingLimit; they last as long as this object, which is as long as links are being set
-/// up.
+/// Owns: the listening socket and the connections that have not shown their token yet, at most
+/// kPendingLimit. They last as long as this object, which exists while links are being set up.
 class FdSender {
  public:
-  /// What became of an offer: the peer has the descriptors, or why nobody will get them.
+  /// The result of an offer: Ok when the peer has the descriptors, or why no peer will get them.
   using Done = std::function<void(const Status&)>;
   static constexpr size_t kPendingLimit = 64;
 
@@ -55,8 +54,8 @@ class FdSender {
 
   /// The name in the abstract namespace.
   const std::string& name() const { return name_; }
-  /// Gives `fds`, which stay the caller's, to whoever shows the token, once. `done` may call
-  /// nothing of this object.
+  /// Passes `fds`, which stay the caller's, to the process that shows the token, once. `done` must not call
+  /// this object.
   void offer(const FdToken& token, std::vector<int> fds, Done done);
   void withdraw(const FdToken& token) noexcept { offers_.erase(token); }
 

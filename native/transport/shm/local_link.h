@@ -19,8 +19,8 @@ uint64_t local_link_bytes(const ring::Layout& rings);
 /// alone, allocated now.
 ///
 /// Threads: setup only. Blocks: while the kernel clears the memory. Owns: its memory. What `workers`
-/// points to outlives the link. `events`, which may be null, hears of frames that are none: somebody
-/// in this process has overwritten the rings. Errors: resource_limit.
+/// points to outlives the link. `events`, which may be null, is told about invalid frames: something in
+/// this process has overwritten the rings. Errors: resource_limit.
 Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   std::span<WorkerEnd> workers,
                                                   LinkEvents* events = nullptr);

@@ -18,7 +18,7 @@
 namespace faro::transport::shm {
 namespace {
 
-// What everyone who maps the memory relies on: it neither shrinks nor grows, and stays that way.
+// Every process that maps the memory relies on this: it neither shrinks nor grows, and cannot be unsealed.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // What MFD_NOEXEC_SEAL sets: the mode bits of the file cannot change.

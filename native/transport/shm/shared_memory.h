@@ -1,9 +1,9 @@
 // Memory without a name that processes share, or that stays private: mapped ahead, unmapped by the
 // destructor.
 //
-// Shared memory is a sealed memfd. Nobody can shrink it (an access would be SIGBUS), nobody can
-// unseal it, and it is gone when the last process that has it is gone, also after kill -9. It is
-// allocated when it is made, never sparse: memory that is missing is an error then, not a signal
+// Shared memory is a sealed memfd. No process can shrink it (accesses would raise SIGBUS) or unseal it, and
+// it disappears with the last process that has it, even after kill -9. It is never sparse: all of it is
+// allocated when it is made, so that missing memory is an error at that point and not a signal
 // later.
 #pragma once
 

@@ -1,10 +1,10 @@
 // sendmsg, as the thread sanitizer has to understand it.
 //
-// A worker writes to a ring's space again after the peer said that it has read it. Between that and the sendmsg of
-// another worker, which read the same space, stands no atomic of this process but the way through the peer; that is
-// enough, for the kernel copies the bytes before it sends them. The sanitizer however notes the reads when sendmsg has
-// returned, which may be later than the peer's answer, and knows nothing of that way. Under it, the reads are noted
-// before, and the way is made known.
+// A worker writes to a ring's space again after the peer has said that it has read it. Another worker's sendmsg has
+// read the same space before. No atomic of this process orders the two, only the way through the peer. That is enough:
+// the kernel copies the bytes before it sends them. But the sanitizer records the reads when sendmsg returns, which may
+// be after the peer's answer, and does not know about that way. So under the sanitizer the reads are recorded before,
+// and the ordering is announced to it.
 #pragma once
 
 #include <sys/socket.h>

@@ -89,8 +89,8 @@ void TcpLink::send_pending() {
   });
 }
 
-// Sends all that is pending. True: nothing is left and the right is still held. False: the right is
-// somebody else's now, or the link has stopped, and then nobody gets it any more.
+// Sends everything pending. True: nothing is left, and the right is still held. False: another thread has the
+// right now, or the link has stopped, and then no thread gets it any more.
 bool TcpLink::send_while_held() {
   size_t turn = 0;
   for (;;) {
@@ -132,7 +132,7 @@ ssize_t TcpLink::send_batch() {
   return send_pieces(fd_, message, &way_);
 }
 
-// True if the network thread will go on. False if the socket became writable meanwhile.
+// True if the network thread will continue. False if the socket has become writable meanwhile.
 bool TcpLink::give_to_network_thread() {
   uint32_t right = kHeld;
   if (right_.compare_exchange_strong(right, kBlocked, std::memory_order_seq_cst)) return true;
@@ -141,7 +141,7 @@ bool TcpLink::give_to_network_thread() {
   return false;
 }
 
-// The turn is over but the socket is not full: no edge will come.
+// The turn is over, but the socket is not full, so no edge will come.
 void TcpLink::send_later() {
   right_.store(kBlocked, std::memory_order_seq_cst);
   context_.reactor->defer([weak = std::weak_ptr<TcpLink*>(self_)] {
@@ -215,12 +215,12 @@ std::string TcpLink::broken(int error) const {
                                             : std::strerror(error);
 }
 
-// True for the one who ended it.
+// True for the caller that ended the link.
 bool TcpLink::end() noexcept {
   if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
   receiver_->remove(fd_);
-  // Whoever is inside a system call on it gets an error or an end; the network thread gets an
-  // event, finds the link stopped, and forgets the socket. What was sent before still arrives.
+  // A thread inside a system call on the socket gets an error or the end of the stream. The network thread gets
+  // an event, finds the link stopped, and removes the socket. What was sent before still arrives.
   shutdown(fd_, SHUT_RDWR);
   return true;
 }

@@ -3,16 +3,16 @@
 //   worker: commit → post ──► writes_ ─┐                      ┌─► READ:    free, wake the sender
 //   worker: release → tell ─► reads_  ─┤─ sendmsg ─► socket ──┤
 //                                      │                      └─► WRITTEN: bytes into the ring,
-//             whoever holds the right to write                             ready bit, wake the
+//             the holder of the right to write                             ready bit, wake the
 //                                                                          receiver
-//                                               whoever holds the right to read (tcp_receiver.h)
+//                                               the holder of the right to read (tcp_receiver.h)
 //
 // The right to write (native/DESIGN.md#hc-6) is one word:
 //
 //   free ──CAS──► held ──► free             everything due is in the kernel
-//                 held ──► blocked          the socket is full (or the turn is over): now the
-//                                           network thread's, which takes it (blocked → held) when
-//                                           the socket is writable
+//                 held ──► blocked          the socket is full (or the turn is over). Now the
+//                                           right is the network thread's, which takes it
+//                                           (blocked → held) when the socket is writable
 //                 held ──► held_writable    the network thread saw the socket writable while the
 //                                           right was held: its holder must try again instead of
 //                                           blocking
@@ -141,7 +141,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   void send_later();
   void gather();
 
-  // Receiving (tcp_receive.cc). Whoever holds the right to read.
+  // Receiving (tcp_receive.cc). Threads: the holder of the right to read.
   friend class TcpReceiver;
   void on_readable(bool until_end);
   void on_events(uint32_t events);  // network thread

@@ -1,10 +1,10 @@
-// Receiving: from the socket straight into the incoming rings. Everything here is done by whoever
+// Receiving: from the socket straight into the incoming rings. Everything here is done by the thread that
 // holds the right to read (tcp_receiver.h): a worker that looks for rows, or the network thread.
 //
-// A read asks for the rest of the payload that is under way, in place, and for some bytes of
-// staging behind it, in which the next messages' headers arrive with the same system call. What comes
-// of their payloads with them is copied once more: few bytes where a large payload is under way, for
-// then large ones follow mostly; else as many as there is room for, as many messages may be small.
+// A read asks for the rest of the current payload, in place, and for some bytes of staging after it, so that
+// the same system call also reads the headers of the next messages. The parts of their payloads that come
+// along are copied once more. If the current payload is large, staging is small, since large payloads mostly
+// follow each other. Otherwise staging takes as much as it has room for, since many messages may be small.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -86,8 +86,8 @@ void TcpLink::on_events(uint32_t events) {
   }
 }
 
-// A read that returns less than it asked for has emptied the socket; except that behind it there
-// may be an end.
+// A read that returns less than it asked for has emptied the socket. Only the end of the stream may still
+// follow.
 void TcpLink::on_readable(bool until_end) {
   guarded([&] { receive(until_end); });
   ring_doorbells();
@@ -96,7 +96,7 @@ void TcpLink::on_readable(bool until_end) {
 void TcpLink::receive(bool until_end) {
   size_t turn = 0;
   while (!stopped()) {
-    // When the turn is over the level remains, except for what TLS has taken out of the socket.
+    // When the turn is over the socket stays readable, except for bytes that TLS has already taken out of it.
     const size_t most = turn < kReceiveTurnBytes || until_end ? SIZE_MAX
                         : tls_ != nullptr                     ? tls_->pending()
                                                               : 0;

@@ -1,15 +1,15 @@
-// TcpReceiver: who reads the data connections of a node.
+// TcpReceiver: decides which thread reads the data connections of a node.
 //
-// A worker that finds nothing to do reads them itself: so a busy node needs no wake-up of its network thread, and no change
-// of threads, for what its workers would find a moment later. While a worker sleeps, or before any has looked, the network
-// thread reads them.
+// An idle worker reads them itself. So a busy node need not wake its network thread, nor switch threads, for data that
+// its workers would find a moment later. While a worker sleeps, or before any worker has polled, the network thread
+// reads them.
 //
 //   sockets ──▶ data epoll ──▶ gate epoll ──▶ the reactor (network thread)
 //                   ▲             its interest in the data epoll is on ("armed") while a worker sleeps
 //                   └── polled by workers, without waiting
 //
-// Nothing is lost: the interest is level-triggered, so that arming it with something to read wakes the network thread at
-// once. A node none of whose workers sleeps or looks leaves its rows in the sockets; nobody there could take them.
+// Nothing is lost: the interest is level-triggered, so arming it while there is something to read wakes the network thread
+// at once. If no worker of a node sleeps or polls, rows stay in the sockets: no worker could take them anyway.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class TcpReceiver {
 
   /// Threads: network thread. Errors: system_error.
   Status add(Reactor& reactor, TcpLink& link, int fd);
-  /// From now on nobody reads the link's socket. Threads: any. Blocks: never.
+  /// After this no thread reads the link's socket. Threads: any. Blocks: never.
   void remove(int fd) noexcept;
 
   /// For a worker that finds nothing to do: reads what has arrived on any connection, unless another thread does; returns
