@@ -73,7 +73,7 @@ final class NativeLog {
     }
   }
 
-  // Lets go of the lock.
+  // Releases the lock.
   private static void writeAll() {
     try {
       for (byte[] line; (line = take()) != null; ) {

@@ -35,8 +35,8 @@ public final class RowWriter {
   private final int header;
 
   // Where rows for several receivers are written; null: nowhere yet, or a row buffer's.
-  private ByteBuffer aside;
-  private long asideAddress;
+  private ByteBuffer scratch;
+  private long scratchAddress;
   private byte[] copied = new byte[0];
 
   // The claim. Numbers only: to store a reference per row would cost a garbage collector's barrier each.
@@ -61,13 +61,13 @@ public final class RowWriter {
     open = null;
     rowBytes = 0;
     header = 0;
-    asideAddress = address;
+    scratchAddress = address;
   }
 
   /** Space for a row of up to {@code bytes} bytes from an offset of that memory on. */
   void claimAt(int offset, int bytes) {
     owner.enter();
-    start(false, 0, asideAddress + offset, bytes);
+    start(false, 0, scratchAddress + offset, bytes);
   }
 
   /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). DONE: {@link #commit} sends it. */
@@ -92,11 +92,11 @@ public final class RowWriter {
   /** Space for a row that is for several receivers: {@link #written} gives it away. */
   void claimAside(int bytes) {
     sender.shuffle().enter();
-    if (aside == null || aside.capacity() < bytes) {
-      aside = ByteBuffer.allocateDirect(bytes);
-      asideAddress = NativeMemory.address(aside);
+    if (scratch == null || scratch.capacity() < bytes) {
+      scratch = ByteBuffer.allocateDirect(bytes);
+      scratchAddress = NativeMemory.address(scratch);
     }
-    start(false, 0, asideAddress, bytes);
+    start(false, 0, scratchAddress, bytes);
   }
 
   /** What was written since {@link #claimAside}, {@code bytes} bytes; ends the claim. */
@@ -107,7 +107,7 @@ public final class RowWriter {
       copied = new byte[bytes];
     }
     NativeMemory.get(from, copied, 0, bytes);
-    Reference.reachabilityFence(aside);
+    Reference.reachabilityFence(scratch);
     return copied;
   }
 
@@ -145,7 +145,7 @@ public final class RowWriter {
       NativeMemory.copy(row, at + header, bytes);
       OpenFrames.move(cursor, at + header + bytes);
     }
-    Reference.reachabilityFence(aside);
+    Reference.reachabilityFence(scratch);
     epoch = NO_EPOCH;
     return true;
   }
