@@ -18,7 +18,7 @@ namespace faro::shuffle {
 /// Threads: under the table's lock.
 class KnownQueries {
  public:
-  /// Most queries that this node uses at a time.
+  /// The most queries that this node uses at a time.
   static constexpr size_t kLimit = 65536;
 
   using Pointer = std::shared_ptr<TrackedQuery>;

@@ -49,7 +49,7 @@ void TrackedQuery::declare(const std::vector<uint32_t>& workers) {
 }
 
 void TrackedQuery::verify(Outbound& out) {
-  const auto told = unverified_->failures();
+  const auto told = unverified_->take_failures();
   unverified_.reset();
   if (failed()) {
     context_.report.count_failure();

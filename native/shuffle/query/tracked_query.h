@@ -21,8 +21,8 @@
 
 namespace faro::shuffle {
 
-/// Of what may find no memory here, either all happens or nothing. Functions that fail a query say whether it
-/// had not failed before: then workers are alerted. Threads: under the table's lock.
+/// Functions that fail a query return whether it fails by this call: then workers are to be alerted. A change for
+/// which there is no memory does not happen. Threads: under the table's lock.
 class TrackedQuery final : public Query {
  public:
   TrackedQuery(const QueryId& query_id, QueryContext& context);
@@ -75,9 +75,9 @@ class TrackedQuery final : public Query {
   /// A node that takes no part has asked for a failure, and would remember that forever.
   void dismiss(uint32_t node, Outbound& out);
 
-  /// The coordinator's decision. Whether it is one.
+  /// The coordinator has decided. Whether this is believed, and was not known.
   bool learn_outcome(const Status& outcome, Outbound& out);
-  /// It is over here, and there will be no other outcome.
+  /// It is over here, whatever its coordinator decides.
   void settle(const Status& outcome) { set_outcome(outcome); }
   /// Whoever uses it here late is to be told why it failed: as long as it is unverified; and where it was
   /// declared since this node had answered for it, until its workers have ended it or its issuer is lost.
@@ -85,17 +85,18 @@ class TrackedQuery final : public Query {
   /// Its outcome is known to every local worker that uses it, and to all that its coordinator tells.
   bool is_over() const;
 
-  /// Whether it fails by that, and is verified. The loss is noted in nodes() already.
+  /// A node is lost, which nodes() knows already. Whether the query fails by that, and is not unverified.
   bool lose_node(uint32_t node, const Status& cause, Outbound& out);
   void forget_former_life(uint32_t node);
-  /// Whether workers are to be alerted.
+  /// What is due by now. Whether workers are to be alerted.
   bool tick(Outbound& out);
-  /// Unverified, and nobody has mentioned it for long. A failure is kept while the coordinator says that it
-  /// is one.
+  /// Whether it is unverified and nobody has mentioned it for long. A failure is kept while the coordinator
+  /// says that it is one.
   bool expires(Outbound& out);
 
-  /// Shows its state in the counter file; and: never again.
+  /// Shows its state in the counter file.
   void show();
+  /// Takes it out for good.
   void hide();
 
  private:

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,7 +19,7 @@ namespace faro::shuffle {
 
 class TrackedQuery;
 
-/// What a query takes of the quotas of peers. UnverifiedQueries writes it.
+/// What a query takes of the quotas of peers, kept by UnverifiedQueries.
 struct QuotaUse {
   uint32_t peer;                          // who has spoken of the query first
   std::list<TrackedQuery*> place;         // the query alone, until it stands in the peer's order
@@ -39,7 +40,7 @@ class Unverified {
     return now >= mentioned_at_ && now - mentioned_at_ >= timeout;
   }
 
-  /// The coordinator is asked whether the query still is failed; and: it has answered.
+  /// The coordinator is asked whether the query is still failed.
   void ask(base::Nanoseconds now) {
     is_asked_ = true;
     mention(now);
@@ -49,7 +50,7 @@ class Unverified {
 
   /// Failures told by nodes of which it is not known whether they take part; the first of each.
   void add_failure(uint32_t node, const Status& cause) { failures_.emplace(node, cause); }
-  const std::map<uint32_t, Status>& failures() const { return failures_; }
+  std::map<uint32_t, Status> take_failures() { return std::exchange(failures_, {}); }
   void forget_failure(uint32_t node) { failures_.erase(node); }
 
  private:
