@@ -41,7 +41,7 @@ TEST(QueryUnverified, a_peer_that_makes_up_queries_makes_this_node_forget_its_ow
   EXPECT_EQ(cluster[0].running_count(), 1u);
 }
 
-TEST(QueryUnverified, more_stops_than_a_share_of_one_query_that_nobody_knows_are_not_kept) {
+TEST(QueryUnverified, more_stops_than_the_quota_of_one_query_that_nobody_knows_are_not_kept) {
   QueryCluster cluster(2);
   QueryMessage stop = message_of(QueryMessageKind::stop, made_up(1, 1));
   stop.second = 2;
@@ -50,8 +50,35 @@ TEST(QueryUnverified, more_stops_than_a_share_of_one_query_that_nobody_knows_are
   const auto query = cluster.use(0, made_up(1, 1));
   EXPECT_EQ(cluster[0].stops(*query, 16382).size(), 1u);
   EXPECT_EQ(cluster[0].stops(*query, 16383).size(), 0u);
-  // A query that is used has its own limit, and the share is free again.
-  EXPECT_NE(cluster[0].hear(made_up(1, 2), 1), nullptr);
+  // A query that is used has its own limit, and the quota is free again.
+  for (uint64_t number = 2; number < 10; ++number)
+    EXPECT_NE(cluster[0].hear(made_up(1, number), 1), nullptr);
+  EXPECT_NE(cluster[0].find(made_up(1, 2)), nullptr);
+}
+
+TEST(QueryUnverified, a_peer_that_starts_again_has_its_whole_quota) {
+  QueryCluster cluster(3);
+  QueryMessage stop = message_of(QueryMessageKind::stop, made_up(2, 1));
+  stop.second = 2;  // a worker of node 1
+  for (const int life : {0, 1}) {
+    for (stop.first = 0; stop.first < 10'000; ++stop.first) cluster[0].on_message(1, stop);
+    if (life > 0) break;
+    cluster[0].on_peer_lost(1, kLost);
+    cluster[0].on_peer_joined(1, 2000);
+  }
+  const auto query = cluster.use(0, made_up(2, 1));
+  EXPECT_EQ(cluster[0].stops(*query, 9'999).size(), 1u);
+}
+
+TEST(QueryUnverified, a_query_whose_rows_wait_makes_no_room_for_others) {
+  QueryCluster cluster(2);
+  const auto waited_for = cluster[0].hear(made_up(1, 1), 1);
+  ASSERT_NE(waited_for, nullptr);
+  cluster[0].add_unopened(*waited_for, 0, 7, 2, 0);
+  for (uint64_t number = 2; number < 20'000; ++number)
+    ASSERT_NE(cluster[0].hear(made_up(1, number), 1), nullptr);
+  EXPECT_EQ(cluster[0].find(made_up(1, 2)), nullptr);
+  EXPECT_EQ(cluster[0].find(made_up(1, 1)), waited_for);
 }
 
 // Begun, cancelled and ended at its issuer; the plan never reaches the other node.
