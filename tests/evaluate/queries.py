@@ -9,7 +9,7 @@ import programs
 from contestant import Contestant, Result
 from programs import SQL_CLASS_PATH, SQL_JAR, Command
 
-BENCH = "io.faro.sql.QueryBench"
+BENCH = "io.faro.sql.bench.QueryBench"
 IN_TURN = Path(__file__).with_name("in_turn.py")
 LABELS = {"sql-faro": "Faro in the SQL engine", "sql-sockets": "tuned NIO sockets in the SQL engine"}
 TIME_LIMIT_S = 60  # of one query

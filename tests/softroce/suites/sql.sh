@@ -7,7 +7,7 @@ readonly limit_s=240 # of a query: an emulated processor only interprets it
 
 # answer <name> <flags...>: for each query its name, rows and checksum, and whether all its runs agree.
 answer() {
-  java -XX:+UseSerialGC -Xmx160m -XX:TieredStopAtLevel=1 -cp "$class_path" io.faro.sql.QueryBench --data tpch --scale 0.01 \
+  java -XX:+UseSerialGC -Xmx160m -XX:TieredStopAtLevel=1 -cp "$class_path" io.faro.sql.bench.QueryBench --data tpch --scale 0.01 \
     --queries q3,q12 --warmup 0 --laps 1 --sampled 0 --limit "$limit_s" --workers 1 --set connect.timeout_ms=120000 \
     "${@:2}" >"$share/$1.json" 2>"$share/$1.log" || fail "$1: exit code $?: $(tail -n 20 "$share/$1".{log,json})"
   jq -r '.queries[] | [.name, .rows, .checksum, .verified] | join(" ")' "$share/$1.json"

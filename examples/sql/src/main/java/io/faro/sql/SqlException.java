@@ -4,7 +4,7 @@ package io.faro.sql;
 public final class SqlException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  SqlException(String message, Throwable cause) {
+  public SqlException(String message, Throwable cause) {
     super(message, cause);
   }
 }

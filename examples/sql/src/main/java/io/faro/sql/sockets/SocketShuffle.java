@@ -3,7 +3,7 @@ package io.faro.sql.sockets;
 import io.faro.Outcome;
 import io.faro.RowBuffer;
 import io.faro.RowCodec;
-import io.faro.sql.RowShuffle;
+import io.faro.sql.exec.RowShuffle;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Arrays;

@@ -1,0 +1,2 @@
+/** Queries measured, over Faro and over sockets. */
+package io.faro.sql.bench;

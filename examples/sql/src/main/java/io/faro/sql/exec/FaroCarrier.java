@@ -1,0 +1,123 @@
+package io.faro.sql.exec;
+
+import io.faro.ObjectReceiver;
+import io.faro.ObjectSender;
+import io.faro.Outcome;
+import io.faro.QueryId;
+import io.faro.RowCodec;
+import io.faro.Shuffle;
+import io.faro.ShuffleSpec;
+import io.faro.Wait;
+import io.faro.Worker;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+
+/** Faro: each exchange is a shuffle of the engine's session. */
+public final class FaroCarrier implements Carrier {
+  @Override
+  public Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
+    return new Opened(worker, query, codecs);
+  }
+
+  @Override
+  public void close() {
+    // The engine closes the session.
+  }
+
+  private static final class Opened implements Shuffles {
+    private final List<Stage> stages = new ArrayList<>();
+
+    Opened(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
+      try {
+        for (RowCodec<Object[]> codec : codecs) {
+          // Rows have a length each, also where all are as long: so they go by reference within a process.
+          ShuffleSpec spec = new ShuffleSpec(query, stages.size(), 0);
+          stages.add(new Stage(worker.openShuffle(spec), codec));
+        }
+      } catch (RuntimeException e) {
+        close();
+        throw e;
+      }
+    }
+
+    @Override
+    public RowShuffle stage(int stage) {
+      return stages.get(stage);
+    }
+
+    @Override
+    public void check() {
+      if (!stages.isEmpty()) {
+        stages.get(0).shuffle.checkQuery();
+      }
+    }
+
+    @Override
+    public void close() {
+      stages.forEach(stage -> stage.shuffle.close());
+    }
+  }
+
+  private static final class Stage implements RowShuffle {
+    private final Shuffle shuffle;
+    private final ObjectSender<Object[]> sender;
+    private final ObjectReceiver<Object[]> receiver;
+    private final ArrayDeque<Object[]> rows = new ArrayDeque<>(); // of one frame, which is read in one go
+    private final Consumer<Object[]> keep = rows::add;
+
+    Stage(Shuffle shuffle, RowCodec<Object[]> codec) {
+      this.shuffle = shuffle;
+      sender = shuffle.sender().objects(codec);
+      receiver = shuffle.receiver().objects(codec);
+    }
+
+    @Override
+    public int receiverCount() {
+      return shuffle.sender().receiverCount();
+    }
+
+    @Override
+    public void send(int to, Object[] row) throws InterruptedException {
+      checkIsSent(sender.send(to, row));
+    }
+
+    @Override
+    public void broadcast(Object[] row) throws InterruptedException {
+      checkIsSent(sender.broadcast(row));
+    }
+
+    @Override
+    public void finish() throws InterruptedException {
+      checkIsSent(shuffle.sender().finish());
+    }
+
+    @Override
+    public void stop() {
+      shuffle.receiver().stop();
+      rows.clear();
+    }
+
+    @Override
+    public Outcome tryNext() {
+      return rows.isEmpty() ? receiver.drain(keep, Wait.NONE) : Outcome.DONE;
+    }
+
+    @Override
+    public Outcome next() throws InterruptedException {
+      return rows.isEmpty() ? receiver.drain(keep) : Outcome.DONE;
+    }
+
+    @Override
+    public Object[] get() {
+      return rows.remove();
+    }
+
+    private void checkIsSent(Outcome sent) {
+      if (sent != Outcome.DONE && sent != Outcome.STOPPED) {
+        throw new IllegalStateException("stage " + shuffle.spec().stage() + " answers " + sent);
+      }
+    }
+  }
+}

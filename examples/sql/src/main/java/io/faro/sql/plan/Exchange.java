@@ -1,0 +1,169 @@
+package io.faro.sql.plan;
+
+import io.faro.Column;
+import io.faro.Partition;
+import io.faro.RowCodec;
+import io.faro.RowCodecs;
+import io.faro.SchemaCodec;
+import java.lang.reflect.Method;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.apache.calcite.DataContext;
+import org.apache.calcite.adapter.enumerable.EnumerableConvention;
+import org.apache.calcite.adapter.enumerable.EnumerableRel;
+import org.apache.calcite.adapter.enumerable.EnumerableRelImplementor;
+import org.apache.calcite.adapter.enumerable.JavaRowFormat;
+import org.apache.calcite.adapter.enumerable.PhysType;
+import org.apache.calcite.adapter.enumerable.PhysTypeImpl;
+import org.apache.calcite.linq4j.Enumerable;
+import org.apache.calcite.linq4j.tree.BlockBuilder;
+import org.apache.calcite.linq4j.tree.Expression;
+import org.apache.calcite.linq4j.tree.Expressions;
+import org.apache.calcite.linq4j.tree.Types;
+import org.apache.calcite.plan.RelTraitSet;
+import org.apache.calcite.rel.RelDistribution;
+import org.apache.calcite.rel.RelDistributionTraitDef;
+import org.apache.calcite.rel.RelDistributions;
+import org.apache.calcite.rel.RelNode;
+import org.apache.calcite.rel.RelWriter;
+
+/**
+ * Where rows change workers: a Faro shuffle. Each worker sends what its input gives and goes on with what the
+ * others sent it. In the generated program it is a call of {@link PlanContext#exchange}.
+ */
+public final class Exchange extends org.apache.calcite.rel.core.Exchange implements EnumerableRel {
+  private static final Method CALL =
+      Types.lookupMethod(PlanContext.class, "exchange", int.class, Enumerable.class);
+
+  private final boolean isKept;
+  private final List<Column> columns;
+  private final RowCodec<Object[]> codec;
+  private final int[] decimals; // numbers of columns
+  private final int[] scales; // of decimals
+  private final RelDistribution.Type kind;
+  private final int[] keys;
+  private int stage = -1; // of the query; set once when the whole plan is known
+  private int firstBelow;
+
+  private Exchange(RelTraitSet traits, RelNode input, RelDistribution distribution, boolean isKept) {
+    super(input.getCluster(), traits, input, distribution);
+    this.isKept = isKept;
+    columns = RowTypes.of(input).stream().map(RowTypes::column).toList();
+    codec = RowCodecs.immutable(new SchemaCodec(columns));
+    decimals =
+        IntStream.range(0, columns.size())
+            .filter(c -> columns.get(c).type().javaType() == BigDecimal.class)
+            .toArray();
+    scales = IntStream.of(decimals).map(c -> columns.get(c).scale()).toArray();
+    kind = distribution.getType();
+    keys = distribution.getKeys().stream().mapToInt(Integer::intValue).toArray();
+  }
+
+  /** The rows of {@code input}, distributed anew. */
+  static Exchange of(RelNode input, RelDistribution distribution) {
+    return of(input, distribution, false);
+  }
+
+  /** The same, {@linkplain #isKept kept}. */
+  static Exchange kept(RelNode input, RelDistribution distribution) {
+    return of(input, distribution, true);
+  }
+
+  private static Exchange of(RelNode input, RelDistribution distribution, boolean isKept) {
+    RelTraitSet traits =
+        input.getCluster().traitSetOf(EnumerableConvention.INSTANCE).replace(distribution);
+    return new Exchange(traits, input, distribution, isKept);
+  }
+
+  @Override
+  public Exchange copy(RelTraitSet traits, RelNode input, RelDistribution distribution) {
+    Exchange copy = new Exchange(traits, input, distribution, isKept);
+    copy.setStage(stage, firstBelow);
+    return copy;
+  }
+
+  public int stage() {
+    return stage;
+  }
+
+  /** Each worker reads all rows before it runs the rest of the plan, which may read them never or many times. */
+  public boolean isKept() {
+    return isKept;
+  }
+
+  /** Stages from this one up to its own are those of the exchanges below it. */
+  public int firstBelow() {
+    return firstBelow;
+  }
+
+  void setStage(int number, int firstBelow) {
+    stage = number;
+    this.firstBelow = firstBelow;
+  }
+
+  @Override
+  public RelWriter explainTerms(RelWriter writer) {
+    return super.explainTerms(writer).itemIf("stage", stage, stage >= 0);
+  }
+
+  @Override
+  public Result implement(EnumerableRelImplementor implementor, Prefer prefer) {
+    BlockBuilder block = new BlockBuilder();
+    Result child = implementor.visitChild(this, 0, (EnumerableRel) getInput(), Prefer.ARRAY);
+    Expression rows = block.append("rows", child.block);
+    Expression arrays = child.physType.convertTo(rows, JavaRowFormat.ARRAY);
+    PhysType type = PhysTypeImpl.of(implementor.getTypeFactory(), getRowType(), JavaRowFormat.ARRAY);
+    Expression context = Expressions.convert_(DataContext.ROOT, PlanContext.class);
+    block.add(
+        Expressions.return_(
+            null, Expressions.call(context, CALL, Expressions.constant(stage), arrays)));
+    return implementor.result(type, block.toBlock());
+  }
+
+  /** For the rows as they travel; they are never changed, so that within a node the row itself goes. */
+  public RowCodec<Object[]> codec() {
+    return codec;
+  }
+
+  /** The row with decimals of their columns' scales: Calcite divides to 16 digits, whatever the type says. */
+  public Object[] fitting(Object[] row) {
+    Object[] fitting = row;
+    for (int i = 0; i < decimals.length; i++) {
+      int column = decimals[i];
+      if (row[column] instanceof BigDecimal decimal && decimal.scale() > scales[i]) {
+        fitting = fitting == row ? row.clone() : fitting;
+        fitting[column] = decimal.setScale(scales[i], RoundingMode.HALF_UP);
+      }
+    }
+    return fitting;
+  }
+
+  /** Only worker 0's input counts. */
+  public boolean isOfSingleton() {
+    return distributionOf(getInput()).getType() == RelDistribution.Type.SINGLETON;
+  }
+
+  public boolean isBroadcast() {
+    return kind == RelDistribution.Type.BROADCAST_DISTRIBUTED;
+  }
+
+  /** For a row that is not broadcast. Calcite sorts the keys of a distribution: their order does not matter here. */
+  public int receiverOf(Object[] row, int workers) {
+    if (kind == RelDistribution.Type.SINGLETON) {
+      return 0;
+    }
+    long hash = 0;
+    for (int key : keys) {
+      hash += RowTypes.hash(row[key]);
+    }
+    return Partition.FINALIZER.receiverOf(hash, workers);
+  }
+
+  /** The distribution that a plan node has; random unless somebody saw to another. */
+  static RelDistribution distributionOf(RelNode node) {
+    RelDistribution trait = node.getTraitSet().getTrait(RelDistributionTraitDef.INSTANCE);
+    return trait == null ? RelDistributions.RANDOM_DISTRIBUTED : trait;
+  }
+}

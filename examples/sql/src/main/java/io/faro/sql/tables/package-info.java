@@ -1,0 +1,2 @@
+/** Tables in memory, of which each worker has a part. */
+package io.faro.sql.tables;

@@ -1,0 +1,102 @@
+package io.faro.sql.cluster;
+
+import io.faro.SessionConfig;
+import io.faro.Setting;
+import io.faro.sql.exec.Carrier;
+import io.faro.sql.exec.Engine;
+import io.faro.sql.exec.Query;
+import io.faro.sql.plan.Plan;
+import io.faro.sql.tables.Table;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.BiFunction;
+import java.util.function.Supplier;
+
+/** All nodes of a cluster in this JVM. Threads: one query at a time. */
+public final class LocalCluster implements AutoCloseable {
+  private final List<Engine> engines = new ArrayList<>();
+
+  /** A query that runs, and what comes of it on each node. */
+  record Running(Query query, List<CompletableFuture<List<Object[]>>> nodes) {}
+
+  /** {@code settings}: of every node. */
+  public LocalCluster(int nodes, int workers, Map<Setting, String> settings, Map<String, Table> tables) {
+    this(nodes, workers, settings, Carriers.FARO, tables);
+  }
+
+  LocalCluster(int nodes, int workers, Map<Setting, String> settings, String carrier, Map<String, Table> tables) {
+    this(nodes, workers, settings, (config, sockets) -> Carriers.of(carrier, config, sockets), tables);
+  }
+
+  /** {@code carrier}: of a node, by its configuration and where all listen for sockets. */
+  LocalCluster(
+      int nodes,
+      int workers,
+      Map<Setting, String> settings,
+      BiFunction<SessionConfig, List<String>, Carrier.Opener> carrier,
+      Map<String, Table> tables) {
+    List<String> free = Addresses.free(2 * nodes, List.of(Addresses.HOST));
+    List<String> sockets = free.subList(nodes, 2 * nodes);
+    List<CompletableFuture<Engine>> opening = new ArrayList<>();
+    for (int node = 0; node < nodes; node++) {
+      SessionConfig.Builder builder =
+          SessionConfig.builder().cluster(node, free.subList(0, nodes)).workers(workers);
+      settings.forEach(builder::set);
+      SessionConfig config = builder.build();
+      opening.add(inThread(() -> new Engine(config, carrier.apply(config, sockets), tables)));
+    }
+    RuntimeException failure = null;
+    for (CompletableFuture<Engine> engine : opening) {
+      try {
+        engines.add(engine.join());
+      } catch (RuntimeException e) {
+        failure = e;
+      }
+    }
+    if (failure != null) {
+      close();
+      throw failure;
+    }
+  }
+
+  /** A query's plan. */
+  public Plan plan(String sql) {
+    return engines.get(0).plan(sql);
+  }
+
+  /** Runs a plan of this cluster; the rows of its result. */
+  public List<Object[]> run(Plan plan) {
+    return start(plan).nodes().stream().map(CompletableFuture::join).toList().get(0);
+  }
+
+  /** Begins to. */
+  Running start(Plan plan) {
+    Query query = engines.get(0).begin("");
+    return new Running(query, engines.stream().map(engine -> inThread(() -> engine.run(query, plan))).toList());
+  }
+
+  /** Fails a query. */
+  void cancel(Running running, String reason) {
+    engines.get(0).cancel(running.query(), reason);
+  }
+
+  private static <T> CompletableFuture<T> inThread(Supplier<T> task) {
+    return CompletableFuture.supplyAsync(task, run -> new Thread(run).start());
+  }
+
+  @Override
+  public void close() {
+    List<CompletableFuture<Void>> closing = new ArrayList<>();
+    engines.forEach(
+        engine ->
+            closing.add(
+                inThread(
+                    () -> {
+                      engine.close();
+                      return null;
+                    })));
+    closing.forEach(CompletableFuture::join);
+  }
+}

@@ -1,0 +1,72 @@
+package io.faro.sql.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.sql.SqlException;
+import io.faro.sql.tables.Tpch;
+import io.faro.sql.tables.TpchQueries;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Where exchanges are put, by the text of plans. */
+class PlannerTest {
+  private static final int WORKERS = 16;
+
+  private static List<String> plan(String sql) {
+    return new Planner(Tpch.tables(1), WORKERS).plan(sql).explain().lines().toList();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"q3", "q5", "q14"})
+  void theLargestTableIsNotSentToEverybody(String query) {
+    List<String> lines = plan(TpchQueries.ALL.get(query));
+    for (int i = 0; i < lines.size(); i++) {
+      if (lines.get(i).contains("distribution=[broadcast]")) {
+        for (int below = i + 1; below < lines.size() && depth(lines, below) > depth(lines, i); below++) {
+          assertFalse(lines.get(below).contains("[[lineitem]]"), () -> String.join("\n", lines));
+        }
+      }
+    }
+  }
+
+  private static int depth(List<String> lines, int line) {
+    return lines.get(line).length() - lines.get(line).stripLeading().length();
+  }
+
+  @Test
+  void aSmallTableIsSentToEverybodyAndLargeOnesByKey() {
+    assertEquals(1, count("[broadcast]", "select count(*) from customer, nation where c_nationkey = n_nationkey"));
+    String large = "select count(*) from orders, lineitem where o_orderkey = l_orderkey";
+    assertEquals(0, count("[broadcast]", large));
+    assertEquals(2, count("distribution=[hash[0]]", large));
+  }
+
+  @Test
+  void groupsThatLieTogetherAreNotMoved() {
+    String joined = "from orders, lineitem where o_orderkey = l_orderkey group by l_orderkey";
+    assertEquals(3, count("Exchange", "select l_orderkey, max(o_totalprice), count(*) " + joined));
+    assertEquals(4, count("Exchange", "select l_suppkey, count(*) " + joined.replace("by l_orderkey", "by l_suppkey")));
+  }
+
+  private static long count(String part, String sql) {
+    return plan(sql).stream().filter(line -> line.contains(part)).count();
+  }
+
+  @Test
+  void whatIsMissingIsNamed() {
+    assertThrowsWith("GROUPING SETS", "select count(*) from nation group by cube (n_name, n_regionkey)");
+    assertThrowsWith("LogicalMinus", "select n_name from nation except select r_name from region");
+    assertThrowsWith("cannot be shuffled", "select array[n_name] from nation");
+    assertThrowsWith("no timestamp", "select timestamp('yesterday') from nation");
+  }
+
+  private static void assertThrowsWith(String part, String sql) {
+    SqlException thrown = assertThrows(SqlException.class, () -> plan(sql));
+    assertTrue(thrown.getMessage().contains(part), thrown.getMessage());
+  }
+}
