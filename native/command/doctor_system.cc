@@ -122,7 +122,7 @@ Check time_limits_check(const Config& config) {
   }
   if (liveness_ms < kShortLivenessMs) {
     return {"time limits", Health::warning, std::move(found),
-            "a process that stands still for so short a time is taken for lost: raise "
+            "a process that pauses for such a short time is declared lost: raise "
             "liveness.timeout_ms"};
   }
   return {"time limits", Health::ok, std::move(found), ""};

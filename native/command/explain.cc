@@ -177,10 +177,10 @@ class Follower {
   static std::string goes_on(const NodeChange& node, const WorkerView& view, uint64_t calls) {
     const WorkerValues& change =
         node.change.workers[view.number - node.now.self().first_worker].counters;
-    return fmt::format("{} goes on: {}, {} out and {} in within {}{}", place(node, view.number),
-                       counted(calls, "call"), counted(change.rows_sent, "row"),
-                       counted(change.rows_received, "row"), seconds_text(node.seconds),
-                       holds(node, view));
+    return fmt::format("{} is making progress: {}, {} out and {} in within {}{}",
+                       place(node, view.number), counted(calls, "call"),
+                       counted(change.rows_sent, "row"), counted(change.rows_received, "row"),
+                       seconds_text(node.seconds), holds(node, view));
   }
 
   std::string circle() const {

@@ -1,4 +1,4 @@
-// Why a query does not go on: who waits for what on which peer, and where all that waiting ends.
+// Why a query is stuck: which worker waits for what on which peer, and where that chain of waiting ends.
 #pragma once
 
 #include <optional>

@@ -54,11 +54,12 @@ int run(Flags& flags) {
 
 void add_explain_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "explain", "Why a query does not go on: which worker waits for what on which peer");
+      "explain", "Why a query is stuck: which worker waits for what on which peer");
   auto flags = std::make_shared<Flags>();
   flags->watch.add_to(*command);
   command->add_option("--query", flags->query, "Only this query")->type_name("ISSUER:NUMBER");
-  command->add_option("--interval", flags->interval_s, "Seconds over which it is watched who moves")
+  command
+      ->add_option("--interval", flags->interval_s, "Seconds to watch which workers make progress")
       ->check(CLI::Range(0.01, 60.0))
       ->type_name("SECONDS");
   command->add_flag("--json", flags->json, "Print JSON");

@@ -1,4 +1,4 @@
-// `faro explain`: why a query does not go on.
+// `faro explain`: why a query is stuck.
 #pragma once
 
 namespace CLI {

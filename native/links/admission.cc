@@ -105,7 +105,7 @@ void Admission::on_data_stream(const StreamToken& token, transport::DataStream s
   if (Link* link = links_.find(token)) return link->on_stream(std::move(stream));
   ::close(stream.fd);
   const Status cause(Code::protocol_error, "a data connection that belongs to no link");
-  note_refused("somebody", {cause, false, false});
+  note_refused("an unknown peer", {cause, false, false});
 }
 
 base::Nanoseconds Admission::may_try_at(const std::string& peer_address) {

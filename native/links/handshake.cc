@@ -55,7 +55,7 @@ Refusal Handshake::as_believed(Refusal refusal) const {
   refusal.verified = false;
   refusal.status =
       Status(refusal.status.code(),
-             fmt::format("{} (unverified: whoever answers at {} has not proved that it belongs to "
+             fmt::format("{} (unverified: the process at {} has not proved that it belongs to "
                          "the cluster)",
                          refusal.status.message(), peer_address_));
   return refusal;

@@ -89,8 +89,8 @@ Status SecretAuthentication::check_proof(std::span<const std::byte> received) {
   if (!right.ok()) return right.status();
   if (!equal(*right, shown)) {
     return Status(Code::authentication_failed,
-                  "they have different secrets (security.secret_file or FARO_SECRET), or somebody "
-                  "between them has changed what they said");
+                  "they have different secrets (security.secret_file or FARO_SECRET), or someone "
+                  "between them has altered the handshake");
   }
   content_ = true;
   return Status::Ok();

@@ -172,7 +172,7 @@ Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topo
     return Status(
         Code::config_invalid,
         fmt::format("{} listens where other machines may reach it, and the cluster has no secret: "
-                    "whoever reaches the port could join. Give all nodes the same secret by "
+                    "anyone who reaches the port could join. Give all nodes the same secret by "
                     "security.secret_file (a file) or the environment variable FARO_SECRET, or "
                     "certificates by security.tls, or set security.open = 1 if the network keeps "
                     "others out",

@@ -42,8 +42,8 @@ std::optional<ClusterOpening::Failure> ClusterOpening::check(base::Nanoseconds n
   if (failed()) return Failure{fatal_, fatal_.code() == Code::connect_failed || !spreads_};
   if (cancellation.cancelled()) {
     return Failure{
-        Status(Code::cancelled, fmt::format("{} was told to give up opening its session, still "
-                                            "waiting for {}",
+        Status(Code::cancelled, fmt::format("opening the session of {} was cancelled; it was "
+                                            "still waiting for {}",
                                             topology_.own().name, missing_peers())),
         true};
   }

@@ -45,8 +45,8 @@ Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
   if (!bound.starts_with("127.") && !bound.starts_with("[::1]:")) {
     return Status(
         Code::config_invalid,
-        fmt::format("metrics.listen = {}: only a loopback address is allowed, since anyone "
-                    "who reaches it can read; put a proxy that asks who it is before it",
+        fmt::format("metrics.listen = {}: only a loopback address is allowed, because "
+                    "clients are not authenticated; to serve others put a proxy in front of it",
                     address));
   }
   base::UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -137,7 +137,7 @@ Credentials::Context Credentials::current() {
     context_ = std::move(*context);
     base::log(LogLevel::info, "TLS: {} was read again", files_.certificate);
   } else {
-    base::log(LogLevel::warning, "TLS goes on with the certificate it has: {}",
+    base::log(LogLevel::warning, "TLS keeps using its current certificate: {}",
               context.status().message());
   }
   return context_;

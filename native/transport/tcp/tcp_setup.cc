@@ -49,7 +49,7 @@ class TcpSetup final : public LinkSetup {
   Status on_stream(DataStream stream) override {
     if (context_.initiator || fd_ >= 0) {
       close(stream.fd);
-      return {Code::protocol_error, "a data connection that nobody waits for"};
+      return {Code::protocol_error, "an unexpected data connection"};
     }
     fd_ = stream.fd;
     tls_ = std::move(stream.tls);

@@ -14,7 +14,7 @@
 
 namespace faro::transport::verbs {
 
-/// Who shares a queue pair.
+/// What shares a queue pair.
 enum class Sharing {
   link,    // all lanes of the link, as in the paper (§3.2)
   worker,  // all lanes of a worker

@@ -1,4 +1,4 @@
-// What a failing completion means, in words for those who run a cluster.
+// What a failing completion means, in words for the operators of a cluster.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,8 +9,8 @@
 
 namespace faro::transport::verbs {
 
-/// peer_lost, protocol_error or internal_error: who is likely to be wrong. `operation`: what was
-/// under way, "a WRITE to ring 3".
+/// peer_lost, protocol_error or internal_error, depending on which side is likely at fault. `operation`: what
+/// has failed, "a WRITE to ring 3".
 Status completion_error(const ibv_wc& completion, const std::string& operation);
 
 }  // namespace faro::transport::verbs

@@ -1,22 +1,22 @@
-// CompletionPoller: who looks at the completion queues of a node.
+// CompletionPoller: decides which thread polls the completion queues of a node.
 //
-// A worker that finds nothing to do polls them itself: so a busy node needs no wake-up of its
-// network thread, and no change of threads, for what its workers would find a moment later. While a
-// worker sleeps, or before any has looked, the network thread is responsible.
+// An idle worker polls them itself. So a busy node need not wake its network thread, nor switch threads,
+// for completions that its workers would find a moment later. While a worker sleeps, or before any worker
+// has polled, the network thread is responsible.
 //
 //   completion queues ──▶ completion channel ──▶ the reactor (network thread)
 //          ▲         an event for the next completion of each queue that was armed
 //          └── polled by workers, without waiting
 //
 // An armed queue makes one event, for the first completion after that. Nothing is lost:
-//   - whoever arms a queue polls it once more before it gives the right to poll back. What came
-//     before arming is found by that; what comes after makes an event;
-//   - an event is the network thread's, which polls, and arms again while it is responsible. So
-//     from worker_sleeps to the first poll of a node without sleepers, every queue is armed, or its
-//     event is on its way;
-//   - a worker that leaves something behind that waits for a completion has that queue watched.
-// A node none of whose workers sleeps or looks leaves its completions in the queues; nobody there
-// could take what they bring.
+//   - a thread that arms a queue polls it once more before it gives back the right to poll. That finds
+//     what came before arming; what comes after makes an event;
+//   - the network thread handles events: it polls, and arms again while it is responsible. So from
+//     worker_sleeps to the first poll of a node without sleepers, every queue is armed, or its event is
+//     on its way;
+//   - a worker that leaves something unsent that waits for a completion has that queue watched.
+// If no worker of a node sleeps or polls, completions stay in the queues: no worker could take what they
+// bring anyway.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class CompletionEvents {
   virtual VerbsChannel* next() noexcept = 0;
 };
 
-/// A channel's part of it; whoever has the right to poll.
+/// What is kept for each channel. Threads: the holder of the right to poll.
 struct PollState {
   bool armed = false;  // since the last event
 };
@@ -57,7 +57,7 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
 
   /// From now on the channel's completions are taken. Threads: network thread. Errors: system_error.
   Status add(Reactor& reactor, VerbsChannel& channel);
-  /// From now on nobody looks at the channel. Threads: network thread.
+  /// After this no thread polls the channel. Threads: network thread.
   void remove(VerbsChannel& channel) noexcept;
 
   /// The device is gone, and all links with it. Threads: network thread.
@@ -70,8 +70,8 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   void worker_sleeps() noexcept;
   void worker_wakes() noexcept;
 
-  /// The channel waits for a completion: the network thread sees to it if nobody else does. Handles
-  /// what is there now. Not with a right to post or to poll. Threads: any.
+  /// The channel waits for a completion: the network thread polls if no worker does. Handles what is there
+  /// now. Do not call it while holding a right to post or to poll. Threads: any.
   void watch(VerbsChannel& channel) noexcept;
 
  private:
@@ -92,7 +92,7 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   alignas(64) std::atomic<bool> taken_{false};
   std::atomic<uint32_t> sleeping_{0};  // workers
 
-  // Whoever has the right to poll.
+  // The holder of the right to poll.
   std::vector<VerbsChannel*> channels_;
   bool watching_ = true;  // the network thread is responsible
 };

@@ -63,8 +63,7 @@ std::unique_ptr<Connection> Connection::adopt(rdma_cm_id* id, const ConnectionOp
   return std::unique_ptr<Connection>(new Connection(id, options));
 }
 
-// A queue pair is destroyed before its queue, and the device has let go of all memory when the call
-// returns.
+// A queue pair is destroyed before its queue. When the call returns the device has released all memory.
 Connection::~Connection() {
   disconnect();
   if (pair_ != nullptr) ibv_destroy_qp(pair_);
@@ -81,7 +80,7 @@ Status Connection::resolve(const sockaddr* local, const sockaddr* peer) {
   return {};
 }
 
-// Devices that do not know an option go on without it.
+// A device that does not know an option works without it.
 void Connection::tune() {
   uint8_t traffic_class = options_.traffic_class;
   if (traffic_class != 0)

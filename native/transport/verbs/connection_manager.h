@@ -18,10 +18,10 @@
 namespace faro::transport::verbs {
 
 /// Threads: network thread, and the thread that opens the session before that one runs.
-/// Blocks: for system calls. Owns: event channel and listener; connections belong to who made them.
+/// Blocks: for system calls. Owns: event channel and listener; connections belong to those that made them.
 class ConnectionManager {
  public:
-  /// Who waits for the connections with a token.
+  /// Waits for the connections with a token.
   class Expecting {
    public:
     virtual ~Expecting() = default;

@@ -1,27 +1,26 @@
-// Credits: who may SEND, so that a receive is always posted for what arrives.
+// Credits: when a side may SEND, so that a receive is always posted for what arrives.
 //
 // Each side posts a number of receives ahead and tells the other how many, once, during setup.
 // kReturns of them are for returns, the others for notifications (wire/verbs_message.h). Each SEND
-// carries how many of the peer's messages of both kinds were taken and their receives posted anew;
-// a sender keeps
+// confirms how many of the peer's messages of both kinds were taken, with their receives posted anew.
+// A sender keeps
 //
-//   notifications sent - notifications told taken  <=  peer's receives - kReturns
-//   returns sent       - returns told taken        <=  kReturns
+//   notifications sent - notifications confirmed  <=  peer's receives - kReturns
+//   returns sent       - returns confirmed        <=  kReturns
 //
-// so that what is under way never exceeds the receives, and receiver-not-ready cannot occur.
+// so that messages in flight never exceed the receives, and receiver-not-ready cannot occur.
 //
-// A return is due when half of the receives for notifications are taken and not told. It asks for
-// none back: returns alone never make one due. Both sides can run dry, and yet nobody waits for
-// ever:
+// A return is due when half of the receives for notifications are taken and not confirmed. A return
+// does not ask for one back: returns alone never make one due. Both sides can run out of credits, but
+// neither waits without end:
 //
-//   1. Let A wait for credits for notifications. All its notifications arrive and are taken; from
-//      the last that was told on they are as many as there are receives for them, so B owes a
-//      return.
-//   2. B cannot send it only if kReturns returns of B are under way or arrived, none told. They
-//      arrive. Each told of more notifications than anything before it, so the first of them gave
-//      A a credit. If A does not use it, A does not wait. If A does, that notification tells B
-//      that the return was taken (an immediate tells nothing, so while must_confirm() a
-//      notification has to be a SEND), and B can send what it owes.
+//   1. Let A wait for credits for notifications. All its notifications arrive and are taken. Those after
+//      the last confirmed one are as many as there are receives for them, so B owes a return.
+//   2. B can only be unable to send it if kReturns returns of B are in flight or have arrived, none of
+//      them confirmed. They arrive. Each confirmed more notifications than anything before it, so the
+//      first of them gave A a credit. If A does not use it, A does not wait. If A does, that notification
+//      confirms the return to B (an immediate confirms nothing, so while must_confirm() a notification
+//      has to be a SEND), and B can send what it owes.
 //
 // The same holds for B. The least number of receives, 4, leaves 2 for notifications; 3 would do.
 #pragma once
@@ -32,7 +31,7 @@
 namespace faro::transport::verbs {
 
 /// Counts are modulo 2^32, as on the wire.
-/// Threads: "poster" is whoever has the right to post, "poller" whoever has the right to poll
+/// Threads: "poster" is the holder of the right to post, "poller" the holder of the right to poll
 /// (verbs_channel.h). What one writes and the other reads is seq_cst: part of the argument there.
 class Credits {
  public:
@@ -63,7 +62,7 @@ class Credits {
   void note_sent() noexcept { add(notes_sent_); }
   void return_sent() noexcept { add(returns_sent_); }
 
-  /// What the next SEND carries; from now on the peer counts as told. Threads: poster.
+  /// What the next SEND confirms; from now on that counts as confirmed. Threads: poster.
   Told tell() noexcept {
     const Told told{notes_taken_.load(std::memory_order_seq_cst),
                     returns_taken_.load(std::memory_order_seq_cst)};

@@ -1,5 +1,5 @@
-// From the name of a device or interface to an address: rdma_cm chooses device, port and GID by the
-// address that a node binds to, so whoever wants a certain device needs one of its addresses.
+// Finds an address for the name of a device or interface. rdma_cm chooses device, port and GID by the
+// address that a node binds to, so to get a certain device a node needs one of its addresses.
 #pragma once
 
 #include <cstdint>

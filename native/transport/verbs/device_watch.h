@@ -15,8 +15,8 @@ class DeviceEvents {
   virtual ~DeviceEvents() = default;
   /// Readable when it has something to say.
   virtual int trouble_descriptor() const noexcept = 0;
-  /// Takes all of it; whether the device has failed or is being removed, which waits until this
-  /// process has let go of it. Threads: network thread.
+  /// Takes all events. Returns whether the device has failed or is being removed; removal waits until this
+  /// process has released the device. Threads: network thread.
   virtual bool take_trouble() noexcept = 0;
 };
 

@@ -19,10 +19,10 @@ class Endpoint {
   };
 
   virtual ~Endpoint() = default;
-  /// Threads: any. The queues serialise posting and polling themselves; callers see to more order.
+  /// Threads: any. The queues serialise posting and polling themselves; callers ensure any further order.
   virtual ibv_qp* queue_pair() noexcept = 0;
   virtual ibv_cq* completion_queue() noexcept = 0;
-  /// Nothing more is sent or received: what is queued is flushed, and the peer is told. Idempotent.
+  /// Stops sending and receiving: flushes what is queued and notifies the peer. Idempotent.
   /// Threads: any. Blocks: for a system call or two.
   virtual void disconnect() noexcept = 0;
   /// Threads: network thread.

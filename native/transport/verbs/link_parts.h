@@ -27,7 +27,7 @@ struct ChannelParts {
   bool raises_sigpipe = false;  // its posts may, see SigpipeShield
 };
 
-/// All of it is set up and connected. The queue pairs go first: the device then has let go of the
+/// Everything is set up and connected. The queue pairs are destroyed first: then the device has released the
 /// memory.
 struct LinkParts {
   RegisteredMemory outgoing;  // local_read

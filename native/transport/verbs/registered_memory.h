@@ -12,7 +12,7 @@
 
 namespace faro::transport::verbs {
 
-/// Who may use the memory. Never with relaxed ordering: a notification must not overtake its data.
+/// How the memory may be used. Never with relaxed ordering: a notification must not overtake its data.
 enum class Access {
   local_read,    // the device sends from it
   local_write,   // the device receives into it

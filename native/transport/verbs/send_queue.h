@@ -17,7 +17,7 @@
 
 namespace faro::transport::verbs {
 
-/// Threads: "poster" is whoever has the right to post, "poller" whoever has the right to poll
+/// Threads: "poster" is the holder of the right to post, "poller" the holder of the right to poll
 /// (verbs_channel.h).
 class SendQueue {
  public:
@@ -30,8 +30,8 @@ class SendQueue {
   uint32_t depth() const noexcept { return static_cast<uint32_t>(entries_.size()); }
   uint32_t chain_limit() const noexcept { return depth() / 4; }
 
-  /// Room for a whole chain. Threads: any; exact for the poster, and for whoever just gave the right
-  /// to post back. All seq_cst: part of the argument in verbs_channel.h.
+  /// Room for a whole chain. Threads: any; exact for the poster, and for the thread that has just given
+  /// back the right to post. All seq_cst: part of the argument in verbs_channel.h.
   bool has_room() const noexcept {
     return depth() - (announced_.load(std::memory_order_seq_cst) -
                       completed_.load(std::memory_order_seq_cst)) >=

@@ -4,24 +4,24 @@
 //   worker: commit → post ──► writes_ ─┐  WRITE … SEND               ┌─► READ: free,
 //   worker: release → tell ─► reads_  ─┤─ ibv_post_send ─► device ─► │   wake the sender
 //                                      │                completions ─┤
-//                   whoever has the right to post                    └─► WRITTEN: ready bit,
+//                   the holder of the right to post                  └─► WRITTEN: ready bit,
 //                                                                        wake the receiver
-//                             whoever has the right to poll (completion_poller.h)
+//                         the holder of the right to poll (completion_poller.h)
 //
-// The data of a WRITE and the notification behind it are in one post, in this order, on one queue
-// pair: the notification cannot overtake.
+// The data of a WRITE and the notification after it are in one post, in this order, on one queue pair, so
+// the notification cannot overtake the data.
 //
-// The right to post (native/DESIGN.md#hc-6) is one word, free or held: that to send of
-// messaged_channel.h, whose argument (W1 to W4) covers more here. What can be posted also depends on
-// places (SendQueue) and credits (Credits), and the poller makes more possible: it stores that as its
-// W1 and goes on with W2. At W4 the holder looks whether anything can be posted; all these stores and
-// looks are seq_cst as well.
+// The right to post (native/DESIGN.md#hc-6) is one word, free or held. It is the right to send of
+// messaged_channel.h, and the argument there (W1 to W4) covers more here: what can be posted also depends
+// on places (SendQueue) and credits (Credits). When the poller gains some it stores them as its W1 and
+// continues with W2. At W4 the holder checks whether anything can be posted. All these stores and loads are
+// seq_cst as well.
 //
-// If the last holder leaves something behind for lack of places or credits (stuck()), a completion
-// will bring them: of an earlier request, since the last of a run is signalled (SendQueue), or of
-// the peer's message (Credits). In paper order a WRITE leaves its notification behind, until it has
-// completed. The holder then has the completion queue watched, so that the network thread goes on if
-// no worker looks (CompletionPoller::watch).
+// If the last holder leaves something unsent for lack of places or credits (stuck()), a completion will
+// bring them: that of an earlier request, since the last of a run is signalled (SendQueue), or that of the
+// peer's message (Credits). In paper order a WRITE's notification stays unsent until the WRITE has
+// completed. Then the holder has the completion queue watched, so that the network thread continues if no
+// worker polls (CompletionPoller::watch).
 //
 // Space in an outgoing ring is free when the peer has read it *and* a completion covers its WRITE: a
 // software device may still send from its pages. A chain is signalled when a ring has a quarter
@@ -90,7 +90,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   void count_event() noexcept { count(counters_.events); }
 
  private:
-  // Posting (verbs_datapath.cc). Whoever has the right to post.
+  // Posting (verbs_datapath.cc). The holder of the right to post.
   void send_pending() override;
   void on_read_due() override { reads_due_.store(true, std::memory_order_seq_cst); }
   bool anything_to_note() const noexcept { return anything_due() || notes_.any(); }
@@ -108,7 +108,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
     return parts_.messages.base() + uint64_t{index} * wire::kVerbsMessageBytes;
   }
 
-  // Polling (verbs_receive.cc). Whoever has the right to poll.
+  // Polling (verbs_receive.cc). The holder of the right to poll.
   void take_completion(const ibv_wc& completion);
   void take_sent(uint64_t number);
   void take_received(const ibv_wc& completion);

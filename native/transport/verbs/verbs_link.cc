@@ -44,7 +44,7 @@ void VerbsLink::fail(const Status& cause) {
   if (end()) context_.events->on_link_failed(cause);
 }
 
-// True for the one who ended it.
+// True for the caller that ended the link.
 bool VerbsLink::end() noexcept {
   if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
   for (VerbsChannel& channel : channels_) channel.disconnect();

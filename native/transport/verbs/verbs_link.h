@@ -38,8 +38,8 @@ class VerbsLink final : public DataLink {
   void add_counters(LinkCounters& sum) const override;
   void stop() noexcept override { end(); }
 
-  /// It can carry nothing any more; of several causes the first is told. Not after stop: then a broken
-  /// connection is no failure. Threads: any.
+  /// The link can carry nothing any more; of several causes the first is reported. Has no effect after stop: then
+  /// a broken connection is no failure. Threads: any.
   void fail(const Status& cause);
 
  private:

@@ -1,5 +1,5 @@
-// Completions: what was sent is out, what has arrived moves positions. Everything here is done by
-// whoever has the right to poll (completion_poller.h): a worker that looks for rows, or the network
+// Handles completions: sends are finished, and arrivals move positions. Everything here is done by
+// the holder of the right to poll (completion_poller.h): a worker that looks for rows, or the network
 // thread.
 #include <endian.h>
 #include <fmt/format.h>
@@ -163,10 +163,9 @@ Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
     credits_.note_taken();
   }
   if (!credits_.accept({head.notes, head.returns})) {
-    return {Code::protocol_error,
-            fmt::format("credits for {} notifications and {} returns, of which "
-                        "fewer were sent, or more told before",
-                        head.notes, head.returns)};
+    return {Code::protocol_error, fmt::format("credits for {} notifications and {} returns, but "
+                                              "fewer were sent, or more were confirmed before",
+                                              head.notes, head.returns)};
   }
   for (uint32_t i = 0; i < head.record_count; ++i) FARO_RETURN_IF_ERROR(accept_record(records[i]));
   return {};

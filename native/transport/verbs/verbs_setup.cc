@@ -183,7 +183,7 @@ Status VerbsSetup::on_memory(const wire::VerbsMemory& memory) {
 
 Status VerbsSetup::on_stream(DataStream stream) {
   close(stream.fd);
-  return {Code::protocol_error, "a data connection that nobody waits for"};
+  return {Code::protocol_error, "an unexpected data connection"};
 }
 
 // Receives are posted before the peer can send.

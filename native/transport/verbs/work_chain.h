@@ -12,11 +12,11 @@
 
 namespace faro::transport::verbs {
 
-/// Threads: whoever has the right to post.
+/// Threads: the holder of the right to post.
 class WorkChain {
  public:
   /// At most `limit` requests; data of up to `inline_bytes` goes into the request itself.
-  /// `raises_sigpipe`: the device's driver does when its connection has gone.
+  /// `raises_sigpipe`: the device's driver does when its connection is gone.
   WorkChain(uint32_t limit, uint32_t inline_bytes, bool raises_sigpipe) noexcept
       : limit_(limit), inline_bytes_(inline_bytes), raises_sigpipe_(raises_sigpipe) {}
 
@@ -26,7 +26,7 @@ class WorkChain {
   }
   bool empty() const noexcept { return count_ == 0; }
   bool has_room_for(uint32_t requests) const noexcept { return count_ + requests <= limit_; }
-  /// Somebody relies on being told when it has completed.
+  /// Requests a completion for the chain.
   void want_signal() noexcept { wants_signal_ = true; }
   bool wants_signal() const noexcept { return wants_signal_; }
 
