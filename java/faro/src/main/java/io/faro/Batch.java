@@ -25,6 +25,7 @@ public final class Batch implements AutoCloseable {
   private final byte[] text = new byte[1024]; // for the bytes of a string
 
   private long address; // of the first row; 0: empty
+  private boolean isDetached;
   private int bytes;
   private int rowCount;
   private int rowBytes; // 0: a length in front of each row
@@ -226,8 +227,9 @@ public final class Batch implements AutoCloseable {
    * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the batch then stays as it is
    */
   public void detach() {
-    if (address != 0) {
+    if (address != 0 && !isDetached) {
       receiver().detach(this);
+      isDetached = true;
     }
   }
 
@@ -253,6 +255,7 @@ public final class Batch implements AutoCloseable {
   /** These rows are in it now, from an address on. */
   void place(long address, int bytes, int rowCount, int rowBytes, int sender) {
     move(address);
+    isDetached = false;
     this.bytes = bytes;
     this.rowCount = rowCount;
     this.rowBytes = rowBytes;

@@ -1,7 +1,6 @@
 package io.faro;
 
 import java.util.Iterator;
-import java.util.NoSuchElementException;
 import java.util.function.Consumer;
 
 /**
@@ -21,13 +20,16 @@ import java.util.function.Consumer;
 public final class ObjectReceiver<T> implements Iterable<T> {
   private final ShuffleReceiver receiver;
   private final RowCodec<T> codec;
+  private final int from; // the sender; ShuffleReceiver.ANY
   private final Batch batch;
   private boolean found; // the batch stands on a row
   private T handedOver; // if that row is a mark. Of other rows none is kept: that costs the collector's barrier
 
-  ObjectReceiver(ShuffleReceiver receiver, RowCodec<T> codec) {
+  /** {@code from}: the worker whose objects it receives, or {@link ShuffleReceiver#ANY}. */
+  ObjectReceiver(ShuffleReceiver receiver, RowCodec<T> codec, int from) {
     this.receiver = receiver;
     this.codec = codec;
+    this.from = from;
     batch = receiver.newBatch();
   }
 
@@ -44,7 +46,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
   @CheckReturnValue
   public <X extends Exception> Outcome next(Wait<X> wait) throws X {
-    return hasNext() ? Outcome.DONE : first(receiver.receive(batch, wait));
+    return hasNext() ? Outcome.DONE : first(receiver.receive(batch, from, wait));
   }
 
   /**
@@ -63,7 +65,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   @CheckReturnValue
   public <X extends Exception> Outcome drain(Consumer<? super T> consumer, Wait<X> wait) throws X {
     found = false;
-    Outcome received = batch.rowsLeft() > 0 ? Outcome.DONE : receiver.receive(batch, wait);
+    Outcome received = batch.rowsLeft() > 0 ? Outcome.DONE : receiver.receive(batch, from, wait);
     if (received == Outcome.DONE) {
       drainBatch(consumer);
     }
@@ -128,44 +130,17 @@ public final class ObjectReceiver<T> implements Iterable<T> {
    */
   @Override
   public Iterator<T> iterator() {
-    return new Iterator<>() {
-      private Outcome found = Outcome.WOULD_WAIT; // not looked yet
+    return new OutcomeIterator<>(this::next, this::get);
+  }
 
-      @Override
-      public boolean hasNext() {
-        if (found == Outcome.WOULD_WAIT) {
-          found = nextOrThrow();
-        }
-        return found == Outcome.DONE;
-      }
-
-      @Override
-      public T next() {
-        if (!hasNext()) {
-          throw new NoSuchElementException("the end of the stream");
-        }
-        found = Outcome.WOULD_WAIT;
-        return get();
-      }
-    };
+  /** Copies what it holds, so that the worker may wait. */
+  void detach() {
+    batch.detach();
   }
 
   /** What it reads from: a test puts bytes of its own in there. */
   Batch frameForTest() {
     return batch;
-  }
-
-  private Outcome nextOrThrow() {
-    try {
-      Outcome outcome = next();
-      if (outcome == Outcome.HOLDING) {
-        throw new FaroException(Code.HOLDING, "the worker holds other batches: release or detach them first");
-      }
-      return outcome;
-    } catch (InterruptedException interrupted) {
-      Thread.currentThread().interrupt();
-      throw new FaroException(Code.CANCELLED, interrupted.getMessage(), interrupted);
-    }
   }
 
   private Outcome first(Outcome received) {

@@ -1,7 +1,10 @@
 package io.faro;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Objects;
+import java.util.stream.IntStream;
 
 /**
  * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read where they lie;
@@ -18,7 +21,8 @@ import java.util.List;
  * shuffle and end the query.
  */
 public final class ShuffleReceiver {
-  private static final int ANY = -1; // sender
+  /** In place of a sender: all of them. */
+  static final int ANY = -1;
 
   private final Shuffle shuffle;
   private final Worker worker;
@@ -57,7 +61,8 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * As {@link #receive(Batch)}, from one sender only (a worker number), for merging sorted streams.
+   * As {@link #receive(Batch)}, from one sender only (a worker number), for rows that have to be
+   * told apart by it; objects in order are merged by {@link #merge}.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if that worker is no sender
    */
@@ -72,7 +77,8 @@ public final class ShuffleReceiver {
     return receive(batch, checkedSender(sender), wait);
   }
 
-  private <X extends Exception> Outcome receive(Batch batch, int sender, Wait<X> wait) throws X {
+  /** From a sender, or {@link #ANY}. */
+  <X extends Exception> Outcome receive(Batch batch, int sender, Wait<X> wait) throws X {
     long handle = shuffle.call();
     if (batch.receiver() != this) {
       throw new FaroException(Code.INVALID_ARGUMENT, "the batch belongs to another shuffle");
@@ -109,7 +115,23 @@ public final class ShuffleReceiver {
   public <T> ObjectReceiver<T> objects(RowCodec<T> codec) {
     shuffle.checkCodec(codec);
     shuffle.nameFormat(codec, true);
-    return new ObjectReceiver<>(this, codec);
+    return new ObjectReceiver<>(this, codec, ANY);
+  }
+
+  /**
+   * Receives objects by a codec as {@link #objects} does, merged: every sender has to send its objects in this order.
+   *
+   * @throws FaroException as {@link #objects}
+   */
+  public <T> MergingReceiver<T> merge(RowCodec<T> codec, Comparator<? super T> order) {
+    Objects.requireNonNull(order, "order");
+    shuffle.checkCodec(codec);
+    shuffle.nameFormat(codec, true);
+    int[] senders = shuffle.spec().senders();
+    if (senders.length == 0) {
+      senders = IntStream.range(0, worker.session().workerCount()).toArray();
+    }
+    return new MergingReceiver<>(this, codec, senders, order);
   }
 
   /**

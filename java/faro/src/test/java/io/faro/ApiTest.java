@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Timeout;
 class ApiTest {
   private static final List<Class<?>> SENDERS =
       List.of(ShuffleSender.class, LongSender.class, RowWriter.class, ObjectSender.class);
-  private static final List<Class<?>> RECEIVERS = List.of(ShuffleReceiver.class, ObjectReceiver.class);
+  private static final List<Class<?>> RECEIVERS = List.of(ShuffleReceiver.class, ObjectReceiver.class, MergingReceiver.class);
 
   private static Stream<Method> methods(List<Class<?>> classes) {
     return classes.stream()

@@ -1,5 +1,5 @@
 /**
- * What {@link io.faro.sql.Carrier} is without Faro: Java NIO sockets, tuned as those of {@code java/lab/bench} are.
+ * What {@link io.faro.sql.exec.Carrier} is without Faro: Java NIO sockets, tuned as those of {@code java/lab/bench} are.
  * Here to compare with; an engine that uses Faro needs none of it.
  *
  * <pre>

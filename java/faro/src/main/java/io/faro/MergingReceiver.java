@@ -1,0 +1,183 @@
+package io.faro;
+
+import java.util.Comparator;
+import java.util.Iterator;
+
+/**
+ * Receives objects that each sender sends in order, merged into one ordered stream. Made by {@link
+ * ShuffleReceiver#merge}.
+ *
+ * <pre>{@code
+ * for (Order order : shuffle.receiver().merge(ORDERS, Comparator.comparing(Order::day))) {
+ *   …
+ * }
+ * }</pre>
+ *
+ * <p>Equal objects come by the place of their sender in {@link ShuffleSpec#senders}, those of one sender as they were
+ * sent. A batch of each sender is held at most; before the worker has to wait they are copied to spill memory, so that
+ * it never holds any then. An object costs log2(senders) + 1 comparisons.
+ *
+ * <p>Threads: those of the worker. Valid as long as its shuffle is open; nothing else may receive from it meanwhile.
+ * Errors: {@link Code#INVALID_ARGUMENT} if the objects of a sender are not in order, {@link Code#OVERFLOW_EXHAUSTED} if
+ * there is no spill memory: cancel the query, or close the shuffle, which does.
+ *
+ * @param <T> the type of the objects
+ */
+public final class MergingReceiver<T> implements Iterable<T> {
+  /** The objects of one sender. */
+  private static final class Stream<T> {
+    final int sender;
+    final ObjectReceiver<T> objects;
+    T head; // the next one to be handed out, unless hasEnded
+    boolean hasHead; // whether there ever was one
+    boolean hasEnded;
+
+    Stream(int sender, ObjectReceiver<T> objects) {
+      this.sender = sender;
+      this.objects = objects;
+    }
+  }
+
+  private final Stream<T>[] streams; // by place of the sender
+  private final Comparator<? super T> order;
+  // Who has lost in each inner node of a tournament; [0]: who has won. Node n has the children 2n and 2n + 1, of which
+  // those from streams.length on are the streams.
+  private final int[] losers;
+  private int begun; // streams of which the first object, or the end, has come
+  private boolean isTaken; // the winner's object was handed out: its next one has to come
+  private boolean found; // the last call has found one
+  private long begin; // when the call has begun to wait; 0: not yet
+
+  @SuppressWarnings({"unchecked", "rawtypes"})
+  MergingReceiver(ShuffleReceiver receiver, RowCodec<T> codec, int[] senders, Comparator<? super T> order) {
+    this.order = order;
+    streams = new Stream[senders.length];
+    for (int i = 0; i < senders.length; i++) {
+      streams[i] = new Stream<>(senders[i], new ObjectReceiver<>(receiver, codec, senders[i]));
+    }
+    losers = new int[streams.length];
+  }
+
+  /**
+   * Steps to the next object, waiting for it.
+   *
+   * @return DONE: {@link #get} has it; END_OF_STREAM: every sender has finished, and all objects were handed out;
+   *     HOLDING: the worker holds batches other than those of this receiver
+   */
+  @CheckReturnValue
+  public Outcome next() throws InterruptedException {
+    return next(Wait.FOREVER);
+  }
+
+  /**
+   * The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if it is not known by then which object is
+   * next.
+   */
+  @CheckReturnValue
+  public <X extends Exception> Outcome next(Wait<X> wait) throws X {
+    found = false;
+    begin = 0;
+    while (begun < streams.length) {
+      Outcome outcome = advance(streams[begun], wait);
+      if (outcome != Outcome.DONE) {
+        return outcome;
+      }
+      if (++begun == streams.length) {
+        losers[0] = streams.length == 1 ? 0 : winner(1);
+      }
+    }
+    if (isTaken) {
+      Outcome outcome = advance(streams[losers[0]], wait);
+      if (outcome != Outcome.DONE) {
+        return outcome;
+      }
+      isTaken = false;
+      replay(losers[0]);
+    }
+    if (streams[losers[0]].hasEnded) {
+      return Outcome.END_OF_STREAM;
+    }
+    isTaken = true;
+    found = true;
+    return Outcome.DONE;
+  }
+
+  /** The object that the last {@link #next} has found; null if it found none. */
+  public T get() {
+    return found ? streams[losers[0]].head : null;
+  }
+
+  /** Number of the worker that sent it; -1 if the last {@link #next} found none. */
+  public int sender() {
+    return found ? streams[losers[0]].sender : -1;
+  }
+
+  /**
+   * All objects that are still to come; waits for them as {@link #next}. Its methods throw as those of {@link
+   * ObjectReceiver#iterator}.
+   */
+  @Override
+  public Iterator<T> iterator() {
+    return new OutcomeIterator<>(this::next, this::get);
+  }
+
+  // DONE: the stream has its next object, or has ended.
+  private <X extends Exception> Outcome advance(Stream<T> stream, Wait<X> wait) throws X {
+    Outcome outcome = stream.objects.next(Wait.NONE);
+    if (outcome == Outcome.WOULD_WAIT || outcome == Outcome.HOLDING) {
+      for (Stream<T> each : streams) {
+        each.objects.detach();
+      }
+      begin = begin == 0 ? System.nanoTime() : begin;
+      outcome = stream.objects.next(wait.since(begin));
+    }
+    if (outcome == Outcome.END_OF_STREAM) {
+      stream.hasEnded = true;
+      stream.head = null;
+      return Outcome.DONE;
+    }
+    if (outcome == Outcome.DONE) {
+      T next = stream.objects.get();
+      if (stream.hasHead && order.compare(stream.head, next) > 0) {
+        throw new FaroException(
+            Code.INVALID_ARGUMENT, "the objects of worker " + stream.sender + " are not sent in the order of the merge");
+      }
+      stream.head = next;
+      stream.hasHead = true;
+    }
+    return outcome;
+  }
+
+  // Plays the matches below a node for the first time.
+  private int winner(int node) {
+    if (node >= streams.length) {
+      return node - streams.length;
+    }
+    int left = winner(2 * node);
+    int right = winner(2 * node + 1);
+    boolean leftWins = comesBefore(left, right);
+    losers[node] = leftWins ? right : left;
+    return leftWins ? left : right;
+  }
+
+  // Plays the matches again of a stream that has another head now.
+  private void replay(int stream) {
+    int winner = stream;
+    for (int node = (stream + streams.length) / 2; node > 0; node /= 2) {
+      if (comesBefore(losers[node], winner)) {
+        int loser = winner;
+        winner = losers[node];
+        losers[node] = loser;
+      }
+    }
+    losers[0] = winner;
+  }
+
+  private boolean comesBefore(int one, int other) {
+    if (streams[one].hasEnded || streams[other].hasEnded) {
+      return !streams[one].hasEnded;
+    }
+    int compared = order.compare(streams[one].head, streams[other].head);
+    return compared != 0 ? compared < 0 : one < other;
+  }
+}

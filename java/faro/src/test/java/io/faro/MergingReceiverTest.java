@@ -1,0 +1,161 @@
+package io.faro;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+@Timeout(30)
+class MergingReceiverTest {
+  private static final int SENDER_BITS = 8; // the low ones of a row say who has sent it
+  private static final Comparator<Long> BY_KEY = Comparator.comparingLong(row -> row >> SENDER_BITS);
+
+  /** A few thousand keys with many duplicates; none of worker 1. */
+  private static long[] sorted(int worker) {
+    return worker == 1
+        ? new long[0]
+        : new Random(worker).longs(5000 + 300 * worker, 0, 2000).sorted().map(key -> key << SENDER_BITS | worker).toArray();
+  }
+
+  private static Cluster smallRings(String transport, int nodes, int workers) {
+    return new Cluster(
+        nodes, workers, config -> config.set(Setting.TRANSPORT, transport).set(Setting.RING_BYTES, "4KiB"));
+  }
+
+  private static void checkMerged(List<Long> merged, int workers) {
+    long[] expected = LongStream.of().toArray();
+    for (int worker = 0; worker < workers; worker++) {
+      long[] one = sorted(worker);
+      expected = Arrays.copyOf(expected, expected.length + one.length);
+      System.arraycopy(one, 0, expected, expected.length - one.length, one.length);
+    }
+    Arrays.sort(expected); // by key, then by worker: equal ones come in the order of the senders
+    assertEquals(Arrays.stream(expected).boxed().toList(), merged);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"shm,1,1", "shm,1,2", "shm,3,1", "tcp,2,2", "shm,1,5"})
+  void whatEachSenderHasSortedComesSortedFromAll(String transport, int nodes, int workers) throws Exception {
+    try (Cluster cluster = smallRings(transport, nodes, workers)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
+              ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.immutable(RowCodecs.LONG));
+              for (long row : sorted(worker.number())) {
+                assertEquals(Outcome.DONE, sender.broadcast(row));
+              }
+              assertEquals(Outcome.DONE, shuffle.sender().finish());
+              List<Long> merged = new ArrayList<>();
+              for (Long row : shuffle.receiver().merge(RowCodecs.immutable(RowCodecs.LONG), BY_KEY)) {
+                merged.add(row);
+              }
+              checkMerged(merged, nodes * workers);
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  /** In turns: the worker may wait between them, as it holds nothing. */
+  @Test
+  void oneThatDoesNotWaitHoldsNothingWhenItHasNothing() throws Exception {
+    try (Cluster cluster = smallRings("shm", 2, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      cluster.onEachWorker(
+          worker -> {
+            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
+              ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+              MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, BY_KEY);
+              long[] rows = sorted(2 * worker.number());
+              List<Long> merged = new ArrayList<>();
+              int[] sent = {0};
+              boolean[] finished = {false};
+              Outcome[] last = {Outcome.WOULD_WAIT};
+              while (last[0] != Outcome.END_OF_STREAM || !finished[0]) {
+                assertEquals(
+                    Outcome.DONE,
+                    worker.waitUntil(
+                        () -> {
+                          boolean progress = false;
+                          while (sent[0] < rows.length && sender.broadcast(rows[sent[0]], Wait.NONE) == Outcome.DONE) {
+                            sent[0]++;
+                            progress = true;
+                          }
+                          if (sent[0] == rows.length && !finished[0]) {
+                            finished[0] = shuffle.sender().finish(Wait.NONE) == Outcome.DONE;
+                            progress |= finished[0];
+                          }
+                          while ((last[0] = receiver.next(Wait.NONE)) == Outcome.DONE) {
+                            assertEquals(receiver.get() & 0xff, 2 * receiver.sender());
+                            merged.add(receiver.get());
+                            progress = true;
+                          }
+                          return progress || last[0] == Outcome.END_OF_STREAM;
+                        }));
+              }
+              assertNull(receiver.get());
+              assertEquals(sorted(0).length + sorted(2).length, merged.size());
+              assertEquals(merged.stream().sorted(BY_KEY).toList(), merged);
+            }
+            worker.endQuery(query);
+          });
+    }
+  }
+
+  @Test
+  void aSenderThatDoesNotSortIsNamed() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      QueryId query = cluster.session(0).beginQuery();
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 8))) {
+        LongSender sender = shuffle.sender().longs();
+        for (long row : new long[] {1, 3, 2}) {
+          assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE));
+        }
+        assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+        MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, Comparator.naturalOrder());
+        assertEquals(Outcome.DONE, receiver.next());
+        assertEquals(1L, receiver.get());
+        assertEquals(Outcome.DONE, receiver.next());
+        assertEquals(3L, receiver.get());
+        FaroException refused = assertThrows(FaroException.class, receiver::next);
+        assertEquals(Code.INVALID_ARGUMENT, refused.code());
+        assertTrue(refused.getMessage().contains("the objects of worker 0 are not sent in the order"), refused.getMessage());
+      }
+    }
+  }
+
+  @Test
+  void itAnswersByItsWaitAsLongAsASenderHasSentNothing() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      ShuffleSpec spec = new ShuffleSpec(query, 1, 8);
+      Shuffle silent = cluster.worker(1).openShuffle(spec);
+      Shuffle shuffle = cluster.worker(0).openShuffle(spec);
+      assertEquals(Outcome.DONE, shuffle.sender().longs().send(0, 7));
+      shuffle.sender().flush();
+      MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, BY_KEY);
+      assertEquals(Outcome.WOULD_WAIT, receiver.next(Wait.NONE));
+      assertEquals(Outcome.DEADLINE, receiver.next(Wait.atMost(1_000_000)));
+      assertNull(receiver.get());
+      assertEquals(-1, receiver.sender());
+      assertEquals(Outcome.DONE, silent.sender().finish(Wait.NONE));
+      assertEquals(Outcome.DONE, receiver.next());
+      assertEquals(7L, receiver.get());
+      assertEquals(0, receiver.sender());
+      shuffle.close();
+      silent.close();
+    }
+  }
+}
