@@ -7,7 +7,7 @@ import java.lang.invoke.VarHandle;
  * The thread that owns a worker or a row buffer, and the claims of that thread: an epoch lasts from one native
  * call to the next one, and a claim ends with it.
  *
- * <p>Threads: one at a time. The first thread that enters owns it until {@link #handOver} or its end.
+ * <p>Threads: one at a time. The first thread that enters owns it until {@link #releaseOwnership} or its end.
  */
 final class Owner {
   private static final VarHandle HOLDER;
@@ -49,7 +49,7 @@ final class Owner {
       Object before = HOLDER.getAcquire(this);
       if (before instanceof Thread thread && thread.isAlive()) {
         throw new FaroException(
-            Code.WRONG_STATE, owned + " belongs to " + thread + "; that one has to handOver() first");
+            Code.WRONG_STATE, owned + " belongs to " + thread + "; that thread has to call releaseOwnership() first");
       }
       if (before instanceof String activity) {
         throw new FaroException(Code.WRONG_STATE, owned + " " + activity);
@@ -60,8 +60,8 @@ final class Owner {
     }
   }
 
-  /** Lets go of the calling thread's ownership; the next thread that enters takes it. */
-  void handOver() {
+  /** Releases the calling thread's ownership. The next thread that enters takes it. */
+  void releaseOwnership() {
     enter();
     HOLDER.setRelease(this, null);
   }

@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
  * is, is up to the caller.
  *
  * <p>Nothing is allocated beyond what the codec allocates. Threads: one at a time; the first that uses it owns it
- * until {@link #handOver} or its end.
+ * until {@link #releaseOwnership} or its end.
  */
 public final class RowBuffer {
   /** What {@link #tryWrite} answers for a row that may be too large for what is left. */
@@ -97,8 +97,8 @@ public final class RowBuffer {
         Code.INVALID_ARGUMENT, "no row of the codec lies at " + at + " with " + bytes + " bytes: " + why, cause);
   }
 
-  /** Lets go of the calling thread's ownership; the next thread that uses it takes it. */
-  public void handOver() {
-    owner.handOver();
+  /** Releases the calling thread's ownership. The next thread that uses it takes it. */
+  public void releaseOwnership() {
+    owner.releaseOwnership();
   }
 }

@@ -9,7 +9,7 @@ import java.util.function.IntFunction;
  * A worker of this node: one thread that runs query plans.
  *
  * <p>Threads: one at a time. The first thread that uses it, or a shuffle of it, owns it until {@link
- * #handOver} or its end; another thread's calls throw {@link Code#WRONG_STATE}. Virtual threads may
+ * #releaseOwnership} or its end; another thread's calls throw {@link Code#WRONG_STATE}. Virtual threads may
  * own workers: while they wait they hold no carrier.
  *
  * <p>Interrupts: calls that wait end at once when their thread is interrupted, by an {@link InterruptedException} if
@@ -228,7 +228,7 @@ public final class Worker {
   /**
    * As {@link #endQuery(QueryId)}, without waiting: the stage completes when the outcome is known, exceptionally if the
    * query failed. Until then the worker does nothing else: whoever uses it gets {@link Code#WRONG_STATE}; afterwards it
-   * belongs to nobody, as after {@link #handOver}. An engine with several queries on one worker takes {@link
+   * belongs to nobody, as after {@link #releaseOwnership}. An engine with several queries on one worker takes {@link
    * #endQuery(QueryId, Wait)}.
    *
    * <p>A thread of Faro completes the stage: let dependents run elsewhere ({@code thenRunAsync}).
@@ -311,9 +311,9 @@ public final class Worker {
         timeout);
   }
 
-  /** Lets go of the calling thread's ownership; the next thread that uses the worker takes it. */
-  public void handOver() {
-    owner.handOver();
+  /** Releases the calling thread's ownership. The next thread that uses the worker takes it. */
+  public void releaseOwnership() {
+    owner.releaseOwnership();
   }
 
   Owner owner() {

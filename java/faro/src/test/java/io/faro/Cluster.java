@@ -84,7 +84,7 @@ final class Cluster implements AutoCloseable {
               () -> {
                 try {
                   task.run(worker);
-                  worker.handOver();
+                  worker.releaseOwnership();
                 } catch (Exception | AssertionError problem) {
                   synchronized (problems) {
                     problems.add(problem instanceof Exception ? (Exception) problem : new Exception(problem));

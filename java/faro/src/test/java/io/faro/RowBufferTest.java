@@ -164,7 +164,7 @@ class RowBufferTest {
             () -> CompletableFuture.supplyAsync(() -> buffer.read(RowCodecs.LONG, 0, 8)).join());
     assertEquals(Code.WRONG_STATE, ((FaroException) refused.getCause()).code());
     assertTrue(refused.getCause().getMessage().startsWith("the row buffer belongs to Thread["));
-    buffer.handOver();
+    buffer.releaseOwnership();
     assertEquals(5L, CompletableFuture.supplyAsync(() -> buffer.read(RowCodecs.LONG, 0, 8)).join());
   }
 }

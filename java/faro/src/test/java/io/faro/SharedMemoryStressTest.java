@@ -24,7 +24,7 @@ class SharedMemoryStressTest {
 
   @ParameterizedTest
   @CsvSource({"shm,1", "shm,2", "tcp,3", "auto,4"})
-  void rowsArriveWholeAndInOrderHoweverTheHandOversFall(String transport, long seed) throws Exception {
+  void rowsArriveWholeAndInOrderHoweverOwnershipMoves(String transport, long seed) throws Exception {
     long start = seed + System.nanoTime();
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
       QueryId query = cluster.session(0).beginQuery();

@@ -416,7 +416,7 @@ class ShuffleTest {
     try (Cluster cluster = new Cluster(1, 1, c -> c.set(Setting.WAIT_SLEEP_MS, 10_000))) {
       Worker worker = cluster.worker(0);
       Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
-      worker.handOver();
+      worker.releaseOwnership();
       for (int round = 0; round < 3; round++) {
         AtomicReference<Object> ended = new AtomicReference<>();
         Thread waiting =
@@ -540,7 +540,7 @@ class ShuffleTest {
   // --- misuse: exceptions, never a crash
 
   @Test
-  void anotherThreadIsRefusedUntilHandOver() throws Exception {
+  void anotherThreadIsRefusedUntilOwnershipIsReleased() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       Worker worker = cluster.worker(0);
       Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8));
@@ -559,7 +559,7 @@ class ShuffleTest {
       before.start();
       before.join();
       assertEquals(Code.WRONG_STATE, code.get());
-      worker.handOver();
+      worker.releaseOwnership();
       Thread after = new Thread(intrude);
       after.start();
       after.join();

@@ -139,7 +139,7 @@ class WaitTest {
       assertEquals(Outcome.WOULD_WAIT, worker.endQuery(query, Wait.NONE));
       assertEquals(Outcome.DEADLINE, worker.endQuery(query, NOT_AT_ALL));
       assertEquals(Outcome.DEADLINE, worker.endQuery(query, SHORT));
-      other.handOver();
+      other.releaseOwnership();
       Thread ending =
           new Thread(
               () -> {

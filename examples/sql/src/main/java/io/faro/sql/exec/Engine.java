@@ -119,7 +119,7 @@ public final class Engine implements AutoCloseable {
       worker.endQuery(query.id()); // throws if the query failed, here or elsewhere
       return worker.number() == 0 ? rows : List.of();
     } finally {
-      worker.handOver();
+      worker.releaseOwnership();
     }
   }
 

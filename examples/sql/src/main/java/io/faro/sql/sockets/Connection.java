@@ -271,8 +271,8 @@ final class Connection implements Peer {
   public void end() {
     closeFrame();
     query = null;
-    outgoingRows.handOver();
-    incomingRows.handOver();
+    outgoingRows.releaseOwnership();
+    incomingRows.releaseOwnership();
   }
 
   private RuntimeException ended(String why) {

@@ -107,7 +107,7 @@ final class SocketWorker implements AutoCloseable {
     for (Peer peer : others) {
       peer.end();
     }
-    scratchRows.handOver();
+    scratchRows.releaseOwnership();
     query = null;
   }
 

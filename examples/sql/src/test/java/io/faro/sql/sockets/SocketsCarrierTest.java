@@ -90,7 +90,7 @@ class SocketsCarrierTest {
                       shuffles.complete();
                     }
                     worker.endQuery(query);
-                    worker.handOver();
+                    worker.releaseOwnership();
                   } catch (Exception e) {
                     throw new IllegalStateException(e);
                   }
