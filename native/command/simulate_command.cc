@@ -12,8 +12,8 @@
 #include "command/progress_line.h"
 #include "command/seed_ranges.h"
 #include "command/version.h"
-#include "lab/simulation/chance.h"
 #include "lab/simulation/run.h"
+#include "lab/workload/chance.h"
 
 namespace faro::command {
 namespace {
@@ -41,7 +41,7 @@ std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRange
     simulation::RunReport report = simulation::run_seed(range.seed + range.done);
     if (!report.violation.empty()) return report;
     ++range.done;
-    range.hash = simulation::mix(range.hash, report.hash);
+    range.hash = workload::mix(range.hash, report.hash);
     range.coverage.merge(report.coverage);
     const double now = seconds_now();
     range.seconds = seconds_before + (now - start);

@@ -10,8 +10,8 @@
 namespace faro::test {
 namespace {
 
-constexpr const char* kSteps[] = {"idle",  "opens",    "sends", "broadcasts", "takes",
-                                  "polls", "finishes", "waits", "ends",       "returned"};
+constexpr const char* kSteps[] = {"idle",     "opens", "sends", "takes",
+                                  "finishes", "waits", "ends",  "returned"};
 
 }  // namespace
 
@@ -64,6 +64,24 @@ std::string describe(const SessionMetrics& metrics) {
         lane.frames_received, lane.bytes_received, lane.read_notifications);
   }
   return text;
+}
+
+Program::~Program() {
+  for (const auto& [sum, times] :
+       {std::pair(&board.rows_checked, counts.rows), std::pair(&board.stops, counts.stops),
+        std::pair(&board.detaches, counts.detaches), std::pair(&board.claims, counts.claims),
+        std::pair(&board.holds, counts.holds), std::pair(&board.large_rows, counts.large_rows)})
+    sum->fetch_add(times, std::memory_order_relaxed);
+}
+
+void Program::tell_rows_made(const StagePlan& plan, uint64_t rows) {
+  board.rows_made[plan.query][plan.stage][me].store(rows + 1, std::memory_order_release);
+}
+
+std::optional<uint64_t> Program::rows_made(const StagePlan& plan, uint32_t sender) const {
+  const uint64_t made =
+      board.rows_made[plan.query][plan.stage][sender].load(std::memory_order_acquire);
+  return made == 0 ? std::nullopt : std::optional(made - 1);
 }
 
 Result<QueryId> Program::query(uint32_t index, uint32_t issuer) {

@@ -55,7 +55,7 @@ Status hold_while_sending(Program& program) {
     const Outcome outcome = stage.shuffle().take(held, std::chrono::milliseconds(2));
     if (outcome == Outcome::end_of_stream) end = true;
     if (outcome == Outcome::failed) return stage.error(outcome, "take");
-    if (outcome == Outcome::done) program.board.holds.fetch_add(1, std::memory_order_relaxed);
+    if (outcome == Outcome::done) ++program.counts.holds;
     for (uint64_t i = 0; i + 1 < part; ++i) {
       const Outcome sending = stage.send_next();
       if (sending != Outcome::done) return stage.error(sending, "send while holding");
@@ -136,11 +136,11 @@ Status five_stages_one_key(Program& program) {
   for (uint32_t s = 0; s < 5; ++s) {
     FARO_RETURN_IF_ERROR(stages[s].finish());
     for (bool end = false; !end;) {
-      const uint64_t before = program.board.rows_checked.load(std::memory_order_relaxed);
+      const uint64_t before = stages[s].rows_taken();
       FARO_RETURN_IF_ERROR(stages[s].take_one(end));
       // What came goes on, a batch for a batch; how many rows does not matter to the check.
       if (!end && s + 1 < 5) {
-        const uint64_t rows = program.board.rows_checked.load(std::memory_order_relaxed) - before;
+        const uint64_t rows = stages[s].rows_taken() - before;
         FARO_RETURN_IF_ERROR(stages[s + 1].send_rows(std::min<uint64_t>(rows, 200)));
       }
     }
@@ -277,10 +277,11 @@ Status large_rows(Program& program) {
   FARO_RETURN_IF_ERROR(wide_stage.open(*id));
   const uint64_t rows = rows_for(program, plan.most_bytes) + 2;
   for (uint64_t i = 0; i < rows; ++i) {
-    const Outcome outcome = program.own.one_in(2) ? stage.claim_next(true) : stage.send_next();
+    const Outcome outcome =
+        program.chance.one_in(2) ? stage.send_by_claim(true) : stage.send_next();
     if (outcome != Outcome::done) return stage.error(outcome, "send or claim");
     if (i % 2 == 0) FARO_RETURN_IF_ERROR(wide_stage.send_rows(1));
-    if (program.own.one_in(3)) stage.shuffle().flush();
+    if (program.chance.one_in(3)) stage.shuffle().flush();
   }
   FARO_RETURN_IF_ERROR(wide_stage.finish());
   FARO_RETURN_IF_ERROR(stage.finish());
@@ -304,7 +305,7 @@ Status cancel_beside_another(Program& program) {
   Stage bad(program, bad_plan);
   FARO_RETURN_IF_ERROR(good.open(*good_id));
   const uint64_t rows = rows_for(program, 64);
-  const uint64_t cancel_at = program.own.below(rows + rows / 4);
+  const uint64_t cancel_at = program.chance.below(rows + rows / 4);
   Status bad_status = bad.open(*bad_id);
   for (uint64_t i = 0; i < rows; ++i) {
     FARO_RETURN_IF_ERROR(good.send_rows(1));
@@ -319,7 +320,7 @@ Status cancel_beside_another(Program& program) {
     program.session.cancel_query(*bad_id, "at the end");
   }
   // Before or after others know of it: both must work.
-  if (bad_status.ok() && program.own.one_in(2)) bad_status = bad.finish();
+  if (bad_status.ok() && program.chance.one_in(2)) bad_status = bad.finish();
   if (bad_status.ok()) {
     for (bool end = false; bad_status.ok() && !end;) bad_status = bad.take_one(end);
     // The canceller never finished before: the end of stream cannot have come.
@@ -406,7 +407,7 @@ Status merge_by_sender(Program& program) {
     for (uint32_t sender = program.count; sender-- > 0;) {
       for (;;) {
         Batch batch;
-        program.doing(Step::polls, 0, 0, sender);
+        program.doing(Step::takes, 0, 0, sender);
         const Outcome outcome = stage.shuffle().take_from(sender, batch);
         program.host.between();
         if (outcome == Outcome::end_of_stream) break;
@@ -421,7 +422,7 @@ Status merge_by_sender(Program& program) {
     for (uint32_t left = program.count; left > 0;) {
       for (uint32_t sender = 0; sender < program.count; ++sender) {
         if (over[sender] || !heads[sender].empty()) continue;
-        program.doing(Step::polls, 0, 0, sender);
+        program.doing(Step::takes, 0, 0, sender);
         const Outcome outcome = stage.shuffle().take_from(sender, heads[sender]);
         program.host.between();
         if (outcome == Outcome::end_of_stream) {
@@ -431,10 +432,10 @@ Status merge_by_sender(Program& program) {
         }
         if (outcome != Outcome::done) return stage.error(outcome, "take_from");
         FARO_RETURN_IF_ERROR(heads[sender].detach());
-        program.board.detaches.fetch_add(1, std::memory_order_relaxed);
+        ++program.counts.detaches;
       }
       // Any of the heads goes.
-      const auto first = static_cast<uint32_t>(program.own.below(program.count));
+      const auto first = static_cast<uint32_t>(program.chance.below(program.count));
       for (uint32_t i = 0; i < program.count; ++i) {
         Batch& head = heads[(first + i) % program.count];
         if (head.empty()) continue;

@@ -1,8 +1,7 @@
 // Cases: worker programs over the public API that check themselves, wherever they run: as threads of
 // one process, as processes, in the simulation.
 //
-// What each row is stands in lab/simulation/row_generator.h. Senders write how many rows they made to the board
-// before they finish; a receiver compares at the end of stream.
+// Rows, and what is compared, are those of lab/workload. Senders write how many rows they made to the board before they finish.
 #pragma once
 
 #include <array>
@@ -17,14 +16,15 @@
 #include <vector>
 
 #include "faro/session.h"
-#include "lab/simulation/row_generator.h"
-#include "support/case_random.h"
+#include "lab/workload/stage.h"
 
 namespace faro::test {
 
-using simulation::RowGenerator;
-using simulation::Spread;
-using simulation::StagePlan;
+using workload::Chance;
+using workload::mix;
+using workload::Spread;
+using workload::StagePlan;
+using workload::Step;
 
 /// What the workers of a run share beside their shuffles; plain memory that may be shared by
 /// processes. All zero at first.
@@ -67,20 +67,6 @@ struct Board {
 /// A node's counters for whoever looks into a run that hangs: its workers, and lanes in use.
 std::string describe(const SessionMetrics& metrics);
 
-/// What a worker is doing; the words are in cases.cc.
-enum class Step : uint32_t {
-  idle,
-  opens,
-  sends,
-  broadcasts,
-  takes,
-  polls,
-  finishes,
-  waits,
-  ends,
-  returned
-};
-
 /// Where a case runs. Threads: any worker's.
 class Host {
  public:
@@ -119,31 +105,37 @@ const Case& find_case(std::string_view name);
 Status run_case(const Case& what, Program& program);
 
 /// A worker's view of a run. Threads: the worker's.
-class Program {
+class Program final : public workload::Participant {
  public:
   Program(Session& session_of, Worker& worker_of, Board& shared, Host& where, uint64_t run_seed,
           const CaseScale& how_much)
-      : session(session_of),
-        worker(worker_of),
+      : Participant(worker_of, mix(run_seed, worker_of.number(), 1), how_much.ring_bytes, counted),
+        session(session_of),
         board(shared),
         host(where),
         seed(run_seed),
         scale(how_much),
-        me(worker_of.number()),
         count(session_of.worker_count()),
-        own(mix(run_seed, me, 1)),
         common(mix(run_seed, 2)) {}
+  /// Adds what happened to the board.
+  ~Program() override;
+
+  void between() override { host.between(); }
+  void progress() override { host.progress(); }
+  void doing(Step step, const StagePlan& plan, uint32_t peer) override {
+    doing(step, plan.query, plan.stage, peer);
+  }
+  void tell_rows_made(const StagePlan& plan, uint64_t rows) override;
+  std::optional<uint64_t> rows_made(const StagePlan& plan, uint32_t sender) const override;
 
   Session& session;
-  Worker& worker;
   Board& board;
   Host& host;
   const uint64_t seed;
   const CaseScale scale;
-  const uint32_t me;
   const uint32_t count;
-  Chance own;     // this worker's
   Chance common;  // the same numbers at every worker, as long as all draw alike
+  workload::Counts counted;
 
   /// The run's i-th query; `issuer` begins it.
   Result<QueryId> query(uint32_t index, uint32_t issuer = 0);
@@ -165,62 +157,33 @@ class Program {
   }
 };
 
-/// One stage at one worker: makes rows, sends them, and checks what arrives.
-class Stage {
+/// A stage of a case that says itself what is done when. Unless said otherwise, calls wait.
+class Stage : public workload::Stage {
  public:
   Stage(Program& program, StagePlan plan);
 
-  Status open(const QueryId& id);
-  Shuffle& shuffle() { return shuffle_; }
-  const StagePlan& plan() const { return generator_.plan(); }
-  bool sends() const { return sends_; }
-  bool receives() const { return receives_; }
-  uint64_t rows_made() const { return made_; }
-
-  /// Sends the next row; `wait`: by the waiting form. An outcome `done` or `stopped` counts it.
-  Outcome send_next(bool wait = true);
-  /// The same as send_next for stages of Spread::by_key with rows of 24 bytes, by send_all.
-  Outcome send_many(uint64_t rows);
-  /// The next row by claim; `play`: commits less than claimed, or aborts once before.
-  Outcome claim_next(bool play);
-  /// Sends `rows` rows, waiting; anything but done and stopped is an error.
+  Status open(const QueryId& id) { return workload::Stage::open(spec(id)); }
+  Outcome send_next(bool wait = true) { return workload::Stage::send_next(wait); }
+  /// Anything but done and stopped is an error.
   Status send_rows(uint64_t rows);
   Status finish();
-  Outcome try_finish();
+  Outcome try_finish() { return workload::Stage::finish(false); }
 
   /// Checks the rows of a batch.
-  Status check(const Batch& batch);
+  Status check(const Batch& batch) { return ok_if(workload::Stage::check(batch)); }
   /// Takes one batch, checks and releases it. `end` is set at the end of stream.
   Status take_one(bool& end);
   /// Takes to the end and compares counts.
   Status take_to_end();
   /// At the end of stream: every sender's rows have all come.
-  Status check_end();
-  /// No more rows are wanted; nothing is compared at the end.
-  void stop();
-  bool stopped() const { return stopped_; }
+  Status check_end() { return ok_if(workload::Stage::check_end()); }
 
   Status error(Outcome outcome, const char* what) const;
 
  private:
-  struct Source {
-    uint64_t next = 0;  // number of the sender's next row that is for this worker
-  };
-  void skip_to_mine(uint32_t sender);
-  void publish();
+  Status ok_if(bool is_right) const { return is_right ? Status::Ok() : status(); }
 
-  Program& program_;
-  const RowGenerator generator_;
-  bool sends_ = false;
-  bool receives_ = false;
-  uint32_t my_receiver_ = 0;  // index in the receivers of the stage
-  bool stopped_ = false;
-  uint64_t made_ = 0;
-  std::vector<Source> sources_;  // by worker number
-  std::vector<std::byte> row_;
-  std::vector<std::byte> expected_;
-  std::vector<uint32_t> to_;
-  Shuffle shuffle_;
+  const uint32_t me_;
 };
 
 }  // namespace faro::test

@@ -13,6 +13,7 @@
 #include "faro/session.h"
 #include "faro/status.h"
 #include "lab/simulation/run_plan.h"
+#include "lab/workload/participant.h"
 
 namespace faro::simulation {
 
@@ -32,14 +33,9 @@ struct Ending {
 };
 
 /// What happened in a run, for coverage.
-struct Happened {
-  uint64_t rows = 0, bytes = 0;  // received and checked
-  uint64_t unchecked_rows = 0;   // of a node that something hostile spoke for
-  uint64_t unchecked_sum = 0;    // of their bytes
-  uint64_t large_rows = 0;       // larger than a frame
+struct Happened : workload::Counts {
   uint64_t lies = 0, lying_shuffles = 0;
-  uint64_t stops = 0, holds = 0, detaches = 0, time_limits = 0, barriers = 0;
-  uint64_t claims = 0, shrunk_claims = 0;  // shrunk: claimed above a frame, committed below one
+  uint64_t barriers = 0;
 };
 
 /// Threads: its world's.

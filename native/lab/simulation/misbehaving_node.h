@@ -4,11 +4,9 @@
 
 #include <cstdint>
 
-#include "lab/simulation/chance.h"
 #include "lab/simulation/cluster.h"
 #include "lab/simulation/ledger.h"
 #include "lab/simulation/run_plan.h"
-#include "lab/simulation/stage_run.h"
 #include "wire/query_message.h"
 
 namespace faro::simulation {

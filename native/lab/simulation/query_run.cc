@@ -3,57 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace faro::simulation {
 namespace {
 
-// Rows that a worker makes in a stage.
-uint64_t draw_row_count(Scene& scene, const QueryPlan& query, const StagePlan& stage) {
-  const uint64_t width = stage.row_bytes != 0 ? stage.row_bytes : stage.most_bytes / 2;
-  uint64_t most = query.stage_bytes / std::max<uint64_t>(width, 16);
-  // Copies count as well.
-  if (stage.spread == Spread::broadcast || stage.spread == Spread::multicast)
-    most /= stage.receivers.size();
-  return scene.chance.below(std::max<uint64_t>(2, most) + 1);
-}
+using workload::Stage;
 
-uint64_t digest_of(const Batch& batch) {
-  const std::span<const std::byte> bytes = batch.bytes();
-  return std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+// Not as the others do: one sender more or less.
+void change_senders(const std::vector<uint32_t>& all, uint32_t me, ShuffleSpec& spec) {
+  const auto extra = std::find_if(all.begin(), all.end(), [&](uint32_t worker) {
+    return std::find(spec.senders.begin(), spec.senders.end(), worker) == spec.senders.end();
+  });
+  if (extra != all.end()) {
+    spec.senders.push_back(*extra);
+  } else {
+    std::erase(spec.senders, spec.senders[0] == me ? spec.senders.back() : spec.senders[0]);
+  }
 }
 
 }  // namespace
 
-QueryRun::QueryRun(Scene& scene, uint32_t index) : scene_(scene), index_(index) {
-  for (const StagePlan& stage : plan().stages) {
-    const uint64_t rows = draw_row_count(scene, plan(), stage);
-    const bool stops = plan().stops_early && scene.chance.one_in(4);
-    stages_.emplace_back(scene, stage, rows, stops ? scene.chance.below(40) : UINT64_MAX);
-  }
+QueryRun::QueryRun(Scene& scene, uint32_t index)
+    : scene_(scene), index_(index), part_(scene, scene.plan.queries[index]) {
+  part_.look = [this] { return look_for_wish(); };
 }
 
 // --- the two kinds of engine
 
 void QueryRun::run() {
   open();
-  for (size_t s = 0; s < stages_.size() && phase_ == Phase::runs; ++s) run_stage(s);
-  if (phase_ == Phase::runs) leave_stages();
+  if (phase_ == Phase::runs) {
+    const Status ran = part_.run();
+    ran.ok() ? leave_stages() : failed(ran);
+  }
   while (phase_ == Phase::meets) meet(true);
   while (phase_ == Phase::ends) end(true);
-}
-
-void QueryRun::run_stage(size_t number) {
-  StageRun& stage = stages_[number];
-  note(fmt::format("query {} stage {}", index_, number));
-  const auto runs = [this] { return phase_ == Phase::runs; };
-  while (runs() && stage.has_rows()) send(number, scene_.chance.between(1, 16), true);
-  while (runs() && !stage.finished()) finish(number, true);
-  while (runs() && !stage.ended()) receive(number, true);
 }
 
 bool QueryRun::turn() {
@@ -62,7 +48,7 @@ bool QueryRun::turn() {
       open();
       return true;
     case Phase::runs:
-      return turn_stages();
+      return turn_part();
     case Phase::meets:
       return meet(false);
     case Phase::ends:
@@ -73,28 +59,11 @@ bool QueryRun::turn() {
   return false;
 }
 
-bool QueryRun::turn_stages() {
-  bool moved = false;
-  for (size_t s = 0; s < stages_.size() && phase_ == Phase::runs; ++s) {
-    StageRun& stage = stages_[s];
-    // A stage begins by itself only at its own pace: mostly its rows are made by those of the stage
-    // before.
-    const bool is_fed = s == 0 || stages_[s - 1].ended() || scene_.chance.one_in(4);
-    if (stage.has_rows() && is_fed) moved |= send(s, scene_.chance.between(1, 8), false);
-    if (phase_ == Phase::runs && !stage.finished() && !stage.has_rows()) moved |= finish(s, false);
-    if (phase_ == Phase::runs && !stage.ended()) moved |= receive(s, false);
-  }
-  if (phase_ == Phase::runs && all_stages_over()) {
-    leave_stages();
-    return true;
-  }
-  if (!moved) let_go_of_all();  // nobody is to wait for what a worker merely keeps
-  return moved;
-}
-
-bool QueryRun::all_stages_over() const {
-  return std::all_of(stages_.begin(), stages_.end(),
-                     [](const StageRun& s) { return s.finished() && s.ended(); });
+bool QueryRun::turn_part() {
+  const bool moved = part_.turn();
+  if (!part_.over()) return moved;
+  part_.failure().ok() ? leave_stages() : failed(part_.failure());
+  return true;
 }
 
 // --- its phases
@@ -109,21 +78,18 @@ void QueryRun::open() {
     // An engine may take its time between the two, and hear much of the query meanwhile.
     if (record().id.counter % 2 == 0) scene_.cluster.sleep(1'000'000);
   }
-  std::vector<size_t> order(stages_.size());
-  for (size_t s = 0; s < order.size(); ++s) order[s] = s;
-  if (scene_.chance.one_in(2)) std::reverse(order.begin(), order.end());
-  size_t opened_otherwise = stages_.size();
+  const Stage* opens_otherwise = nullptr;
   if (const auto bad = record().bad_parts.find(scene_.me); bad != record().bad_parts.end()) {
-    const auto shared = std::find_if(stages_.begin(), stages_.end(),
-                                     [](const StageRun& stage) { return stage.is_shared(); });
-    record().must_fail |= bad->second == BadPart::kFails || shared != stages_.end();
+    for (const Stage& stage : part_.stages()) {
+      if (opens_otherwise == nullptr && stage.is_shared()) opens_otherwise = &stage;
+    }
+    record().must_fail |= bad->second == BadPart::kFails || opens_otherwise != nullptr;
     if (bad->second != BadPart::kOpensOtherwise) return play_bad_part(bad->second);
-    opened_otherwise = static_cast<size_t>(shared - stages_.begin());
   }
-  for (const size_t s : order) {
-    if (const Status opened = stages_[s].open(record().id, s == opened_otherwise); !opened.ok())
-      return failed(opened);
-  }
+  const Status opened = part_.open(record().id, [&](const Stage& stage, ShuffleSpec& spec) {
+    if (&stage == opens_otherwise) change_senders(plan().workers, scene_.me, spec);
+  });
+  if (!opened.ok()) failed(opened);
 }
 
 // Ends before it has opened anything; the others are to learn of it from Faro alone.
@@ -134,134 +100,49 @@ void QueryRun::play_bad_part(uint32_t way) {
   begin_to_end();
 }
 
-bool QueryRun::send(size_t number, uint64_t rows, bool wait) {
-  StageRun& stage = stages_[number];
-  look_for_wish();
-  if (phase_ != Phase::runs) return true;
-  const uint64_t before = stage.rows_made();
-  const Outcome outcome = stage.send_some(rows, wait);
-  return settle(outcome, stage) || stage.rows_made() != before;
-}
-
-bool QueryRun::finish(size_t number, bool wait) {
-  StageRun& stage = stages_[number];
-  return settle(stage.finish(wait), stage) && stage.finished();
-}
-
-bool QueryRun::receive(size_t number, bool wait) {
-  StageRun& stage = stages_[number];
-  look_for_wish();
-  if (phase_ != Phase::runs) return true;
-  Batch batch;
-  const Outcome outcome = stage.receive(wait, batch);
-  if (outcome != Outcome::done) return settle(outcome, stage);
-  // Rows make rows of the next stage, some while the batch is still held.
-  if (number + 1 < stages_.size() && stages_[number + 1].has_rows())
-    send(number + 1, scene_.chance.between(1, 4), wait);
-  if (phase_ == Phase::runs && scene_.chance.one_in(scene_.plan.is_tight ? 2 : 6))
-    keep(std::move(batch), stage);
-  return true;
-}
-
-bool QueryRun::settle(Outcome outcome, StageRun& stage) {
-  switch (outcome) {
-    case Outcome::done:
-    case Outcome::stopped:
-    case Outcome::end_of_stream:
-      return true;
-    case Outcome::would_wait:
-      return false;
-    case Outcome::deadline:
-      ++scene_.ledger.happened.time_limits;
-      return false;
-    case Outcome::holding:
-      return let_go_of_some();
-    case Outcome::failed:
-      break;
-  }
-  const Status cause = stage.shuffle().status();
-  failed(cause.ok() ? Status(Code::internal_error, "an operation failed without a cause") : cause);
-  return true;
-}
-
-void QueryRun::keep(Batch batch, const StageRun& stage) {
-  if (scene_.chance.one_in(2)) {
-    if (!batch.detach().ok()) return;  // no room for a copy: released
-    ++scene_.ledger.happened.detaches;
-  }
-  ++scene_.ledger.happened.holds;
-  const uint64_t digest = digest_of(batch);
-  const bool is_trusted = stage.is_trusted(batch.sender());
-  held_.push_back({std::move(batch), digest, is_trusted});
-  if (held_.size() > 3) let_go_of_some();
-}
-
-// What is held stays as it is, whatever its sender does meanwhile.
-void QueryRun::let_go_of(size_t number) {
-  const Held& held = held_[number];
-  if (held.is_trusted && digest_of(held.batch) != held.digest) {
-    scene_.world().violation(
-        fmt::format("query {}: worker {} holds a batch of worker {} that changed", index_,
-                    scene_.me, held.batch.sender()));
-  }
-  held_.erase(held_.begin() + static_cast<ptrdiff_t>(number));
-}
-
-// In any order.
-bool QueryRun::let_go_of_some() {
-  if (held_.empty()) return false;  // the batch is of another query of this worker
-  let_go_of(scene_.chance.below(held_.size()));
-  if (scene_.chance.one_in(4)) let_go_of_all();
-  return true;
-}
-
-void QueryRun::let_go_of_all() {
-  while (!held_.empty()) let_go_of(held_.size() - 1);
-}
-
-void QueryRun::look_for_wish() {
+Status QueryRun::look_for_wish() {
   Ledger::QueryRecord& query = record();
-  if (query.wish_worker != scene_.me) return;
+  if (query.wish_worker != scene_.me) return Status::Ok();
   query.wish_worker = UINT32_MAX;
-  const auto open = std::find_if(stages_.begin(), stages_.end(),
-                                 [](StageRun& s) { return s.shuffle().is_open(); });
-  if (open == stages_.end()) return;
+  auto& stages = part_.stages();
+  const auto open =
+      std::find_if(stages.begin(), stages.end(), [](Stage& s) { return s.shuffle().is_open(); });
+  if (open == stages.end()) return Status::Ok();
   if (query.wish_way == 1) {
     open->shuffle().cancel("a worker's wish");
-  } else {  // closes in the middle, which cancels unless all that is open is at its end
-    const bool at_end = std::all_of(stages_.begin(), stages_.end(), [](StageRun& s) {
-      return !s.shuffle().is_open() || (s.finished() && (s.ended() || s.stopped()));
-    });
-    failed(Status(Code::query_cancelled, "closed early"));
-    if (at_end) scene_.cluster.session(scene_.node).cancel_query(query.id, "closed early");
+    return Status::Ok();
   }
+  // Closes in the middle, which cancels unless all that is open is at its end.
+  cancels_when_closed_ = std::all_of(stages.begin(), stages.end(), [](Stage& s) {
+    return !s.shuffle().is_open() || (s.finished() && (s.ended() || s.stopped()));
+  });
+  return Status(Code::query_cancelled, "closed early");
 }
 
 void QueryRun::failed(const Status& cause) {
   if (failure_.ok()) failure_ = cause;
-  let_go_of_all();
   record().given_up = true;
   scene_.ledger.wake(plan());
   begin_to_end();
+  if (std::exchange(cancels_when_closed_, false))
+    scene_.cluster.session(scene_.node).cancel_query(record().id, "closed early");
 }
 
 void QueryRun::note(std::string what) { scene_.world().note(std::move(what)); }
 
 void QueryRun::begin_to_end() {
   note(fmt::format("ends query {}", index_));
-  for (StageRun& stage : stages_) stage.shuffle().close();
+  part_.close();
   record().ending.insert(scene_.me);
   phase_ = Phase::ends;
 }
 
 void QueryRun::leave_stages() {
-  let_go_of_all();
-  if (plan().has_barrier) {
-    note(fmt::format("barrier of query {}", index_));
-    phase_ = Phase::meets;
-    return arrive_at_barrier();
-  }
-  begin_to_end();
+  if (!plan().has_barrier) return begin_to_end();
+  part_.give_back_all();
+  note(fmt::format("barrier of query {}", index_));
+  phase_ = Phase::meets;
+  arrive_at_barrier();
 }
 
 void QueryRun::arrive_at_barrier() {

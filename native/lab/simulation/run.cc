@@ -11,7 +11,6 @@
 
 #include "api/session_access.h"
 #include "faro/log.h"
-#include "lab/simulation/chance.h"
 #include "lab/simulation/checker.h"
 #include "lab/simulation/injector.h"
 #include "lab/simulation/query_run.h"
@@ -158,13 +157,8 @@ class Run {
     ++ledger_.running[node];
     cluster_.spawn(node, local, [this, node, local, program, argument] {
       Worker& worker = cluster_.session(node).worker(local);
-      Scene scene{cluster_,
-                  plan_,
-                  ledger_,
-                  worker,
-                  node,
-                  worker.number(),
-                  Chance(mix(plan_.seed, worker.number(), argument))};
+      Scene scene(cluster_, plan_, ledger_, worker, node,
+                  mix(plan_.seed, worker.number(), argument));
       program(scene, argument);
       --ledger_.running[node];
     });
@@ -251,6 +245,7 @@ class Run {
     }
     if (query.workers.empty()) return "";
     query.issuer = plan_.node_of(query.workers[plan_.seed % query.workers.size()]);
+    query.seed = plan_.seed;
     query.stage_bytes = 1024;
     query.stages.emplace_back();
     query.stages[0].query = static_cast<uint32_t>(plan_.queries.size());
@@ -265,6 +260,7 @@ class Run {
     QueryPlan query;
     query.issuer = plan_.node_of(worker);
     query.workers = {worker};
+    query.seed = plan_.seed;
     query.stage_bytes = 64;
     query.stages.resize(plan_.shuffle_limit);
     for (uint32_t s = 0; s < query.stages.size(); ++s) {
@@ -384,7 +380,7 @@ void Run::cover(Coverage& coverage) {
     coverage.add("stages of a query", query.stages.size());
     coverage.add("workers of a query", query.workers.size());
     for (const StagePlan& stage : query.stages) {
-      coverage.count("stages", spread_name(stage));
+      coverage.count("stages", workload::spread_name(stage));
       coverage.add("largest row of a stage", std::max(stage.row_bytes, stage.most_bytes));
     }
     const bool beside_misbehaving =

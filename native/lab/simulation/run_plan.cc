@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lab/simulation/chance.h"
-
 namespace faro::simulation {
 namespace {
 
@@ -30,7 +28,7 @@ class Drawing {
   explicit Drawing(uint64_t seed) : chance_(mix(seed, 0x706c616e)) { plan_.seed = seed; }
 
   RunPlan draw() {
-    plan_.is_tight = chance_.one_in(12);
+    plan_.is_tight = chance_.one_in(6);
     draw_knobs();
     draw_cluster();
     draw_settings();
@@ -100,7 +98,8 @@ class Drawing {
     plan_.disk_bytes = UINT64_MAX;
     if (chance_.one_in(12)) plan_.disk_bytes = chance_.between(0, 256 << 10);
     if (plan_.is_tight) {
-      plan_.overflow_memory_bytes = chance_.between(plan_.ring_bytes, 8 * plan_.ring_bytes);
+      plan_.overflow_memory_bytes =
+          chance_.between(plan_.ring_bytes, one_of({4, 8}) * plan_.ring_bytes);
       plan_.disk_bytes = 0;
     }
     set("overflow.memory_bytes", plan_.overflow_memory_bytes);
@@ -116,68 +115,21 @@ class Drawing {
     set("close.timeout_ms", 2'000);
   }
 
-  std::vector<uint32_t> some_of(const std::vector<uint32_t>& workers) {
-    if (chance_.one_in(2)) return workers;
-    std::vector<uint32_t> some;
-    for (const uint32_t worker : workers) {
-      if (chance_.one_in(2)) some.push_back(worker);
-    }
-    if (some.empty()) some.push_back(workers[chance_.below(workers.size())]);
-    std::swap(some.front(), some.back());  // any order: receivers are numbered by it
-    return some;
-  }
-
   QueryPlan draw_query(uint32_t index) {
     QueryPlan query;
     query.issuer = static_cast<uint32_t>(chance_.below(plan_.node_count()));
     std::vector<uint32_t> all(plan_.worker_count());
     std::iota(all.begin(), all.end(), 0u);
-    query.workers = some_of(all);
-    std::sort(query.workers.begin(), query.workers.end());
+    query.seed = plan_.seed;
+    query.workers = some_of(chance_, all);
     query.declared_early = chance_.one_in(2);
     query.stops_early = chance_.one_in(3);
     query.has_barrier = chance_.one_in(3);
     // Large clusters send less per worker, or their runs would take seconds.
     const uint64_t most = (chance_.one_in(32) ? 16 : 1) * (uint64_t{64} << 10);
     query.stage_bytes = chance_.between(256, std::max<uint64_t>(512, most / query.workers.size()));
-    query.stages.resize(chance_.between(1, 5));
-    for (uint32_t s = 0; s < query.stages.size(); ++s) draw_stage(query, index, s);
+    draw_stages(chance_, {plan_.ring_bytes, plan_.is_tight}, index, query);
     return query;
-  }
-
-  void draw_stage(QueryPlan& query, uint32_t index, uint32_t number) {
-    StagePlan& stage = query.stages[number];
-    stage.query = index;
-    stage.stage = number;
-    stage.spread = static_cast<Spread>(chance_.below(4));
-    stage.senders = some_of(query.workers);
-    const bool gather = chance_.one_in(5);
-    stage.receivers = gather ? std::vector{query.workers[chance_.below(query.workers.size())]}
-                             : some_of(query.workers);
-    switch (plan_.is_tight ? chance_.between(4, 6) : chance_.below(7)) {
-      case 0:
-      case 1:
-        stage.row_bytes = 24;
-        break;
-      case 2:
-        stage.row_bytes = one_of<uint32_t>({1, 8, 13, 100, 1000, 1100});
-        break;
-      case 3:
-        stage.row_bytes = static_cast<uint32_t>(chance_.between(1, 2 * plan_.ring_bytes));
-        break;
-      case 4:
-        stage.least_bytes = 0;
-        stage.most_bytes = 60;
-        break;
-      case 5:
-        stage.least_bytes = 0;
-        stage.most_bytes = 1500;
-        break;
-      default:
-        stage.least_bytes = 0;
-        stage.most_bytes = static_cast<uint32_t>(3 * plan_.ring_bytes);
-        break;
-    }
   }
 
   void draw_faults() {
@@ -226,21 +178,6 @@ class Drawing {
 
 }  // namespace
 
-const char* spread_name(const StagePlan& stage) noexcept {
-  if (stage.receivers.size() == 1) return "gather";
-  switch (stage.spread) {
-    case Spread::by_key:
-      return "repartition";
-    case Spread::one_key:
-      return "repartition by one key";
-    case Spread::multicast:
-      return "multicast";
-    case Spread::broadcast:
-      return "broadcast";
-  }
-  return "?";
-}
-
 const char* fault_name(FaultKind kind) noexcept { return kFaultNames[static_cast<size_t>(kind)]; }
 
 uint32_t RunPlan::worker_count() const {
@@ -283,11 +220,12 @@ std::string describe(const RunPlan& plan) {
                     fmt::join(query.workers, ","), query.stage_bytes,
                     query.stops_early ? ", early stops" : "", query.has_barrier ? ", barrier" : "");
     for (const StagePlan& stage : query.stages) {
-      text += fmt::format(
-          "    stage {}: {}, rows of {}, from {} to {}\n", stage.stage, spread_name(stage),
-          stage.row_bytes != 0 ? std::to_string(stage.row_bytes)
-                               : fmt::format("{} … {}", stage.least_bytes, stage.most_bytes),
-          fmt::join(stage.senders, ","), fmt::join(stage.receivers, ","));
+      text += fmt::format("    stage {}: {}, rows of {}, from {} to {}\n", stage.stage,
+                          workload::spread_name(stage),
+                          stage.row_bytes != 0
+                              ? std::to_string(stage.row_bytes)
+                              : fmt::format("{} … {}", stage.least_bytes, stage.most_bytes),
+                          fmt::join(stage.senders, ","), fmt::join(stage.receivers, ","));
     }
   }
   for (const Fault& fault : plan.faults) {

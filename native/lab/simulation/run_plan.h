@@ -7,19 +7,19 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "lab/simulation/row_generator.h"
 #include "lab/simulation/transport/sim_knobs.h"
+#include "lab/workload/plan.h"
 
 namespace faro::simulation {
 
-struct QueryPlan {
-  uint32_t issuer = 0;            // node, which need not take part
-  std::vector<uint32_t> workers;  // that take part, ascending
+using workload::Chance;
+using workload::mix;
+using workload::StagePlan;
+
+struct QueryPlan : workload::QueryPlan {
+  uint32_t issuer = 0;         // node, which need not take part
   bool declared_early = true;  // on every node before any worker runs; else by the node's first one
-  std::vector<StagePlan> stages;  // senders and receivers are always named
-  uint64_t stage_bytes = 0;       // that each sender sends in a stage, about
-  bool stops_early = false;       // some receivers have enough after a few rows
-  bool has_barrier = false;       // all its workers meet before they close
+  bool has_barrier = false;    // all its workers meet before they close
 };
 
 enum class FaultKind : uint8_t {
@@ -76,9 +76,6 @@ struct RunPlan {
   /// It takes part, or issued the query.
   bool concerns(const QueryPlan& query, uint32_t node) const;
 };
-
-/// "repartition", "gather", …
-const char* spread_name(const StagePlan& stage) noexcept;
 
 /// The same for the same seed, everywhere.
 RunPlan draw_plan(uint64_t seed);

@@ -1,7 +1,7 @@
 // What one worker of a run does: its part of every query, in one of two styles.
 #pragma once
 
-#include "lab/simulation/stage_run.h"
+#include "lab/simulation/scene.h"
 
 namespace faro::simulation {
 

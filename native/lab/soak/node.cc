@@ -132,7 +132,7 @@ class Node {
       const uint32_t local = number - plan_.first_worker(number_);
       if (local >= parts.size()) continue;  // also of nodes before this one
       threads.emplace_back([this, local, &plan, &id, &part = parts[local]] {
-        part.ended = run_part(session_->worker(local), id, plan, plan_.worker_count(), part.rows);
+        part.ended = run_part(session_->worker(local), id, plan, plan_.ring_bytes, part.rows);
       });
     }
     for (std::thread& thread : threads) thread.join();

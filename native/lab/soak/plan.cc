@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lab/simulation/chance.h"
-
 namespace faro::soak {
 namespace {
 
-using simulation::Chance;
-using simulation::mix;
-using simulation::Spread;
-using simulation::StagePlan;
+using workload::Chance;
+using workload::mix;
 
 constexpr uint64_t kMs = 1'000'000;
 
@@ -47,34 +43,8 @@ std::vector<uint32_t> draw_workers(const ClusterPlan& cluster, Chance& chance) {
   return workers;
 }
 
-StagePlan draw_stage(Chance& chance, uint32_t number, const std::vector<uint32_t>& workers,
-                     uint64_t ring_bytes) {
-  StagePlan stage;
-  stage.stage = number;
-  stage.spread = static_cast<Spread>(chance.below(4));
-  stage.senders = stage.receivers = workers;
-  if (chance.one_in(5)) stage.receivers = {workers[chance.below(workers.size())]};
-  switch (chance.below(4)) {
-    case 0:
-      stage.row_bytes = 24;
-      break;
-    case 1:
-      stage.row_bytes = static_cast<uint32_t>(chance.between(1, 1100));
-      break;
-    case 2:  // some of them larger than a ring
-      stage.least_bytes = 0;
-      stage.most_bytes = static_cast<uint32_t>(2 * ring_bytes);
-      break;
-    default:
-      stage.least_bytes = 0;
-      stage.most_bytes = static_cast<uint32_t>(chance.between(1, 1500));
-  }
-  return stage;
-}
-
 }  // namespace
 
-uint32_t ClusterPlan::worker_count() const { return first_worker(kNodes); }
 uint32_t ClusterPlan::first_worker(uint32_t node) const {
   return std::accumulate(workers_per_node.begin(), workers_per_node.begin() + node, 0u);
 }
@@ -137,8 +107,8 @@ ClusterPlan draw_cluster(const Options& options, uint64_t number) {
 QueryPlan draw_query(const Options& options, const ClusterPlan& cluster, uint64_t cluster_number,
                      uint32_t query, const std::vector<uint32_t>& nodes) {
   QueryPlan plan;
-  plan.row_seed = mix(options.seed, cluster_number, query, 2);
-  Chance chance(plan.row_seed);
+  plan.seed = mix(options.seed, cluster_number, query, 2);
+  Chance chance(plan.seed);
   if (nodes.empty()) {
     plan.workers = draw_workers(cluster, chance);
   } else {
@@ -147,18 +117,12 @@ QueryPlan draw_query(const Options& options, const ClusterPlan& cluster, uint64_
         plan.workers.push_back(cluster.first_worker(node) + w);
     }
   }
-  const auto stages = static_cast<uint32_t>(chance.between(1, 4));
-  for (uint32_t s = 0; s < stages; ++s) {
-    const StagePlan& stage =
-        plan.stages.emplace_back(draw_stage(chance, s, plan.workers, cluster.ring_bytes));
-    const uint64_t mean_bytes =
-        stage.row_bytes != 0 ? stage.row_bytes : (stage.least_bytes + stage.most_bytes) / 2 + 1;
-    const bool copies = stage.spread == Spread::broadcast || stage.spread == Spread::multicast;
-    const uint64_t bytes = power(chance, 8, copies ? 14 : 17);
-    plan.rows.push_back(std::max<uint64_t>(1, bytes / mean_bytes));
+  plan.stage_bytes = power(chance, 8, 17);
+  draw_stages(chance, {cluster.ring_bytes}, query, plan);
+  if (nodes.empty() && chance.one_in(12)) {
+    const std::vector<uint32_t>& senders = plan.stages[0].senders;
+    plan.cancelled_by = senders[chance.below(senders.size())];
   }
-  if (nodes.empty() && chance.one_in(12))
-    plan.cancelled_by = plan.workers[chance.below(plan.workers.size())];
   return plan;
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lab/simulation/row_generator.h"
+#include "lab/workload/plan.h"
 
 namespace faro::soak {
 
@@ -48,16 +48,11 @@ struct ClusterPlan {
   uint32_t queries = 0;
   std::vector<std::pair<uint32_t, FaultPlan>> faults;  ///< and during which query, ascending
 
-  uint32_t worker_count() const;
   uint32_t first_worker(uint32_t node) const;
 };
 
-struct QueryPlan {
-  uint64_t row_seed = 0;
-  std::vector<uint32_t> workers;  ///< that take part, ascending
-  std::vector<simulation::StagePlan> stages;
-  std::vector<uint64_t> rows;            ///< of each sender, by stage
-  std::optional<uint32_t> cancelled_by;  ///< a worker, half-way through its first stage
+struct QueryPlan : workload::QueryPlan {
+  std::optional<uint32_t> cancelled_by;  ///< a sender of its first stage, half-way through it
 
   bool takes_part(const ClusterPlan& cluster, uint32_t node) const;
 };

@@ -13,7 +13,7 @@ namespace faro::soak {
 /// Returns how the query ended. Rows that came are added to `rows`.
 /// Threads: the worker's; hands it over at the end. Blocks: until the query has ended.
 /// Errors: the query's; internal_error: a row was lost, doubled, out of order or damaged.
-Status run_part(Worker& worker, const QueryId& id, const QueryPlan& plan, uint32_t worker_count,
+Status run_part(Worker& worker, const QueryId& id, const QueryPlan& plan, uint64_t ring_bytes,
                 uint64_t& rows);
 
 }  // namespace faro::soak

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "lab/simulation/chance.h"
 #include "lab/soak/memory_trend.h"
 #include "lab/soak/node_process.h"
+#include "lab/workload/chance.h"
 
 namespace faro::soak {
 namespace {
@@ -272,7 +272,7 @@ class Soak {
       if (node != without) issuers.push_back(node);
     }
     begun.cancelled = query_plan.cancelled_by.has_value();
-    begun.issuer = issuers[simulation::mix(query_plan.row_seed, 4) % issuers.size()];
+    begun.issuer = issuers[workload::mix(query_plan.seed, 4) % issuers.size()];
     nodes_[begun.issuer]->say("begin");
     const Result<std::string> id = hear(begun.issuer);
     begun.status = id.status();

@@ -8,27 +8,9 @@
 #include <span>
 #include <vector>
 
-namespace faro::simulation {
+#include "lab/workload/plan.h"
 
-/// How rows of a stage are spread.
-enum class Spread : uint32_t {
-  by_key,     // one receiver: partition(FinalizerHash(key))
-  one_key,    // the same with one key for all rows
-  multicast,  // some receivers, at least one
-  broadcast,  // all
-};
-
-/// A stage as all workers know it.
-struct StagePlan {
-  uint32_t query = 0;  // index in the run
-  uint32_t stage = 0;
-  Spread spread = Spread::by_key;
-  uint32_t row_bytes = 0;  // 0: rows have a length each, of least … most bytes
-  uint32_t least_bytes = 24;
-  uint32_t most_bytes = 24;
-  std::vector<uint32_t> senders;  // as in ShuffleSpec: empty is all
-  std::vector<uint32_t> receivers;
-};
+namespace faro::workload {
 
 /// Threads: any; immutable. Receivers are numbered by their place in receivers(), senders are worker
 /// numbers.
@@ -63,4 +45,4 @@ class RowGenerator {
   const std::vector<uint32_t> receivers_;
 };
 
-}  // namespace faro::simulation
+}  // namespace faro::workload

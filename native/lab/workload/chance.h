@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace faro::simulation {
+namespace faro::workload {
 
 /// Mixes a 64-bit number (splitmix64's finalizer).
 constexpr uint64_t mix(uint64_t value) noexcept {
@@ -37,4 +37,4 @@ class Chance {
   uint64_t state_;
 };
 
-}  // namespace faro::simulation
+}  // namespace faro::workload

@@ -1,4 +1,4 @@
-#include "lab/simulation/row_generator.h"
+#include "lab/workload/row_generator.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "faro/hash.h"
-#include "lab/simulation/chance.h"
 
-namespace faro::simulation {
+namespace faro::workload {
 namespace {
 
 std::vector<uint32_t> resolve(const std::vector<uint32_t>& named, uint32_t count) {
@@ -103,4 +102,4 @@ uint64_t RowGenerator::next_for(uint32_t receiver, uint32_t sender, uint64_t row
   return row;
 }
 
-}  // namespace faro::simulation
+}  // namespace faro::workload

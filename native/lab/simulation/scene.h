@@ -1,0 +1,43 @@
+// Scene: what a worker's program has around it in a run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lab/simulation/cluster.h"
+#include "lab/simulation/ledger.h"
+#include "lab/simulation/run_plan.h"
+#include "lab/workload/participant.h"
+
+namespace faro::simulation {
+
+/// Threads: its fiber.
+class Scene final : public workload::Participant {
+ public:
+  Scene(Cluster& in_cluster, const RunPlan& of_plan, Ledger& to_ledger, Worker& of_worker,
+        uint32_t on_node, uint64_t chance_seed);
+
+  void between() override { cluster.world().maybe_yield(); }
+  void progress() override { cluster.world().note_progress(); }
+  void broken(const std::string& what) override { cluster.world().violation(what); }
+  /// Nothing hostile spoke for the sender.
+  bool is_trusted(uint32_t sender) const override;
+  /// Is noted at each new stage, for reports of a run that hangs.
+  void doing(workload::Step step, const StagePlan& stage, uint32_t peer) override;
+  void tell_rows_made(const StagePlan& stage, uint64_t rows) override;
+  std::optional<uint64_t> rows_made(const StagePlan& stage, uint32_t sender) const override;
+
+  sim::World& world() { return cluster.world(); }
+
+  Cluster& cluster;
+  const RunPlan& plan;
+  Ledger& ledger;
+  const uint32_t node;
+
+ private:
+  std::pair<uint32_t, uint32_t> noted_{UINT32_MAX, UINT32_MAX};  // query and stage
+};
+
+}  // namespace faro::simulation

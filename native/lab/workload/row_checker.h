@@ -1,0 +1,41 @@
+// RowChecker: what a receiver of a stage has to see. Of each sender its own rows, whole, each once, in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lab/workload/row_generator.h"
+
+namespace faro::workload {
+
+/// Threads: one. Answers are empty, or say what is wrong.
+class RowChecker {
+ public:
+  /// `rows` stays as long as this.
+  RowChecker(const RowGenerator& rows, uint32_t receiver);
+
+  /// The next row that came from the sender.
+  std::string check(uint32_t sender, std::span<const std::byte> row);
+  /// `made`: how many the sender made, for all receivers. Also before its end: no row may be one too many.
+  std::string check_number(uint32_t sender, uint64_t made) const;
+  /// At the end of the sender's stream; `made` is empty if the sender did not say so before it.
+  std::string check_end(uint32_t sender, std::optional<uint64_t> made) const;
+
+ private:
+  struct Source {
+    uint64_t next = 0;      // number of the sender's next row that is for this receiver
+    uint64_t received = 0;  // number of the last one, plus one
+  };
+
+  const RowGenerator& rows_;
+  const uint32_t receiver_;
+  std::map<uint32_t, Source> sources_;  // by sender
+  std::vector<std::byte> expected_;
+};
+
+}  // namespace faro::workload
