@@ -1,5 +1,6 @@
 package io.faro;
 
+import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
@@ -102,6 +103,14 @@ public final class Batch implements AutoCloseable {
     long from = address(at, count);
     Objects.checkFromIndexSize(begin, count, to.length);
     NativeMemory.get(from, to, begin, count);
+  }
+
+  /**
+   * Fills what remains of a buffer, and moves its position to its limit; {@code at} 0 and {@link #bytes} remaining: the
+   * whole batch. The buffer may be direct, and is the caller's: it stays as it is when the batch is released.
+   */
+  public void getBytes(int at, ByteBuffer to) {
+    NativeMemory.get(address(at, to.remaining()), to);
   }
 
   /** What {@link Utf8} has written in {@code count} bytes; allocates the string alone, unless it is long. */

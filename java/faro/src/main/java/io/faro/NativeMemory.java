@@ -5,10 +5,12 @@ import static java.lang.invoke.MethodType.methodType;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.ref.Reference;
 import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.ReadOnlyBufferException;
 import java.util.Locale;
 
 /**
@@ -207,6 +209,37 @@ final class NativeMemory {
     } catch (Throwable problem) {
       throw error(problem);
     }
+  }
+
+  /** Fills what remains of a buffer, and moves its position to its limit. */
+  static void get(long address, ByteBuffer to) {
+    int count = to.remaining();
+    if (to.isReadOnly()) {
+      throw new ReadOnlyBufferException();
+    }
+    if (to.isDirect()) {
+      copy(address, address(to) + to.position(), count);
+      Reference.reachabilityFence(to);
+    } else {
+      get(address, to.array(), to.arrayOffset() + to.position(), count);
+    }
+    to.position(to.limit());
+  }
+
+  /** Copies what remains of a buffer, and moves its position to its limit. */
+  static void put(long address, ByteBuffer from) {
+    int count = from.remaining();
+    if (from.isDirect()) {
+      copy(address(from) + from.position(), address, count);
+      Reference.reachabilityFence(from);
+    } else if (from.hasArray()) {
+      put(address, from.array(), from.arrayOffset() + from.position(), count);
+    } else { // read-only, on the heap
+      byte[] bytes = new byte[count];
+      from.duplicate().get(bytes);
+      put(address, bytes, 0, count);
+    }
+    from.position(from.limit());
   }
 
   /** Where a direct buffer begins, whatever its position. Valid as long as the buffer is reachable. */

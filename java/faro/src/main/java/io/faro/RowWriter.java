@@ -236,6 +236,11 @@ public final class RowWriter {
     NativeMemory.put(to, from, begin, bytes);
   }
 
+  /** Writes what remains of a buffer, which may be direct, and moves its position to its limit. */
+  public void putBytes(int at, ByteBuffer from) {
+    NativeMemory.put(address(at, from.remaining()), from);
+  }
+
   /** How many bytes the claim has. */
   int limit() {
     return limit;
