@@ -11,7 +11,7 @@ namespace faro::command {
 
 enum class Health : uint8_t { ok, warning, failed, absent };
 
-/// One thing that was tried, or looked at.
+/// One thing that was tried or checked.
 struct Check {
   std::string name;  ///< "memfd", "open files"
   Health health = Health::ok;
@@ -42,7 +42,7 @@ std::vector<Check> check_security(const Config& config);
 /// A line per port of each RDMA device.
 std::vector<Check> check_rdma_ports();
 
-// For those who write checks.
+// Helpers for checks.
 
 Check works(std::string name, std::string found);
 Check fails(std::string name, std::string reason, std::string remedy);

@@ -38,7 +38,7 @@ const char* health_name(Health health) {
   return "unknown";
 }
 
-/// What stands in front of a line.
+/// The mark at the beginning of a line.
 const char* mark(Health health) {
   switch (health) {
     case Health::ok:

@@ -1,4 +1,4 @@
-// Who may join: whether the secret and the certificate of the settings can be used here.
+// Checks whether the configured secret and certificate are usable here.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -17,8 +17,8 @@ namespace {
 
 using namespace counters;
 
-/// The nodes of one cluster that are on this host: those that know each other's processes. What they know of others may
-/// differ: one that was lost to both is not known to who started again since.
+/// The nodes of one cluster on this host: those that know each other's processes. What they know of other nodes may
+/// differ: a node that has restarted does not know a node that was lost before.
 class Cluster {
  public:
   void add(const NodeChange& node) { nodes_[node.now.node] = &node; }
@@ -117,8 +117,8 @@ class Follower {
     }
   }
 
-  // The issuer waits for nodes, and each of these for its workers. It tells of the first node that it
-  // waits for; of the others on this host their own view does.
+  // The coordinator waits for nodes, and each of these for its workers. The coordinator only shows the first node that
+  // it waits for. The other nodes on this host show themselves what they wait for.
   void follow_outcome(const QueryId& id) {
     const NodeChange* const issuer = cluster_.node(id.issuer);
     if (issuer == nullptr) {

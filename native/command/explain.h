@@ -17,7 +17,7 @@ struct ExplainedWait {
   std::string what;  ///< "room towards worker 3, stage 0 of query 0:1"
 };
 
-/// A worker, node or circle that others wait for and that waits for nobody.
+/// A worker, node or cycle that others wait for and that does not wait for anything else.
 struct Cause {
   std::string text;
   uint32_t waiting = 0;  ///< workers whose waits end here
@@ -33,8 +33,8 @@ struct ExplainedQuery {
   std::vector<Cause> causes;  ///< most waited for first
 };
 
-/// Every query that the nodes know, or only that one ("0:1"). `nodes`: two looks, so that it is seen
-/// who moves.
+/// Every query that the nodes know, or only that one ("0:1"). `nodes` has two looks at each node, which show what
+/// makes progress.
 std::vector<ExplainedQuery> explain(const std::vector<NodeChange>& nodes,
                                     const std::string& only_query);
 

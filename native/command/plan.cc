@@ -108,7 +108,7 @@ StateSizes state_sizes_of_this_build() {
   sizes.tcp_incoming_ring = sizeof(transport::tcp::TcpIncoming);
   sizes.shm_outgoing_ring = sizeof(transport::shm::ShmOutgoing);
   sizes.shm_incoming_ring = sizeof(transport::shm::ShmIncoming);
-  // A pointer to it stands in the table by ready number as well.
+  // The table by ready number holds a pointer to it as well.
   sizes.outgoing_lane_ring = sizeof(shuffle::OutLane);
   sizes.incoming_lane_ring = sizeof(shuffle::InLane) + sizeof(void*);
   sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::Outbox);

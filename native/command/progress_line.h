@@ -7,7 +7,7 @@
 
 namespace faro::command {
 
-/// Threads: one at a time. Errors: none; nobody minds a lost line.
+/// Threads: one at a time. Errors: none; a lost line does no harm.
 class ProgressLine {
  public:
   /// `quiet`: says nothing at all.

@@ -54,7 +54,7 @@ SeedRange from_json(const Json& json) {
 Result<SeedRanges> SeedRanges::load(std::string path) {
   SeedRanges ranges(std::move(path));
   std::ifstream file(ranges.path_);
-  if (!file) return ranges;  // not there yet; save tells if it cannot be
+  if (!file) return ranges;  // it does not exist yet; save reports if it cannot be written
   try {
     const Json json = Json::parse(file);
     for (const Json& range : json.at("ranges")) ranges.ranges_.push_back(from_json(range));

@@ -101,7 +101,7 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   FARO_RETURN_IF_ERROR(shared.set("close.timeout_ms", 2000));
   // A certificate is for where the cluster's nodes listen, which is not here.
   FARO_RETURN_IF_ERROR(shared.set("security.tls", "off"));
-  // The address may be one that other machines reach, and nobody else is to join.
+  // Other machines may be able to reach the address, and no one else should join.
   const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
   if (!secret) return secret.status();
   if (!bench::has_secret(config)) {
@@ -127,7 +127,7 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   const QueryId query = sessions[0]->begin_query();
   Status status = on_both([&](uint32_t node) {
     Status done = shuffle_rows(sessions[node]->worker(0), query, received[node]);
-    // The other node would wait for what this one does not send.
+    // Otherwise the other node would wait for rows that this one does not send.
     if (!done.ok()) sessions[node]->cancel_query(query, done.message());
     return done;
   });

@@ -30,7 +30,7 @@ std::string byte_rate_text(double per_second) {
 
 std::string age_text(uint64_t ns) { return seconds_text(static_cast<double>(ns) / 1e9); }
 
-/// Of the time since the last look a worker was blocked, waits that go on included.
+/// The share of the time since the last look in which a worker was blocked, including its current wait.
 double blocked_share(const NodeChange& node, size_t worker) {
   if (node.seconds == 0) return 0;
   const WorkerView& view = node.now.workers[worker];

@@ -14,7 +14,7 @@ namespace faro::command {
 struct StatOrder {
   bool by_rate = false;        ///< most bytes, or rows, first; else by number
   bool idle_too = false;       ///< also lanes on which nothing moves or lies
-  size_t most_lanes = 40;      ///< beyond it only how many more there are
+  size_t most_lanes = 40;      ///< for more, only their number is shown
   size_t most_workers = 1000;  ///< the same
 };
 
