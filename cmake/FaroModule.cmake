@@ -117,7 +117,7 @@ endfunction()
 # faro_program_part: some of the sources of a folder of programs, as the static library faro_<NAME>. All parts of a folder see
 # its headers. Its programs are main files over parts.
 #
-#   faro_program_part(NAME command_parts SOURCES config_command.cc ... DEPENDS bench api PRIVATE_LINK CLI11::CLI11)
+#   faro_program_part(NAME command_parts SOURCES config_command.cc ... DEPENDS bench node PRIVATE_LINK CLI11::CLI11)
 #   faro_program(TARGET faro_command NAME faro SOURCES main.cc DEPENDS command_parts)    # build/<preset>/bin/faro
 function(faro_program_part)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS;PRIVATE_LINK")

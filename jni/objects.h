@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "api/session_access.h"
 #include "faro/cancellation.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
@@ -18,7 +17,8 @@
 #include "jni/handle_table.h"
 #include "jni/owned_table.h"
 #include "jni/ready_watch.h"
-#include "shuffle/worker_core.h"
+#include "node/session_access.h"
+#include "shuffle/local_worker.h"
 
 namespace faro::jni {
 
@@ -32,11 +32,11 @@ inline constexpr int64_t kArm = -1;
 ///
 /// Threads: those of the worker; `interrupted`: any.
 struct WorkerState {
-  WorkerState(Worker& opened, detail::WorkerCore& its_core, ReadyWatch& of_session)
+  WorkerState(Worker& opened, shuffle::LocalWorker& its_core, ReadyWatch& of_session)
       : worker(opened), core(its_core), ready_watch(of_session) {}
 
   Worker& worker;
-  detail::WorkerCore& core;
+  shuffle::LocalWorker& core;
   ReadyWatch& ready_watch;
   std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
   RowClaim claim;  // of a row that does not lie in a frame; the next call ends it
@@ -45,7 +45,7 @@ struct WorkerState {
 
   /// Before each call but that which commits the claim.
   void enter() {
-    core.adopt();
+    core.ownership().adopt();
     claim.abort();
   }
   /// Before a call that may wait.
@@ -111,7 +111,7 @@ struct WorkerState {
 
 struct SessionState {
   explicit SessionState(std::unique_ptr<Session> opened) : session(std::move(opened)) {
-    detail::NodeCore& core = SessionAccess::core(*session);
+    node::NodeCore& core = SessionAccess::core(*session);
     for (uint32_t i = 0; i < session->local_worker_count(); ++i)
       workers.emplace_back(session->worker(i), core.worker(i), ready_watch);
   }

@@ -4,11 +4,11 @@
 
 namespace faro::jni {
 
-bool ReadyWatch::add(detail::WorkerCore& worker, base::Nanoseconds sleep_ns) {
+bool ReadyWatch::add(shuffle::LocalWorker& worker, base::Nanoseconds sleep_ns) {
   {
     std::lock_guard lock(mutex_);
     if (stopped_) {
-      worker.woken();
+      worker.wait_loop().woken();
       return false;
     }
     sleepers_.push_back({&worker, base::deadline_after(now(), sleep_ns)});
@@ -41,7 +41,7 @@ std::vector<uint32_t> ReadyWatch::wait() {
       std::lock_guard lock(mutex_);
       if (stopped_) return {};
       for (const Sleeper& sleeper : sleepers_) {
-        lines.push_back(&sleeper.worker->doorbell_line());
+        lines.push_back(&sleeper.worker->wait_loop().doorbell_line());
         until = std::min(until, sleeper.until);
       }
     }
@@ -57,10 +57,10 @@ std::vector<uint32_t> ReadyWatch::take_ready() {
   std::erase_if(sleepers_, [&](const Sleeper& sleeper) {
     // Acquire: what was published before the ring is seen by whoever is told (partner: the exchange
     // in ring_doorbell).
-    const std::atomic<uint32_t>& sleeping = sleeper.worker->doorbell_line().sleeping;
+    const std::atomic<uint32_t>& sleeping = sleeper.worker->wait_loop().doorbell_line().sleeping;
     if (!stopped_ && time < sleeper.until && sleeping.load(std::memory_order_acquire) == 1)
       return false;
-    sleeper.worker->woken();
+    sleeper.worker->wait_loop().woken();
     ready.push_back(sleeper.worker->local_index());
     return true;
   });

@@ -8,11 +8,11 @@
 
 #include "base/clock.h"
 #include "ring/doorbell.h"
-#include "shuffle/worker_core.h"
+#include "shuffle/local_worker.h"
 
 namespace faro::jni {
 
-/// Workers that would wait are added with their doorbell armed (WorkerCore::arm_unless); `wait`
+/// Workers that would wait are added with their doorbell armed (LocalWorker::arm_unless); `wait`
 /// answers which of them have something to look at: their doorbell was rung, or their longest sleep
 /// is over.
 ///
@@ -24,7 +24,7 @@ class ReadyWatch {
   ReadyWatch& operator=(const ReadyWatch&) = delete;
 
   /// False if it was stopped. Blocks: never.
-  bool add(detail::WorkerCore& worker, base::Nanoseconds sleep_ns);
+  bool add(shuffle::LocalWorker& worker, base::Nanoseconds sleep_ns);
 
   /// Sleeps until some workers that were added are ready, and forgets them: their local indices. None
   /// are left and none will come if it answers an empty list: then it was stopped.
@@ -36,7 +36,7 @@ class ReadyWatch {
 
  private:
   struct Sleeper {
-    detail::WorkerCore* worker;
+    shuffle::LocalWorker* worker;
     base::Nanoseconds until;
   };
 

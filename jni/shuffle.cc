@@ -8,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "api/shuffle_access.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
 #include "jni/shuffle_answers.h"
+#include "shuffle/shuffle_access.h"
 
 namespace faro::jni {
 namespace {
@@ -37,12 +37,11 @@ void layout(JNIEnv* env, jclass, jintArray to) {
 void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return;
-  detail::ShuffleCore& core = ShuffleAccess::core(state->shuffle);
-  const bool sends = !core.cursors().empty();
+  shuffle::ShuffleSender* const sender = ShuffleAccess::core(state->shuffle).sender();
   const std::array<jlong, 4> values{address_of(&state->descriptor),
                                     address_of(state->staged.data()),
-                                    sends ? address_of(core.cursors().data()) : 0,
-                                    sends ? address_of(core.frame_rows().data()) : 0};
+                                    sender == nullptr ? 0 : address_of(sender->cursors()),
+                                    sender == nullptr ? 0 : address_of(sender->frame_rows())};
   env->SetLongArrayRegion(to, 0, values.size(), values.data());
 }
 
@@ -53,7 +52,7 @@ jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean 
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  detail::ShuffleCore& core = ShuffleAccess::core(state->shuffle);
+  shuffle::OpenShuffle& core = ShuffleAccess::core(state->shuffle);
   const std::string text = text_of(env, format);
   return result(reads == JNI_TRUE ? core.receive_as(text) : core.send_as(text));
 }

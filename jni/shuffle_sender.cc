@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "api/shuffle_access.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
 #include "jni/shuffle_answers.h"
+#include "shuffle/shuffle_access.h"
 
 namespace faro::jni {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  detail::ShuffleCore& core = ShuffleAccess::core(state->shuffle);
+  shuffle::OpenShuffle& core = ShuffleAccess::core(state->shuffle);
   const auto try_claim = [&](RowClaim& claim) {
     return state->shuffle.try_claim(static_cast<uint32_t>(receiver), static_cast<size_t>(bytes),
                                     claim);
@@ -34,7 +34,7 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
       RowClaim claim;  // its destruction leaves the room in the frame, unless the query has failed
       const Outcome outcome = try_claim(claim);
       if (outcome != Outcome::done) return outcome;
-      if (core.is_claim_apart()) {
+      if (core.sender()->is_claim_apart()) {
         state->descriptor.address = address_of(claim.data().data());
         state->worker->claim = std::move(claim);
         return outcome;
@@ -50,7 +50,7 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
 jint commit(JNIEnv*, jclass, jlong handle, jint bytes) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.adopt();
+  state->worker->core.ownership().adopt();
   return result(std::exchange(state->worker->claim, {}).commit(static_cast<size_t>(bytes)));
 }
 

@@ -9,8 +9,8 @@
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
-#include "shuffle/inbox.h"
-#include "shuffle/outbox.h"
+#include "shuffle/receive/inbox.h"
+#include "shuffle/send/out_lane.h"
 #include "transport/shm/shm_datapath.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_link.h"
@@ -111,7 +111,7 @@ StateSizes state_sizes_of_this_build() {
   // The table by ready number holds a pointer to it as well.
   sizes.outgoing_lane_ring = sizeof(shuffle::OutLane);
   sizes.incoming_lane_ring = sizeof(shuffle::InLane) + sizeof(void*);
-  sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::Outbox);
+  sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::OutStream);
   sizes.per_sender = sizeof(shuffle::Inbox::Stream);
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;
   return sizes;

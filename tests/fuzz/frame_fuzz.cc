@@ -8,12 +8,12 @@
 #include "base/settings.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/hand_reactor.h"
-#include "shuffle/node_core.h"
+#include "node/node_core.h"
 
 namespace faro::fuzz {
 namespace {
 
-using detail::NodeCore;
+using node::NodeCore;
 using wire::FrameHeader;
 using wire::FrameKind;
 
@@ -75,7 +75,7 @@ const base::Settings& settings() {
 class FrameRun {
  public:
   explicit FrameRun(Input input) : input_(input) {
-    detail::NodeEnvironment environment;
+    node::NodeEnvironment environment;
     environment.network = std::make_unique<NoNetwork>(reactor_);
     environment.make_waiter = [] { return std::make_unique<NoWaiter>(); };
     node_ = *NodeCore::open(settings(), std::move(environment));
@@ -230,7 +230,7 @@ class FrameRun {
   // -------------------------------------------------------------------------------- the worker
 
   void worker() {
-    detail::WorkerCore& worker = node_->worker(kReceiver);
+    shuffle::LocalWorker& worker = node_->worker(kReceiver);
     switch (input_.below(12)) {
       case 0:
       case 1:

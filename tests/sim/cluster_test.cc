@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/session_access.h"
+#include "node/session_access.h"
 #include "sim/seeds.h"
 #include "sim/sim_pair.h"
 #include "support/secret_file.h"
@@ -351,7 +351,7 @@ TEST(SimCluster, a_node_that_dies_while_another_one_returns_is_missing_there) {
     ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
     if (!cluster.has_session(2)) return;
     ++returns;
-    detail::NodeCore& core = SessionAccess::core(cluster.session(2));
+    node::NodeCore& core = SessionAccess::core(cluster.session(2));
     EXPECT_FALSE(core.presence().is_present(1)) << "died after " << dies_after << " ns";
     EXPECT_TRUE(core.presence().is_present(0));
   });

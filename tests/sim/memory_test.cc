@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "api/session_access.h"
 #include "command/plan.h"
 #include "faro/session.h"
 #include "faro/shuffle.h"
 #include "lab/simulation/sim_spill_file.h"
-#include "shuffle/node_core.h"
+#include "node/node_core.h"
+#include "node/session_access.h"
 #include "sim/cluster.h"
 #include "sim/node_memory.h"
 
@@ -450,7 +450,7 @@ TEST(NodeMemory, whichever_allocation_fails_the_query_ends_alike_everywhere_and_
       } else {
         EXPECT_EQ(ending.cause.code(), Code::overflow_exhausted) << ending.cause.to_string();
       }
-      detail::NodeCore& core = SessionAccess::core(cluster.session(node));
+      node::NodeCore& core = SessionAccess::core(cluster.session(node));
       EXPECT_EQ(core.overflow().memory_bytes(), 0u);
       EXPECT_EQ(counted.disks[node].used_bytes, 0u);
       EXPECT_EQ(counted.disks[node].misuse, "");

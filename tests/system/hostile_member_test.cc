@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
-#include "api/session_access.h"
 #include "contract/frames.h"
 #include "faro/log.h"
 #include "links/listener.h"
 #include "links/socket_network.h"
+#include "node/session_access.h"
 #include "ring/futex_waiter.h"
 #include "shuffle/query/query.h"
 #include "support/child.h"
@@ -500,7 +500,7 @@ Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listen
   auto network = links::SocketNetwork::create(
       *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address));
   if (!network.ok()) return network.status();
-  detail::NodeEnvironment environment;
+  node::NodeEnvironment environment;
   environment.network = std::move(*network);
   environment.make_waiter = [&test, told = false]() mutable {
     if (!std::exchange(told, true)) (void)test.hear();

@@ -1,10 +1,10 @@
-#include "shuffle/early_events.h"
+#include "node/early_events.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace faro::shuffle {
+namespace faro::node {
 namespace {
 
 class EarlyEventsTest : public testing::Test {
@@ -68,4 +68,4 @@ TEST_F(EarlyEventsTest, of_a_peer_are_few_even_if_they_are_empty) {
 }
 
 }  // namespace
-}  // namespace faro::shuffle
+}  // namespace faro::node

@@ -20,10 +20,12 @@
 
 namespace faro {
 
-namespace detail {
+namespace node {
 class NodeCore;
-class WorkerCore;
-}  // namespace detail
+}
+namespace shuffle {
+class LocalWorker;
+}
 
 /// A worker of this node: one thread that runs query plans.
 ///
@@ -83,10 +85,10 @@ class Worker {
 
  private:
   friend class Session;
-  Worker(detail::WorkerCore* core, uint32_t worker_count)
+  Worker(shuffle::LocalWorker* core, uint32_t worker_count)
       : core_(core), worker_count_(worker_count) {}
   Status check_exists() const;
-  detail::WorkerCore* core_;     // null: there is no such worker
+  shuffle::LocalWorker* core_;   // null: there is no such worker
   const uint32_t worker_count_;  // of the session
 };
 
@@ -209,8 +211,8 @@ class Session {
 
  private:
   friend class SessionAccess;
-  explicit Session(std::shared_ptr<detail::NodeCore> core);
-  std::shared_ptr<detail::NodeCore> core_;
+  explicit Session(std::shared_ptr<node::NodeCore> core);
+  std::shared_ptr<node::NodeCore> core_;
   std::vector<std::unique_ptr<Worker>> workers_;  // one more than there are: the one that is none
 };
 

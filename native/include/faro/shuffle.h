@@ -21,6 +21,13 @@
 
 namespace faro {
 
+namespace shuffle {
+class LocalWorker;
+class OpenShuffle;
+class ShuffleReceiver;
+class ShuffleSender;
+}  // namespace shuffle
+
 class Batch;
 class RowClaim;
 class Shuffle;
@@ -47,9 +54,6 @@ struct ShuffleSpec {
 
 namespace detail {
 
-class ShuffleCore;
-class WorkerCore;
-
 /// Where the next row for one receiver goes; at == end when there is no open frame. The worker's
 /// alone.
 struct OutboxCursor {
@@ -57,16 +61,17 @@ struct OutboxCursor {
   std::byte* end = nullptr;
 };
 
-// The parts of ShuffleCore that the inlined paths of this header need.
-Outcome send_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
+// What the inlined paths of this header need where a row does not fit into the open frame.
+Outcome send_slow(shuffle::ShuffleSender& sender, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept;
 /// The same without the outgoing overflow: while batches are held it answers `holding` instead.
-Outcome send_in_ring_slow(ShuffleCore& core, uint32_t receiver, const void* row, size_t bytes,
-                          bool wait) noexcept;
+Outcome send_in_ring_slow(shuffle::ShuffleSender& sender, uint32_t receiver, const void* row,
+                          size_t bytes, bool wait) noexcept;
 /// Broadcasts the first of these rows, which makes room, and what then fits; returns how many.
-size_t broadcast_slow(ShuffleCore& core, const void* rows, size_t row_bytes, size_t count,
-                      bool wait, Outcome& outcome) noexcept;
-Outcome claim_slow(ShuffleCore& core, uint32_t receiver, size_t bytes, bool wait, RowClaim& claim);
+size_t broadcast_slow(shuffle::ShuffleSender& sender, const void* rows, size_t row_bytes,
+                      size_t count, bool wait, Outcome& outcome) noexcept;
+Outcome claim_slow(shuffle::ShuffleSender& sender, uint32_t receiver, size_t bytes, bool wait,
+                   Timeout timeout, RowClaim& claim);
 
 /// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's room is
 /// short or fewer than a vector are left; returns how many.
@@ -196,7 +201,7 @@ class RowClaim {
   RowClaim& operator=(RowClaim&& other) noexcept {
     if (this == &other) return *this;
     abort();
-    core_ = std::exchange(other.core_, nullptr);
+    sender_ = std::exchange(other.sender_, nullptr);
     data_ = std::exchange(other.data_, {});
     return *this;
   }
@@ -213,8 +218,9 @@ class RowClaim {
 
  private:
   friend class Shuffle;
-  friend Outcome detail::claim_slow(detail::ShuffleCore&, uint32_t, size_t, bool, RowClaim&);
-  detail::ShuffleCore* core_ = nullptr;
+  friend Outcome detail::claim_slow(shuffle::ShuffleSender&, uint32_t, size_t, bool, Timeout,
+                                    RowClaim&);
+  shuffle::ShuffleSender* sender_ = nullptr;
   std::span<std::byte> data_;
 };
 
@@ -231,7 +237,7 @@ class Batch {
   Batch& operator=(Batch&& other) noexcept {
     if (this != &other) {
       release();
-      core_ = std::exchange(other.core_, nullptr);
+      receiver_ = std::exchange(other.receiver_, nullptr);
       frame_ = std::exchange(other.frame_, nullptr);
       data_ = std::exchange(other.data_, nullptr);
       bytes_ = std::exchange(other.bytes_, 0);
@@ -324,12 +330,12 @@ class Batch {
 
  private:
   friend class Shuffle;
-  friend class detail::ShuffleCore;
+  friend class shuffle::ShuffleReceiver;
   void release_frame() noexcept;
   void fail_query_by_width(size_t bytes) const noexcept;
 
-  detail::ShuffleCore* core_ = nullptr;
-  void* frame_ = nullptr;  // shuffle/inbox.h: FrameNode
+  shuffle::ShuffleReceiver* receiver_ = nullptr;
+  void* frame_ = nullptr;  // shuffle/receive/frame_node.h
   const std::byte* data_ = nullptr;
   uint32_t row_count_ = 0;
   uint32_t row_bytes_ = 0;
@@ -445,16 +451,17 @@ class Shuffle {
   void close() noexcept;
 
  private:
-  friend class detail::WorkerCore;
+  friend class shuffle::LocalWorker;
   friend class ShuffleAccess;
-  explicit Shuffle(detail::ShuffleCore* core) : core_(core) {}
+  explicit Shuffle(shuffle::OpenShuffle* core) : core_(core) {}
+  shuffle::ShuffleSender* sending() const noexcept;  // null if this worker is no sender
   detail::OutboxCursor* cursors() const noexcept;
   uint32_t* frame_rows() const noexcept;
   /// As kernel.scatter asks for; auto calibrates once per process, width and number of receivers.
   detail::SendKernels kernels() const;
   Status check_sender(size_t row_bytes) const;
 
-  detail::ShuffleCore* core_ = nullptr;
+  shuffle::OpenShuffle* core_ = nullptr;
 };
 
 /// Sends rows of one fixed width; the typed, inlined path. A value: copy it, keep it in a local
@@ -538,7 +545,7 @@ class RowSender {
         return Outcome::done;
       }
     }
-    return detail::send_slow(*core_, receiver, &row, sizeof(Row), wait);
+    return detail::send_slow(*sender_, receiver, &row, sizeof(Row), wait);
   }
 
   template <typename Hash, typename Key>
@@ -547,8 +554,8 @@ class RowSender {
     outcome = Outcome::done;
     return detail::scatter_rows(kernels_.of(hash), rows, hash, key, receiver_count_, cursors_,
                                 [&](uint32_t receiver, const Row& row) noexcept {
-                                  outcome =
-                                      detail::send_slow(*core_, receiver, &row, sizeof(Row), wait);
+                                  outcome = detail::send_slow(*sender_, receiver, &row, sizeof(Row),
+                                                              wait);
                                   return outcome == Outcome::done;
                                 });
   }
@@ -560,7 +567,7 @@ class RowSender {
     return detail::write_one_by_one<Row>(count, hash, key, fill, receiver_count_, cursors_,
                                          [&](uint32_t receiver, const std::byte* row) noexcept {
                                            outcome = detail::send_in_ring_slow(
-                                               *core_, receiver, row, sizeof(Row), wait);
+                                               *sender_, receiver, row, sizeof(Row), wait);
                                            return outcome == Outcome::done;
                                          });
   }
@@ -581,7 +588,7 @@ class RowSender {
         count = room < count ? room : count;
       }
       if (count == 0) {
-        sent += detail::broadcast_slow(*core_, &rows[sent], sizeof(Row), rows.size() - sent, wait,
+        sent += detail::broadcast_slow(*sender_, &rows[sent], sizeof(Row), rows.size() - sent, wait,
                                        outcome);
         if (outcome != Outcome::done) return sent;
         continue;
@@ -595,7 +602,7 @@ class RowSender {
     return rows.size();
   }
 
-  detail::ShuffleCore* core_ = nullptr;
+  shuffle::ShuffleSender* sender_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
   uint32_t receiver_count_ = 0;
   detail::SendKernels kernels_;
@@ -646,7 +653,7 @@ class VariableRowSender {
     });
     if (written) [[likely]]
       return Outcome::done;
-    return detail::send_slow(*core_, receiver, row.data(), row.size(), wait);
+    return detail::send_slow(*sender_, receiver, row.data(), row.size(), wait);
   }
 
   template <typename Fill>
@@ -654,7 +661,7 @@ class VariableRowSender {
     if (put(receiver, bytes, fill)) [[likely]]
       return Outcome::done;
     RowClaim claim;
-    const Outcome outcome = detail::claim_slow(*core_, receiver, bytes, wait, claim);
+    const Outcome outcome = detail::claim_slow(*sender_, receiver, bytes, wait, kNoTimeout, claim);
     if (outcome != Outcome::done) return outcome;
     fill(claim.data().data());
     return claim.commit().ok() ? Outcome::done : Outcome::failed;
@@ -664,7 +671,7 @@ class VariableRowSender {
     for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) {
       if (has_room(receiver, row.size())) continue;
       Outcome outcome;
-      detail::broadcast_slow(*core_, row.data(), row.size(), 1, wait, outcome);
+      detail::broadcast_slow(*sender_, row.data(), row.size(), 1, wait, outcome);
       return outcome;
     }
     for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver)
@@ -693,7 +700,7 @@ class VariableRowSender {
     return true;
   }
 
-  detail::ShuffleCore* core_ = nullptr;
+  shuffle::ShuffleSender* sender_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
   uint32_t* frame_rows_ = nullptr;
   uint32_t receiver_count_ = 0;
@@ -703,7 +710,7 @@ template <typename Row>
 Result<RowSender<Row>> Shuffle::sender() {
   if (Status status = check_sender(sizeof(Row)); !status.ok()) return status;
   RowSender<Row> made;
-  made.core_ = core_;
+  made.sender_ = sending();
   made.cursors_ = cursors();
   made.receiver_count_ = receiver_count();
   made.kernels_ = kernels();

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/session_access.h"
+#include "node/session_access.h"
 
 namespace faro::simulation {
 namespace {
@@ -96,7 +96,7 @@ bool Checker::lies(uint32_t node) const {
 
 // Real queries that a hostile node may never end, which are remembered until it is lost; what it only made up
 // is not among them.
-uint64_t Checker::never_ended_by_others(detail::NodeCore& core) const {
+uint64_t Checker::never_ended_by_others(node::NodeCore& core) const {
   uint64_t count = 0;
   for (size_t q = 0; q < plan_.queries.size(); ++q) {
     const QueryPlan& query = plan_.queries[q];
@@ -163,7 +163,7 @@ std::string Checker::check_later_query(uint32_t index) const {
 
 std::string Checker::check_links(uint32_t node, Session& session,
                                  const std::vector<bool>& returned) const {
-  detail::NodeCore& core = SessionAccess::core(session);
+  node::NodeCore& core = SessionAccess::core(session);
   for (uint32_t w = 0; w < session.local_worker_count(); ++w)
     (void)session.worker(w).try_until([] { return true; });
   if (const uint32_t count = core.membership().retired_link_count(); count > 0)
@@ -176,7 +176,7 @@ std::string Checker::check_links(uint32_t node, Session& session,
 }
 
 std::string Checker::check_idle(uint32_t node, Session& session, const SimDisk& disk) const {
-  detail::NodeCore& core = SessionAccess::core(session);
+  node::NodeCore& core = SessionAccess::core(session);
   const auto left = [node](const char* what, uint64_t count) {
     return fmt::format("node {} has nothing to do, but keeps {} {}", node, count, what);
   };
@@ -184,9 +184,10 @@ std::string Checker::check_idle(uint32_t node, Session& session, const SimDisk& 
     return left("bytes of overflow memory", bytes);
   if (disk.used_bytes > 0) return left("bytes of the overflow file", disk.used_bytes);
   for (uint32_t w = 0; w < core.local_worker_count(); ++w) {
-    const uint64_t open = core.worker(w).counters().open_shuffles.load(std::memory_order_relaxed);
+    const uint64_t open = core.worker(w).metrics().open_shuffles;
     if (open > 0) return left("open shuffles", open);
-    if (core.worker(w).held() > 0) return left("held batches", core.worker(w).held());
+    if (const uint64_t held = core.worker(w).metrics().held_frames; held > 0)
+      return left("held batches", held);
   }
   // What a misbehaving node has begun itself is its own business.
   const uint64_t running = lies(node) ? 0 : core.queries().running_count();

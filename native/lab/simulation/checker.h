@@ -9,7 +9,7 @@
 #include "lab/simulation/ledger.h"
 #include "lab/simulation/run_plan.h"
 #include "lab/simulation/sim_spill_file.h"
-#include "shuffle/node_core.h"
+#include "node/node_core.h"
 
 namespace faro::simulation {
 
@@ -42,7 +42,7 @@ class Checker {
   bool closed_by_who_opened_otherwise(const Fault& fault, const Status& cause) const;
   bool is_excused(const QueryPlan& query, const Status& cause) const;
   bool lies(uint32_t node) const;
-  uint64_t never_ended_by_others(detail::NodeCore& core) const;
+  uint64_t never_ended_by_others(node::NodeCore& core) const;
 
   const RunPlan& plan_;
   const Ledger& ledger_;

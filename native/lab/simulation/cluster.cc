@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "api/session_access.h"
+#include "node/session_access.h"
 
 namespace faro::simulation {
 
@@ -71,18 +71,18 @@ void Cluster::open_node(uint32_t number, session::Observer& observer) {
 Status Cluster::open_session(uint32_t number) {
   Node& node = *nodes_[number];
   sim::SimNetwork* own = nullptr;
-  const auto make_environment = [&]() -> Result<detail::NodeEnvironment> {
+  const auto make_environment = [&]() -> Result<node::NodeEnvironment> {
     const sim::World::Outside outside(world_);  // it is the caller's
     auto network = sim::SimNetwork::create(internet_, node.settings, "host");
     if (!network.ok()) return network.status();
     own = network->get();
-    detail::NodeEnvironment environment;
+    node::NodeEnvironment environment;
     environment.network = std::move(*network);
     environment.make_waiter = [this] { return std::make_unique<sim::SimWaiter>(world_); };
     if (make_spill_file_) environment.spill_file = make_spill_file_(number);
     return environment;
   };
-  Result<detail::NodeEnvironment> environment = make_environment();
+  Result<node::NodeEnvironment> environment = make_environment();
   node.opened = environment.status();
   if (!environment.ok()) return node.opened;
   node.opening = own;

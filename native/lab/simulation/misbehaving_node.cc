@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "api/session_access.h"
+#include "node/session_access.h"
 #include "shuffle/query/query.h"
 
 namespace faro::simulation {

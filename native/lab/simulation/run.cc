@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "api/session_access.h"
 #include "faro/log.h"
 #include "lab/simulation/checker.h"
 #include "lab/simulation/injector.h"
 #include "lab/simulation/query_run.h"
 #include "lab/simulation/worker_program.h"
+#include "node/session_access.h"
 
 namespace faro::simulation {
 namespace {
@@ -322,7 +322,7 @@ class Run {
   std::string close() {
     for (uint32_t node = 0; node < plan_.node_count(); ++node) {
       if (!cluster_.has_session(node)) continue;
-      detail::NodeCore& core = SessionAccess::core(cluster_.session(node));
+      node::NodeCore& core = SessionAccess::core(cluster_.session(node));
       used_overflow_memory_ |= core.overflow().memory_peak_bytes() > 0;
     }
     for (Worker*& worker : ledger_.workers) worker = nullptr;
@@ -359,9 +359,9 @@ class Run {
   std::vector<SimDisk> disks_;
   Cluster cluster_;
   Injector injector_;
-  std::vector<std::weak_ptr<detail::NodeCore>> cores_;  // of all sessions there were
-  std::vector<bool> later_;                             // nodes that later queries are over
-  std::vector<bool> returned_;                          // those of them that died and started again
+  std::vector<std::weak_ptr<node::NodeCore>> cores_;  // of all sessions there were
+  std::vector<bool> later_;                           // nodes that later queries are over
+  std::vector<bool> returned_;                        // those of them that died and started again
   const size_t planned_queries_ = plan_.queries.size();
   const base::Nanoseconds begin_ = cluster_.world().now();
   bool registration_failed_ = false;

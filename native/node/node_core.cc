@@ -1,0 +1,276 @@
+#include "node/node_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/each.h"
+#include "base/log.h"
+#include "ring/doorbell.h"
+
+namespace faro::node {
+namespace {
+
+// How often close looks whether the workers are done. They do not tell: a release of a batch, which
+// is on the data path, would have to look whether somebody closes.
+constexpr base::Nanoseconds kCloseLookInterval = 1'000'000;
+
+}  // namespace
+
+NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file)
+    : settings_(settings),
+      overflow_({settings.overflow_memory_bytes, settings.overflow_file_bytes,
+                 settings.overflow_query_limit_bytes},
+                std::move(spill_file)) {}
+
+NodeCore::~NodeCore() {
+  if (membership_ != nullptr) membership_->close();
+}
+
+Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
+                                                 NodeEnvironment environment) {
+  if (environment.spill_file == nullptr) {
+    if (settings.overflow_file_bytes > 0)
+      FARO_RETURN_IF_ERROR(shuffle::check_spill_folder(settings.overflow_folder));
+    environment.spill_file =
+        shuffle::make_spill_file(settings.overflow_folder, settings.overflow_file_bytes);
+  }
+  // In a forked child nothing is destroyed: it would close its parent's connections.
+  std::shared_ptr<NodeCore> core(new NodeCore(settings, std::move(environment.spill_file)),
+                                 [](NodeCore* node) {
+                                   if (!node->life_.forked()) delete node;
+                                 });
+  Result<std::unique_ptr<session::Membership>> membership = session::Membership::open(
+      settings, std::move(environment.network), *core, environment.cancellation);
+  if (!membership.ok()) return membership.status();
+  core->membership_ = std::move(*membership);
+  core->start(environment);
+  return core;
+}
+
+void NodeCore::start(const NodeEnvironment& environment) {
+  shuffle::QueryTable::Shape shape;
+  std::vector<bool> present;
+  shape.node = membership_->node();
+  for (const session::Node& node : membership_->nodes()) {
+    present.push_back(node.incarnation != 0);
+    shape.incarnations.push_back(node.incarnation);
+    shape.node_names.push_back(node.name);
+    shape.first_worker.push_back(node.first_worker);
+    shape.worker_count.push_back(node.worker_count);
+  }
+  const uint32_t local_workers = shape.worker_count[shape.node];
+  left_ =
+      Status(Code::peer_lost, fmt::format("{} closed its session", shape.node_names[shape.node]));
+  overflow_.show_in(membership_->counters().node());
+  queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
+                                                   settings_.unopened_timeout_ms * 1'000'000);
+  queries_->show_in(membership_->counters(), membership_->clock().now_ns());
+  life_.begin(weak_from_this(), membership_->nodes()[membership_->node()].name);
+  const shuffle::NodeServices services{life_, *membership_, *queries_, overflow_, settings_};
+  for (uint32_t w = 0; w < local_workers; ++w) {
+    workers_.push_back(
+        std::make_unique<shuffle::LocalWorker>(services, w, environment.make_waiter()));
+  }
+  presence_.begin(std::move(present));
+  close_waiter_ = environment.make_waiter();
+  early_.end();
+}
+
+void NodeCore::on_message(uint32_t from_node, std::span<const std::byte> bytes) {
+  if (early_.is_over()) return take_message(from_node, bytes);
+  early_.arrives(
+      from_node, bytes.size(),
+      [this, from_node, copy = std::vector<std::byte>(bytes.begin(), bytes.end())] {
+        take_message(from_node, copy);
+      },
+      [this, from_node] {
+        fail_peer(from_node,
+                  Status(Code::protocol_error,
+                         fmt::format("over {} bytes of query messages before this node was open",
+                                     EarlyEvents::kPeerBytes)));
+      });
+}
+
+void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes) {
+  if (const std::optional<wire::QueryMessage> message = wire::decode_query_message(bytes)) {
+    queries_->on_message(from_node, *message);
+  } else {
+    fail_peer(from_node,
+              Status(Code::protocol_error,
+                     fmt::format("a malformed query message of {} bytes", bytes.size())));
+  }
+}
+
+void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
+  early_.loses(node, [this, node, cause] { lose_peer(node, cause); });
+}
+
+void NodeCore::on_peer_left(uint32_t node) {
+  early_.loses(node, [this, node] {
+    lose_peer(node, Status(Code::peer_lost,
+                           fmt::format("{} closed its session", membership_->nodes()[node].name)));
+  });
+}
+
+void NodeCore::lose_peer(uint32_t node, const Status& cause) {
+  presence_.lost(node);
+  queries_->on_peer_lost(node, cause);
+}
+
+void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
+  early_.happens([this, node, incarnation] { queries_->on_peer_joined(node, incarnation); });
+}
+
+void NodeCore::on_peer_returned(uint32_t node) {
+  early_.happens([this, node] { presence_.returned(node); });
+}
+
+// Before the start no worker has taken up any link.
+void NodeCore::on_links_changed() {
+  if (early_.is_over()) alert_workers();
+}
+
+void NodeCore::on_tick(base::Nanoseconds now) {
+  if (!early_.is_over()) return;
+  queries_->on_tick(now);
+  count_network();
+}
+
+// What links have asked of their devices is counted in pieces; here it is added up for the file.
+void NodeCore::count_network() noexcept {
+  counters::CounterFile& file = membership_->counters();
+  counters::count(file.node().ticks);
+  for (const session::Node& peer : membership_->nodes()) {
+    transport::LinkCounters sum;
+    membership_->link(peer.number)->add_counters(sum);
+    counters::PeerCounters& shown = file.peer(peer.number);
+    const auto show = [](counters::Counter& to, const counters::Counter& from) {
+      counters::set(to, from.load(std::memory_order_relaxed));
+    };
+    show(shown.posts, sum.posts);
+    show(shown.writes, sum.writes);
+    show(shown.notifications, sum.notifications);
+    show(shown.credit_returns, sum.returns);
+    show(shown.signalled_posts, sum.signalled);
+    show(shown.completions, sum.completions);
+    show(shown.network_events, sum.events);
+  }
+}
+
+void NodeCore::send(uint32_t node, const wire::QueryMessage& message) {
+  membership_->send(node, wire::encode(message));
+}
+
+void NodeCore::fail_peer(uint32_t node, const Status& cause) {
+  membership_->fail_link(node, membership_->link(node), cause);
+}
+
+void NodeCore::alert_workers() {
+  for (const auto& worker : workers_) worker->ownership().alert();
+}
+
+Status NodeCore::close() {
+  if (life_.forked() || !life_.close()) return Status::Ok();
+  const base::Nanoseconds deadline =
+      base::deadline_after(membership_->clock().now_ns(), settings_.close_timeout_ms * 1'000'000);
+  // Where memory lacks for telling of a query, the end of the links tells.
+  base::Each each;
+  each.run([&] { queries_->close(left_); });
+  alert_workers();
+  presence_.close();
+  membership_->close();
+  return wait_for_workers(deadline);
+}
+
+// Waits end by themselves now; held batches are the engine's. Memory stays until both are gone.
+Status NodeCore::wait_for_workers(base::Nanoseconds deadline) {
+  ring::DoorbellLine line{};  // nobody rings it
+  ring::Doorbell doorbell(&line);
+  for (;;) {
+    const auto busy =
+        std::find_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->is_busy(); });
+    if (busy == workers_.end()) return Status::Ok();
+    if (membership_->clock().now_ns() >= deadline) {
+      Status status(Code::deadline_exceeded,
+                    fmt::format("worker {} is still inside a call or holds batches after "
+                                "close.timeout_ms = {}; its memory "
+                                "stays mapped until it is done",
+                                (*busy)->number(), settings_.close_timeout_ms));
+      base::log(LogLevel::warning, "{}", status.message());
+      return status;
+    }
+    doorbell.arm();
+    close_waiter_->sleep(doorbell, kCloseLookInterval);
+  }
+}
+
+// --- metrics
+
+SessionMetrics NodeCore::metrics() const {
+  auto read = [](const std::atomic<uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  SessionMetrics metrics;
+  counters::CounterFile& file = membership_->counters();
+  for (uint32_t w = 0; w < workers_.size(); ++w) metrics.workers.push_back(workers_[w]->metrics());
+  const session::Node& self = membership_->nodes()[membership_->node()];
+  for (const session::Node& peer : membership_->nodes()) {
+    const std::shared_ptr<transport::DataLink> data = membership_->link(peer.number);
+    const ring::Layout out = membership_->outgoing_layout(peer.number);
+    LinkMetrics link;
+    link.node = peer.number;
+    link.transport = peer.number == self.number ? "local" : std::string(data->capabilities().name);
+    link.connected = membership_->connected(peer.number);
+    transport::LinkCounters network;
+    data->add_counters(network);
+    link.posts = read(network.posts);
+    link.writes = read(network.writes);
+    link.notifications = read(network.notifications);
+    link.credit_returns = read(network.returns);
+    link.signalled_posts = read(network.signalled);
+    link.completions = read(network.completions);
+    link.network_events = read(network.events);
+    for (uint32_t local = 0; local < self.worker_count; ++local) {
+      for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
+        LaneMetrics to;
+        LaneMetrics from;
+        to.sender = from.receiver = self.first_worker + local;
+        to.receiver = from.sender = peer.first_worker + remote;
+        for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
+          const counters::OutgoingCounters& sent = file.outgoing(local, to.receiver, k);
+          to.frames_sent += read(sent.frames_sent);
+          to.bytes_sent += read(sent.bytes_sent);
+          to.transfers += read(sent.transfers);
+          to.no_room += read(sent.no_room);
+          const counters::IncomingCounters& received = file.incoming(local, from.sender, k);
+          from.frames_received += read(received.frames_received);
+          from.bytes_received += read(received.bytes_received);
+          from.read_notifications += read(received.read_notifications);
+          from.unreleased_bytes += read(received.unreleased_bytes);
+        }
+        link.frames_sent += to.frames_sent;
+        link.bytes_sent += to.bytes_sent;
+        link.transfers += to.transfers;
+        link.no_room += to.no_room;
+        link.frames_received += from.frames_received;
+        link.bytes_received += from.bytes_received;
+        link.read_notifications += from.read_notifications;
+        link.unreleased_bytes += from.unreleased_bytes;
+        metrics.lanes.push_back(to);
+        metrics.lanes.push_back(from);
+      }
+    }
+    metrics.links.push_back(std::move(link));
+  }
+  metrics.overflow_memory_bytes = overflow_.memory_bytes();
+  metrics.overflow_memory_peak_bytes = overflow_.memory_peak_bytes();
+  metrics.overflow_file_bytes = overflow_.file().used_bytes();
+  metrics.overflow_file_peak_bytes = overflow_.file().peak_bytes();
+  metrics.queries_running = queries_->running_count();
+  metrics.queries_failed = queries_->failed_count();
+  return metrics;
+}
+
+}  // namespace faro::node

@@ -1,0 +1,91 @@
+// NodeCore: one node's session behind the public API: membership, queries, overflow and workers,
+// tied together.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/settings.h"
+#include "faro/cancellation.h"
+#include "faro/metrics.h"
+#include "faro/session.h"
+#include "faro/waiter.h"
+#include "links/network.h"
+#include "node/early_events.h"
+#include "node/node_presence.h"
+#include "session/membership.h"
+#include "shuffle/local_worker.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/query.h"
+#include "shuffle/query/query_table.h"
+
+namespace faro::node {
+
+/// Everything about a node that is passed in, so that the simulation can.
+struct NodeEnvironment {
+  std::unique_ptr<links::Network> network;
+  std::function<std::unique_ptr<Waiter>()> make_waiter;  // one per worker, and one for close
+  std::unique_ptr<shuffle::SpillFile> spill_file;        // null: a file as the settings say
+  Cancellation cancellation;                             // of open
+};
+
+class NodeCore final : public session::Observer,
+                       public shuffle::QueryEnvironment,
+                       public std::enable_shared_from_this<NodeCore> {
+ public:
+  /// Errors and blocking: as session::Membership::open.
+  static Result<std::shared_ptr<NodeCore>> open(const base::Settings& settings,
+                                                NodeEnvironment environment);
+  ~NodeCore() override;
+
+  session::Membership& membership() noexcept { return *membership_; }
+  const base::Settings& settings() const noexcept { return settings_; }
+  shuffle::QueryTable& queries() noexcept { return *queries_; }
+  shuffle::Overflow& overflow() noexcept { return overflow_; }
+  NodePresence& presence() noexcept { return presence_; }
+  shuffle::LocalWorker& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
+  uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
+  uint32_t worker_count() const noexcept { return membership_->worker_count(); }
+
+  /// As Session::close. Waits by the waiter and the clock that were passed in.
+  Status close();
+
+  SessionMetrics metrics() const;
+
+  // session::Observer
+  void on_message(uint32_t from_node, std::span<const std::byte> message) override;
+  void on_peer_lost(uint32_t node, const Status& cause) override;
+  void on_peer_left(uint32_t node) override;
+  void on_peer_joined(uint32_t node, uint64_t incarnation) override;
+  void on_peer_returned(uint32_t node) override;
+  void on_links_changed() override;
+  void on_tick(base::Nanoseconds now) override;
+
+  // shuffle::QueryEnvironment
+  void send(uint32_t node, const wire::QueryMessage& message) override;
+  void alert_workers() override;
+  void fail_peer(uint32_t node, const Status& cause) override;
+
+ private:
+  NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
+  void start(const NodeEnvironment& environment);
+  void count_network() noexcept;
+  void take_message(uint32_t from_node, std::span<const std::byte> bytes);
+  void lose_peer(uint32_t node, const Status& cause);
+  Status wait_for_workers(base::Nanoseconds deadline);
+
+  shuffle::NodeLife life_;
+  const base::Settings settings_;
+  shuffle::Overflow overflow_;
+  Status left_;  // what peers are told of queries when this node closes; made beforehand
+  NodePresence presence_;
+  std::unique_ptr<session::Membership> membership_;
+  std::unique_ptr<shuffle::QueryTable> queries_;
+  std::vector<std::unique_ptr<shuffle::LocalWorker>> workers_;
+  std::unique_ptr<Waiter> close_waiter_;
+
+  EarlyEvents early_;
+};
+
+}  // namespace faro::node

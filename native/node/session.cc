@@ -1,0 +1,203 @@
+// faro::Session and Listener, over NodeCore.
+#include "faro/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/settings.h"
+#include "base/thread.h"
+#include "links/listener.h"
+#include "links/socket_network.h"
+#include "node/node_core.h"
+#include "node/session_access.h"
+#include "ring/futex_waiter.h"
+#include "session/taken_address.h"
+
+namespace faro {
+namespace {
+
+Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
+                                         Result<std::unique_ptr<links::SocketNetwork>> network,
+                                         const Cancellation& cancellation) {
+  if (!network.ok()) return network.status();
+  node::NodeEnvironment environment;
+  environment.network = std::move(*network);
+  environment.cancellation = cancellation;
+  environment.make_waiter = [] { return std::make_unique<ring::FutexWaiter>(); };
+  return SessionAccess::open(settings, std::move(environment));
+}
+
+// How threads of asynchronous calls are called in tools.
+constexpr const char* kOpenThread = "faro-open";
+constexpr const char* kAwaitThread = "faro-await";
+constexpr const char* kCloseThread = "faro-close";
+
+using OpenDone = std::function<void(Result<std::unique_ptr<Session>>)>;
+
+template <typename Open>
+Result<std::unique_ptr<Session>> guarded(Open&& open) {
+  try {
+    return open();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::resource_limit, "the process has no memory left to open its session");
+  }
+}
+
+template <typename Open>
+void open_in_thread(Open open, OpenDone done) {
+  // The thread may not start: `done` stays here, too.
+  auto thread =
+      base::start_thread(kOpenThread, [open = std::move(open), done]() mutable { done(open()); });
+  if (!thread.ok()) return done(thread.status());
+  thread->detach();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> SessionAccess::open(const base::Settings& settings,
+                                                     node::NodeEnvironment environment) {
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    Result<std::shared_ptr<node::NodeCore>> core =
+        node::NodeCore::open(settings, std::move(environment));
+    if (!core.ok()) return core.status();
+    return std::unique_ptr<Session>(new Session(std::move(*core)));
+  });
+}
+
+// --- Listener
+
+Result<Listener> Listener::bind(const std::string& address) {
+  Result<links::Listener> bound = links::Listener::bind(address);
+  if (!bound.ok()) return bound.status();
+  std::string name = bound->address();
+  return Listener(std::move(*bound).take().release(), std::move(name));
+}
+Listener::Listener(Listener&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+Listener& Listener::operator=(Listener&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+    address_ = std::move(other.address_);
+  }
+  return *this;
+}
+Listener::~Listener() {
+  if (fd_ >= 0) ::close(fd_);
+}
+int Listener::release_fd() noexcept { return std::exchange(fd_, -1); }
+
+// --- Session
+
+Session::Session(std::shared_ptr<node::NodeCore> core) : core_(std::move(core)) {
+  for (uint32_t w = 0; w < core_->local_worker_count(); ++w) {
+    workers_.push_back(
+        std::unique_ptr<Worker>(new Worker(&core_->worker(w), local_worker_count())));
+  }
+  workers_.push_back(std::unique_ptr<Worker>(new Worker(nullptr, local_worker_count())));
+}
+Session::~Session() { (void)close(); }
+
+Result<std::unique_ptr<Session>> Session::open(const Config& config,
+                                               const Cancellation& cancellation) {
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    Result<base::Settings> settings = base::Settings::resolve(config);
+    if (!settings.ok()) return settings.status();
+    auto network = links::SocketNetwork::create(*settings);
+    if (network.status().code() == Code::address_in_use) {
+      return session::ask_who_listens(*settings, network.status());
+    }
+    return open_on(*settings, std::move(network), cancellation);
+  });
+}
+
+Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener,
+                                               const Cancellation& cancellation) {
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    Result<base::Settings> settings = base::Settings::resolve(config);
+    if (!settings.ok()) return settings.status();
+    const std::string address = listener.address();
+    return open_on(
+        *settings,
+        links::SocketNetwork::create(
+            *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address)),
+        cancellation);
+  });
+}
+
+void Session::open_async(Config config, OpenDone done, Cancellation cancellation) {
+  open_in_thread([config = std::move(config),
+                  cancellation = std::move(cancellation)] { return open(config, cancellation); },
+                 std::move(done));
+}
+
+void Session::open_async(Config config, Listener listener, OpenDone done,
+                         Cancellation cancellation) {
+  // Shared, because a std::function has to be copyable.
+  auto shared = std::make_shared<Listener>(std::move(listener));
+  open_in_thread(
+      [config = std::move(config), shared, cancellation = std::move(cancellation)] {
+        return open(config, std::move(*shared), cancellation);
+      },
+      std::move(done));
+}
+
+uint32_t Session::node() const noexcept { return core_->membership().node(); }
+uint32_t Session::node_count() const noexcept {
+  return static_cast<uint32_t>(core_->membership().nodes().size());
+}
+uint32_t Session::worker_count() const noexcept { return core_->worker_count(); }
+uint32_t Session::first_worker(uint32_t node) const noexcept {
+  return node < node_count() ? core_->membership().nodes()[node].first_worker : worker_count();
+}
+uint32_t Session::local_worker_count() const noexcept { return core_->local_worker_count(); }
+Worker& Session::worker(uint32_t local_index) noexcept {
+  return *workers_[std::min(local_index, local_worker_count())];
+}
+
+QueryId Session::begin_query() { return core_->queries().begin(); }
+Status Session::declare_query(const QueryId& query, const std::vector<uint32_t>& workers) {
+  return core_->queries().declare(query, workers);
+}
+void Session::cancel_query(const QueryId& query, std::string_view reason) {
+  core_->queries().cancel(
+      query,
+      Status(Code::query_cancelled,
+             fmt::format("cancelled on {}: {}", core_->membership().nodes()[node()].name, reason)));
+}
+bool Session::has_node(uint32_t node) const noexcept { return core_->presence().is_present(node); }
+Outcome Session::await_node(uint32_t node, Timeout timeout, const Cancellation& cancellation) {
+  return core_->presence().await(node, timeout, cancellation);
+}
+void Session::await_node_async(uint32_t node, std::function<void(Outcome)> done, Timeout timeout,
+                               Cancellation cancellation) {
+  auto thread = base::start_thread(
+      kAwaitThread, [core = core_, node, done, timeout, cancellation = std::move(cancellation)] {
+        done(core->presence().await(node, timeout, cancellation));
+      });
+  if (!thread.ok()) return done(Outcome::failed);
+  thread->detach();
+}
+void Session::on_returned(std::function<void(uint32_t)> callback) {
+  core_->presence().set_callback(std::move(callback));
+}
+SessionMetrics Session::metrics() const { return core_->metrics(); }
+Status Session::close() { return core_->close(); }
+void Session::close_async(std::unique_ptr<Session> session, std::function<void(Status)> done) {
+  // Shared, because a std::function has to be copyable.
+  auto shared = std::make_shared<std::unique_ptr<Session>>(std::move(session));
+  const auto close = [shared, done] {
+    const Status closed = (*shared)->close();
+    shared->reset();
+    done(closed);
+  };
+  auto thread = base::start_thread(kCloseThread, close);
+  if (!thread.ok()) return close();
+  thread->detach();
+}
+
+}  // namespace faro

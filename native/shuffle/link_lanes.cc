@@ -1,0 +1,90 @@
+#include "shuffle/link_lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace faro::shuffle {
+
+bool LinkLanes::rebind() {
+  const uint64_t changes = worker_.membership.link_changes();
+  if (changes == changes_seen_ && bound_) return true;
+  bool all = true;
+  for (const session::Node& peer : worker_.membership.nodes()) all &= rebind(peer.number);
+  bound_ = true;
+  if (all) changes_seen_ = changes;
+  return all;
+}
+
+Status LinkLanes::check(const ShuffleSpec& spec) {
+  if (worker_.membership.link_changes() == changes_seen_) return Status::Ok();
+  for (const session::Node& peer : worker_.membership.nodes()) {
+    const auto is_there = [&](uint32_t worker) {
+      return worker >= peer.first_worker && worker - peer.first_worker < peer.worker_count;
+    };
+    const bool takes_part = std::ranges::any_of(spec.senders, is_there) ||
+                            std::ranges::any_of(spec.receivers, is_there);
+    if (!takes_part || rebind(peer.number)) continue;
+    return Status(Code::wrong_state,
+                  fmt::format("stage {}: worker {} still holds a batch or a claim of {} as it was "
+                              "before it started again; release it first",
+                              spec.stage, worker_.number, peer.name));
+  }
+  return Status::Ok();
+}
+
+bool LinkLanes::rebind(uint32_t node) {
+  std::shared_ptr<transport::DataLink> link = worker_.membership.link(node);
+  const transport::DataLink* const bound = receive_side_.lanes_of(node).front().link.get();
+  if (link.get() == bound) return true;
+  if (bound != nullptr) {
+    // Whether a query fails by the loss is for the query table to say, and it knew of it before the link changed.
+    receive_side_.abandon(node);
+    send_side_.abandon_lanes(node);
+    if (uses_lanes(node)) return false;
+  }
+  bind(node, link);
+  return true;
+}
+
+// The last worker to let go of a link gives its memory back.
+void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link) {
+  session::Membership& membership = worker_.membership;
+  const session::Node& peer = membership.nodes()[node];
+  const ring::Layout out = membership.outgoing_layout(node);
+  const ring::Layout in = membership.incoming_layout(node);
+  const std::span<OutLane> to = send_side_.lanes_of(node);
+  const std::span<InLane> from = receive_side_.lanes_of(node);
+  ring::ReadySet& ready = membership.ready_set(worker_.local_index);
+  const uint32_t first_group =
+      membership.first_ready(node, worker_.local_index) / ring::ReadySet::kRingsPerGroup;
+  // The words of the old link, before its memory goes.
+  for (uint32_t ring = 0; ring < in.rings_of_receiver(); ring += ring::ReadySet::kRingsPerGroup)
+    ready.clear_external(first_group + ring / ring::ReadySet::kRingsPerGroup);
+  for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
+    for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
+      const size_t lane = size_t{remote} * out.rings_per_lane + k;
+      to[lane].ring = &link->outgoing(out.ring(worker_.local_index, remote, k));
+      from[lane].ring = &link->incoming(in.ring(remote, worker_.local_index, k));
+      from[lane].slots.assign(worker_.settings.shuffle_limit, Binding{});
+      from[lane].broken = false;
+      counters::set(membership.counters()
+                        .incoming(worker_.local_index, peer.first_worker + remote, k)
+                        .unreleased_bytes,
+                    0);
+    }
+  }
+  link->attach_ready(ready, first_group, worker_.local_index);
+  // Last: if there was no memory for something above, all of it is done again.
+  for (InLane& lane : from) lane.link = link;
+}
+
+// A batch that the engine holds lies in one of them, or its open claim does.
+bool LinkLanes::uses_lanes(uint32_t node) noexcept {
+  const auto holds = [](const InLane& lane) { return lane.ring->unreleased_bytes() > 0; };
+  const auto is_claimed = [](const OutLane& lane) { return lane.is_claimed(); };
+  return std::ranges::any_of(receive_side_.lanes_of(node), holds) ||
+         std::ranges::any_of(send_side_.lanes_of(node), is_claimed);
+}
+
+}  // namespace faro::shuffle

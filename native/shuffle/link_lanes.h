@@ -1,0 +1,42 @@
+// LinkLanes: which links' rings the lanes of a worker have.
+#pragma once
+
+#include <cstdint>
+
+#include "faro/shuffle.h"
+#include "faro/status.h"
+#include "ring/ready_set.h"
+#include "shuffle/operation/worker_context.h"
+#include "shuffle/receive/receive_side.h"
+#include "shuffle/send/send_side.h"
+
+namespace faro::shuffle {
+
+/// Lets go of the rings of a node that was lost, and takes those of the one that starts again in its place
+/// (session/README.md, "Return").
+///
+/// Threads: the worker, at the beginning of an operation: no call of it is inside the old rings then.
+class LinkLanes {
+ public:
+  LinkLanes(const WorkerContext& worker, SendSide& send_side, ReceiveSide& receive_side)
+      : worker_(worker), send_side_(send_side), receive_side_(receive_side) {}
+
+  /// Gives all lanes the rings of the links as they are now. Returns false if the engine still holds a batch or a
+  /// claim in one of the old ones; then it is to be tried again.
+  bool rebind();
+  /// Nothing is sent into rings that lead nowhere. Errors: wrong_state if a node of the stage is such a one.
+  Status check(const ShuffleSpec& spec);
+
+ private:
+  bool rebind(uint32_t node);
+  bool uses_lanes(uint32_t node) noexcept;
+  void bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link);
+
+  const WorkerContext& worker_;
+  SendSide& send_side_;
+  ReceiveSide& receive_side_;
+  uint64_t changes_seen_ = 0;  // Membership::link_changes
+  bool bound_ = false;         // once
+};
+
+}  // namespace faro::shuffle

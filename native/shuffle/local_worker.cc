@@ -1,0 +1,344 @@
+#include "shuffle/local_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/planted.h"
+
+namespace faro::shuffle {
+namespace {
+
+using counters::count;
+
+Outcome failed(Status status, Status* cause) {
+  if (cause != nullptr) *cause = std::move(status);
+  return Outcome::failed;
+}
+
+// Why a query fails of which a worker's part has failed.
+Status part_failed(uint32_t worker, const Status& failure) {
+  const bool is_of_query = failure.category() == Category::query;
+  return Status(is_of_query ? failure.code() : Code::query_failed,
+                fmt::format("worker {} failed: {}", worker,
+                            is_of_query ? std::string(failure.message()) : failure.to_string()));
+}
+
+WorkerContext context_of(const NodeServices& node, uint32_t local_index) {
+  const uint32_t first_worker = node.membership.nodes()[node.membership.node()].first_worker;
+  return {first_worker + local_index,
+          local_index,
+          node.node,
+          node.membership,
+          node.queries,
+          node.overflow,
+          node.settings,
+          node.membership.counters().worker(local_index)};
+}
+
+}  // namespace
+
+LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
+                         std::unique_ptr<Waiter> waiter)
+    : context_(context_of(node, local_index)),
+      operation_(context_),
+      ownership_(context_, operation_, context_.membership.doorbell(local_index),
+                 [this] { return handle_alerts(); }),
+      wait_loop_(context_, operation_, ownership_, *this, context_.membership.doorbell(local_index),
+                 std::move(waiter)),
+      gate_{context_, operation_, ownership_, wait_loop_},
+      receive_side_(context_, operation_, wait_loop_),
+      send_side_(context_, operation_, wait_loop_, receive_side_),
+      link_lanes_(context_, send_side_, receive_side_),
+      slots_(node.settings.shuffle_limit) {
+  shuffles_.reserve(slots_.size());
+  (void)link_lanes_.rebind();  // nothing is in use yet
+}
+
+LocalWorker::~LocalWorker() = default;
+
+bool LocalWorker::handle_alerts() {
+  const bool is_all = link_lanes_.rebind();
+  for (const auto& shuffle : shuffles_) {
+    if (shuffle->query()->failed()) {
+      shuffle->drop_rows();
+    } else if (ShuffleSender* const sender = shuffle->sender()) {
+      sender->receivers_stopped(context_.queries.stops(*shuffle->query(), shuffle->spec().stage));
+    }
+  }
+  sweep();
+  return is_all;
+}
+
+void LocalWorker::send_queued() {
+  if (!send_side_.has_queued()) return;
+  send_side_.send_queued();
+  sweep();
+}
+
+base::Nanoseconds LocalWorker::ask_at(base::Nanoseconds stalled_since) const noexcept {
+  return receive_side_.inboxes().ask_at(stalled_since);
+}
+
+void LocalWorker::ask(base::Nanoseconds now) { receive_side_.inboxes().ask(now); }
+
+// --- waiting for a condition
+
+Outcome LocalWorker::try_until(const std::function<bool()>& condition, Status* cause) {
+  const auto attempt = [&] { return ownership_.look_at(condition, cause); };
+  return wait_loop_.run<WaitLoop::For::condition>(attempt);
+}
+
+Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Timeout timeout,
+                                Status* cause) {
+  if (Status status = ownership_.check_may_wait(); !status.ok())
+    return failed(std::move(status), cause);
+  const auto attempt = [&] { return ownership_.look_at(condition, cause); };
+  return wait_loop_.wait<WaitLoop::For::condition>(attempt, timeout);
+}
+
+Outcome LocalWorker::arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
+                                bool for_call, Status* cause) {
+  if (Status status = ownership_.check_may_wait(); !status.ok())
+    return failed(std::move(status), cause);
+  const auto attempt = [&] { return ownership_.look_at(condition, cause); };
+  return wait_loop_.arm_unless(attempt, sleep_ns, for_call);
+}
+
+// --- the end of a query
+
+Status LocalWorker::check_closed(const QueryId& id) const {
+  for (const auto& shuffle : shuffles_) {
+    if (shuffle->is_closed() || shuffle->query()->id != id) continue;
+    return Status(Code::wrong_state,
+                  fmt::format("query {} cannot end at worker {}: its shuffle of stage {} is open",
+                              id.to_string(), number(), shuffle->spec().stage));
+  }
+  return Status::Ok();
+}
+
+// One that has ended before, by a try_ that had to wait, the node may have forgotten since.
+Result<std::shared_ptr<Query>> LocalWorker::query_to_end(const QueryId& id) {
+  const auto known =
+      std::find_if(ending_.begin(), ending_.end(), [&](const auto& q) { return q->id == id; });
+  if (known != ending_.end()) return *known;
+  return context_.queries.use(id);
+}
+
+bool LocalWorker::is_sending(const Query& query) const {
+  return std::ranges::any_of(shuffles_, [&](const auto& shuffle) {
+    return shuffle->query().get() == &query && shuffle->sender() != nullptr &&
+           shuffle->sender()->has_queued();
+  });
+}
+
+Outcome LocalWorker::end_query(const QueryId& id, const Status& failure, Status* cause, bool wait,
+                               Timeout timeout) {
+  const auto answer = [&](const Status& status) { return failed(status.of_query(id), cause); };
+  if (Status status = ownership_.enter(); !status.ok()) return answer(status);
+  if (wait) {
+    if (Status status = ownership_.check_may_wait(); !status.ok()) return answer(status);
+  }
+  if (Status status = check_closed(id); !status.ok()) return answer(status);
+  const Result<std::shared_ptr<Query>> query = query_to_end(id);
+  if (!query.ok()) return answer(query.status());
+  if (!failure.ok()) context_.queries.fail(**query, part_failed(number(), failure));
+  const auto attempt = [&] { return attempt_end(*query, cause); };
+  return wait ? wait_loop_.wait(attempt, timeout) : wait_loop_.run(attempt);
+}
+
+Outcome LocalWorker::attempt_end(const std::shared_ptr<Query>& query, Status* cause) {
+  const auto answer = [&](const Status& status) {
+    return failed(status.of_query(query->id), cause);
+  };
+  if (Status status = ownership_.enter(); !status.ok()) return answer(status);
+  operation_.is_about(*query, nullptr);
+  if (std::ranges::find(ending_, query) == ending_.end()) {
+    // What this worker still has to send of the query goes first: the others wait for it.
+    send_queued();
+    send_side_.flush();
+    if (is_sending(*query) && !query->failed()) return send_side_.blocked_on_queues(*query);
+    ending_.reserve(ending_.size() + 1);
+    context_.queries.end(*query, number());
+    ending_.push_back(query);
+  }
+  // What has failed cannot be done any more, whatever keeps others from ending.
+  if (!query->outcome_known() && !query->failed())
+    return operation_.blocked_on().outcome_of(query->id);
+  std::erase(ending_, query);
+  sweep();
+  const Status& outcome = query->outcome_known() ? query->outcome() : query->cause();
+  return outcome.ok() ? Outcome::done : answer(outcome);
+}
+
+// --- shuffles
+
+Result<uint16_t> LocalWorker::take_slot() {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i] || base::planted(base::Plant::slot_reused_too_early)) {
+      slots_[i] = true;
+      return static_cast<uint16_t>(i);
+    }
+  }
+  return Status(Code::limit_exceeded, fmt::format("worker {} has shuffle.limit = {} shuffles open",
+                                                  number(), slots_.size()));
+}
+
+Result<Shuffle> LocalWorker::open_shuffle(const ShuffleSpec& spec) {
+  try {
+    return make_shuffle(spec);
+  } catch (const std::bad_alloc&) {
+    if (const std::shared_ptr<Query> query = context_.queries.find(spec.query))
+      context_.queries.fail_for_memory(*query);
+    return context_.queries.no_memory();
+  }
+}
+
+// Names all workers where none is named.
+Status LocalWorker::complete(ShuffleSpec& spec) const {
+  if (spec.stage > ShuffleSpec::kStageLimit) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {} is outside 0 … {}", static_cast<int32_t>(spec.stage),
+                              ShuffleSpec::kStageLimit));
+  }
+  const uint32_t worker_count = context_.membership.worker_count();
+  for (std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
+    if (workers->empty()) {
+      workers->resize(worker_count);
+      std::iota(workers->begin(), workers->end(), 0u);
+    }
+    std::vector<bool> seen(worker_count);
+    for (const uint32_t worker : *workers) {
+      if (worker >= worker_count || seen[worker]) {
+        return Status(Code::invalid_argument,
+                      fmt::format("stage {}: worker {} {}", spec.stage, worker,
+                                  worker >= worker_count
+                                      ? fmt::format("does not exist (0 … {})", worker_count - 1)
+                                      : "is named twice"));
+      }
+      seen[worker] = true;
+    }
+  }
+  if (spec.row_bytes > context_.settings.row_limit_bytes) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {}: row_bytes = {} is above row.limit_bytes = {}", spec.stage,
+                              spec.row_bytes, context_.settings.row_limit_bytes));
+  }
+  return Status::Ok();
+}
+
+// A worker opens a stage once.
+Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) {
+  for (const auto& shuffle : shuffles_) {
+    if (shuffle->query().get() == &query && shuffle->spec().stage == spec.stage) {
+      return Status(Code::invalid_argument,
+                    fmt::format("stage {} of query {} was opened at worker {} already", spec.stage,
+                                spec.query.to_string(), number()));
+    }
+  }
+  const Inbox* const inbox = receive_side_.inboxes().find(spec.query, spec.stage);
+  if (inbox != nullptr && inbox->discarding) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {} of query {} was opened and closed at worker {} already",
+                              spec.stage, spec.query.to_string(), number()));
+  }
+  return Status::Ok();
+}
+
+Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
+  FARO_RETURN_IF_ERROR(ownership_.enter());
+  FARO_RETURN_IF_ERROR(complete(spec));
+  Result<std::shared_ptr<Query>> used = context_.queries.use(spec.query);
+  if (!used.ok()) return used.status();
+  const std::shared_ptr<Query> query = *used;
+  if (query->failed()) return query->cause();
+  sweep();
+  FARO_RETURN_IF_ERROR(check_unopened(spec, *query));
+  FARO_RETURN_IF_ERROR(link_lanes_.check(spec));
+  if (shuffles_.size() >= slots_.size()) {
+    return Status(
+        Code::limit_exceeded,
+        fmt::format("worker {} has shuffle.limit = {} shuffles open", number(), slots_.size()));
+  }
+  const bool sends = std::ranges::find(spec.senders, number()) != spec.senders.end();
+  const bool receives = std::ranges::find(spec.receivers, number()) != spec.receivers.end();
+  Inboxes& inboxes = receive_side_.inboxes();
+  Inbox* inbox = receives ? inboxes.find(spec.query, spec.stage) : nullptr;
+  StageLists lists = StageLists::of(spec);
+  RowFormat format = RowFormat::of(std::exchange(spec.format, {}));
+  if (inbox != nullptr)
+    FARO_RETURN_IF_ERROR(receive_side_.agreement().on_own_open(*inbox, spec, lists, format));
+  FARO_RETURN_IF_ERROR(context_.queries.open_stage(*query, number(), spec, lists));
+  auto shuffle =
+      std::make_unique<OpenShuffle>(*this, gate_, query, std::move(spec), std::move(lists));
+  const uint32_t stage = shuffle->spec().stage;
+  if (receives) {
+    if (inbox == nullptr) {
+      inbox = &inboxes.add(query, stage, context_.membership.node());
+    } else {
+      context_.queries.remove_unopened(*query, number(), stage);
+    }
+    inbox->lists = shuffle->lists();
+    inbox->format = format;
+  }
+  if (sends) {
+    Result<uint16_t> slot = take_slot();
+    if (!slot.ok()) return slot.status();
+    try {
+      shuffle->become_sender(send_side_, std::move(format), *slot);
+    } catch (const std::bad_alloc&) {
+      slots_[*slot] = false;
+      throw;
+    }
+  }
+  // From here on nothing can fail that would have to be undone.
+  if (receives) shuffle->become_receiver(receive_side_, *inbox);
+  OpenShuffle* const made = shuffle.get();
+  shuffles_.push_back(std::move(shuffle));
+  count(context_.counters.open_shuffles);
+  return Shuffle(made);
+}
+
+void LocalWorker::closed() noexcept {
+  counters::set(context_.counters.open_shuffles,
+                context_.counters.open_shuffles.load(std::memory_order_relaxed) - 1);
+  sweep();
+}
+
+void LocalWorker::sweep() noexcept {
+  std::erase_if(shuffles_, [this](const std::unique_ptr<OpenShuffle>& shuffle) {
+    if (!shuffle->is_disposable()) return false;
+    if (const ShuffleSender* const sender = shuffle->sender()) slots_[sender->slot()] = false;
+    return true;
+  });
+  receive_side_.inboxes().sweep();
+}
+
+// --- metrics
+
+WorkerMetrics LocalWorker::metrics() const {
+  const counters::WorkerCounters& c = context_.counters;
+  const auto read = [](const counters::Counter& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  WorkerMetrics m;
+  m.worker = number();
+  m.rows_sent = read(c.rows_sent);
+  m.rows_received = read(c.rows_received);
+  m.rows_dropped = read(c.rows_dropped);
+  m.waits = read(c.waits);
+  m.sleeps = read(c.sleeps);
+  m.blocked_ns = read(c.blocked_ns);
+  m.frames_spilled = read(c.frames_spilled);
+  m.bytes_spilled = read(c.bytes_spilled);
+  m.frames_out_overflow = read(c.frames_out_overflow);
+  m.bytes_out_overflow = read(c.bytes_out_overflow);
+  m.open_shuffles = read(c.open_shuffles);
+  m.operations = read(c.operations);
+  m.held_frames = read(c.held_frames);
+  return m;
+}
+
+}  // namespace faro::shuffle

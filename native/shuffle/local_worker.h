@@ -1,0 +1,104 @@
+// LocalWorker: one worker of this node, what is behind faro::Worker: composes the gate, the wait loop, the rings either
+// way and the shuffles.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "faro/metrics.h"
+#include "faro/outcome.h"
+#include "faro/session.h"
+#include "faro/waiter.h"
+#include "shuffle/link_lanes.h"
+#include "shuffle/open_shuffle.h"
+#include "shuffle/operation/operation.h"
+#include "shuffle/operation/ownership.h"
+#include "shuffle/operation/wait_loop.h"
+#include "shuffle/operation/worker_context.h"
+#include "shuffle/receive/receive_side.h"
+#include "shuffle/send/send_side.h"
+
+namespace faro::shuffle {
+
+/// What a worker uses of its node, which outlives it.
+struct NodeServices {
+  const NodeLife& node;
+  session::Membership& membership;
+  QueryTable& queries;
+  Overflow& overflow;
+  const base::Settings& settings;
+};
+
+/// Threads: the worker's thread, except where said. Ownership is checked (Ownership::enter) on everything that
+/// is not inlined.
+class LocalWorker final : private WorkForOthers {
+ public:
+  LocalWorker(const NodeServices& node, uint32_t local_index, std::unique_ptr<Waiter> waiter);
+  ~LocalWorker() override;
+
+  uint32_t number() const noexcept { return context_.number; }
+  uint32_t local_index() const noexcept { return context_.local_index; }
+  /// Threads: any.
+  WorkerMetrics metrics() const;
+
+  /// Alerts and ownership.
+  Ownership& ownership() noexcept { return ownership_; }
+  /// For who sleeps in place of the worker.
+  WaitLoop& wait_loop() noexcept { return wait_loop_; }
+
+  Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
+  Outcome try_until(const std::function<bool()>& condition, Status* cause);
+  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout, Status* cause);
+  /// As WaitLoop::arm_unless, of a condition. `for_call`: it is an attempt of a call.
+  Outcome arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
+                     bool for_call = false, Status* cause = nullptr);
+  /// `wait`: until the outcome is known, or the time limit passes; else it is one try.
+  Outcome end_query(const QueryId& id, const Status& failure, Status* cause, bool wait,
+                    Timeout timeout);
+
+  /// A call of the worker waits, or the engine holds batches in place. Threads: any.
+  bool is_busy() const noexcept { return holds_batches() || wait_loop_.is_waiting(); }
+
+  /// For OpenShuffle: its handle is closed; nothing refers to it any more. May destroy it.
+  void closed() noexcept;
+  void sweep() noexcept;
+
+ private:
+  // WorkForOthers
+  bool poll_rings() override { return receive_side_.poll(); }
+  void send_queued() override;
+  void post_open_frames() override { send_side_.post_open_frames(); }
+  void tell_releases() override { receive_side_.tell_releases(); }
+  bool holds_batches() const noexcept override { return receive_side_.frames().held() > 0; }
+  bool has_blocked_sender() const noexcept override { return receive_side_.has_blocked_sender(); }
+  bool spill() override { return receive_side_.spill_blocked(); }
+  base::Nanoseconds ask_at(base::Nanoseconds stalled_since) const noexcept override;
+  void ask(base::Nanoseconds now) override;
+
+  bool handle_alerts();
+  Status complete(ShuffleSpec& spec) const;
+  Result<Shuffle> make_shuffle(ShuffleSpec spec);
+  Status check_unopened(const ShuffleSpec& spec, const Query& query);
+  Result<uint16_t> take_slot();
+  Status check_closed(const QueryId& id) const;
+  Result<std::shared_ptr<Query>> query_to_end(const QueryId& id);
+  bool is_sending(const Query& query) const;
+  Outcome attempt_end(const std::shared_ptr<Query>& query, Status* cause);
+
+  const WorkerContext context_;
+  Operation operation_;
+  Ownership ownership_;
+  WaitLoop wait_loop_;
+  const WorkerGate gate_;
+  ReceiveSide receive_side_;
+  SendSide send_side_;
+  LinkLanes link_lanes_;
+  std::vector<std::unique_ptr<OpenShuffle>> shuffles_;
+  std::vector<bool> slots_;  // in use
+  /// This worker's part of them is over, the outcome was not taken yet.
+  std::vector<std::shared_ptr<Query>> ending_;
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,118 @@
+#include "shuffle/open_shuffle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "shuffle/local_worker.h"
+
+namespace faro::shuffle {
+
+OpenShuffle::OpenShuffle(LocalWorker& worker, const WorkerGate& gate, std::shared_ptr<Query> query,
+                         ShuffleSpec spec, StageLists lists)
+    : ShuffleContext(gate, std::move(query), std::move(spec), std::move(lists)),
+      local_worker_(worker),
+      keep_alive_(gate.worker.node.keep_alive()) {}
+
+OpenShuffle::~OpenShuffle() = default;
+
+void OpenShuffle::become_sender(SendSide& side, RowFormat format, uint16_t slot) {
+  sender_.emplace(*this, side, std::move(format), slot);
+  sender_->receivers_stopped(worker().queries.stops(*query(), spec().stage));
+}
+
+void OpenShuffle::become_receiver(ReceiveSide& side, Inbox& inbox) {
+  receiver_.emplace(*this, side, inbox);
+}
+
+uint32_t OpenShuffle::own_receiver() const noexcept {
+  const auto found = std::find(spec().receivers.begin(), spec().receivers.end(), worker().number);
+  return static_cast<uint32_t>(found - spec().receivers.begin());
+}
+
+Outcome OpenShuffle::refuse_send() {
+  if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
+  return fail(Code::wrong_state,
+              fmt::format("worker {} is no sender of stage {}", worker().number, spec().stage));
+}
+
+Outcome OpenShuffle::receive(Batch& batch, const uint32_t* only_sender, bool wait,
+                             Timeout timeout) {
+  if (receiver_) return receiver_->receive(batch, only_sender, wait, timeout);
+  batch.release();
+  const Outcome outcome = enter();
+  return outcome == Outcome::done ? Outcome::end_of_stream : outcome;
+}
+
+Outcome OpenShuffle::finish(bool wait, Timeout timeout) {
+  return sender_ ? sender_->finish(wait, timeout) : enter();
+}
+
+Status OpenShuffle::send_as(std::string_view format) {
+  FARO_RETURN_IF_ERROR(enter_worker());
+  return sender_ ? sender_->send_as(format) : Status::Ok();
+}
+
+Status OpenShuffle::receive_as(std::string_view format) {
+  FARO_RETURN_IF_ERROR(enter_worker());
+  return receiver_ ? receiver_->receive_as(format) : Status::Ok();
+}
+
+void OpenShuffle::drop_rows() {
+  if (std::exchange(rows_dropped_, true)) return;
+  if (sender_) sender_->drop_rows();
+  if (receiver_) receiver_->drop_rows();
+}
+
+void OpenShuffle::cancel(std::string_view reason) {
+  (void)guarded([&] {
+    fail_query(Code::query_cancelled,
+               fmt::format("cancelled by worker {}: {}", worker().number, reason));
+    return Status::Ok();
+  });
+}
+
+// Closed by whoever has not seen it to its end: the others would wait forever, or take what is missing for the end.
+void OpenShuffle::abandon(std::string_view what) {
+  fail_query(Code::query_cancelled,
+             fmt::format("worker {} closed its {}{}", worker().number, what,
+                         std::uncaught_exceptions() > 0 ? ", by an exception" : ""));
+}
+
+void OpenShuffle::cancel_if_unfinished() {
+  if (query()->failed() || worker().node.closed()) return;
+  if (sender_ && !sender_->is_done())
+    abandon(fmt::format("sender of stage {} without finish", spec().stage));
+  if (receiver_ && !receiver_->is_done())
+    abandon(
+        fmt::format("receiver of stage {} before its end of stream, without stop", spec().stage));
+}
+
+void OpenShuffle::close() noexcept {
+  if (closed_ || worker().node.forked()) return;
+  // Also from a thread that does not own the worker: whoever destroys a shuffle after its worker's
+  // thread has ended. That nobody is inside a call is the caller's promise.
+  gate_.ownership.adopt();
+  if (sender_) sender_->abort_claim();
+  (void)guarded([&] {
+    cancel_if_unfinished();
+    return Status::Ok();
+  });
+  if (query()->failed()) drop_rows();
+  if (sender_) sender_->abandon_frames();
+  if (receiver_) receiver_->close();
+  closed_ = true;
+  std::shared_ptr<const void> last;
+  if (!is_referenced()) last = std::move(keep_alive_);
+  local_worker_.closed();  // may destroy this object, `last` then the node
+}
+
+void OpenShuffle::unreferenced() noexcept {
+  if (!closed_) return;
+  const std::shared_ptr<const void> last = std::move(keep_alive_);
+  local_worker_.sweep();  // may destroy this object, `last` then the node
+}
+
+}  // namespace faro::shuffle

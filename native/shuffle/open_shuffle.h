@@ -1,0 +1,68 @@
+// OpenShuffle: what is behind faro::Shuffle: one stage at one worker, with its sending and its receiving side.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "faro/shuffle.h"
+#include "shuffle/operation/shuffle_context.h"
+#include "shuffle/receive/shuffle_receiver.h"
+#include "shuffle/send/shuffle_sender.h"
+
+namespace faro::shuffle {
+
+class LocalWorker;
+
+/// Lives until its handle is closed, none of its frames is queued and no batch or claim refers to it; keeps the
+/// memory of its node as long.
+///
+/// Threads: those of the worker.
+class OpenShuffle final : public ShuffleContext {
+ public:
+  OpenShuffle(LocalWorker& worker, const WorkerGate& gate, std::shared_ptr<Query> query,
+              ShuffleSpec spec, StageLists lists);
+  ~OpenShuffle() override;
+
+  void become_sender(SendSide& side, RowFormat format, uint16_t slot);
+  void become_receiver(ReceiveSide& side, Inbox& inbox);
+  /// Null if this worker is none.
+  ShuffleSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
+  ShuffleReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
+  /// Of a call that only a sender, or a receiver, can do: the sending side, or why there is no answer but failed.
+  Outcome refuse_send();
+  Outcome receive(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);
+  Outcome finish(bool wait, Timeout timeout);
+
+  uint32_t receiver_count() const noexcept {
+    return static_cast<uint32_t>(spec().receivers.size());
+  }
+  /// receiver_count() if this worker is none.
+  uint32_t own_receiver() const noexcept;
+  /// As ShuffleSender::send_as, ShuffleReceiver::receive_as; nothing where this worker is none.
+  Status send_as(std::string_view format);
+  Status receive_as(std::string_view format);
+
+  void cancel(std::string_view reason);
+  void close() noexcept;
+  bool is_closed() const noexcept { return closed_; }
+  bool is_disposable() const noexcept {
+    return closed_ && !is_referenced() && !(sender_ && sender_->has_queued());
+  }
+
+  void drop_rows() override;
+
+ private:
+  void unreferenced() noexcept override;
+  void abandon(std::string_view what);
+  void cancel_if_unfinished();
+
+  LocalWorker& local_worker_;
+  std::shared_ptr<const void> keep_alive_;  // while the handle, a batch or a claim exists
+  std::optional<ShuffleSender> sender_;
+  std::optional<ShuffleReceiver> receiver_;
+  bool rows_dropped_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace faro::shuffle

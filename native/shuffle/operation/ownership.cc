@@ -1,0 +1,85 @@
+#include "shuffle/operation/ownership.h"
+
+#include <fmt/format.h>
+
+namespace faro::shuffle {
+namespace {
+
+// One address per thread: its identity as an owner.
+const void* this_thread() noexcept {
+  thread_local const char token = 0;
+  return &token;
+}
+
+/// Says in a flag that something is inside, while it is.
+class Inside {
+ public:
+  explicit Inside(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
+  ~Inside() { flag_ = before_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool& flag_;
+  const bool before_;
+};
+
+}  // namespace
+
+Status Ownership::enter() {
+  const void* const me = this_thread();
+  if (owner_.load(std::memory_order_relaxed) != me) {
+    const void* nobody = nullptr;
+    // Acquire: sees everything the thread did that gave the worker up (its release in give_up).
+    if (!owner_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
+      return Status(
+          Code::wrong_state,
+          fmt::format("worker {} belongs to another thread; that one has to hand_over() first",
+                      worker_.number));
+    }
+  }
+  counters::count(worker_.counters.operations);
+  operation_.begin();
+  // S2 of ring/doorbell.h. What an alert is about, closing included, was stored before it: alerts
+  // come first.
+  if (alerts_.load(std::memory_order_seq_cst) != alerts_seen_) {
+    const uint64_t alerts = alerts_.load(std::memory_order_acquire);
+    // If something is kept, or there was no memory for something, the next operation looks again.
+    const bool is_all = alerted_();
+    alerts_seen_ = is_all ? alerts : alerts - 1;
+  }
+  if (worker_.node.closed()) return worker_.node.closed_status();
+  return Status::Ok();
+}
+
+void Ownership::adopt() noexcept { owner_.store(this_thread(), std::memory_order_relaxed); }
+
+void Ownership::alert() noexcept {
+  alerts_.fetch_add(1, std::memory_order_seq_cst);  // R1 of ring/doorbell.h
+  ring::ring_doorbell(doorbell_);
+}
+
+void Ownership::wake() noexcept {
+  wakes_.fetch_add(1, std::memory_order_seq_cst);  // R1 of ring/doorbell.h
+  ring::ring_doorbell(doorbell_);
+}
+
+Outcome Ownership::look_at(const std::function<bool()>& condition, Status* cause) {
+  if (Status status = enter(); !status.ok()) {
+    if (cause != nullptr) *cause = std::move(status);
+    return Outcome::failed;
+  }
+  const Inside inside(in_condition_);
+  return condition() ? Outcome::done : operation_.blocked_on().condition();
+}
+
+Status Ownership::check_may_wait() const {
+  const bool is_mine = owner_.load(std::memory_order_relaxed) == this_thread();
+  if (!is_mine || !in_condition_) return Status::Ok();  // another thread's call fails by enter()
+  return Status(Code::wrong_state,
+                fmt::format("worker {} is called from a condition that it waits for, in "
+                            "which nothing may wait: use what only tries",
+                            worker_.number));
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,62 @@
+// Ownership: which thread a worker belongs to, and what other threads want it to look at.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "faro/outcome.h"
+#include "faro/status.h"
+#include "ring/doorbell.h"
+#include "shuffle/operation/operation.h"
+#include "shuffle/operation/worker_context.h"
+
+namespace faro::shuffle {
+
+/// The gate of a worker: every operation enters by it.
+class Ownership {
+ public:
+  /// What the worker does about an alert; answers whether all is done (else it is called again by the next operation).
+  using Alerted = std::function<bool()>;
+
+  Ownership(const WorkerContext& worker, Operation& operation, ring::DoorbellLine& doorbell,
+            Alerted alerted)
+      : worker_(worker), operation_(operation), doorbell_(doorbell), alerted_(std::move(alerted)) {}
+
+  /// Called first by every operation. Checks that the calling thread owns the worker (or takes it)
+  /// and handles alerts (failed queries, stops). Errors: wrong_state, session_closed.
+  Status enter();
+  /// Takes ownership whoever has it; for closing, and for a binding whose own threads are not the system's.
+  void adopt() noexcept;
+  void give_up() noexcept { owner_.store(nullptr, std::memory_order_release); }
+
+  /// Threads: any. Makes the worker handle alerts at its next operation, and wakes it.
+  void alert() noexcept;
+  /// Threads: any. Makes a wait of the worker look again.
+  void wake() noexcept;
+  /// What was written before a wake() is seen by what follows: S2 of ring/doorbell.h.
+  void see_wakes() const noexcept { (void)wakes_.load(std::memory_order_seq_cst); }
+
+  /// Calls a condition of the engine's, in which nothing may wait. `cause`: why the answer is failed.
+  Outcome look_at(const std::function<bool()>& condition, Status* cause);
+  /// Waits do not nest. Errors: wrong_state in a condition of wait_until or try_until.
+  Status check_may_wait() const;
+
+ private:
+  const WorkerContext& worker_;
+  Operation& operation_;
+  ring::DoorbellLine& doorbell_;
+  const Alerted alerted_;
+
+  // Shared with other threads.
+  std::atomic<const void*> owner_{nullptr};
+  alignas(64) std::atomic<uint64_t> alerts_{0};
+  std::atomic<uint64_t> wakes_{0};
+
+  // The worker's own.
+  alignas(64) uint64_t alerts_seen_ = 0;
+  bool in_condition_ = false;
+};
+
+}  // namespace faro::shuffle

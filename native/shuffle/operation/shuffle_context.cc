@@ -1,0 +1,47 @@
+#include "shuffle/operation/shuffle_context.h"
+
+#include <fmt/format.h>
+
+namespace faro::shuffle {
+
+Outcome ShuffleContext::enter() {
+  if (Status status = gate_.ownership.enter(); !status.ok()) return fail(status);
+  gate_.operation.is_about(*query_, &status_);
+  if (query_->failed()) {
+    drop_rows();
+    return fail(query_->cause());
+  }
+  return Outcome::done;
+}
+
+Outcome ShuffleContext::fail(const Status& status) {
+  status_ = status;
+  return Outcome::failed;
+}
+
+Outcome ShuffleContext::fail(Code code, std::string message) {
+  return fail(Status(code, std::move(message)).of_query(query_->id).of_stage(spec_.stage));
+}
+
+void ShuffleContext::fail_query(Code code, std::string message) {
+  worker().queries.fail(*query_, Status(code, std::move(message)).of_stage(spec_.stage));
+}
+
+Status ShuffleContext::name_format(RowFormat& known, std::string_view format,
+                                   std::string_view what) const {
+  RowFormat said = RowFormat::of(format);
+  if (!known.agrees(said)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("stage {}: worker {} {} rows as {}, not as {}", spec_.stage,
+                              worker().number, what, known.beside(said), said.beside(known)));
+  }
+  if (said.digest != 0) known = std::move(said);
+  return Status::Ok();
+}
+
+Status ShuffleContext::lack_memory() noexcept {
+  worker().queries.fail_for_memory(*query_);
+  return status_ = worker().queries.no_memory();
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,106 @@
+// ShuffleContext: what the sending and the receiving side of an open shuffle share.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "faro/outcome.h"
+#include "faro/shuffle.h"
+#include "faro/status.h"
+#include "shuffle/operation/operation.h"
+#include "shuffle/operation/ownership.h"
+#include "shuffle/operation/wait_loop.h"
+#include "shuffle/operation/worker_context.h"
+#include "shuffle/query/query.h"
+#include "shuffle/query/row_format.h"
+#include "shuffle/query/stage_lists.h"
+
+namespace faro::shuffle {
+
+/// What calls of a worker go through.
+struct WorkerGate {
+  const WorkerContext& worker;
+  Operation& operation;
+  Ownership& ownership;
+  WaitLoop& wait_loop;
+};
+
+/// Threads: those of the worker.
+class ShuffleContext {
+ public:
+  ShuffleContext(const WorkerGate& gate, std::shared_ptr<Query> query, ShuffleSpec spec,
+                 StageLists lists)
+      : gate_(gate), query_(std::move(query)), spec_(std::move(spec)), lists_(std::move(lists)) {}
+  virtual ~ShuffleContext() = default;
+  ShuffleContext(const ShuffleContext&) = delete;
+  ShuffleContext& operator=(const ShuffleContext&) = delete;
+
+  const WorkerContext& worker() const noexcept { return gate_.worker; }
+  const std::shared_ptr<Query>& query() const noexcept { return query_; }
+  const ShuffleSpec& spec() const noexcept { return spec_; }  // both lists are named
+  const StageLists& lists() const noexcept { return lists_; }
+  Operation& operation() noexcept { return gate_.operation; }
+  /// Why the last call answered failed.
+  const Status& status() const noexcept { return status_; }
+
+  /// Before each call: the thread owns the worker, the session is open, the query has not failed.
+  Outcome enter();
+  Status enter_worker() { return gate_.ownership.enter(); }
+  /// Runs an attempt once, or until it can be done.
+  template <typename Attempt>
+  Outcome operate(const Attempt& attempt, bool wait, Timeout timeout) {
+    if (!wait) return gate_.wait_loop.run(attempt);
+    if (Status status = gate_.ownership.check_may_wait(); !status.ok()) return fail(status);
+    return gate_.wait_loop.wait(attempt, timeout);
+  }
+  /// Where `part` finds no memory, this query fails.
+  template <typename Part>
+  Status guarded(Part&& part) {
+    try {
+      return part();
+    } catch (const std::bad_alloc&) {
+      return lack_memory();
+    }
+  }
+
+  /// Moves on what waits for room in the worker's outgoing rings.
+  void send_queued() { gate_.wait_loop.send_queued(); }
+
+  /// Notes in `known` what the engine says its rows are. Errors: invalid_argument if it has said something else before.
+  Status name_format(RowFormat& known, std::string_view format, std::string_view what) const;
+
+  /// Notes why, and answers failed.
+  Outcome fail(const Status& status);
+  Outcome fail(Code code, std::string message);
+  /// Fails the query, everywhere, because of this stage.
+  void fail_query(Code code, std::string message);
+
+  /// A batch or a claim refers to this shuffle, which lives as long.
+  void refer() noexcept { ++references_; }
+  void release_reference() noexcept {
+    if (--references_ == 0) unreferenced();
+  }
+  bool is_referenced() const noexcept { return references_ > 0; }
+
+  /// The query has failed: drops all rows of this shuffle, either way. Repeatable.
+  virtual void drop_rows() = 0;
+
+ protected:
+  virtual void unreferenced() noexcept = 0;
+
+  const WorkerGate gate_;
+
+ private:
+  Status lack_memory() noexcept;
+
+  const std::shared_ptr<Query> query_;
+  const ShuffleSpec spec_;
+  const StageLists lists_;
+  Status status_;
+  uint32_t references_ = 0;
+};
+
+}  // namespace faro::shuffle

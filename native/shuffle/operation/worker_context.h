@@ -1,0 +1,30 @@
+// WorkerContext: which worker this is, and what it uses of its node.
+#pragma once
+
+#include <cstdint>
+
+#include "base/settings.h"
+#include "counters/counter_file.h"
+#include "session/membership.h"
+#include "shuffle/operation/node_life.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/query_table.h"
+
+namespace faro::shuffle {
+
+/// Shared by the parts of one worker, which all outlive no part of it.
+struct WorkerContext {
+  const uint32_t number;       // in the cluster
+  const uint32_t local_index;  // on its node
+  const NodeLife& node;
+  session::Membership& membership;
+  QueryTable& queries;
+  Overflow& overflow;
+  const base::Settings& settings;
+  counters::WorkerCounters& counters;  // written by this worker, read by anyone
+
+  base::Nanoseconds now() const noexcept { return membership.clock().now_ns(); }
+  const session::Node& own_node() const { return membership.nodes()[membership.node()]; }
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,132 @@
+#include "shuffle/receive/delivery.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/planted.h"
+
+namespace faro::shuffle {
+namespace {
+
+wire::FragmentPayload header_of(const FrameNode& node) {
+  wire::FragmentPayload fragment;
+  std::memcpy(&fragment, node.payload, sizeof fragment);
+  return fragment;
+}
+
+uint64_t bytes_of(const FrameNode& node) {
+  return node.payload_bytes - sizeof(wire::FragmentPayload);
+}
+
+}  // namespace
+
+FrameNode* Delivery::next(Inbox& inbox, Inbox::Stream* only) {
+  for (;;) {
+    Inbox::Stream* const stream = only == nullptr          ? inbox.active()
+                                  : only->first != nullptr ? only
+                                                           : nullptr;
+    if (stream == nullptr || inbox.query()->failed()) return nullptr;
+    const bool is_fragment = stream->first->kind == wire::FrameKind::fragment;
+    FrameNode* const node = is_fragment ? assemble(inbox, *stream) : take_whole(inbox, *stream);
+    if (node == nullptr) {
+      // The rest of the row has not come: other senders' turn. Else nothing can be read, or assembled, now.
+      if (is_fragment && stream->first == nullptr) continue;
+      return nullptr;
+    }
+    inboxes_.finish_if_done(inbox, *stream);
+    return node;
+  }
+}
+
+FrameNode* Delivery::take_whole(Inbox& inbox, Inbox::Stream& stream) {
+  FrameNode* const node = stream.first;
+  if (!make_readable(inbox, *node)) return nullptr;
+  inbox.pop(stream);
+  if (node->lane == nullptr) return node;
+  node->lane->unlink(node);
+  if (base::planted(base::Plant::read_position_too_early))
+    frames_.release_in_ring(*node->lane, node->token);
+  return node;
+}
+
+// The finished row as a node of its own; null if the next fragment has not come, or has no room.
+FrameNode* Delivery::assemble(Inbox& inbox, Inbox::Stream& stream) {
+  while (stream.first != nullptr && stream.first->kind == wire::FrameKind::fragment) {
+    FrameNode* const node = stream.first;
+    if (!make_readable(inbox, *node)) return nullptr;
+    if (!continues_row(inbox, stream, *node)) {
+      worker_.queries.fail(
+          *inbox.query(),
+          Status(Code::query_failed,
+                 fmt::format("stage {}: worker {} sent a fragment that does not continue its row",
+                             inbox.stage(), node->sender))
+              .of_stage(inbox.stage()));
+      return nullptr;
+    }
+    const uint32_t sender = node->sender;
+    const bool is_last = node->row_count == 1;
+    if (!append_fragment(inbox, stream)) return nullptr;
+    if (is_last) return finish_row(stream, sender);
+    wait_loop_.progressed();  // the row is larger than what lies in the ring: each part is progress
+  }
+  return nullptr;
+}
+
+bool Delivery::continues_row(const Inbox& inbox, const Inbox::Stream& stream,
+                             const FrameNode& node) const {
+  const wire::FragmentPayload fragment = header_of(node);
+  const bool is_first = stream.assembly.place == Stored::Place::none;
+  const uint64_t row_bytes = is_first ? fragment.row_bytes : stream.assembly.bytes;
+  const bool is_last = stream.assembled_bytes + bytes_of(node) == row_bytes;
+  return fragment.row_bytes == row_bytes && fragment.offset == stream.assembled_bytes &&
+         bytes_of(node) <= row_bytes - stream.assembled_bytes &&
+         row_bytes <= worker_.settings.row_limit_bytes &&
+         (inbox.row_bytes == 0 || row_bytes == inbox.row_bytes) && is_last == (node.row_count == 1);
+}
+
+// Gives the fragment at the head of a stream back; false if there is no room for its row.
+bool Delivery::append_fragment(Inbox& inbox, Inbox::Stream& stream) {
+  FrameNode* const node = stream.first;
+  if (stream.assembly.place == Stored::Place::none) {
+    const uint64_t row_bytes = header_of(*node).row_bytes;
+    const Status status =
+        worker_.overflow.allocate(inbox.query()->usage, row_bytes, stream.assembly);
+    if (!status.ok()) {
+      (void)operation_.overflow_exhausted(inbox.query(), row_bytes, status);
+      return false;
+    }
+  }
+  std::memcpy(stream.assembly.memory + stream.assembled_bytes,
+              node->payload + sizeof(wire::FragmentPayload), bytes_of(*node));
+  stream.assembled_bytes += bytes_of(*node);
+  inbox.pop(stream);
+  if (node->lane != nullptr) node->lane->unlink(node);
+  frames_.release(node, false);
+  return true;
+}
+
+FrameNode* Delivery::finish_row(Inbox::Stream& stream, uint32_t sender) {
+  FrameNode* const row = frames_.take();  // the fragment's, which was just given back
+  row->sender = sender;
+  row->row_count = 1;
+  row->row_bytes = static_cast<uint32_t>(stream.assembly.bytes);
+  row->payload_bytes = stream.assembly.bytes;
+  row->stored = std::exchange(stream.assembly, {});
+  row->payload = row->stored.memory;
+  stream.assembled_bytes = 0;
+  return row;
+}
+
+bool Delivery::make_readable(Inbox& inbox, FrameNode& node) {
+  if (node.payload != nullptr) return true;
+  if (Status status = worker_.overflow.load(node.stored); !status.ok()) {
+    worker_.queries.fail(*inbox.query(), status);
+    return false;
+  }
+  node.payload = node.stored.memory;
+  return true;
+}
+
+}  // namespace faro::shuffle

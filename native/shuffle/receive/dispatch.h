@@ -1,0 +1,43 @@
+// Dispatch: takes each frame that has arrived to the inbox it is for.
+#pragma once
+
+#include <cstdint>
+
+#include "shuffle/operation/worker_context.h"
+#include "shuffle/receive/in_lane.h"
+#include "shuffle/receive/inboxes.h"
+#include "shuffle/receive/received_frames.h"
+#include "shuffle/receive/stage_agreement.h"
+#include "transport/transport.h"
+
+namespace faro::shuffle {
+
+/// A slot of a ring stands for one stage of one query, from OPEN to FINISH. What a peer must not send
+/// (README.md, "Who may say what") ends its link.
+///
+/// Threads: the worker.
+class Dispatch {
+ public:
+  Dispatch(const WorkerContext& worker, Inboxes& inboxes, ReceivedFrames& frames,
+           StageAgreement& agreement)
+      : worker_(worker), inboxes_(inboxes), frames_(frames), agreement_(agreement) {}
+
+  /// Throws std::bad_alloc before anything has changed.
+  void dispatch(InLane& lane, const transport::FrameView& view);
+
+ private:
+  void on_open(InLane& lane, const transport::FrameView& view);
+  void on_finish(InLane& lane, const transport::FrameView& view);
+  void on_rows(InLane& lane, const transport::FrameView& view);
+  Inbox* add_unopened(std::shared_ptr<Query> query, const InLane& lane, uint32_t stage);
+  void bind(Inbox& inbox, InLane& lane, uint16_t slot, const wire::OpenPayload& open,
+            RowFormat format);
+  void fail_stage(Inbox& inbox, std::string why);
+
+  const WorkerContext& worker_;
+  Inboxes& inboxes_;
+  ReceivedFrames& frames_;
+  StageAgreement& agreement_;
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,47 @@
+// InLane: one incoming ring of a worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "shuffle/receive/frame_node.h"
+#include "transport/transport.h"
+
+namespace faro::shuffle {
+
+/// What a slot of a ring stands for.
+struct Binding {
+  enum class State : uint8_t { unbound, bound, discard };
+  State state = State::unbound;
+  Inbox* inbox = nullptr;
+};
+
+/// One incoming ring.
+struct InLane {
+  transport::Incoming* ring = nullptr;
+  std::shared_ptr<transport::DataLink> link;  // which the ring is of
+  uint32_t sender = 0;                        // worker number
+  uint32_t sender_node = 0;
+  uint32_t ring_bytes = 0;
+  bool backlog = false;  // in the worker's list of rings to look at again
+  bool release_unsent =
+      false;            // in the worker's list of rings with releases the sender may not know
+  bool broken = false;  // the peer broke the rules; nothing more comes
+  bool has_undispatched = false;        // there was no memory for the frame that came next:
+  transport::FrameView undispatched{};  // that one
+
+  /// Its sender may be waiting for what lies here unpolled. A ring at most half full has room for
+  /// any frame, pad included.
+  bool blocks_sender() const noexcept {
+    return first != nullptr && (backlog || ring->unreleased_bytes() > ring_bytes / 2);
+  }
+  FrameNode* first = nullptr;  // in place and not handed out, oldest first
+  FrameNode* last = nullptr;
+  std::vector<Binding> slots;
+
+  void append(FrameNode* node) noexcept;
+  void unlink(FrameNode* node) noexcept;
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,113 @@
+// Inbox: the rows of one shuffle that have arrived at one worker.
+//
+// Each frame becomes a FrameNode in the queue of its shuffle and sender as soon as the worker looks at its ring, and
+// stays where it lies until it is handed out and released, or, when the ring is needed for others, copied to overflow
+// (native/DESIGN.md#inv-2). The queue of a sender is in order whether its frames lie in the ring or in overflow. Frames
+// with rows that are copied one after the other are packed: one FrameNode for all that fit into its block
+// (Overflow::kPackedBytes).
+//
+//   InLane  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::Stream
+//
+// Threads: everything here belongs to the worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "shuffle/operation/blocked_on.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/query.h"
+#include "shuffle/query/row_format.h"
+#include "shuffle/query/stage_lists.h"
+#include "shuffle/receive/frame_node.h"
+#include "shuffle/receive/in_lane.h"
+#include "wire/frame.h"
+
+namespace faro::shuffle {
+
+/// Rows of one shuffle for one worker. Exists from the first OPEN or from the worker's own open,
+/// whichever is first, until the shuffle is closed here and every sender that opened has finished,
+/// or the query is over.
+class Inbox final : public AwaitedSenders {
+ public:
+  /// From one sender.
+  struct Stream {
+    FrameNode* first = nullptr;
+    FrameNode* last = nullptr;
+    FrameNode* last_spilled = nullptr;  // the last in the queue that lies in overflow, if any
+    InLane* lane = nullptr;             // while bound: where its slot is
+    uint16_t slot = 0;
+    bool bound = false;
+    bool finish_seen = false;
+    bool finished = false;  // finish_seen and everything handed out; counted once
+    bool end_told = false;  // the engine, of this stream alone
+    bool active = false;    // in the list of streams with frames
+    Stream* next_active = nullptr;
+    uint32_t row_bytes =
+        0;  // as its sender says; once the shuffle is open, the same as the inbox's
+    wire::OpenPayload opened{};  // by its sender
+    uint64_t format = 0;         // of its rows, the digest of what it has said; 0: nothing
+    uint64_t rows_received = 0;
+    uint64_t rows_promised = 0;  // by FINISH
+    Stored assembly;             // a row that arrives in fragments
+    uint64_t assembled_bytes = 0;
+  };
+
+  /// `maker`: the node whose worker sent first, or the own one.
+  Inbox(std::shared_ptr<Query> query, uint32_t stage, uint32_t maker, uint32_t worker_count)
+      : made_by(maker), query_(std::move(query)), stage_(stage), streams_(worker_count) {}
+
+  const uint32_t made_by;
+
+  const std::shared_ptr<Query>& query() const { return query_; }
+  uint32_t stage() const { return stage_; }
+  Stream& stream(uint32_t sender) { return streams_[sender]; }
+  std::vector<Stream>& streams() { return streams_; }
+
+  /// Adds a frame to its sender's queue.
+  void append(FrameNode* node) noexcept;
+  /// The next stream that has frames, taking turns; nullptr if none has.
+  Stream* active() noexcept { return first_active_; }
+  /// Takes the first frame of a stream out of its queue.
+  FrameNode* pop(Stream& stream) noexcept;
+  /// Takes the one behind `before` out.
+  static void remove_behind(Stream& stream, FrameNode* before) noexcept;
+
+  /// The worker's own open: who sends. Null before.
+  const std::vector<uint32_t>* senders = nullptr;
+  bool is_sender(uint32_t worker) const;
+  bool awaits(uint32_t sender_worker) const noexcept override {
+    return is_sender(sender_worker) && !streams_[sender_worker].finished;
+  }
+  StageLists lists;  // as the worker opened it; stays. No receivers: it has not
+  bool agrees(const wire::OpenPayload& opened) const noexcept {
+    return lists.receiver_count == 0 || lists.digest == opened.lists;
+  }
+  RowFormat format;  // as the worker reads the rows; stays
+  RowFormat heard;   // what the first sender has said that says anything
+  /// What a sender has said: its words, if they are known.
+  RowFormat format_of(const Stream& stream) const {
+    return stream.format == heard.digest ? heard : RowFormat{stream.format, {}};
+  }
+  /// Of those that the worker named, who has not sent OPEN. Threads: while it is open.
+  std::vector<uint32_t> unopened_senders() const;
+  /// When to ask next for senders that have not opened it.
+  base::Nanoseconds ask_at = 0;
+  uint32_t row_bytes = 0;
+  bool open = false;            // a ShuffleReceiver uses it
+  bool discarding = false;      // whatever still comes is dropped
+  uint32_t finished_count = 0;  // streams that are finished
+
+ private:
+  std::shared_ptr<Query> query_;
+  uint32_t stage_;
+  std::vector<Stream> streams_;  // by worker number
+  Stream* first_active_ = nullptr;
+  Stream* last_active_ = nullptr;
+
+  void activate(Stream& stream) noexcept;
+  void deactivate(Stream& stream) noexcept;
+};
+
+}  // namespace faro::shuffle

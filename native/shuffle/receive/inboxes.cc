@@ -1,0 +1,124 @@
+#include "shuffle/receive/inboxes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace faro::shuffle {
+namespace {
+
+// Without progress for so long, a worker asks for senders that have not opened their stage: long against what it
+// takes to open a plan's shuffles everywhere, so that mostly nobody is asked.
+constexpr base::Nanoseconds kAskDelay = 100'000'000;
+
+bool waits_for_rows(const Inbox& inbox) noexcept { return inbox.open && !inbox.discarding; }
+
+}  // namespace
+
+Inboxes::~Inboxes() {
+  for (const auto& inbox : inboxes_) discard(*inbox);
+}
+
+Inbox* Inboxes::find(const QueryId& query, uint32_t stage) noexcept {
+  for (const auto& inbox : inboxes_) {
+    if (inbox->stage() == stage && inbox->query()->id == query) return inbox.get();
+  }
+  return nullptr;
+}
+
+Inbox& Inboxes::add(std::shared_ptr<Query> query, uint32_t stage, uint32_t made_by) {
+  inboxes_.push_back(
+      std::make_unique<Inbox>(std::move(query), stage, made_by, worker_.membership.worker_count()));
+  return *inboxes_.back();
+}
+
+size_t Inboxes::unopened_by(uint32_t node) const noexcept {
+  return static_cast<size_t>(std::count_if(inboxes_.begin(), inboxes_.end(), [&](const auto& i) {
+    return !i->open && !i->discarding && i->made_by == node;
+  }));
+}
+
+void Inboxes::unbind(Inbox::Stream& stream, Binding::State state) noexcept {
+  if (!stream.bound) return;
+  stream.lane->slots[stream.slot] = Binding{state, nullptr};
+  stream.bound = false;
+}
+
+void Inboxes::discard(Inbox& inbox) noexcept {
+  inbox.discarding = true;
+  for (Inbox::Stream& stream : inbox.streams()) discard(inbox, stream);
+}
+
+void Inboxes::discard(Inbox& inbox, Inbox::Stream& stream) noexcept {
+  while (stream.first != nullptr) {
+    FrameNode* const node = inbox.pop(stream);
+    if (node->lane != nullptr) node->lane->unlink(node);
+    frames_.release(node, false);
+  }
+  worker_.overflow.free(stream.assembly);
+  stream.assembled_bytes = 0;
+  unbind(stream, Binding::State::discard);
+}
+
+void Inboxes::forget(Inbox& inbox, uint32_t sender) noexcept {
+  Inbox::Stream& stream = inbox.stream(sender);
+  discard(inbox, stream);
+  if (stream.finished) --inbox.finished_count;
+  stream = Inbox::Stream{};
+}
+
+void Inboxes::finish_if_done(Inbox& inbox, Inbox::Stream& stream) {
+  if (!stream.finish_seen || stream.finished || stream.first != nullptr) return;
+  stream.finished = true;
+  ++inbox.finished_count;
+  if (stream.assembly.place != Stored::Place::none) {
+    worker_.queries.fail(
+        *inbox.query(),
+        Status(Code::query_failed,
+               fmt::format("stage {}: a sender finished in the middle of a row", inbox.stage()))
+            .of_stage(inbox.stage()));
+  }
+}
+
+void Inboxes::close(Inbox& inbox) noexcept {
+  inbox.open = false;
+  inbox.senders = nullptr;
+  if (!inbox.discarding) discard(inbox);
+}
+
+void Inboxes::sweep() noexcept {
+  // What came for a shuffle that is not open here any more, or never was, and will not be.
+  for (const auto& inbox : inboxes_) {
+    const Query& query = *inbox->query();
+    const bool is_over = query.failed() || query.outcome_known();
+    if (!inbox->open && !inbox->discarding && is_over) discard(*inbox);
+  }
+  // A discarding inbox is kept while its query lives: it tells late senders that the stage was
+  // closed here.
+  std::erase_if(inboxes_, [](const std::unique_ptr<Inbox>& inbox) {
+    return inbox->discarding && !inbox->open && inbox->query()->outcome_known();
+  });
+}
+
+base::Nanoseconds Inboxes::ask_at(base::Nanoseconds stalled_since) const noexcept {
+  base::Nanoseconds first = base::kForever;
+  for (const auto& inbox : inboxes_) {
+    if (waits_for_rows(*inbox)) first = std::min(first, inbox->ask_at);
+  }
+  return first == base::kForever ? first : std::max(first, stalled_since + kAskDelay);
+}
+
+void Inboxes::ask(base::Nanoseconds now) {
+  for (const auto& inbox : inboxes_) {
+    if (!waits_for_rows(*inbox) || now < inbox->ask_at) continue;
+    const std::vector<uint32_t> senders = inbox->unopened_senders();
+    inbox->ask_at = senders.empty() ? base::kForever
+                                    : now + worker_.settings.unopened_timeout_ms * 1'000'000 / 2;
+    if (!senders.empty()) {
+      worker_.queries.await(*inbox->query(), worker_.number, inbox->stage(), senders, inbox->lists);
+    }
+  }
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,76 @@
+// ReceiveSide: the incoming rings of a worker, and everything that comes out of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ring/ready_set.h"
+#include "shuffle/operation/operation.h"
+#include "shuffle/operation/wait_loop.h"
+#include "shuffle/operation/worker_context.h"
+#include "shuffle/receive/delivery.h"
+#include "shuffle/receive/dispatch.h"
+#include "shuffle/receive/in_lane.h"
+#include "shuffle/receive/inboxes.h"
+#include "shuffle/receive/received_frames.h"
+#include "shuffle/receive/spill.h"
+#include "shuffle/receive/stage_agreement.h"
+
+namespace faro::shuffle {
+
+/// This type alone says who consumes a ring: the one worker it is made for. Frames of a ring are taken as
+/// soon as the worker looks at it, whoever will want them: so a frame that is wanted is found at once, whatever
+/// lies before it.
+///
+/// Threads: the worker, except where said.
+class ReceiveSide {
+ public:
+  ReceiveSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop);
+
+  /// Takes what has arrived in all rings that may have something. Returns whether anything did.
+  /// Throws: std::bad_alloc; what there was no memory for waits in its ring.
+  bool poll();
+  /// Tells senders what was released.
+  void tell_releases() { frames_.tell_releases(); }
+
+  /// Somebody may be waiting for room in a ring with frames that nobody polls.
+  bool has_blocked_sender() const noexcept;
+  /// Spills these rings. Returns whether any frame moved.
+  bool spill_blocked();
+  /// Spills the rings by which the worker sends to itself.
+  bool spill_own();
+
+  /// Rings of a node's workers to this one, by sender and number.
+  std::span<InLane> lanes_of(uint32_t node) noexcept;
+  /// Their rows are those of queries that cannot be complete any more: drops them.
+  void abandon(uint32_t node);
+
+  Inboxes& inboxes() noexcept { return inboxes_; }
+  const Inboxes& inboxes() const noexcept { return inboxes_; }
+  ReceivedFrames& frames() noexcept { return frames_; }
+  const ReceivedFrames& frames() const noexcept { return frames_; }
+  StageAgreement& agreement() noexcept { return agreement_; }
+  Delivery& delivery() noexcept { return delivery_; }
+
+ private:
+  void make_lanes();
+  bool visit(InLane& lane) noexcept;
+  bool try_dispatch(InLane& lane, const transport::FrameView& view) noexcept;
+  void look_again(InLane& lane) noexcept;
+
+  const WorkerContext& worker_;
+  ring::ReadySet& ready_;
+  std::vector<InLane> lanes_;           // sender * rings_per_lane + k
+  std::vector<InLane*> lane_by_ready_;  // by ready number; null: none
+  std::vector<InLane*> backlog_;        // may have more than was taken
+  bool lacked_memory_ = false;          // for a frame that was looked at
+  ReceivedFrames frames_;
+  Inboxes inboxes_;
+  StageAgreement agreement_;
+  Dispatch dispatch_;
+  Delivery delivery_;
+  Spill spill_;
+};
+
+}  // namespace faro::shuffle

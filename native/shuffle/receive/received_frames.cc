@@ -1,0 +1,62 @@
+#include "shuffle/receive/received_frames.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/planted.h"
+
+namespace faro::shuffle {
+
+using base::Plant;
+using base::planted;
+
+FrameNode* ReceivedFrames::take() {
+  FrameNode* const node = pool_.take();
+  if (node == nullptr) throw std::bad_alloc();
+  return node;
+}
+
+void ReceivedFrames::release(FrameNode* node, bool was_handed_out) noexcept {
+  if (node->lane != nullptr) {
+    if (was_handed_out) set_held(held() - 1);
+    if (!(was_handed_out && planted(Plant::read_position_too_early)))
+      release_in_ring(*node->lane, node->token);
+  } else {
+    worker_.overflow.free(node->stored);
+  }
+  pool_.give(node);
+}
+
+void ReceivedFrames::release_in_ring(InLane& lane, uint32_t token) noexcept {
+  lane.ring->release(token);
+  note_unsent_release(lane);
+}
+
+Status ReceivedFrames::detach(Query& query, FrameNode* node) {
+  if (node->lane == nullptr) return Status::Ok();
+  Stored stored;
+  FARO_RETURN_IF_ERROR(worker_.overflow.allocate(query.usage, node->payload_bytes, stored));
+  std::memcpy(stored.memory, node->payload, node->payload_bytes);
+  release_in_ring(*node->lane, node->token);
+  set_held(held() - 1);
+  node->lane = nullptr;
+  node->stored = stored;
+  node->payload = stored.memory;
+  return Status::Ok();
+}
+
+void ReceivedFrames::note_unsent_release(InLane& lane) noexcept {
+  if (lane.release_unsent) return;
+  lane.release_unsent = true;
+  unsent_.push_back(&lane);
+}
+
+void ReceivedFrames::tell_releases() {
+  for (InLane* lane : unsent_) {
+    lane->release_unsent = false;
+    lane->ring->flush_releases();
+  }
+  unsent_.clear();
+}
+
+}  // namespace faro::shuffle

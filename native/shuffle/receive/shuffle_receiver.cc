@@ -1,0 +1,149 @@
+#include "shuffle/receive/shuffle_receiver.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace faro::shuffle {
+
+using counters::count;
+
+ShuffleReceiver::ShuffleReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept
+    : shuffle_(shuffle), side_(side), inbox_(inbox) {
+  inbox_.senders = &shuffle.spec().senders;
+  inbox_.row_bytes = shuffle.spec().row_bytes;
+  inbox_.open = true;
+}
+
+Status ShuffleReceiver::receive_as(std::string_view format) {
+  return shuffle_.guarded([&] {
+    FARO_RETURN_IF_ERROR(shuffle_.name_format(inbox_.format, format, "reads the"));
+    return side_.agreement().on_own_format(inbox_);
+  });
+}
+
+Outcome ShuffleReceiver::receive(Batch& batch, const uint32_t* only_sender, bool wait,
+                                 Timeout timeout) {
+  batch.release();
+  return shuffle_.operate([&] { return attempt(batch, only_sender); }, wait, timeout);
+}
+
+Outcome ShuffleReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
+  if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
+  if (stopped_) return Outcome::end_of_stream;
+  Inbox::Stream* only = nullptr;
+  if (only_sender != nullptr) {
+    if (*only_sender >= shuffle_.worker().membership.worker_count() ||
+        !inbox_.is_sender(*only_sender)) {
+      return shuffle_.fail(Code::invalid_argument, fmt::format("stage {}: worker {} is no sender",
+                                                               inbox_.stage(), *only_sender));
+    }
+    only = &inbox_.stream(*only_sender);
+  }
+  FrameNode* const node = next_frame(only);
+  if (node == nullptr) return nothing_now(only, only_sender);
+  side_.frames().handed_out(node);
+  shuffle_.refer();
+  batch.receiver_ = this;
+  batch.frame_ = node;
+  batch.data_ = node->payload;
+  batch.bytes_ = node->payload_bytes;
+  batch.row_count_ = node->row_count;
+  batch.row_bytes_ = node->row_bytes;
+  batch.sender_ = node->sender;
+  count(shuffle_.worker().counters.rows_received, node->row_count);
+  return Outcome::done;
+}
+
+FrameNode* ShuffleReceiver::next_frame(Inbox::Stream* only) {
+  shuffle_.send_queued();  // HC-5: what can be sent goes before more is taken in
+  if (FrameNode* const node = side_.delivery().next(inbox_, only)) return node;
+  return side_.poll() ? side_.delivery().next(inbox_, only) : nullptr;
+}
+
+Outcome ShuffleReceiver::nothing_now(Inbox::Stream* only, const uint32_t* only_sender) {
+  if (shuffle_.query()->failed()) {
+    shuffle_.drop_rows();
+    return shuffle_.fail(shuffle_.query()->cause());
+  }
+  const size_t senders = shuffle_.spec().senders.size();
+  const bool is_end = only != nullptr ? only->finished : inbox_.finished_count == senders;
+  if (!is_end) {
+    return shuffle_.operation().blocked_on().rows(
+        shuffle_.query()->id, inbox_.stage(),
+        only_sender != nullptr ? *only_sender : counters::kAnyPeer, inbox_);
+  }
+  if (only == nullptr) {
+    ends_told_ = static_cast<uint32_t>(senders);
+  } else if (!std::exchange(only->end_told, true)) {
+    ++ends_told_;
+  }
+  return Outcome::end_of_stream;
+}
+
+void ShuffleReceiver::release(Batch& batch) noexcept {
+  auto* const node = static_cast<FrameNode*>(batch.frame_);
+  batch.frame_ = nullptr;
+  batch.receiver_ = nullptr;
+  batch.data_ = nullptr;
+  batch.bytes_ = 0;
+  batch.row_count_ = 0;
+  side_.frames().release(node, true);
+  shuffle_.release_reference();
+}
+
+Status ShuffleReceiver::detach(Batch& batch) {
+  return shuffle_.guarded([&] {
+    if (Status status = shuffle_.enter_worker(); !status.ok()) return status;
+    auto* const node = static_cast<FrameNode*>(batch.frame_);
+    if (Status status = side_.frames().detach(*shuffle_.query(), node); !status.ok()) {
+      // Only the copy is refused; the query goes on.
+      if (status.code() != Code::overflow_exhausted) return status;
+      return Status(Code::limit_exceeded, std::string(status.message()))
+          .of_query(shuffle_.query()->id)
+          .of_stage(shuffle_.spec().stage);
+    }
+    batch.data_ = node->payload;
+    return Status::Ok();
+  });
+}
+
+void ShuffleReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
+  (void)shuffle_.guarded([&] {
+    const std::string width = row_bytes == 0 ? "a length each" : fmt::format("{} bytes", row_bytes);
+    shuffle_.fail_query(
+        Code::query_failed,
+        fmt::format("worker {} reads the rows of stage {}, which have {}, as rows "
+                    "of {} bytes",
+                    shuffle_.worker().number, shuffle_.spec().stage, width, read_as));
+    return Status::Ok();
+  });
+}
+
+void ShuffleReceiver::stop() {
+  (void)shuffle_.guarded([&] {
+    if (shuffle_.enter() != Outcome::done || std::exchange(stopped_, true)) return Status::Ok();
+    const ShuffleSpec& spec = shuffle_.spec();
+    if (inbox_.finished_count == spec.senders.size()) return Status::Ok();
+    side_.inboxes().discard(inbox_);
+    const WorkerContext& worker = shuffle_.worker();
+    worker.queries.stop(*shuffle_.query(), spec.stage, worker.number, spec.senders);
+    return Status::Ok();
+  });
+}
+
+bool ShuffleReceiver::is_done() const noexcept {
+  return stopped_ || ends_told_ >= shuffle_.spec().senders.size();
+}
+
+void ShuffleReceiver::drop_rows() noexcept {
+  if (!closed_) side_.inboxes().discard(inbox_);
+}
+
+void ShuffleReceiver::close() noexcept {
+  closed_ = true;
+  side_.inboxes().close(inbox_);
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,54 @@
+// ShuffleReceiver: the receiving side of an open shuffle, what is behind faro::Shuffle's receiving and faro::Batch.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "faro/outcome.h"
+#include "faro/shuffle.h"
+#include "shuffle/operation/shuffle_context.h"
+#include "shuffle/receive/inbox.h"
+#include "shuffle/receive/receive_side.h"
+
+namespace faro::shuffle {
+
+/// Threads: those of the worker.
+class ShuffleReceiver {
+ public:
+  /// Opens the inbox, which may have rows already.
+  ShuffleReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept;
+
+  /// As Shuffle::try_poll and take. `only_sender`: a worker number, or null for any.
+  Outcome receive(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);
+  /// As Shuffle::stop.
+  void stop();
+  /// May destroy this object.
+  void release(Batch& batch) noexcept;
+  Status detach(Batch& batch);
+  /// Rows of one width were read as rows of another.
+  void fail_by_width(uint32_t row_bytes, size_t read_as) noexcept;
+
+  /// How the rows are read, for who learns that after it has opened. Errors: invalid_argument if it was said otherwise
+  /// before; stage_mismatch if a sender writes something else: then the query fails.
+  Status receive_as(std::string_view format);
+
+  /// The engine was told every end of stream, or needs none.
+  bool is_done() const noexcept;
+  void drop_rows() noexcept;
+  /// The shuffle is closed.
+  void close() noexcept;
+
+ private:
+  Outcome attempt(Batch& batch, const uint32_t* only_sender);
+  FrameNode* next_frame(Inbox::Stream* only);
+  Outcome nothing_now(Inbox::Stream* only, const uint32_t* only_sender);
+
+  ShuffleContext& shuffle_;
+  ReceiveSide& side_;
+  Inbox& inbox_;            // while the shuffle is open
+  uint32_t ends_told_ = 0;  // senders whose end of stream the engine was told
+  bool stopped_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,76 @@
+#include "shuffle/receive/spill.h"
+
+#include <algorithm>
+#include <span>
+
+#include "shuffle/receive/inbox.h"
+
+namespace faro::shuffle {
+namespace {
+
+using counters::count;
+
+// The first block of a sender's rows in overflow: many senders with few rows each must not take much.
+constexpr uint64_t kFirstPackedBytes = 512;
+
+bool is_packable(const FrameNode& before, const FrameNode& node) noexcept {
+  return before.kind == wire::FrameKind::data && node.kind == wire::FrameKind::data &&
+         before.row_bytes == node.row_bytes && before.stored.room_left() >= node.payload_bytes;
+}
+
+// For the frames that follow: twice what the ones before had, a whole number of such frames.
+uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
+  const uint64_t bytes = node.payload_bytes;
+  if (node.kind != wire::FrameKind::data) return bytes;
+  const uint64_t wanted = std::min(Overflow::kPackedBytes,
+                                   before == nullptr ? kFirstPackedBytes : 2 * before->stored.room);
+  return bytes < kFirstPackedBytes ? wanted : std::max(wanted / bytes, uint64_t{1}) * bytes;
+}
+
+}  // namespace
+
+bool Spill::spill(InLane& lane) {
+  bool spilled = false;
+  while (lane.first != nullptr) {
+    const uint64_t bytes = lane.first->payload_bytes;
+    if (const Status status = spill_oldest(lane); !status.ok()) {
+      (void)operation_.overflow_exhausted(lane.first->inbox->query(), bytes, status);
+      break;
+    }
+    count(worker_.counters.frames_spilled);
+    count(worker_.counters.bytes_spilled, bytes);
+    spilled = true;
+  }
+  if (spilled) lane.ring->flush_releases();
+  return spilled;
+}
+
+// To the block of the frame before it in its queue, or into one of its own.
+Status Spill::spill_oldest(InLane& lane) {
+  FrameNode& node = *lane.first;
+  Inbox::Stream& stream = node.inbox->stream(node.sender);
+  const std::span<const std::byte> rows(node.payload, node.payload_bytes);
+  FrameNode* const before = stream.last_spilled;
+  if (before != nullptr && before->next == &node && is_packable(*before, node)) {
+    FARO_RETURN_IF_ERROR(worker_.overflow.append(before->stored, rows));
+    before->payload_bytes += rows.size();
+    before->row_count += node.row_count;
+    Inbox::remove_behind(stream, before);
+    lane.unlink(&node);
+    frames_.release_in_ring(lane, node.token);
+    frames_.give(&node);
+    return Status::Ok();
+  }
+  Stored stored;
+  FARO_RETURN_IF_ERROR(
+      worker_.overflow.store(node.inbox->query()->usage, rows, room_to_pack(before, node), stored));
+  lane.unlink(&node);
+  frames_.release_in_ring(lane, node.token);
+  node.lane = nullptr;
+  node.stored = stored;
+  node.payload = stored.memory;  // null if it went to the file
+  stream.last_spilled = &node;
+  return Status::Ok();
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,88 @@
+#include "shuffle/receive/stage_agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shuffle/receive/broken_lane.h"
+
+namespace faro::shuffle {
+
+Status StageAgreement::lists_differ(const Inbox& inbox, uint32_t sender,
+                                    const wire::OpenPayload& opened) const {
+  return Status(
+             Code::stage_mismatch,
+             fmt::format("stage {} of query {}: worker {} opened it with {} senders and {} "
+                         "receivers, others than worker {}, with {}",
+                         inbox.stage(), inbox.query()->id.to_string(), sender, opened.sender_count,
+                         opened.receiver_count, worker_.number, inbox.lists.text))
+      .of_stage(inbox.stage());
+}
+
+Status StageAgreement::formats_differ(const Inbox& inbox, uint32_t sender, const RowFormat& written,
+                                      const RowFormat& read) const {
+  const std::vector<session::Node>& nodes = worker_.membership.nodes();
+  return Status(
+             Code::stage_mismatch,
+             fmt::format("stage {} of query {}: the rows that worker {} of {} sends are {}, but "
+                         "worker {} of {} reads them as {}",
+                         inbox.stage(), inbox.query()->id.to_string(), sender,
+                         nodes[worker_.queries.node_of_worker(sender)].name, written.beside(read),
+                         worker_.number, worker_.own_node().name, read.beside(written)))
+      .of_stage(inbox.stage());
+}
+
+Status StageAgreement::on_open(const Inbox& inbox, uint32_t sender, const wire::OpenPayload& opened,
+                               const RowFormat& format) const {
+  if (!inbox.agrees(opened)) return lists_differ(inbox, sender, opened);
+  if (!inbox.format.agrees(format)) return formats_differ(inbox, sender, format, inbox.format);
+  return Status::Ok();
+}
+
+Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const StageLists& lists,
+                                   const RowFormat& format) {
+  for (uint32_t sender = 0; sender < worker_.membership.worker_count(); ++sender) {
+    Inbox::Stream& stream = inbox.stream(sender);
+    if (!stream.bound && !stream.finish_seen) continue;
+    const bool is_sender =
+        std::find(spec.senders.begin(), spec.senders.end(), sender) != spec.senders.end();
+    const bool agrees = stream.opened.lists == lists.digest;
+    const RowFormat written = inbox.format_of(stream);
+    if (is_sender && agrees && stream.row_bytes == spec.row_bytes && format.agrees(written))
+      continue;
+    if (!worker_.queries.takes_part(*inbox.query(), stream.lane->sender_node)) {
+      fail_lane(worker_, *stream.lane,
+                fmt::format("it sends rows of query {}, in which its node takes no part",
+                            spec.query.to_string()));
+      inboxes_.forget(inbox, sender);
+      continue;
+    }
+    inbox.lists = lists;
+    Status status =
+        !is_sender || !agrees ? lists_differ(inbox, sender, stream.opened)
+        : !format.agrees(written)
+            ? formats_differ(inbox, sender, written, format)
+            : Status(
+                  Code::stage_mismatch,
+                  fmt::format("stage {}: worker {} sends rows with row_bytes = {}, worker "
+                              "{} opened it with {}",
+                              spec.stage, sender, stream.row_bytes, worker_.number, spec.row_bytes))
+                  .of_stage(spec.stage);
+    worker_.queries.fail(*inbox.query(), status);
+    return status;
+  }
+  return Status::Ok();
+}
+
+Status StageAgreement::on_own_format(Inbox& inbox) {
+  for (const uint32_t sender : *inbox.senders) {
+    const RowFormat written = inbox.format_of(inbox.stream(sender));
+    if (inbox.format.agrees(written)) continue;
+    const Status differs = formats_differ(inbox, sender, written, inbox.format);
+    worker_.queries.fail(*inbox.query(), differs);
+    return differs;
+  }
+  return Status::Ok();
+}
+
+}  // namespace faro::shuffle

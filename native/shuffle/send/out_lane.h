@@ -1,0 +1,89 @@
+// OutLane: one outgoing ring of a worker, shared by all its shuffles; OutStream: one shuffle's rows for one receiver.
+//
+// A ring has one open frame, that of one stream. While a lane's queue (the outgoing overflow) is not empty, everything
+// for its ring joins the queue, in order (native/DESIGN.md#hc-5).
+//
+// Threads: everything here belongs to the worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "counters/counter_file.h"
+#include "shuffle/operation/shuffle_context.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/send/open_frame.h"
+#include "transport/transport.h"
+#include "wire/frame.h"
+
+namespace faro::shuffle {
+
+struct OutLane;
+
+/// One shuffle's way to one receiver.
+struct OutStream {
+  OutStream(ShuffleContext& of, OutLane& by, detail::OutboxCursor& cursor, uint32_t& row_count)
+      : shuffle(of), lane(by), frame(cursor, row_count, of.spec().row_bytes) {}
+
+  ShuffleContext& shuffle;
+  OutLane& lane;
+  OpenFrame frame;
+  uint16_t slot = 0;
+  bool opened = false;     // OPEN is committed or queued
+  bool finished = false;   // FINISH is committed or queued
+  bool stopped = false;    // the receiver needs no more
+  uint32_t queued = 0;     // frames in the lane's queue; the stream stays until there are none
+  uint64_t rows_sent = 0;  // in frames committed or queued
+};
+
+/// A frame, or a row too large for one, that waits for room in its ring.
+struct QueuedFrame {
+  std::unique_ptr<QueuedFrame> next;
+  OutStream* stream = nullptr;
+  wire::FrameKind kind = wire::FrameKind::data;  // fragment: a whole large row, to be cut
+  uint32_t row_count = 0;
+  uint32_t payload_bytes = 0;  // in `stored`, behind room for the header
+  uint64_t row_bytes = 0;      // of a large row, in `stored`
+  uint64_t sent_bytes = 0;     // of a large row: cut and committed
+  Overflow* overflow = nullptr;
+  Stored stored;
+
+  QueuedFrame() = default;
+  QueuedFrame(const QueuedFrame&) = delete;
+  QueuedFrame& operator=(const QueuedFrame&) = delete;
+  ~QueuedFrame() {
+    if (overflow != nullptr) overflow->free(stored);
+  }
+};
+static_assert(sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
+              "it, and what the spill file keeps of a part");
+
+/// One outgoing ring.
+struct OutLane {
+  transport::Outgoing* ring = nullptr;
+  counters::OutgoingCounters* counters = nullptr;  // the ring's
+  uint32_t receiver = 0;                           // worker number
+  bool to_self = false;                // this worker is also the receiver: only it can make room
+  bool dirty = false;                  // in the list of lanes to flush
+  OutStream* open = nullptr;           // whose open frame lies in the ring, or heads for the queue
+  std::unique_ptr<QueuedFrame> queue;  // first of the outgoing overflow
+  QueuedFrame* queue_last = nullptr;
+
+  /// A row is being written in place: nothing else can be sent by this ring.
+  bool is_claimed() const noexcept { return open != nullptr && open->frame.is_claimed(); }
+
+  bool queue_empty() const { return queue == nullptr; }
+  void enqueue(std::unique_ptr<QueuedFrame> frame) {
+    QueuedFrame* added = frame.get();
+    (queue_last != nullptr ? queue_last->next : queue) = std::move(frame);
+    queue_last = added;
+  }
+  std::unique_ptr<QueuedFrame> dequeue() {
+    std::unique_ptr<QueuedFrame> head = std::move(queue);
+    queue = std::move(head->next);
+    if (queue == nullptr) queue_last = nullptr;
+    return head;
+  }
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,103 @@
+// ShuffleSender: the sending side of an open shuffle, what is behind faro::Shuffle's sending, RowSender and RowClaim.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "faro/outcome.h"
+#include "faro/shuffle.h"
+#include "shuffle/operation/shuffle_context.h"
+#include "shuffle/send/claimed_row.h"
+#include "shuffle/send/out_lane.h"
+#include "shuffle/send/send_side.h"
+#include "shuffle/send/stream_writer.h"
+
+namespace faro::shuffle {
+
+/// All answer as faro::Shuffle documents. Threads: those of the worker.
+class ShuffleSender {
+ public:
+  /// `slot`: in all its rings.
+  ShuffleSender(ShuffleContext& shuffle, SendSide& side, RowFormat format, uint16_t slot);
+  ~ShuffleSender();
+  ShuffleSender(const ShuffleSender&) = delete;
+  ShuffleSender& operator=(const ShuffleSender&) = delete;
+
+  Outcome send(uint32_t receiver, std::span<const std::byte> row, bool wait, Timeout timeout,
+               WhenFull when_full = WhenFull::overflow) noexcept;
+  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, bool wait,
+                    Timeout timeout);
+  Outcome broadcast(std::span<const std::byte> row, bool wait, Timeout timeout);
+  /// Of rows of a fixed width the first that fit into the open frames of all receivers, if some have
+  /// stopped; returns how many.
+  size_t broadcast_into_open_frames(std::span<const std::byte> rows) noexcept;
+  void flush();
+  Outcome finish(bool wait, Timeout timeout);
+
+  /// done: a claim refers to the shuffle until claim_gone.
+  Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
+                Timeout timeout);
+  /// The claimed row does not lie in a frame.
+  bool is_claim_apart() const noexcept { return claimed_row_.is_apart(); }
+  /// `data`: as it was claimed.
+  Status commit_claim(std::span<std::byte> data, size_t bytes);
+  void abort_claim() noexcept { claimed_row_.abort(); }
+  /// The RowClaim is done with: aborts what was not committed. May destroy this object.
+  void claim_gone() noexcept;
+
+  /// What the rows are that this worker sends from its next OPEN on. Errors: as ShuffleContext::name_format.
+  Status send_as(std::string_view format);
+
+  /// Where the inlined paths write, by receiver, and how many rows with a length each they have written.
+  detail::OutboxCursor* cursors() noexcept { return cursors_.data(); }
+  uint32_t* frame_rows() noexcept { return frame_rows_.data(); }
+  /// The loops for rows of its fixed width (setting kernel.scatter).
+  detail::SendKernels kernels() const;
+
+  uint16_t slot() const noexcept { return slot_; }
+  /// FINISH to everybody has left the queues.
+  bool is_done() const noexcept { return finish_done_; }
+  bool has_queued() const noexcept;
+  /// Receivers that need no more rows.
+  void receivers_stopped(std::span<const uint32_t> workers);
+  /// The query has failed.
+  void drop_rows();
+  /// Drops what lies in open frames.
+  void abandon_frames() noexcept;
+
+ private:
+  uint32_t receiver_count() const noexcept { return static_cast<uint32_t>(streams_.size()); }
+  Outcome enter();
+  Outcome check_row(std::string_view what, size_t bytes);
+  Outcome check_receivers(std::span<const uint32_t> receivers);
+  Outcome fail_no_receiver(uint32_t receiver);
+  Outcome attempt_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
+                            WhenFull when_full);
+  Outcome multicast_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
+  Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data);
+  Outcome attempt_finish();
+  Outcome finish_stream(OutStream& stream);
+  void stop(OutStream& stream);
+  Outcome sent() const noexcept {
+    return stopped_count_ == receiver_count() ? Outcome::stopped : Outcome::done;
+  }
+
+  ShuffleContext& shuffle_;
+  SendSide& side_;
+  const uint16_t slot_;
+  StreamWriter writer_;
+  std::vector<detail::OutboxCursor> cursors_;
+  std::vector<uint32_t> frame_rows_;
+  std::vector<OutStream> streams_;  // by receiver, as the two above
+  ClaimedRow claimed_row_;
+  std::vector<uint32_t> everyone_;  // all receivers
+  std::vector<uint64_t> named_;     // by receiver: the number of the last multicast that named it
+  uint64_t multicasts_ = 0;
+  uint32_t stopped_count_ = 0;
+  bool finish_called_ = false;
+  bool finish_done_ = false;
+};
+
+}  // namespace faro::shuffle

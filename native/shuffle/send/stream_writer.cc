@@ -1,0 +1,217 @@
+#include "shuffle/send/stream_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/planted.h"
+
+namespace faro::shuffle {
+
+using counters::count;
+using wire::FrameHeader;
+using wire::FrameKind;
+
+Outcome StreamWriter::fail_by_claim(const OutLane& lane) {
+  return shuffle_.fail(
+      Code::wrong_state,
+      fmt::format("worker {} has an open claim for worker {}; commit or abort it first",
+                  shuffle_.worker().number, lane.receiver));
+}
+
+// --- rows that fit into a frame
+
+Outcome StreamWriter::make_room(OutStream& stream, uint32_t bytes, WhenFull when_full) {
+  const Outcome outcome = make_room_in_ring(stream, bytes);
+  if (outcome != Outcome::would_wait) return outcome;
+  return side_.must_not_wait() && when_full == WhenFull::overflow ? open_in_overflow(stream)
+                                                                  : side_.blocked_on_room(stream);
+}
+
+Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
+  if (stream.frame.has_room(bytes)) return Outcome::done;
+  OutLane& lane = stream.lane;
+  if (lane.is_claimed()) return fail_by_claim(lane);
+  side_.close_open_frame(lane);
+  if (!lane.queue_empty() && !side_.send_queued(lane) &&
+      !base::planted(base::Plant::skipped_overflow))
+    return Outcome::would_wait;
+  if (!stream.opened) {
+    if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
+    if (!lane.queue_empty()) return Outcome::would_wait;
+  }
+  const base::Settings& settings = shuffle_.worker().settings;
+  const auto least = static_cast<uint32_t>(sizeof(FrameHeader)) + bytes;
+  const transport::Claim claim =
+      side_.claim(lane, least, wire::full_frame_limit(settings.ring_bytes));
+  if (claim.bytes == 0) {
+    // The receiver can only make room by reading what is there.
+    if (!side_.must_not_wait()) lane.ring->post();
+    return Outcome::would_wait;
+  }
+  // Not beyond the threshold: the frame closes, and the transfer starts, when so much is pending.
+  const uint64_t threshold = settings.threshold_bytes;
+  const uint64_t pending = lane.ring->pending_bytes();
+  const uint64_t to_threshold = threshold > pending ? threshold - pending : 0;
+  stream.frame.open_in_ring(
+      claim.data, std::min<uint64_t>(claim.bytes, std::max<uint64_t>(least, to_threshold)));
+  side_.opened(stream);
+  return Outcome::done;
+}
+
+Outcome StreamWriter::open_in_overflow(OutStream& stream) {
+  if (!stream.opened) {
+    if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
+  }
+  const uint32_t limit = stream.lane.ring->frame_limit();
+  std::unique_ptr<QueuedFrame> frame;
+  if (const Outcome outcome = make_queued(stream, FrameKind::data, limit, frame);
+      outcome != Outcome::done)
+    return outcome;
+  stream.frame.open_in_overflow(std::move(frame), limit);
+  side_.opened(stream);
+  return Outcome::done;
+}
+
+void StreamWriter::write(OutStream& stream, std::span<const std::byte> row) {
+  stream.frame.write(row);
+  close_if_full(stream, static_cast<uint32_t>(framed_bytes(row.size())));
+}
+
+void StreamWriter::close_if_full(OutStream& stream, uint32_t next_bytes) {
+  if (!stream.frame.has_room(next_bytes) &&
+      shuffle_.worker().settings.threshold_bytes < payload_limit(stream))
+    side_.close(stream);
+}
+
+// --- rows that do not
+
+Outcome StreamWriter::prepare_large(OutStream& stream) {
+  OutLane& lane = stream.lane;
+  if (lane.is_claimed()) return fail_by_claim(lane);
+  side_.close_open_frame(lane);
+  // One large row per ring at a time: the queue is not a way around back-pressure.
+  if (!lane.queue_empty() && !side_.send_queued(lane) && !side_.must_not_wait())
+    return side_.blocked_on_room(stream);
+  if (stream.opened) return Outcome::done;
+  const Outcome outcome = open(stream);
+  return outcome == Outcome::would_wait ? side_.blocked_on_room(stream) : outcome;
+}
+
+void StreamWriter::send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes) {
+  OutStream& stream = *frame->stream;
+  frame->row_count = 1;
+  frame->row_bytes = row_bytes;
+  ++stream.rows_sent;
+  count(shuffle_.worker().counters.rows_sent);
+  side_.enqueue(std::move(frame));
+  side_.send_queued(stream.lane);
+}
+
+Status StreamWriter::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes) {
+  OutStream& stream = *frame->stream;
+  const auto payload = static_cast<uint32_t>(framed_bytes(bytes));
+  const Outcome outcome = make_room_in_ring(stream, payload);
+  if (outcome == Outcome::failed) return shuffle_.status();
+  if (outcome == Outcome::done) {
+    write(stream, {frame->stored.memory, bytes});
+    return Status::Ok();
+  }
+  if (base::planted(base::Plant::lost_commit)) {
+    const auto attempt = [&] { return make_room(stream, payload, WhenFull::overflow); };
+    const Outcome room = shuffle_.operate(attempt, true, kNoTimeout);
+    if (room == Outcome::done) write(stream, {frame->stored.memory, bytes});
+    return room == Outcome::failed ? shuffle_.status() : Status::Ok();
+  }
+  // As a frame of its own: behind room for the header, the row's length, and the row.
+  std::byte* const at = frame->stored.memory + sizeof(FrameHeader);
+  std::memmove(at + sizeof(wire::RowLength), frame->stored.memory, bytes);
+  const auto length = static_cast<wire::RowLength>(bytes);
+  std::memcpy(at, &length, sizeof length);
+  shuffle_.worker().overflow.shrink(frame->stored, sizeof(FrameHeader) + payload);
+  frame->kind = FrameKind::data;
+  frame->row_count = 1;
+  frame->payload_bytes = payload;
+  ++stream.rows_sent;
+  count(shuffle_.worker().counters.rows_sent);
+  side_.enqueue(std::move(frame));
+  return Status::Ok();
+}
+
+Outcome StreamWriter::make_queued(OutStream& stream, FrameKind kind, uint64_t bytes,
+                                  std::unique_ptr<QueuedFrame>& frame) {
+  Overflow& overflow = shuffle_.worker().overflow;
+  std::unique_ptr<QueuedFrame> made(new QueuedFrame);
+  made->overflow = &overflow;
+  if (Status status = overflow.allocate(shuffle_.query()->usage, bytes, made->stored);
+      !status.ok()) {
+    const Outcome outcome =
+        shuffle_.operation().overflow_exhausted(shuffle_.query(), bytes, status);
+    return outcome == Outcome::failed ? shuffle_.fail(shuffle_.query()->cause()) : outcome;
+  }
+  made->kind = kind;
+  made->stream = &stream;
+  frame = std::move(made);
+  return Outcome::done;
+}
+
+// --- OPEN and FINISH
+
+Outcome StreamWriter::open(OutStream& stream) {
+  const ShuffleSpec& spec = shuffle_.spec();
+  const StageLists& lists = shuffle_.lists();
+  const wire::OpenPayload open{
+      to_key(shuffle_.query()->id), spec.stage,          spec.row_bytes, lists.digest,
+      lists.sender_count,           lists.receiver_count};
+  std::string payload(reinterpret_cast<const char*>(&open), sizeof open);
+  payload += format_.open_bytes();
+  const Outcome outcome = send_control(stream, FrameKind::open, payload);
+  if (outcome == Outcome::done) stream.opened = true;
+  return outcome;
+}
+
+Outcome StreamWriter::finish(OutStream& stream) {
+  if (!stream.opened) {
+    if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
+  }
+  const wire::FinishPayload finish{stream.rows_sent};
+  const std::string payload(reinterpret_cast<const char*>(&finish), sizeof finish);
+  const Outcome outcome = send_control(stream, FrameKind::finish, payload);
+  if (outcome == Outcome::done) stream.finished = true;
+  return outcome;
+}
+
+// By the ring, or by the queue. would_wait: no room, and no batch is held.
+Outcome StreamWriter::send_control(OutStream& stream, FrameKind kind, const std::string& payload) {
+  OutLane& lane = stream.lane;
+  const auto length = static_cast<uint32_t>(sizeof(FrameHeader) + payload.size());
+  if (lane.queue_empty()) {
+    const transport::Claim claim = side_.claim(lane, length, length);
+    if (claim.bytes != 0) {
+      FrameHeader header{};
+      header.length = length;
+      header.kind = kind;
+      header.slot = stream.slot;
+      std::memcpy(claim.data, &header, sizeof header);
+      std::memcpy(claim.data + sizeof header, payload.data(), payload.size());
+      side_.commit(lane, length);
+      return Outcome::done;
+    }
+    if (!side_.must_not_wait()) {
+      lane.ring->post();
+      return Outcome::would_wait;
+    }
+  }
+  std::unique_ptr<QueuedFrame> frame;
+  // Where overflow is full, batches are held: letting go of some is what helps.
+  if (const Outcome outcome = make_queued(stream, kind, length, frame); outcome != Outcome::done)
+    return outcome == Outcome::would_wait ? Outcome::holding : outcome;
+  frame->payload_bytes = static_cast<uint32_t>(payload.size());
+  std::memcpy(frame->stored.memory + sizeof(FrameHeader), payload.data(), payload.size());
+  side_.enqueue(std::move(frame));
+  return Outcome::done;
+}
+
+}  // namespace faro::shuffle
