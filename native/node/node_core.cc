@@ -127,7 +127,7 @@ void NodeCore::on_peer_returned(uint32_t node) {
   early_.happens([this, node] { presence_.returned(node); });
 }
 
-// Before the start no worker has taken up any link.
+// Before the start no worker is bound to any link.
 void NodeCore::on_links_changed() {
   if (early_.is_over()) alert_workers();
 }

@@ -40,7 +40,7 @@ bool LinkLanes::rebind(uint32_t node) {
   if (bound != nullptr) {
     // Whether a query fails by the loss is for the query table to say, and it knew of it before the link changed.
     receive_side_.abandon(node);
-    send_side_.abandon_lanes(node);
+    send_side_.drop_lanes(node);
     if (uses_lanes(node)) return false;
   }
   bind(node, link);

@@ -58,7 +58,7 @@ Outcome Worker::try_end_query(const QueryId& query, const Status& failure, Statu
   if (core_ == nullptr) return refused(check_exists(), cause);
   return core_->end_query(query, failure, cause, false, kNoTimeout);
 }
-void Worker::hand_over() noexcept {
+void Worker::release_ownership() noexcept {
   if (core_ != nullptr) core_->ownership().give_up();
 }
 WorkerMetrics Worker::metrics() const {

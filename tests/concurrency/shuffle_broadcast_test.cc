@@ -119,7 +119,7 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_go_to_all_or_to_none) {
   EXPECT_EQ(sender.try_broadcast(7), Outcome::would_wait);
   ASSERT_GT(taken, 0u);
   ASSERT_LT(taken, rows.size());
-  for (const uint32_t w : {0, 1}) worker(w).hand_over();
+  for (const uint32_t w : {0, 1}) worker(w).release_ownership();
   cluster_->run_workers([&](uint32_t w) {
     if (w == 0) {
       EXPECT_EQ(shuffles[0].finish(), Outcome::done);

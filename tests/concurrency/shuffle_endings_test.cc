@@ -32,7 +32,7 @@ class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Pla
   /// Ends the query at both workers; what each was told.
   std::vector<Status> end_everywhere() {
     std::vector<Status> causes(2);
-    for (uint32_t w = 0; w < 2; ++w) worker(w).hand_over();
+    for (uint32_t w = 0; w < 2; ++w) worker(w).release_ownership();
     cluster_->run_workers([&](uint32_t w) { (void)worker(w).end_query(id_, &causes[w]); });
     return causes;
   }
@@ -149,7 +149,7 @@ TEST_P(ShuffleEndings, a_part_that_fails_before_it_opens_fails_those_who_wait_fo
         Outcome::failed);
     EXPECT_EQ(cause.code(), Code::query_failed);
     names(cause, {"worker 0", "resource_limit", "no memory for the table"});
-    worker(0).hand_over();
+    worker(0).release_ownership();
   });
   Batch batch;
   EXPECT_EQ(receiver.take(batch), Outcome::failed);
@@ -168,7 +168,7 @@ TEST_P(ShuffleEndings, a_failed_part_keeps_its_code_if_it_is_one_of_a_query) {
             Outcome::failed);
   EXPECT_EQ(cause.code(), Code::query_cancelled);
   EXPECT_EQ(cause.message(), "worker 0 failed: the user left");
-  worker(0).hand_over();
+  worker(0).release_ownership();
   Status other;
   EXPECT_EQ(worker(1).end_query(id_, &other), Outcome::failed);
   EXPECT_EQ(other.message(), "worker 0 failed: the user left");
@@ -188,7 +188,7 @@ TEST_P(ShuffleEndings, a_part_that_only_ends_fails_those_who_wait_for_its_rows) 
     Status cause;
     EXPECT_EQ(worker(0).end_query(id_, &cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::query_unopened);
-    worker(0).hand_over();
+    worker(0).release_ownership();
   });
   Shuffle receiver = open_shuffle(worker(1), gather(3));
   Batch batch;

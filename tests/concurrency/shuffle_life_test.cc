@@ -201,7 +201,7 @@ TEST_F(ShuffleApi, a_worker_that_does_not_exist_refuses_everything) {
   EXPECT_EQ(nobody.try_until([] { return true; }, &causes[3]), Outcome::failed);
   for (const Status& cause : causes) EXPECT_EQ(cause.code(), Code::invalid_argument);
   nobody.wake();
-  nobody.hand_over();
+  nobody.release_ownership();
   EXPECT_EQ(nobody.metrics().operations, 0u);
   EXPECT_EQ(session().worker(1).number(), 1u);
 }
@@ -246,7 +246,7 @@ TEST_F(ShuffleApi, many_queries_leave_nothing_behind) {
     EXPECT_EQ(metrics.queries_failed, 20u);
     EXPECT_EQ(session(n).worker(0).open_shuffle(spec(ids[7], 0, 8)).status().code(),
               Code::query_ended);
-    session(n).worker(0).hand_over();
+    session(n).worker(0).release_ownership();
   }
   expect_working();
 }
@@ -264,14 +264,14 @@ TEST_F(ShuffleApi, another_thread_is_refused_until_the_worker_is_handed_over) {
     Status cause;
     EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::wrong_state);
-    names(cause, {"worker 0", "hand_over"});
+    names(cause, {"worker 0", "release_ownership"});
   }).join();
   EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::done);
-  worker().hand_over();
+  worker().release_ownership();
   std::thread([&] {
     EXPECT_EQ(shuffle.try_send(0, filled(8, 2)), Outcome::done);
     EXPECT_EQ(shuffle.finish(), Outcome::done);
-    worker().hand_over();
+    worker().release_ownership();
   }).join();
   Batch batch;
   ASSERT_EQ(shuffle.take(batch), Outcome::done);

@@ -335,7 +335,7 @@ TEST_F(ShuffleApi, rows_that_nobody_opens_fail_the_query_in_time) {
   names(shuffle.status(), {"worker 0", "stage 7", "worker 1", "query.unopened_timeout_ms = 100"});
   shuffle.close();
   EXPECT_EQ(worker(0).end_query(id), Outcome::failed);
-  worker(0).hand_over();
+  worker(0).release_ownership();
   other.join();
 }
 

@@ -280,7 +280,7 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   }
   shuffle.close();
   EXPECT_EQ(worker(0).end_query(id), Outcome::done);
-  worker(0).hand_over();
+  worker(0).release_ownership();
   other.join();
 }
 
@@ -365,12 +365,12 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   pass(other_sender, other, 64);
   for (const size_t frame_bytes : {896, 1024, 1024, 960, 960, 128})
     pass(wanted_sender, wanted, frame_bytes);
-  worker(1).hand_over();
+  worker(1).release_ownership();
   const uint64_t sleeps = worker(1).metrics().sleeps;
   std::thread receiver([&] {
     Batch batch;
     EXPECT_EQ(wanted.take(batch, std::chrono::seconds(20)), Outcome::done);
-    worker(1).hand_over();
+    worker(1).release_ownership();
   });
   while (worker(1).metrics().sleeps == sleeps) std::this_thread::yield();
   for (int i = 0; i < 3; ++i)

@@ -157,7 +157,7 @@ class Node {
       poll_in_turn(scene, parts, notes_[local]);
     }
     notes_[local].set("has ended");
-    scene.worker.hand_over();
+    scene.worker.release_ownership();
     const std::lock_guard lock(mutex_);
     rows_ += scene.rows;
     --left_;

@@ -97,7 +97,7 @@ class SessionCluster {
     for (uint32_t w = 0; w < worker_count(); ++w) {
       threads.emplace_back([this, &body, w] {
         body(w);
-        worker(w).hand_over();
+        worker(w).release_ownership();
       });
     }
     for (std::thread& thread : threads) thread.join();

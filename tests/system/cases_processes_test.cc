@@ -109,7 +109,7 @@ int run_node(const Case& what, const Shape& shape, uint32_t node, const std::str
       threads.emplace_back([&, w] {
         Program program(session, session.worker(w), *board, host, seed, scale);
         (void)run_case(what, program);
-        session.worker(w).hand_over();
+        session.worker(w).release_ownership();
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -139,7 +139,7 @@ class FaultNode {
     }
     if (plan_.phase == Phase::ended && plan_.node == 1) hit_.wait();  // it cannot be over before
     const Outcome ended = worker.end_query(id, &cause);
-    worker.hand_over();
+    worker.release_ownership();
     if (ended == Outcome::done) {
       if (!used.ok()) return used;  // nobody else knows of it
       reach(Phase::closing);

@@ -390,7 +390,7 @@ class SoundNode {
     if (const std::string wrong = judge_loss(); !wrong.empty()) return complain(wrong);
     test_.say("well");
     test_.hear();  // nobody leaves before both are through
-    worker().hand_over();
+    worker().release_ownership();
     (void)session_.close();
     return 0;
   }

@@ -29,7 +29,7 @@ class LocalWorker;
 
 /// A worker of this node: one thread that runs query plans.
 ///
-/// Threads: one at a time. The first thread that uses it owns it until hand_over(); another
+/// Threads: one at a time. The first thread that uses it owns it until release_ownership(); another
 /// thread's calls answer wrong_state. Several queries may run on one worker at the same time: their
 /// shuffles share its rings, each wait moves on all of them, and rows of one are spilled
 /// (overflow) only while another's wait needs the room. A reference stays valid as long as its
@@ -77,9 +77,9 @@ class Worker {
                     Timeout timeout = kNoTimeout);
   Outcome try_end_query(const QueryId& query, const Status& failure, Status* cause = nullptr);
 
-  /// Lets go of the calling thread's ownership; the next thread that uses the worker takes it. Also
+  /// Releases the calling thread's ownership. The next thread that uses the worker takes it. Also
   /// its shuffles, batches and claims go along.
-  void hand_over() noexcept;
+  void release_ownership() noexcept;
 
   WorkerMetrics metrics() const;
 

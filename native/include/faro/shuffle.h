@@ -165,17 +165,17 @@ size_t scatter_in_blocks(const BlockKernel& kernel, std::span<const Row> rows, K
 template <typename Row, typename Hash, typename Key, typename Fill, typename Slow>
 size_t write_one_by_one(size_t count, Hash hash, Key& key, Fill& fill, uint32_t receiver_count,
                         OutboxCursor* cursors, Slow slow) {
-  alignas(Row) std::byte aside[sizeof(Row)];
+  alignas(Row) std::byte scratch[sizeof(Row)];
   for (size_t i = 0; i < count; ++i) {
     const uint32_t receiver = faro::partition(hash(key(i)), receiver_count);
     OutboxCursor& cursor = cursors[receiver];
     std::byte* const at = cursor.at;
     const bool has_room = static_cast<size_t>(cursor.end - at) >= sizeof(Row);
     // One call, whichever it is: a second one costs the loop its registers.
-    fill(i, has_room ? at : aside);
+    fill(i, has_room ? at : scratch);
     if (has_room) [[likely]] {
       cursor.at = at + sizeof(Row);
-    } else if (!slow(receiver, aside)) {
+    } else if (!slow(receiver, scratch)) {
       return i;
     }
   }

@@ -86,7 +86,7 @@ class Process {
       member_.run_workers([this](uint32_t local) {
         Worker& worker = session_->worker(local);
         Status status = idle(worker, options_.idle_ns);
-        worker.hand_over();
+        worker.release_ownership();
         return status;
       });
     }

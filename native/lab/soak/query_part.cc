@@ -52,7 +52,7 @@ Status run_part(Worker& worker, const QueryId& id, const QueryPlan& plan, uint64
   part.close();
   Status cause;
   const Outcome ended = worker.end_query(id, &cause);
-  worker.hand_over();
+  worker.release_ownership();
   if (used.code() == Code::internal_error) return used;
   if (ended != Outcome::done) return cause;
   return used;

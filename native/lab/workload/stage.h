@@ -19,7 +19,7 @@ namespace faro::workload {
 /// How a worker treats a stage.
 struct Habits {
   uint64_t rows = UINT64_MAX;         // that it makes, if it sends at all
-  uint64_t enough_rows = UINT64_MAX;  // it stops receiving after so many
+  uint64_t enough_rows = UINT64_MAX;  // it stops receiving after that many rows
   bool one_by_one = false;            // takes sender by sender
 };
 

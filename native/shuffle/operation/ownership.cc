@@ -34,7 +34,7 @@ Status Ownership::enter() {
     if (!owner_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
       return Status(
           Code::wrong_state,
-          fmt::format("worker {} belongs to another thread; that one has to hand_over() first",
+          fmt::format("worker {} belongs to another thread; that thread has to call release_ownership() first",
                       worker_.number));
     }
   }

@@ -249,7 +249,7 @@ Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
 
 // --- lost nodes
 
-void SendSide::abandon_lanes(uint32_t node) {
+void SendSide::drop_lanes(uint32_t node) {
   for (OutLane& lane : lanes_of(node)) {
     if (lane.open != nullptr && !lane.is_claimed()) {
       ShuffleContext& shuffle = lane.open->shuffle;

@@ -64,7 +64,7 @@ class SendSide {
   bool must_not_wait() const noexcept { return receive_side_.frames().held() > 0; }
 
   /// What lies in the rings to a lost node is of queries that cannot be complete any more: drops it, and fails these.
-  void abandon_lanes(uint32_t node);
+  void drop_lanes(uint32_t node);
 
   /// A worker writes one row in place at a time.
   bool has_claim() const noexcept { return has_claim_; }
