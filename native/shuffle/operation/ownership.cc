@@ -32,10 +32,9 @@ Status Ownership::enter() {
     const void* nobody = nullptr;
     // Acquire: sees everything the thread did that gave the worker up (its release in give_up).
     if (!owner_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
-      return Status(
-          Code::wrong_state,
-          fmt::format("worker {} belongs to another thread; that thread has to call release_ownership() first",
-                      worker_.number));
+      return Status(Code::wrong_state, fmt::format("worker {} belongs to another thread; that "
+                                                   "thread has to call release_ownership() first",
+                                                   worker_.number));
     }
   }
   counters::count(worker_.counters.operations);
