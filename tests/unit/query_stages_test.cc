@@ -195,6 +195,16 @@ TEST_F(QueryStages, that_are_not_opened_by_all_whom_they_name_do_not_end_well) {
   }
 }
 
+// A session that closes has no more ticks.
+TEST_F(QueryStages, that_are_not_opened_by_all_end_at_once_when_the_session_closes) {
+  ASSERT_TRUE(open(0, spec({2}, {0})).ok());
+  end_all();
+  ASSERT_FALSE(queries_[0]->outcome_known());
+  cluster_[0].close(Status(Code::peer_lost, "node 0 closed its session"));
+  ASSERT_TRUE(queries_[0]->outcome_known());
+  EXPECT_EQ(queries_[0]->outcome().code(), Code::peer_lost);
+}
+
 TEST_F(QueryStages, that_all_whom_they_name_have_opened_end_well_whoever_did_not) {
   const ShuffleSpec all = spec({0, 1, 2, 3, 4, 5}, {5, 0});
   for (uint32_t worker = 0; worker < 6; ++worker) ASSERT_TRUE(open(worker, all).ok());

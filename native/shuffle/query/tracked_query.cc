@@ -135,7 +135,10 @@ bool TrackedQuery::fail_if_marked(Outbound& out) {
 }
 
 bool TrackedQuery::close(const Status& cause, Outbound& out) {
-  return part_.is_used() ? fail_here(cause, out) : fail(cause, false, out);
+  const bool fails = part_.is_used() ? fail_here(cause, out) : fail(cause, false, out);
+  // There are no more ticks, at which it would see that balances never add up.
+  if (coordinator_) decide_if_all_voted(out);
+  return fails;
 }
 
 // --- this node's part
