@@ -182,6 +182,23 @@ TEST(QueryUnverified, a_node_that_declares_a_query_of_others_forgets_it_when_it_
   EXPECT_EQ(cluster[0].running_count() + cluster[1].running_count(), 0u);
 }
 
+// The engine's part ends nevertheless, by the worker that has one.
+TEST(QueryUnverified, that_is_over_when_it_is_declared_is_forgotten_when_its_workers_have_ended) {
+  QueryCluster cluster(2);
+  const QueryId id = cluster[0].begin();
+  const auto query = cluster.use(0, id);
+  cluster[0].fail(*query, kCancelled);
+  cluster.end(0, *query);
+  cluster.deliver_all();
+  cluster[1].on_peer_lost(0, Status(Code::peer_lost, "node 0 is lost"));
+  EXPECT_EQ(cluster[1].declare(id, {0, 2}).code(), Code::query_cancelled);
+  const auto late = cluster[1].use(id);
+  ASSERT_TRUE(late.ok()) << late.status().to_string();
+  cluster[1].end(**late, 2);
+  EXPECT_TRUE((*late)->outcome_known());
+  EXPECT_EQ(cluster[1].find(id), nullptr);
+}
+
 TEST(QueryUnverified, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
   for (const uint32_t late : {1u, 2u}) {
     QueryCluster cluster(3);

@@ -169,7 +169,7 @@ class Session {
 
   /// Says which workers take part in a query, if not all of the cluster. On every node that takes
   /// part and on the issuer, before any of its workers uses the query. Errors: invalid_argument,
-  /// wrong_state (in use already), query_ended.
+  /// wrong_state (in use already), query_ended; the cause with which it has failed already.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
   /// Fails a query on every participant with query_cancelled and this reason, unless it has ended by then. On

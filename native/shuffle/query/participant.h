@@ -45,6 +45,8 @@ class Participant {
   /// Begins with what is used here or declared; else this node only knows of the query.
   void use() { used_ = true; }
   void declare(const std::vector<uint32_t>& workers);
+  /// Of a query that is over already: who ends it, if anybody does.
+  void name_workers(const std::vector<uint32_t>& workers) { workers_.declare(workers); }
   bool is_used() const { return used_; }
   bool is_declared() const { return declared_; }
   /// Declared, and its workers will come.

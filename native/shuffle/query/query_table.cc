@@ -93,8 +93,11 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
   const std::shared_ptr<TrackedQuery> query = known_.find_or_make(id);
   if (query == nullptr) return known_.why_not(id);
   // It has failed, and its issuer, which would end it here with its own end, is gone.
-  if (query->unverified() != nullptr && query->outcome_known() && !cluster.is_there(id.issuer))
+  // Its workers end it all the same.
+  if (query->unverified() != nullptr && query->outcome_known() && !cluster.is_there(id.issuer)) {
+    query->part().name_workers(workers);
     return query->outcome();
+  }
   if (query->part().is_declared() || query->part().is_used()) {
     return Status(Code::wrong_state,
                   fmt::format("query {} is in use already; declare it before", id.to_string()));
