@@ -20,6 +20,7 @@
 #include "links/listener.h"
 #include "links/socket_network.h"
 #include "session/membership.h"
+#include "support/held_address.h"
 #include "support/test_network.h"
 
 namespace faro::test {
@@ -155,7 +156,9 @@ class ClusterPlan {
   /// `host`: where all nodes listen; empty: on the addresses of test_network.h.
   explicit ClusterPlan(uint32_t node_count, const std::string& host = "") {
     for (uint32_t node = 0; node < node_count; ++node) {
-      auto listener = links::Listener::bind(host.empty() ? listen_address(node) : host + ":0");
+      held_.push_back(
+          std::make_unique<HeldAddress>(host.empty() ? listen_address(node) : host + ":0"));
+      auto listener = links::Listener::bind(held_.back()->address());
       EXPECT_TRUE(listener.ok()) << listener.status().to_string();
       if (!addresses_.empty()) addresses_ += ",";
       addresses_ += listener.value().address();
@@ -217,6 +220,7 @@ class ClusterPlan {
   Wrap wrap_;
   std::string addresses_;
   std::vector<std::string> each_address_;
+  std::vector<std::unique_ptr<HeldAddress>> held_;
   std::vector<std::unique_ptr<links::Listener>> listeners_;
 };
 
