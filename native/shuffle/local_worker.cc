@@ -57,7 +57,8 @@ LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
   (void)link_lanes_.rebind();  // nothing is in use yet
 }
 
-LocalWorker::~LocalWorker() = default;
+// Queued frames count in their queries, which shuffles keep.
+LocalWorker::~LocalWorker() { send_side_.drop_queues(); }
 
 bool LocalWorker::handle_alerts() {
   const bool is_all = link_lanes_.rebind();
@@ -271,8 +272,8 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   if (inbox != nullptr)
     FARO_RETURN_IF_ERROR(receive_side_.agreement().on_own_open(*inbox, spec, lists, format));
   FARO_RETURN_IF_ERROR(context_.queries.open_stage(*query, number(), spec, lists));
-  auto shuffle =
-      std::make_unique<OpenShuffle>(*this, gate_, query, std::move(spec), std::move(lists));
+  auto shuffle = std::make_unique<OpenShuffle>(*this, gate_, send_side_, query, std::move(spec),
+                                               std::move(lists));
   const uint32_t stage = shuffle->spec().stage;
   if (receives) {
     if (inbox == nullptr) {
@@ -287,7 +288,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
     Result<uint16_t> slot = take_slot();
     if (!slot.ok()) return slot.status();
     try {
-      shuffle->become_sender(send_side_, std::move(format), *slot);
+      shuffle->become_sender(std::move(format), *slot);
     } catch (const std::bad_alloc&) {
       slots_[*slot] = false;
       throw;

@@ -10,16 +10,17 @@
 
 namespace faro::shuffle {
 
-OpenShuffle::OpenShuffle(LocalWorker& worker, const WorkerGate& gate, std::shared_ptr<Query> query,
-                         ShuffleSpec spec, StageLists lists)
+OpenShuffle::OpenShuffle(LocalWorker& worker, const WorkerGate& gate, SendSide& send_side,
+                         std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists)
     : ShuffleContext(gate, std::move(query), std::move(spec), std::move(lists)),
       local_worker_(worker),
+      send_side_(send_side),
       keep_alive_(gate.worker.node.keep_alive()) {}
 
 OpenShuffle::~OpenShuffle() = default;
 
-void OpenShuffle::become_sender(SendSide& side, RowFormat format, uint16_t slot) {
-  sender_.emplace(*this, side, std::move(format), slot);
+void OpenShuffle::become_sender(RowFormat format, uint16_t slot) {
+  sender_.emplace(*this, send_side_, std::move(format), slot);
   sender_->receivers_stopped(worker().queries.stops(*query(), spec().stage));
 }
 
@@ -33,21 +34,35 @@ uint32_t OpenShuffle::own_receiver() const noexcept {
 }
 
 Outcome OpenShuffle::refuse_send() {
-  if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
-  return fail(Code::wrong_state,
-              fmt::format("worker {} is no sender of stage {}", worker().number, spec().stage));
+  const auto attempt = [&] {
+    if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
+    return fail(Code::wrong_state,
+                fmt::format("worker {} is no sender of stage {}", worker().number, spec().stage));
+  };
+  return operate(attempt, false, kNoTimeout);
 }
 
 Outcome OpenShuffle::receive(Batch& batch, const uint32_t* only_sender, bool wait,
                              Timeout timeout) {
   if (receiver_) return receiver_->receive(batch, only_sender, wait, timeout);
   batch.release();
-  const Outcome outcome = enter();
-  return outcome == Outcome::done ? Outcome::end_of_stream : outcome;
+  const auto attempt = [&] {
+    const Outcome outcome = enter();
+    return outcome == Outcome::done ? Outcome::end_of_stream : outcome;
+  };
+  return operate(attempt, wait, timeout);
 }
 
 Outcome OpenShuffle::finish(bool wait, Timeout timeout) {
-  return sender_ ? sender_->finish(wait, timeout) : enter();
+  if (sender_) return sender_->finish(wait, timeout);
+  return operate([&] { return enter(); }, wait, timeout);
+}
+
+void OpenShuffle::flush() {
+  (void)guarded([&] {
+    if (enter() == Outcome::done) send_side_.flush();
+    return Status::Ok();
+  });
 }
 
 Status OpenShuffle::send_as(std::string_view format) {

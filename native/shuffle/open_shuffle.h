@@ -20,19 +20,21 @@ class LocalWorker;
 /// Threads: those of the worker.
 class OpenShuffle final : public ShuffleContext {
  public:
-  OpenShuffle(LocalWorker& worker, const WorkerGate& gate, std::shared_ptr<Query> query,
-              ShuffleSpec spec, StageLists lists);
+  OpenShuffle(LocalWorker& worker, const WorkerGate& gate, SendSide& send_side,
+              std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists);
   ~OpenShuffle() override;
 
-  void become_sender(SendSide& side, RowFormat format, uint16_t slot);
+  void become_sender(RowFormat format, uint16_t slot);
   void become_receiver(ReceiveSide& side, Inbox& inbox);
   /// Null if this worker is none.
   ShuffleSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
   ShuffleReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
-  /// Of a call that only a sender, or a receiver, can do: the sending side, or why there is no answer but failed.
+  /// The answer to who wants to send here where this worker is no sender.
   Outcome refuse_send();
   Outcome receive(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);
   Outcome finish(bool wait, Timeout timeout);
+  /// Of all rings of the worker.
+  void flush();
 
   uint32_t receiver_count() const noexcept {
     return static_cast<uint32_t>(spec().receivers.size());
@@ -58,6 +60,7 @@ class OpenShuffle final : public ShuffleContext {
   void cancel_if_unfinished();
 
   LocalWorker& local_worker_;
+  SendSide& send_side_;
   std::shared_ptr<const void> keep_alive_;  // while the handle, a batch or a claim exists
   std::optional<ShuffleSender> sender_;
   std::optional<ShuffleReceiver> receiver_;

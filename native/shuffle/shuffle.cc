@@ -172,7 +172,7 @@ Outcome Shuffle::claim(uint32_t receiver, size_t bytes, RowClaim& claim, Timeout
 }
 
 void Shuffle::flush() {
-  if (shuffle::ShuffleSender* const to = sending()) to->flush();
+  if (core_ != nullptr) core_->flush();
 }
 Outcome Shuffle::try_finish() {
   return core_ == nullptr ? Outcome::failed : core_->finish(false, kNoTimeout);

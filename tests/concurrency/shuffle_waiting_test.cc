@@ -51,6 +51,38 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
   EXPECT_EQ(session().metrics().overflow_file_bytes, 0u);
 }
 
+// Its own ring is full of small frames, of which a look takes only so many.
+TEST_F(ShuffleApi, a_large_row_to_oneself_finds_room_within_one_call_however_many_frames_lie_there) {
+  open(1, {{"ring.bytes", "64 KiB"}});
+  const QueryId query = session().begin_query();
+  Shuffle shuffle = open_shuffle(worker(), spec(query, 0, 0));
+  do {
+    shuffle.flush();
+  } while (shuffle.try_send(0, filled(8, 1)) == Outcome::done);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(shuffle.send(0, filled(60'000, i), Timeout::zero()), Outcome::done) << i;
+}
+
+// What is sent through one of its shuffles leaves whichever of them is flushed, also one that only receives.
+TEST_F(ShuffleApi, a_flush_starts_the_transfer_of_everything_that_the_worker_has_sent) {
+  open(2);
+  const QueryId query = session().begin_query();
+  ShuffleSpec there = spec(query, 0, 8);
+  there.senders = {0};
+  there.receivers = {1};
+  ShuffleSpec back = spec(query, 1, 8);
+  back.senders = {1};
+  back.receivers = {0};
+  Shuffle sent = open_shuffle(worker(0), there);
+  Shuffle only_receives = open_shuffle(worker(0), back);
+  Shuffle received = open_shuffle(worker(1), there);
+  Batch batch;
+  ASSERT_EQ(sent.send(0, filled(8, 1)), Outcome::done);
+  ASSERT_EQ(received.try_poll(batch), Outcome::would_wait);
+  only_receives.flush();
+  EXPECT_EQ(received.try_poll(batch), Outcome::done);
+}
+
 TEST_F(ShuffleApi, a_query_beyond_its_own_limit_fails_where_overflow_has_room_and_others_go_on) {
   open(1, {{"overflow.query_limit_bytes", "16 KiB"}});
   const QueryId greedy = session().begin_query();

@@ -20,7 +20,7 @@ SendSide::SendSide(const WorkerContext& worker, Operation& operation, WaitLoop& 
   dirty_.reserve(lanes_.size());
 }
 
-SendSide::~SendSide() {
+void SendSide::drop_queues() noexcept {
   for (OutLane& lane : lanes_) {
     while (!lane.queue_empty()) lane.dequeue();
   }
@@ -53,9 +53,10 @@ std::span<OutLane> SendSide::lanes_of(uint32_t node) noexcept {
 // --- frames
 
 transport::Claim SendSide::claim(OutLane& lane, uint32_t least_bytes, uint32_t most_bytes) {
-  const transport::Claim claim = lane.ring->claim(least_bytes, most_bytes);
-  if (claim.bytes != 0 || !make_room_in_own_ring(lane)) return claim;
-  return lane.ring->claim(least_bytes, most_bytes);
+  for (;;) {
+    const transport::Claim claim = lane.ring->claim(least_bytes, most_bytes);
+    if (claim.bytes != 0 || !make_room_in_own_ring(lane)) return claim;
+  }
 }
 
 // Only this worker can read that ring. Only in a call that waits: after one that tries the engine can poll.

@@ -20,7 +20,6 @@ class SendSide {
  public:
   SendSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop,
            ReceiveSide& receive_side);
-  ~SendSide();
   SendSide(const SendSide&) = delete;
   SendSide& operator=(const SendSide&) = delete;
 
@@ -51,6 +50,8 @@ class SendSide {
   /// Those of all lanes.
   void send_queued();
   bool has_queued() const noexcept { return queued_lanes_ > 0; }
+  /// Nobody will send any more: before the queries go that they are of.
+  void drop_queues() noexcept;
 
   /// Closes open frames and starts all transfers.
   void flush();

@@ -178,13 +178,6 @@ size_t ShuffleSender::broadcast_into_open_frames(std::span<const std::byte> rows
   return fitting;
 }
 
-void ShuffleSender::flush() {
-  (void)shuffle_.guarded([&] {
-    if (shuffle_.enter() == Outcome::done) side_.flush();
-    return Status::Ok();
-  });
-}
-
 // --- rows written in place
 
 Outcome ShuffleSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,

@@ -33,7 +33,6 @@ class ShuffleSender {
   /// Of rows of a fixed width the first that fit into the open frames of all receivers, if some have
   /// stopped; returns how many.
   size_t broadcast_into_open_frames(std::span<const std::byte> rows) noexcept;
-  void flush();
   Outcome finish(bool wait, Timeout timeout);
 
   /// done: a claim refers to the shuffle until claim_gone.

@@ -1,13 +1,8 @@
 package io.faro.bench;
 
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.StringJoiner;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
@@ -41,11 +36,11 @@ final class Main {
 
   /** Starts a JVM like this one per node; node 0 prints. */
   private static int launch(List<String> flags, int processes, List<String> hosts) throws Exception {
-    String nodes = freeAddresses(processes, hosts);
     List<Process> started = new CopyOnWriteArrayList<>();
     Runtime.getRuntime()
         .addShutdownHook(new Thread(() -> started.forEach(Process::destroyForcibly)));
-    try {
+    try (HeldAddresses held = new HeldAddresses(processes, hosts)) {
+      String nodes = held.nodes();
       for (int node = 0; node < processes; node++) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -74,35 +69,5 @@ final class Main {
       kept.subList(at, at + 2).clear();
     }
     return kept;
-  }
-
-  /**
-   * Two free ports in a row per node: node 0 uses the second one, too. The nodes take turns on the
-   * hosts.
-   */
-  static String freeAddresses(int count, List<String> hosts) throws IOException {
-    StringJoiner text = new StringJoiner(",");
-    List<ServerSocket> held = new ArrayList<>();
-    try {
-      for (int found = 0; found < count; ) {
-        String host = hosts.get(found % hosts.size());
-        ServerSocket first = new ServerSocket(0, 1, InetAddress.getByName(host));
-        held.add(first);
-        ServerSocket second = new ServerSocket();
-        try {
-          second.bind(new InetSocketAddress(first.getInetAddress(), first.getLocalPort() + 1));
-        } catch (IOException taken) {
-          continue;
-        }
-        held.add(second);
-        text.add(host + ":" + first.getLocalPort());
-        found++;
-      }
-      return text.toString();
-    } finally {
-      for (ServerSocket socket : held) {
-        socket.close();
-      }
-    }
   }
 }

@@ -75,8 +75,8 @@ class ClusterTest {
 
   /** The output of node 0. */
   private String run(String languages, List<String> flags) throws Exception {
-    String nodes = Main.freeAddresses(languages.length(), List.of("127.0.0.1"));
-    try {
+    try (HeldAddresses held = new HeldAddresses(languages.length(), List.of("127.0.0.1"))) {
+      String nodes = held.nodes();
       for (int node = 0; node < languages.length(); node++) {
         List<String> command = new ArrayList<>();
         if (languages.charAt(node) == 'c') {

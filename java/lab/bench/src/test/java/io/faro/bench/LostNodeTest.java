@@ -30,8 +30,8 @@ class LostNodeTest {
   @CsvSource({"KILL,cjj,shm", "KILL,jcc,tcp", "STOP,cjj,tcp", "STOP,jcc,shm"})
   void survivorsInBothLanguagesNameIt(String signal, String languages, String transport)
       throws Exception {
-    String nodes = Main.freeAddresses(languages.length(), List.of("127.0.0.1"));
-    try {
+    try (HeldAddresses held = new HeldAddresses(languages.length(), List.of("127.0.0.1"))) {
+      String nodes = held.nodes();
       for (int node = 0; node < languages.length(); node++) {
         started.add(start(languages.charAt(node), node, nodes, transport));
       }
