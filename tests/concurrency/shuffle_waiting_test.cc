@@ -52,7 +52,8 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
 }
 
 // Its own ring is full of small frames, of which a look takes only so many.
-TEST_F(ShuffleApi, a_large_row_to_oneself_finds_room_within_one_call_however_many_frames_lie_there) {
+TEST_F(ShuffleApi,
+       a_large_row_to_oneself_finds_room_within_one_call_however_many_frames_lie_there) {
   open(1, {{"ring.bytes", "64 KiB"}});
   const QueryId query = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(query, 0, 0));
