@@ -51,7 +51,7 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
   EXPECT_EQ(session().metrics().overflow_file_bytes, 0u);
 }
 
-// Its own ring is full of small frames, of which a look takes only so many.
+// Its own ring is full of small frames; one look takes 64 of them.
 TEST_F(ShuffleApi,
        a_large_row_to_oneself_finds_room_within_one_call_however_many_frames_lie_there) {
   open(1, {{"ring.bytes", "64 KiB"}});
