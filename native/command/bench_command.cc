@@ -38,7 +38,7 @@ int run(const Flags& flags) {
 void add_java_flag(CLI::App& command, std::string& class_path) {
   command
       .add_option("--java", class_path,
-                  "Class path of java/faro-bench: what runs in JVMs takes part, too")
+                  "Class path of java/lab/bench: what runs in JVMs takes part, too")
       ->type_name("PATHS");
 }
 

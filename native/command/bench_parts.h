@@ -19,7 +19,7 @@ namespace faro::command {
 /// What the benchmark is run with.
 struct BenchInputs {
   Config config;                ///< of all nodes
-  std::string java_class_path;  ///< of java/faro-bench; empty: nothing runs in Java
+  std::string java_class_path;  ///< of java/lab/bench; empty: nothing runs in Java
   bool json = false;
 };
 

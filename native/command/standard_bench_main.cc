@@ -1,6 +1,6 @@
 // `faro bench` without a flag: what `./run bench` builds, in a fraction of the time that the whole command takes to compile.
 //
-//   faro-standard-bench [class path of java/faro-bench]
+//   faro-standard-bench [class path of java/lab/bench]
 #include "command/bench_parts.h"
 #include "command/settings.h"
 

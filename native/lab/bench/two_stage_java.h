@@ -1,4 +1,4 @@
-// The two-stage job carried by nodes in Java (java/faro-bench), on this host: over Faro, or over the
+// The two-stage job carried by nodes in Java (java/lab/bench), on this host: over Faro, or over the
 // sockets middleware in Java NIO.
 #pragma once
 

@@ -27,10 +27,10 @@ class StoppedReceiverTest {
 
   static Stream<Named<Way>> ways() {
     return Stream.of(
-        Named.of("LongSender.trySend", (shuffle, to, row) -> shuffle.sender().longs().send(to, row, Wait.NONE)),
+        Named.of("LongSender.send, not waiting", (shuffle, to, row) -> shuffle.sender().longs().send(to, row, Wait.NONE)),
         Named.of("LongSender.send", (shuffle, to, row) -> shuffle.sender().longs().send(to, row)),
         Named.of(
-            "RowWriter.tryClaim",
+            "RowWriter.claim, not waiting",
             (shuffle, to, row) -> {
               RowWriter writer = shuffle.sender().rows();
               return commit(writer, writer.claim(to, Long.BYTES, Wait.NONE), row);
