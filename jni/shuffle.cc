@@ -37,7 +37,7 @@ void layout(JNIEnv* env, jclass, jintArray to) {
 void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return;
-  shuffle::ShuffleSender* const sender = ShuffleAccess::core(state->shuffle).sender();
+  shuffle::StageSender* const sender = ShuffleAccess::core(state->shuffle).sender();
   const std::array<jlong, 4> values{address_of(&state->descriptor),
                                     address_of(state->staged.data()),
                                     sender == nullptr ? 0 : address_of(sender->cursors()),

@@ -10,7 +10,7 @@
 #include "ring/layout.h"
 #include "ring/ready_set.h"
 #include "shuffle/receive/inbox.h"
-#include "shuffle/send/out_lane.h"
+#include "shuffle/send/out_ring.h"
 #include "transport/shm/shm_datapath.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_link.h"
@@ -109,8 +109,8 @@ StateSizes state_sizes_of_this_build() {
   sizes.shm_outgoing_ring = sizeof(transport::shm::ShmOutgoing);
   sizes.shm_incoming_ring = sizeof(transport::shm::ShmIncoming);
   // The table by ready number holds a pointer to it as well.
-  sizes.outgoing_lane_ring = sizeof(shuffle::OutLane);
-  sizes.incoming_lane_ring = sizeof(shuffle::InLane) + sizeof(void*);
+  sizes.outgoing_lane_ring = sizeof(shuffle::OutRing);
+  sizes.incoming_lane_ring = sizeof(shuffle::InRing) + sizeof(void*);
   sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::OutStream);
   sizes.per_sender = sizeof(shuffle::Inbox::Stream);
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;

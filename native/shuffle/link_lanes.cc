@@ -53,8 +53,8 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   const session::Node& peer = membership.nodes()[node];
   const ring::Layout out = membership.outgoing_layout(node);
   const ring::Layout in = membership.incoming_layout(node);
-  const std::span<OutLane> to = send_side_.lanes_of(node);
-  const std::span<InLane> from = receive_side_.lanes_of(node);
+  const std::span<OutRing> to = send_side_.lanes_of(node);
+  const std::span<InRing> from = receive_side_.lanes_of(node);
   ring::ReadySet& ready = membership.ready_set(worker_.local_index);
   const uint32_t first_group =
       membership.first_ready(node, worker_.local_index) / ring::ReadySet::kRingsPerGroup;
@@ -76,13 +76,13 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   }
   link->attach_ready(ready, first_group, worker_.local_index);
   // Last: if there was no memory for something above, all of it is done again.
-  for (InLane& lane : from) lane.link = link;
+  for (InRing& lane : from) lane.link = link;
 }
 
 // A batch that the engine holds lies in one of them, or its open claim does.
 bool LinkLanes::uses_lanes(uint32_t node) noexcept {
-  const auto holds = [](const InLane& lane) { return lane.ring->unreleased_bytes() > 0; };
-  const auto is_claimed = [](const OutLane& lane) { return lane.is_claimed(); };
+  const auto holds = [](const InRing& lane) { return lane.ring->unreleased_bytes() > 0; };
+  const auto is_claimed = [](const OutRing& lane) { return lane.is_claimed(); };
   return std::ranges::any_of(receive_side_.lanes_of(node), holds) ||
          std::ranges::any_of(send_side_.lanes_of(node), is_claimed);
 }

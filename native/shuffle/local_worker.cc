@@ -65,7 +65,7 @@ bool LocalWorker::handle_alerts() {
   for (const auto& shuffle : shuffles_) {
     if (shuffle->query()->failed()) {
       shuffle->drop_rows();
-    } else if (ShuffleSender* const sender = shuffle->sender()) {
+    } else if (StageSender* const sender = shuffle->sender()) {
       sender->receivers_stopped(context_.queries.stops(*shuffle->query(), shuffle->spec().stage));
     }
   }
@@ -311,7 +311,7 @@ void LocalWorker::closed() noexcept {
 void LocalWorker::sweep() noexcept {
   std::erase_if(shuffles_, [this](const std::unique_ptr<OpenShuffle>& shuffle) {
     if (!shuffle->is_disposable()) return false;
-    if (const ShuffleSender* const sender = shuffle->sender()) slots_[sender->slot()] = false;
+    if (const StageSender* const sender = shuffle->sender()) slots_[sender->slot()] = false;
     return true;
   });
   receive_side_.inboxes().sweep();

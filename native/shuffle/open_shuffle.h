@@ -7,8 +7,8 @@
 
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
-#include "shuffle/receive/shuffle_receiver.h"
-#include "shuffle/send/shuffle_sender.h"
+#include "shuffle/receive/stage_receiver.h"
+#include "shuffle/send/stage_sender.h"
 
 namespace faro::shuffle {
 
@@ -27,8 +27,8 @@ class OpenShuffle final : public ShuffleContext {
   void become_sender(RowFormat format, uint16_t slot);
   void become_receiver(ReceiveSide& side, Inbox& inbox);
   /// Null if this worker is none.
-  ShuffleSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
-  ShuffleReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
+  StageSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
+  StageReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
   /// The answer to who wants to send here where this worker is no sender.
   Outcome refuse_send();
   Outcome receive(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);
@@ -41,7 +41,7 @@ class OpenShuffle final : public ShuffleContext {
   }
   /// receiver_count() if this worker is none.
   uint32_t own_receiver() const noexcept;
-  /// As ShuffleSender::send_as, ShuffleReceiver::receive_as; nothing where this worker is none.
+  /// As StageSender::send_as, StageReceiver::receive_as; nothing where this worker is none.
   Status send_as(std::string_view format);
   Status receive_as(std::string_view format);
 
@@ -62,8 +62,8 @@ class OpenShuffle final : public ShuffleContext {
   LocalWorker& local_worker_;
   SendSide& send_side_;
   std::shared_ptr<const void> keep_alive_;  // while the handle, a batch or a claim exists
-  std::optional<ShuffleSender> sender_;
-  std::optional<ShuffleReceiver> receiver_;
+  std::optional<StageSender> sender_;
+  std::optional<StageReceiver> receiver_;
   bool rows_dropped_ = false;
   bool closed_ = false;
 };

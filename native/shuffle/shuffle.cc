@@ -11,18 +11,18 @@ namespace faro {
 
 namespace detail {
 
-Outcome send_slow(shuffle::ShuffleSender& sender, uint32_t receiver, const void* row, size_t bytes,
+Outcome send_slow(shuffle::StageSender& sender, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept {
   return sender.send(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout);
 }
 
-Outcome send_in_ring_slow(shuffle::ShuffleSender& sender, uint32_t receiver, const void* row,
+Outcome send_in_ring_slow(shuffle::StageSender& sender, uint32_t receiver, const void* row,
                           size_t bytes, bool wait) noexcept {
   return sender.send(receiver, {static_cast<const std::byte*>(row), bytes}, wait, kNoTimeout,
                      shuffle::WhenFull::nowhere);
 }
 
-size_t broadcast_slow(shuffle::ShuffleSender& sender, const void* rows, size_t row_bytes,
+size_t broadcast_slow(shuffle::StageSender& sender, const void* rows, size_t row_bytes,
                       size_t count, bool wait, Outcome& outcome) noexcept {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(rows), row_bytes * count);
   outcome = sender.broadcast(bytes.first(row_bytes), wait, kNoTimeout);
@@ -30,7 +30,7 @@ size_t broadcast_slow(shuffle::ShuffleSender& sender, const void* rows, size_t r
   return 1 + sender.broadcast_into_open_frames(bytes.subspan(row_bytes));
 }
 
-Outcome claim_slow(shuffle::ShuffleSender& sender, uint32_t receiver, size_t bytes, bool wait,
+Outcome claim_slow(shuffle::StageSender& sender, uint32_t receiver, size_t bytes, bool wait,
                    Timeout timeout, RowClaim& claim) {
   const Outcome outcome = sender.claim(receiver, bytes, claim.data_, wait, timeout);
   if (outcome == Outcome::done) claim.sender_ = &sender;
@@ -133,7 +133,7 @@ Outcome if_sender(shuffle::OpenShuffle* core, const Send& send) {
 
 }  // namespace
 
-shuffle::ShuffleSender* Shuffle::sending() const noexcept {
+shuffle::StageSender* Shuffle::sending() const noexcept {
   return core_ == nullptr ? nullptr : core_->sender();
 }
 

@@ -24,8 +24,8 @@ namespace faro {
 namespace shuffle {
 class LocalWorker;
 class OpenShuffle;
-class ShuffleReceiver;
-class ShuffleSender;
+class StageReceiver;
+class StageSender;
 }  // namespace shuffle
 
 class Batch;
@@ -62,15 +62,15 @@ struct OutboxCursor {
 };
 
 // What the inlined paths of this header need where a row does not fit into the open frame.
-Outcome send_slow(shuffle::ShuffleSender& sender, uint32_t receiver, const void* row, size_t bytes,
+Outcome send_slow(shuffle::StageSender& sender, uint32_t receiver, const void* row, size_t bytes,
                   bool wait) noexcept;
 /// The same without the outgoing overflow: while batches are held it answers `holding` instead.
-Outcome send_in_ring_slow(shuffle::ShuffleSender& sender, uint32_t receiver, const void* row,
+Outcome send_in_ring_slow(shuffle::StageSender& sender, uint32_t receiver, const void* row,
                           size_t bytes, bool wait) noexcept;
 /// Broadcasts the first of these rows, which makes room, and what then fits; returns how many.
-size_t broadcast_slow(shuffle::ShuffleSender& sender, const void* rows, size_t row_bytes,
+size_t broadcast_slow(shuffle::StageSender& sender, const void* rows, size_t row_bytes,
                       size_t count, bool wait, Outcome& outcome) noexcept;
-Outcome claim_slow(shuffle::ShuffleSender& sender, uint32_t receiver, size_t bytes, bool wait,
+Outcome claim_slow(shuffle::StageSender& sender, uint32_t receiver, size_t bytes, bool wait,
                    Timeout timeout, RowClaim& claim);
 
 /// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's room is
@@ -218,9 +218,9 @@ class RowClaim {
 
  private:
   friend class Shuffle;
-  friend Outcome detail::claim_slow(shuffle::ShuffleSender&, uint32_t, size_t, bool, Timeout,
+  friend Outcome detail::claim_slow(shuffle::StageSender&, uint32_t, size_t, bool, Timeout,
                                     RowClaim&);
-  shuffle::ShuffleSender* sender_ = nullptr;
+  shuffle::StageSender* sender_ = nullptr;
   std::span<std::byte> data_;
 };
 
@@ -330,11 +330,11 @@ class Batch {
 
  private:
   friend class Shuffle;
-  friend class shuffle::ShuffleReceiver;
+  friend class shuffle::StageReceiver;
   void release_frame() noexcept;
   void fail_query_by_width(size_t bytes) const noexcept;
 
-  shuffle::ShuffleReceiver* receiver_ = nullptr;
+  shuffle::StageReceiver* receiver_ = nullptr;
   void* frame_ = nullptr;  // shuffle/receive/frame_node.h
   const std::byte* data_ = nullptr;
   uint32_t row_count_ = 0;
@@ -454,7 +454,7 @@ class Shuffle {
   friend class shuffle::LocalWorker;
   friend class ShuffleAccess;
   explicit Shuffle(shuffle::OpenShuffle* core) : core_(core) {}
-  shuffle::ShuffleSender* sending() const noexcept;  // null if this worker is no sender
+  shuffle::StageSender* sending() const noexcept;  // null if this worker is no sender
   detail::OutboxCursor* cursors() const noexcept;
   uint32_t* frame_rows() const noexcept;
   /// As kernel.scatter asks for; auto calibrates once per process, width and number of receivers.
@@ -602,7 +602,7 @@ class RowSender {
     return rows.size();
   }
 
-  shuffle::ShuffleSender* sender_ = nullptr;
+  shuffle::StageSender* sender_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
   uint32_t receiver_count_ = 0;
   detail::SendKernels kernels_;
@@ -700,7 +700,7 @@ class VariableRowSender {
     return true;
   }
 
-  shuffle::ShuffleSender* sender_ = nullptr;
+  shuffle::StageSender* sender_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
   uint32_t* frame_rows_ = nullptr;
   uint32_t receiver_count_ = 0;

@@ -39,7 +39,7 @@ bool WaitLoop::before_would_wait() {
     return arrived;
   }
   if (now >= others_.ask_at(stalled_since_)) others_.ask(now);
-  if (!may_wait_ && now - stalled_since_ >= kFlushDelay) {
+  if (!call_waits_ && now - stalled_since_ >= kFlushDelay) {
     flush_all();
     publish(false);
   }

@@ -84,9 +84,9 @@ class WaitLoop {
   /// Tries until the attempt answers something else than would_wait, or the time limit passes.
   template <For what = For::rows, typename Attempt>
   Outcome wait(Attempt&& attempt, Timeout timeout) {
-    may_wait_ = true;
+    call_waits_ = true;
     Outcome outcome = run<what>(attempt);
-    if (outcome != Outcome::would_wait) return may_wait_ = false, outcome;
+    if (outcome != Outcome::would_wait) return call_waits_ = false, outcome;
     const base::Nanoseconds begin = begin_wait(timeout);
     while (outcome == Outcome::would_wait) {
       const Step step = next_step();
@@ -99,7 +99,7 @@ class WaitLoop {
       if (step == Step::sleep) woken();
     }
     end_wait(begin);
-    may_wait_ = false;
+    call_waits_ = false;
     return outcome;
   }
 
@@ -109,7 +109,7 @@ class WaitLoop {
   /// that waits until it is done, and may do what only such a call may.
   template <typename Attempt>
   Outcome arm_unless(Attempt&& attempt, base::Nanoseconds& sleep_ns, bool for_call) {
-    may_wait_ = for_call;
+    call_waits_ = for_call;
     Outcome outcome = run<For::condition>(attempt);
     if (outcome == Outcome::would_wait) {
       arm_for_event_loop();
@@ -121,7 +121,7 @@ class WaitLoop {
         woken();
       }
     }
-    may_wait_ = false;
+    call_waits_ = false;
     return outcome;
   }
   /// After each sleep. Threads: any.
@@ -135,7 +135,7 @@ class WaitLoop {
       operation_.blocked_on().withdraw();
   }
   /// Inside `wait`: nobody but this call can make room in the worker's own rings.
-  bool may_wait() const noexcept { return may_wait_; }
+  bool call_waits() const noexcept { return call_waits_; }
   /// A call of the worker waits. Threads: any.
   bool is_waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
 
@@ -166,7 +166,7 @@ class WaitLoop {
   std::unique_ptr<Waiter> waiter_;
   std::atomic<bool> waiting_{false};
 
-  bool may_wait_ = false;
+  bool call_waits_ = false;
   base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
   base::Nanoseconds spill_at_ = 0;       // when frames that nobody polls are spilled next
   base::Nanoseconds drain_delay_ = 0;    // from one spill to the next

@@ -4,7 +4,7 @@
 
 namespace faro::shuffle {
 
-void fail_lane(const WorkerContext& worker, InLane& lane, std::string why) {
+void fail_lane(const WorkerContext& worker, InRing& lane, std::string why) {
   worker.membership.fail_link(
       lane.sender_node, lane.link,
       Status(Code::protocol_error, fmt::format("worker {}: {}", lane.sender, why)));

@@ -9,7 +9,7 @@
 
 namespace faro::shuffle {
 
-void Dispatch::dispatch(InLane& lane, const transport::FrameView& view) {
+void Dispatch::dispatch(InRing& lane, const transport::FrameView& view) {
   if (view.header.slot >= lane.slots.size()) {
     fail_lane(worker_, lane,
               fmt::format("frame for slot {}, but slots end at {} (shuffle.limit)",
@@ -30,7 +30,7 @@ void Dispatch::dispatch(InLane& lane, const transport::FrameView& view) {
   }
 }
 
-void Dispatch::on_open(InLane& lane, const transport::FrameView& view) {
+void Dispatch::on_open(InRing& lane, const transport::FrameView& view) {
   wire::OpenPayload open;
   std::memcpy(&open, view.payload, sizeof open);
   auto format = RowFormat::of_open({view.payload, view.payload_bytes()});
@@ -58,7 +58,7 @@ void Dispatch::on_open(InLane& lane, const transport::FrameView& view) {
 }
 
 // Null, and the query has failed, if that node's workers have sent to too many stages that nobody has opened here.
-Inbox* Dispatch::add_unopened(std::shared_ptr<Query> query, const InLane& lane, uint32_t stage) {
+Inbox* Dispatch::add_unopened(std::shared_ptr<Query> query, const InRing& lane, uint32_t stage) {
   if (inboxes_.unopened_by(lane.sender_node) >= lane.slots.size()) {
     worker_.queries.fail_by_sender(
         *query, lane.sender_node,
@@ -78,7 +78,7 @@ void Dispatch::fail_stage(Inbox& inbox, std::string why) {
                        Status(Code::stage_mismatch, std::move(why)).of_stage(inbox.stage()));
 }
 
-void Dispatch::bind(Inbox& inbox, InLane& lane, uint16_t slot, const wire::OpenPayload& open,
+void Dispatch::bind(Inbox& inbox, InRing& lane, uint16_t slot, const wire::OpenPayload& open,
                     RowFormat format) {
   Inbox::Stream& stream = inbox.stream(lane.sender);
   if (!inbox.is_sender(lane.sender)) {
@@ -106,7 +106,7 @@ void Dispatch::bind(Inbox& inbox, InLane& lane, uint16_t slot, const wire::OpenP
   }
 }
 
-void Dispatch::on_finish(InLane& lane, const transport::FrameView& view) {
+void Dispatch::on_finish(InRing& lane, const transport::FrameView& view) {
   Binding& binding = lane.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
     fail_lane(worker_, lane,
@@ -135,7 +135,7 @@ void Dispatch::on_finish(InLane& lane, const transport::FrameView& view) {
   inboxes_.finish_if_done(*inbox, stream);
 }
 
-void Dispatch::on_rows(InLane& lane, const transport::FrameView& view) {
+void Dispatch::on_rows(InRing& lane, const transport::FrameView& view) {
   const Binding binding = lane.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
     fail_lane(worker_, lane, fmt::format("rows for slot {}, which is not open", view.header.slot));

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "shuffle/operation/worker_context.h"
-#include "shuffle/receive/in_lane.h"
+#include "shuffle/receive/in_ring.h"
 #include "shuffle/receive/inboxes.h"
 #include "shuffle/receive/received_frames.h"
 #include "shuffle/receive/stage_agreement.h"
@@ -23,14 +23,14 @@ class Dispatch {
       : worker_(worker), inboxes_(inboxes), frames_(frames), agreement_(agreement) {}
 
   /// Throws std::bad_alloc before anything has changed.
-  void dispatch(InLane& lane, const transport::FrameView& view);
+  void dispatch(InRing& lane, const transport::FrameView& view);
 
  private:
-  void on_open(InLane& lane, const transport::FrameView& view);
-  void on_finish(InLane& lane, const transport::FrameView& view);
-  void on_rows(InLane& lane, const transport::FrameView& view);
-  Inbox* add_unopened(std::shared_ptr<Query> query, const InLane& lane, uint32_t stage);
-  void bind(Inbox& inbox, InLane& lane, uint16_t slot, const wire::OpenPayload& open,
+  void on_open(InRing& lane, const transport::FrameView& view);
+  void on_finish(InRing& lane, const transport::FrameView& view);
+  void on_rows(InRing& lane, const transport::FrameView& view);
+  Inbox* add_unopened(std::shared_ptr<Query> query, const InRing& lane, uint32_t stage);
+  void bind(Inbox& inbox, InRing& lane, uint16_t slot, const wire::OpenPayload& open,
             RowFormat format);
   void fail_stage(Inbox& inbox, std::string why);
 

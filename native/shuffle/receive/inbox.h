@@ -6,7 +6,7 @@
 // with rows that are copied one after the other are packed: one FrameNode for all that fit into its block
 // (Overflow::kPackedBytes).
 //
-//   InLane  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::Stream
+//   InRing  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::Stream
 //
 // Threads: everything here belongs to the worker.
 #pragma once
@@ -21,7 +21,7 @@
 #include "shuffle/query/row_format.h"
 #include "shuffle/query/stage_lists.h"
 #include "shuffle/receive/frame_node.h"
-#include "shuffle/receive/in_lane.h"
+#include "shuffle/receive/in_ring.h"
 #include "wire/frame.h"
 
 namespace faro::shuffle {
@@ -36,7 +36,7 @@ class Inbox final : public AwaitedSenders {
     FrameNode* first = nullptr;
     FrameNode* last = nullptr;
     FrameNode* last_spilled = nullptr;  // the last in the queue that lies in overflow, if any
-    InLane* lane = nullptr;             // while bound: where its slot is
+    InRing* lane = nullptr;             // while bound: where its slot is
     uint16_t slot = 0;
     bool bound = false;
     bool finish_seen = false;
@@ -95,7 +95,7 @@ class Inbox final : public AwaitedSenders {
   /// When to ask next for senders that have not opened it.
   base::Nanoseconds ask_at = 0;
   uint32_t row_bytes = 0;
-  bool open = false;            // a ShuffleReceiver uses it
+  bool open = false;            // a StageReceiver uses it
   bool discarding = false;      // whatever still comes is dropped
   uint32_t finished_count = 0;  // streams that are finished
 

@@ -30,7 +30,7 @@ void ReceiveSide::make_lanes() {
     for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
       for (uint32_t k = 0; k < rings_per_lane; ++k) {
         const uint32_t sender = peer.first_worker + remote;
-        InLane& lane = lanes_[size_t{sender} * rings_per_lane + k];
+        InRing& lane = lanes_[size_t{sender} * rings_per_lane + k];
         lane.sender = sender;
         lane.sender_node = peer.number;
         lane.ring_bytes = layout.ring_bytes;
@@ -43,7 +43,7 @@ void ReceiveSide::make_lanes() {
   }
 }
 
-std::span<InLane> ReceiveSide::lanes_of(uint32_t node) noexcept {
+std::span<InRing> ReceiveSide::lanes_of(uint32_t node) noexcept {
   const session::Node& peer = worker_.membership.nodes()[node];
   const size_t rings_per_lane = worker_.settings.rings_per_lane;
   return std::span(lanes_).subspan(peer.first_worker * rings_per_lane,
@@ -68,7 +68,7 @@ bool ReceiveSide::poll() {
   return any;
 }
 
-bool ReceiveSide::visit(InLane& lane) noexcept {
+bool ReceiveSide::visit(InRing& lane) noexcept {
   bool any = false;
   transport::FrameView view;
   if (lane.has_undispatched) {
@@ -102,7 +102,7 @@ bool ReceiveSide::visit(InLane& lane) noexcept {
 }
 
 // Without memory for it the frame waits, and with it those behind it.
-bool ReceiveSide::try_dispatch(InLane& lane, const transport::FrameView& view) noexcept {
+bool ReceiveSide::try_dispatch(InRing& lane, const transport::FrameView& view) noexcept {
   try {
     dispatch_.dispatch(lane, view);
     return true;
@@ -113,19 +113,19 @@ bool ReceiveSide::try_dispatch(InLane& lane, const transport::FrameView& view) n
   }
 }
 
-void ReceiveSide::look_again(InLane& lane) noexcept {
+void ReceiveSide::look_again(InRing& lane) noexcept {
   if (lane.backlog) return;
   lane.backlog = true;
   backlog_.push_back(&lane);
 }
 
 bool ReceiveSide::has_blocked_sender() const noexcept {
-  return std::ranges::any_of(lanes_, [](const InLane& lane) { return lane.blocks_sender(); });
+  return std::ranges::any_of(lanes_, [](const InRing& lane) { return lane.blocks_sender(); });
 }
 
 bool ReceiveSide::spill_blocked() {
   bool spilled = false;
-  for (InLane& lane : lanes_) {
+  for (InRing& lane : lanes_) {
     if (lane.blocks_sender()) spilled |= spill_.spill(lane);
   }
   return spilled;
@@ -133,7 +133,7 @@ bool ReceiveSide::spill_blocked() {
 
 bool ReceiveSide::spill_own() {
   bool spilled = false;
-  for (InLane& lane : lanes_of(worker_.membership.node())) {
+  for (InRing& lane : lanes_of(worker_.membership.node())) {
     if (lane.sender != worker_.number) continue;
     spilled |= spill_.spill(lane);
     lane.ring->flush_releases();
@@ -143,7 +143,7 @@ bool ReceiveSide::spill_own() {
 
 // Rows that came may also be of queries that the lost node had no part in, or made up and that began since.
 void ReceiveSide::abandon(uint32_t node) {
-  for (InLane& lane : lanes_of(node)) {
+  for (InRing& lane : lanes_of(node)) {
     while (lane.first != nullptr) inboxes_.forget(*lane.first->inbox, lane.sender);
     for (const Binding& binding : lane.slots) {
       if (binding.state == Binding::State::bound) inboxes_.forget(*binding.inbox, lane.sender);

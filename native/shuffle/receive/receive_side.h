@@ -11,7 +11,7 @@
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/delivery.h"
 #include "shuffle/receive/dispatch.h"
-#include "shuffle/receive/in_lane.h"
+#include "shuffle/receive/in_ring.h"
 #include "shuffle/receive/inboxes.h"
 #include "shuffle/receive/received_frames.h"
 #include "shuffle/receive/spill.h"
@@ -42,7 +42,7 @@ class ReceiveSide {
   bool spill_own();
 
   /// Rings of a node's workers to this one, by sender and number.
-  std::span<InLane> lanes_of(uint32_t node) noexcept;
+  std::span<InRing> lanes_of(uint32_t node) noexcept;
   /// Their rows are those of queries that cannot be complete any more: drops them.
   void abandon(uint32_t node);
 
@@ -55,15 +55,15 @@ class ReceiveSide {
 
  private:
   void make_lanes();
-  bool visit(InLane& lane) noexcept;
-  bool try_dispatch(InLane& lane, const transport::FrameView& view) noexcept;
-  void look_again(InLane& lane) noexcept;
+  bool visit(InRing& lane) noexcept;
+  bool try_dispatch(InRing& lane, const transport::FrameView& view) noexcept;
+  void look_again(InRing& lane) noexcept;
 
   const WorkerContext& worker_;
   ring::ReadySet& ready_;
-  std::vector<InLane> lanes_;           // sender * rings_per_lane + k
-  std::vector<InLane*> lane_by_ready_;  // by ready number; null: none
-  std::vector<InLane*> backlog_;        // may have more than was taken
+  std::vector<InRing> lanes_;           // sender * rings_per_lane + k
+  std::vector<InRing*> lane_by_ready_;  // by ready number; null: none
+  std::vector<InRing*> backlog_;        // may have more than was taken
   bool lacked_memory_ = false;          // for a frame that was looked at
   ReceivedFrames frames_;
   Inboxes inboxes_;

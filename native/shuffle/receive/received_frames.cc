@@ -27,7 +27,7 @@ void ReceivedFrames::release(FrameNode* node, bool was_handed_out) noexcept {
   pool_.give(node);
 }
 
-void ReceivedFrames::release_in_ring(InLane& lane, uint32_t token) noexcept {
+void ReceivedFrames::release_in_ring(InRing& lane, uint32_t token) noexcept {
   lane.ring->release(token);
   note_unsent_release(lane);
 }
@@ -45,14 +45,14 @@ Status ReceivedFrames::detach(Query& query, FrameNode* node) {
   return Status::Ok();
 }
 
-void ReceivedFrames::note_unsent_release(InLane& lane) noexcept {
+void ReceivedFrames::note_unsent_release(InRing& lane) noexcept {
   if (lane.release_unsent) return;
   lane.release_unsent = true;
   unsent_.push_back(&lane);
 }
 
 void ReceivedFrames::tell_releases() {
-  for (InLane* lane : unsent_) {
+  for (InRing* lane : unsent_) {
     lane->release_unsent = false;
     lane->ring->flush_releases();
   }

@@ -8,7 +8,7 @@
 #include "faro/status.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/frame_node.h"
-#include "shuffle/receive/in_lane.h"
+#include "shuffle/receive/in_ring.h"
 
 namespace faro::shuffle {
 
@@ -26,12 +26,12 @@ class ReceivedFrames {
 
   /// Gives a frame back that was handed out, or is dropped.
   void release(FrameNode* node, bool handed_out) noexcept;
-  void release_in_ring(InLane& lane, uint32_t token) noexcept;
+  void release_in_ring(InRing& lane, uint32_t token) noexcept;
   /// A handed-out frame goes to overflow, and its place in the ring back. Errors: overflow_exhausted.
   Status detach(Query& query, FrameNode* node);
 
   /// The sender of `lane` may not know of every release.
-  void note_unsent_release(InLane& lane) noexcept;
+  void note_unsent_release(InRing& lane) noexcept;
   /// Tells all senders what was released.
   void tell_releases();
 
@@ -49,7 +49,7 @@ class ReceivedFrames {
 
   const WorkerContext& worker_;
   FramePool pool_;
-  std::vector<InLane*> unsent_;  // with releases that the sender may not know
+  std::vector<InRing*> unsent_;  // with releases that the sender may not know
   std::atomic<uint32_t> held_{0};
 };
 

@@ -29,7 +29,7 @@ uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
 
 }  // namespace
 
-bool Spill::spill(InLane& lane) {
+bool Spill::spill(InRing& lane) {
   bool spilled = false;
   while (lane.first != nullptr) {
     const uint64_t bytes = lane.first->payload_bytes;
@@ -46,7 +46,7 @@ bool Spill::spill(InLane& lane) {
 }
 
 // To the block of the frame before it in its queue, or into one of its own.
-Status Spill::spill_oldest(InLane& lane) {
+Status Spill::spill_oldest(InRing& lane) {
   FrameNode& node = *lane.first;
   Inbox::Stream& stream = node.inbox->stream(node.sender);
   const std::span<const std::byte> rows(node.payload, node.payload_bytes);

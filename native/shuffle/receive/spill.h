@@ -5,7 +5,7 @@
 
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/worker_context.h"
-#include "shuffle/receive/in_lane.h"
+#include "shuffle/receive/in_ring.h"
 #include "shuffle/receive/received_frames.h"
 
 namespace faro::shuffle {
@@ -17,10 +17,10 @@ class Spill {
       : worker_(worker), operation_(operation), frames_(frames) {}
 
   /// All that lies in a ring but what is handed out. Returns whether there was any, and room for it.
-  bool spill(InLane& lane);
+  bool spill(InRing& lane);
 
  private:
-  Status spill_oldest(InLane& lane);
+  Status spill_oldest(InRing& lane);
 
   const WorkerContext& worker_;
   Operation& operation_;

@@ -8,7 +8,7 @@
 #include "faro/outcome.h"
 #include "faro/status.h"
 #include "shuffle/operation/shuffle_context.h"
-#include "shuffle/send/out_lane.h"
+#include "shuffle/send/out_ring.h"
 #include "shuffle/send/send_side.h"
 #include "shuffle/send/stream_writer.h"
 

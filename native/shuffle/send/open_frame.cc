@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "shuffle/send/out_lane.h"
+#include "shuffle/send/out_ring.h"
 
 namespace faro::shuffle {
 

@@ -21,7 +21,7 @@ SendSide::SendSide(const WorkerContext& worker, Operation& operation, WaitLoop& 
 }
 
 void SendSide::drop_queues() noexcept {
-  for (OutLane& lane : lanes_) {
+  for (OutRing& lane : lanes_) {
     while (!lane.queue_empty()) lane.dequeue();
   }
 }
@@ -38,12 +38,12 @@ void SendSide::make_lanes() {
   }
 }
 
-OutLane& SendSide::lane_to(uint32_t receiver_worker, uint32_t stage) noexcept {
+OutRing& SendSide::lane_to(uint32_t receiver_worker, uint32_t stage) noexcept {
   const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
   return lanes_[size_t{receiver_worker} * rings_per_lane + stage % rings_per_lane];
 }
 
-std::span<OutLane> SendSide::lanes_of(uint32_t node) noexcept {
+std::span<OutRing> SendSide::lanes_of(uint32_t node) noexcept {
   const session::Node& peer = worker_.membership.nodes()[node];
   const size_t rings_per_lane = worker_.settings.rings_per_lane;
   return std::span(lanes_).subspan(peer.first_worker * rings_per_lane,
@@ -52,7 +52,7 @@ std::span<OutLane> SendSide::lanes_of(uint32_t node) noexcept {
 
 // --- frames
 
-transport::Claim SendSide::claim(OutLane& lane, uint32_t least_bytes, uint32_t most_bytes) {
+transport::Claim SendSide::claim(OutRing& lane, uint32_t least_bytes, uint32_t most_bytes) {
   for (;;) {
     const transport::Claim claim = lane.ring->claim(least_bytes, most_bytes);
     if (claim.bytes != 0 || !make_room_in_own_ring(lane)) return claim;
@@ -60,14 +60,14 @@ transport::Claim SendSide::claim(OutLane& lane, uint32_t least_bytes, uint32_t m
 }
 
 // Only this worker can read that ring. Only in a call that waits: after one that tries the engine can poll.
-bool SendSide::make_room_in_own_ring(OutLane& lane) {
-  if (!lane.to_self || must_not_wait() || !wait_loop_.may_wait()) return false;
+bool SendSide::make_room_in_own_ring(OutRing& lane) {
+  if (!lane.to_self || holds_batches() || !wait_loop_.call_waits()) return false;
   lane.ring->post();
   (void)receive_side_.poll();
   return receive_side_.spill_own();
 }
 
-void SendSide::commit(OutLane& lane, uint32_t length) {
+void SendSide::commit(OutRing& lane, uint32_t length) {
   lane.ring->commit(length);
   // What is missing may be too little for another row, or make a frame of one: full frames of rows of
   // 100 bytes are pending up to 128 bytes below the threshold of 16 KiB.
@@ -106,7 +106,7 @@ void SendSide::abandon(OutStream& stream) noexcept {
   stream.lane.open = nullptr;
 }
 
-void SendSide::mark_dirty(OutLane& lane) {
+void SendSide::mark_dirty(OutRing& lane) {
   if (lane.dirty) return;
   lane.dirty = true;
   dirty_.push_back(&lane);
@@ -124,7 +124,7 @@ void SendSide::post_open_frames() {
   // Closing a frame can mark lanes dirty again; those are in the list already.
   size_t kept = 0;
   for (size_t i = 0; i < dirty_.size(); ++i) {
-    OutLane& lane = *dirty_[i];
+    OutRing& lane = *dirty_[i];
     lane.dirty = post_open_frame(lane);
     if (lane.dirty) dirty_[kept++] = &lane;
   }
@@ -132,7 +132,7 @@ void SendSide::post_open_frames() {
 }
 
 // Returns whether its frame stays open: one that could only join the queue takes more rows, and a claim is not over.
-bool SendSide::post_open_frame(OutLane& lane) {
+bool SendSide::post_open_frame(OutRing& lane) {
   if (!lane.queue_empty()) send_queued(lane);
   const bool would_queue =
       !lane.queue_empty() && lane.open != nullptr && lane.open->frame.is_in_overflow();
@@ -147,7 +147,7 @@ bool SendSide::post_open_frame(OutLane& lane) {
 // --- the queues of the outgoing overflow
 
 void SendSide::enqueue(std::unique_ptr<QueuedFrame> frame) {
-  OutLane& lane = frame->stream->lane;
+  OutRing& lane = frame->stream->lane;
   if (lane.queue_empty()) ++queued_lanes_;
   ++frame->stream->queued;
   count(worker_.counters.frames_out_overflow);
@@ -156,7 +156,7 @@ void SendSide::enqueue(std::unique_ptr<QueuedFrame> frame) {
 }
 
 void SendSide::drop_queued(OutStream& stream, bool data_only) {
-  OutLane& lane = stream.lane;
+  OutRing& lane = stream.lane;
   if (stream.queued == 0) return;
   std::unique_ptr<QueuedFrame> rest;
   QueuedFrame* rest_last = nullptr;
@@ -182,12 +182,12 @@ void SendSide::drop_queued(OutStream& stream, bool data_only) {
 }
 
 void SendSide::send_queued() {
-  for (OutLane& lane : lanes_) {
+  for (OutRing& lane : lanes_) {
     if (!lane.queue_empty()) send_queued(lane);
   }
 }
 
-bool SendSide::send_queued(OutLane& lane) {
+bool SendSide::send_queued(OutRing& lane) {
   if (lane.queue_empty()) return true;
   while (!lane.queue_empty() && send_first_queued(lane)) {
   }
@@ -198,7 +198,7 @@ bool SendSide::send_queued(OutLane& lane) {
 }
 
 // All of it, or of a large row as much as fits into one frame; false if there is no room.
-bool SendSide::send_first_queued(OutLane& lane) {
+bool SendSide::send_first_queued(OutRing& lane) {
   QueuedFrame& frame = *lane.queue;
   const bool large = frame.kind == wire::FrameKind::fragment;
   constexpr uint32_t kFragmentOverhead = sizeof(FrameHeader) + sizeof(wire::FragmentPayload);
@@ -240,7 +240,7 @@ Outcome SendSide::blocked_on_room(const OutStream& stream) noexcept {
 }
 
 Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
-  for (const OutLane& lane : lanes_) {
+  for (const OutRing& lane : lanes_) {
     for (const QueuedFrame* frame = lane.queue.get(); frame != nullptr; frame = frame->next.get()) {
       if (frame->stream->shuffle.query().get() == &query) return blocked_on_room(*frame->stream);
     }
@@ -251,7 +251,7 @@ Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
 // --- lost nodes
 
 void SendSide::drop_lanes(uint32_t node) {
-  for (OutLane& lane : lanes_of(node)) {
+  for (OutRing& lane : lanes_of(node)) {
     if (lane.open != nullptr && !lane.is_claimed()) {
       ShuffleContext& shuffle = lane.open->shuffle;
       worker_.queries.lose_rows(*shuffle.query(), node);

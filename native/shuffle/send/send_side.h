@@ -11,7 +11,7 @@
 #include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
-#include "shuffle/send/out_lane.h"
+#include "shuffle/send/out_ring.h"
 
 namespace faro::shuffle {
 
@@ -23,20 +23,20 @@ class SendSide {
   SendSide(const SendSide&) = delete;
   SendSide& operator=(const SendSide&) = delete;
 
-  OutLane& lane_to(uint32_t receiver_worker, uint32_t stage) noexcept;
+  OutRing& lane_to(uint32_t receiver_worker, uint32_t stage) noexcept;
   /// Rings to a node's workers, by receiver and number.
-  std::span<OutLane> lanes_of(uint32_t node) noexcept;
+  std::span<OutRing> lanes_of(uint32_t node) noexcept;
 
   /// Space in a ring as transport::Outgoing::claim; none if there is none, not even after making room in the worker's
   /// own ring.
-  transport::Claim claim(OutLane& lane, uint32_t least_bytes, uint32_t most_bytes);
+  transport::Claim claim(OutRing& lane, uint32_t least_bytes, uint32_t most_bytes);
   /// A frame of `length` bytes is written in the claimed space. Its transfer starts when the threshold is reached.
-  void commit(OutLane& lane, uint32_t length);
+  void commit(OutRing& lane, uint32_t length);
   /// The frame of a stream is open now, in the ring or in overflow.
   void opened(OutStream& stream);
   /// Commits or queues the open frame of a stream, if it has one; of a lane.
   void close(OutStream& stream);
-  void close_open_frame(OutLane& lane) {
+  void close_open_frame(OutRing& lane) {
     if (lane.open != nullptr) close(*lane.open);
   }
   /// Drops it; its rows never existed.
@@ -46,7 +46,7 @@ class SendSide {
   /// Drops what a stream has in its lane's queue. `data_only`: OPEN and FINISH stay.
   void drop_queued(OutStream& stream, bool data_only);
   /// Moves a lane's queue on as far as there is room. Returns whether it is empty.
-  bool send_queued(OutLane& lane);
+  bool send_queued(OutRing& lane);
   /// Those of all lanes.
   void send_queued();
   bool has_queued() const noexcept { return queued_lanes_ > 0; }
@@ -62,7 +62,7 @@ class SendSide {
   Outcome blocked_on_room(const OutStream& stream) noexcept;
   Outcome blocked_on_queues(const Query& query) noexcept;
   /// The engine holds batches: what it sends must not wait for others, who may wait for these.
-  bool must_not_wait() const noexcept { return receive_side_.frames().held() > 0; }
+  bool holds_batches() const noexcept { return receive_side_.frames().held() > 0; }
 
   /// What lies in the rings to a lost node is of queries that cannot be complete any more: drops it, and fails these.
   void drop_lanes(uint32_t node);
@@ -73,17 +73,17 @@ class SendSide {
 
  private:
   void make_lanes();
-  void mark_dirty(OutLane& lane);
-  bool post_open_frame(OutLane& lane);
-  bool make_room_in_own_ring(OutLane& lane);
-  bool send_first_queued(OutLane& lane);
+  void mark_dirty(OutRing& lane);
+  bool post_open_frame(OutRing& lane);
+  bool make_room_in_own_ring(OutRing& lane);
+  bool send_first_queued(OutRing& lane);
 
   const WorkerContext& worker_;
   Operation& operation_;
   WaitLoop& wait_loop_;
   ReceiveSide& receive_side_;
-  std::vector<OutLane> lanes_;  // receiver * rings_per_lane + k
-  std::vector<OutLane*> dirty_;
+  std::vector<OutRing> lanes_;  // receiver * rings_per_lane + k
+  std::vector<OutRing*> dirty_;
   uint32_t queued_lanes_ = 0;  // lanes whose queue is not empty
   bool has_claim_ = false;
 };

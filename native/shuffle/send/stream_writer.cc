@@ -14,7 +14,7 @@ using counters::count;
 using wire::FrameHeader;
 using wire::FrameKind;
 
-Outcome StreamWriter::fail_by_claim(const OutLane& lane) {
+Outcome StreamWriter::fail_by_claim(const OutRing& lane) {
   return shuffle_.fail(
       Code::wrong_state,
       fmt::format("worker {} has an open claim for worker {}; commit or abort it first",
@@ -26,13 +26,13 @@ Outcome StreamWriter::fail_by_claim(const OutLane& lane) {
 Outcome StreamWriter::make_room(OutStream& stream, uint32_t bytes, WhenFull when_full) {
   const Outcome outcome = make_room_in_ring(stream, bytes);
   if (outcome != Outcome::would_wait) return outcome;
-  return side_.must_not_wait() && when_full == WhenFull::overflow ? open_in_overflow(stream)
+  return side_.holds_batches() && when_full == WhenFull::overflow ? open_in_overflow(stream)
                                                                   : side_.blocked_on_room(stream);
 }
 
 Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
   if (stream.frame.has_room(bytes)) return Outcome::done;
-  OutLane& lane = stream.lane;
+  OutRing& lane = stream.lane;
   if (lane.is_claimed()) return fail_by_claim(lane);
   side_.close_open_frame(lane);
   if (!lane.queue_empty() && !side_.send_queued(lane) &&
@@ -48,7 +48,7 @@ Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
       side_.claim(lane, least, wire::full_frame_limit(settings.ring_bytes));
   if (claim.bytes == 0) {
     // The receiver can only make room by reading what is there.
-    if (!side_.must_not_wait()) lane.ring->post();
+    if (!side_.holds_batches()) lane.ring->post();
     return Outcome::would_wait;
   }
   // Not beyond the threshold: the frame closes, and the transfer starts, when so much is pending.
@@ -89,11 +89,11 @@ void StreamWriter::close_if_full(OutStream& stream, uint32_t next_bytes) {
 // --- rows that do not
 
 Outcome StreamWriter::prepare_large(OutStream& stream) {
-  OutLane& lane = stream.lane;
+  OutRing& lane = stream.lane;
   if (lane.is_claimed()) return fail_by_claim(lane);
   side_.close_open_frame(lane);
   // One large row per ring at a time: the queue is not a way around back-pressure.
-  if (!lane.queue_empty() && !side_.send_queued(lane) && !side_.must_not_wait())
+  if (!lane.queue_empty() && !side_.send_queued(lane) && !side_.holds_batches())
     return side_.blocked_on_room(stream);
   if (stream.opened) return Outcome::done;
   const Outcome outcome = open(stream);
@@ -185,7 +185,7 @@ Outcome StreamWriter::finish(OutStream& stream) {
 
 // By the ring, or by the queue. would_wait: no room, and no batch is held.
 Outcome StreamWriter::send_control(OutStream& stream, FrameKind kind, const std::string& payload) {
-  OutLane& lane = stream.lane;
+  OutRing& lane = stream.lane;
   const auto length = static_cast<uint32_t>(sizeof(FrameHeader) + payload.size());
   if (lane.queue_empty()) {
     const transport::Claim claim = side_.claim(lane, length, length);
@@ -199,7 +199,7 @@ Outcome StreamWriter::send_control(OutStream& stream, FrameKind kind, const std:
       side_.commit(lane, length);
       return Outcome::done;
     }
-    if (!side_.must_not_wait()) {
+    if (!side_.holds_batches()) {
       lane.ring->post();
       return Outcome::would_wait;
     }

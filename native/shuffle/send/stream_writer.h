@@ -9,7 +9,7 @@
 #include "faro/outcome.h"
 #include "shuffle/operation/shuffle_context.h"
 #include "shuffle/query/row_format.h"
-#include "shuffle/send/out_lane.h"
+#include "shuffle/send/out_ring.h"
 #include "shuffle/send/send_side.h"
 #include "wire/frame.h"
 
@@ -60,7 +60,7 @@ class StreamWriter {
                       std::unique_ptr<QueuedFrame>& frame);
 
   /// The answer where a row is being written in place in that ring.
-  Outcome fail_by_claim(const OutLane& lane);
+  Outcome fail_by_claim(const OutRing& lane);
 
  private:
   uint32_t payload_limit(const OutStream& stream) const noexcept {

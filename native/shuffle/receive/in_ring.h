@@ -1,4 +1,4 @@
-// InLane: one incoming ring of a worker.
+// InRing: one incoming ring of a worker.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Binding {
 };
 
 /// One incoming ring.
-struct InLane {
+struct InRing {
   transport::Incoming* ring = nullptr;
   std::shared_ptr<transport::DataLink> link;  // which the ring is of
   uint32_t sender = 0;                        // worker number

@@ -1,4 +1,4 @@
-// ShuffleSender: the sending side of an open shuffle, what is behind faro::Shuffle's sending, RowSender and RowClaim.
+// StageSender: the sending side of an open shuffle, what is behind faro::Shuffle's sending, RowSender and RowClaim.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
 #include "shuffle/send/claimed_row.h"
-#include "shuffle/send/out_lane.h"
+#include "shuffle/send/out_ring.h"
 #include "shuffle/send/send_side.h"
 #include "shuffle/send/stream_writer.h"
 
 namespace faro::shuffle {
 
 /// All answer as faro::Shuffle documents. Threads: those of the worker.
-class ShuffleSender {
+class StageSender {
  public:
   /// `slot`: in all its rings.
-  ShuffleSender(ShuffleContext& shuffle, SendSide& side, RowFormat format, uint16_t slot);
-  ~ShuffleSender();
-  ShuffleSender(const ShuffleSender&) = delete;
-  ShuffleSender& operator=(const ShuffleSender&) = delete;
+  StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat format, uint16_t slot);
+  ~StageSender();
+  StageSender(const StageSender&) = delete;
+  StageSender& operator=(const StageSender&) = delete;
 
   Outcome send(uint32_t receiver, std::span<const std::byte> row, bool wait, Timeout timeout,
                WhenFull when_full = WhenFull::overflow) noexcept;
@@ -79,7 +79,7 @@ class ShuffleSender {
   Outcome attempt_finish();
   Outcome finish_stream(OutStream& stream);
   void stop(OutStream& stream);
-  Outcome sent() const noexcept {
+  Outcome done_or_stopped() const noexcept {
     return stopped_count_ == receiver_count() ? Outcome::stopped : Outcome::done;
   }
 

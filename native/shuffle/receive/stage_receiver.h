@@ -1,4 +1,4 @@
-// ShuffleReceiver: the receiving side of an open shuffle, what is behind faro::Shuffle's receiving and faro::Batch.
+// StageReceiver: the receiving side of an open shuffle, what is behind faro::Shuffle's receiving and faro::Batch.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace faro::shuffle {
 
 /// Threads: those of the worker.
-class ShuffleReceiver {
+class StageReceiver {
  public:
   /// Opens the inbox, which may have rows already.
-  ShuffleReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept;
+  StageReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept;
 
   /// As Shuffle::try_poll and take. `only_sender`: a worker number, or null for any.
   Outcome receive(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);

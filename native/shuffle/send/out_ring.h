@@ -1,4 +1,4 @@
-// OutLane: one outgoing ring of a worker, shared by all its shuffles; OutStream: one shuffle's rows for one receiver.
+// OutRing: one outgoing ring of a worker, shared by all its shuffles; OutStream: one shuffle's rows for one receiver.
 //
 // A ring has one open frame, that of one stream. While a lane's queue (the outgoing overflow) is not empty, everything
 // for its ring joins the queue, in order (native/DESIGN.md#hc-5).
@@ -18,15 +18,15 @@
 
 namespace faro::shuffle {
 
-struct OutLane;
+struct OutRing;
 
 /// One shuffle's way to one receiver.
 struct OutStream {
-  OutStream(ShuffleContext& of, OutLane& by, detail::OutboxCursor& cursor, uint32_t& row_count)
+  OutStream(ShuffleContext& of, OutRing& by, detail::OutboxCursor& cursor, uint32_t& row_count)
       : shuffle(of), lane(by), frame(cursor, row_count, of.spec().row_bytes) {}
 
   ShuffleContext& shuffle;
-  OutLane& lane;
+  OutRing& lane;
   OpenFrame frame;
   uint16_t slot = 0;
   bool opened = false;     // OPEN is committed or queued
@@ -59,7 +59,7 @@ static_assert(sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::
               "it, and what the spill file keeps of a part");
 
 /// One outgoing ring.
-struct OutLane {
+struct OutRing {
   transport::Outgoing* ring = nullptr;
   counters::OutgoingCounters* counters = nullptr;  // the ring's
   uint32_t receiver = 0;                           // worker number

@@ -1,4 +1,4 @@
-#include "shuffle/receive/shuffle_receiver.h"
+#include "shuffle/receive/stage_receiver.h"
 
 #include <fmt/format.h>
 
@@ -9,27 +9,27 @@ namespace faro::shuffle {
 
 using counters::count;
 
-ShuffleReceiver::ShuffleReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept
+StageReceiver::StageReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept
     : shuffle_(shuffle), side_(side), inbox_(inbox) {
   inbox_.senders = &shuffle.spec().senders;
   inbox_.row_bytes = shuffle.spec().row_bytes;
   inbox_.open = true;
 }
 
-Status ShuffleReceiver::receive_as(std::string_view format) {
+Status StageReceiver::receive_as(std::string_view format) {
   return shuffle_.guarded([&] {
     FARO_RETURN_IF_ERROR(shuffle_.name_format(inbox_.format, format, "reads the"));
     return side_.agreement().on_own_format(inbox_);
   });
 }
 
-Outcome ShuffleReceiver::receive(Batch& batch, const uint32_t* only_sender, bool wait,
+Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, bool wait,
                                  Timeout timeout) {
   batch.release();
   return shuffle_.operate([&] { return attempt(batch, only_sender); }, wait, timeout);
 }
 
-Outcome ShuffleReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
+Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
   if (stopped_) return Outcome::end_of_stream;
   Inbox::Stream* only = nullptr;
@@ -56,13 +56,13 @@ Outcome ShuffleReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   return Outcome::done;
 }
 
-FrameNode* ShuffleReceiver::next_frame(Inbox::Stream* only) {
+FrameNode* StageReceiver::next_frame(Inbox::Stream* only) {
   shuffle_.send_queued();  // HC-5: what can be sent goes before more is taken in
   if (FrameNode* const node = side_.delivery().next(inbox_, only)) return node;
   return side_.poll() ? side_.delivery().next(inbox_, only) : nullptr;
 }
 
-Outcome ShuffleReceiver::nothing_now(Inbox::Stream* only, const uint32_t* only_sender) {
+Outcome StageReceiver::nothing_now(Inbox::Stream* only, const uint32_t* only_sender) {
   if (shuffle_.query()->failed()) {
     shuffle_.drop_rows();
     return shuffle_.fail(shuffle_.query()->cause());
@@ -82,7 +82,7 @@ Outcome ShuffleReceiver::nothing_now(Inbox::Stream* only, const uint32_t* only_s
   return Outcome::end_of_stream;
 }
 
-void ShuffleReceiver::release(Batch& batch) noexcept {
+void StageReceiver::release(Batch& batch) noexcept {
   auto* const node = static_cast<FrameNode*>(batch.frame_);
   batch.frame_ = nullptr;
   batch.receiver_ = nullptr;
@@ -93,7 +93,7 @@ void ShuffleReceiver::release(Batch& batch) noexcept {
   shuffle_.release_reference();
 }
 
-Status ShuffleReceiver::detach(Batch& batch) {
+Status StageReceiver::detach(Batch& batch) {
   return shuffle_.guarded([&] {
     if (Status status = shuffle_.enter_worker(); !status.ok()) return status;
     auto* const node = static_cast<FrameNode*>(batch.frame_);
@@ -109,7 +109,7 @@ Status ShuffleReceiver::detach(Batch& batch) {
   });
 }
 
-void ShuffleReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
+void StageReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
   (void)shuffle_.guarded([&] {
     const std::string width = row_bytes == 0 ? "a length each" : fmt::format("{} bytes", row_bytes);
     shuffle_.fail_query(
@@ -121,7 +121,7 @@ void ShuffleReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept
   });
 }
 
-void ShuffleReceiver::stop() {
+void StageReceiver::stop() {
   (void)shuffle_.guarded([&] {
     if (shuffle_.enter() != Outcome::done || std::exchange(stopped_, true)) return Status::Ok();
     const ShuffleSpec& spec = shuffle_.spec();
@@ -133,15 +133,15 @@ void ShuffleReceiver::stop() {
   });
 }
 
-bool ShuffleReceiver::is_done() const noexcept {
+bool StageReceiver::is_done() const noexcept {
   return stopped_ || ends_told_ >= shuffle_.spec().senders.size();
 }
 
-void ShuffleReceiver::drop_rows() noexcept {
+void StageReceiver::drop_rows() noexcept {
   if (!closed_) side_.inboxes().discard(inbox_);
 }
 
-void ShuffleReceiver::close() noexcept {
+void StageReceiver::close() noexcept {
   closed_ = true;
   side_.inboxes().close(inbox_);
 }

@@ -1,4 +1,4 @@
-#include "shuffle/send/shuffle_sender.h"
+#include "shuffle/send/stage_sender.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace faro::shuffle {
 
 using counters::count;
 
-ShuffleSender::ShuffleSender(ShuffleContext& shuffle, SendSide& side, RowFormat format,
+StageSender::StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat format,
                              uint16_t slot)
     : shuffle_(shuffle),
       side_(side),
@@ -28,26 +28,26 @@ ShuffleSender::ShuffleSender(ShuffleContext& shuffle, SendSide& side, RowFormat 
   streams_.reserve(cursors_.size());
   const ShuffleSpec& spec = shuffle.spec();
   for (size_t r = 0; r < cursors_.size(); ++r) {
-    OutLane& lane = side.lane_to(spec.receivers[r], spec.stage);
+    OutRing& lane = side.lane_to(spec.receivers[r], spec.stage);
     streams_.emplace_back(shuffle, lane, cursors_[r], frame_rows_[r]).slot = slot;
   }
 }
 
-ShuffleSender::~ShuffleSender() { abandon_frames(); }
+StageSender::~StageSender() { abandon_frames(); }
 
-detail::SendKernels ShuffleSender::kernels() const {
+detail::SendKernels StageSender::kernels() const {
   return send_kernels(shuffle_.worker().settings.kernel_scatter, shuffle_.spec().row_bytes,
                       receiver_count());
 }
 
-Status ShuffleSender::send_as(std::string_view format) {
+Status StageSender::send_as(std::string_view format) {
   return shuffle_.guarded(
       [&] { return shuffle_.name_format(writer_.format(), format, "sends its"); });
 }
 
 // --- what may be sent
 
-Outcome ShuffleSender::enter() {
+Outcome StageSender::enter() {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
   if (finish_called_)
     return shuffle_.fail(Code::wrong_state,
@@ -55,14 +55,14 @@ Outcome ShuffleSender::enter() {
   return Outcome::done;
 }
 
-Outcome ShuffleSender::fail_no_receiver(uint32_t receiver) {
+Outcome StageSender::fail_no_receiver(uint32_t receiver) {
   return shuffle_.fail(Code::invalid_argument,
                        fmt::format("stage {}: receiver {} does not exist (0 … {})",
                                    shuffle_.spec().stage, receiver, receiver_count() - 1));
 }
 
 // That all exist, and each is named once.
-Outcome ShuffleSender::check_receivers(std::span<const uint32_t> receivers) {
+Outcome StageSender::check_receivers(std::span<const uint32_t> receivers) {
   ++multicasts_;
   for (const uint32_t receiver : receivers) {
     if (receiver >= receiver_count()) return fail_no_receiver(receiver);
@@ -76,7 +76,7 @@ Outcome ShuffleSender::check_receivers(std::span<const uint32_t> receivers) {
 }
 
 // `what`: "row" or "claim".
-Outcome ShuffleSender::check_row(std::string_view what, size_t bytes) {
+Outcome StageSender::check_row(std::string_view what, size_t bytes) {
   const ShuffleSpec& spec = shuffle_.spec();
   if (spec.row_bytes != 0 && bytes != spec.row_bytes) {
     return shuffle_.fail(Code::invalid_argument,
@@ -94,24 +94,24 @@ Outcome ShuffleSender::check_row(std::string_view what, size_t bytes) {
 
 // --- sending
 
-Outcome ShuffleSender::send(uint32_t receiver, std::span<const std::byte> row, bool wait,
+Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, bool wait,
                             Timeout timeout, WhenFull when_full) noexcept {
   // A row for one receiver is a multicast to one.
   const auto attempt = [&] { return attempt_multicast({&receiver, 1}, row, when_full); };
   return shuffle_.operate(attempt, wait, timeout);
 }
 
-Outcome ShuffleSender::multicast(std::span<const uint32_t> receivers,
+Outcome StageSender::multicast(std::span<const uint32_t> receivers,
                                  std::span<const std::byte> row, bool wait, Timeout timeout) {
   const auto attempt = [&] { return attempt_multicast(receivers, row, WhenFull::overflow); };
   return shuffle_.operate(attempt, wait, timeout);
 }
 
-Outcome ShuffleSender::broadcast(std::span<const std::byte> row, bool wait, Timeout timeout) {
+Outcome StageSender::broadcast(std::span<const std::byte> row, bool wait, Timeout timeout) {
   return multicast(everyone_, row, wait, timeout);
 }
 
-Outcome ShuffleSender::attempt_multicast(std::span<const uint32_t> receivers,
+Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers,
                                          std::span<const std::byte> row, WhenFull when_full) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
   if (const Outcome outcome = check_receivers(receivers); outcome != Outcome::done) return outcome;
@@ -136,10 +136,10 @@ Outcome ShuffleSender::attempt_multicast(std::span<const uint32_t> receivers,
       writer_.write(streams_[receiver], row);
     }
   }
-  return sent();
+  return done_or_stopped();
 }
 
-Outcome ShuffleSender::multicast_large(std::span<const uint32_t> receivers,
+Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
                                        std::span<const std::byte> row) {
   // All copies before the first is queued: to all or to none.
   std::vector<std::unique_ptr<QueuedFrame>> copies;
@@ -155,11 +155,11 @@ Outcome ShuffleSender::multicast_large(std::span<const uint32_t> receivers,
   }
   count(shuffle_.worker().counters.rows_dropped, receivers.size() - copies.size());
   for (std::unique_ptr<QueuedFrame>& copy : copies) writer_.send_large(std::move(copy), row.size());
-  return sent();
+  return done_or_stopped();
 }
 
 // The inlined path stops at a receiver that has stopped; here it is left out.
-size_t ShuffleSender::broadcast_into_open_frames(std::span<const std::byte> rows) noexcept {
+size_t StageSender::broadcast_into_open_frames(std::span<const std::byte> rows) noexcept {
   if (stopped_count_ == 0 || rows.empty()) return 0;
   const uint32_t row_bytes = shuffle_.spec().row_bytes;
   size_t fitting = rows.size() / row_bytes;
@@ -180,13 +180,13 @@ size_t ShuffleSender::broadcast_into_open_frames(std::span<const std::byte> rows
 
 // --- rows written in place
 
-Outcome ShuffleSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
+Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
                              Timeout timeout) {
   const auto attempt = [&] { return attempt_claim(receiver, bytes, data); };
   return shuffle_.operate(attempt, wait, timeout);
 }
 
-Outcome ShuffleSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
+Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
   if (side_.has_claim()) {
     return shuffle_.fail(Code::wrong_state,
@@ -195,13 +195,13 @@ Outcome ShuffleSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<
   }
   if (receiver >= receiver_count()) return fail_no_receiver(receiver);
   if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
-  if (sent() == Outcome::stopped) return Outcome::stopped;
+  if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
   const Outcome outcome = claimed_row_.claim(streams_[receiver], bytes, data);
   if (outcome == Outcome::done) shuffle_.refer();
   return outcome;
 }
 
-Status ShuffleSender::commit_claim(std::span<std::byte> data, size_t bytes) {
+Status StageSender::commit_claim(std::span<std::byte> data, size_t bytes) {
   return shuffle_.guarded([&] {
     if (!claimed_row_.is_open())
       return Status(Code::wrong_state, "the claim was committed or aborted before");
@@ -217,18 +217,18 @@ Status ShuffleSender::commit_claim(std::span<std::byte> data, size_t bytes) {
   });
 }
 
-void ShuffleSender::claim_gone() noexcept {
+void StageSender::claim_gone() noexcept {
   claimed_row_.abort();
   shuffle_.release_reference();
 }
 
 // --- the end
 
-Outcome ShuffleSender::finish(bool wait, Timeout timeout) {
+Outcome StageSender::finish(bool wait, Timeout timeout) {
   return shuffle_.operate([&] { return attempt_finish(); }, wait, timeout);
 }
 
-Outcome ShuffleSender::attempt_finish() {
+Outcome StageSender::attempt_finish() {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
   if (claimed_row_.is_open())
     return shuffle_.fail(Code::wrong_state,
@@ -253,12 +253,12 @@ Outcome ShuffleSender::attempt_finish() {
   return Outcome::done;
 }
 
-Outcome ShuffleSender::finish_stream(OutStream& stream) {
-  OutLane& lane = stream.lane;
+Outcome StageSender::finish_stream(OutStream& stream) {
+  OutRing& lane = stream.lane;
   // Another shuffle's open claim on this ring: its frame cannot be closed now.
   if (lane.is_claimed()) return writer_.fail_by_claim(lane);
   side_.close_open_frame(lane);
-  if (!lane.queue_empty() && !side_.send_queued(lane) && !side_.must_not_wait())
+  if (!lane.queue_empty() && !side_.send_queued(lane) && !side_.holds_batches())
     return Outcome::would_wait;
   const Outcome outcome = writer_.finish(stream);
   // Along with that of the next receiver, if both are on one node.
@@ -266,11 +266,11 @@ Outcome ShuffleSender::finish_stream(OutStream& stream) {
   return outcome;
 }
 
-bool ShuffleSender::has_queued() const noexcept {
+bool StageSender::has_queued() const noexcept {
   return std::ranges::any_of(streams_, [](const OutStream& stream) { return stream.queued > 0; });
 }
 
-void ShuffleSender::receivers_stopped(std::span<const uint32_t> workers) {
+void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
   const std::vector<uint32_t>& receivers = shuffle_.spec().receivers;
   for (const uint32_t worker : workers) {
     const auto found = std::find(receivers.begin(), receivers.end(), worker);
@@ -280,7 +280,7 @@ void ShuffleSender::receivers_stopped(std::span<const uint32_t> workers) {
   }
 }
 
-void ShuffleSender::stop(OutStream& stream) {
+void StageSender::stop(OutStream& stream) {
   stream.stopped = true;
   ++stopped_count_;
   if (claimed_row_.is_for(stream)) return;  // settled by commit or abort
@@ -291,14 +291,14 @@ void ShuffleSender::stop(OutStream& stream) {
   side_.drop_queued(stream, true);
 }
 
-void ShuffleSender::drop_rows() {
+void StageSender::drop_rows() {
   for (OutStream& stream : streams_) {
     if (!claimed_row_.is_open_in(stream)) side_.abandon(stream);
     side_.drop_queued(stream, false);
   }
 }
 
-void ShuffleSender::abandon_frames() noexcept {
+void StageSender::abandon_frames() noexcept {
   for (OutStream& stream : streams_) side_.abandon(stream);
 }
 
