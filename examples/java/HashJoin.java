@@ -4,17 +4,18 @@
 // The first JVM is node 0; it starts the second one and tells it the query, as an engine would by its RPC.
 import io.faro.*;
 import java.io.*;
-import java.net.ServerSocket;
+import java.net.*;
 import java.util.*;
 
 public class HashJoin {
+  static final List<Socket> HELD = new ArrayList<>();
   static final Column KEY = Column.of(ColumnType.LONG);
   static final SchemaCodec CUSTOMERS = new SchemaCodec(List.of(KEY, Column.of(ColumnType.STRING)));
   static final SchemaCodec ORDERS = new SchemaCodec(List.of(KEY, Column.nullable(ColumnType.DOUBLE)));
 
   public static void main(String[] args) throws Exception {
     boolean first = args.length == 0;
-    List<String> nodes = first ? List.of(freeAddress(), freeAddress()) : List.of(args);
+    List<String> nodes = first ? List.of(heldAddress(), heldAddress()) : List.of(args);
     Process other = first ? startOther(nodes) : null;
     SessionConfig config = SessionConfig.builder().cluster(first ? 0 : 1, nodes).build();
     try (Session session = Session.open(config)) {
@@ -59,7 +60,12 @@ public class HashJoin {
         .redirectOutput(ProcessBuilder.Redirect.INHERIT).redirectError(ProcessBuilder.Redirect.INHERIT).start();
   }
 
-  static String freeAddress() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0)) { return "127.0.0.1:" + socket.getLocalPort(); }
+  /** Of this machine. A socket is bound to it, and does not listen: nobody else is given the port. */
+  static String heldAddress() throws IOException {
+    Socket socket = new Socket();
+    HELD.add(socket);
+    socket.setReuseAddress(true);
+    socket.bind(new InetSocketAddress("127.0.0.1", 0));
+    return "127.0.0.1:" + socket.getLocalPort();
   }
 }

@@ -6,10 +6,11 @@
 // an engine would over its RPC.
 import io.faro.*;
 import java.io.*;
-import java.net.ServerSocket;
+import java.net.*;
 import java.util.*;
 
 public class Repartition {
+  static final List<Socket> HELD = new ArrayList<>();
   static final String[] WORDS = "a shuffle sends each row where it belongs while others still run".split(" ");
 
   public static void main(String[] args) throws Exception {
@@ -17,7 +18,7 @@ public class Repartition {
       run(Integer.parseInt(args[0]), args[1], null);
       return;
     }
-    String nodes = "127.0.0.1:" + freePort() + ",127.0.0.1:" + freePort();
+    String nodes = heldAddress() + "," + heldAddress();
     Process other =
         new ProcessBuilder(
                 System.getProperty("java.home") + "/bin/java", "-cp", System.getProperty("java.class.path"),
@@ -56,7 +57,12 @@ public class Repartition {
     return query;
   }
 
-  static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0)) { return socket.getLocalPort(); }
+  /** Of this machine. A socket is bound to it, and does not listen: nobody else is given the port. */
+  static String heldAddress() throws IOException {
+    Socket socket = new Socket();
+    HELD.add(socket);
+    socket.setReuseAddress(true);
+    socket.bind(new InetSocketAddress("127.0.0.1", 0));
+    return "127.0.0.1:" + socket.getLocalPort();
   }
 }

@@ -39,12 +39,14 @@ const SettingList kPatient = small_rings({{"connect.timeout_ms", "3600000"}});
 struct Addresses {
   explicit Addresses(uint32_t count) {
     for (uint32_t node = 0; node < count; ++node) {
-      listeners.push_back(Listener::bind(listen_address(node)).value());
+      held.emplace_back(listen_address(node));
+      listeners.push_back(Listener::bind(held.back().address()).value());
       text += (node == 0 ? "" : ",") + listeners.back().address();
     }
   }
   Config config(uint32_t node) const { return config_of(node, text, kPatient).value(); }
 
+  std::vector<HeldAddress> held;
   std::vector<Listener> listeners;
   std::string text;
 };

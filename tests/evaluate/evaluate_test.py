@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sys
 import time
 import unittest
@@ -85,6 +86,11 @@ class Reading(unittest.TestCase):
         self.assertEqual(result.values["bytes_per_second"], 5000 * 2**20)
         self.assertEqual(result.count, 10000)
         self.assertIsNone(result.verified)
+
+    def test_the_port_of_ucx_is_given_to_nobody_else(self):
+        command = CONTESTANTS["ucx-tcp"].command("messages", {"message_bytes": 16384, "count": 10})
+        with socket.socket() as other, self.assertRaises(OSError):
+            other.bind(("127.0.0.1", int(command.beside[-1])))
 
     def test_a_rate_is_bytes_by_the_time_they_took(self):
         output = json.dumps({"results": [{"runs": [3.0, 0.5], "verified": True}]})

@@ -27,11 +27,12 @@ class Failed(Exception):
 
 @dataclass
 class Command:
-    """What is run, and what has to run beside it (a server), which is ended afterwards."""
+    """What is run, and what has to run beside it (a server), which is ended afterwards. `held` lives as long as this."""
 
     arguments: list[str]
     environment: dict[str, str] = field(default_factory=dict)
     beside: list[str] | None = None
+    held: object = None
 
     def text(self) -> str:
         variables = [f"{name}={value}" for name, value in self.environment.items()]

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "faro/session.h"
+#include "support/held_address.h"
 #include "support/test_network.h"
 
 namespace faro::test {
@@ -46,7 +47,8 @@ class SessionCluster {
       : settings_(settings), sessions_(node_count) {
     std::vector<Listener> listeners;
     for (uint32_t n = 0; n < node_count; ++n) {
-      Result<Listener> listener = Listener::bind(listen_address(n));
+      held_.emplace_back(listen_address(n));
+      Result<Listener> listener = Listener::bind(held_.back().address());
       if (!listener.ok()) {
         status_ = listener.status();
         return;
@@ -128,6 +130,7 @@ class SessionCluster {
 
   const SettingList settings_;
   std::string addresses_;
+  std::vector<HeldAddress> held_;
   std::vector<std::unique_ptr<Session>> sessions_;
   Status status_;
 };

@@ -1,8 +1,6 @@
 // The faro command, as a user runs it: helps, exit codes, errors that name the flag, and that what
 // it prints is true.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -18,6 +16,7 @@
 #include "faro/config.h"
 #include "support/certificates.h"
 #include "support/child.h"
+#include "support/held_address.h"
 #include "support/small_disk.h"
 #include "support/temporary_folder.h"
 #include "system/command_runner.h"
@@ -304,40 +303,25 @@ TEST(FaroBench, counts_every_row_in_its_metrics) {
   EXPECT_EQ(received, sent);
 }
 
-/// Two ports in a row that were free a moment ago.
-uint16_t two_free_ports() {
-  for (;;) {
-    const int first = socket(AF_INET, SOCK_STREAM, 0);
-    const int second = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof address;
-    bind(first, reinterpret_cast<sockaddr*>(&address), bytes);
-    getsockname(first, reinterpret_cast<sockaddr*>(&address), &bytes);
-    const uint16_t port = ntohs(address.sin_port);
-    address.sin_port = htons(static_cast<uint16_t>(port + 1));
-    const bool both =
-        port < 65535 && bind(second, reinterpret_cast<sockaddr*>(&address), bytes) == 0;
-    close(first);
-    close(second);
-    if (both) return port;
-  }
-}
-
 class BenchOnHosts : public testing::Test {
  protected:
+  /// A node has two ports in a row: node 0 uses the second one, too.
   BenchOnHosts() {
-    const int first = two_free_ports();
-    int second = two_free_ports();
-    while (std::abs(second - first) < 2) second = two_free_ports();
-    nodes_ = "127.0.0.1:" + std::to_string(first) + ",127.0.0.1:" + std::to_string(second);
+    for (int nodes = 0; nodes < 2;) {
+      const std::string address = held_.emplace_back("127.0.0.1:0").address();
+      const size_t port = address.rfind(':') + 1;
+      const int next = std::stoi(address.substr(port)) + 1;
+      if (held_.emplace_back(address.substr(0, port) + std::to_string(next)).address().empty())
+        continue;
+      nodes_ += (nodes++ == 0 ? "" : ",") + address;
+    }
   }
   Arguments node(const std::string& number, const std::string& rows) const {
     return {"bench",         "two-stage", "--nodes",   nodes_, "--node",      number,
             "--rows",        rows,        "--workers", "2",    "--transport", "tcp",
             "--repetitions", "2",         "--json"};
   }
+  std::vector<HeldAddress> held_;
   std::string nodes_;
 };
 

@@ -32,13 +32,6 @@ void expect_contains(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
 }
 
-/// A port that was free a moment ago: the session has to bind it by itself.
-std::string free_address() {
-  Result<Listener> listener = Listener::bind("127.0.0.1:0");
-  EXPECT_TRUE(listener.ok()) << listener.status().to_string();
-  return listener->address();
-}
-
 /// A process that opens node 0 of these when it is told to, and says how that ended.
 Child node_0(const std::string& addresses) {
   return Child([&addresses](const Child::Side& parent) {
@@ -53,8 +46,9 @@ Child node_0(const std::string& addresses) {
 
 // connect.timeout_ms is 30 s: whoever says something earlier did not wait for it.
 TEST(SessionProcesses, that_both_are_node_0_end_at_once_and_say_so) {
-  const std::string address = free_address();
-  const std::string addresses = address + "," + free_address();
+  const HeldAddress held[] = {HeldAddress("127.0.0.1:0"), HeldAddress("127.0.0.1:0")};
+  const std::string& address = held[0].address();
+  const std::string addresses = address + "," + held[1].address();
   const auto start = Clock::now();
   Child one = node_0(addresses);
   Child two = node_0(addresses);
@@ -72,7 +66,8 @@ TEST(SessionProcesses, that_both_are_node_0_end_at_once_and_say_so) {
 }
 
 TEST(SessionProcesses, of_one_number_do_not_disturb_a_cluster_that_is_open) {
-  const std::string address = free_address();
+  const HeldAddress held("127.0.0.1:0");
+  const std::string& address = held.address();
   Child twin = node_0(address);
   const Result<Config> config = config_of(0, address, small_rings());
   const Result<std::unique_ptr<Session>> session = Session::open(*config);

@@ -71,7 +71,7 @@ class AsynchronousTest {
 
   @Test
   void anInterruptEndsAnOpenThatCanBeMadeAgain() throws Exception {
-    List<String> nodes = Cluster.freeAddresses(2);
+    List<String> nodes = Cluster.heldAddresses(2);
     isInterruptible(() -> Session.open(config(0, nodes)), AsynchronousTest::isParked);
     CompletableFuture<Session> second = Session.openAsync(config(1, nodes)).toCompletableFuture();
     try (Session first = Session.open(config(0, nodes));
@@ -130,7 +130,7 @@ class AsynchronousTest {
 
   @Test
   void anOpenThatIsCancelledGivesItsAddressBack() throws Exception {
-    List<String> nodes = Cluster.freeAddresses(2);
+    List<String> nodes = Cluster.heldAddresses(2);
     CompletableFuture<Session> cancelled = Session.openAsync(config(0, nodes)).toCompletableFuture();
     CompletableFuture<Session> second = Session.openAsync(config(1, nodes)).toCompletableFuture();
     cancelled.cancel(false);
@@ -156,7 +156,7 @@ class AsynchronousTest {
   @Test
   void whatAnOpenFailsWithIsTheStagesProblemToo() {
     SessionConfig wrong =
-        Cluster.config(0, Cluster.freeAddresses(1)).set(Setting.RING_BYTES, "12345").build();
+        Cluster.config(0, Cluster.heldAddresses(1)).set(Setting.RING_BYTES, "12345").build();
     CompletableFuture<Session> opening = Session.openAsync(wrong).toCompletableFuture();
     Throwable problem = assertThrows(ExecutionException.class, opening::get).getCause();
     assertEquals(Code.CONFIG_INVALID, ((FaroException) problem).code());
@@ -169,7 +169,7 @@ class AsynchronousTest {
 
   @Test
   void aNodeThatReturnsCompletesItsStage() throws Exception {
-    List<String> nodes = Cluster.freeAddresses(2);
+    List<String> nodes = Cluster.heldAddresses(2);
     CompletableFuture<Session> opening = Session.openAsync(config(1, nodes)).toCompletableFuture();
     try (Session session = Session.open(config(0, nodes))) {
       assertTrue(session.awaitNodeAsync(1, Wait.atMost(LONG)).toCompletableFuture().get());
@@ -189,7 +189,7 @@ class AsynchronousTest {
 
   @Test
   void closingCompletesAStage() throws Exception {
-    Session session = Session.open(config(0, Cluster.freeAddresses(1)));
+    Session session = Session.open(config(0, Cluster.heldAddresses(1)));
     session.closeAsync().toCompletableFuture().get();
     session.closeAsync().toCompletableFuture().get(); // closing twice is fine
     assertEquals(Code.SESSION_CLOSED, assertThrows(FaroException.class, session::beginQuery).code());

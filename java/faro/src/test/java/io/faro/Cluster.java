@@ -2,14 +2,18 @@ package io.faro;
 
 import java.io.IOException;
 import java.net.InetAddress;
-import java.net.ServerSocket;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
 /** A cluster whose nodes are all in this JVM. */
 final class Cluster implements AutoCloseable {
+  private static final List<Socket> HELD = Collections.synchronizedList(new ArrayList<>());
+
   private final List<Session> sessions = new ArrayList<>();
 
   Cluster(String transport, int nodes, int workersPerNode) {
@@ -17,7 +21,7 @@ final class Cluster implements AutoCloseable {
   }
 
   Cluster(int nodes, int workersPerNode, Consumer<SessionConfig.Builder> settings) {
-    List<String> addresses = freeAddresses(nodes);
+    List<String> addresses = heldAddresses(nodes);
     List<CompletableFuture<Session>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig.Builder config =
@@ -28,29 +32,29 @@ final class Cluster implements AutoCloseable {
     opening.forEach(one -> sessions.add(one.join()));
   }
 
-  /**
-   * Of one node. The cluster's id tells it from those of tests that run beside this one: a port that one of them gives
-   * back may be another's next.
-   */
+  /** Of one node. The cluster's id tells it from clusters of tests that run beside this one. */
   static SessionConfig.Builder config(int node, List<String> addresses) {
     return SessionConfig.builder()
         .cluster(node, addresses)
         .set(Setting.CLUSTER_ID, String.join(" ", addresses));
   }
 
-  static List<String> freeAddresses(int count) {
-    List<ServerSocket> held = new ArrayList<>();
+  /**
+   * Addresses that the system gives to nobody else as long as this JVM runs: sockets are bound to them, and do not
+   * listen. A node that listens there, with SO_REUSEADDR as Faro does, may.
+   */
+  static List<String> heldAddresses(int count) {
     List<String> addresses = new ArrayList<>();
-    try {
-      for (int i = 0; i < count; i++) {
-        held.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
-        addresses.add("127.0.0.1:" + held.get(i).getLocalPort());
+    for (int i = 0; i < count; i++) {
+      Socket socket = new Socket();
+      HELD.add(socket);
+      try {
+        socket.setReuseAddress(true);
+        socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+      } catch (IOException problem) {
+        throw new IllegalStateException(problem);
       }
-      for (ServerSocket socket : held) {
-        socket.close();
-      }
-    } catch (IOException problem) {
-      throw new IllegalStateException(problem);
+      addresses.add("127.0.0.1:" + socket.getLocalPort());
     }
     return addresses;
   }

@@ -46,7 +46,7 @@ class ForgottenSessionTest {
 
   @Test
   void isReportedWithWhereItWasOpenedAndClosed() throws Exception {
-    List<String> address = Cluster.freeAddresses(1);
+    List<String> address = Cluster.heldAddresses(1);
     openAndForget(config(address));
     LogRecord report = collectUntilReported();
     assertTrue(report.getMessage().contains("was forgotten"), report.getMessage());
@@ -81,7 +81,7 @@ class ForgottenSessionTest {
   }
 
   private static Shuffle openKeepingTheShuffleOnly() throws InterruptedException {
-    Session session = Session.open(config(Cluster.freeAddresses(1)));
+    Session session = Session.open(config(Cluster.heldAddresses(1)));
     return session.workers().get(0).openShuffle(new ShuffleSpec(session.beginQuery(), 1, 8));
   }
 }

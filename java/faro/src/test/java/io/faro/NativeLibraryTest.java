@@ -200,7 +200,7 @@ class NativeLibraryTest {
   /** Opens a session over verbs, and prints why that is not possible. */
   public static final class OverVerbs {
     public static void main(String[] arguments) throws InterruptedException {
-      SessionConfig.Builder config = SessionConfig.builder().cluster(0, Cluster.freeAddresses(1));
+      SessionConfig.Builder config = SessionConfig.builder().cluster(0, Cluster.heldAddresses(1));
       Session.open(config.build()).close(); // without verbs it always works
       try {
         Session.open(config.set(Setting.TRANSPORT, "verbs").build()).close();

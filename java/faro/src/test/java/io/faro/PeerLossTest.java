@@ -166,7 +166,7 @@ class PeerLossTest {
   /** @param cable null: both are on loopback */
   private static void endsWhatNeedsItWithItsName(
       Fault fault, Phase phase, String transport, Cable cable) throws Exception {
-    List<String> addresses = cable == null ? Cluster.freeAddresses(2) : cable.addresses();
+    List<String> addresses = cable == null ? Cluster.heldAddresses(2) : cable.addresses();
     String nodes = String.join(",", addresses);
     List<String> beyond = cable == null ? List.of() : cable.beyond();
     try (ChildJvm other = new ChildJvm(beyond, Node1.class, nodes, transport, phase.name());
@@ -271,7 +271,7 @@ class PeerLossTest {
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
   void openingTellsWhyANodeThatWasConnectedIsNot(String transport) throws Exception {
-    List<String> addresses = Cluster.freeAddresses(3);
+    List<String> addresses = Cluster.heldAddresses(3);
     String nodes = String.join(",", addresses);
     SessionConfig own = config(0, nodes, transport).set(Setting.CONNECT_TIMEOUT_MS, 4000).build();
     CompletableFuture<String> waitsFor = new CompletableFuture<>(); // said at half of that time

@@ -57,7 +57,7 @@ class ReturnTest {
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
   void aKilledJvmIsBackForTheNextQuery(String transport) throws Exception {
-    String nodes = String.join(",", Cluster.freeAddresses(2));
+    String nodes = String.join(",", Cluster.heldAddresses(2));
     ChildJvm other = new ChildJvm(Node1.class, nodes, transport);
     try (Session session = Session.open(config(0, nodes, transport).build())) {
       Worker worker = session.workers().get(0);

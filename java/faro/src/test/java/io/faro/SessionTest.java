@@ -4,7 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.net.BindException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.List;
@@ -57,7 +59,7 @@ class SessionTest {
   void namesTheSettingThatIsWrong() {
     SessionConfig config = 
         SessionConfig.builder()
-            .cluster(0, Cluster.freeAddresses(1))
+            .cluster(0, Cluster.heldAddresses(1))
             .set(Setting.RING_BYTES, "12345")
             .build();
     FaroException problem = assertThrows(FaroException.class, () -> Session.open(config));
@@ -68,7 +70,7 @@ class SessionTest {
 
   @Test
   void saysWhoIsMissing() {
-    List<String> nodes = Cluster.freeAddresses(2);
+    List<String> nodes = Cluster.heldAddresses(2);
     SessionConfig config =
         SessionConfig.builder().cluster(0, nodes).set(Setting.CONNECT_TIMEOUT_MS, 200).build();
     FaroException problem = assertThrows(FaroException.class, () -> Session.open(config));
@@ -82,6 +84,16 @@ class SessionTest {
       List<String> nodes = List.of("127.0.0.1:" + taken.getLocalPort());
       SessionConfig config = SessionConfig.builder().cluster(0, nodes).build();
       assertEquals(Code.ADDRESS_IN_USE, codeOf(() -> Session.open(config)));
+    }
+  }
+
+  /** What {@link Cluster#heldAddresses} promises; sessions of all tests listen at such addresses. */
+  @Test
+  void theAddressOfATestIsGivenToNobodyElse() throws Exception {
+    int port = Integer.parseInt(Cluster.heldAddresses(1).get(0).split(":")[1]);
+    try (ServerSocket other = new ServerSocket()) {
+      other.setReuseAddress(false);
+      assertThrows(BindException.class, () -> other.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)));
     }
   }
 

@@ -81,7 +81,7 @@ class StalledPeerTest {
   @ParameterizedTest
   @CsvSource({"PAUSED,0,shm", "PAUSED,100000,tcp", "SILENT,100000,shm", "SILENT,0,tcp"})
   void isNotLostAndGetsEveryRow(Stall stall, int rowsBefore, String transport) throws Exception {
-    String nodes = String.join(",", Cluster.freeAddresses(2));
+    String nodes = String.join(",", Cluster.heldAddresses(2));
     try (ChildJvm other =
             new ChildJvm(Receiver.class, nodes, transport, Integer.toString(rowsBefore));
         Session session = open(0, nodes, transport)) {

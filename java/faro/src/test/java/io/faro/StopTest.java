@@ -83,7 +83,7 @@ class StopTest {
   void aJvmThatStandsStillIsNotLost(String transport) throws Exception {
     Path pipe = folder.resolve("heap.hprof");
     assertEquals(0, new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor());
-    String nodes = String.join(",", Cluster.freeAddresses(2));
+    String nodes = String.join(",", Cluster.heldAddresses(2));
     try (ChildJvm other = new ChildJvm(Stopping.class, nodes, transport);
         Session session = Session.open(config(0, nodes, transport))) {
       QueryId query = session.beginQuery();

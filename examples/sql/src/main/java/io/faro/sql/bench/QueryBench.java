@@ -76,14 +76,13 @@ public final class QueryBench implements Callable<Integer> {
   public Integer call() {
     Log.quiet();
     int nodes = options.nodes();
-    try {
-      List<String> free = Addresses.free(2 * nodes, options.hosts());
-      List<String> sockets = free.subList(nodes, 2 * nodes);
-      SessionConfig config = options.config(0, free.subList(0, nodes));
+    try (Addresses held = new Addresses(2 * nodes, options.hosts())) {
+      List<String> addresses = held.of(0, nodes);
+      List<String> sockets = held.of(nodes, nodes);
+      SessionConfig config = options.config(0, addresses);
       for (int node = 1; node < nodes; node++) {
         NodeProcess process =
-            new NodeProcess(
-                QueryBenchNode.class, ProcessBuilder.Redirect.PIPE, node, free.subList(0, nodes), sockets, options);
+            new NodeProcess(QueryBenchNode.class, ProcessBuilder.Redirect.PIPE, node, addresses, sockets, options);
         others.add(process);
         answers.add(new BufferedReader(new InputStreamReader(process.output(), UTF_8)));
       }

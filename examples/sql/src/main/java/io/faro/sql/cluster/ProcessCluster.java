@@ -24,6 +24,7 @@ public final class ProcessCluster implements AutoCloseable {
   private final Map<String, Table> tables;
   private final Planner planner;
   private final List<NodeProcess> others = new ArrayList<>();
+  private Addresses held; // of the nodes that run
   private Engine engine; // null: the nodes do not run
   private Query running; // null: none. Guarded by this
 
@@ -36,9 +37,9 @@ public final class ProcessCluster implements AutoCloseable {
 
   private void start() {
     int nodes = options.nodes();
-    List<String> free = Addresses.free(2 * nodes, options.hosts());
-    List<String> addresses = free.subList(0, nodes);
-    List<String> sockets = free.subList(nodes, 2 * nodes);
+    held = new Addresses(2 * nodes, options.hosts());
+    List<String> addresses = held.of(0, nodes);
+    List<String> sockets = held.of(nodes, nodes);
     for (int node = 1; node < nodes; node++) {
       others.add(
           new NodeProcess(Node.class, ProcessBuilder.Redirect.INHERIT, node, addresses, sockets, options));
@@ -119,5 +120,6 @@ public final class ProcessCluster implements AutoCloseable {
       engine.close();
       engine = null;
     }
+    held.close();
   }
 }

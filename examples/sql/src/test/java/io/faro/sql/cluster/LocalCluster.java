@@ -16,6 +16,7 @@ import java.util.function.Supplier;
 
 /** All nodes of a cluster in this JVM. Threads: one query at a time. */
 public final class LocalCluster implements AutoCloseable {
+  private final Addresses held;
   private final List<Engine> engines = new ArrayList<>();
 
   /** A query that runs, and what comes of it on each node. */
@@ -37,12 +38,12 @@ public final class LocalCluster implements AutoCloseable {
       Map<Setting, String> settings,
       BiFunction<SessionConfig, List<String>, Carrier.Opener> carrier,
       Map<String, Table> tables) {
-    List<String> free = Addresses.free(2 * nodes, List.of(Addresses.HOST));
-    List<String> sockets = free.subList(nodes, 2 * nodes);
+    held = new Addresses(2 * nodes, List.of(Addresses.HOST));
+    List<String> sockets = held.of(nodes, nodes);
     List<CompletableFuture<Engine>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig.Builder builder =
-          SessionConfig.builder().cluster(node, free.subList(0, nodes)).workers(workers);
+          SessionConfig.builder().cluster(node, held.of(0, nodes)).workers(workers);
       settings.forEach(builder::set);
       SessionConfig config = builder.build();
       opening.add(inThread(() -> new Engine(config, carrier.apply(config, sockets), tables)));
@@ -98,5 +99,6 @@ public final class LocalCluster implements AutoCloseable {
                       return null;
                     })));
     closing.forEach(CompletableFuture::join);
+    held.close();
   }
 }

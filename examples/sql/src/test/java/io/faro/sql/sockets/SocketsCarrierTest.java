@@ -15,6 +15,7 @@ import io.faro.SchemaCodec;
 import io.faro.Session;
 import io.faro.SessionConfig;
 import io.faro.Worker;
+import io.faro.sql.cluster.Addresses;
 import io.faro.sql.exec.Carrier;
 import io.faro.sql.exec.RowShuffle;
 import io.faro.sql.exec.Shuffles;
@@ -23,7 +24,6 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -34,6 +34,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -48,21 +49,21 @@ class SocketsCarrierTest {
   private static final RowCodec<Object[]> ROWS =
       RowCodecs.immutable(new SchemaCodec(List.of(Column.of(ColumnType.INT), Column.of(ColumnType.STRING))));
 
-  private static List<String> freeAddresses(int count) throws IOException {
-    List<ServerSocket> held = new ArrayList<>();
-    List<String> addresses = new ArrayList<>();
-    for (int i = 0; i < count; i++) {
-      held.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
-      addresses.add("127.0.0.1:" + held.get(i).getLocalPort());
-    }
-    for (ServerSocket socket : held) {
-      socket.close();
-    }
-    return addresses;
+  private final Addresses held = new Addresses(8, List.of("127.0.0.1"));
+  private int used;
+
+  @AfterEach
+  void giveBackAddresses() {
+    held.close();
   }
 
-  private static List<Session> sessions(int nodes, int workers) throws IOException {
-    List<String> addresses = freeAddresses(nodes);
+  private List<String> addresses(int count) {
+    used += count;
+    return held.of(used - count, count);
+  }
+
+  private List<Session> sessions(int nodes, int workers) {
+    List<String> addresses = addresses(nodes);
     List<CompletableFuture<Session>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig config = SessionConfig.builder().cluster(node, addresses).workers(workers).build();
@@ -104,8 +105,8 @@ class SocketsCarrierTest {
   }
 
   /** Nobody looks of itself within the time limit of a test: whoever sleeps has to be woken. */
-  private static SocketSettings withoutLooking(int nodes) throws IOException {
-    return new SocketSettings(freeAddresses(nodes), 1 << 20, Duration.ofSeconds(10), Duration.ofSeconds(1), 600_000);
+  private SocketSettings withoutLooking(int nodes) {
+    return new SocketSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10), Duration.ofSeconds(1), 600_000);
   }
 
   @Test
@@ -256,7 +257,7 @@ class SocketsCarrierTest {
   void rowsOfAnEarlierQueryAreDroppedAndThoseOfALaterOneWait(boolean readsBefore, int nodes) throws Exception {
     List<Session> sessions = sessions(nodes, 2 / nodes);
     List<Carrier> carriers =
-        open(sessions, new SocketSettings(freeAddresses(nodes), 1 << 20, Duration.ofSeconds(10)));
+        open(sessions, new SocketSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10)));
     Worker sender = sessions.get(0).workers().get(0);
     Worker receiver = sessions.get(nodes - 1).workers().get(nodes == 1 ? 1 : 0);
     try {
@@ -299,7 +300,7 @@ class SocketsCarrierTest {
     List<Session> sessions = sessions(2, 1);
     Duration causeLimit = isTold ? Duration.ofSeconds(20) : Duration.ofMillis(100);
     List<Carrier> carriers =
-        open(sessions, new SocketSettings(freeAddresses(2), 1 << 20, Duration.ofSeconds(10), causeLimit, 20));
+        open(sessions, new SocketSettings(addresses(2), 1 << 20, Duration.ofSeconds(10), causeLimit, 20));
     try {
       ((SocketsCarrier) carriers.get(0)).worker(0).peer(1).close();
       QueryId query = sessions.get(0).beginQuery();
@@ -341,7 +342,7 @@ class SocketsCarrierTest {
   @Test
   void connectingEndsAtItsTimeLimitAndLeavesNothingOpen() throws Exception {
     List<Session> sessions = sessions(2, 1);
-    List<String> addresses = freeAddresses(2);
+    List<String> addresses = addresses(2);
     SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofMillis(300));
     try {
       for (int node = 0; node < 2; node++) {
@@ -361,7 +362,7 @@ class SocketsCarrierTest {
   @Test
   void whoWasRefusedIsToldWithWhatIsMissing() throws Exception {
     List<Session> sessions = sessions(2, 1);
-    List<String> addresses = freeAddresses(2);
+    List<String> addresses = addresses(2);
     SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofMillis(1000));
     CompletableFuture<Carrier> opening =
         CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings), run -> new Thread(run).start());
@@ -377,7 +378,7 @@ class SocketsCarrierTest {
   @Test
   void whoeverConnectsWithoutBeingAWorkerTakesNoPlace() throws Exception {
     List<Session> sessions = sessions(2, 1);
-    List<String> addresses = freeAddresses(2);
+    List<String> addresses = addresses(2);
     SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofSeconds(20));
     CompletableFuture<Carrier> opening =
         CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings));

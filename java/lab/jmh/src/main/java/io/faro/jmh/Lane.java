@@ -9,8 +9,10 @@ import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
 import io.faro.Worker;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
-import java.net.ServerSocket;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -22,18 +24,23 @@ import org.openjdk.jmh.annotations.TearDown;
 /** Two nodes in this JVM, one worker each, and a shuffle from the first to the second. */
 @State(Scope.Thread)
 public abstract class Lane {
-  private final List<String> nodes = List.of(freeAddress(), freeAddress());
+  private final List<Socket> held = List.of(heldAddress(), heldAddress());
+  private final List<String> nodes = held.stream().map(socket -> "127.0.0.1:" + socket.getLocalPort()).toList();
   private final CompletableFuture<Session> opening = open(1);
   private final Session session0 = open(0).join();
   private final Session session1 = opening.join();
   private final QueryId query = session0.beginQuery();
   private final List<Shuffle> shuffles = new ArrayList<>();
 
-  private static String freeAddress() {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return "127.0.0.1:" + socket.getLocalPort();
+  /** Bound, and does not listen: the system gives the port to nobody else, and a node may listen at it. */
+  private static Socket heldAddress() {
+    try {
+      Socket socket = new Socket();
+      socket.setReuseAddress(true);
+      socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+      return socket;
     } catch (IOException problem) {
-      throw new IllegalStateException(problem);
+      throw new UncheckedIOException(problem);
     }
   }
 
@@ -66,9 +73,12 @@ public abstract class Lane {
 
   /** The query ends with its sessions. */
   @TearDown(Level.Trial)
-  public final void close() {
+  public final void close() throws IOException {
     shuffles.forEach(Shuffle::close);
     session1.close();
     session0.close();
+    for (Socket socket : held) {
+      socket.close();
+    }
   }
 }
