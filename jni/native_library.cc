@@ -56,7 +56,8 @@ void last_error_place(JNIEnv* env, jclass, jlongArray to) {
 jboolean bind(JNIEnv* env, jclass) {
   const std::array classes{kSessionConfigNatives, kCancellationNatives,    kSessionNatives,
                            kNativeMetricsNatives, kWorkerNatives,          kShuffleNatives,
-                           kShuffleSenderNatives, kShuffleReceiverNatives, kNativeLogNatives};
+                           kShuffleSenderNatives, kShuffleReceiverNatives, kNativeLogNatives,
+                           kSessionEventsNatives};
   for (size_t i = 0; i < classes.size(); ++i) {
     if (register_natives(env, classes[i])) continue;
     const jthrowable why = env->ExceptionOccurred();

@@ -18,6 +18,7 @@ extern const Natives kCancellationNatives;
 extern const Natives kNativeLogNatives;
 extern const Natives kSessionNatives;
 extern const Natives kSessionConfigNatives;
+extern const Natives kSessionEventsNatives;
 extern const Natives kNativeMetricsNatives;
 extern const Natives kShuffleNatives;
 extern const Natives kShuffleReceiverNatives;

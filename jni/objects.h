@@ -17,6 +17,7 @@
 #include "jni/handle_table.h"
 #include "jni/owned_table.h"
 #include "jni/ready_watch.h"
+#include "jni/session_events.h"
 #include "node/session_access.h"
 #include "shuffle/local_worker.h"
 
@@ -121,6 +122,7 @@ struct SessionState {
     return index < workers.size() ? &workers[index] : nullptr;
   }
 
+  const std::shared_ptr<SessionEvents> events = std::make_shared<SessionEvents>();
   std::unique_ptr<Session> session;
   ReadyWatch ready_watch;  // refers to workers of the session, but does nothing when it goes
   std::deque<WorkerState> workers;  // by local index; they do not move

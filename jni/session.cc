@@ -127,9 +127,11 @@ jint await_ready(JNIEnv* env, jclass, jlong handle, jintArray to) {
 
 // Shuffles that are still open keep the memory, not the session.
 jint close(JNIEnv*, jclass, jlong handle) {
-  if (const std::shared_ptr<SessionState> state = sessions().find(handle); state != nullptr)
+  if (const std::shared_ptr<SessionState> state = sessions().find(handle); state != nullptr) {
+    state->events->close();
     state->ready_watch
         .stop();  // first: whoever finds no session knows that nothing is added any more
+  }
   const std::shared_ptr<SessionState> state = sessions().remove(handle);
   return state == nullptr ? 0 : result(state->session->close());
 }

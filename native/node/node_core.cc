@@ -94,6 +94,7 @@ void NodeCore::on_message(uint32_t from_node, std::span<const std::byte> bytes) 
 }
 
 void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes) {
+  if (bytes.empty() && from_node == membership_->node()) return events_.tell_failed_queries();
   if (const std::optional<wire::QueryMessage> message = wire::decode_query_message(bytes)) {
     queries_->on_message(from_node, *message);
   } else {
@@ -104,13 +105,17 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
 }
 
 void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
-  early_.loses(node, [this, node, cause] { lose_peer(node, cause); });
+  early_.loses(node, [this, node, cause] {
+    lose_peer(node, cause);
+    events_.tell_lost(node, cause.of_node(node));
+  });
 }
 
 void NodeCore::on_peer_left(uint32_t node) {
   early_.loses(node, [this, node] {
     lose_peer(node, Status(Code::peer_lost,
                            fmt::format("{} closed its session", membership_->nodes()[node].name)));
+    events_.tell_left(node);
   });
 }
 
@@ -124,7 +129,10 @@ void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
 }
 
 void NodeCore::on_peer_returned(uint32_t node) {
-  early_.happens([this, node] { presence_.returned(node); });
+  early_.happens([this, node] {
+    presence_.returned(node);
+    events_.tell_returned(node);
+  });
 }
 
 // Before the start no worker is bound to any link.
@@ -135,6 +143,7 @@ void NodeCore::on_links_changed() {
 void NodeCore::on_tick(base::Nanoseconds now) {
   if (!early_.is_over()) return;
   queries_->on_tick(now);
+  events_.tell_failed_queries();
   count_network();
 }
 
@@ -167,6 +176,11 @@ void NodeCore::fail_peer(uint32_t node, const Status& cause) {
   membership_->fail_link(node, membership_->link(node), cause);
 }
 
+// The network thread comes for it by a message of no bytes, or, if there is no memory for that, at its next tick.
+void NodeCore::query_failed(const QueryId& query, const Status& cause) {
+  if (events_.query_failed(query, cause)) membership_->send(membership_->node(), {});
+}
+
 void NodeCore::alert_workers() {
   for (const auto& worker : workers_) worker->ownership().alert();
 }
@@ -175,6 +189,7 @@ Status NodeCore::close() {
   if (life_.forked() || !life_.close()) return Status::Ok();
   const base::Nanoseconds deadline =
       base::deadline_after(membership_->clock().now_ns(), settings_.close_timeout_ms * 1'000'000);
+  events_.close();
   // Where memory lacks for telling of a query, the end of the links tells.
   base::Each each;
   each.run([&] { queries_->close(left_); });

@@ -14,6 +14,7 @@
 #include "links/network.h"
 #include "node/early_events.h"
 #include "node/node_presence.h"
+#include "node/session_events.h"
 #include "session/membership.h"
 #include "shuffle/local_worker.h"
 #include "shuffle/overflow/overflow.h"
@@ -44,6 +45,7 @@ class NodeCore final : public session::Observer,
   shuffle::QueryTable& queries() noexcept { return *queries_; }
   shuffle::Overflow& overflow() noexcept { return overflow_; }
   NodePresence& presence() noexcept { return presence_; }
+  SessionEvents& events() noexcept { return events_; }
   shuffle::LocalWorker& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
   uint32_t worker_count() const noexcept { return membership_->worker_count(); }
@@ -66,6 +68,7 @@ class NodeCore final : public session::Observer,
   void send(uint32_t node, const wire::QueryMessage& message) override;
   void alert_workers() override;
   void fail_peer(uint32_t node, const Status& cause) override;
+  void query_failed(const QueryId& query, const Status& cause) override;
 
  private:
   NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
@@ -80,6 +83,7 @@ class NodeCore final : public session::Observer,
   shuffle::Overflow overflow_;
   Status left_;  // what peers are told of queries when this node closes; made beforehand
   NodePresence presence_;
+  SessionEvents events_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;
   std::vector<std::unique_ptr<shuffle::LocalWorker>> workers_;

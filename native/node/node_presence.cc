@@ -13,11 +13,6 @@ void NodePresence::begin(std::vector<bool> present) {
   present_ = std::move(present);
 }
 
-void NodePresence::set_callback(Callback callback) {
-  const std::lock_guard lock(mutex_);
-  callback_ = std::move(callback);
-}
-
 bool NodePresence::is_present(uint32_t node) const {
   const std::lock_guard lock(mutex_);
   return node < present_.size() && present_[node];
@@ -46,14 +41,11 @@ void NodePresence::lost(uint32_t node) {
 }
 
 void NodePresence::returned(uint32_t node) {
-  Callback callback;
   {
     const std::lock_guard lock(mutex_);
     present_[node] = true;
-    callback = callback_;
   }
   changed_.notify_all();
-  if (callback) callback(node);
 }
 
 void NodePresence::close() {

@@ -3,7 +3,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -15,18 +14,14 @@ namespace faro::node {
 /// Threads: any.
 class NodePresence {
  public:
-  using Callback = std::function<void(uint32_t node)>;
-
   /// `present`: by node.
   void begin(std::vector<bool> present);
-  void set_callback(Callback callback);
 
   bool is_present(uint32_t node) const;
   /// Answers done, deadline (also when cancelled), or failed once it was closed. Blocks: until then.
   Outcome await(uint32_t node, Timeout timeout, const Cancellation& cancellation);
 
   void lost(uint32_t node);
-  /// Calls back, if somebody wants it.
   void returned(uint32_t node);
   /// Ends every wait.
   void close();
@@ -36,7 +31,6 @@ class NodePresence {
   std::condition_variable changed_;
   std::vector<bool> present_;
   bool closed_ = false;
-  Callback callback_;
 };
 
 }  // namespace faro::node

@@ -182,9 +182,7 @@ void Session::await_node_async(uint32_t node, std::function<void(Outcome)> done,
   if (!thread.ok()) return done(Outcome::failed);
   thread->detach();
 }
-void Session::on_returned(std::function<void(uint32_t)> callback) {
-  core_->presence().set_callback(std::move(callback));
-}
+void Session::listen(SessionListener listener) { core_->events().listen(std::move(listener)); }
 SessionMetrics Session::metrics() const { return core_->metrics(); }
 Status Session::close() { return core_->close(); }
 void Session::close_async(std::unique_ptr<Session> session, std::function<void(Status)> done) {

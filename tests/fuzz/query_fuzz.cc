@@ -67,6 +67,10 @@ class QueryRun final : private shuffle::QueryEnvironment {
     require(decoded->kind == message.kind && decoded->first == message.first, "and is the same");
   }
   void alert_workers() override {}
+  void query_failed(const QueryId& query, const Status& cause) override {
+    require(!cause.ok() && cause.query() == query,
+            "a query that has failed is told with its cause");
+  }
   void fail_peer(uint32_t node, const Status& cause) override {
     require(node < kNodes && node != kSelf, "it is a peer that breaks rules");
     require(!cause.ok() && !cause.message().empty(), "and which one is said");

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/recorded_events.h"
 #include "support/session_cluster.h"
 #include "support/test_network.h"
 #include "support/watchdog.h"
@@ -62,6 +63,7 @@ class ReturnNode {
   int run(Result<std::unique_ptr<Session>> opened) {
     if (!opened.ok()) return complain(opened.status().to_string());
     session_ = std::move(*opened);
+    session_->listen(events_->listener());
     Watchdog watchdog(kLimit, [this] { return fmt::format("node {}", number_); });
     parent_.say("open");
     for (;;) {
@@ -77,6 +79,8 @@ class ReturnNode {
       } else if (command == "await") {
         const Outcome outcome = session_->await_node(kVictim, seconds(20));
         parent_.say(fmt::format("{} {}", outcome_name(outcome), session_->has_node(kVictim)));
+      } else if (command == "told") {
+        parent_.say(events_->await(line.substr(command.size() + 1)));
       } else if (command == "count") {
         parent_.say(fmt::format("{} {} {}", entries_of("/proc/self/fd"),
                                 entries_of("/proc/self/task"), mapped_bytes()));
@@ -152,6 +156,7 @@ class ReturnNode {
 
   const uint32_t number_;
   const Child::Side& parent_;
+  const std::shared_ptr<RecordedEvents> events_ = std::make_shared<RecordedEvents>();
   std::unique_ptr<Session> session_;
 };
 
@@ -250,9 +255,17 @@ TEST_P(ReturnOver, a_killed_node_is_back_for_the_next_query_and_leaves_nothing) 
                   answer.find("node 2 (") != std::string::npos)
           << n << ": " << answer;
     }
+    for (const uint32_t n : {0u, 1u}) {
+      EXPECT_TRUE(ask(n, "told lost 2").starts_with("lost 2 peer_lost: node 2 (")) << n;
+      const std::string failed = "failed 0:" + id.substr(0, id.find(' ')) + " ";
+      EXPECT_TRUE(ask(n, "told " + failed).starts_with(failed + "peer_lost: node 2 (")) << n;
+    }
     nodes_[kVictim] = start_again();
     ASSERT_EQ(hear(kVictim), "open");
-    for (const uint32_t n : {0u, 1u}) EXPECT_EQ(ask(n, "await"), "done true") << n;
+    for (const uint32_t n : {0u, 1u}) {
+      EXPECT_EQ(ask(n, "await"), "done true") << n;
+      EXPECT_EQ(ask(n, "told returned"), "returned 2") << n;
+    }
     expect_whole_query(returns % kNodes);
   }
   for (const uint32_t n : {0u, 1u}) {

@@ -28,11 +28,15 @@ class QueryCluster {
     void fail_peer(uint32_t node, const Status& cause) override {
       offenders.emplace_back(node, cause);
     }
+    void query_failed(const QueryId& query, const Status& cause) override {
+      told_failed.emplace_back(query, cause);
+    }
 
     QueryCluster* cluster = nullptr;
     uint32_t number = 0;
     int alerts = 0;
     std::vector<std::pair<uint32_t, Status>> offenders;
+    std::vector<std::pair<QueryId, Status>> told_failed;
     std::unique_ptr<QueryTable> table;
   };
 

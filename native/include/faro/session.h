@@ -113,6 +113,25 @@ class Listener {
   std::string address_;
 };
 
+/// What a session tells its engine without being asked. What is empty is not called.
+///
+/// Threads: all come from the network thread, one after the other, in the order in which it happened;
+/// they must not block, throw or wait for a worker. They may call what the session offers for any thread, but not
+/// destroy it. None comes any more when close() has returned, unless that was called by one of them. Nothing is
+/// told of what closing the own session ends.
+struct SessionListener {
+  /// A node is lost: it died, hangs or broke the protocol. Queries that contain it have failed; `cause` is what
+  /// they were told, and names the node.
+  std::function<void(uint32_t node, const Status& cause)> node_lost{};
+  /// A node has closed its session. What needed it still has failed, as by a loss.
+  std::function<void(uint32_t node)> node_left{};
+  /// A node that was lost, has left or was missing is there: queries may contain it, as after await_node().
+  std::function<void(uint32_t node)> node_returned{};
+  /// A query that this node uses, has declared or has begun has failed here, for the first cause. Once per query; it
+  /// still has to be ended.
+  std::function<void(const QueryId& query, const Status& cause)> query_failed{};
+};
+
 /// A node's membership in a connected cluster; owns everything that is allocated ahead and is used
 /// by every query.
 ///
@@ -193,9 +212,9 @@ class Session {
   /// Threads: any. Blocks: never.
   void await_node_async(uint32_t node, std::function<void(Outcome)> done,
                         Timeout timeout = kNoTimeout, Cancellation cancellation = {});
-  /// Calls back whenever a node has returned, as await_node would. Comes from the network thread, which
-  /// must not be held up; not from inside a call of this session. Replaces what was set before.
-  void on_returned(std::function<void(uint32_t node)> callback);
+  /// Tells `listener` of nodes that come and go and of queries that fail, from now on; it replaces the one before, of
+  /// which a call may still be under way. Threads: any. Blocks: never.
+  void listen(SessionListener listener);
 
   SessionMetrics metrics() const;
 

@@ -5,6 +5,7 @@
 #include <list>
 #include <utility>
 
+#include "faro/query.h"
 #include "faro/status.h"
 #include "wire/query_message.h"
 
@@ -13,15 +14,20 @@ namespace faro::shuffle {
 struct Outbound {
   std::list<std::pair<uint32_t, wire::QueryMessage>> messages;  // to whom
   std::list<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
+  std::list<std::pair<QueryId, Status>> failed;                 // what the engine is told, and why
 
-  bool empty() const { return messages.empty() && offenders.empty(); }
+  bool empty() const { return messages.empty() && offenders.empty() && failed.empty(); }
   void send(uint32_t node, wire::QueryMessage message) {
     messages.emplace_back(node, std::move(message));
   }
   void end_link(uint32_t node, Status cause) { offenders.emplace_back(node, std::move(cause)); }
+  void tell_failed(const QueryId& query, Status cause) {
+    failed.emplace_back(query, std::move(cause));
+  }
   void take(Outbound&& more) noexcept {
     messages.splice(messages.end(), more.messages);
     offenders.splice(offenders.end(), more.offenders);
+    failed.splice(failed.end(), more.failed);
   }
 };
 

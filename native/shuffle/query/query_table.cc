@@ -62,6 +62,13 @@ void QueryTable::flush(Outbound& out, bool alert) {
     if (node != context_.cluster.own()) environment_.fail_peer(node, cause);
   }
   if (alert) environment_.alert_workers();
+  for (const auto& [query, cause] : out.failed) {
+    try {
+      environment_.query_failed(query, cause);
+    } catch (const std::bad_alloc&) {
+      // Whoever uses it is told all the same.
+    }
+  }
 }
 
 // --- which queries there are

@@ -46,6 +46,9 @@ class QueryEnvironment {
   virtual void alert_workers() = 0;
   /// Ends the link to a peer that broke the rules. Repeatable.
   virtual void fail_peer(uint32_t node, const Status& cause) = 0;
+  /// A query that this node has to do with has failed here. Once per query. Not under the table's lock. Throws:
+  /// std::bad_alloc, which has no consequence.
+  virtual void query_failed(const QueryId& query, const Status& cause) = 0;
 };
 
 /// Threads: any; one lock, never on the row path.

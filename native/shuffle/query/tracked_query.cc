@@ -49,6 +49,7 @@ void TrackedQuery::declare(const std::vector<uint32_t>& workers) {
 }
 
 void TrackedQuery::verify(Outbound& out) {
+  if (failed()) out.tell_failed(id, cause());
   const auto told = unverified_->take_failures();
   unverified_.reset();
   if (failed()) {
@@ -86,6 +87,7 @@ bool TrackedQuery::fail_unlogged(const Status& met, bool tell_others, Outbound& 
     const bool is_concerned = nodes_.contains(n) || n == id.issuer;
     if (is_concerned && n != own && !nodes_.has_lost(n)) told.send(n, failure_of(id, own, cause));
   }
+  if (!unverified_) told.tell_failed(id, cause);
   set_failed(cause);
   if (!unverified_) context_.report.count_failure();
   show();

@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.lang.ref.Cleaner;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
@@ -22,6 +23,7 @@ public final class Session implements AutoCloseable {
 
   private final long handle;
   private final OpenSession open;
+  private final SessionEvents events;
   private final Cleaner.Cleanable forgotten;
   private final int node;
   private final int nodeCount;
@@ -47,6 +49,7 @@ public final class Session implements AutoCloseable {
     workers = List.copyOf(mine);
     open = new OpenSession(handle, node, references, opened);
     forgotten = CLEANER.register(this, open);
+    events = new SessionEvents(node, handle);
   }
 
   /**
@@ -213,6 +216,16 @@ public final class Session implements AutoCloseable {
       throw new FaroException(Code.CANCELLED, "waiting for node " + peer + " was cancelled");
     }
     return false;
+  }
+
+  /**
+   * Tells this listener of nodes that come and go and of queries that fail, from now on; it replaces the one before, of
+   * which a call may still be under way. Never blocks.
+   *
+   * @throws FaroException {@link Code#SESSION_CLOSED}
+   */
+  public void listen(SessionListener listener) {
+    events.listen(Objects.requireNonNull(listener, "listener"));
   }
 
   /** All counters, as they are about now. */

@@ -1,0 +1,71 @@
+package io.faro;
+
+/**
+ * What happens to a session, and the thread that tells its listener: it starts with the first one. Native code only
+ * queues events: no thread of it runs what is Java's.
+ *
+ * <p>Threads: any.
+ */
+final class SessionEvents {
+  // Kinds of events, by the numbers of jni/session_events.cc.
+  private static final int CLOSED = 0;
+  private static final int NODE_LOST = 1;
+  private static final int NODE_LEFT = 2;
+  private static final int NODE_RETURNED = 3;
+  private static final int QUERY_FAILED = 4;
+
+  private final long session;
+  private final String name;
+  private volatile SessionListener listener;
+  private boolean started; // guarded by this
+
+  SessionEvents(int node, long session) {
+    this.session = session;
+    name = "faro-events-" + node;
+  }
+
+  synchronized void listen(SessionListener told) {
+    listener = told; // before there are events
+    int result = listen(session);
+    if (result < 0) {
+      throw FaroException.of(result);
+    }
+    if (!started) {
+      started = true;
+      Thread thread = new Thread(this::run, name);
+      thread.setDaemon(true);
+      thread.start();
+    }
+  }
+
+  private void run() {
+    long[] event = new long[5];
+    for (int kind; (kind = awaitEvent(session, event)) != CLOSED; ) {
+      try {
+        tell(kind, (int) event[0], new QueryId(event[1], event[2], (int) event[3]), event[4]);
+      } catch (RuntimeException | Error problem) { // this thread goes on
+        Thread thread = Thread.currentThread();
+        thread.getUncaughtExceptionHandler().uncaughtException(thread, problem);
+      }
+    }
+  }
+
+  private void tell(int kind, int node, QueryId query, long cause) {
+    switch (kind) {
+      case NODE_LOST -> listener.nodeLost(node, FaroException.of(cause));
+      case NODE_LEFT -> listener.nodeLeft(node);
+      case NODE_RETURNED -> listener.nodeReturned(node);
+      case QUERY_FAILED -> listener.queryFailed(query, FaroException.of(cause));
+      default -> throw new AssertionError("an event of kind " + kind);
+    }
+  }
+
+  /** Events are queued from now on. Idempotent. */
+  private static native int listen(long session);
+
+  /**
+   * Blocks until there is an event, and answers its kind. In {@code to}: the node, the query's counter, incarnation and
+   * issuer, and the negative code of the cause, which is this thread's last error.
+   */
+  private static native int awaitEvent(long session, long[] to);
+}
