@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD
 readonly jobs=${JOBS:-$(nproc)}
 readonly faro_jar=java/faro/target/faro-0.1.0.jar:java/faro/target/lib/* bench_jar=java/lab/bench/target/faro-bench-0.1.0.jar
+readonly bench_path=$bench_jar:java/lab/sockets/target/faro-sockets-0.1.0.jar:$faro_jar
 readonly sql_jar=examples/sql/target/faro-sql-0.1.0.jar
 readonly jmh_path='java/lab/jmh/target/faro-jmh-0.1.0.jar:java/lab/jmh/target/lib/*'
 
@@ -95,20 +96,20 @@ up_to_date() { [[ -e $1 && -z $(find "${@:2}" -newer "$1") ]]; }
 # Packs java/faro and the benchmarks over the library of the release build. Where Maven cannot download its plug-ins, which
 # it does once, what is in Java is left out.
 java_jars() {
-  up_to_date "$bench_jar" java/pom.xml java/{faro,lab/bench}/{pom.xml,src} build/release/jni && return
+  up_to_date "$bench_jar" java/pom.xml java/{faro,lab/sockets,lab/bench}/{pom.xml,src} build/release/jni && return
   step "building java"
   rm -f "$bench_jar"
-  quietly maven package -pl faro,lab/bench "${no_tests[@]}" || echo "run: java/ could not be built; its rows are left out" >&2
+  quietly maven package -pl faro,lab/sockets,lab/bench "${no_tests[@]}" || echo "run: java/ could not be built; its rows are left out" >&2
 }
 
 # The same beside the C++ build, as far as it goes without the library: Maven's downloads, and javac.
 java_jars_ahead() {
-  [[ -e $bench_jar ]] || (maven package -pl faro,lab/bench "${no_tests[@]}" && rm -f "$bench_jar") >/dev/null 2>&1 &
+  [[ -e $bench_jar ]] || (maven package -pl faro,lab/sockets,lab/bench "${no_tests[@]}" && rm -f "$bench_jar") >/dev/null 2>&1 &
 }
 
 # Packs examples/sql with what it stands on.
 sql_jars() {
-  up_to_date "$sql_jar" java/pom.xml java/faro/{pom.xml,src} examples/sql/{pom.xml,src} build/release/jni && return
+  up_to_date "$sql_jar" java/pom.xml java/{faro,lab/sockets}/{pom.xml,src} examples/sql/{pom.xml,src} build/release/jni && return
   step "building examples/sql"
   rm -f "$sql_jar"
   quietly maven package -pl ../examples/sql -am "${no_tests[@]}"

@@ -3,6 +3,7 @@ package io.faro.sql.bench;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.faro.SessionConfig;
+import io.faro.sockets.HeldAddresses;
 import io.faro.sql.SqlException;
 import io.faro.sql.cluster.Addresses;
 import io.faro.sql.cluster.ClusterOptions;
@@ -76,9 +77,9 @@ public final class QueryBench implements Callable<Integer> {
   public Integer call() {
     Log.quiet();
     int nodes = options.nodes();
-    try (Addresses held = new Addresses(2 * nodes, options.hosts())) {
-      List<String> addresses = held.of(0, nodes);
-      List<String> sockets = held.of(nodes, nodes);
+    try (HeldAddresses held = Addresses.hold(2 * nodes, options.hosts())) {
+      List<String> addresses = held.all().subList(0, nodes);
+      List<String> sockets = held.all().subList(nodes, 2 * nodes);
       SessionConfig config = options.config(0, addresses);
       for (int node = 1; node < nodes; node++) {
         NodeProcess process =

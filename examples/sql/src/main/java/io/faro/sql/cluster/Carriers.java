@@ -5,7 +5,7 @@ import io.faro.Setting;
 import io.faro.sql.SqlException;
 import io.faro.sql.exec.Carrier;
 import io.faro.sql.exec.FaroCarrier;
-import io.faro.sql.sockets.SocketSettings;
+import io.faro.sql.sockets.CarrierSettings;
 import io.faro.sql.sockets.SocketsCarrier;
 import java.time.Duration;
 import java.util.List;
@@ -34,10 +34,10 @@ final class Carriers {
   }
 
   /** Of a configuration that a session was opened with, which has checked it. */
-  private static SocketSettings settings(SessionConfig config, List<String> sockets) {
+  private static CarrierSettings settings(SessionConfig config, List<String> sockets) {
     int rowLimit = bytes(config.get(Setting.ROW_LIMIT_BYTES));
     Duration limit = Duration.ofMillis(Long.parseLong(config.get(Setting.CONNECT_TIMEOUT_MS)));
-    return new SocketSettings(sockets, rowLimit, limit);
+    return new CarrierSettings(sockets, rowLimit, limit);
   }
 
   /** As settings are written: digits, and perhaps a unit. */

@@ -3,6 +3,7 @@ package io.faro.sql.cluster;
 import io.faro.Category;
 import io.faro.FaroException;
 import io.faro.SessionConfig;
+import io.faro.sockets.HeldAddresses;
 import io.faro.sql.SqlException;
 import io.faro.sql.exec.Engine;
 import io.faro.sql.exec.Query;
@@ -24,7 +25,7 @@ public final class ProcessCluster implements AutoCloseable {
   private final Map<String, Table> tables;
   private final Planner planner;
   private final List<NodeProcess> others = new ArrayList<>();
-  private Addresses held; // of the nodes that run
+  private HeldAddresses held; // of the nodes that run
   private Engine engine; // null: the nodes do not run
   private Query running; // null: none. Guarded by this
 
@@ -37,9 +38,9 @@ public final class ProcessCluster implements AutoCloseable {
 
   private void start() {
     int nodes = options.nodes();
-    held = new Addresses(2 * nodes, options.hosts());
-    List<String> addresses = held.of(0, nodes);
-    List<String> sockets = held.of(nodes, nodes);
+    held = Addresses.hold(2 * nodes, options.hosts());
+    List<String> addresses = held.all().subList(0, nodes);
+    List<String> sockets = held.all().subList(nodes, 2 * nodes);
     for (int node = 1; node < nodes; node++) {
       others.add(
           new NodeProcess(Node.class, ProcessBuilder.Redirect.INHERIT, node, addresses, sockets, options));

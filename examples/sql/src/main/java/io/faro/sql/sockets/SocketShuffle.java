@@ -3,77 +3,55 @@ package io.faro.sql.sockets;
 import io.faro.Outcome;
 import io.faro.RowBuffer;
 import io.faro.RowCodec;
+import io.faro.sockets.Peer;
+import io.faro.sockets.SocketsWorker;
+import io.faro.sockets.StageRows;
 import io.faro.sql.exec.RowShuffle;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
-import java.util.Arrays;
 
 /** One worker's end of one exchange. Rows that have come are kept here, however many, until they are asked for. */
-final class SocketShuffle implements RowShuffle {
-  private final SocketShuffles query;
-  private final SocketWorker worker;
+final class SocketShuffle implements RowShuffle, StageRows {
+  private final SocketsWorker worker;
   private final int stage;
   private final RowCodec<Object[]> codec;
   private final ArrayDeque<Object[]> rows = new ArrayDeque<>();
   private int sendersLeft;
   private boolean isStopped;
 
-  SocketShuffle(SocketShuffles query, SocketWorker worker, int stage, RowCodec<Object[]> codec) {
-    this.query = query;
+  SocketShuffle(SocketsWorker worker, int stage, RowCodec<Object[]> codec) {
     this.worker = worker;
     this.stage = stage;
     this.codec = codec;
-    sendersLeft = worker.workers();
-    checkedLimit(codec.rowBytes());
-  }
-
-  SocketShuffles query() {
-    return query;
-  }
-
-  int stage() {
-    return stage;
-  }
-
-  RowCodec<Object[]> codec() {
-    return codec;
-  }
-
-  /** The bytes of a row, unless it is too large: then as with Faro an error. */
-  int checkedLimit(int bytes) {
-    int limit = worker.settings().rowLimitBytes();
-    if (bytes > limit) {
-      throw new IllegalArgumentException(
-          "stage " + stage + ": a row of " + bytes + " bytes is above row.limit_bytes = " + limit);
-    }
-    return bytes;
+    sendersLeft = worker.workerCount();
+    worker.settings().checkedRow(stage, codec.rowBytes());
   }
 
   @Override
   public int receiverCount() {
-    return worker.workers();
+    return worker.workerCount();
   }
 
   @Override
   public void send(int receiver, Object[] row) {
     if (receiver == worker.number()) {
-      take(row);
+      takeOwn(row);
       return;
     }
     Peer peer = worker.peer(receiver);
-    if (!peer.tryPut(this, row)) {
-      worker.await(() -> peer.tryPut(this, row));
+    if (!peer.tryPut(stage, codec, row)) {
+      worker.await(() -> peer.tryPut(stage, codec, row));
     }
   }
 
   /** Written once, whoever gets it. */
   @Override
   public void broadcast(Object[] row) {
-    int bytes = checkedLimit(worker.writeAside(codec, row));
-    take(row);
+    int bytes = worker.settings().checkedRow(stage, worker.writeAside(codec, row));
+    takeOwn(row);
     for (Peer peer : worker.peers()) {
-      if (!peer.tryPut(this, row, worker.scratch(), bytes)) {
-        worker.await(() -> peer.tryPut(this, row, worker.scratch(), bytes));
+      if (!peer.tryPut(stage, codec, row, worker.scratch(), bytes)) {
+        worker.await(() -> peer.tryPut(stage, codec, row, worker.scratch(), bytes));
       }
     }
   }
@@ -81,8 +59,8 @@ final class SocketShuffle implements RowShuffle {
   @Override
   public void finish() {
     for (Peer peer : worker.peers()) {
-      if (!peer.tryPutEnd(this)) {
-        worker.await(() -> peer.tryPutEnd(this));
+      if (!peer.tryPutEnd(stage)) {
+        worker.await(() -> peer.tryPutEnd(stage));
       }
     }
     ended();
@@ -130,27 +108,26 @@ final class SocketShuffle implements RowShuffle {
 
   // --- what has come
 
-  void ended() {
+  @Override
+  public void ended() {
     sendersLeft--;
   }
 
-  void take(Object[] row) {
+  private void takeOwn(Object[] row) {
     if (!isStopped) {
       rows.add(row);
     }
   }
 
-  /** What came over a lane. */
-  void take(LocalLane.Block block) {
-    if (block.rows() == null) {
-      ended();
-    } else if (!isStopped) {
-      rows.addAll(Arrays.asList(block.rows()));
+  @Override
+  public void take(Object block) {
+    for (Object row : (Object[]) block) {
+      takeOwn((Object[]) row);
     }
   }
 
-  /** The rows of a frame; false if it ends within one. */
-  boolean take(ByteBuffer memory, RowBuffer from, int begin, int bytes) {
+  @Override
+  public boolean take(ByteBuffer memory, RowBuffer from, int begin, int bytes) {
     int end = begin + bytes;
     int at = begin;
     while (at < end) {

@@ -7,6 +7,9 @@ import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
 import io.faro.Wait;
 import io.faro.Worker;
+import io.faro.sockets.SocketsQuery;
+import io.faro.sockets.SocketsWorker;
+import io.faro.sockets.StageRows;
 import io.faro.sql.exec.RowShuffle;
 import io.faro.sql.exec.Shuffles;
 import java.time.Duration;
@@ -18,34 +21,39 @@ import java.util.concurrent.locks.LockSupport;
  * One query at one worker. That it has failed, and why, is known by Faro: the worker opens a shuffle of its own,
  * from itself to itself, through which no row goes, and asks it.
  */
-final class SocketShuffles implements Shuffles {
+final class SocketShuffles implements Shuffles, SocketsQuery {
   private static final long LOOK_NANOS = Duration.ofMillis(2).toNanos();
 
-  private final SocketWorker worker;
+  private final SocketsWorker worker;
+  private final Duration causeLimit;
   private final long number;
   private final Shuffle watch;
   private final List<SocketShuffle> stages = new ArrayList<>();
 
-  SocketShuffles(SocketWorker worker, Worker session, QueryId query, List<RowCodec<Object[]>> codecs) {
+  SocketShuffles(
+      SocketsWorker worker, Duration causeLimit, Worker session, QueryId query, List<RowCodec<Object[]>> codecs) {
     this.worker = worker;
+    this.causeLimit = causeLimit;
     number = query.counter(); // all of one issuer, node 0
     int[] itself = {session.number()};
     for (RowCodec<Object[]> codec : codecs) {
-      stages.add(new SocketShuffle(this, worker, stages.size(), codec));
+      stages.add(new SocketShuffle(worker, stages.size(), codec));
     }
     watch = session.openShuffle(new ShuffleSpec(query, session.number(), 0, itself, itself));
   }
 
-  /** Those of later queries are larger. */
-  long number() {
+  @Override
+  public long number() {
     return number;
   }
 
-  int stages() {
+  @Override
+  public int stages() {
     return stages.size();
   }
 
-  SocketShuffle stageOf(int stage) {
+  @Override
+  public StageRows rowsOf(int stage) {
     return stages.get(stage);
   }
 
@@ -70,13 +78,10 @@ final class SocketShuffles implements Shuffles {
     }
   }
 
-  /**
-   * Waits for the cause of what was heard at a socket.
-   *
-   * @return the exception if there comes none; else it is thrown
-   */
-  RuntimeException ended(String what) {
-    long deadline = System.nanoTime() + worker.settings().causeLimit().toNanos();
+  /** Waits for the cause of what was heard at a socket; throws that, if it comes. */
+  @Override
+  public RuntimeException ended(String what) {
+    long deadline = System.nanoTime() + causeLimit.toNanos();
     while (System.nanoTime() < deadline) {
       check();
       LockSupport.parkNanos(LOOK_NANOS);

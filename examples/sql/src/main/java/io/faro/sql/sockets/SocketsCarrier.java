@@ -4,48 +4,24 @@ import io.faro.QueryId;
 import io.faro.RowCodec;
 import io.faro.Session;
 import io.faro.Worker;
+import io.faro.sockets.SocketsMesh;
+import io.faro.sockets.SocketsWorker;
 import io.faro.sql.exec.Carrier;
 import io.faro.sql.exec.Shuffles;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetSocketAddress;
-import java.net.ServerSocket;
-import java.net.SocketException;
-import java.net.SocketTimeoutException;
-import java.net.StandardSocketOptions;
-import java.nio.channels.ServerSocketChannel;
-import java.nio.channels.SocketChannel;
-import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 
-/**
- * The sockets of a node: one for each pair of a worker here and one of another process. The higher process dials, and
- * says between which workers the connection is: {@code MAGIC}, from, to; 4 bytes each.
- */
+/** The sockets of a node, beside its session. */
 public final class SocketsCarrier implements Carrier {
-  private static final int MAGIC = 0x6661726f;
-  private static final int BACKLOG = 1024;
-  private static final int HELLO_MS = 10_000; // whoever connects says what it wants, or is none of ours: busy ones late
-  private static final long DIAL_AGAIN_NANOS = Duration.ofMillis(10).toNanos();
-
-  private final SocketSettings settings;
-  private final List<InetSocketAddress> nodes;
-  private final int ownNode;
+  private final CarrierSettings settings;
+  private final SocketsMesh mesh;
   private final int first; // of the workers here
-  private final SocketWorker[] workers; // of this node; null: not made yet
-  private final long deadlineNanos; // for connecting
-  private String refused = ""; // who connected last of those that are none of ours, and why
 
-  private SocketsCarrier(Session session, SocketSettings settings) {
+  private SocketsCarrier(Session session, CarrierSettings settings) throws IOException {
     this.settings = settings;
-    nodes = settings.nodes().stream().map(SocketsCarrier::address).toList();
-    ownNode = session.node();
+    mesh = SocketsMesh.open(settings.of(session));
     first = session.firstWorker();
-    workers = new SocketWorker[session.workers().size()];
-    deadlineNanos = System.nanoTime() + settings.connectLimit().toNanos();
   }
 
   /**
@@ -53,144 +29,23 @@ public final class SocketsCarrier implements Carrier {
    *
    * @throws UncheckedIOException if it cannot be done; nothing is left open then
    */
-  public static SocketsCarrier open(Session session, SocketSettings settings) {
-    SocketsCarrier carrier = new SocketsCarrier(session, settings);
-    try (ServerSocketChannel listener = ServerSocketChannel.open()) {
-      listener.bind(carrier.nodes.get(carrier.ownNode), BACKLOG);
-      for (int i = 0; i < carrier.workers.length; i++) {
-        carrier.workers[i] = new SocketWorker(carrier.first + i, session.workerCount(), settings);
-      }
-      carrier.connectLocal();
-      carrier.dial();
-      carrier.accept(listener.socket(), session.workerCount());
-      return carrier;
-    } catch (IOException problem) {
-      carrier.close();
-      throw new UncheckedIOException("sockets of node " + carrier.ownNode + ": " + problem.getMessage(), problem);
-    } catch (RuntimeException problem) {
-      carrier.close();
-      throw problem;
-    }
-  }
-
-  private static InetSocketAddress address(String text) {
-    int colon = text.lastIndexOf(':');
-    return new InetSocketAddress(text.substring(0, colon), Integer.parseInt(text.substring(colon + 1)));
-  }
-
-  private void connectLocal() {
-    for (SocketWorker one : workers) {
-      for (SocketWorker other : workers) {
-        if (one != other) {
-          one.connect(other);
-        }
-      }
-    }
-  }
-
-  private void dial() throws IOException {
-    for (SocketWorker worker : workers) {
-      for (int peer = 0; peer < first; peer++) {
-        SocketChannel channel = dial(nodes.get(peer / workers.length));
-        try {
-          DataOutputStream hello = new DataOutputStream(channel.socket().getOutputStream());
-          hello.writeInt(MAGIC);
-          hello.writeInt(worker.number());
-          hello.writeInt(peer);
-        } catch (IOException problem) {
-          channel.close();
-          throw problem;
-        }
-        connect(worker, peer, channel);
-      }
-    }
-  }
-
-  private SocketChannel dial(InetSocketAddress address) throws IOException {
-    while (true) {
-      SocketChannel channel = SocketChannel.open();
-      try {
-        channel.socket().connect(address, millisLeft("dialling " + address));
-        return channel;
-      } catch (SocketException refused) { // that node is not so far yet
-        channel.close();
-        LockSupport.parkNanos(DIAL_AGAIN_NANOS);
-      } catch (IOException problem) {
-        channel.close();
-        throw problem;
-      }
-    }
-  }
-
-  private void accept(ServerSocket listener, int workerCount) throws IOException {
-    int missing = (workerCount - first - workers.length) * workers.length;
-    while (missing > 0) {
-      listener.setSoTimeout(millisLeft(missing + " connections of other nodes are missing" + refused));
-      try {
-        if (greet(listener.accept().getChannel(), workerCount)) {
-          missing--;
-        }
-      } catch (SocketTimeoutException late) {
-        // Told above, with what is missing.
-      }
-    }
-  }
-
-  /** False, and the channel is closed, if whoever has connected is no worker that is expected. */
-  private boolean greet(SocketChannel channel, int workerCount) throws IOException {
-    String why;
+  public static SocketsCarrier open(Session session, CarrierSettings settings) {
     try {
-      channel.socket().setSoTimeout(Math.min(HELLO_MS, millisLeft("nothing was said by " + channel.getRemoteAddress())));
-      DataInputStream hello = new DataInputStream(channel.socket().getInputStream());
-      int magic = hello.readInt();
-      int from = hello.readInt();
-      int to = hello.readInt() - first;
-      if (magic == MAGIC && from >= first + workers.length && from < workerCount && to >= 0 && to < workers.length
-          && !workers[to].isConnected(from)) {
-        connect(workers[to], from, channel);
-        return true;
-      }
-      why = "said that it is no worker that is missing here";
-    } catch (SocketTimeoutException late) {
-      why = "said nothing in time";
+      return new SocketsCarrier(session, settings);
     } catch (IOException problem) {
-      why = "did not say what it wants: " + problem;
+      throw new UncheckedIOException(problem.getMessage(), problem);
     }
-    refused = "; " + channel.getRemoteAddress() + " was refused, it " + why;
-    channel.close();
-    return false;
-  }
-
-  /** Takes over the channel. */
-  private static void connect(SocketWorker worker, int peer, SocketChannel channel) throws IOException {
-    try {
-      channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-      channel.configureBlocking(false);
-      worker.connect(peer, channel);
-    } catch (IOException problem) {
-      channel.close();
-      throw problem;
-    }
-  }
-
-  /** At least 1. */
-  private int millisLeft(String what) throws IOException {
-    long left = (deadlineNanos - System.nanoTime()) / 1_000_000;
-    if (left <= 0) {
-      throw new IOException("connecting took too long: " + what);
-    }
-    return (int) Math.min(left, Integer.MAX_VALUE);
   }
 
   /** The workers of this node, from 0 on. */
-  SocketWorker worker(int index) {
-    return workers[index];
+  SocketsWorker worker(int index) {
+    return mesh.worker(index);
   }
 
   @Override
   public Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
-    SocketWorker own = workers[worker.number() - first];
-    SocketShuffles shuffles = new SocketShuffles(own, worker, query, codecs);
+    SocketsWorker own = mesh.worker(worker.number() - first);
+    SocketShuffles shuffles = new SocketShuffles(own, settings.causeLimit(), worker, query, codecs);
     try {
       own.begin(shuffles);
     } catch (RuntimeException problem) {
@@ -202,10 +57,6 @@ public final class SocketsCarrier implements Carrier {
 
   @Override
   public void close() {
-    for (SocketWorker worker : workers) {
-      if (worker != null) {
-        worker.close();
-      }
-    }
+    mesh.close();
   }
 }

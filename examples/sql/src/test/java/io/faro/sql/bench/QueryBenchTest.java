@@ -115,7 +115,7 @@ class QueryBenchTest {
   @Test
   void aPlaceIsThatOfTheInnermostCallWhichIsNotTheJdks() {
     assertTrue(ShuffleShare.isShuffle(stack("java.math.BigDecimal", "io.faro.SchemaCodec", "io.faro.sql.exec.ExchangedRows", "Baz")));
-    assertTrue(ShuffleShare.isShuffle(stack("sun.nio.ch.EPoll", "io.faro.sql.sockets.SocketWorker", "Baz")));
+    assertTrue(ShuffleShare.isShuffle(stack("sun.nio.ch.EPoll", "io.faro.sockets.SocketsWorker", "Baz")));
     assertTrue(ShuffleShare.isShuffle(stack("io.faro.sql.plan.RowTypes", "io.faro.sql.plan.Exchange")));
     assertFalse(ShuffleShare.isShuffle(stack("java.util.HashMap", "org.apache.calcite.linq4j.EnumerableDefaults", "io.faro.sql.plan.Plan")));
     assertFalse(ShuffleShare.isShuffle(stack("Baz$1", "io.faro.sql.exec.ExchangedRows"))); // whose input it is

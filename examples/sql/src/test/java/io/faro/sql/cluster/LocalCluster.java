@@ -2,6 +2,7 @@ package io.faro.sql.cluster;
 
 import io.faro.SessionConfig;
 import io.faro.Setting;
+import io.faro.sockets.HeldAddresses;
 import io.faro.sql.exec.Carrier;
 import io.faro.sql.exec.Engine;
 import io.faro.sql.exec.Query;
@@ -16,7 +17,7 @@ import java.util.function.Supplier;
 
 /** All nodes of a cluster in this JVM. Threads: one query at a time. */
 public final class LocalCluster implements AutoCloseable {
-  private final Addresses held;
+  private final HeldAddresses held;
   private final List<Engine> engines = new ArrayList<>();
 
   /** A query that runs, and what comes of it on each node. */
@@ -38,12 +39,12 @@ public final class LocalCluster implements AutoCloseable {
       Map<Setting, String> settings,
       BiFunction<SessionConfig, List<String>, Carrier.Opener> carrier,
       Map<String, Table> tables) {
-    held = new Addresses(2 * nodes, List.of(Addresses.HOST));
-    List<String> sockets = held.of(nodes, nodes);
+    held = Addresses.hold(2 * nodes, List.of(Addresses.HOST));
+    List<String> sockets = held.all().subList(nodes, 2 * nodes);
     List<CompletableFuture<Engine>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig.Builder builder =
-          SessionConfig.builder().cluster(node, held.of(0, nodes)).workers(workers);
+          SessionConfig.builder().cluster(node, held.all().subList(0, nodes)).workers(workers);
       settings.forEach(builder::set);
       SessionConfig config = builder.build();
       opening.add(inThread(() -> new Engine(config, carrier.apply(config, sockets), tables)));

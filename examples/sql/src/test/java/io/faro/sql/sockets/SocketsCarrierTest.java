@@ -15,6 +15,9 @@ import io.faro.SchemaCodec;
 import io.faro.Session;
 import io.faro.SessionConfig;
 import io.faro.Worker;
+import io.faro.sockets.HeldAddresses;
+import io.faro.sockets.Peer;
+import io.faro.sockets.SocketsQuery;
 import io.faro.sql.cluster.Addresses;
 import io.faro.sql.exec.Carrier;
 import io.faro.sql.exec.RowShuffle;
@@ -49,7 +52,7 @@ class SocketsCarrierTest {
   private static final RowCodec<Object[]> ROWS =
       RowCodecs.immutable(new SchemaCodec(List.of(Column.of(ColumnType.INT), Column.of(ColumnType.STRING))));
 
-  private final Addresses held = new Addresses(8, List.of("127.0.0.1"));
+  private final HeldAddresses held = Addresses.hold(8, List.of("127.0.0.1"));
   private int used;
 
   @AfterEach
@@ -59,7 +62,7 @@ class SocketsCarrierTest {
 
   private List<String> addresses(int count) {
     used += count;
-    return held.of(used - count, count);
+    return held.all().subList(used - count, used);
   }
 
   private List<Session> sessions(int nodes, int workers) {
@@ -105,8 +108,8 @@ class SocketsCarrierTest {
   }
 
   /** Nobody looks of itself within the time limit of a test: whoever sleeps has to be woken. */
-  private SocketSettings withoutLooking(int nodes) {
-    return new SocketSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10), Duration.ofSeconds(1), 600_000);
+  private CarrierSettings withoutLooking(int nodes) {
+    return new CarrierSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10), Duration.ofSeconds(1), 600_000);
   }
 
   @Test
@@ -177,17 +180,22 @@ class SocketsCarrierTest {
   /** A peer that does what is wanted when the worker is about to sleep. */
   private record BeforeSleep(Runnable action) implements Peer {
     @Override
-    public boolean tryPut(SocketShuffle shuffle, Object[] row) {
+    public boolean tryPut(int stage, long row) {
       return true;
     }
 
     @Override
-    public boolean tryPut(SocketShuffle shuffle, Object[] row, ByteBuffer written, int bytes) {
+    public <T> boolean tryPut(int stage, RowCodec<T> codec, T row) {
       return true;
     }
 
     @Override
-    public boolean tryPutEnd(SocketShuffle shuffle) {
+    public <T> boolean tryPut(int stage, RowCodec<T> codec, T row, ByteBuffer written, int bytes) {
+      return true;
+    }
+
+    @Override
+    public boolean tryPutEnd(int stage) {
       return true;
     }
 
@@ -202,7 +210,7 @@ class SocketsCarrierTest {
     }
 
     @Override
-    public void begin(SocketShuffles query) {}
+    public void begin(SocketsQuery query) {}
 
     @Override
     public void end() {}
@@ -230,7 +238,7 @@ class SocketsCarrierTest {
               assertEquals(taken.getAndIncrement(), sibling.get()[0]);
             }
             if (taken.get() == rows) {
-              carrier.worker(1).peer(0).tryPut((SocketShuffle) sibling, new Object[] {rows, "answer"});
+              carrier.worker(1).peer(0).tryPut(0, ROWS, new Object[] {rows, "answer"});
               carrier.worker(1).flush();
             }
           };
@@ -243,7 +251,7 @@ class SocketsCarrierTest {
     }
   }
 
-  private static List<Carrier> open(List<Session> sessions, SocketSettings settings) {
+  private static List<Carrier> open(List<Session> sessions, CarrierSettings settings) {
     List<CompletableFuture<Carrier>> opening = new ArrayList<>();
     for (Session session : sessions) {
       opening.add(CompletableFuture.supplyAsync(() -> SocketsCarrier.open(session, settings)));
@@ -257,7 +265,7 @@ class SocketsCarrierTest {
   void rowsOfAnEarlierQueryAreDroppedAndThoseOfALaterOneWait(boolean readsBefore, int nodes) throws Exception {
     List<Session> sessions = sessions(nodes, 2 / nodes);
     List<Carrier> carriers =
-        open(sessions, new SocketSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10)));
+        open(sessions, new CarrierSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10)));
     Worker sender = sessions.get(0).workers().get(0);
     Worker receiver = sessions.get(nodes - 1).workers().get(nodes == 1 ? 1 : 0);
     try {
@@ -300,7 +308,7 @@ class SocketsCarrierTest {
     List<Session> sessions = sessions(2, 1);
     Duration causeLimit = isTold ? Duration.ofSeconds(20) : Duration.ofMillis(100);
     List<Carrier> carriers =
-        open(sessions, new SocketSettings(addresses(2), 1 << 20, Duration.ofSeconds(10), causeLimit, 20));
+        open(sessions, new CarrierSettings(addresses(2), 1 << 20, Duration.ofSeconds(10), causeLimit, 20));
     try {
       ((SocketsCarrier) carriers.get(0)).worker(0).peer(1).close();
       QueryId query = sessions.get(0).beginQuery();
@@ -343,7 +351,7 @@ class SocketsCarrierTest {
   void connectingEndsAtItsTimeLimitAndLeavesNothingOpen() throws Exception {
     List<Session> sessions = sessions(2, 1);
     List<String> addresses = addresses(2);
-    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofMillis(300));
+    CarrierSettings settings = new CarrierSettings(addresses, 1 << 20, Duration.ofMillis(300));
     try {
       for (int node = 0; node < 2; node++) {
         Session session = sessions.get(node);
@@ -363,7 +371,7 @@ class SocketsCarrierTest {
   void whoWasRefusedIsToldWithWhatIsMissing() throws Exception {
     List<Session> sessions = sessions(2, 1);
     List<String> addresses = addresses(2);
-    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofMillis(1000));
+    CarrierSettings settings = new CarrierSettings(addresses, 1 << 20, Duration.ofMillis(1000));
     CompletableFuture<Carrier> opening =
         CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings), run -> new Thread(run).start());
     try (Socket outsider = dial(Integer.parseInt(addresses.get(0).split(":")[1]))) {
@@ -379,7 +387,7 @@ class SocketsCarrierTest {
   void whoeverConnectsWithoutBeingAWorkerTakesNoPlace() throws Exception {
     List<Session> sessions = sessions(2, 1);
     List<String> addresses = addresses(2);
-    SocketSettings settings = new SocketSettings(addresses, 1 << 20, Duration.ofSeconds(20));
+    CarrierSettings settings = new CarrierSettings(addresses, 1 << 20, Duration.ofSeconds(20));
     CompletableFuture<Carrier> opening =
         CompletableFuture.supplyAsync(() -> SocketsCarrier.open(sessions.get(0), settings));
     int port = Integer.parseInt(addresses.get(0).split(":")[1]);

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 
 /** What a node opens once and uses in every round. */
 public interface Backend extends AutoCloseable {
-  /** Connects to all other nodes. The constructor has already made this node reachable. */
+  /** Connects to all other nodes, which do the same. */
   void open() throws IOException, InterruptedException;
 
   RoundWorker worker(int localIndex);

@@ -1,5 +1,6 @@
 package io.faro.bench;
 
+import io.faro.sockets.HeldAddresses;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,6 +16,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
  * faro bench two-stage} with the same flags.
  */
 final class Main {
+  static final int PORTS = 2; // in a row: node 0 uses the second one, too
+
   private Main() {}
 
   public static void main(String[] arguments) throws Exception {
@@ -39,8 +42,8 @@ final class Main {
     List<Process> started = new CopyOnWriteArrayList<>();
     Runtime.getRuntime()
         .addShutdownHook(new Thread(() -> started.forEach(Process::destroyForcibly)));
-    try (HeldAddresses held = new HeldAddresses(processes, hosts)) {
-      String nodes = held.nodes();
+    try (HeldAddresses held = new HeldAddresses(processes, PORTS, hosts)) {
+      String nodes = String.join(",", held.all());
       for (int node = 0; node < processes; node++) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

@@ -1,77 +1,44 @@
 package io.faro.bench;
 
 import io.faro.QueryId;
+import io.faro.sockets.SocketsMesh;
+import io.faro.sockets.SocketsSettings;
 import java.io.IOException;
-import java.net.StandardSocketOptions;
-import java.nio.ByteBuffer;
-import java.nio.channels.ServerSocketChannel;
-import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import java.util.List;
 
-/**
- * The mesh of the sockets middleware: one connection per pair of workers of different processes. The
- * higher process dials, and says between which workers the connection is.
- */
+/** Java NIO sockets: the baseline. */
 final class NioBackend implements Backend {
-  private static final long DIAL_LIMIT_NANOS = 60_000_000_000L;
+  private static final Duration CONNECT_LIMIT = Duration.ofSeconds(60);
+  private static final int YIELDS = 4;
+  private static final int CHECK_MS = 60_000; // that a node has died is known by its socket
 
   private final Options options;
-  private final ServerSocketChannel listener;
-  private final NioWorker[] workers;
+  private SocketsMesh mesh;
   private long queries;
 
-  NioBackend(Options options) throws IOException {
+  NioBackend(Options options) {
     this.options = options;
-    listener = ServerSocketChannel.open().bind(options.address(options.node()), 1024);
-    workers = new NioWorker[options.job().workersPerProcess()];
-    for (int i = 0; i < workers.length; i++) {
-      workers[i] = new NioWorker(options.job(), first(options.node()) + i, options.carrier() == Carrier.NIO_PAPER);
-    }
-    for (NioWorker one : workers) {
-      for (NioWorker other : workers) {
-        if (one != other) {
-          one.connectLocal(other);
-        }
-      }
-    }
   }
 
   @Override
   public void open() throws IOException {
-    TwoStageJob job = options.job();
-    int before = first(options.node());
-    for (NioWorker worker : workers) {
-      for (int peer = 0; peer < before; peer++) {
-        SocketChannel channel = ControlSocket.dial(options.address(job.processOf(peer)), DIAL_LIMIT_NANOS);
-        ByteBuffer hello = ByteBuffer.allocate(8).putInt(worker.number()).putInt(peer).flip();
-        channel.write(hello);
-        connect(worker, peer, channel);
-      }
-    }
-    int expected = (job.workerCount() - before - workers.length) * workers.length;
-    for (int i = 0; i < expected; i++) {
-      SocketChannel channel = listener.accept();
-      ByteBuffer hello = ByteBuffer.allocate(8);
-      while (hello.hasRemaining() && channel.read(hello) >= 0) {}
-      hello.flip();
-      int peer = hello.getInt();
-      connect(workers[hello.getInt() - before], peer, channel);
-    }
-  }
-
-  private static void connect(NioWorker worker, int peer, SocketChannel channel) throws IOException {
-    channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-    channel.configureBlocking(false);
-    worker.connect(peer, channel);
-  }
-
-  private int first(int node) {
-    return node * options.job().workersPerProcess();
+    mesh =
+        SocketsMesh.open(
+            new SocketsSettings(
+                options.nodes(),
+                options.node(),
+                options.job().workersPerProcess(),
+                Long.BYTES,
+                options.carrier() == Carrier.NIO_PAPER,
+                CONNECT_LIMIT,
+                YIELDS,
+                CHECK_MS));
   }
 
   @Override
   public RoundWorker worker(int localIndex) {
-    return workers[localIndex];
+    return new NioWorker(options.job(), mesh.worker(localIndex));
   }
 
   @Override
@@ -85,10 +52,9 @@ final class NioBackend implements Backend {
   }
 
   @Override
-  public void close() throws IOException {
-    listener.close();
-    for (NioWorker worker : workers) {
-      worker.close();
+  public void close() {
+    if (mesh != null) {
+      mesh.close();
     }
   }
 }

@@ -41,6 +41,14 @@ public abstract class RowPort {
     return rows;
   }
 
+  /** The same, with the first rows of an array, which is kept; gives another one in exchange. */
+  protected final long[] exchange(long[] received, int count) {
+    long[] before = rows;
+    rows = received;
+    this.count = count;
+    return before;
+  }
+
   final void clear() {
     count = 0;
   }

@@ -3,6 +3,7 @@ package io.faro.bench;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.sockets.HeldAddresses;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -75,8 +76,8 @@ class ClusterTest {
 
   /** The output of node 0. */
   private String run(String languages, List<String> flags) throws Exception {
-    try (HeldAddresses held = new HeldAddresses(languages.length(), List.of("127.0.0.1"))) {
-      String nodes = held.nodes();
+    try (HeldAddresses held = new HeldAddresses(languages.length(), Main.PORTS, List.of("127.0.0.1"))) {
+      String nodes = String.join(",", held.all());
       for (int node = 0; node < languages.length(); node++) {
         List<String> command = new ArrayList<>();
         if (languages.charAt(node) == 'c') {

@@ -3,6 +3,7 @@ package io.faro.bench;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.sockets.HeldAddresses;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -30,8 +31,8 @@ class LostNodeTest {
   @CsvSource({"KILL,cjj,shm", "KILL,jcc,tcp", "STOP,cjj,tcp", "STOP,jcc,shm"})
   void survivorsInBothLanguagesNameIt(String signal, String languages, String transport)
       throws Exception {
-    try (HeldAddresses held = new HeldAddresses(languages.length(), List.of("127.0.0.1"))) {
-      String nodes = held.nodes();
+    try (HeldAddresses held = new HeldAddresses(languages.length(), Main.PORTS, List.of("127.0.0.1"))) {
+      String nodes = String.join(",", held.all());
       for (int node = 0; node < languages.length(); node++) {
         started.add(start(languages.charAt(node), node, nodes, transport));
       }

@@ -8,11 +8,9 @@ import io.faro.Setting;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
 import io.faro.Worker;
+import io.faro.sockets.HeldAddresses;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.Socket;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -24,21 +22,16 @@ import org.openjdk.jmh.annotations.TearDown;
 /** Two nodes in this JVM, one worker each, and a shuffle from the first to the second. */
 @State(Scope.Thread)
 public abstract class Lane {
-  private final List<Socket> held = List.of(heldAddress(), heldAddress());
-  private final List<String> nodes = held.stream().map(socket -> "127.0.0.1:" + socket.getLocalPort()).toList();
+  private final HeldAddresses held = hold();
   private final CompletableFuture<Session> opening = open(1);
   private final Session session0 = open(0).join();
   private final Session session1 = opening.join();
   private final QueryId query = session0.beginQuery();
   private final List<Shuffle> shuffles = new ArrayList<>();
 
-  /** Bound, and does not listen: the system gives the port to nobody else, and a node may listen at it. */
-  private static Socket heldAddress() {
+  private static HeldAddresses hold() {
     try {
-      Socket socket = new Socket();
-      socket.setReuseAddress(true);
-      socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-      return socket;
+      return new HeldAddresses(2, 1, List.of("127.0.0.1"));
     } catch (IOException problem) {
       throw new UncheckedIOException(problem);
     }
@@ -46,7 +39,7 @@ public abstract class Lane {
 
   private CompletableFuture<Session> open(int node) {
     return Session.openAsync(
-            SessionConfig.builder().cluster(node, nodes).set(Setting.TRANSPORT, "shm").build())
+            SessionConfig.builder().cluster(node, held.all()).set(Setting.TRANSPORT, "shm").build())
         .toCompletableFuture();
   }
 
@@ -73,12 +66,10 @@ public abstract class Lane {
 
   /** The query ends with its sessions. */
   @TearDown(Level.Trial)
-  public final void close() throws IOException {
+  public final void close() {
     shuffles.forEach(Shuffle::close);
     session1.close();
     session0.close();
-    for (Socket socket : held) {
-      socket.close();
-    }
+    held.close();
   }
 }

@@ -1,4 +1,4 @@
-package io.faro.sql.sockets;
+package io.faro.sockets;
 
 import io.faro.RowBuffer;
 import io.faro.RowCodec;
@@ -15,31 +15,30 @@ import java.util.Objects;
 import java.util.function.BooleanSupplier;
 
 /**
- * A worker as its sockets see it. While it waits, for room or for rows, it takes all that comes in, of any exchange:
- * so no plan comes to a standstill.
+ * A worker as its sockets see it. While it waits, for room or for rows, it takes all that comes in, of any stage: so no
+ * plan comes to a standstill.
  *
  * <p>Threads: one at a time, except for {@link #wakeIfItSleeps}.
  */
-final class SocketWorker implements AutoCloseable {
+public final class SocketsWorker implements AutoCloseable {
   private static final int SCRATCH_BYTES = 4096; // grows
 
   private final int number;
-  private final SocketSettings settings;
+  private final SocketsSettings settings;
   private final Selector selector;
   private final Peer[] peers; // by number; null: itself
   private final List<LocalLane> incoming = new ArrayList<>(); // from other workers of the process
   private Peer[] others = {}; // peers without itself
   private ByteBuffer scratch = Connection.allocate(SCRATCH_BYTES);
   private RowBuffer scratchRows = RowBuffer.over(scratch);
-  private SocketShuffles query; // null: none runs
+  private SocketsQuery query; // null: none runs
   private long checkedNanos;
   private volatile boolean sleeps;
 
-  /** {@code workers}: of the whole cluster. */
-  SocketWorker(int number, int workers, SocketSettings settings) throws IOException {
+  SocketsWorker(int number, SocketsSettings settings) throws IOException {
     this.number = number;
     this.settings = settings;
-    peers = new Peer[workers];
+    peers = new Peer[settings.workerCount()];
     selector = Selector.open();
   }
 
@@ -47,18 +46,18 @@ final class SocketWorker implements AutoCloseable {
 
   /** Takes over the channel, which is non-blocking. */
   void connect(int peer, SocketChannel channel) throws IOException {
-    connect(peer, new Connection(this, peer, channel));
+    connect(peer, new Connection(settings, peer, channel, selector));
   }
 
   /** Rows for another worker of this process. */
-  void connect(SocketWorker other) {
+  void connect(SocketsWorker other) {
     LocalLane lane = new LocalLane(this, other);
     connect(other.number, new LocalPeer(lane));
     other.incoming.add(lane);
   }
 
   /** Any way to another worker. */
-  void connect(int number, Peer peer) {
+  public void connect(int number, Peer peer) {
     peers[number] = peer;
     others = Arrays.stream(peers).filter(Objects::nonNull).toArray(Peer[]::new);
   }
@@ -69,41 +68,42 @@ final class SocketWorker implements AutoCloseable {
 
   // --- what it is
 
-  int number() {
+  /** In the whole cluster. */
+  public int number() {
     return number;
   }
 
-  int workers() {
+  /** Of the whole cluster. */
+  public int workerCount() {
     return peers.length;
   }
 
-  SocketSettings settings() {
+  public SocketsSettings settings() {
     return settings;
   }
 
-  Selector selector() {
-    return selector;
-  }
-
-  Peer peer(int number) {
+  /** Null for the worker itself. */
+  public Peer peer(int number) {
     return peers[number];
   }
 
   /** To all other workers. */
-  Peer[] peers() {
+  public Peer[] peers() {
     return others;
   }
 
   // --- a query
 
-  void begin(SocketShuffles query) {
+  /** What comes is for this one from now on. */
+  public void begin(SocketsQuery query) {
     this.query = query;
     for (Peer peer : others) {
       peer.begin(query);
     }
   }
 
-  void end() {
+  /** Well or not. */
+  public void end() {
     for (Peer peer : others) {
       peer.end();
     }
@@ -112,7 +112,7 @@ final class SocketWorker implements AutoCloseable {
   }
 
   /** Writes a row that is for several; its bytes, which {@link #scratch} has until the next call. */
-  int writeAside(RowCodec<Object[]> codec, Object[] row) {
+  public <T> int writeAside(RowCodec<T> codec, T row) {
     int bytes = scratchRows.tryWrite(codec, row, 0);
     if (bytes == RowBuffer.NO_ROOM) {
       scratch = Connection.allocate(codec.maxBytes(row));
@@ -122,12 +122,13 @@ final class SocketWorker implements AutoCloseable {
     return bytes;
   }
 
-  ByteBuffer scratch() {
+  /** What {@link #writeAside} wrote. */
+  public ByteBuffer scratch() {
     return scratch;
   }
 
   /** Sends what gathers; whether all of it has gone. */
-  boolean flush() {
+  public boolean flush() {
     boolean all = true;
     for (Peer peer : others) {
       all &= peer.flush();
@@ -136,10 +137,10 @@ final class SocketWorker implements AutoCloseable {
   }
 
   /** Takes what has come, without waiting; whether there was anything. */
-  boolean turn() {
+  public boolean turn() {
     boolean moved = takeLocal();
     try {
-      moved |= selector.selectNow(SocketWorker::ready) > 0;
+      moved |= selector.selectNow(SocketsWorker::ready) > 0;
     } catch (IOException problem) {
       throw new UncheckedIOException(problem);
     }
@@ -156,7 +157,7 @@ final class SocketWorker implements AutoCloseable {
       while (!lane.isEmpty(query.number())) { // blocks of a query that has not begun here wait
         LocalLane.Block block = lane.peek();
         if (block.query() == query.number()) { // of one that has ended they are thrown away
-          query.stageOf(block.stage()).take(block);
+          take(block);
         }
         lane.remove();
         moved = true;
@@ -165,15 +166,29 @@ final class SocketWorker implements AutoCloseable {
     return moved;
   }
 
+  private void take(LocalLane.Block block) {
+    StageRows stage = query.rowsOf(block.stage());
+    if (block.rows() == null) {
+      stage.ended();
+    } else {
+      stage.take(block.rows());
+    }
+  }
+
   /**
-   * Tries until it is done, waiting in between. Who waits sleeps at once, as over Faro in this engine: there may be
-   * more workers than processors.
+   * Tries until it is done, waiting in between.
    *
    * @throws RuntimeException if the query fails
    */
-  void await(BooleanSupplier attempt) {
+  public void await(BooleanSupplier attempt) {
+    int idle = 0;
     while (!attempt.getAsBoolean()) {
-      if (!turn() && sleep(attempt)) {
+      if (turn()) {
+        idle = 0;
+      } else if (idle++ < settings.yields()) {
+        flush();
+        Thread.yield();
+      } else if (sleep(attempt)) {
         return;
       }
     }
@@ -191,7 +206,7 @@ final class SocketWorker implements AutoCloseable {
         return true;
       }
       if (incoming.stream().allMatch(lane -> lane.isEmpty(query.number()))) {
-        selector.select(SocketWorker::ready, settings.checkMs());
+        selector.select(SocketsWorker::ready, settings.checkMs());
       }
     } catch (IOException problem) {
       throw new UncheckedIOException(problem);

@@ -1,4 +1,4 @@
-package io.faro.sql.sockets;
+package io.faro.sockets;
 
 import io.faro.RowBuffer;
 import io.faro.RowCodec;
@@ -6,11 +6,12 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 
 /**
  * To a worker of another process, and from it: a non-blocking socket, an outgoing buffer in which frames gather, and
- * an incoming one. A frame is a run of whole rows of one shuffle:
+ * an incoming one. A frame is a run of whole rows of one stage:
  *
  * <pre>
  *   0       4                12      14     16                                      little-endian
@@ -34,29 +35,27 @@ final class Connection implements Peer {
   private static final int INCOMING = 64 * 1024;
   private static final int NONE = -1;
 
-  private final SocketWorker worker;
+  private final SocketsSettings settings;
   private final int peer; // number of the worker at the other end
-  private final int frameLimitBytes;
   private final SocketChannel channel;
   private final SelectionKey key;
 
   private ByteBuffer outgoing = allocate(OUTGOING);
   private RowBuffer outgoingRows = RowBuffer.over(outgoing);
-  private int frame = NONE; // where the open one begins
-  private SocketShuffle shuffle; // whose it is
+  private int frame; // where the open one begins
+  private int stage = NONE; // whose it is; none is open
 
   private ByteBuffer incoming = allocate(INCOMING);
   private RowBuffer incomingRows = RowBuffer.over(incoming);
-  private SocketShuffles query; // null: none runs
+  private SocketsQuery query; // null: none runs
   private boolean isAhead; // the next frame is of a query that has not begun here
 
   /** Takes over the channel, which is non-blocking. */
-  Connection(SocketWorker worker, int peer, SocketChannel channel) throws IOException {
-    this.worker = worker;
+  Connection(SocketsSettings settings, int peer, SocketChannel channel, Selector selector) throws IOException {
+    this.settings = settings;
     this.peer = peer;
-    frameLimitBytes = Math.max(OUTGOING, LENGTH + worker.settings().rowLimitBytes());
     this.channel = channel;
-    key = channel.register(worker.selector(), SelectionKey.OP_READ, this);
+    key = channel.register(selector, SelectionKey.OP_READ, this);
   }
 
   static ByteBuffer allocate(int bytes) {
@@ -66,11 +65,22 @@ final class Connection implements Peer {
   // --- sending
 
   @Override
-  public boolean tryPut(SocketShuffle shuffle, Object[] row) {
-    RowCodec<Object[]> codec = shuffle.codec();
+  public boolean tryPut(int stage, long row) {
+    while (!openFrame(stage) || outgoing.remaining() < Long.BYTES) {
+      if (!makeRoom(Long.BYTES)) {
+        return false;
+      }
+    }
+    outgoing.putLong(row);
+    rowIsPut();
+    return true;
+  }
+
+  @Override
+  public <T> boolean tryPut(int stage, RowCodec<T> codec, T row) {
     int length = codec.rowBytes() == 0 ? LENGTH : 0;
     do {
-      if (openFrame(shuffle)) {
+      if (openFrame(stage)) {
         int at = outgoing.position() + length;
         int bytes = outgoingRows.tryWrite(codec, row, at);
         if (bytes != RowBuffer.NO_ROOM) {
@@ -78,17 +88,18 @@ final class Connection implements Peer {
             outgoing.putInt(at - LENGTH, bytes);
           }
           outgoing.position(at + bytes);
+          rowIsPut();
           return true;
         }
       }
-    } while (makeRoom(length + shuffle.checkedLimit(codec.maxBytes(row))));
+    } while (makeRoom(length + settings.checkedRow(stage, codec.maxBytes(row))));
     return false;
   }
 
   @Override
-  public boolean tryPut(SocketShuffle shuffle, Object[] row, ByteBuffer written, int bytes) {
-    int length = shuffle.codec().rowBytes() == 0 ? LENGTH : 0;
-    while (!openFrame(shuffle) || outgoing.remaining() < length + bytes) {
+  public <T> boolean tryPut(int stage, RowCodec<T> codec, T row, ByteBuffer written, int bytes) {
+    int length = codec.rowBytes() == 0 ? LENGTH : 0;
+    while (!openFrame(stage) || outgoing.remaining() < length + bytes) {
       if (!makeRoom(length + bytes)) {
         return false;
       }
@@ -97,11 +108,18 @@ final class Connection implements Peer {
       outgoing.putInt(bytes);
     }
     outgoing.put(outgoing.position(), written, 0, bytes).position(outgoing.position() + bytes);
+    rowIsPut();
     return true;
   }
 
+  private void rowIsPut() {
+    if (settings.writesEachRow()) {
+      flush();
+    }
+  }
+
   @Override
-  public boolean tryPutEnd(SocketShuffle shuffle) {
+  public boolean tryPutEnd(int stage) {
     closeFrame();
     if (outgoing.remaining() < HEADER) {
       flush();
@@ -109,13 +127,13 @@ final class Connection implements Peer {
     if (outgoing.remaining() < HEADER) {
       return false;
     }
-    putHeader(shuffle, END);
+    putHeader(stage, END);
     return true;
   }
 
   /** False if there is no room for its header. */
-  private boolean openFrame(SocketShuffle shuffle) {
-    if (frame != NONE && this.shuffle == shuffle) {
+  private boolean openFrame(int stage) {
+    if (this.stage == stage) {
       return true;
     }
     closeFrame();
@@ -123,24 +141,23 @@ final class Connection implements Peer {
       return false;
     }
     frame = outgoing.position();
-    this.shuffle = shuffle;
-    putHeader(shuffle, ROWS);
+    this.stage = stage;
+    putHeader(stage, ROWS);
     return true;
   }
 
-  private void putHeader(SocketShuffle shuffle, short kind) {
-    outgoing.putInt(0).putLong(shuffle.query().number()).putShort((short) shuffle.stage()).putShort(kind);
+  private void putHeader(int stage, short kind) {
+    outgoing.putInt(0).putLong(query.number()).putShort((short) stage).putShort(kind);
   }
 
   private void closeFrame() {
-    if (frame != NONE) {
+    if (stage != NONE) {
       int bytes = outgoing.position() - frame - HEADER;
       outgoing.putInt(frame, bytes);
       if (bytes == 0) {
         outgoing.position(frame);
       }
-      frame = NONE;
-      shuffle = null;
+      stage = NONE;
     }
   }
 
@@ -213,12 +230,13 @@ final class Connection implements Peer {
   }
 
   private void takeFrames() {
+    int limit = Math.max(OUTGOING, LENGTH + settings.rowLimitBytes()); // of a frame's rows
     int end = incoming.position();
     int at = 0;
     int wanted = HEADER; // bytes from there on, for the next frame
     while (end - at >= HEADER) {
       int bytes = incoming.getInt(at);
-      if (bytes < 0 || bytes > frameLimitBytes) {
+      if (bytes < 0 || bytes > limit) {
         throw ended("a frame of " + bytes + " bytes came");
       }
       wanted = HEADER + bytes;
@@ -251,14 +269,14 @@ final class Connection implements Peer {
       throw ended("a frame of stage " + stage + " came");
     }
     if (incoming.getShort(at + KIND) == END) {
-      query.stageOf(stage).ended();
-    } else if (!query.stageOf(stage).take(incoming, incomingRows, at + HEADER, bytes)) {
+      query.rowsOf(stage).ended();
+    } else if (!query.rowsOf(stage).take(incoming, incomingRows, at + HEADER, bytes)) {
       throw ended("a frame came that ends within a row");
     }
   }
 
   @Override
-  public void begin(SocketShuffles query) {
+  public void begin(SocketsQuery query) {
     this.query = query;
     if (isAhead) {
       isAhead = false;

@@ -1,4 +1,4 @@
-package io.faro.sql.sockets;
+package io.faro.sockets;
 
 import java.util.concurrent.ArrayBlockingQueue;
 
@@ -9,16 +9,16 @@ import java.util.concurrent.ArrayBlockingQueue;
  * <p>Threads: {@link #offer} is the sender's, {@link #peek} and {@link #remove} are the receiver's.
  */
 final class LocalLane {
-  /** Rows, the very arrays; null: the sender has no more. */
-  record Block(long query, int stage, Object[][] rows) {}
+  /** Rows: a long[] or an Object[], the very array; null: the sender has no more. */
+  record Block(long query, int stage, Object rows) {}
 
-  private static final int BLOCKS = 16; // of 256 rows: as many as Faro has under way by reference
+  private static final int BLOCKS = 16;
 
   private final ArrayBlockingQueue<Block> blocks = new ArrayBlockingQueue<>(BLOCKS);
-  private final SocketWorker sender;
-  private final SocketWorker receiver;
+  private final SocketsWorker sender;
+  private final SocketsWorker receiver;
 
-  LocalLane(SocketWorker sender, SocketWorker receiver) {
+  LocalLane(SocketsWorker sender, SocketsWorker receiver) {
     this.sender = sender;
     this.receiver = receiver;
   }
