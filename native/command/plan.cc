@@ -50,25 +50,22 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
     const uint64_t shm_state = outgoing.ring_count() * sizes.shm_outgoing_ring +
                                incoming.ring_count() * sizes.shm_incoming_ring;
     if (peer == node) {
-      plan.local_ring_bytes = pure_ring_bytes(outgoing);
+      plan.rings.local_bytes = pure_ring_bytes(outgoing);
       plan.local_bytes = shm.memory_bytes(outgoing, incoming);
       plan.state_bytes += shm_state;
       continue;
     }
-    plan.outgoing_ring_bytes += pure_ring_bytes(outgoing);
-    plan.incoming_ring_bytes += pure_ring_bytes(incoming);
+    plan.rings.outgoing_bytes += pure_ring_bytes(outgoing);
+    plan.rings.incoming_bytes += pure_ring_bytes(incoming);
     const bool same_host = node / input.nodes_per_host == peer / input.nodes_per_host;
     if (settings.transport == "shm" || (settings.transport == "auto" && same_host)) {
-      ++plan.shm_links;
-      plan.shm_bytes += shm.memory_bytes(outgoing, incoming);
+      plan.shm.add_link(shm.memory_bytes(outgoing, incoming));
       plan.state_bytes += shm_state;
     } else {
       if (input.verbs != nullptr) {
-        ++plan.verbs_links;
-        plan.verbs_bytes += input.verbs->memory_bytes(outgoing, incoming);
+        plan.verbs.add_link(input.verbs->memory_bytes(outgoing, incoming));
       } else {
-        ++plan.tcp_links;
-        plan.tcp_bytes += tcp.memory_bytes(outgoing, incoming);
+        plan.tcp.add_link(tcp.memory_bytes(outgoing, incoming));
       }
       plan.state_bytes += outgoing.ring_count() * sizes.tcp_outgoing_ring +
                           incoming.ring_count() * sizes.tcp_incoming_ring;
@@ -87,9 +84,9 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   plan.shuffle_bytes =
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
   plan.frame_bytes += workers * shuffle::FramePool::kKept * sizes.per_frame;
-  plan.overflow_memory_bytes = settings.overflow_memory_bytes;
-  plan.overflow_file_bytes = settings.overflow_file_bytes;
-  plan.overflow_table_bytes =
+  plan.overflow.memory_bytes = settings.overflow_memory_bytes;
+  plan.overflow.file_bytes = settings.overflow_file_bytes;
+  plan.overflow.table_bytes =
       shuffle::OverflowLimits{settings.overflow_memory_bytes, settings.overflow_file_bytes}
           .describing_bytes();
   plan.descriptors =
@@ -97,7 +94,7 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   return plan;
 }
 
-/// a + b, or "without end": budgets may be 2^64-1.
+/// a + b, or "without end".
 uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 }  // namespace
@@ -117,6 +114,43 @@ StateSizes state_sizes_of_this_build() {
   return sizes;
 }
 
+RingPlan& RingPlan::operator+=(const RingPlan& other) noexcept {
+  outgoing_bytes += other.outgoing_bytes;
+  incoming_bytes += other.incoming_bytes;
+  local_bytes += other.local_bytes;
+  return *this;
+}
+
+LinkPlan& LinkPlan::operator+=(const LinkPlan& other) noexcept {
+  links += other.links;
+  bytes += other.bytes;
+  return *this;
+}
+
+OverflowPlan& OverflowPlan::operator+=(const OverflowPlan& other) noexcept {
+  memory_bytes = saturated(memory_bytes, other.memory_bytes);
+  file_bytes = saturated(file_bytes, other.file_bytes);
+  table_bytes = saturated(table_bytes, other.table_bytes);
+  return *this;
+}
+
+NodePlan& NodePlan::operator+=(const NodePlan& other) noexcept {
+  rings += other.rings;
+  shm += other.shm;
+  tcp += other.tcp;
+  verbs += other.verbs;
+  local_bytes += other.local_bytes;
+  ready_bytes += other.ready_bytes;
+  doorbell_bytes += other.doorbell_bytes;
+  counter_bytes += other.counter_bytes;
+  state_bytes += other.state_bytes;
+  shuffle_bytes += other.shuffle_bytes;
+  frame_bytes += other.frame_bytes;
+  overflow += other.overflow;
+  descriptors += other.descriptors;
+  return *this;
+}
+
 uint32_t ClusterPlan::largest() const noexcept {
   const auto most = std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
     return a.open_bytes() < b.open_bytes();
@@ -126,30 +160,7 @@ uint32_t ClusterPlan::largest() const noexcept {
 
 NodePlan ClusterPlan::sum(uint32_t first, uint32_t count) const noexcept {
   NodePlan total;
-  for (size_t i = first; i < nodes.size() && i < size_t{first} + count; ++i) {
-    const NodePlan& node = nodes[i];
-    total.outgoing_ring_bytes += node.outgoing_ring_bytes;
-    total.incoming_ring_bytes += node.incoming_ring_bytes;
-    total.local_ring_bytes += node.local_ring_bytes;
-    total.shm_bytes += node.shm_bytes;
-    total.tcp_bytes += node.tcp_bytes;
-    total.verbs_bytes += node.verbs_bytes;
-    total.local_bytes += node.local_bytes;
-    total.ready_bytes += node.ready_bytes;
-    total.doorbell_bytes += node.doorbell_bytes;
-    total.counter_bytes += node.counter_bytes;
-    total.state_bytes += node.state_bytes;
-    total.shuffle_bytes += node.shuffle_bytes;
-    total.frame_bytes += node.frame_bytes;
-    total.overflow_table_bytes = saturated(total.overflow_table_bytes, node.overflow_table_bytes);
-    total.overflow_memory_bytes =
-        saturated(total.overflow_memory_bytes, node.overflow_memory_bytes);
-    total.overflow_file_bytes = saturated(total.overflow_file_bytes, node.overflow_file_bytes);
-    total.shm_links += node.shm_links;
-    total.tcp_links += node.tcp_links;
-    total.verbs_links += node.verbs_links;
-    total.descriptors += node.descriptors;
-  }
+  for (size_t i = first; i < nodes.size() && i < size_t{first} + count; ++i) total += nodes[i];
   return total;
 }
 

@@ -36,16 +36,42 @@ struct StateSizes {
 };
 StateSizes state_sizes_of_this_build();
 
+/// The rings alone, without what lies beside them.
+struct RingPlan {
+  uint64_t outgoing_bytes = 0;  ///< the (m-1)·n²·B of this page
+  uint64_t incoming_bytes = 0;
+  uint64_t local_bytes = 0;  ///< between the node's own workers
+
+  RingPlan& operator+=(const RingPlan& other) noexcept;
+};
+
+/// The links over one transport.
+struct LinkPlan {
+  uint32_t links = 0;
+  uint64_t bytes = 0;
+
+  void add_link(uint64_t its_bytes) noexcept { *this += LinkPlan{1, its_bytes}; }
+  LinkPlan& operator+=(const LinkPlan& other) noexcept;
+};
+
+/// The budgets of overflow, which may be without end: 2^64-1.
+struct OverflowPlan {
+  uint64_t memory_bytes = 0;
+  uint64_t file_bytes = 0;
+  uint64_t table_bytes = 0;  ///< memory that describes what lies in the file
+
+  /// A sum that is too large is without end, too.
+  OverflowPlan& operator+=(const OverflowPlan& other) noexcept;
+};
+
 /// One node.
 struct NodePlan {
-  uint64_t outgoing_ring_bytes = 0;  ///< of the rings alone: the (m-1)·n²·B of this page
-  uint64_t incoming_ring_bytes = 0;
-  uint64_t local_ring_bytes = 0;  ///< between the node's own workers
+  RingPlan rings;
 
   // What is allocated at open.
-  uint64_t shm_bytes = 0;       ///< sealed segments of links to nodes of the same host
-  uint64_t tcp_bytes = 0;       ///< rings of both directions
-  uint64_t verbs_bytes = 0;     ///< rings of both directions and messages, all of it pinned
+  LinkPlan shm;                 ///< sealed segments of links to nodes of the same host
+  LinkPlan tcp;                 ///< rings of both directions
+  LinkPlan verbs;               ///< rings of both directions and messages, all of it pinned
   uint64_t local_bytes = 0;     ///< rings between own workers
   uint64_t ready_bytes = 0;     ///< ready words (those of shm are part of its segments)
   uint64_t doorbell_bytes = 0;  ///< one cache line per worker
@@ -53,27 +79,24 @@ struct NodePlan {
   uint64_t state_bytes = 0;     ///< positions, counters, tables of lanes, by worker and ring
 
   // What queries may take on top.
-  uint64_t shuffle_bytes = 0;          ///< tables of shuffle.limit open shuffles, all workers
-  uint64_t frame_bytes = 0;            ///< nodes of as many small frames as rings can hold
-  uint64_t overflow_memory_bytes = 0;  ///< budget
-  uint64_t overflow_file_bytes = 0;    ///< budget
-  uint64_t overflow_table_bytes = 0;   ///< memory that describes what lies in the file
+  uint64_t shuffle_bytes = 0;  ///< tables of shuffle.limit open shuffles, all workers
+  uint64_t frame_bytes = 0;    ///< nodes of as many small frames as rings can hold
+  OverflowPlan overflow;
 
-  uint32_t shm_links = 0;
-  uint32_t tcp_links = 0;
-  uint32_t verbs_links = 0;
   uint64_t descriptors = 0;
 
-  uint32_t links() const noexcept { return shm_links + tcp_links + verbs_links; }
+  uint32_t links() const noexcept { return shm.links + tcp.links + verbs.links; }
   /// What memory.limit_bytes bounds.
-  uint64_t link_bytes() const noexcept { return shm_bytes + tcp_bytes + verbs_bytes + local_bytes; }
+  uint64_t link_bytes() const noexcept { return shm.bytes + tcp.bytes + verbs.bytes + local_bytes; }
   uint64_t open_bytes() const noexcept {
     return link_bytes() + ready_bytes + doorbell_bytes + counter_bytes + state_bytes;
   }
   uint64_t most_bytes() const noexcept {
-    return open_bytes() + shuffle_bytes + frame_bytes + overflow_memory_bytes +
-           overflow_table_bytes;
+    return open_bytes() + shuffle_bytes + frame_bytes + overflow.memory_bytes +
+           overflow.table_bytes;
   }
+
+  NodePlan& operator+=(const NodePlan& other) noexcept;
 };
 
 struct ClusterPlan {

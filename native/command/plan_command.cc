@@ -150,19 +150,19 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
           "lower overflow.memory_bytes or shuffle.limit");
   const FolderState folder = look_at_folder(input.settings.overflow_folder);
   require("overflow_folder", fmt::format("space in {}", input.settings.overflow_folder),
-          machine.overflow_file_bytes, folder.writable ? folder.free_bytes : 0, true,
+          machine.overflow.file_bytes, folder.writable ? folder.free_bytes : 0, true,
           folder.writable ? "another overflow.folder, or a lower overflow.file_bytes"
                           : fmt::format("it cannot be written: {}", folder.why_not));
   require("open_files", "open files (a node)", node.descriptors, known(limits.descriptors), false,
           "raise RLIMIT_NOFILE (ulimit -n)");
-  if (node.verbs_links > 0) {
-    require("memlock", "memlock (a node)", node.verbs_bytes, known(limits.pinned_bytes), true,
+  if (node.verbs.links > 0) {
+    require("memlock", "memlock (a node)", node.verbs.bytes, known(limits.pinned_bytes), true,
             "raise RLIMIT_MEMLOCK (ulimit -l unlimited)");
   } else {
-    note("memlock", "memlock (a node)", node.outgoing_ring_bytes + node.incoming_ring_bytes,
+    note("memlock", "memlock (a node)", node.rings.outgoing_bytes + node.rings.incoming_bytes,
          process.memlock_bytes, "only RDMA pins memory; shm and tcp do not");
   }
-  note("dev_shm", "/dev/shm", machine.shm_bytes, process.shm_folder_bytes,
+  note("dev_shm", "/dev/shm", machine.shm.bytes, process.shm_folder_bytes,
        "segments are memfds: they count as memory, and not against /dev/shm");
   return verdicts;
 }
@@ -181,13 +181,13 @@ double touch_rate() {
 ConnectEstimate estimate_connect(const PlanInput& input, const ClusterPlan& plan) {
   ConnectEstimate estimate;
   estimate.bytes_per_second = touch_rate();
-  if (plan.nodes[plan.largest()].verbs_links > 0) {
+  if (plan.nodes[plan.largest()].verbs.links > 0) {
     estimate.why_not = "of verbs, only between the addresses of RDMA devices: `faro doctor`";
     return estimate;
   }
   Config config;
   const NodePlan& node = plan.nodes[plan.largest()];
-  const char* transport = node.tcp_links > 0 ? "tcp" : "shm";
+  const char* transport = node.tcp.links > 0 ? "tcp" : "shm";
   if (const Status status = config.set("transport", transport); !status.ok()) {
     estimate.why_not = std::string(status.message());
     return estimate;
@@ -239,23 +239,27 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   using Align = Table::Align;
   Table memory({Align::left, Align::right, Align::right, Align::left});
   memory.add({"rings alone", "per node", "cluster", ""});
-  const auto line = [&](const char* what, uint64_t NodePlan::*member, const char* remark) {
-    memory.add(
-        {std::string("  ") + what, bytes_text(node.*member), bytes_text(all.*member), remark});
+  const auto line = [&memory](const char* what, uint64_t one, uint64_t cluster,
+                              const char* remark) {
+    memory.add({std::string("  ") + what, bytes_text(one), bytes_text(cluster), remark});
   };
-  line("outgoing rings", &NodePlan::outgoing_ring_bytes, "(m-1)·n²·B, to workers of other nodes");
-  line("incoming rings", &NodePlan::incoming_ring_bytes,
+  line("outgoing rings", node.rings.outgoing_bytes, all.rings.outgoing_bytes,
+       "(m-1)·n²·B, to workers of other nodes");
+  line("incoming rings", node.rings.incoming_bytes, all.rings.incoming_bytes,
        "as much; over shm they are the senders' outgoing ones");
-  line("local rings", &NodePlan::local_ring_bytes, "n²·B, between workers of a node");
+  line("local rings", node.rings.local_bytes, all.rings.local_bytes,
+       "n²·B, between workers of a node");
   memory.add_line("allocated at open, all of it");
-  if (node.shm_links > 0)
-    line("shm segments", &NodePlan::shm_bytes, "incoming rings, positions, ready words");
-  if (node.tcp_links > 0) line("tcp rings", &NodePlan::tcp_bytes, "outgoing and incoming");
-  if (node.verbs_links > 0)
-    line("verbs rings", &NodePlan::verbs_bytes, "outgoing and incoming, messages; pinned");
-  line("local rings", &NodePlan::local_bytes, "");
-  line("state of rings and lanes", &NodePlan::state_bytes, "positions, tables");
-  line("counters", &NodePlan::counter_bytes, "64 bytes per ring and direction; the counter file");
+  if (node.shm.links > 0)
+    line("shm segments", node.shm.bytes, all.shm.bytes, "incoming rings, positions, ready words");
+  if (node.tcp.links > 0) line("tcp rings", node.tcp.bytes, all.tcp.bytes, "outgoing and incoming");
+  if (node.verbs.links > 0)
+    line("verbs rings", node.verbs.bytes, all.verbs.bytes,
+         "outgoing and incoming, messages; pinned");
+  line("local rings", node.local_bytes, all.local_bytes, "");
+  line("state of rings and lanes", node.state_bytes, all.state_bytes, "positions, tables");
+  line("counters", node.counter_bytes, all.counter_bytes,
+       "64 bytes per ring and direction; the counter file");
   memory.add({"  ready words, doorbells", bytes_text(node.ready_bytes + node.doorbell_bytes),
               bytes_text(all.ready_bytes + all.doorbell_bytes),
               "8 bytes per 64 rings, 64 bytes per worker"});
@@ -263,17 +267,21 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   memory.add_line("at most, while queries run");
   memory.add({"  open shuffles", bytes_text(node.shuffle_bytes), bytes_text(all.shuffle_bytes),
               fmt::format("shuffle.limit = {} at every worker", settings.shuffle_limit)});
-  line("frames in rings", &NodePlan::frame_bytes, "as many small ones as rings can hold");
-  line("overflow in memory", &NodePlan::overflow_memory_bytes, "overflow.memory_bytes");
-  line("tables of the file", &NodePlan::overflow_table_bytes, "overflow.file_bytes / 128");
-  line("overflow file", &NodePlan::overflow_file_bytes, "overflow.file_bytes, on disk");
+  line("frames in rings", node.frame_bytes, all.frame_bytes,
+       "as many small ones as rings can hold");
+  line("overflow in memory", node.overflow.memory_bytes, all.overflow.memory_bytes,
+       "overflow.memory_bytes");
+  line("tables of the file", node.overflow.table_bytes, all.overflow.table_bytes,
+       "overflow.file_bytes / 128");
+  line("overflow file", node.overflow.file_bytes, all.overflow.file_bytes,
+       "overflow.file_bytes, on disk");
   fmt::print("{}\n", memory.text());
 
   Table links({Align::left, Align::right, Align::right, Align::left});
   links.add({"connections", "per node", "cluster", ""});
-  links.add({"  links over shm", grouped(node.shm_links), grouped(all.shm_links / 2), ""});
-  links.add({"  links over tcp", grouped(node.tcp_links), grouped(all.tcp_links / 2), ""});
-  links.add({"  links over verbs", grouped(node.verbs_links), grouped(all.verbs_links / 2), ""});
+  links.add({"  links over shm", grouped(node.shm.links), grouped(all.shm.links / 2), ""});
+  links.add({"  links over tcp", grouped(node.tcp.links), grouped(all.tcp.links / 2), ""});
+  links.add({"  links over verbs", grouped(node.verbs.links), grouped(all.verbs.links / 2), ""});
   links.add({"  file descriptors", grouped(node.descriptors), "",
              "at most, while connecting; then two per link"});
   fmt::print("{}\n", links.text());
@@ -308,12 +316,12 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
 }
 
 Json node_json(const NodePlan& node) {
-  return {{"outgoing_ring_bytes", node.outgoing_ring_bytes},
-          {"incoming_ring_bytes", node.incoming_ring_bytes},
-          {"local_ring_bytes", node.local_ring_bytes},
-          {"shm_bytes", node.shm_bytes},
-          {"tcp_bytes", node.tcp_bytes},
-          {"verbs_bytes", node.verbs_bytes},
+  return {{"outgoing_ring_bytes", node.rings.outgoing_bytes},
+          {"incoming_ring_bytes", node.rings.incoming_bytes},
+          {"local_ring_bytes", node.rings.local_bytes},
+          {"shm_bytes", node.shm.bytes},
+          {"tcp_bytes", node.tcp.bytes},
+          {"verbs_bytes", node.verbs.bytes},
           {"local_bytes", node.local_bytes},
           {"ready_bytes", node.ready_bytes},
           {"doorbell_bytes", node.doorbell_bytes},
@@ -322,9 +330,9 @@ Json node_json(const NodePlan& node) {
           {"open_bytes", node.open_bytes()},
           {"shuffle_bytes", node.shuffle_bytes},
           {"frame_bytes", node.frame_bytes},
-          {"overflow_memory_bytes", node.overflow_memory_bytes},
-          {"overflow_table_bytes", node.overflow_table_bytes},
-          {"overflow_file_bytes", node.overflow_file_bytes},
+          {"overflow_memory_bytes", node.overflow.memory_bytes},
+          {"overflow_table_bytes", node.overflow.table_bytes},
+          {"overflow_file_bytes", node.overflow.file_bytes},
           {"most_bytes", node.most_bytes()},
           {"descriptors", node.descriptors}};
 }
@@ -339,9 +347,9 @@ void print_json(const PlanInput& input, const ClusterPlan& plan,
   json["rings_per_lane"] = input.settings.rings_per_lane;
   const NodePlan& node = plan.nodes[plan.largest()];
   json["node"] = node_json(node);
-  json["node"]["shm_links"] = node.shm_links;
-  json["node"]["tcp_links"] = node.tcp_links;
-  json["node"]["verbs_links"] = node.verbs_links;
+  json["node"]["shm_links"] = node.shm.links;
+  json["node"]["tcp_links"] = node.tcp.links;
+  json["node"]["verbs_links"] = node.verbs.links;
   json["cluster"] = node_json(plan.sum(0, input.settings.node_count()));
   json["cluster"]["links"] = plan.link_count();
   if (estimate.why_not.empty()) {
