@@ -1,14 +1,9 @@
 // Sending: from what is committed or released to the socket. tcp_receive.cc has the other
 // direction, tcp_link.h the picture and the arguments.
 #include <fmt/format.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
-#include "transport/tcp/send_pieces.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
@@ -100,7 +95,7 @@ bool TcpLink::send_while_held() {
       gather();
       if (batch_.empty()) continue;
     }
-    const ssize_t sent = send_batch();
+    const ssize_t sent = stream_.send(batch_.rest());
     if (sent >= 0) {
       // A short write is tried again: only a send that is refused makes the kernel report when
       // there is space.
@@ -116,20 +111,10 @@ bool TcpLink::send_while_held() {
       if (give_to_network_thread()) return false;
       continue;
     }
-    fail(Code::peer_lost, fmt::format("data connection broken while sending: {}", broken(errno)));
+    fail(Code::peer_lost,
+         fmt::format("data connection broken while sending: {}", stream_.failure(errno)));
     return false;
   }
-}
-
-// As sendmsg.
-ssize_t TcpLink::send_batch() {
-  const std::span pieces(&batch_.pieces[batch_.first_piece],
-                         batch_.piece_count - batch_.first_piece);
-  if (tls_ != nullptr) return tls_->send(pieces);
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
-  return send_pieces(fd_, message, &way_);
 }
 
 // True if the network thread will continue. False if the socket has become writable meanwhile.
@@ -210,18 +195,12 @@ void TcpLink::fail(Code code, std::string message) {
   if (end()) context_.events->on_link_failed(Status(code, std::move(message)));
 }
 
-std::string TcpLink::broken(int error) const {
-  return tls_ != nullptr && error == EPROTO ? std::string(tls_->failure().message())
-                                            : std::strerror(error);
-}
-
 // True for the caller that ended the link.
 bool TcpLink::end() noexcept {
   if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
-  receiver_->remove(fd_);
-  // A thread inside a system call on the socket gets an error or the end of the stream. The network thread gets
-  // an event, finds the link stopped, and removes the socket. What was sent before still arrives.
-  shutdown(fd_, SHUT_RDWR);
+  receiver_->remove(stream_.fd());
+  // The network thread gets an event, finds the link stopped, and removes the socket.
+  stream_.shutdown();
   return true;
 }
 

@@ -43,10 +43,10 @@
 #include <string>
 #include <vector>
 
-#include "tls/stream.h"
 #include "transport/messaged_channel.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
+#include "transport/tcp/tcp_stream.h"
 #include "transport/transport.h"
 #include "wire/data_message.h"
 
@@ -128,6 +128,8 @@ class TcpLink final : public DataLink, public MessagedChannel {
     void clear() { message_count = piece_count = first_piece = 0; }
     void add(const wire::DataMessage& message);
     void add_piece(const void* data, size_t bytes);
+    /// What is not in the kernel yet.
+    std::span<iovec> rest() { return {&pieces[first_piece], piece_count - first_piece}; }
     /// The kernel took that many bytes.
     void advance(size_t bytes);
   };
@@ -135,7 +137,6 @@ class TcpLink final : public DataLink, public MessagedChannel {
   // Sending (tcp_datapath.cc).
   void send_pending() override;
   bool send_while_held();
-  ssize_t send_batch();
   bool give_to_network_thread();
   void on_writable();
   void send_later();
@@ -146,7 +147,6 @@ class TcpLink final : public DataLink, public MessagedChannel {
   void on_readable(bool until_end);
   void on_events(uint32_t events);  // network thread
   void receive(bool until_end);
-  ssize_t receive_pieces(std::span<iovec> pieces);
   bool take_received(size_t bytes);
   bool take_messages();
   Status accept_read(const wire::DataMessage& message);
@@ -164,14 +164,12 @@ class TcpLink final : public DataLink, public MessagedChannel {
       if (end()) context_.events->on_link_failed(no_memory_);
     }
   }
-  std::string broken(int error) const;
   bool end() noexcept;
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
 
   // Constant after construction.
   const std::shared_ptr<TcpReceiver> receiver_;
-  const int fd_;
-  const std::shared_ptr<tls::Stream> tls_;
+  TcpStream stream_;
   RingRegion outgoing_region_;
   RingRegion incoming_region_;
   std::deque<TcpOutgoing> outgoing_;
@@ -179,7 +177,6 @@ class TcpLink final : public DataLink, public MessagedChannel {
   // Tasks handed to the reactor hold this weakly: they may outlive the link.
   std::shared_ptr<TcpLink*> self_;
   const Status no_memory_{Code::resource_limit, "no memory for its data connection"};
-  char way_ = 0;  // see send_pieces.h
 
   // Shared.
   std::atomic<bool> stopped_{false};

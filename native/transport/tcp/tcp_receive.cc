@@ -7,8 +7,6 @@
 // follow each other. Otherwise staging takes as much as it has room for, since many messages may be small.
 #include <fmt/format.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +14,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "transport/tcp/send_pieces.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
@@ -40,8 +37,7 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
                  RingRegion outgoing, RingRegion incoming)
     : MessagedChannel(context, std::move(deferred)),
       receiver_(std::move(receiver)),
-      fd_(fd),
-      tls_(std::move(tls)),
+      stream_(fd, std::move(tls)),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
       self_(std::make_shared<TcpLink*>(this)) {
@@ -57,10 +53,10 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
 
 Status TcpLink::start() {
   FARO_RETURN_IF_ERROR(
-      context_.reactor->add(fd_, kEvents, [this](uint32_t events) { on_events(events); }));
+      context_.reactor->add(stream_.fd(), kEvents, [this](uint32_t events) { on_events(events); }));
   registered_ = true;
   FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
-  return receiver_->add(*context_.reactor, *this, fd_);
+  return receiver_->add(*context_.reactor, *this, stream_.fd());
 }
 
 TcpLink::~TcpLink() {
@@ -68,13 +64,12 @@ TcpLink::~TcpLink() {
   deferred_->remove(*this);
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
   receiver_->give();
-  if (registered_) context_.reactor->remove(fd_);
-  close(fd_);
+  if (registered_) context_.reactor->remove(stream_.fd());
 }
 
 void TcpLink::on_events(uint32_t events) {
   if (stopped()) {
-    context_.reactor->remove(fd_);
+    context_.reactor->remove(stream_.fd());
     registered_ = false;
     return;
   }
@@ -97,9 +92,7 @@ void TcpLink::receive(bool until_end) {
   size_t turn = 0;
   while (!stopped()) {
     // When the turn is over the socket stays readable, except for bytes that TLS has already taken out of it.
-    const size_t most = turn < kReceiveTurnBytes || until_end ? SIZE_MAX
-                        : tls_ != nullptr                     ? tls_->pending()
-                                                              : 0;
+    const size_t most = turn < kReceiveTurnBytes || until_end ? SIZE_MAX : stream_.pending();
     if (most == 0) return;
     std::array<iovec, 3> pieces;
     size_t count = 0;
@@ -118,7 +111,7 @@ void TcpLink::receive(bool until_end) {
     const bool is_large = fill_left_ >= kLargePayloadBytes;
     ask(staging_.data() + staged_, is_large ? kAheadBytes : staging_.size() - staged_);
 
-    const ssize_t received = receive_pieces(std::span(pieces).first(count));
+    const ssize_t received = stream_.receive(std::span(pieces).first(count));
     if (received > 0) {
       const size_t bytes = static_cast<size_t>(received);
       if (!take_received(bytes)) return;
@@ -134,19 +127,8 @@ void TcpLink::receive(bool until_end) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
     return fail(Code::peer_lost,
-                fmt::format("data connection broken while receiving: {}", broken(errno)));
+                fmt::format("data connection broken while receiving: {}", stream_.failure(errno)));
   }
-}
-
-// As recvmsg.
-ssize_t TcpLink::receive_pieces(std::span<iovec> pieces) {
-  if (tls_ != nullptr) return tls_->receive(pieces);
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
-  const ssize_t received = recvmsg(fd_, &message, MSG_DONTWAIT);
-  if (received > 0) note_received(&way_);
-  return received;
 }
 
 // That many bytes have arrived where `receive` asked for them. False if the link has failed.
