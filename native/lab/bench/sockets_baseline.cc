@@ -76,7 +76,7 @@ Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
   if (!group) return group.status();
 
   auto body = [&](GroupMember& member) {
-    SocketsProcess process(job.workers_per_process);
+    SocketsProcess process(member.global_worker(0), job.workers_per_process);
     member.run_workers([&](uint32_t local) {
       const Listener& listener = listeners[member.global_worker(local)];
       return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {

@@ -11,9 +11,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "lab/bench/sockets_output.h"
 
 namespace faro::bench {
 
@@ -112,6 +116,98 @@ class alignas(64) LocalBell {
  private:
   base::UniqueFd event_;
   std::atomic<bool> armed_{false};
+};
+
+/// What the workers of one process share; they are known by their numbers over all processes. Made before their threads.
+class SocketsProcess {
+ public:
+  SocketsProcess(uint32_t first_worker, uint32_t workers)
+      : first_(first_worker), lanes_(size_t{workers} * workers), bells_(workers) {}
+
+  /// That of a worker to itself stays unused.
+  LocalLane& lane(uint32_t from, uint32_t to) noexcept {
+    return lanes_[(from - first_) * bells_.size() + (to - first_)];
+  }
+  LocalBell& bell(uint32_t worker) noexcept { return bells_[worker - first_]; }
+
+ private:
+  const uint32_t first_;
+  std::vector<LocalLane> lanes_;
+  std::vector<LocalBell> bells_;
+};
+
+/// The way to another worker of the process. Threads: the sender's.
+class LocalTarget {
+ public:
+  LocalTarget(LocalLane& lane, LocalBell& receiver, uint32_t block_bytes, uint32_t frame_bytes)
+      : lane_(lane), receiver_(receiver), block_bytes_(block_bytes), frame_bytes_(frame_bytes) {}
+
+  /// Frames go into an empty block from now on.
+  void open(Output& output) {
+    block_ = lane_.take_empty(block_bytes_);
+    output.set_memory(block_->memory.get(), block_bytes_, frame_bytes_);
+  }
+  /// Hands the open block over, if there is something in it; false if the lane is full.
+  bool flush(Output& output) {
+    if (output.is_empty()) return true;
+    block_->used_bytes = static_cast<uint32_t>(output.waiting_bytes());
+    if (!lane_.full.try_push(block_.get())) return false;
+    block_.release();
+    receiver_.ring();
+    open(output);
+    return true;
+  }
+
+ private:
+  LocalLane& lane_;
+  LocalBell& receiver_;
+  const uint32_t block_bytes_;
+  const uint32_t frame_bytes_;
+  std::unique_ptr<LocalBlock> block_;
+};
+
+/// What comes from another worker of the process. Threads: the receiver's.
+class LocalSource {
+ public:
+  LocalSource(LocalLane& lane, LocalBell& sender) : lane_(lane), sender_(sender) {}
+  LocalSource(LocalSource&&) = default;  // and no copy, which std::deque would only seem to have
+
+  /// Whether there is a block that is not handled; takes one from the lane.
+  bool has_rows() { return !waiting_.empty() || take(); }
+  /// Of its first one: [begin, end).
+  const char* begin() const noexcept { return waiting_.front()->memory.get() + begin_; }
+  const char* end() const noexcept {
+    return waiting_.front()->memory.get() + waiting_.front()->used_bytes;
+  }
+  /// Handled up to there; true if that is the end of the block, which then goes back.
+  bool handled(const char* up_to) {
+    begin_ = static_cast<size_t>(up_to - waiting_.front()->memory.get());
+    if (begin_ < waiting_.front()->used_bytes) return false;
+    lane_.give_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+    begin_ = 0;
+    return true;
+  }
+  /// Takes all that the lane holds; true if that was something.
+  bool take_all() {
+    bool moved = false;
+    while (take()) moved = true;
+    return moved;
+  }
+
+ private:
+  bool take() {
+    LocalBlock* const block = lane_.full.try_pop();
+    if (block == nullptr) return false;
+    sender_.ring();
+    waiting_.emplace_back(block);
+    return true;
+  }
+
+  LocalLane& lane_;
+  LocalBell& sender_;
+  std::deque<std::unique_ptr<LocalBlock>> waiting_;  // taken from the lane
+  size_t begin_ = 0;                                 // of the first one
 };
 
 }  // namespace faro::bench
