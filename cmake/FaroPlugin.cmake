@@ -9,7 +9,8 @@
 
 # What both sides share: a library that was compiled with other interfaces is refused when it is loaded.
 file(GLOB interface_headers CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/native/include/faro/* ${PROJECT_SOURCE_DIR}/native/base/*.h ${PROJECT_SOURCE_DIR}/native/base/*.def
+     ${PROJECT_SOURCE_DIR}/native/include/faro/*.h ${PROJECT_SOURCE_DIR}/native/include/faro/*.def
+     ${PROJECT_SOURCE_DIR}/native/include/faro/detail/*.h ${PROJECT_SOURCE_DIR}/native/base/*.h ${PROJECT_SOURCE_DIR}/native/base/*.def
      ${PROJECT_SOURCE_DIR}/native/wire/*.h ${PROJECT_SOURCE_DIR}/native/ring/*.h ${PROJECT_SOURCE_DIR}/native/transport/*.h
      ${PROJECT_SOURCE_DIR}/native/transport/plugin/*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${interface_headers})

@@ -17,28 +17,33 @@ static void run(faro::Worker& worker, const faro::QueryId& query, std::atomic<ui
   faro::Shuffle customers = check(worker.open_shuffle(build));
   faro::Shuffle matches = check(worker.open_shuffle(gather));
   if (worker.number() == 0) {
-    auto sender = check(customers.sender<Customer>());
-    for (uint64_t id = 0; id < 5000; ++id) check_done(sender.broadcast({id, id % 10}), customers);
-    check_done(customers.finish(), customers);
+    const auto sender = check(customers.sender<Customer>());
+    std::vector<Customer> all;
+    for (uint64_t id = 0; id < 5000; ++id) all.push_back({id, id % 10});
+    check(sender.broadcast_all(all).outcome, sender);
+    check(sender.finish(), sender);
   }
   std::unordered_map<uint64_t, uint64_t> discounts;
+  const auto build_side = check(customers.receiver());
   faro::Batch batch;
-  while (check(customers.take(batch), customers) == faro::Outcome::done) {
+  while (check(build_side.receive(batch), build_side)) {
     for (const Customer& row : batch.rows<Customer>()) discounts.emplace(row.id, row.discount);
   }
-  auto sender = check(matches.sender<Order>());
+  const auto sender = check(matches.sender<Order>());
   for (uint64_t i = 0; i < 20000; ++i) {  // this worker's part of the orders
     const auto found = discounts.find(i);
-    if (found != discounts.end())
-      check_done(sender.send(0, Order{i, 100 - found->second}), matches);
+    if (found != discounts.end()) check(sender.send(0, Order{i, 100 - found->second}), sender);
   }
-  check_done(matches.finish(), matches);
-  while (check(matches.take(batch), matches) == faro::Outcome::done) {
-    for (const Order& row : batch.rows<Order>()) total += row.amount;
+  check(sender.finish(), sender);
+  if (worker.number() == 0) {
+    const auto receiver = check(matches.receiver());
+    while (check(receiver.receive(batch), receiver)) {
+      for (const Order& row : batch.rows<Order>()) total += row.amount;
+    }
   }
   customers.close();
   matches.close();
-  check(worker.end_query(query));
+  check(worker.end_query(query), worker);
 }
 
 int main() {

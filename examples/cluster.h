@@ -22,17 +22,13 @@ T check(faro::Result<T> result) {
   check(result.status());
   return std::move(result).value();
 }
-inline faro::Outcome check(faro::Outcome outcome, const faro::Shuffle& shuffle) {
-  if (outcome == faro::Outcome::failed) check(shuffle.status());
-  return outcome;
-}
-inline void check_done(faro::Outcome outcome, const faro::Shuffle& shuffle) {
-  if (check(outcome, shuffle) != faro::Outcome::done)
+/// True for done, false for end_of_stream. `of`: what was called.
+template <typename Object>
+bool check(faro::Outcome outcome, const Object& of) {
+  if (outcome == faro::Outcome::failed) check(of.status());
+  if (outcome != faro::Outcome::done && outcome != faro::Outcome::end_of_stream)
     check(faro::Status(faro::Code::internal_error, faro::outcome_name(outcome)));
-}
-inline void check(faro::Outcome outcome) {
-  if (outcome != faro::Outcome::done)
-    check(faro::Status(faro::Code::internal_error, faro::outcome_name(outcome)));
+  return outcome == faro::Outcome::done;
 }
 
 class Cluster {

@@ -17,22 +17,22 @@ static uint64_t run(faro::Worker& worker, const faro::QueryId& query) {
   spec.query = query;
   spec.row_bytes = sizeof(KeyValue);
   faro::Shuffle shuffle = check(worker.open_shuffle(spec));
-  auto sender = check(shuffle.sender<KeyValue>());
+  const auto sender = check(shuffle.sender<KeyValue>());
+  const auto receiver = check(shuffle.receiver());
   for (uint64_t i = 0; i < 100000; ++i) {
     const KeyValue row{i % 1000, worker.number()};
-    check_done(
-        sender.send(faro::partition(faro::FinalizerHash{}(row.key), sender.receiver_count()), row),
-        shuffle);
+    const uint64_t hash = faro::FinalizerHash{}(row.key);
+    check(sender.send(faro::partition(hash, sender.receiver_count()), row), sender);
   }
-  check_done(shuffle.finish(), shuffle);
+  check(sender.finish(), sender);
 
   std::unordered_map<uint64_t, uint64_t> sums;
   faro::Batch batch;
-  while (check(shuffle.take(batch), shuffle) == faro::Outcome::done) {
+  while (check(receiver.receive(batch), receiver)) {
     for (const KeyValue& row : batch.rows<KeyValue>()) sums[row.key] += row.value;
   }
   shuffle.close();
-  check(worker.end_query(query));
+  check(worker.end_query(query), worker);
   for (const auto& [key, sum] : sums) {
     if (sum != 100 * (0 + 1 + 2 + 3)) std::exit(1);  // 100 rows of each of the four workers
   }

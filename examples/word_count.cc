@@ -18,25 +18,26 @@ static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* 
   faro::ShuffleSpec spec;
   spec.query = query;  // row_bytes 0: rows have a length each
   faro::Shuffle words = check(worker.open_shuffle(spec));
+  const faro::ShuffleSender sender = check(words.sender());
+  const faro::ShuffleReceiver receiver = check(words.receiver());
   std::ifstream file(path);
   std::string word;
   for (uint64_t i = 0; file >> word; ++i) {
     if (i % workers != worker.number()) continue;  // every worker reads its part
     const auto bytes = std::as_bytes(std::span(word.data(), word.size()));
-    check_done(
-        words.send(faro::partition(faro::hash_bytes(word.data(), word.size()), workers), bytes),
-        words);
+    const uint64_t hash = faro::hash_bytes(word.data(), word.size());
+    check(sender.send(faro::partition(hash, workers), bytes), sender);
   }
-  check_done(words.finish(), words);
+  check(sender.finish(), sender);
   Counts counts;
   faro::Batch batch;
-  while (check(words.take(batch), words) == faro::Outcome::done) {
+  while (check(receiver.receive(batch), receiver)) {
     for (const std::span<const std::byte> row : batch.each_row()) {
       ++counts[std::string(reinterpret_cast<const char*>(row.data()), row.size())];
     }
   }
   words.close();
-  check(worker.end_query(query));
+  check(worker.end_query(query), worker);
   return counts;
 }
 

@@ -27,6 +27,12 @@ namespace faro::jni {
 /// native call. If it would have to, it answers would_wait, and Session.awaitReady will answer the worker.
 inline constexpr int64_t kArm = -1;
 
+/// Wait.java's nanoseconds.
+inline Wait wait_of(int64_t timeout_ns) {
+  return timeout_ns == INT64_MAX ? Wait::forever()
+                                 : Wait::at_most(std::chrono::nanoseconds(timeout_ns));
+}
+
 /// A worker as Java drives it. Which thread owns it is checked by the Java class, by the identity of
 /// the Java thread: a virtual thread may come on another native thread with each call. So each call
 /// takes the native ownership over.
@@ -75,8 +81,9 @@ struct WorkerState {
           outcome = attempt();
           return outcome != Outcome::would_wait || interrupted.load(std::memory_order_acquire);
         },
-        Timeout(timeout_ns), &refused);
+        wait_of(timeout_ns));
     if (waited == Outcome::done) return outcome;
+    if (waited == Outcome::failed) refused = worker.status();
     return waited == Outcome::failed ? why_failed(attempt) : waited;
   }
 
@@ -90,8 +97,9 @@ struct WorkerState {
           outcome = attempt();
           return outcome != Outcome::would_wait;
         },
-        sleep_ns, true, &refused);
+        sleep_ns, true);
     if (armed == Outcome::done) return outcome;
+    if (armed == Outcome::failed) refused = worker.status();
     if (armed == Outcome::failed) return why_failed(attempt);
     if (armed == Outcome::would_wait && !ready_watch.add(core, sleep_ns)) {
       refused = Status(Code::session_closed, "the session was closed");
@@ -149,6 +157,8 @@ struct ShuffleState {
   std::shared_ptr<SessionState> session;
   WorkerState* worker = nullptr;
   Shuffle shuffle;
+  ShuffleSender sender;                   // of no shuffle if this worker is no sender
+  ShuffleReceiver receiver;               // likewise
   std::optional<RowSender<jlong>> longs;  // once many rows were sent
   FrameDescriptor descriptor;             // of the batch received last
   /// Where Java puts rows that it sends many at a time: 8 KiB, in L1. (Pinning its array instead

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
@@ -92,7 +93,7 @@ jint cancel_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarn
                   jbyteArray reason) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return closed();
-  state->session->cancel_query(query_of(counter, incarnation, issuer), text_of(env, reason));
+  (void)state->session->cancel_query(query_of(counter, incarnation, issuer), text_of(env, reason));
   return 0;
 }
 
@@ -100,9 +101,10 @@ jint cancel_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarn
 jint await_node(JNIEnv*, jclass, jlong handle, jint node, jlong timeout_ns, jlong cancellation) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return closed();
-  return result(state->session->await_node(static_cast<uint32_t>(node), Timeout(timeout_ns),
-                                           cancellation_of(cancellation)),
-                [] { return Status(Code::session_closed, "the session was closed"); });
+  const Status there = state->session->await_node(static_cast<uint32_t>(node), wait_of(timeout_ns),
+                                                  cancellation_of(cancellation));
+  const bool is_over = there.code() == Code::deadline_exceeded || there.code() == Code::cancelled;
+  return is_over ? static_cast<jint>(Outcome::deadline) : result(there);
 }
 
 // 1 or 0, or the negative code.

@@ -71,7 +71,7 @@ jint status(JNIEnv*, jclass, jlong handle) {
 jint cancel(JNIEnv* env, jclass, jlong handle, jbyteArray reason) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->shuffle.cancel(text_of(env, reason));
+  (void)state->shuffle.cancel(text_of(env, reason));
   return 0;
 }
 

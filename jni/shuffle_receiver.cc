@@ -32,8 +32,9 @@ jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout
   if (index >= state->batches.size()) state->batches.resize(index + 1);
   Batch& batch = state->batches[index];
   const Outcome outcome = state->worker->run(timeout_ns, [&] {
-    return sender < 0 ? state->shuffle.try_poll(batch)
-                      : state->shuffle.try_poll_from(static_cast<uint32_t>(sender), batch);
+    return sender < 0
+               ? state->receiver.receive(batch, Wait::none())
+               : state->receiver.receive_from(static_cast<uint32_t>(sender), batch, Wait::none());
   });
   if (outcome == Outcome::done) describe(*state, batch);
   return answer(*state, outcome);
@@ -63,8 +64,7 @@ jint stop(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  state->shuffle.stop();
-  return 0;
+  return answer(*state, state->receiver.stop());
 }
 
 const std::array kMethods{method("poll", "(JIIJ)I", poll), method("release", "(JI)I", release),

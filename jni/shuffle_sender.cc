@@ -26,8 +26,8 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
   if (state == nullptr) return closed();
   shuffle::OpenShuffle& core = ShuffleAccess::core(state->shuffle);
   const auto try_claim = [&](RowClaim& claim) {
-    return state->shuffle.try_claim(static_cast<uint32_t>(receiver), static_cast<size_t>(bytes),
-                                    claim);
+    return state->sender.claim(static_cast<uint32_t>(receiver), static_cast<size_t>(bytes), claim,
+                               Wait::none());
   };
   return answer(*state, state->worker->run(timeout_ns, [&] {
     {
@@ -67,7 +67,7 @@ jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jin
   if (state == nullptr) return closed();
   const std::vector<std::byte> row = row_of(env, from, begin, bytes);
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    return state->shuffle.try_send(static_cast<uint32_t>(receiver), row);
+    return state->sender.send(static_cast<uint32_t>(receiver), row, Wait::none());
   }));
 }
 
@@ -78,12 +78,13 @@ jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from,
   if (state == nullptr) return closed();
   const std::vector<std::byte> row = row_of(env, from, begin, bytes);
   if (to == nullptr) {
-    return answer(
-        *state, state->worker->run(timeout_ns, [&] { return state->shuffle.try_broadcast(row); }));
+    return answer(*state, state->worker->run(timeout_ns, [&] {
+      return state->sender.broadcast(row, Wait::none());
+    }));
   }
   const std::vector<uint32_t> receivers = numbers_of(env, to);
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    return state->shuffle.try_multicast(receivers, row);
+    return state->sender.multicast(receivers, row, Wait::none());
   }));
 }
 
@@ -101,29 +102,25 @@ jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   const RowSender<jlong> sender = *state->longs;
   const std::span<const jlong> rows(state->staged.data(), static_cast<size_t>(count));
   const auto key_of = [](jlong row) { return static_cast<uint64_t>(row); };
-  Outcome outcome = Outcome::done;
-  const size_t taken = partition == kFinalizerPartition
-                           ? sender.try_send_all(rows, FinalizerHash{}, key_of, outcome)
-                           : sender.try_send_all(rows, MultiplicativeHash{}, key_of, outcome);
-  const jint answered = answer(*state, outcome);
-  return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(taken);
+  const Sent sent = partition == kFinalizerPartition
+                        ? sender.send_all(rows, FinalizerHash{}, key_of, Wait::none())
+                        : sender.send_all(rows, MultiplicativeHash{}, key_of, Wait::none());
+  const jint answered = answer(*state, sent.outcome);
+  return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(sent.rows);
 }
 
 jint flush(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  // Flushing answers nothing, but that the query has failed should be heard soon.
-  const bool failed = ShuffleAccess::core(state->shuffle).query()->failed();
-  state->shuffle.flush();
-  return failed ? answer(*state, Outcome::failed) : 0;
+  return answer(*state, state->sender.flush());
 }
 
 jint finish(JNIEnv*, jclass, jlong handle, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   return answer(*state,
-                state->worker->run(timeout_ns, [&] { return state->shuffle.try_finish(); }));
+                state->worker->run(timeout_ns, [&] { return state->sender.finish(Wait::none()); }));
 }
 
 const std::array kMethods{method("makeRoom", "(JIIJ)I", make_room),

@@ -51,6 +51,10 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
   state->session = std::move(found.session);
   state->worker = found.worker;
   state->shuffle = std::move(*shuffle);
+  if (const Result<ShuffleSender> sender = state->shuffle.sender(); sender.ok())
+    state->sender = *sender;
+  if (const Result<ShuffleReceiver> receiver = state->shuffle.receiver(); receiver.ok())
+    state->receiver = *receiver;
   return shuffles().add(std::move(state));
 }
 
@@ -65,13 +69,14 @@ jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jobject conditi
   if (timeout_ns == kArm) {
     outcome = state.run(timeout_ns, [&] { return look() ? Outcome::done : Outcome::would_wait; });
   } else if (state.begin(); timeout_ns == 0) {
-    outcome = state.worker.try_until(look, &state.refused);
+    outcome = state.worker.wait_until(look, Wait::none());
   } else {
     outcome = state.worker.wait_until(
         [&] { return look() || state.interrupted.load(std::memory_order_acquire); },
-        Timeout(timeout_ns), &state.refused);
+        wait_of(timeout_ns));
     if (outcome == Outcome::done && !is_true) outcome = Outcome::would_wait;
   }
+  if (outcome == Outcome::failed && state.refused.ok()) state.refused = state.worker.status();
   if (env->ExceptionCheck() == JNI_TRUE) return 0;
   return result(outcome, [&] { return found.worker->refused; });
 }
@@ -82,14 +87,13 @@ jint arm(JNIEnv* env, jclass, jlong session, jint worker, jobject progress) {
   if (found.worker == nullptr) return closed();
   found.worker->enter();
   base::Nanoseconds sleep_ns = 0;
-  Status refused;
-  const Outcome outcome = found.worker->core.arm_unless([&] { return holds(env, progress); },
-                                                        sleep_ns, false, &refused);
+  const Outcome outcome =
+      found.worker->core.arm_unless([&] { return holds(env, progress); }, sleep_ns, false);
   if (env->ExceptionCheck() == JNI_TRUE) return 0;
   if (outcome == Outcome::would_wait &&
       !found.session->ready_watch.add(found.worker->core, sleep_ns))
     return closed();
-  return result(outcome, [&] { return refused; });
+  return result(outcome, [&] { return found.worker->worker.status(); });
 }
 
 // `code` 0: well; else what failed, with `text` to tell it.
@@ -104,8 +108,11 @@ jint end_query(JNIEnv* env, jclass, jlong session, jint worker, jlong counter, j
   const Status failure =
       code == 0 ? Status::Ok() : Status(static_cast<Code>(code), text_of(env, text));
   Status cause;
-  const Outcome outcome = found.worker->run(
-      timeout_ns, [&] { return found.worker->worker.try_end_query(query, failure, &cause); });
+  const Outcome outcome = found.worker->run(timeout_ns, [&] {
+    const Outcome ended = found.worker->worker.end_query(query, failure, Wait::none());
+    if (ended == Outcome::failed) cause = found.worker->worker.status();
+    return ended;
+  });
   return result(outcome, [&] { return cause.ok() ? found.worker->refused : cause; });
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/processor.h"
+#include "base/return_if_error.h"
 #include "base/settings.h"
 #include "base/toml.h"
 #include "faro/hash.h"
@@ -259,17 +260,17 @@ std::string Config::source(std::string_view name) const {
 
 Status Config::validate() const { return base::Settings::resolve(*this).status(); }
 
-uint64_t Config::digest() const {
+namespace base {
+namespace {
+
+// Over the cluster-wide settings; equal on all nodes of a cluster.
+uint64_t digest_of(const Config& config) {
   std::string text;
-  const auto& rows = table();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].cluster_wide) text += fmt::format("{}={}\n", rows[i].name, values_[i].text);
+  for (const SettingInfo& row : Config::table()) {
+    if (row.cluster_wide) text += fmt::format("{}={}\n", row.name, config.get(row.name));
   }
   return hash_bytes(text.data(), text.size());
 }
-
-namespace base {
-namespace {
 
 // host:port, with a port that there is.
 Status check_address(std::string_view name, const std::string& address, std::string_view whose) {
@@ -399,7 +400,7 @@ Result<Settings> Settings::resolve(const Config& config) {
   FARO_RETURN_IF_ERROR(check_verbs_device(settings));
   FARO_RETURN_IF_ERROR(check_kernel(settings.kernel_scatter));
   FARO_RETURN_IF_ERROR(check_verbs_path(settings));
-  settings.digest_value = config.digest();
+  settings.digest_value = digest_of(config);
   return settings;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
 #include "command/exit_code.h"

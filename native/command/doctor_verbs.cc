@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/return_if_error.h"
 #include "base/settings.h"
 #include "command/doctor_checks.h"
 #include "transport/plugin/plugin_loader.h"

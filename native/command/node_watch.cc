@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "command/setting_flags.h"
 #include "counters/counter_file.h"
 #include "counters/descriptions.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "base/settings.h"
 #include "command/build_json.h"
 #include "command/exit_code.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "faro/session.h"
 #include "lab/bench/temporary_secret.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr uint32_t kNodes = 2;
 constexpr uint64_t kRowsPerNode = 20'000;  // several rings full
-constexpr Timeout kTimeout = std::chrono::seconds(5);
+constexpr Wait kWait = Wait::at_most(std::chrono::seconds(5));
 
 double seconds_since(uint64_t start_ns) {
   return static_cast<double>(base::SystemClock::instance().now_ns() - start_ns) * 1e-9;
@@ -56,18 +57,21 @@ Status shuffle_rows(Worker& worker, const QueryId& query, Received& received) {
   Result<Shuffle> opened = worker.open_shuffle(spec);
   if (!opened) return opened.status();
   Shuffle& shuffle = opened.value();
+  const Result<RowSender<uint64_t>> sender = shuffle.sender<uint64_t>();
+  if (!sender) return sender.status();
+  const Result<ShuffleReceiver> receiver = shuffle.receiver();
+  if (!receiver) return receiver.status();
   const uint64_t first = worker.number() * kRowsPerNode;
   for (uint64_t n = first; n < first + kRowsPerNode; ++n) {
-    const Outcome outcome =
-        shuffle.send(static_cast<uint32_t>(n % kNodes), std::as_bytes(std::span(&n, 1)), kTimeout);
+    const Outcome outcome = sender->send(static_cast<uint32_t>(n % kNodes), n, kWait);
     if (outcome != Outcome::done) return outcome_status(outcome, shuffle, "sending");
   }
-  if (const Outcome outcome = shuffle.finish(kTimeout); outcome != Outcome::done) {
+  if (const Outcome outcome = sender->finish(kWait); outcome != Outcome::done) {
     return outcome_status(outcome, shuffle, "finishing");
   }
   Batch batch;
   Outcome outcome;
-  while ((outcome = shuffle.take(batch, kTimeout)) == Outcome::done) {
+  while ((outcome = receiver->receive(batch, kWait)) == Outcome::done) {
     for (const uint64_t n : batch.rows<uint64_t>()) {
       ++received.count;
       received.sum += n;
@@ -76,9 +80,9 @@ Status shuffle_rows(Worker& worker, const QueryId& query, Received& received) {
   batch.release();
   if (outcome != Outcome::end_of_stream) return outcome_status(outcome, shuffle, "taking");
   shuffle.close();
-  Status cause;
-  outcome = worker.end_query(query, &cause, kTimeout);
-  if (outcome == Outcome::done || !cause.ok()) return cause;
+  outcome = worker.end_query(query, kWait);
+  if (outcome == Outcome::done) return Status::Ok();
+  if (outcome == Outcome::failed) return worker.status();
   return Status(Code::deadline_exceeded,
                 fmt::format("ending the query answered {}", outcome_name(outcome)));
 }
@@ -128,7 +132,7 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   Status status = on_both([&](uint32_t node) {
     Status done = shuffle_rows(sessions[node]->worker(0), query, received[node]);
     // Otherwise the other node would wait for rows that this one does not send.
-    if (!done.ok()) sessions[node]->cancel_query(query, done.message());
+    if (!done.ok()) (void)sessions[node]->cancel_query(query, done.message());
     return done;
   });
   probe.shuffle_seconds = seconds_since(start_ns);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/return_if_error.h"
+
 namespace faro::command {
 
 Result<Config> load_settings(const std::string& named_file, const std::vector<std::string>& sets) {

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/return_if_error.h"
 #include "counters/counter_file.h"
 
 namespace faro::counters {

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "wire/bytes.h"
 
 namespace faro::links {

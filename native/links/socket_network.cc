@@ -10,6 +10,7 @@
 
 #include "base/each.h"
 #include "base/log.h"
+#include "base/return_if_error.h"
 #include "links/host_identity.h"
 #include "transport/tcp/socket_address.h"
 #include "wire/control.h"

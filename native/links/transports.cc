@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/return_if_error.h"
 #include "transport/plugin/plugin_loader.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"

@@ -7,6 +7,7 @@
 
 #include "base/each.h"
 #include "base/log.h"
+#include "base/return_if_error.h"
 #include "ring/doorbell.h"
 
 namespace faro::node {

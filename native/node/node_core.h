@@ -10,11 +10,11 @@
 #include "faro/cancellation.h"
 #include "faro/metrics.h"
 #include "faro/session.h"
-#include "faro/waiter.h"
 #include "links/network.h"
 #include "node/early_events.h"
 #include "node/node_presence.h"
 #include "node/session_events.h"
+#include "ring/waiter.h"
 #include "session/membership.h"
 #include "shuffle/local_worker.h"
 #include "shuffle/overflow/overflow.h"
@@ -26,9 +26,9 @@ namespace faro::node {
 /// Everything about a node that is passed in, so that the simulation can.
 struct NodeEnvironment {
   std::unique_ptr<links::Network> network;
-  std::function<std::unique_ptr<Waiter>()> make_waiter;  // one per worker, and one for close
-  std::unique_ptr<shuffle::SpillFile> spill_file;        // null: a file as the settings say
-  Cancellation cancellation;                             // of open
+  std::function<std::unique_ptr<ring::Waiter>()> make_waiter;  // one per worker, and one for close
+  std::unique_ptr<shuffle::SpillFile> spill_file;              // null: a file as the settings say
+  Cancellation cancellation;                                   // of open
 };
 
 class NodeCore final : public session::Observer,
@@ -87,7 +87,7 @@ class NodeCore final : public session::Observer,
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;
   std::vector<std::unique_ptr<shuffle::LocalWorker>> workers_;
-  std::unique_ptr<Waiter> close_waiter_;
+  std::unique_ptr<ring::Waiter> close_waiter_;
 
   EarlyEvents early_;
 };

@@ -1,5 +1,7 @@
 #include "node/node_presence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -18,21 +20,32 @@ bool NodePresence::is_present(uint32_t node) const {
   return node < present_.size() && present_[node];
 }
 
-Outcome NodePresence::await(uint32_t node, Timeout timeout, const Cancellation& cancellation) {
+Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancellation) {
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);  // added to a time
+  if (!wait.is_none() && wait.limit() < std::chrono::nanoseconds::zero()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("a time limit of {} ns is negative", wait.limit().count()));
+  }
   const detail::OnCancel wakes(cancellation, [this] {
     { const std::lock_guard lock(mutex_); }  // whoever waits has not looked yet, or is asleep
     changed_.notify_all();
   });
   std::unique_lock lock(mutex_);
-  if (node >= present_.size()) return Outcome::failed;
-  const auto over = [&] { return closed_ || present_[node] || cancellation.cancelled(); };
-  if (timeout == kNoTimeout) {
-    changed_.wait(lock, over);
-  } else if (!changed_.wait_for(lock, std::max(timeout, Timeout::zero()), over)) {
-    return Outcome::deadline;
+  if (node >= present_.size()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("node {} does not exist (0 … {})", node, present_.size() - 1));
   }
-  if (closed_) return Outcome::failed;
-  return present_[node] ? Outcome::done : Outcome::deadline;
+  const auto over = [&] { return closed_ || present_[node] || cancellation.cancelled(); };
+  if (wait.is_forever()) {
+    changed_.wait(lock, over);
+  } else if (!wait.is_none()) {
+    changed_.wait_for(lock, std::min(wait.limit(), kLongest), over);
+  }
+  if (closed_) return Status(Code::session_closed, "the session was closed");
+  if (present_[node]) return Status::Ok();
+  if (cancellation.cancelled())
+    return Status(Code::cancelled, fmt::format("the wait for node {} was cancelled", node));
+  return Status(Code::deadline_exceeded, fmt::format("node {} is not there", node)).of_node(node);
 }
 
 void NodePresence::lost(uint32_t node) {

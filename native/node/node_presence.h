@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "faro/cancellation.h"
-#include "faro/outcome.h"
+#include "faro/status.h"
+#include "faro/wait.h"
 
 namespace faro::node {
 
@@ -18,8 +19,8 @@ class NodePresence {
   void begin(std::vector<bool> present);
 
   bool is_present(uint32_t node) const;
-  /// Answers done, deadline (also when cancelled), or failed once it was closed. Blocks: until then.
-  Outcome await(uint32_t node, Timeout timeout, const Cancellation& cancellation);
+  /// As Session::await_node.
+  Status await(uint32_t node, Wait wait, const Cancellation& cancellation);
 
   void lost(uint32_t node);
   void returned(uint32_t node);

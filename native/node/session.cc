@@ -89,7 +89,7 @@ Listener& Listener::operator=(Listener&& other) noexcept {
 Listener::~Listener() {
   if (fd_ >= 0) ::close(fd_);
 }
-int Listener::release_fd() noexcept { return std::exchange(fd_, -1); }
+int SessionAccess::release(Listener& listener) noexcept { return std::exchange(listener.fd_, -1); }
 
 // --- Session
 
@@ -121,11 +121,11 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener li
     Result<base::Settings> settings = base::Settings::resolve(config);
     if (!settings.ok()) return settings.status();
     const std::string address = listener.address();
-    return open_on(
-        *settings,
-        links::SocketNetwork::create(
-            *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address)),
-        cancellation);
+    return open_on(*settings,
+                   links::SocketNetwork::create(
+                       *settings, links::Listener::adopt(
+                                      base::UniqueFd(SessionAccess::release(listener)), address)),
+                   cancellation);
   });
 }
 
@@ -163,23 +163,23 @@ QueryId Session::begin_query() { return core_->queries().begin(); }
 Status Session::declare_query(const QueryId& query, const std::vector<uint32_t>& workers) {
   return core_->queries().declare(query, workers);
 }
-void Session::cancel_query(const QueryId& query, std::string_view reason) {
-  core_->queries().cancel(
+Status Session::cancel_query(const QueryId& query, std::string_view reason) {
+  return core_->queries().cancel(
       query,
       Status(Code::query_cancelled,
              fmt::format("cancelled on {}: {}", core_->membership().nodes()[node()].name, reason)));
 }
 bool Session::has_node(uint32_t node) const noexcept { return core_->presence().is_present(node); }
-Outcome Session::await_node(uint32_t node, Timeout timeout, const Cancellation& cancellation) {
-  return core_->presence().await(node, timeout, cancellation);
+Status Session::await_node(uint32_t node, Wait wait, const Cancellation& cancellation) {
+  return core_->presence().await(node, wait, cancellation);
 }
-void Session::await_node_async(uint32_t node, std::function<void(Outcome)> done, Timeout timeout,
+void Session::await_node_async(uint32_t node, std::function<void(Status)> done, Wait wait,
                                Cancellation cancellation) {
   auto thread = base::start_thread(
-      kAwaitThread, [core = core_, node, done, timeout, cancellation = std::move(cancellation)] {
-        done(core->presence().await(node, timeout, cancellation));
+      kAwaitThread, [core = core_, node, done, wait, cancellation = std::move(cancellation)] {
+        done(core->presence().await(node, wait, cancellation));
       });
-  if (!thread.ok()) return done(Outcome::failed);
+  if (!thread.ok()) return done(thread.status());
   thread->detach();
 }
 void Session::listen(SessionListener listener) { core_->events().listen(std::move(listener)); }

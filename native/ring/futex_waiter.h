@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "faro/waiter.h"
+#include "ring/waiter.h"
 
 namespace faro::ring {
 

@@ -6,6 +6,7 @@
 
 #include "base/each.h"
 #include "base/log.h"
+#include "base/return_if_error.h"
 #include "base/thread.h"
 
 namespace faro::session {

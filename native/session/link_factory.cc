@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/return_if_error.h"
+
 namespace faro::session {
 
 LinkFactory::LinkFactory(links::Link::Owner& owner, const base::Settings& settings,

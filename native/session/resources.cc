@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/return_if_error.h"
 #include "faro/config.h"
 #include "transport/shm/local_link.h"
 

@@ -10,6 +10,7 @@
 #include "base/each.h"
 #include "base/log.h"
 #include "base/on_cancel.h"
+#include "base/return_if_error.h"
 
 namespace faro::session {
 namespace {

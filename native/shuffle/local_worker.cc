@@ -7,16 +7,12 @@
 #include <utility>
 
 #include "base/planted.h"
+#include "base/return_if_error.h"
 
 namespace faro::shuffle {
 namespace {
 
 using counters::count;
-
-Outcome failed(Status status, Status* cause) {
-  if (cause != nullptr) *cause = std::move(status);
-  return Outcome::failed;
-}
 
 // Why a query fails of which a worker's part has failed.
 Status part_failed(uint32_t worker, const Status& failure) {
@@ -41,7 +37,7 @@ WorkerContext context_of(const NodeServices& node, uint32_t local_index) {
 }  // namespace
 
 LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
-                         std::unique_ptr<Waiter> waiter)
+                         std::unique_ptr<ring::Waiter> waiter)
     : context_(context_of(node, local_index)),
       operation_(context_),
       ownership_(context_, operation_, context_.membership.doorbell(local_index),
@@ -59,6 +55,11 @@ LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
 
 // Queued frames count in their queries, which shuffles keep.
 LocalWorker::~LocalWorker() { send_side_.drop_queues(); }
+
+Outcome LocalWorker::fail(Status status) noexcept {
+  status_ = std::move(status);
+  return Outcome::failed;
+}
 
 bool LocalWorker::handle_alerts() {
   const bool is_all = link_lanes_.rebind();
@@ -87,24 +88,18 @@ void LocalWorker::ask(base::Nanoseconds now) { receive_side_.inboxes().ask(now);
 
 // --- waiting for a condition
 
-Outcome LocalWorker::try_until(const std::function<bool()>& condition, Status* cause) {
-  const auto attempt = [&] { return ownership_.look_at(condition, cause); };
-  return wait_loop_.run<WaitLoop::For::condition>(attempt);
-}
-
-Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Timeout timeout,
-                                Status* cause) {
-  if (Status status = ownership_.check_may_wait(); !status.ok())
-    return failed(std::move(status), cause);
-  const auto attempt = [&] { return ownership_.look_at(condition, cause); };
-  return wait_loop_.wait<WaitLoop::For::condition>(attempt, timeout);
+Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wait) {
+  const auto attempt = [&] { return ownership_.look_at(condition, status_); };
+  if (wait.is_none()) return wait_loop_.run<WaitLoop::For::condition>(attempt);
+  if (Status status = ownership_.check_may_wait(wait); !status.ok()) return fail(std::move(status));
+  return wait_loop_.wait<WaitLoop::For::condition>(attempt, wait);
 }
 
 Outcome LocalWorker::arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
-                                bool for_call, Status* cause) {
-  if (Status status = ownership_.check_may_wait(); !status.ok())
-    return failed(std::move(status), cause);
-  const auto attempt = [&] { return ownership_.look_at(condition, cause); };
+                                bool for_call) {
+  if (Status status = ownership_.check_may_wait(Wait::forever()); !status.ok())
+    return fail(std::move(status));
+  const auto attempt = [&] { return ownership_.look_at(condition, status_); };
   return wait_loop_.arm_unless(attempt, sleep_ns, for_call);
 }
 
@@ -135,25 +130,22 @@ bool LocalWorker::is_sending(const Query& query) const {
   });
 }
 
-Outcome LocalWorker::end_query(const QueryId& id, const Status& failure, Status* cause, bool wait,
-                               Timeout timeout) {
-  const auto answer = [&](const Status& status) { return failed(status.of_query(id), cause); };
+Outcome LocalWorker::end_query(const QueryId& id, const Status& failure, Wait wait) {
+  const auto answer = [&](const Status& status) { return fail(status.of_query(id)); };
   if (Status status = ownership_.enter(); !status.ok()) return answer(status);
-  if (wait) {
-    if (Status status = ownership_.check_may_wait(); !status.ok()) return answer(status);
+  if (!wait.is_none()) {
+    if (Status status = ownership_.check_may_wait(wait); !status.ok()) return answer(status);
   }
   if (Status status = check_closed(id); !status.ok()) return answer(status);
   const Result<std::shared_ptr<Query>> query = query_to_end(id);
   if (!query.ok()) return answer(query.status());
   if (!failure.ok()) context_.queries.fail(**query, part_failed(number(), failure));
-  const auto attempt = [&] { return attempt_end(*query, cause); };
-  return wait ? wait_loop_.wait(attempt, timeout) : wait_loop_.run(attempt);
+  const auto attempt = [&] { return attempt_end(*query); };
+  return wait.is_none() ? wait_loop_.run(attempt) : wait_loop_.wait(attempt, wait);
 }
 
-Outcome LocalWorker::attempt_end(const std::shared_ptr<Query>& query, Status* cause) {
-  const auto answer = [&](const Status& status) {
-    return failed(status.of_query(query->id), cause);
-  };
+Outcome LocalWorker::attempt_end(const std::shared_ptr<Query>& query) {
+  const auto answer = [&](const Status& status) { return fail(status.of_query(query->id)); };
   if (Status status = ownership_.enter(); !status.ok()) return answer(status);
   operation_.is_about(*query, nullptr);
   if (std::ranges::find(ending_, query) == ending_.end()) {

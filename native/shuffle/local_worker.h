@@ -10,7 +10,7 @@
 #include "faro/metrics.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
-#include "faro/waiter.h"
+#include "ring/waiter.h"
 #include "shuffle/link_lanes.h"
 #include "shuffle/open_shuffle.h"
 #include "shuffle/operation/operation.h"
@@ -35,7 +35,7 @@ struct NodeServices {
 /// is not inlined.
 class LocalWorker final : private WorkForOthers {
  public:
-  LocalWorker(const NodeServices& node, uint32_t local_index, std::unique_ptr<Waiter> waiter);
+  LocalWorker(const NodeServices& node, uint32_t local_index, std::unique_ptr<ring::Waiter> waiter);
   ~LocalWorker() override;
 
   uint32_t number() const noexcept { return context_.number; }
@@ -49,14 +49,13 @@ class LocalWorker final : private WorkForOthers {
   WaitLoop& wait_loop() noexcept { return wait_loop_; }
 
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
-  Outcome try_until(const std::function<bool()>& condition, Status* cause);
-  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout, Status* cause);
+  Outcome wait_until(const std::function<bool()>& condition, Wait wait);
   /// As WaitLoop::arm_unless, of a condition. `for_call`: it is an attempt of a call.
   Outcome arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
-                     bool for_call = false, Status* cause = nullptr);
-  /// `wait`: until the outcome is known, or the time limit passes; else it is one try.
-  Outcome end_query(const QueryId& id, const Status& failure, Status* cause, bool wait,
-                    Timeout timeout);
+                     bool for_call = false);
+  Outcome end_query(const QueryId& id, const Status& failure, Wait wait);
+  /// Why the last of these answered failed.
+  const Status& status() const noexcept { return status_; }
 
   /// A call of the worker waits, or the engine holds batches in place. Threads: any.
   bool is_busy() const noexcept { return holds_batches() || wait_loop_.is_waiting(); }
@@ -78,6 +77,7 @@ class LocalWorker final : private WorkForOthers {
   void ask(base::Nanoseconds now) override;
 
   bool handle_alerts();
+  Outcome fail(Status status) noexcept;
   Status complete(ShuffleSpec& spec) const;
   Result<Shuffle> make_shuffle(ShuffleSpec spec);
   Status check_unopened(const ShuffleSpec& spec, const Query& query);
@@ -85,7 +85,7 @@ class LocalWorker final : private WorkForOthers {
   Status check_closed(const QueryId& id) const;
   Result<std::shared_ptr<Query>> query_to_end(const QueryId& id);
   bool is_sending(const Query& query) const;
-  Outcome attempt_end(const std::shared_ptr<Query>& query, Status* cause);
+  Outcome attempt_end(const std::shared_ptr<Query>& query);
 
   const WorkerContext context_;
   Operation operation_;
@@ -99,6 +99,7 @@ class LocalWorker final : private WorkForOthers {
   std::vector<bool> slots_;  // in use
   /// This worker's part of them is over, the outcome was not taken yet.
   std::vector<std::shared_ptr<Query>> ending_;
+  Status status_;
 };
 
 }  // namespace faro::shuffle

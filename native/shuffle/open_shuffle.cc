@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "shuffle/local_worker.h"
 
 namespace faro::shuffle {
@@ -33,38 +34,6 @@ uint32_t OpenShuffle::own_receiver() const noexcept {
   return static_cast<uint32_t>(found - spec().receivers.begin());
 }
 
-Outcome OpenShuffle::refuse_send() {
-  const auto attempt = [&] {
-    if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
-    return fail(Code::wrong_state,
-                fmt::format("worker {} is no sender of stage {}", worker().number, spec().stage));
-  };
-  return operate(attempt, false, kNoTimeout);
-}
-
-Outcome OpenShuffle::receive(Batch& batch, const uint32_t* only_sender, bool wait,
-                             Timeout timeout) {
-  if (receiver_) return receiver_->receive(batch, only_sender, wait, timeout);
-  batch.release();
-  const auto attempt = [&] {
-    const Outcome outcome = enter();
-    return outcome == Outcome::done ? Outcome::end_of_stream : outcome;
-  };
-  return operate(attempt, wait, timeout);
-}
-
-Outcome OpenShuffle::finish(bool wait, Timeout timeout) {
-  if (sender_) return sender_->finish(wait, timeout);
-  return operate([&] { return enter(); }, wait, timeout);
-}
-
-void OpenShuffle::flush() {
-  (void)guarded([&] {
-    if (enter() == Outcome::done) send_side_.flush();
-    return Status::Ok();
-  });
-}
-
 Status OpenShuffle::send_as(std::string_view format) {
   FARO_RETURN_IF_ERROR(enter_worker());
   return sender_ ? sender_->send_as(format) : Status::Ok();
@@ -81,8 +50,9 @@ void OpenShuffle::drop_rows() {
   if (receiver_) receiver_->drop_rows();
 }
 
-void OpenShuffle::cancel(std::string_view reason) {
-  (void)guarded([&] {
+Status OpenShuffle::cancel(std::string_view reason) {
+  return guarded([&] {
+    if (query()->failed()) return query()->cause();
     fail_query(Code::query_cancelled,
                fmt::format("cancelled by worker {}: {}", worker().number, reason));
     return Status::Ok();

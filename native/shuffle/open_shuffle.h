@@ -29,12 +29,6 @@ class OpenShuffle final : public ShuffleContext {
   /// Null if this worker is none.
   StageSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
   StageReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
-  /// The answer to who wants to send here where this worker is no sender.
-  Outcome refuse_send();
-  Outcome receive(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);
-  Outcome finish(bool wait, Timeout timeout);
-  /// Of all rings of the worker.
-  void flush();
 
   uint32_t receiver_count() const noexcept {
     return static_cast<uint32_t>(spec().receivers.size());
@@ -45,7 +39,7 @@ class OpenShuffle final : public ShuffleContext {
   Status send_as(std::string_view format);
   Status receive_as(std::string_view format);
 
-  void cancel(std::string_view reason);
+  Status cancel(std::string_view reason);
   void close() noexcept;
   bool is_closed() const noexcept { return closed_; }
   bool is_disposable() const noexcept {

@@ -3,19 +3,11 @@
 
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "faro/session.h"
 #include "shuffle/local_worker.h"
 
 namespace faro {
-
-namespace {
-
-Outcome refused(Status status, Status* cause) {
-  if (cause != nullptr) *cause = std::move(status);
-  return Outcome::failed;
-}
-
-}  // namespace
 
 Status Worker::check_exists() const {
   if (core_ != nullptr) return Status::Ok();
@@ -32,32 +24,19 @@ Result<Shuffle> Worker::open_shuffle(const ShuffleSpec& spec) {
   const Status why = opened.status().of_query(spec.query);
   return why.category() == Category::operation ? why.of_stage(spec.stage) : why;
 }
-Outcome Worker::wait_until(const std::function<bool()>& condition, Timeout timeout, Status* cause) {
-  if (core_ == nullptr) return refused(check_exists(), cause);
-  return core_->wait_until(condition, timeout, cause);
-}
-Outcome Worker::try_until(const std::function<bool()>& condition, Status* cause) {
-  if (core_ == nullptr) return refused(check_exists(), cause);
-  return core_->try_until(condition, cause);
+Outcome Worker::wait_until(const std::function<bool()>& condition, Wait wait) {
+  return core_ == nullptr ? Outcome::failed : core_->wait_until(condition, wait);
 }
 void Worker::wake() noexcept {
   if (core_ != nullptr) core_->ownership().wake();
 }
-Outcome Worker::end_query(const QueryId& query, Status* cause, Timeout timeout) {
-  return end_query(query, Status::Ok(), cause, timeout);
+Outcome Worker::end_query(const QueryId& query, Wait wait) {
+  return end_query(query, Status::Ok(), wait);
 }
-Outcome Worker::try_end_query(const QueryId& query, Status* cause) {
-  return try_end_query(query, Status::Ok(), cause);
+Outcome Worker::end_query(const QueryId& query, const Status& failure, Wait wait) {
+  return core_ == nullptr ? Outcome::failed : core_->end_query(query, failure, wait);
 }
-Outcome Worker::end_query(const QueryId& query, const Status& failure, Status* cause,
-                          Timeout timeout) {
-  if (core_ == nullptr) return refused(check_exists(), cause);
-  return core_->end_query(query, failure, cause, true, timeout);
-}
-Outcome Worker::try_end_query(const QueryId& query, const Status& failure, Status* cause) {
-  if (core_ == nullptr) return refused(check_exists(), cause);
-  return core_->end_query(query, failure, cause, false, kNoTimeout);
-}
+Status Worker::status() const { return core_ == nullptr ? check_exists() : core_->status(); }
 void Worker::release_ownership() noexcept {
   if (core_ != nullptr) core_->ownership().give_up();
 }

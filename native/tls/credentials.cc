@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/private_file.h"
+#include "base/return_if_error.h"
 #include "tls/openssl.h"
 
 namespace faro::tls {

@@ -125,27 +125,27 @@ class AwaitingANode : public testing::Test {
 
 TEST_F(AwaitingANode, ends_when_another_thread_cancels_it) {
   const Cancellation cancellation;
-  Answered<Outcome> answered;
-  cluster_[0].await_node_async(1, answered.callback(), kNoTimeout, cancellation);
+  Answered<Status> answered;
+  cluster_[0].await_node_async(1, answered.callback(), Wait::forever(), cancellation);
   cancellation.cancel();
-  EXPECT_EQ(answered.get(), Outcome::deadline);
-  EXPECT_EQ(cluster_[0].await_node(1, kNoTimeout, cancellation), Outcome::deadline);
+  EXPECT_EQ(answered.get().code(), Code::cancelled);
+  EXPECT_EQ(cluster_[0].await_node(1, Wait::forever(), cancellation).code(), Code::cancelled);
 }
 
 TEST_F(AwaitingANode, ends_when_the_session_is_closed_and_destroyed) {
-  Answered<Outcome> answered;
+  Answered<Status> answered;
   cluster_[0].await_node_async(1, answered.callback());
   cluster_.session(0).reset();
-  EXPECT_EQ(answered.get(), Outcome::failed);
+  EXPECT_EQ(answered.get().code(), Code::session_closed);
 }
 
 TEST_F(AwaitingANode, ends_after_its_time_limit_and_for_a_node_that_is_there_at_once) {
-  Answered<Outcome> late;
-  cluster_[0].await_node_async(1, late.callback(), std::chrono::milliseconds(1));
-  EXPECT_EQ(late.get(), Outcome::deadline);
-  Answered<Outcome> there;
+  Answered<Status> late;
+  cluster_[0].await_node_async(1, late.callback(), Wait::at_most(std::chrono::milliseconds(1)));
+  EXPECT_EQ(late.get().code(), Code::deadline_exceeded);
+  Answered<Status> there;
   cluster_[0].await_node_async(0, there.callback());
-  EXPECT_EQ(there.get(), Outcome::done);
+  EXPECT_TRUE(there.get().ok());
 }
 
 }  // namespace

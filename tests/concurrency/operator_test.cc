@@ -108,7 +108,7 @@ TEST_P(OperatorTest, an_operator_is_the_receiver_that_its_worker_is_in_any_order
       for (uint64_t row = 0; integers.next(row);) {
         EXPECT_EQ(sender.send(partition(FinalizerHash{}(row), 3), row), Outcome::done);
       }
-      EXPECT_EQ(shuffle->finish(), Outcome::done);
+      EXPECT_EQ(shuffle->sender()->finish(), Outcome::done);
       const Status refused = Scan::make(worker, std::move(*shuffle), integers, kIdentity).status();
       EXPECT_EQ(refused.code(), Code::wrong_state) << refused.to_string();
     } else {
@@ -138,7 +138,7 @@ TEST_P(OperatorTest, a_parent_that_stops_asking_ends_its_senders_and_not_the_que
     uint64_t row = 0;
     Outcome outcome;
     for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
-      if (w == 3 && taken == 100) scan->shuffle().stop();  // a LIMIT
+      if (w == 3 && taken == 100) (void)scan->shuffle().receiver()->stop();  // a LIMIT
     }
     EXPECT_EQ(outcome, Outcome::end_of_stream) << scan->status().to_string();
     scan->shuffle().close();
@@ -163,7 +163,7 @@ TEST_P(OperatorTest, a_cancelled_query_fails_the_operator_with_the_reason) {
     uint64_t row = 0;
     Outcome outcome;
     for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
-      if (w == 1 && taken == 1000) cluster_[0].cancel_query(query, "enough");
+      if (w == 1 && taken == 1000) (void)cluster_[0].cancel_query(query, "enough");
     }
     EXPECT_EQ(outcome, Outcome::failed);
     EXPECT_EQ(scan->status().code(), Code::query_cancelled);

@@ -75,7 +75,7 @@ Status fill_overflow(SessionCluster& cluster) {
   Result<Shuffle> shuffle = cluster[0].worker(0).open_shuffle({query, 0, 1000, {}, {}});
   if (!shuffle.ok()) return shuffle.status();
   for (int i = 0; i < 100'000; ++i) {
-    if (shuffle->send(0, filled(1000, i)) == Outcome::failed) return shuffle->status();
+    if (shuffle->sender()->send(0, filled(1000, i)) == Outcome::failed) return shuffle->status();
   }
   return Status::Ok();
 }
@@ -127,13 +127,13 @@ void expect_connected(SessionCluster& cluster) {
   Result<Shuffle> from = cluster.worker(0).open_shuffle(spec);
   Result<Shuffle> to = cluster.worker(1).open_shuffle(spec);
   ASSERT_TRUE(from.ok() && to.ok());
-  EXPECT_EQ(from->send(0, filled(8, 1)), Outcome::done);
-  EXPECT_EQ(from->finish(), Outcome::done);
+  EXPECT_EQ(from->sender()->send(0, filled(8, 1)), Outcome::done);
+  EXPECT_EQ(from->sender()->finish(), Outcome::done);
   Batch batch;
-  EXPECT_EQ(to->take(batch), Outcome::done) << to->status().to_string();
+  EXPECT_EQ(to->receiver()->receive(batch), Outcome::done) << to->status().to_string();
   EXPECT_EQ(batch.row_count(), 1u);
   batch.release();
-  EXPECT_EQ(to->take(batch), Outcome::end_of_stream) << to->status().to_string();
+  EXPECT_EQ(to->receiver()->receive(batch), Outcome::end_of_stream) << to->status().to_string();
 }
 
 TEST(Fork, a_child_that_exits_or_destroys_a_session_does_not_disturb_its_parent) {
@@ -160,7 +160,7 @@ TEST(Fork, a_child_that_exits_or_destroys_a_session_does_not_disturb_its_parent)
     });
     EXPECT_EQ(const_cast<Child&>(exits).wait_for_end(), 0);
     expect_connected(*cluster);
-    EXPECT_EQ(open.send(0, filled(8, 1)), Outcome::done) << open.status().to_string();
+    EXPECT_EQ(open.sender()->send(0, filled(8, 1)), Outcome::done) << open.status().to_string();
     EXPECT_FALSE(std::filesystem::is_empty(folder.path())) << "the counters of the parent";
   }
 }

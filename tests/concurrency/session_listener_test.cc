@@ -65,9 +65,9 @@ TEST_F(SessionListening, a_listener_may_use_the_session_and_its_successor_is_tol
   session().listen({.query_failed = [&, told = latter->listener().query_failed](
                                         const QueryId& query, const Status& cause) {
     told(query, cause);
-    if (query == first) session().cancel_query(second, "so is this");
+    if (query == first) (void)session().cancel_query(second, "so is this");
   }});
-  session().cancel_query(first, "not needed");
+  (void)session().cancel_query(first, "not needed");
   EXPECT_NE(latter->await("failed " + first.to_string()).find("not needed"), std::string::npos);
   EXPECT_NE(latter->await("failed " + second.to_string()).find("so is this"), std::string::npos);
   EXPECT_EQ(former->count("failed"), 0u);
@@ -79,7 +79,7 @@ TEST_F(SessionListening, closing_the_own_session_tells_nothing) {
   const QueryId query = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(query, 0, 8));
   EXPECT_TRUE(session().close().ok());
-  EXPECT_EQ(shuffle.finish(), Outcome::failed);
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::failed);
   shuffle.close();
   EXPECT_EQ(events->count(""), 0u);
 }

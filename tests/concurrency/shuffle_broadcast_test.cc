@@ -17,7 +17,7 @@ namespace {
 std::map<uint32_t, std::vector<std::byte>> take_all(Shuffle& shuffle) {
   std::map<uint32_t, std::vector<std::byte>> received;
   Batch batch;
-  while (shuffle.take(batch) == Outcome::done) {
+  while (shuffle.receiver()->receive(batch) == Outcome::done) {
     std::vector<std::byte>& from = received[batch.sender()];
     for (const std::span<const std::byte> row : batch.each_row())
       from.insert(from.end(), row.begin(), row.end());
@@ -31,12 +31,12 @@ TEST_F(ShuffleApi, rows_with_lengths_are_broadcast_past_a_receiver_that_has_stop
   const QueryId id = session().begin_query();
   Shuffle sender = open_shuffle(worker(0), spec(id, 0, 0, {0}));
   Shuffle stopped = open_shuffle(worker(1), spec(id, 0, 0, {0}));
-  const VariableRowSender rows = *sender.variable_sender();
+  const ShuffleSender rows = *sender.sender();
   ASSERT_EQ(rows.broadcast(filled(10, 1)), Outcome::done);
-  stopped.stop();
-  sender.flush();  // learns of it
+  (void)stopped.receiver()->stop();
+  (void)sender.sender()->flush();  // learns of it
   for (int row = 2; row < 5; ++row) ASSERT_EQ(rows.broadcast(filled(10, row)), Outcome::done);
-  EXPECT_EQ(sender.finish(), Outcome::done);
+  EXPECT_EQ(sender.sender()->finish(), Outcome::done);
   std::vector<std::byte> expected;
   for (int row = 1; row < 5; ++row)
     expected.insert(expected.end(), 10, static_cast<std::byte>(row));
@@ -51,12 +51,12 @@ TEST_F(ShuffleApi, a_multicast_that_names_a_receiver_twice_sends_to_nobody) {
   Shuffle other = open_shuffle(worker(1), spec(id, 0, 400, {0}));
   const std::vector<uint32_t> everyone{0, 1}, twice{0, 1, 0};
   for (int row = 0; row < 3; ++row) {
-    EXPECT_EQ(sender.try_multicast(twice, filled(400, 9)), Outcome::failed);
+    EXPECT_EQ(sender.sender()->multicast(twice, filled(400, 9), Wait::none()), Outcome::failed);
     EXPECT_EQ(sender.status().code(), Code::invalid_argument);
     names(sender.status(), {"receiver 0 is named twice"});
-    ASSERT_EQ(sender.multicast(everyone, filled(400, row)), Outcome::done);
+    ASSERT_EQ(sender.sender()->multicast(everyone, filled(400, row)), Outcome::done);
   }
-  EXPECT_EQ(sender.finish(), Outcome::done);
+  EXPECT_EQ(sender.sender()->finish(), Outcome::done);
   std::vector<std::byte> expected;
   for (int row = 0; row < 3; ++row)
     expected.insert(expected.end(), 400, static_cast<std::byte>(row));
@@ -68,8 +68,9 @@ TEST_F(ShuffleApi, a_large_row_for_a_receiver_that_is_named_twice_goes_to_nobody
   open(1);
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 3000));
-  EXPECT_EQ(shuffle.multicast(std::vector<uint32_t>{0, 0}, filled(3000, 1)), Outcome::failed);
-  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  EXPECT_EQ(shuffle.sender()->multicast(std::vector<uint32_t>{0, 0}, filled(3000, 1)),
+            Outcome::failed);
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
   EXPECT_EQ(take_all(shuffle).size(), 0u);
 }
 
@@ -90,11 +91,13 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_reach_everybody_in_order) {
       Outcome outcome = Outcome::done;
       for (size_t block = 1; !left.empty() && outcome == Outcome::done; block = block * 3 % 1009) {
         const size_t count = std::min(block, left.size());
-        EXPECT_EQ(sender.broadcast_all(left.first(count), outcome), count);
+        const Sent sent = sender.broadcast_all(left.first(count));
+        EXPECT_EQ(sent.rows, count);
+        outcome = sent.outcome;
         left = left.subspan(count);
       }
       EXPECT_EQ(outcome, Outcome::done);
-      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     }
     received[w] = take_all(shuffle);
     shuffle.close();
@@ -113,16 +116,15 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_go_to_all_or_to_none) {
   for (const uint32_t w : {0, 1}) shuffles.push_back(open_shuffle(worker(w), spec(id, 0, 8, {0})));
   const RowSender<uint64_t> sender = *shuffles[0].sender<uint64_t>();
   const std::vector<uint64_t> rows(1 << 20, 7);
-  Outcome outcome = Outcome::done;
-  const size_t taken = sender.try_broadcast_all(rows, outcome);
+  const auto [taken, outcome] = sender.broadcast_all(rows, Wait::none());
   EXPECT_EQ(outcome, Outcome::would_wait);
-  EXPECT_EQ(sender.try_broadcast(7), Outcome::would_wait);
+  EXPECT_EQ(sender.broadcast(filled(8, 7), Wait::none()), Outcome::would_wait);
   ASSERT_GT(taken, 0u);
   ASSERT_LT(taken, rows.size());
   for (const uint32_t w : {0, 1}) worker(w).release_ownership();
   cluster_->run_workers([&](uint32_t w) {
     if (w == 0) {
-      EXPECT_EQ(shuffles[0].finish(), Outcome::done);
+      EXPECT_EQ(shuffles[0].sender()->finish(), Outcome::done);
     }
     EXPECT_EQ(take_all(shuffles[w])[0].size(), taken * sizeof(uint64_t));
     shuffles[w].close();
@@ -139,15 +141,15 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_are_dropped_for_a_receiver_that_has_s
   cluster_->run_workers([&](uint32_t w) {
     Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 8, {0}));
     if (w == 1) {
-      shuffle.stop();
+      (void)shuffle.receiver()->stop();
     } else {
       const RowSender<uint64_t> sender = *shuffle.sender<uint64_t>();
-      Outcome outcome = Outcome::done;
       for (size_t begin = 0; begin < kRows; begin += 500) {
-        EXPECT_EQ(sender.broadcast_all(std::span(rows).subspan(begin, 500), outcome), 500u);
+        const Sent sent = sender.broadcast_all(std::span(rows).subspan(begin, 500));
+        EXPECT_EQ(sent.rows, 500u);
+        EXPECT_EQ(sent.outcome, Outcome::done);
       }
-      EXPECT_EQ(outcome, Outcome::done);
-      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
       const auto bytes = std::as_bytes(std::span(rows));
       EXPECT_EQ(take_all(shuffle)[0], std::vector<std::byte>(bytes.begin(), bytes.end()));
     }
@@ -169,9 +171,9 @@ TEST_F(ShuffleApi, rows_with_a_length_each_are_broadcast_as_they_were_written) {
   cluster_->run_workers([&](uint32_t w) {
     Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 0, {1}));
     if (w == 1) {
-      const VariableRowSender sender = *shuffle.variable_sender();
+      const ShuffleSender sender = *shuffle.sender();
       for (const auto& row : rows) EXPECT_EQ(sender.broadcast(row), Outcome::done);
-      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     }
     EXPECT_EQ(take_all(shuffle)[1], expected);
     shuffle.close();

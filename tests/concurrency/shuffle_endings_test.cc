@@ -33,7 +33,7 @@ class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Pla
   std::vector<Status> end_everywhere() {
     std::vector<Status> causes(2);
     for (uint32_t w = 0; w < 2; ++w) worker(w).release_ownership();
-    cluster_->run_workers([&](uint32_t w) { (void)worker(w).end_query(id_, &causes[w]); });
+    cluster_->run_workers([&](uint32_t w) { (void)end_query(worker(w), id_, causes[w]); });
     return causes;
   }
   void expect_failed_everywhere(Code code, std::initializer_list<const char*> words) {
@@ -54,8 +54,8 @@ class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Pla
   /// A stage of one row, which the sender has finished and closed.
   void send_one_row(std::string format = "", uint32_t stage = 0) {
     Shuffle sender = open_shuffle(worker(0), gather_of(std::move(format), stage));
-    ASSERT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
-    ASSERT_EQ(sender.finish(), Outcome::done);
+    ASSERT_EQ(sender.sender()->send(0, filled(8, 1)), Outcome::done);
+    ASSERT_EQ(sender.sender()->finish(), Outcome::done);
   }
 
   QueryId id_;
@@ -80,10 +80,11 @@ TEST_P(ShuffleEndings, rows_that_were_taken_but_perhaps_not_processed_are_no_end
   {
     Shuffle receiver = open_shuffle(worker(1), gather());
     Batch batch;
-    ASSERT_EQ(receiver.take(batch), Outcome::done);
+    ASSERT_EQ(receiver.receiver()->receive(batch), Outcome::done);
     // Nothing more comes, and that has arrived; but nobody has asked.
     batch.release();
-    const Outcome waited = worker(1).wait_until([] { return false; }, std::chrono::milliseconds(1));
+    const Outcome waited =
+        worker(1).wait_until([] { return false; }, Wait::at_most(std::chrono::milliseconds(1)));
     ASSERT_EQ(waited, Outcome::deadline);
   }
   expect_failed_everywhere(Code::query_cancelled, {"worker 1", "before its end of stream"});
@@ -95,7 +96,8 @@ TEST_P(ShuffleEndings, an_exception_in_a_receive_loop_fails_the_query_everywhere
       {
         Shuffle receiver = open_shuffle(worker(1), gather());
         Batch batch;
-        while (receiver.take(batch) == Outcome::done) throw std::runtime_error("a bad row");
+        while (receiver.receiver()->receive(batch) == Outcome::done)
+          throw std::runtime_error("a bad row");
       },
       std::runtime_error);
   expect_failed_everywhere(Code::query_cancelled, {"worker 1", "stage 0", "by an exception"});
@@ -105,7 +107,7 @@ TEST_P(ShuffleEndings, a_receiver_that_stops_before_it_closes_lets_the_query_be_
   send_one_row();
   {
     Shuffle receiver = open_shuffle(worker(1), gather());
-    receiver.stop();
+    (void)receiver.receiver()->stop();
   }
   for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
 }
@@ -114,13 +116,13 @@ TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver)
   const ShuffleSpec both = spec(id_, 0, 8, {0, 1}, {1});
   {
     Shuffle sender = open_shuffle(worker(0), both);
-    ASSERT_EQ(sender.finish(), Outcome::done);
+    ASSERT_EQ(sender.sender()->finish(), Outcome::done);
     Shuffle receiver = open_shuffle(worker(1), both);
-    ASSERT_EQ(receiver.finish(), Outcome::done);
+    ASSERT_EQ(receiver.sender()->finish(), Outcome::done);
     Batch batch;
-    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
-    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
-    EXPECT_EQ(receiver.take_from(1, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.receiver()->receive_from(1, batch), Outcome::end_of_stream);
   }
   for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
 
@@ -128,12 +130,12 @@ TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver)
   const ShuffleSpec again = spec(id_, 0, 8, {0, 1}, {1});
   {
     Shuffle sender = open_shuffle(worker(0), again);
-    ASSERT_EQ(sender.finish(), Outcome::done);
+    ASSERT_EQ(sender.sender()->finish(), Outcome::done);
     Shuffle receiver = open_shuffle(worker(1), again);
-    ASSERT_EQ(receiver.finish(), Outcome::done);
+    ASSERT_EQ(receiver.sender()->finish(), Outcome::done);
     Batch batch;
-    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
-    EXPECT_EQ(receiver.take_from(0, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
+    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
   }
   expect_failed_everywhere(Code::query_cancelled, {"worker 1", "before its end of stream"});
 }
@@ -145,39 +147,40 @@ TEST_P(ShuffleEndings, a_part_that_fails_before_it_opens_fails_those_who_wait_fo
   std::thread failing([&] {
     Status cause;
     EXPECT_EQ(
-        worker(0).end_query(id_, Status(Code::resource_limit, "no memory for the table"), &cause),
+        end_query(worker(0), id_, Status(Code::resource_limit, "no memory for the table"), cause),
         Outcome::failed);
     EXPECT_EQ(cause.code(), Code::query_failed);
     names(cause, {"worker 0", "resource_limit", "no memory for the table"});
     worker(0).release_ownership();
   });
   Batch batch;
-  EXPECT_EQ(receiver.take(batch), Outcome::failed);
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
   EXPECT_EQ(receiver.status().code(), Code::query_failed);
   names(receiver.status(), {"worker 0", "resource_limit", "no memory for the table"});
   receiver.close();
   failing.join();
   Status cause;
-  EXPECT_EQ(worker(1).end_query(id_, &cause), Outcome::failed);
+  EXPECT_EQ(end_query(worker(1), id_, cause), Outcome::failed);
   names(cause, {"worker 0", "no memory for the table"});
 }
 
 TEST_P(ShuffleEndings, a_failed_part_keeps_its_code_if_it_is_one_of_a_query) {
   Status cause;
-  EXPECT_EQ(worker(0).try_end_query(id_, Status(Code::query_cancelled, "the user left"), &cause),
+  EXPECT_EQ(end_query(worker(0), id_, Status(Code::query_cancelled, "the user left"), cause,
+                      Wait::none()),
             Outcome::failed);
   EXPECT_EQ(cause.code(), Code::query_cancelled);
   EXPECT_EQ(cause.message(), "worker 0 failed: the user left");
   worker(0).release_ownership();
   Status other;
-  EXPECT_EQ(worker(1).end_query(id_, &other), Outcome::failed);
+  EXPECT_EQ(end_query(worker(1), id_, other), Outcome::failed);
   EXPECT_EQ(other.message(), "worker 0 failed: the user left");
 }
 
 TEST_P(ShuffleEndings, a_failure_that_is_ok_is_none) {
   cluster_->run_workers([&](uint32_t w) {
     Status cause;
-    EXPECT_EQ(worker(w).end_query(id_, Status::Ok(), &cause), Outcome::done) << cause.to_string();
+    EXPECT_EQ(end_query(worker(w), id_, Status::Ok(), cause), Outcome::done) << cause.to_string();
   });
 }
 
@@ -186,13 +189,13 @@ TEST_P(ShuffleEndings, a_failure_that_is_ok_is_none) {
 TEST_P(ShuffleEndings, a_part_that_only_ends_fails_those_who_wait_for_its_rows) {
   std::thread silent([&] {
     Status cause;
-    EXPECT_EQ(worker(0).end_query(id_, &cause), Outcome::failed);
+    EXPECT_EQ(end_query(worker(0), id_, cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::query_unopened);
     worker(0).release_ownership();
   });
   Shuffle receiver = open_shuffle(worker(1), gather(3));
   Batch batch;
-  EXPECT_EQ(receiver.take(batch), Outcome::failed);
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
   const Status failure = receiver.status();
   EXPECT_EQ(failure.code(), Code::query_unopened) << failure.to_string();
   names(failure, {"worker 0 of node 0", "query 0:1", "stage 3", "worker 1"});
@@ -218,14 +221,15 @@ TEST_P(ShuffleEndings, senders_and_receivers_that_differ_fail_the_query_by_both_
       Status failure = opened.status();
       if (opened.ok()) {
         Shuffle shuffle = std::move(*opened);
-        (void)shuffle.finish();
+        if (const auto sender = shuffle.sender(); sender.ok()) (void)sender->finish();
+        const auto receiver = shuffle.receiver();
         Batch batch;
-        while (shuffle.take(batch) == Outcome::done) {
+        while (receiver.ok() && receiver->receive(batch) == Outcome::done) {
         }
         failure = shuffle.status();
       }
       Status cause;
-      EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::failed);
+      EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::failed);
       EXPECT_EQ(cause.code(), Code::stage_mismatch) << cause.to_string();
       EXPECT_EQ(cause.category(), Category::query);
       EXPECT_EQ(cause.stage(), 3u);
@@ -239,11 +243,11 @@ TEST_P(ShuffleEndings, rows_for_a_worker_that_never_opens_their_stage_do_not_end
   cluster_->run_workers([&](uint32_t w) {
     if (w == 0) {
       Shuffle sender = open_shuffle(worker(0), gather());
-      (void)sender.send(0, filled(8, 1));
-      (void)sender.finish();
+      (void)sender.sender()->send(0, filled(8, 1));
+      (void)sender.sender()->finish();
     }
     Status cause;
-    EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::failed);
+    EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::failed);
     EXPECT_EQ(cause.category(), Category::query) << cause.to_string();
   });
 }
@@ -252,15 +256,15 @@ TEST_P(ShuffleEndings, rows_of_another_width_than_is_expected_fail_the_query) {
   cluster_->run_workers([&](uint32_t w) {
     Result<Shuffle> opened = worker(w).open_shuffle(spec(id_, 3, w == 0 ? 8 : 16, {0}, {1}));
     if (opened.ok() && w == 0) {
-      (void)opened->send(0, filled(8, 1));
-      (void)opened->finish();
+      (void)opened->sender()->send(0, filled(8, 1));
+      (void)opened->sender()->finish();
     } else if (opened.ok()) {
       Batch batch;
-      EXPECT_EQ(opened->take(batch), Outcome::failed);
+      EXPECT_EQ(opened->receiver()->receive(batch), Outcome::failed);
     }
     if (opened.ok()) opened->close();
     Status cause;
-    EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::failed);
+    EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::stage_mismatch) << cause.to_string();
     EXPECT_EQ(cause.category(), Category::query);
     EXPECT_EQ(cause.stage(), 3u);
@@ -280,11 +284,11 @@ TEST_P(ShuffleEndings, rows_of_another_format_than_is_read_fail_the_query_by_bot
     Status failure;
     Batch batch;
     if (receiver_is_first) {
-      EXPECT_EQ(receiver.take(batch), Outcome::failed);
+      EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
       failure = receiver.status();
     } else {  // the other stage's row lies behind, in the same ring
       Shuffle behind = open_shuffle(worker(1), gather(1));
-      EXPECT_EQ(behind.take(batch), Outcome::done);
+      EXPECT_EQ(behind.receiver()->receive(batch), Outcome::done);
       failure = worker(1).open_shuffle(gather_of("(key BIGINT)")).status();
       batch.release();
     }
@@ -306,7 +310,7 @@ TEST_P(ShuffleEndings, formats_that_begin_alike_are_named_by_their_digests) {
   Result<Shuffle> receiver = worker(1).open_shuffle(gather_of(alike + "z"));
   Batch batch;
   if (receiver.ok()) {
-    EXPECT_EQ(receiver->take(batch), Outcome::failed);
+    EXPECT_EQ(receiver->receiver()->receive(batch), Outcome::failed);
     receiver->close();
   }
   expect_failed_everywhere(Code::stage_mismatch,
@@ -323,8 +327,8 @@ TEST_P(ShuffleEndings, a_format_is_compared_only_with_another_one_that_is_given)
     {
       Shuffle receiver = open_shuffle(worker(1), gather_of(read));
       Batch batch;
-      EXPECT_EQ(receiver.take(batch), Outcome::done);
-      EXPECT_EQ(receiver.take(batch), Outcome::end_of_stream);
+      EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::done);
+      EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::end_of_stream);
     }
     for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
   }
@@ -343,14 +347,14 @@ TEST_P(ShuffleEndings, a_call_beyond_a_bound_is_refused_and_everything_else_goes
     EXPECT_EQ(refused.stage(), 1u);
     EXPECT_EQ(refused.query(), id_);
     if (w == 0) {
-      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     } else {
       Batch batch;
-      EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+      EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
     }
     shuffle.close();
     Status cause;
-    EXPECT_EQ(worker(w).end_query(id_, &cause), Outcome::done) << cause.to_string();
+    EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::done) << cause.to_string();
   });
 }
 

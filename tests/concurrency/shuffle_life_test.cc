@@ -24,28 +24,28 @@ TEST_F(ShuffleApi, a_claim_is_the_only_one_and_closes_its_ring_to_others) {
   Shuffle a = open_shuffle(worker(), spec(id, 0, 0));
   Shuffle b = open_shuffle(worker(), spec(id, 1, 0));
   RowClaim claim;
-  ASSERT_EQ(a.try_claim(0, 100, claim), Outcome::done);
+  ASSERT_EQ(a.sender()->claim(0, 100, claim, Wait::none()), Outcome::done);
   RowClaim second;
-  EXPECT_EQ(b.try_claim(0, 100, second), Outcome::failed);
+  EXPECT_EQ(b.sender()->claim(0, 100, second, Wait::none()), Outcome::failed);
   EXPECT_EQ(b.status().code(), Code::wrong_state);
-  EXPECT_EQ(b.try_send(0, filled(10, 1)), Outcome::failed) << "the same ring";
+  EXPECT_EQ(b.sender()->send(0, filled(10, 1), Wait::none()), Outcome::failed) << "the same ring";
   EXPECT_EQ(b.status().code(), Code::wrong_state);
-  EXPECT_EQ(a.try_send(0, filled(10, 1)), Outcome::failed);
-  EXPECT_EQ(a.try_finish(), Outcome::failed);
+  EXPECT_EQ(a.sender()->send(0, filled(10, 1), Wait::none()), Outcome::failed);
+  EXPECT_EQ(a.sender()->finish(Wait::none()), Outcome::failed);
   std::memset(claim.data().data(), 7, 100);
   EXPECT_EQ(claim.commit(101).code(), Code::invalid_argument);
   EXPECT_TRUE(claim.commit(50).ok());
-  ASSERT_EQ(a.try_claim(0, 100, claim), Outcome::done);
+  ASSERT_EQ(a.sender()->claim(0, 100, claim, Wait::none()), Outcome::done);
   claim.abort();
   claim.abort();
-  EXPECT_EQ(b.try_send(0, filled(10, 1)), Outcome::done);
-  EXPECT_EQ(a.finish(), Outcome::done);
+  EXPECT_EQ(b.sender()->send(0, filled(10, 1), Wait::none()), Outcome::done);
+  EXPECT_EQ(a.sender()->finish(), Outcome::done);
   Batch batch;
-  ASSERT_EQ(a.take(batch), Outcome::done);
+  ASSERT_EQ(a.receiver()->receive(batch), Outcome::done);
   EXPECT_EQ(batch.row_count(), 1u);
   EXPECT_EQ((*batch.each_row().begin()).size(), 50u);
   batch.release();
-  EXPECT_EQ(a.take(batch), Outcome::end_of_stream);
+  EXPECT_EQ(a.receiver()->receive(batch), Outcome::end_of_stream);
 }
 
 TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
@@ -56,7 +56,7 @@ TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
       RowClaim claim;
       {
         Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
-        ASSERT_EQ(shuffle.claim(0, size, claim), Outcome::done);
+        ASSERT_EQ(shuffle.sender()->claim(0, size, claim), Outcome::done);
       }
       if (!commit) cluster_.reset();
       if (commit) {
@@ -74,19 +74,27 @@ TEST_F(ShuffleApi, a_stage_is_open_once) {
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
   EXPECT_EQ(worker().open_shuffle(spec(id, 0, 8)).status().code(), Code::invalid_argument);
-  EXPECT_EQ(shuffle.finish(), Outcome::done);
-  EXPECT_EQ(shuffle.finish(), Outcome::done) << "repeatable";
-  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::done) << "repeatable";
+  EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::failed);
   EXPECT_EQ(shuffle.status().code(), Code::wrong_state);
   Batch batch;
-  EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+  EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
   shuffle.close();
   shuffle.close();
   EXPECT_EQ(worker().open_shuffle(spec(id, 0, 8)).status().code(), Code::invalid_argument)
       << "it was closed here: rows for it are dropped";
-  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.sender().status().code(), Code::closed);
+  EXPECT_EQ(shuffle.receiver().status().code(), Code::closed);
+  EXPECT_EQ(shuffle.cancel("too late").code(), Code::closed);
   EXPECT_EQ(shuffle.status().code(), Code::closed);
-  EXPECT_EQ(shuffle.receiver_count(), 0u);
+  EXPECT_EQ(shuffle.spec().receivers.size(), 0u);
+  EXPECT_EQ(ShuffleSender().send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(ShuffleSender().broadcast(filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(RowSender<uint64_t>().broadcast_all(std::vector<uint64_t>{1}).outcome, Outcome::failed);
+  EXPECT_EQ(ShuffleSender().status().code(), Code::closed);
+  EXPECT_EQ(ShuffleReceiver().receive(batch), Outcome::failed);
+  EXPECT_EQ(ShuffleReceiver().status().code(), Code::closed);
 }
 
 TEST_F(ShuffleApi, slots_are_used_again_for_ever) {
@@ -95,13 +103,13 @@ TEST_F(ShuffleApi, slots_are_used_again_for_ever) {
   cluster_->run_workers([&](uint32_t w) {
     for (uint32_t stage = 0; stage < 60; ++stage) {
       Shuffle shuffle = open_shuffle(worker(w), spec(id, stage, 8));
-      ASSERT_EQ(shuffle.send(1 - w, filled(8, static_cast<int>(stage))), Outcome::done);
-      ASSERT_EQ(shuffle.finish(), Outcome::done);
+      ASSERT_EQ(shuffle.sender()->send(1 - w, filled(8, static_cast<int>(stage))), Outcome::done);
+      ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
       Batch batch;
-      ASSERT_EQ(shuffle.take(batch), Outcome::done) << shuffle.status().to_string();
+      ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done) << shuffle.status().to_string();
       EXPECT_EQ(batch.bytes()[0], static_cast<std::byte>(stage));
       batch.release();
-      ASSERT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+      ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
     }
     EXPECT_EQ(worker(w).metrics().open_shuffles, 0u);
     EXPECT_EQ(worker(w).end_query(id), Outcome::done);
@@ -116,8 +124,8 @@ TEST_F(ShuffleApi, more_shuffles_than_the_limit_are_refused) {
   const Status status = worker().open_shuffle(spec(id, 2, 8)).status();
   EXPECT_EQ(status.code(), Code::limit_exceeded);
   names(status, {"shuffle.limit = 2"});
-  EXPECT_EQ(a.finish(), Outcome::done);
-  a.stop();
+  EXPECT_EQ(a.sender()->finish(), Outcome::done);
+  (void)a.receiver()->stop();
   a.close();
   EXPECT_TRUE(worker().open_shuffle(spec(id, 2, 8)).ok());
 }
@@ -128,10 +136,10 @@ TEST_F(ShuffleApi, a_sender_closed_without_finish_cancels_its_query) {
   Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8, {0}, {1}));
   {
     Shuffle sender = open_shuffle(worker(0), spec(id, 0, 8, {0}, {1}));
-    EXPECT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
+    EXPECT_EQ(sender.sender()->send(0, filled(8, 1)), Outcome::done);
   }
   Batch batch;
-  EXPECT_EQ(receiver.take(batch), Outcome::failed);
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
   EXPECT_EQ(receiver.status().code(), Code::query_cancelled);
   names(receiver.status(), {"worker 0", "stage 0", "without finish"});
 }
@@ -141,17 +149,17 @@ TEST_F(ShuffleApi, a_sender_closed_while_its_finish_still_waits_cancels_its_quer
   open(1, {{"ring.per_lane", "1"}});
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 100));
-  ASSERT_EQ(shuffle.send(0, filled(100, 1)), Outcome::done);
-  shuffle.flush();
+  ASSERT_EQ(shuffle.sender()->send(0, filled(100, 1)), Outcome::done);
+  (void)shuffle.sender()->flush();
   Batch held;
-  ASSERT_EQ(shuffle.take(held), Outcome::done);
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(shuffle.send(0, filled(100, 1)), Outcome::done);
-  ASSERT_EQ(shuffle.try_finish(), Outcome::holding);
-  shuffle.stop();  // as a receiver it may close
+  ASSERT_EQ(shuffle.receiver()->receive(held), Outcome::done);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(shuffle.sender()->send(0, filled(100, 1)), Outcome::done);
+  ASSERT_EQ(shuffle.sender()->finish(Wait::none()), Outcome::holding);
+  (void)shuffle.receiver()->stop();  // as a receiver it may close
   held.release();
   shuffle.close();
   Status cause;
-  EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+  EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
   EXPECT_EQ(cause.code(), Code::query_cancelled);
   names(cause, {"without finish"});
 }
@@ -171,17 +179,17 @@ TEST_F(ShuffleApi, what_is_moved_onto_itself_stays_as_it_is) {
   move_onto_itself(shuffle);
   ASSERT_TRUE(shuffle.is_open());
   RowClaim claim;
-  ASSERT_EQ(shuffle.claim(0, 8, claim), Outcome::done);
+  ASSERT_EQ(shuffle.sender()->claim(0, 8, claim), Outcome::done);
   move_onto_itself(claim);
   ASSERT_EQ(claim.data().size(), 8u);
   EXPECT_TRUE(claim.commit().ok());
-  EXPECT_EQ(shuffle.finish(), Outcome::done);
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
   Batch batch;
-  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
   move_onto_itself(batch);
   EXPECT_EQ(batch.row_count(), 1u);
   batch.release();
-  EXPECT_EQ(shuffle.take(batch), Outcome::end_of_stream);
+  EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
   shuffle.close();
   EXPECT_EQ(worker().end_query(id), Outcome::done);
 }
@@ -195,10 +203,12 @@ TEST_F(ShuffleApi, a_worker_that_does_not_exist_refuses_everything) {
   EXPECT_EQ(refused.code(), Code::invalid_argument);
   names(refused, {"it has 2"});
   std::array<Status, 4> causes;
-  EXPECT_EQ(nobody.end_query(id, &causes[0]), Outcome::failed);
-  EXPECT_EQ(nobody.try_end_query(id, &causes[1]), Outcome::failed);
-  EXPECT_EQ(nobody.wait_until([] { return true; }, kNoTimeout, &causes[2]), Outcome::failed);
-  EXPECT_EQ(nobody.try_until([] { return true; }, &causes[3]), Outcome::failed);
+  EXPECT_EQ(end_query(nobody, id, causes[0]), Outcome::failed);
+  EXPECT_EQ(end_query(nobody, id, causes[1], Wait::none()), Outcome::failed);
+  EXPECT_EQ(nobody.wait_until([] { return true; }), Outcome::failed);
+  causes[2] = nobody.status();
+  EXPECT_EQ(nobody.wait_until([] { return true; }, Wait::none()), Outcome::failed);
+  causes[3] = nobody.status();
   for (const Status& cause : causes) EXPECT_EQ(cause.code(), Code::invalid_argument);
   nobody.wake();
   nobody.release_ownership();
@@ -225,15 +235,15 @@ TEST_F(ShuffleApi, many_queries_leave_nothing_behind) {
       EXPECT_TRUE(opened.ok() || fails) << opened.status().to_string();
       Shuffle shuffle;
       if (opened.ok()) shuffle = std::move(*opened);
-      for (uint32_t r = 0; r < 3; ++r) {
-        const Outcome sent = shuffle.send(r, filled(i % 50, 1));
+      for (uint32_t r = 0; opened.ok() && r < 3; ++r) {
+        const Outcome sent = shuffle.sender()->send(r, filled(i % 50, 1));
         EXPECT_TRUE(sent == Outcome::done || fails);
       }
-      if (fails && i % 3 == w) shuffle.cancel("a test");
+      if (fails && i % 3 == w) (void)shuffle.cancel("a test");
       if (!fails) {
-        EXPECT_EQ(shuffle.finish(), Outcome::done);
+        EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
         Batch batch;
-        while (shuffle.take(batch) == Outcome::done) {
+        while (shuffle.receiver()->receive(batch) == Outcome::done) {
         }
       }
       shuffle.close();
@@ -258,23 +268,23 @@ TEST_F(ShuffleApi, another_thread_is_refused_until_the_worker_is_handed_over) {
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
   std::thread([&] {
-    EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+    EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::failed);
     EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::wrong_state);
     EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
     Status cause;
-    EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+    EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::wrong_state);
     names(cause, {"worker 0", "release_ownership"});
   }).join();
-  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::done);
+  EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::done);
   worker().release_ownership();
   std::thread([&] {
-    EXPECT_EQ(shuffle.try_send(0, filled(8, 2)), Outcome::done);
-    EXPECT_EQ(shuffle.finish(), Outcome::done);
+    EXPECT_EQ(shuffle.sender()->send(0, filled(8, 2), Wait::none()), Outcome::done);
+    EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     worker().release_ownership();
   }).join();
   Batch batch;
-  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
   EXPECT_EQ(batch.row_count(), 2u);
 }
 
@@ -287,20 +297,20 @@ TEST_F(ShuffleApi, after_close_everything_says_so) {
   EXPECT_TRUE(session().close().ok()) << "twice";
   other.join();
   Batch batch;
-  EXPECT_EQ(shuffle.try_send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::failed);
   EXPECT_EQ(shuffle.status().code(), Code::session_closed);
-  EXPECT_EQ(shuffle.send(0, filled(8, 1)), Outcome::failed);
-  EXPECT_EQ(shuffle.take(batch), Outcome::failed);
-  EXPECT_EQ(shuffle.finish(), Outcome::failed);
-  shuffle.flush();
-  shuffle.stop();
-  shuffle.cancel("too late");
+  EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1)), Outcome::failed);
+  EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::failed);
+  (void)shuffle.sender()->flush();
+  (void)shuffle.receiver()->stop();
+  (void)shuffle.cancel("too late");
   EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::session_closed);
   EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
   Status cause;
-  EXPECT_EQ(worker().end_query(id, &cause), Outcome::failed);
+  EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
   EXPECT_EQ(cause.code(), Code::session_closed);
-  session().cancel_query(id, "too late");
+  (void)session().cancel_query(id, "too late");
   EXPECT_EQ(session().metrics().workers.size(), 1u);
   shuffle.close();
 }
@@ -312,7 +322,7 @@ TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
   threads.emplace_back([&] {
     Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
     Batch batch;
-    EXPECT_EQ(shuffle.take(batch), Outcome::failed);
+    EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
     EXPECT_EQ(shuffle.status().code(), Code::session_closed) << shuffle.status().to_string();
   });
   threads.emplace_back(
@@ -320,7 +330,7 @@ TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
   threads.emplace_back([&] {
     Shuffle shuffle = open_shuffle(worker(2), spec(id, 1, 8, {2}, {3}));
     Outcome outcome = Outcome::done;
-    while (outcome == Outcome::done) outcome = shuffle.send(0, filled(8, 1));
+    while (outcome == Outcome::done) outcome = shuffle.sender()->send(0, filled(8, 1));
     EXPECT_EQ(outcome, Outcome::failed);
   });
   Shuffle far = open_shuffle(worker(3), spec(id, 0, 8));
@@ -330,7 +340,7 @@ TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
   for (std::thread& thread : threads) thread.join();
   // The other node: this query has lost a participant, and no more.
   Batch batch;
-  EXPECT_EQ(far.take(batch), Outcome::failed);
+  EXPECT_EQ(far.receiver()->receive(batch), Outcome::failed);
   EXPECT_EQ(far.status().code(), Code::peer_lost) << far.status().to_string();
   names(far.status(), {"node 0"});
 }
@@ -349,11 +359,12 @@ TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
       // In fragments: in memory. Then one that is copied, then one that stays in its ring.
       const size_t sizes[] = {20'000, 50, 100};
       for (int i = 0; i < 3; ++i) {
-        EXPECT_EQ(sender.send(0, filled(sizes[i], i + 1)), Outcome::done);
-        sender.flush();
+        EXPECT_EQ(sender.sender()->send(0, filled(sizes[i], i + 1)), Outcome::done);
+        (void)sender.sender()->flush();
         Outcome outcome;
-        while ((outcome = at.try_poll(held[i])) == Outcome::would_wait)
-          sender.flush();  // what did not fit into the ring follows when its worker is in a call
+        while ((outcome = at.receiver()->receive(held[i], Wait::none())) == Outcome::would_wait)
+          (void)sender.sender()
+              ->flush();  // what did not fit into the ring follows when its worker is in a call
         ASSERT_EQ(outcome, Outcome::done);
         if (i != 1) continue;
         ASSERT_TRUE(held[i].detach().ok());

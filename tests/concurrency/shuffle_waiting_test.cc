@@ -23,22 +23,22 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
   const QueryId small = session().begin_query();
   Shuffle glutton = open_shuffle(worker(), spec(big, 0, 100));
   Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
-  for (int i = 0; i < 30; ++i) ASSERT_EQ(modest.send(0, filled(100, i)), Outcome::done);
+  for (int i = 0; i < 30; ++i) ASSERT_EQ(modest.sender()->send(0, filled(100, i)), Outcome::done);
   Outcome outcome = Outcome::done;
   for (int i = 0; i < 10'000 && outcome == Outcome::done; ++i)
-    outcome = glutton.send(0, filled(100, i));
+    outcome = glutton.sender()->send(0, filled(100, i));
   ASSERT_EQ(outcome, Outcome::failed);
   EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
   names(glutton.status(), {"overflow.memory_bytes = 16384", "overflow.file_bytes = 65536"});
   Status cause;
   glutton.close();
-  EXPECT_EQ(worker().end_query(big, &cause), Outcome::failed);
+  EXPECT_EQ(end_query(worker(), big, cause), Outcome::failed);
   EXPECT_EQ(cause.code(), Code::overflow_exhausted);
 
-  EXPECT_EQ(modest.finish(), Outcome::done);
+  EXPECT_EQ(modest.sender()->finish(), Outcome::done);
   uint32_t rows = 0;
   Batch batch;
-  while (modest.take(batch) == Outcome::done) {
+  while (modest.receiver()->receive(batch) == Outcome::done) {
     for (const auto row : batch.each_row()) {
       EXPECT_EQ(std::memcmp(row.data(), filled(100, static_cast<int>(rows)).data(), 100), 0);
       ++rows;
@@ -58,30 +58,30 @@ TEST_F(ShuffleApi,
   const QueryId query = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(query, 0, 0));
   do {
-    shuffle.flush();
-  } while (shuffle.try_send(0, filled(8, 1)) == Outcome::done);
+    (void)shuffle.sender()->flush();
+  } while (shuffle.sender()->send(0, filled(8, 1), Wait::none()) == Outcome::done);
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(shuffle.send(0, filled(60'000, i), Timeout::zero()), Outcome::done) << i;
+    EXPECT_EQ(shuffle.sender()->send(0, filled(60'000, i), Wait::at_most(milliseconds(0))),
+              Outcome::done)
+        << i;
 }
 
-// What is sent through one of its shuffles leaves whichever of them is flushed, also one that only receives.
+// What is sent through one of its shuffles leaves whichever of them is flushed.
 TEST_F(ShuffleApi, a_flush_starts_the_transfer_of_everything_that_the_worker_has_sent) {
   open(2);
   const QueryId query = session().begin_query();
   ShuffleSpec there = spec(query, 0, 8);
   there.senders = {0};
   there.receivers = {1};
-  ShuffleSpec back = spec(query, 1, 8);
-  back.senders = {1};
-  back.receivers = {0};
+  ShuffleSpec other = spec(query, 1, 8);
   Shuffle sent = open_shuffle(worker(0), there);
-  Shuffle only_receives = open_shuffle(worker(0), back);
+  Shuffle flushed = open_shuffle(worker(0), other);
   Shuffle received = open_shuffle(worker(1), there);
   Batch batch;
-  ASSERT_EQ(sent.send(0, filled(8, 1)), Outcome::done);
-  ASSERT_EQ(received.try_poll(batch), Outcome::would_wait);
-  only_receives.flush();
-  EXPECT_EQ(received.try_poll(batch), Outcome::done);
+  ASSERT_EQ(sent.sender()->send(0, filled(8, 1)), Outcome::done);
+  ASSERT_EQ(received.receiver()->receive(batch, Wait::none()), Outcome::would_wait);
+  EXPECT_EQ(flushed.sender()->flush(), Outcome::done);
+  EXPECT_EQ(received.receiver()->receive(batch, Wait::none()), Outcome::done);
 }
 
 TEST_F(ShuffleApi, a_query_beyond_its_own_limit_fails_where_overflow_has_room_and_others_go_on) {
@@ -92,18 +92,18 @@ TEST_F(ShuffleApi, a_query_beyond_its_own_limit_fails_where_overflow_has_room_an
   Shuffle modest = open_shuffle(worker(), spec(other, 1, 100));
   Outcome outcome = Outcome::done;
   for (int i = 0; i < 10'000 && outcome == Outcome::done; ++i)
-    outcome = glutton.send(0, filled(100, i));
+    outcome = glutton.sender()->send(0, filled(100, i));
   ASSERT_EQ(outcome, Outcome::failed);
   EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
   names(glutton.status(), {"overflow.query_limit_bytes = 16384", "node 0"});
   EXPECT_LE(session().metrics().overflow_memory_peak_bytes, 16'384u);
   glutton.close();
   EXPECT_EQ(worker().end_query(greedy), Outcome::failed);
-  for (int i = 0; i < 60; ++i) ASSERT_EQ(modest.send(0, filled(100, i)), Outcome::done);
-  EXPECT_EQ(modest.finish(), Outcome::done);
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(modest.sender()->send(0, filled(100, i)), Outcome::done);
+  EXPECT_EQ(modest.sender()->finish(), Outcome::done);
   uint32_t rows = 0;
   Batch batch;
-  while (modest.take(batch) == Outcome::done) rows += batch.row_count();
+  while (modest.receiver()->receive(batch) == Outcome::done) rows += batch.row_count();
   EXPECT_EQ(rows, 60u) << modest.status().to_string();
   modest.close();
   EXPECT_EQ(worker().end_query(other), Outcome::done);
@@ -117,23 +117,25 @@ TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_
   Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
   // The big one takes nearly all and stops sending in time.
   while (session().metrics().overflow_memory_bytes < 14'000)
-    ASSERT_EQ(glutton.send(0, filled(100, 1)), Outcome::done);
+    ASSERT_EQ(glutton.sender()->send(0, filled(100, 1)), Outcome::done);
   Outcome outcome = Outcome::done;
   int sent = 0;
-  while (sent < 120 && outcome == Outcome::done) outcome = modest.send(0, filled(100, sent++));
+  while (sent < 120 && outcome == Outcome::done)
+    outcome = modest.sender()->send(0, filled(100, sent++));
   EXPECT_EQ(outcome, Outcome::done) << modest.status().to_string();
   Batch batch;
-  EXPECT_EQ(glutton.try_poll(batch), Outcome::failed);
+  EXPECT_EQ(glutton.receiver()->receive(batch, Wait::none()), Outcome::failed);
   EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
   glutton.close();
   EXPECT_EQ(worker().end_query(big), Outcome::failed);
-  EXPECT_EQ(modest.finish(), Outcome::done);
+  EXPECT_EQ(modest.sender()->finish(), Outcome::done);
   int rows = 0;
-  while (modest.take(batch) == Outcome::done) rows += static_cast<int>(batch.row_count());
+  while (modest.receiver()->receive(batch) == Outcome::done)
+    rows += static_cast<int>(batch.row_count());
   EXPECT_EQ(rows, sent);
 }
 
-// Rows of a worker for itself: an engine that polls whenever a try_send would wait keeps overflow
+// Rows of a worker for itself: an engine that polls whenever a send would wait keeps overflow
 // out of it.
 TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
   open(1);
@@ -141,14 +143,14 @@ TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 64));
   uint32_t received = 0;
   for (uint32_t sent = 0; sent < 20'000;) {
-    const Outcome outcome = shuffle.try_send(0, filled(64, 1));
+    const Outcome outcome = shuffle.sender()->send(0, filled(64, 1), Wait::none());
     if (outcome == Outcome::done) {
       ++sent;
       continue;
     }
     ASSERT_EQ(outcome, Outcome::would_wait);
     Batch batch;
-    const Outcome polled = shuffle.try_poll(batch);
+    const Outcome polled = shuffle.receiver()->receive(batch, Wait::none());
     if (polled == Outcome::done) received += batch.row_count();
   }
   EXPECT_GT(received, 15'000u);
@@ -161,24 +163,25 @@ TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
   open(1);
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
-  ASSERT_EQ(shuffle.send(0, filled(8, 1)), Outcome::done);
-  shuffle.flush();
+  ASSERT_EQ(shuffle.sender()->send(0, filled(8, 1)), Outcome::done);
+  (void)shuffle.sender()->flush();
   Batch held;
-  ASSERT_EQ(shuffle.take(held), Outcome::done);
+  ASSERT_EQ(shuffle.receiver()->receive(held), Outcome::done);
   Batch more;
   EXPECT_EQ(worker().metrics().held_frames, 1u);
-  EXPECT_EQ(shuffle.take(more), Outcome::holding);
-  EXPECT_EQ(shuffle.try_poll(more), Outcome::holding);
+  EXPECT_EQ(shuffle.receiver()->receive(more), Outcome::holding);
+  EXPECT_EQ(shuffle.receiver()->receive(more, Wait::none()), Outcome::holding);
   EXPECT_EQ(worker().wait_until([] { return false; }), Outcome::holding);
   EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::done);
   // Sending is always possible: far more than the ring.
-  for (int i = 0; i < 2000; ++i) ASSERT_EQ(shuffle.send(0, filled(8, 2)), Outcome::done) << i;
-  EXPECT_EQ(shuffle.finish(), Outcome::holding);
+  for (int i = 0; i < 2000; ++i)
+    ASSERT_EQ(shuffle.sender()->send(0, filled(8, 2)), Outcome::done) << i;
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::holding);
   ASSERT_TRUE(held.detach().ok());
   EXPECT_EQ(held.rows<uint64_t>().size(), 1u);
-  EXPECT_EQ(shuffle.finish(), Outcome::done) << "detached batches hold nothing up";
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::done) << "detached batches hold nothing up";
   uint32_t rows = 0;
-  while (shuffle.take(more) == Outcome::done) rows += more.row_count();
+  while (shuffle.receiver()->receive(more) == Outcome::done) rows += more.row_count();
   EXPECT_EQ(rows, 2000u);
   std::byte first[8];
   std::memcpy(first, held.bytes().data(), 8);
@@ -189,13 +192,13 @@ TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
 
 // Sends rows of 100 bytes to itself, holding the first, until so much of the overflow is in use; returns how many.
 uint64_t fill_overflow(Session& session, Shuffle& shuffle, uint64_t bytes) {
-  EXPECT_EQ(shuffle.send(0, filled(100, 1)), Outcome::done);
-  shuffle.flush();
+  EXPECT_EQ(shuffle.sender()->send(0, filled(100, 1)), Outcome::done);
+  (void)shuffle.sender()->flush();
   Batch held;
-  EXPECT_EQ(shuffle.take(held), Outcome::done);
+  EXPECT_EQ(shuffle.receiver()->receive(held), Outcome::done);
   uint64_t sent = 0;
   for (; session.metrics().overflow_memory_bytes < bytes; ++sent)
-    if (shuffle.send(0, filled(100, 1)) != Outcome::done) break;
+    if (shuffle.sender()->send(0, filled(100, 1)) != Outcome::done) break;
   return sent;
 }
 
@@ -204,8 +207,8 @@ uint64_t drain(Shuffle& shuffle) {
   bool finished = false;
   Batch batch;
   for (;;) {
-    finished = finished || shuffle.try_finish() == Outcome::done;
-    const Outcome outcome = shuffle.try_poll(batch);
+    finished = finished || shuffle.sender()->finish(Wait::none()) == Outcome::done;
+    const Outcome outcome = shuffle.receiver()->receive(batch, Wait::none());
     if (outcome != Outcome::done && outcome != Outcome::would_wait) break;
     rows += batch.row_count();
   }
@@ -223,20 +226,22 @@ TEST_F(ShuffleApi, a_row_that_shrinks_in_its_claim_is_sent_though_ring_and_overf
   const QueryId big = session().begin_query();
   Shuffle modest = open_shuffle(worker(0), spec(small, 0, 0, {0}, {0}));
   Shuffle glutton = open_shuffle(worker(1), spec(big, 0, 100, {1}, {1}));
-  ASSERT_EQ(modest.send(0, filled(10, 1)), Outcome::done);
-  modest.flush();
+  ASSERT_EQ(modest.sender()->send(0, filled(10, 1)), Outcome::done);
+  (void)modest.sender()->flush();
   Batch held;
-  ASSERT_EQ(modest.take(held), Outcome::done);
+  ASSERT_EQ(modest.receiver()->receive(held), Outcome::done);
   // The ring is full; then the other query takes most of the overflow, and the claim the rest of it.
   uint64_t sent = 0;
   for (; session().metrics().overflow_memory_bytes == 0; ++sent)
-    ASSERT_EQ(modest.send(0, filled(100, 2)), Outcome::done);
-  modest.flush();
-  ASSERT_EQ(worker(0).try_until([] { return false; }), Outcome::holding) << "all that came is seen";
+    ASSERT_EQ(modest.sender()->send(0, filled(100, 2)), Outcome::done);
+  (void)modest.sender()->flush();
+  ASSERT_EQ(worker(0).wait_until([] { return false; }, Wait::none()), Outcome::holding)
+      << "all that came is seen";
   const uint64_t sent_by_glutton = fill_overflow(session(), glutton, kOverflow - (4 << 10));
   const uint64_t left = kOverflow - session().metrics().overflow_memory_bytes;
   RowClaim claim;
-  ASSERT_EQ(modest.claim(0, left - 512, claim), Outcome::done) << modest.status().to_string();
+  ASSERT_EQ(modest.sender()->claim(0, left - 512, claim), Outcome::done)
+      << modest.status().to_string();
   ASSERT_GT(claim.data().size(), 1024u) << "no room for a frame, which has 1 KiB, is left";
   std::fill(claim.data().begin(), claim.data().end(), std::byte{2});
   EXPECT_TRUE(claim.commit(100).ok());
@@ -245,8 +250,8 @@ TEST_F(ShuffleApi, a_row_that_shrinks_in_its_claim_is_sent_though_ring_and_overf
   EXPECT_EQ(drain(glutton), sent_by_glutton) << glutton.status().to_string();
   modest.close(), glutton.close();
   for (uint32_t w = 0; w < 2; ++w) {
-    EXPECT_NE(worker(w).try_end_query(small), Outcome::failed);
-    EXPECT_NE(worker(w).try_end_query(big), Outcome::failed);
+    EXPECT_NE(worker(w).end_query(small, Wait::none()), Outcome::failed);
+    EXPECT_NE(worker(w).end_query(big, Wait::none()), Outcome::failed);
   }
   EXPECT_EQ(session().metrics().overflow_memory_bytes, 0u);
 }
@@ -259,19 +264,19 @@ TEST_F(ShuffleApi, a_commit_does_not_wait_though_the_ring_is_full) {
   Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
   // Frames of 18 and 19 rows of 48 bytes fill the ring, of 4096 bytes with OPEN's 64, to the last one.
   int sent = 0;
-  while (sender.try_send(0, filled(48, sent)) == Outcome::done) ++sent;
+  while (sender.sender()->send(0, filled(48, sent), Wait::none()) == Outcome::done) ++sent;
   RowClaim claim;
-  ASSERT_EQ(sender.try_claim(0, 3000, claim), Outcome::done);
+  ASSERT_EQ(sender.sender()->claim(0, 3000, claim, Wait::none()), Outcome::done);
   std::fill(claim.data().begin(), claim.data().end(), static_cast<std::byte>(sent));
   EXPECT_TRUE(claim.commit(0).ok()) << "the smallest there is";
-  EXPECT_EQ(sender.try_claim(0, 3000, claim), Outcome::would_wait)
+  EXPECT_EQ(sender.sender()->claim(0, 3000, claim, Wait::none()), Outcome::would_wait)
       << "one such row waits for room in a ring at a time";
   std::vector<size_t> lengths;
   Batch batch;
   bool finished = false;
   for (Outcome outcome = Outcome::done; outcome != Outcome::end_of_stream;) {
-    finished = finished || sender.try_finish() == Outcome::done;
-    outcome = receiver.try_poll(batch);
+    finished = finished || sender.sender()->finish(Wait::none()) == Outcome::done;
+    outcome = receiver.receiver()->receive(batch, Wait::none());
     ASSERT_NE(outcome, Outcome::failed);
     for (const auto row : batch.each_row()) lengths.push_back(row.size());
   }
@@ -286,30 +291,33 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
   Batch batch;
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(shuffle.take(batch, milliseconds(20)), Outcome::deadline);
+  EXPECT_EQ(shuffle.receiver()->receive(batch, Wait::at_most(milliseconds(20))), Outcome::deadline);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(20));
-  EXPECT_EQ(shuffle.take_from(1, batch, milliseconds(0)), Outcome::deadline);
-  EXPECT_EQ(worker(0).wait_until([] { return false; }, milliseconds(1)), Outcome::deadline);
+  EXPECT_EQ(shuffle.receiver()->receive_from(1, batch, Wait::at_most(milliseconds(0))),
+            Outcome::deadline);
+  EXPECT_EQ(worker(0).wait_until([] { return false; }, Wait::at_most(milliseconds(1))),
+            Outcome::deadline);
   // Worker 1 has not opened: its ring fills, and then sending cannot go on.
   uint64_t sent = 0;
   Outcome outcome;
-  while ((outcome = shuffle.send(1, filled(8, 1), milliseconds(5))) == Outcome::done &&
+  while ((outcome = shuffle.sender()->send(1, filled(8, 1), Wait::at_most(milliseconds(5)))) ==
+             Outcome::done &&
          sent < 100'000)
     ++sent;
   EXPECT_EQ(outcome, Outcome::deadline);
-  EXPECT_EQ(worker(0).try_end_query(id), Outcome::failed) << "the shuffle is open";
+  EXPECT_EQ(worker(0).end_query(id, Wait::none()), Outcome::failed) << "the shuffle is open";
   std::thread other([&] {
     Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8));
-    EXPECT_EQ(receiver.finish(), Outcome::done);
+    EXPECT_EQ(receiver.sender()->finish(), Outcome::done);
     Batch got;
     uint64_t rows = 0;
-    while (receiver.take(got) == Outcome::done) rows += got.row_count();
+    while (receiver.receiver()->receive(got) == Outcome::done) rows += got.row_count();
     EXPECT_EQ(rows, sent) << "what met a deadline was not sent, and everything else was";
     receiver.close();
     EXPECT_EQ(worker(1).end_query(id), Outcome::done);
   });
-  EXPECT_EQ(shuffle.finish(), Outcome::done);
-  while (shuffle.take(batch) == Outcome::done) {
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
+  while (shuffle.receiver()->receive(batch) == Outcome::done) {
   }
   shuffle.close();
   EXPECT_EQ(worker(0).end_query(id), Outcome::done);
@@ -317,18 +325,25 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   other.join();
 }
 
-TEST_F(ShuffleApi, a_negative_time_limit_is_over_at_once) {
+TEST_F(ShuffleApi, a_negative_time_limit_is_refused) {
+  constexpr Wait kNegative = Wait::at_most(milliseconds(-1));
   open(2);
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
   Batch batch;
-  EXPECT_EQ(shuffle.take(batch, milliseconds(-1)), Outcome::deadline);
-  EXPECT_EQ(worker(0).wait_until([] { return false; }, milliseconds(-1)), Outcome::deadline);
-  shuffle.cancel("seen enough");
+  EXPECT_EQ(shuffle.receiver()->receive(batch, kNegative), Outcome::failed);
+  EXPECT_EQ(shuffle.status().code(), Code::invalid_argument);
+  names(shuffle.status(), {"worker 0", "-1000000 ns"});
+  EXPECT_EQ(worker(0).wait_until([] { return false; }, kNegative), Outcome::failed);
+  EXPECT_EQ(worker(0).status().code(), Code::invalid_argument);
+  (void)shuffle.cancel("seen enough");
   shuffle.close();
   const QueryId other = session().begin_query();
-  EXPECT_EQ(worker(0).end_query(other, nullptr, milliseconds(-1)), Outcome::deadline)
-      << "worker 1 has not ended it";
+  EXPECT_EQ(worker(0).end_query(other, kNegative), Outcome::failed);
+  EXPECT_EQ(worker(0).status().code(), Code::invalid_argument);
+  EXPECT_EQ(worker(0).end_query(other, Wait::at_most(milliseconds(0))), Outcome::deadline)
+      << "worker 1 has not ended it, and what was refused has ended nothing";
+  EXPECT_EQ(session().await_node(1, kNegative).code(), Code::invalid_argument);
 }
 
 // --- waits do not nest
@@ -343,23 +358,26 @@ TEST_F(ShuffleApi, a_wait_in_the_condition_of_another_one_fails_and_that_one_goe
   const auto nested = [&] {
     ++looks;
     Batch batch;
-    EXPECT_EQ(shuffle.take(batch, milliseconds(1)), Outcome::failed);
+    EXPECT_EQ(shuffle.receiver()->receive(batch, Wait::at_most(milliseconds(1))), Outcome::failed);
     EXPECT_EQ(shuffle.status().code(), Code::wrong_state) << shuffle.status().to_string();
     names(shuffle.status(), {"worker 0", "condition"});
-    EXPECT_EQ(sender.finish(milliseconds(1)), Outcome::failed);
-    EXPECT_EQ(worker(0).wait_until([] { return true; }, milliseconds(1), &cause), Outcome::failed);
+    EXPECT_EQ(sender.sender()->finish(Wait::at_most(milliseconds(1))), Outcome::failed);
+    EXPECT_EQ(worker(0).wait_until([] { return true; }, Wait::at_most(milliseconds(1))),
+              Outcome::failed);
+    EXPECT_EQ(worker(0).status().code(), Code::wrong_state) << worker(0).status().to_string();
+    EXPECT_EQ(end_query(worker(0), session().begin_query(), cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::wrong_state) << cause.to_string();
-    EXPECT_EQ(worker(0).end_query(session().begin_query(), &cause), Outcome::failed);
-    EXPECT_EQ(cause.code(), Code::wrong_state) << cause.to_string();
-    EXPECT_EQ(shuffle.try_poll(batch), Outcome::would_wait) << "what does not wait is allowed";
-    EXPECT_EQ(worker(0).try_until([] { return true; }), Outcome::done);
-    EXPECT_EQ(shuffle.take(batch), Outcome::failed) << "still inside";
+    EXPECT_EQ(shuffle.receiver()->receive(batch, Wait::none()), Outcome::would_wait)
+        << "what does not wait is allowed";
+    EXPECT_EQ(worker(0).wait_until([] { return true; }, Wait::none()), Outcome::done);
+    EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed) << "still inside";
     return looks == 3;
   };
   EXPECT_EQ(worker(0).wait_until(nested), Outcome::done);
   EXPECT_EQ(looks, 3) << "the outer wait ends by its own condition";
   Batch batch;
-  EXPECT_EQ(shuffle.take(batch, milliseconds(1)), Outcome::deadline) << "outside it waits again";
+  EXPECT_EQ(shuffle.receiver()->receive(batch, Wait::at_most(milliseconds(1))), Outcome::deadline)
+      << "outside it waits again";
 }
 
 TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
@@ -389,10 +407,10 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   // A frame of that many bytes in the ring: its header, the row's length, the row.
   const auto row = [](size_t frame_bytes) { return filled(frame_bytes - 20, 1); };
   const auto pass = [&](Shuffle& from, Shuffle& to, size_t frame_bytes) {
-    EXPECT_EQ(from.send(0, row(frame_bytes)), Outcome::done);
-    from.flush();
+    EXPECT_EQ(from.sender()->send(0, row(frame_bytes)), Outcome::done);
+    (void)from.sender()->flush();
     Batch batch;
-    EXPECT_EQ(to.take(batch), Outcome::done);
+    EXPECT_EQ(to.receiver()->receive(batch), Outcome::done);
   };
   // Ring of 4096. With the two OPEN of 64 bytes each: positions 128, 192, …
   pass(other_sender, other, 64);
@@ -402,14 +420,18 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   const uint64_t sleeps = worker(1).metrics().sleeps;
   std::thread receiver([&] {
     Batch batch;
-    EXPECT_EQ(wanted.take(batch, std::chrono::seconds(20)), Outcome::done);
+    EXPECT_EQ(wanted.receiver()->receive(batch, Wait::at_most(std::chrono::seconds(20))),
+              Outcome::done);
     worker(1).release_ownership();
   });
   while (worker(1).metrics().sleeps == sleeps) std::this_thread::yield();
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(other_sender.send(0, row(1024), std::chrono::seconds(10)), Outcome::done) << i;
-  EXPECT_EQ(wanted_sender.send(0, row(64), std::chrono::seconds(10)), Outcome::done);
-  wanted_sender.flush();
+    EXPECT_EQ(other_sender.sender()->send(0, row(1024), Wait::at_most(std::chrono::seconds(10))),
+              Outcome::done)
+        << i;
+  EXPECT_EQ(wanted_sender.sender()->send(0, row(64), Wait::at_most(std::chrono::seconds(10))),
+            Outcome::done);
+  (void)wanted_sender.sender()->flush();
   receiver.join();
   const std::vector<LaneMetrics> lanes = session(0).metrics().lanes;
   EXPECT_TRUE(std::any_of(lanes.begin(), lanes.end(), [](const LaneMetrics& lane) {
@@ -425,7 +447,7 @@ TEST_F(ShuffleApi, full_frames_of_wide_rows_reach_the_threshold) {
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 100));
   uint64_t rows = 0;
-  while (shuffle.try_send(0, filled(100, 1)) == Outcome::done) ++rows;
+  while (shuffle.sender()->send(0, filled(100, 1), Wait::none()) == Outcome::done) ++rows;
   uint64_t frames = 0;
   for (const LaneMetrics& lane : session().metrics().lanes) frames += lane.frames_sent;
   EXPECT_GE(rows, 162 + 163u);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "wire/preamble.h"
 
 namespace faro::test {

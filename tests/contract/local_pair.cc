@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "contract/transport_pair.h"
 #include "transport/shm/local_link.h"
 #include "transport/shm/node_doorbells.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
 #include "support/fake_fabric.h"

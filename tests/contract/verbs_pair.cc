@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
 #include "support/test_network.h"

@@ -37,7 +37,6 @@ void check_values(const Config& config) {
     require(again.set(row.name, config.get(row.name), "again").ok(), "what is shown can be set");
     require(again.get(row.name) == config.get(row.name), "and is the same");
   }
-  require(again.digest() == config.digest(), "equal settings have equal digests");
 }
 
 void check_failure(const Status& status, bool unchanged) {

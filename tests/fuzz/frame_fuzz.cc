@@ -47,7 +47,7 @@ class NoNetwork final : public links::Network {
   const std::string address_ = "127.0.0.1:7000";
 };
 
-class NoWaiter final : public Waiter {
+class NoWaiter final : public ring::Waiter {
  public:
   void yield() noexcept override {}
   void sleep(ring::Doorbell&, uint64_t) noexcept override {}
@@ -94,7 +94,7 @@ class FrameRun {
     batches_.clear();
     shuffles_.clear();
     (void)node_->close();
-    (void)node_->worker(kReceiver).try_until([] { return true; }, nullptr);  // hears of it
+    (void)node_->worker(kReceiver).wait_until([] { return true; }, Wait::none());  // hears of it
     require(node_->overflow().memory_bytes() == 0, "a closed node keeps no rows in overflow");
   }
 
@@ -249,21 +249,23 @@ class FrameRun {
           (void)batch->detach();
         break;
       case 7:
-        if (Shuffle* const shuffle = any(shuffles_)) shuffle->stop();
+        if (Shuffle* const shuffle = any(shuffles_)) {
+          if (const auto receiver = shuffle->receiver(); receiver.ok()) (void)receiver->stop();
+        }
         break;
       case 8:
         if (!shuffles_.empty()) shuffles_.erase(shuffles_.begin());
         break;
       case 9:
-        (void)worker.end_query(query(), Status::Ok(), nullptr, false, kNoTimeout);
+        (void)worker.end_query(query(), Status::Ok(), Wait::none());
         break;
       case 10:
-        node_->queries().cancel(query(), Status(Code::query_cancelled, "enough"));
+        (void)node_->queries().cancel(query(), Status(Code::query_cancelled, "enough"));
         break;
       default:
         reactor_.advance(uint64_t{1'000'000} << input_.below(16));
         node_->on_tick(reactor_.clock().now_ns());
-        (void)worker.try_until([] { return false; }, nullptr);
+        (void)worker.wait_until([] { return false; }, Wait::none());
     }
   }
 
@@ -292,8 +294,10 @@ class FrameRun {
   void poll() {
     Shuffle* const shuffle = any(shuffles_);
     if (shuffle == nullptr || batches_.size() == 16) return;
+    const Result<ShuffleReceiver> receiver = shuffle->receiver();
+    if (!receiver.ok()) return;
     Batch batch;
-    const Outcome outcome = shuffle->try_poll(batch);
+    const Outcome outcome = receiver->receive(batch, Wait::none());
     if (outcome == Outcome::failed) {
       require(!shuffle->status().ok() && !shuffle->status().message().empty(),
               "why an operation failed is said");

@@ -122,7 +122,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
           table_.fail(*used->query, Status(Code::query_failed, "the engine said so"));
         break;
       case 5:
-        table_.cancel(id(), Status(Code::query_cancelled, "enough"));
+        (void)table_.cancel(id(), Status(Code::query_cancelled, "enough"));
         break;
       case 6:
         declare(id());

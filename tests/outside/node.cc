@@ -183,8 +183,8 @@ class Node {
       }
       note.set(text);
       uint32_t looks = 3;
-      const faro::Outcome outcome =
-          scene.worker.wait_until([&looks] { return --looks == 0; }, std::chrono::milliseconds(20));
+      const faro::Outcome outcome = scene.worker.wait_until(
+          [&looks] { return --looks == 0; }, faro::Wait::at_most(std::chrono::milliseconds(20)));
       if (outcome != faro::Outcome::done && outcome != faro::Outcome::deadline)
         broken(std::string("wait_until: ") + faro::outcome_name(outcome));
     }

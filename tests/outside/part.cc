@@ -165,10 +165,12 @@ void Part::make_trouble() {
       return;
     case Trouble::cancels_shuffle:
       end_.troubled = true;
-      return open->shuffle().cancel(reason_of_trouble(end_.query));
+      (void)open->shuffle().cancel(reason_of_trouble(end_.query));
+      return;
     case Trouble::cancels_query:
       end_.troubled = true;
-      return scene_.session.cancel_query(id_, reason_of_trouble(end_.query));
+      (void)scene_.session.cancel_query(id_, reason_of_trouble(end_.query));
+      return;
     case Trouble::closes_early:
       end_.troubled = std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) {
         return !s.finished() || !(s.ended() || s.stopped());
@@ -188,9 +190,8 @@ void Part::begin_to_end() {
 }
 
 bool Part::end_query(bool wait) {
-  const faro::Timeout limit = scene_.time_limit();
-  const Outcome outcome = wait ? scene_.worker.end_query(id_, failure_, &end_.cause, limit)
-                               : scene_.worker.try_end_query(id_, failure_, &end_.cause);
+  const Outcome outcome = scene_.worker.end_query(id_, failure_, scene_.how(wait));
+  if (outcome == Outcome::failed) end_.cause = scene_.worker.status();
   if (outcome == Outcome::deadline || outcome == Outcome::would_wait || outcome == Outcome::holding)
     return false;
   end_.done = outcome == Outcome::done;

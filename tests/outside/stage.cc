@@ -8,7 +8,7 @@ namespace outside {
 
 using faro::Batch;
 using faro::Outcome;
-using faro::Timeout;
+using faro::Wait;
 
 namespace {
 
@@ -39,6 +39,12 @@ faro::Status Stage::open(const faro::QueryId& id) {
       scene_.worker.open_shuffle({id, plan.number, plan.row_bytes, plan.senders, plan.receivers});
   if (!opened.ok()) return opened.status();
   shuffle_ = std::move(*opened);
+  const faro::Result<faro::ShuffleSender> sender = shuffle_.sender();
+  if (sender.ok() != sends_) broken("sender(): " + sender.status().to_string());
+  if (sender.ok()) sender_ = *sender;
+  const faro::Result<faro::ShuffleReceiver> receiver = shuffle_.receiver();
+  if (receiver.ok() == ended_) broken("receiver(): " + receiver.status().to_string());
+  if (receiver.ok()) receiver_ = *receiver;
   if (!ended_) {
     for (const uint32_t sender : plan.senders)
       sources_[sender].next = rows_.next_for(my_place_, sender, 0);
@@ -50,7 +56,7 @@ faro::Status Stage::open(const faro::QueryId& id) {
 
 Outcome Stage::send_some(uint64_t rows, bool wait) {
   rows = std::min(rows, count_ - made_);
-  if (scene_.chance.one_in(16)) shuffle_.flush();
+  if (scene_.chance.one_in(16)) (void)sender_.flush();
   const StagePlan& plan = rows_.plan();
   const bool one_each = plan.spread == Spread::repartition || plan.spread == Spread::one_key;
   const uint64_t way = scene_.chance.below(6);
@@ -61,8 +67,7 @@ Outcome Stage::send_some(uint64_t rows, bool wait) {
     return send_typed<Row24>(rows, wait, [](const Row24& row) { return row.words[0]; });
   Outcome outcome = Outcome::done;
   for (uint64_t i = 0; i < rows && outcome == Outcome::done && made_ < count_; ++i) {
-    const bool inlined = way == 3 && plan.row_bytes == 0 && plan.spread != Spread::multicast;
-    outcome = inlined ? send_inlined(wait) : send_next(wait);
+    outcome = way == 3 && one_each ? send_in_place(wait) : send_next(wait);
   }
   return outcome;
 }
@@ -71,40 +76,24 @@ Outcome Stage::send_next(bool wait) {
   row_.resize(rows_.length(scene_.me, made_));
   rows_.fill(scene_.me, made_, row_);
   rows_.destinations(scene_.me, made_, to_);
-  const Timeout limit = scene_.time_limit();
+  const Wait how = scene_.how(wait);
   switch (rows_.plan().spread) {
     case Spread::broadcast:
-      return sent(wait ? shuffle_.broadcast(row_, limit) : shuffle_.try_broadcast(row_), wait,
-                  limit);
+      return sent(sender_.broadcast(row_, how), how);
     case Spread::multicast:
-      return sent(wait ? shuffle_.multicast(to_, row_, limit) : shuffle_.try_multicast(to_, row_),
-                  wait, limit);
+      return sent(sender_.multicast(to_, row_, how), how);
     default:
-      return sent(wait ? shuffle_.send(to_[0], row_, limit) : shuffle_.try_send(to_[0], row_), wait,
-                  limit);
+      return sent(sender_.send(to_[0], row_, how), how);
   }
 }
 
-Outcome Stage::send_inlined(bool wait) {
-  faro::Result<faro::VariableRowSender> sender = shuffle_.variable_sender();
-  if (!sender.ok()) {
-    broken("no variable sender: " + sender.status().to_string());
-    return Outcome::failed;
-  }
+Outcome Stage::send_in_place(bool wait) {
   row_.resize(rows_.length(scene_.me, made_));
   rows_.fill(scene_.me, made_, row_);
   rows_.destinations(scene_.me, made_, to_);
-  Outcome outcome;
-  if (rows_.plan().spread == Spread::broadcast) {
-    outcome = wait ? sender->broadcast(row_) : sender->try_broadcast(row_);
-  } else if (scene_.chance.one_in(2)) {
-    const auto fill = [this](std::byte* to) { std::copy(row_.begin(), row_.end(), to); };
-    outcome = wait ? sender->write(to_[0], row_.size(), fill)
-                   : sender->try_write(to_[0], row_.size(), fill);
-  } else {
-    outcome = wait ? sender->send(to_[0], row_) : sender->try_send(to_[0], row_);
-  }
-  return sent(outcome, wait, faro::kNoTimeout);
+  const auto fill = [this](std::byte* to) { std::copy(row_.begin(), row_.end(), to); };
+  const Wait how = scene_.how(wait);
+  return sent(sender_.write(to_[0], row_.size(), fill, how), how);
 }
 
 Outcome Stage::send_claimed(bool wait) {
@@ -116,12 +105,9 @@ Outcome Stage::send_claimed(bool wait) {
     extra = scene_.chance.one_in(3) ? frame_bytes + scene_.chance.below(frame_bytes)
                                     : scene_.chance.below(200);
   }
-  const Timeout limit = scene_.time_limit();
+  const Wait how = scene_.how(wait);
   faro::RowClaim claim;
-  const auto claim_row = [&] {
-    return wait ? shuffle_.claim(to_[0], bytes + extra, claim, limit)
-                : shuffle_.try_claim(to_[0], bytes + extra, claim);
-  };
+  const auto claim_row = [&] { return sender_.claim(to_[0], bytes + extra, claim, how); };
   Outcome outcome = claim_row();
   if (outcome == Outcome::done && scene_.chance.one_in(4)) {  // one that is given up
     std::fill(claim.data().begin(), claim.data().end(), std::byte{0xEE});
@@ -129,13 +115,13 @@ Outcome Stage::send_claimed(bool wait) {
     outcome = claim_row();
   }
   if (outcome != Outcome::done) {
-    check_answer(outcome, wait, limit, "claim");
+    check_answer(outcome, how, "claim");
     if (outcome == Outcome::stopped) count_ = made_;
     return outcome;
   }
   if (claim.data().size() != bytes + extra) broken("a claim of another size");
   rows_.fill(scene_.me, made_, claim.data().first(bytes));
-  return sent(claim.commit(bytes).ok() ? Outcome::done : Outcome::failed, true, faro::kNoTimeout);
+  return sent(claim.commit(bytes).ok() ? Outcome::done : Outcome::failed, Wait::forever());
 }
 
 template <typename Row, typename Key>
@@ -149,28 +135,27 @@ Outcome Stage::send_typed(uint64_t rows, bool wait, Key key) {
     return Outcome::failed;
   }
   const std::span<const Row> all(many);
-  Outcome outcome = Outcome::done;
-  const size_t taken = wait ? sender->send_all(all, faro::FinalizerHash(), key, outcome)
-                            : sender->try_send_all(all, faro::FinalizerHash(), key, outcome);
+  const Wait how = scene_.how(wait);
+  const auto [taken, outcome] = sender->send_all(all, faro::FinalizerHash(), key, how);
   made_ += taken;
   if (outcome == Outcome::done && taken != rows) broken("send_all: done, but not all are sent");
-  check_answer(outcome, wait, faro::kNoTimeout, "send_all");
+  check_answer(outcome, how, "send_all");
   if (outcome == Outcome::stopped) count_ = made_;
   return outcome;
 }
 
-Outcome Stage::sent(Outcome outcome, bool wait, Timeout limit) {
+Outcome Stage::sent(Outcome outcome, Wait how) {
   if (outcome == Outcome::done) ++made_;
   if (outcome == Outcome::stopped) count_ = made_;
-  check_answer(outcome, wait, limit, "send");
+  check_answer(outcome, how, "send");
   return outcome;
 }
 
 Outcome Stage::finish(bool wait) {
   finish_called_ = true;
-  const Timeout limit = scene_.time_limit();
-  const Outcome outcome = wait ? shuffle_.finish(limit) : shuffle_.try_finish();
-  check_answer(outcome, wait, limit, "finish");
+  const Wait how = scene_.how(wait);
+  const Outcome outcome = sender_.finish(how);
+  check_answer(outcome, how, "finish");
   if (outcome == Outcome::stopped || outcome == Outcome::end_of_stream)
     broken(std::string("finish: ") + faro::outcome_name(outcome));
   finished_ = outcome == Outcome::done;
@@ -190,25 +175,25 @@ Outcome Stage::receive(bool wait, Batch& batch) {
   taken_ += batch.row_count();
   if (taken_ > enough_ && !stopped_) {
     stopped_ = true;
-    shuffle_.stop();
+    if (receiver_.stop() != Outcome::done && shuffle_.status().ok()) broken("stop: no cause");
   }
   return outcome;
 }
 
 Outcome Stage::take(bool wait, Batch& batch) {
-  const Timeout limit = scene_.time_limit();
+  const Wait how = scene_.how(wait);
   if (!one_by_one_ || stopped_) {
-    const Outcome outcome = wait ? shuffle_.take(batch, limit) : shuffle_.try_poll(batch);
-    check_answer(outcome, wait, limit, "take");
+    const Outcome outcome = receiver_.receive(batch, how);
+    check_answer(outcome, how, "receive");
     return outcome;
   }
   for (auto& [sender, source] : sources_) {
     if (source.ended) continue;
-    const Outcome outcome =
-        wait ? shuffle_.take_from(sender, batch, limit) : shuffle_.try_poll_from(sender, batch);
-    check_answer(outcome, wait, limit, "take_from");
+    const Outcome outcome = receiver_.receive_from(sender, batch, how);
+    check_answer(outcome, how, "receive_from");
     source.ended = outcome == Outcome::end_of_stream;
-    if (outcome == Outcome::done && batch.sender() != sender) broken("take_from: another's rows");
+    if (outcome == Outcome::done && batch.sender() != sender)
+      broken("receive_from: another's rows");
     if (!source.ended) return outcome;
   }
   return Outcome::end_of_stream;
@@ -259,9 +244,9 @@ void Stage::check_end() {
   }
 }
 
-void Stage::check_answer(Outcome outcome, bool wait, Timeout limit, const char* call) {
-  if ((outcome == Outcome::would_wait && wait) ||
-      (outcome == Outcome::deadline && (!wait || limit == faro::kNoTimeout)))
+void Stage::check_answer(Outcome outcome, Wait how, const char* call) {
+  if ((outcome == Outcome::would_wait && !how.is_none()) ||
+      (outcome == Outcome::deadline && (how.is_none() || how.is_forever())))
     broken(std::string(call) + ": " + faro::outcome_name(outcome));
 }
 

@@ -29,9 +29,11 @@ struct Scene {
   uint64_t rows = 0;                               // received and compared
 
   /// For a call that may wait: mostly none.
-  faro::Timeout time_limit() {
-    return chance.one_in(8) ? faro::Timeout(static_cast<int64_t>(chance.below(2'000'000)))
-                            : faro::kNoTimeout;
+  faro::Wait how(bool wait) {
+    const bool is_limited = chance.one_in(8);
+    if (!wait) return faro::Wait::none();
+    return is_limited ? faro::Wait::at_most(std::chrono::nanoseconds(chance.below(2'000'000)))
+                      : faro::Wait::forever();
   }
 };
 
@@ -67,17 +69,17 @@ class Stage {
   };
 
   faro::Outcome send_next(bool wait);
-  faro::Outcome send_inlined(bool wait);
+  faro::Outcome send_in_place(bool wait);
   faro::Outcome send_claimed(bool wait);
   template <typename Row, typename Key>
   faro::Outcome send_typed(uint64_t rows, bool wait, Key key);
-  faro::Outcome sent(faro::Outcome outcome, bool wait, faro::Timeout limit);
+  faro::Outcome sent(faro::Outcome outcome, faro::Wait how);
   faro::Outcome take(bool wait, faro::Batch& batch);
   template <typename Row>
   void check_typed(const faro::Batch& batch);
   void check(const faro::Batch& batch);
   void check_end();
-  void check_answer(faro::Outcome outcome, bool wait, faro::Timeout limit, const char* call);
+  void check_answer(faro::Outcome outcome, faro::Wait how, const char* call);
   void broken(const std::string& what);
 
   Scene& scene_;
@@ -97,6 +99,8 @@ class Stage {
   std::vector<std::byte> row_;
   std::vector<uint32_t> to_;
   faro::Shuffle shuffle_;
+  faro::ShuffleSender sender_;
+  faro::ShuffleReceiver receiver_;
 };
 
 }  // namespace outside

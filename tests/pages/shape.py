@@ -4,7 +4,7 @@
 
   - No class has more than 40 methods or 18 fields, in C++ and in Java. Overloads count each; static fields and types that
     have no methods do not count.
-  - The public headers have no more functions, and no more ways to send a row, than shape.list says.
+  - The public headers have no more functions, and no more verbs to send a row, than shape.list says.
 
 shape.list also names the classes that are still too large, with their sizes. All its numbers may only become smaller.
 """
@@ -19,7 +19,9 @@ LIST = Path(__file__).parent / "shape.list"
 FOLDERS = ("native", "jni", "java", "examples")
 SKIPPED_FOLDERS = {"build", "target", "test"}
 # Public headers that are not about sessions, workers and shuffles: values that these take and return, and the ABI of C.
-OTHER_HEADERS = {"c.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h", "status.h"}
+OTHER_HEADERS = {
+    "c.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h", "status.h", "wait.h",
+}
 SENDING = re.compile(r"(try_)?(send|broadcast|multicast|claim|write|put|push)(_\w+)?")
 
 NOT_CODE = re.compile(
@@ -262,7 +264,7 @@ class Limits:
 
     classes: dict  # (file, name) -> (methods, fields)
     functions: int
-    ways_to_send: int
+    verbs_to_send: int
 
 
 def read_limits(path):
@@ -275,7 +277,7 @@ def read_limits(path):
             numbers[words[0]] = int(words[1])
         elif words:
             raise SystemExit(f"{path}:{number}: neither FILE CLASS METHODS FIELDS nor NAME NUMBER")
-    return Limits(classes, numbers["public_functions"], numbers["ways_to_send"])
+    return Limits(classes, numbers["public_functions"], numbers["verbs_to_send"])
 
 
 def sources(root):
@@ -319,7 +321,7 @@ def mistakes(root, limits):
         yield f"{name}: {scope} is gone: remove it from shape.list"
     counted = {
         "public_functions": (len(functions), limits.functions),
-        "ways_to_send": (sum(SENDING.fullmatch(name) is not None for name in functions), limits.ways_to_send),
+        "verbs_to_send": (len({name for name in functions if SENDING.fullmatch(name)}), limits.verbs_to_send),
     }
     for what, (count, limit) in counted.items():
         if count > limit:

@@ -16,13 +16,13 @@ class ShapeTest(unittest.TestCase):
     def sizes(self, text, is_java=False):
         return {scope.name: (len(scope.methods), scope.fields) for scope in Source(text, is_java).types()}
 
-    def mistakes(self, files, classes=None, functions=0, ways_to_send=0):
+    def mistakes(self, files, classes=None, functions=0, verbs_to_send=0):
         with TemporaryDirectory() as folder:
             for name, text in files.items():
                 path = Path(folder) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
-            return list(mistakes(Path(folder), Limits(classes or {}, functions, ways_to_send)))
+            return list(mistakes(Path(folder), Limits(classes or {}, functions, verbs_to_send)))
 
     def functions(self, text):
         return sorted(public_functions(Source(text, False)))
@@ -152,14 +152,14 @@ class ShapeTest(unittest.TestCase):
 
     def test_the_public_api_may_not_grow(self):
         files = {"native/include/faro/a.h": "namespace faro { struct A { void send(); void try_send(); void sender(); }; }"}
-        self.assertEqual([], self.mistakes(files, functions=3, ways_to_send=2))
+        self.assertEqual([], self.mistakes(files, functions=3, verbs_to_send=2))
         self.assertEqual(
-            ["native/include/faro: 3 public_functions: at most 2", "native/include/faro: 2 ways_to_send: at most 1"],
-            self.mistakes(files, functions=2, ways_to_send=1),
+            ["native/include/faro: 3 public_functions: at most 2", "native/include/faro: 2 verbs_to_send: at most 1"],
+            self.mistakes(files, functions=2, verbs_to_send=1),
         )
         self.assertEqual(
             ["native/include/faro: only 3 public_functions now: write that into shape.list"],
-            self.mistakes(files, functions=4, ways_to_send=2),
+            self.mistakes(files, functions=4, verbs_to_send=2),
         )
 
     def test_the_list_of_the_project_can_be_read(self):

@@ -304,11 +304,11 @@ TEST(SimCluster, whole_sessions_open_carry_a_gather_and_close) {
       Result<Shuffle> shuffle = worker.open_shuffle(spec);
       ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
       for (uint64_t value = 1; value <= 1000; ++value) {
-        ASSERT_EQ(shuffle->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
+        ASSERT_EQ(shuffle->sender()->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
       }
-      ASSERT_EQ(shuffle->finish(), Outcome::done);
+      ASSERT_EQ(shuffle->sender()->finish(), Outcome::done);
       Batch batch;
-      while (worker.number() == 0 && shuffle->take(batch) == Outcome::done) {
+      while (worker.number() == 0 && shuffle->receiver()->receive(batch) == Outcome::done) {
         for (const uint64_t value : batch.rows<uint64_t>()) sum += value;
         batch.release();
       }
@@ -382,15 +382,16 @@ TEST(SimCluster, two_workers_answer_each_other_row_by_row) {
       for (uint64_t value = worker.number(); value < 2 * kRounds; value += 2) {
         if (value > 0) {
           Batch batch;
-          ASSERT_EQ(shuffle->take(batch), Outcome::done);
+          ASSERT_EQ(shuffle->receiver()->receive(batch), Outcome::done);
           ASSERT_EQ(batch.rows<uint64_t>().size(), 1u);
           ASSERT_EQ(batch.rows<uint64_t>()[0], value - 1);
         }
-        ASSERT_EQ(shuffle->send(peer, std::as_bytes(std::span(&value, 1))), Outcome::done);
+        ASSERT_EQ(shuffle->sender()->send(peer, std::as_bytes(std::span(&value, 1))),
+                  Outcome::done);
       }
-      ASSERT_EQ(shuffle->finish(), Outcome::done);
+      ASSERT_EQ(shuffle->sender()->finish(), Outcome::done);
       Batch batch;
-      while (shuffle->take(batch) == Outcome::done) batch.release();
+      while (shuffle->receiver()->receive(batch) == Outcome::done) batch.release();
       shuffle->close();
       ASSERT_EQ(worker.end_query(query), Outcome::done);
     };
@@ -431,10 +432,10 @@ ClosedWhileHeld close_while_held(uint64_t seed, base::Nanoseconds held) {
     Result<Shuffle> shuffle = worker.open_shuffle(spec);
     ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
     const uint64_t value = 7;
-    ASSERT_EQ(shuffle->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
-    ASSERT_EQ(shuffle->finish(), Outcome::done);
+    ASSERT_EQ(shuffle->sender()->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
+    ASSERT_EQ(shuffle->sender()->finish(), Outcome::done);
     Batch batch;
-    ASSERT_EQ(shuffle->take(batch), Outcome::done);
+    ASSERT_EQ(shuffle->receiver()->receive(batch), Outcome::done);
     holds = true;
     world.wait_until([] { return false; }, world.now() + held, "its own work");
     EXPECT_EQ(batch.rows<uint64_t>()[0], value);  // its memory is there until it is released

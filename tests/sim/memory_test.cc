@@ -14,6 +14,7 @@
 #include "node/session_access.h"
 #include "sim/cluster.h"
 #include "sim/node_memory.h"
+#include "support/query_end.h"
 
 namespace faro::test {
 namespace {
@@ -99,8 +100,8 @@ constexpr std::byte kRow{7};
 /// Sends rows of a byte with a flush each until that fails or `rows` are sent.
 uint64_t send_one_by_one(Shuffle& shuffle, uint64_t rows) {
   uint64_t sent = 0;
-  while (sent < rows && shuffle.send(0, {&kRow, 1}) == Outcome::done) {
-    shuffle.flush();
+  while (sent < rows && shuffle.sender()->send(0, {&kRow, 1}) == Outcome::done) {
+    (void)shuffle.sender()->flush();
     ++sent;
   }
   return sent;
@@ -131,7 +132,7 @@ TEST(NodeMemory, rows_spilled_take_what_is_planned_when_each_was_flushed) {
     Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
     Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
     Batch batch;
-    EXPECT_EQ(wanted.take(batch), Outcome::failed);
+    EXPECT_EQ(wanted.receiver()->receive(batch), Outcome::failed);
     EXPECT_EQ(wanted.status().code(), Code::overflow_exhausted) << wanted.status().to_string();
     unwanted.close();
     wanted.close();
@@ -159,13 +160,13 @@ TEST(NodeMemory, rows_queued_for_a_ring_take_what_is_planned_when_shuffles_take_
     Shuffle second = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
     Shuffle back = std::move(*worker.open_shuffle(from_to(query, 2, 1, 0)));
     Batch held;
-    EXPECT_EQ(back.take(held), Outcome::done);
+    EXPECT_EQ(back.receiver()->receive(held), Outcome::done);
     while (send_one_by_one(first, 1) == 1 && send_one_by_one(second, 1) == 1) {
     }
     held.release();
     for (Shuffle* shuffle : {&first, &second, &back}) shuffle->close();
     Status cause;
-    EXPECT_EQ(worker.end_query(query, &cause), Outcome::failed);
+    EXPECT_EQ(end_query(worker, query, cause), Outcome::failed);
     EXPECT_EQ(cause.code(), Code::overflow_exhausted) << cause.to_string();
     over = true;
   });
@@ -199,8 +200,8 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
       Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
       Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
       EXPECT_EQ(send_one_by_one(unwanted, kRows), kRows);
-      EXPECT_EQ(unwanted.finish(), Outcome::done);
-      EXPECT_EQ(wanted.finish(), Outcome::done);
+      EXPECT_EQ(unwanted.sender()->finish(), Outcome::done);
+      EXPECT_EQ(wanted.sender()->finish(), Outcome::done);
       unwanted.close();
       wanted.close();
       EXPECT_EQ(worker.end_query(query), Outcome::done);
@@ -210,9 +211,9 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
       Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
       Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
       Batch batch;
-      EXPECT_EQ(wanted.take(batch), Outcome::end_of_stream);
+      EXPECT_EQ(wanted.receiver()->receive(batch), Outcome::end_of_stream);
       spilled = cluster.session(1).metrics().overflow_memory_bytes >= kRows * 9 / 10;
-      while (unwanted.take(batch) == Outcome::done) {
+      while (unwanted.receiver()->receive(batch) == Outcome::done) {
         for (const std::byte b : batch.bytes()) received += b == kRow ? 1 : 0;
       }
       unwanted.close();
@@ -271,8 +272,8 @@ class FailingQuery {
       has_all = work(node, worker, wide, small, failure);
     }
     Ending& ending = endings_[node];
-    ending.outcome = has_all ? worker.end_query(id_, &ending.cause)
-                             : worker.end_query(id_, failure, &ending.cause);
+    ending.outcome = has_all ? end_query(worker, id_, ending.cause)
+                             : end_query(worker, id_, failure, ending.cause);
     ending.has_all_rows = has_all;
   }
 
@@ -302,11 +303,11 @@ class FailingQuery {
     if (node == 0) {
       for (uint32_t row = 0; row < kSmallRows; ++row) {
         const std::byte b = value(0, row);
-        if (!is_done(small, small.send(0, {&b, 1}))) return false;
-        small.flush();
+        if (!is_done(small, small.sender()->send(0, {&b, 1}))) return false;
+        (void)small.sender()->flush();
       }
+      if (!is_done(small, small.sender()->finish())) return false;
     }
-    if (!is_done(small, small.finish())) return false;
 
     Batch held;
     uint32_t expected[2] = {0, 0};
@@ -315,7 +316,7 @@ class FailingQuery {
         if (!send_wide(wide, held, node, receiver, row, failure)) return false;
       }
       Batch batch;
-      const Outcome outcome = wide.try_poll(batch);
+      const Outcome outcome = wide.receiver()->receive(batch, Wait::none());
       if (outcome == Outcome::failed) return is_done(wide, outcome);
       if (outcome == Outcome::done && !check(batch, expected)) return false;
       if (row % 3 == 0) {
@@ -325,17 +326,17 @@ class FailingQuery {
       }
     }
     held.release();
-    if (!is_done(wide, wide.finish())) return false;
+    if (!is_done(wide, wide.sender()->finish())) return false;
     Batch batch;
     Outcome outcome;
-    while ((outcome = wide.take(batch)) == Outcome::done) {
+    while ((outcome = wide.receiver()->receive(batch)) == Outcome::done) {
       if (!check(batch, expected)) return false;
     }
     batch.release();
     if (outcome != Outcome::end_of_stream) return is_done(wide, outcome);
     if (node == 0) return expected[0] == kRows && expected[1] == kRows;
     uint32_t small_rows = 0;
-    while ((outcome = small.take(batch)) == Outcome::done) {
+    while ((outcome = small.receiver()->receive(batch)) == Outcome::done) {
       for (const std::byte b : batch.bytes()) {
         if (b != value(0, small_rows++)) return broken("a small row is another");
       }
@@ -353,10 +354,10 @@ class FailingQuery {
     for (;;) {
       Outcome outcome;
       if (row % 2 == 0) {
-        outcome = wide.send(receiver, {bytes, size});
+        outcome = wide.sender()->send(receiver, {bytes, size});
       } else {
         RowClaim claim;
-        outcome = wide.claim(receiver, size, claim);
+        outcome = wide.sender()->claim(receiver, size, claim);
         if (outcome == Outcome::done) {
           std::memcpy(claim.data().data(), bytes, size);
           failure = claim.commit(size);

@@ -47,7 +47,7 @@ ShuffleSpec from_0_to_1(const QueryId& query, uint32_t stage) {
 // Takes the next batch, which must be one row of `value`.
 void take_row(Shuffle& shuffle, uint8_t value) {
   Batch batch;
-  ASSERT_EQ(shuffle.take(batch), Outcome::done);
+  ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
   ASSERT_EQ(batch.row_count(), 1u);
   for (const auto row : batch.each_row()) ASSERT_EQ(row[0], std::byte{value});
 }
@@ -68,19 +68,19 @@ void released_before_unwanted_frames(uint32_t lines_before) {
     Result<Shuffle> unwanted = worker.open_shuffle(from_0_to_1(query, 1));
     ASSERT_TRUE(wanted.ok() && unwanted.ok());
     for (uint32_t line = 0; line < lines_before; ++line) {
-      ASSERT_EQ(wanted->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
-      wanted->flush();
+      ASSERT_EQ(wanted->sender()->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
+      (void)wanted->sender()->flush();
       world.wait_until([&] { return lines_taken > line; }, base::kForever, "the line to be taken");
     }
     // The shuffles close each other's frames, and the threshold posts all three at once.
-    ASSERT_EQ(wanted->send(0, row_of_frame(kRing / 4 - 2 * wire::kFrameAlignment, 2)),
+    ASSERT_EQ(wanted->sender()->send(0, row_of_frame(kRing / 4 - 2 * wire::kFrameAlignment, 2)),
               Outcome::done);
     for (int i = 0; i < 2; ++i) {
-      ASSERT_EQ(unwanted->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
+      ASSERT_EQ(unwanted->sender()->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
     }
-    ASSERT_EQ(wanted->send(0, row_of_frame(kRing / 4, 4)), Outcome::done);
-    ASSERT_EQ(wanted->finish(), Outcome::done);
-    ASSERT_EQ(unwanted->finish(), Outcome::done);
+    ASSERT_EQ(wanted->sender()->send(0, row_of_frame(kRing / 4, 4)), Outcome::done);
+    ASSERT_EQ(wanted->sender()->finish(), Outcome::done);
+    ASSERT_EQ(unwanted->sender()->finish(), Outcome::done);
     wanted->close();
     unwanted->close();
     ASSERT_EQ(worker.end_query(query), Outcome::done);
@@ -97,10 +97,10 @@ void released_before_unwanted_frames(uint32_t lines_before) {
     take_row(*wanted, 2);
     take_row(*wanted, 4);
     Batch batch;
-    ASSERT_EQ(wanted->take(batch), Outcome::end_of_stream);
+    ASSERT_EQ(wanted->receiver()->receive(batch), Outcome::end_of_stream);
     take_row(*unwanted, 3);
     take_row(*unwanted, 3);
-    ASSERT_EQ(unwanted->take(batch), Outcome::end_of_stream);
+    ASSERT_EQ(unwanted->receiver()->receive(batch), Outcome::end_of_stream);
     wanted->close();
     unwanted->close();
     ASSERT_EQ(worker.end_query(query), Outcome::done);
@@ -131,13 +131,13 @@ TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
     Worker& worker = cluster.session(0).worker(0);
     Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query, 0));
     ASSERT_TRUE(shuffle.ok());
-    ASSERT_EQ(shuffle->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
+    ASSERT_EQ(shuffle->sender()->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
     ASSERT_EQ(worker.wait_until([&] {
       sent.push_back(worker.metrics().rows_sent);
       return received;
     }),
               Outcome::done);
-    ASSERT_EQ(shuffle->finish(), Outcome::done);
+    ASSERT_EQ(shuffle->sender()->finish(), Outcome::done);
     shuffle->close();
     ASSERT_EQ(worker.end_query(query), Outcome::done);
   });
@@ -149,7 +149,7 @@ TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
     received = true;
     cluster.session(0).worker(0).wake();
     Batch batch;
-    ASSERT_EQ(shuffle->take(batch), Outcome::end_of_stream);
+    ASSERT_EQ(shuffle->receiver()->receive(batch), Outcome::end_of_stream);
     shuffle->close();
     ASSERT_EQ(worker.end_query(query), Outcome::done);
   });
@@ -174,7 +174,7 @@ TEST(Waiting, a_time_limit_ends_a_wait_that_still_yields) {
   uint64_t looks = 0;
   cluster.spawn(0, 0, [&] {
     EXPECT_EQ(cluster.session(0).worker(0).wait_until([&] { return ++looks > kYields; },
-                                                      std::chrono::milliseconds(0)),
+                                                      Wait::at_most(std::chrono::milliseconds(0))),
               Outcome::deadline);
   });
   ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
@@ -195,10 +195,10 @@ TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_spill
     Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
     ASSERT_TRUE(wanted.ok() && unwanted.ok());
     for (int i = 0; i < 8; ++i)
-      ASSERT_EQ(unwanted->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
-    ASSERT_EQ(wanted->send(0, row_of_frame(kRing / 4, 1)), Outcome::done);
-    ASSERT_EQ(wanted->finish(), Outcome::done);
-    ASSERT_EQ(unwanted->finish(), Outcome::done);
+      ASSERT_EQ(unwanted->sender()->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
+    ASSERT_EQ(wanted->sender()->send(0, row_of_frame(kRing / 4, 1)), Outcome::done);
+    ASSERT_EQ(wanted->sender()->finish(), Outcome::done);
+    ASSERT_EQ(unwanted->sender()->finish(), Outcome::done);
     wanted->close(), unwanted->close();
     ASSERT_EQ(worker.end_query(query), Outcome::done);
   });
@@ -208,7 +208,7 @@ TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_spill
     Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
     ASSERT_TRUE(wanted.ok() && unwanted.ok());
     Batch batch;
-    while (wanted->try_poll(batch) == Outcome::would_wait) {
+    while (wanted->receiver()->receive(batch, Wait::none()) == Outcome::would_wait) {
       bool looked = false;
       ASSERT_EQ(worker.wait_until([&looked] { return std::exchange(looked, true); }),
                 Outcome::done);
@@ -216,12 +216,13 @@ TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_spill
     ASSERT_EQ(batch.row_count(), 1u);
     batch.release();
     uint32_t rows = 0;  // what was spilled comes in frames of more than one
-    for (; rows < 8 && unwanted->take(batch) == Outcome::done; rows += batch.row_count()) {
+    for (; rows < 8 && unwanted->receiver()->receive(batch) == Outcome::done;
+         rows += batch.row_count()) {
     }
     ASSERT_EQ(rows, 8u);
     batch.release();
-    ASSERT_EQ(wanted->take(batch), Outcome::end_of_stream);
-    ASSERT_EQ(unwanted->take(batch), Outcome::end_of_stream);
+    ASSERT_EQ(wanted->receiver()->receive(batch), Outcome::end_of_stream);
+    ASSERT_EQ(unwanted->receiver()->receive(batch), Outcome::end_of_stream);
     wanted->close(), unwanted->close();
     ASSERT_EQ(worker.end_query(query), Outcome::done);
   });

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "support/cases.h"
+#include "support/query_end.h"
 
 namespace faro::test {
 namespace {
@@ -98,7 +99,7 @@ Result<QueryId> Program::query(uint32_t index, uint32_t issuer) {
     if (others_failed()) return Status(Code::query_cancelled, "another worker gave up");
     const Outcome outcome = worker.wait_until(
         [&] { return cell.ready.load(std::memory_order_acquire) != 0 || others_failed(); },
-        std::chrono::milliseconds(5));
+        Wait::at_most(std::chrono::milliseconds(5)));
     if (outcome == Outcome::failed)
       return Status(Code::internal_error, fmt::format("worker {}: wait_until failed", me));
     host.between();
@@ -109,7 +110,7 @@ Result<QueryId> Program::query(uint32_t index, uint32_t issuer) {
 Status Program::end(const QueryId& id, bool expect_done) {
   doing(Step::ends, static_cast<uint32_t>(id.counter));
   Status cause;
-  const Outcome outcome = worker.end_query(id, &cause);
+  const Outcome outcome = end_query(worker, id, cause);
   host.progress();
   if (outcome == Outcome::done || !expect_done) return Status::Ok();
   return Status(cause.ok() ? Code::internal_error : cause.code(),
@@ -126,7 +127,8 @@ Status Program::barrier(uint32_t index) {
     return arrived.load(std::memory_order_seq_cst) >= count || others_failed();
   };
   while (!all_here()) {
-    const Outcome outcome = worker.wait_until(all_here, std::chrono::milliseconds(5));
+    const Outcome outcome =
+        worker.wait_until(all_here, Wait::at_most(std::chrono::milliseconds(5)));
     if (outcome != Outcome::done && outcome != Outcome::deadline) {
       return Status(Code::internal_error, fmt::format("worker {}: barrier {} answered {}", me,
                                                       index, outcome_name(outcome)));
@@ -138,7 +140,7 @@ Status Program::barrier(uint32_t index) {
 
 Status Program::wait_a_little(uint64_t nanoseconds) {
   const Outcome outcome =
-      worker.wait_until([] { return false; }, std::chrono::nanoseconds(nanoseconds));
+      worker.wait_until([] { return false; }, Wait::at_most(std::chrono::nanoseconds(nanoseconds)));
   if (outcome == Outcome::deadline || outcome == Outcome::holding) return Status::Ok();
   return Status(Code::internal_error,
                 fmt::format("worker {}: wait_until answered {}", me, outcome_name(outcome)));

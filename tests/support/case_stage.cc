@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/return_if_error.h"
 #include "support/cases.h"
 
 namespace faro::test {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "base/return_if_error.h"
+#include "support/query_end.h"
 #include "support/random_plan.h"
 
 namespace faro::test {
@@ -50,9 +52,10 @@ Status hold_while_sending(Program& program) {
   bool end = false;
   for (uint64_t sent = 0; sent < rows; sent += part) {
     FARO_RETURN_IF_ERROR(stage.send_rows(1));
-    stage.shuffle().flush();
+    (void)stage.shuffle().sender()->flush();
     Batch held;
-    const Outcome outcome = stage.shuffle().take(held, std::chrono::milliseconds(2));
+    const Outcome outcome =
+        stage.shuffle().receiver()->receive(held, Wait::at_most(std::chrono::milliseconds(2)));
     if (outcome == Outcome::end_of_stream) end = true;
     if (outcome == Outcome::failed) return stage.error(outcome, "take");
     if (outcome == Outcome::done) ++program.counts.holds;
@@ -109,8 +112,8 @@ Status two_queries(Program& program) {
     FARO_RETURN_IF_ERROR(a.send_rows(1));
     FARO_RETURN_IF_ERROR(b.send_rows(1));
     Batch batch;
-    const Outcome outcome = b.shuffle().try_poll(batch);
-    if (outcome == Outcome::failed) return b.error(outcome, "try_poll");
+    const Outcome outcome = b.shuffle().receiver()->receive(batch, Wait::none());
+    if (outcome == Outcome::failed) return b.error(outcome, "receive");
     if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(b.check(batch));
   }
   FARO_RETURN_IF_ERROR(b.finish());
@@ -216,10 +219,10 @@ Status slow_operator(Program& program) {
       }
       const Outcome outcome = stage.send_next(false);
       if (outcome == Outcome::done) continue;
-      if (outcome != Outcome::would_wait) return stage.error(outcome, "try_send");
+      if (outcome != Outcome::would_wait) return stage.error(outcome, "send");
     } else if (!finished) {
       const Outcome outcome = stage.try_finish();
-      if (outcome == Outcome::failed) return stage.error(outcome, "try_finish");
+      if (outcome == Outcome::failed) return stage.error(outcome, "finish");
       finished = outcome == Outcome::done;
     }
     if (end) continue;
@@ -230,8 +233,8 @@ Status slow_operator(Program& program) {
       continue;
     }
     Batch batch;
-    const Outcome outcome = stage.shuffle().try_poll(batch);
-    if (outcome == Outcome::failed) return stage.error(outcome, "try_poll");
+    const Outcome outcome = stage.shuffle().receiver()->receive(batch, Wait::none());
+    if (outcome == Outcome::failed) return stage.error(outcome, "receive");
     if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(stage.check(batch));
   }
   return close_and_end(program, *id, {&stage});
@@ -258,7 +261,7 @@ Status empty_shuffles(Program& program) {
   for (Stage* stage : {&to_one, &one_to_one, &all}) FARO_RETURN_IF_ERROR(stage->open(*id));
   for (Stage* stage : {&all, &one_to_one, &to_one}) {
     if (stage->sends()) FARO_RETURN_IF_ERROR(stage->finish());
-    FARO_RETURN_IF_ERROR(stage->take_to_end());
+    if (stage->receives()) FARO_RETURN_IF_ERROR(stage->take_to_end());
   }
   return close_and_end(program, *id, {&all, &to_one, &one_to_one});
 }
@@ -281,7 +284,7 @@ Status large_rows(Program& program) {
         program.chance.one_in(2) ? stage.send_by_claim(true) : stage.send_next();
     if (outcome != Outcome::done) return stage.error(outcome, "send or claim");
     if (i % 2 == 0) FARO_RETURN_IF_ERROR(wide_stage.send_rows(1));
-    if (program.chance.one_in(3)) stage.shuffle().flush();
+    if (program.chance.one_in(3)) (void)stage.shuffle().sender()->flush();
   }
   FARO_RETURN_IF_ERROR(wide_stage.finish());
   FARO_RETURN_IF_ERROR(stage.finish());
@@ -312,12 +315,12 @@ Status cancel_beside_another(Program& program) {
     if (bad_status.ok() && i % 8 == 0) bad_status = bad.send_rows(1);
     if (i == cancel_at && program.me == canceller) {
       program.board.cancels.fetch_add(1, std::memory_order_relaxed);
-      if (bad_status.ok()) bad.shuffle().cancel("it was enough");
+      if (bad_status.ok()) (void)bad.shuffle().cancel("it was enough");
     }
   }
   if (program.me == canceller && cancel_at >= rows) {
     program.board.cancels.fetch_add(1, std::memory_order_relaxed);
-    program.session.cancel_query(*bad_id, "at the end");
+    (void)program.session.cancel_query(*bad_id, "at the end");
   }
   // Before or after others know of it: both must work.
   if (bad_status.ok() && program.chance.one_in(2)) bad_status = bad.finish();
@@ -328,7 +331,7 @@ Status cancel_beside_another(Program& program) {
   bad.shuffle().close();
   Status cause;
   program.doing(Step::ends, 1);
-  const Outcome ended = program.worker.end_query(*bad_id, &cause);
+  const Outcome ended = end_query(program.worker, *bad_id, cause);
   if (ended != Outcome::failed || cause.category() != Category::query) {
     return Status(Code::internal_error,
                   fmt::format("worker {}: end of the cancelled query answered {}: {}", program.me,
@@ -373,13 +376,13 @@ Status early_stop(Program& program) {
     if (stops && i == rows / 4) limited.stop();
     if (!end && i % 16 == 0) {
       Batch batch;
-      const Outcome outcome = limited.shuffle().try_poll(batch);
-      if (outcome == Outcome::failed) return limited.error(outcome, "try_poll");
+      const Outcome outcome = limited.shuffle().receiver()->receive(batch, Wait::none());
+      if (outcome == Outcome::failed) return limited.error(outcome, "receive");
       if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(limited.check(batch));
       end = outcome == Outcome::end_of_stream;
       if (limited.stopped() && !end) {
         return Status(Code::internal_error,
-                      fmt::format("try_poll after stop answered {}", outcome_name(outcome)));
+                      fmt::format("receive after stop answered {}", outcome_name(outcome)));
       }
     }
   }
@@ -408,10 +411,10 @@ Status merge_by_sender(Program& program) {
       for (;;) {
         Batch batch;
         program.doing(Step::takes, 0, 0, sender);
-        const Outcome outcome = stage.shuffle().take_from(sender, batch);
+        const Outcome outcome = stage.shuffle().receiver()->receive_from(sender, batch);
         program.host.between();
         if (outcome == Outcome::end_of_stream) break;
-        if (outcome != Outcome::done) return stage.error(outcome, "take_from");
+        if (outcome != Outcome::done) return stage.error(outcome, "receive_from");
         if (batch.sender() != sender) return Status(Code::internal_error, "of another sender");
         FARO_RETURN_IF_ERROR(stage.check(batch));
       }
@@ -423,14 +426,14 @@ Status merge_by_sender(Program& program) {
       for (uint32_t sender = 0; sender < program.count; ++sender) {
         if (over[sender] || !heads[sender].empty()) continue;
         program.doing(Step::takes, 0, 0, sender);
-        const Outcome outcome = stage.shuffle().take_from(sender, heads[sender]);
+        const Outcome outcome = stage.shuffle().receiver()->receive_from(sender, heads[sender]);
         program.host.between();
         if (outcome == Outcome::end_of_stream) {
           over[sender] = true;
           --left;
           continue;
         }
-        if (outcome != Outcome::done) return stage.error(outcome, "take_from");
+        if (outcome != Outcome::done) return stage.error(outcome, "receive_from");
         FARO_RETURN_IF_ERROR(heads[sender].detach());
         ++program.counts.detaches;
       }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "base/settings.h"
 #include "links/listener.h"
 #include "links/socket_network.h"

@@ -4,7 +4,9 @@
 
 #include <numeric>
 
+#include "base/return_if_error.h"
 #include "lab/workload/part.h"
+#include "support/query_end.h"
 
 namespace faro::test {
 namespace {
@@ -61,9 +63,9 @@ Status random_plan_cancelled(Program& program) {
     program.board.cancels.fetch_add(1, std::memory_order_relaxed);
     if (status.ok()) {
       (void)stage.send_rows(program.chance.below(64));
-      if (way == 0) stage.shuffle().cancel("the user pressed the button");
+      if (way == 0) (void)stage.shuffle().cancel("the user pressed the button");
       if (way == 1) stage.shuffle().close();  // without finish
-      if (way == 2) program.session.cancel_query(*id, "from the session");
+      if (way == 2) (void)program.session.cancel_query(*id, "from the session");
     }
   } else {
     if (status.ok()) status = run_plan(program, *id, 0, false);
@@ -73,7 +75,7 @@ Status random_plan_cancelled(Program& program) {
   stage.shuffle().close();
   Status cause;
   program.doing(Step::ends, 0);
-  const Outcome outcome = program.worker.end_query(*id, &cause);
+  const Outcome outcome = end_query(program.worker, *id, cause);
   if (outcome != Outcome::failed || cause.code() != Code::query_cancelled) {
     return Status(Code::internal_error,
                   fmt::format("worker {}: the cancelled query ended as {}: {}", program.me,

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "faro/session.h"
 #include "support/held_address.h"
 #include "support/test_network.h"

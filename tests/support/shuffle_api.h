@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/query_end.h"
 #include "support/session_cluster.h"
 #include "support/watchdog.h"
 
@@ -51,16 +52,16 @@ class ShuffleApi : public testing::Test {
     const QueryId id = session().begin_query();
     cluster_->run_workers([&](uint32_t w) {
       Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, 8));
-      for (uint32_t r = 0; r < shuffle.receiver_count(); ++r)
-        EXPECT_EQ(shuffle.send(r, filled(8, 1)), Outcome::done);
-      EXPECT_EQ(shuffle.finish(), Outcome::done);
+      for (uint32_t r = 0; r < shuffle.spec().receivers.size(); ++r)
+        EXPECT_EQ(shuffle.sender()->send(r, filled(8, 1)), Outcome::done);
+      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
       uint32_t rows = 0;
       Batch batch;
-      while (shuffle.take(batch) == Outcome::done) rows += batch.row_count();
+      while (shuffle.receiver()->receive(batch) == Outcome::done) rows += batch.row_count();
       EXPECT_EQ(rows, cluster_->worker_count());
       shuffle.close();
       Status cause;
-      EXPECT_EQ(worker(w).end_query(id, &cause), Outcome::done) << cause.to_string();
+      EXPECT_EQ(end_query(worker(w), id, cause), Outcome::done) << cause.to_string();
     });
   }
   bool names(const Status& status, std::initializer_list<const char*> words) {

@@ -24,6 +24,12 @@ class CheckedShuffle {
     Result<Shuffle> opened = worker.open_shuffle({query, 0, kRowBytes, workers, workers});
     if (!opened.ok()) return opened.status();
     shuffle_ = std::move(*opened);
+    const Result<RowSender<Row>> sender = shuffle_.sender<Row>();
+    if (!sender.ok()) return sender.status();
+    sender_ = *sender;
+    const Result<ShuffleReceiver> receiver = shuffle_.receiver();
+    if (!receiver.ok()) return receiver.status();
+    receiver_ = *receiver;
     workers_ = workers;
     me_ = worker.number();
     sent_.assign(workers.size(), 0);
@@ -31,20 +37,20 @@ class CheckedShuffle {
     return Status::Ok();
   }
 
-  Outcome send(uint32_t receiver, Timeout limit = kNoTimeout) {
-    return send_row(receiver, 0, limit);
+  Outcome send(uint32_t receiver, Wait wait = Wait::forever()) {
+    return send_row(receiver, 0, wait);
   }
-  void flush() { shuffle_.flush(); }
+  Outcome flush() { return sender_.flush(); }
   /// The last row to each, which says so, and FINISH.
   Outcome finish() {
     Outcome outcome = Outcome::done;
     for (uint32_t to = 0; to < workers_.size() && outcome == Outcome::done; ++to)
-      outcome = send_row(to, 1, kNoTimeout);
-    return outcome == Outcome::done ? shuffle_.finish() : outcome;
+      outcome = send_row(to, 1, Wait::forever());
+    return outcome == Outcome::done ? sender_.finish() : outcome;
   }
   /// A batch, checked; `end_of_stream` only after the last row of each.
-  Outcome take(Batch& batch, Timeout limit = kNoTimeout) {
-    const Outcome outcome = shuffle_.take(batch, limit);
+  Outcome take(Batch& batch, Wait wait = Wait::forever()) {
+    const Outcome outcome = receiver_.receive(batch, wait);
     if (outcome == Outcome::done) {
       for (const std::span<const std::byte> row : batch.each_row()) check(batch.sender(), row);
     } else if (outcome == Outcome::end_of_stream) {
@@ -83,9 +89,9 @@ class CheckedShuffle {
     }
     return row;
   }
-  Outcome send_row(uint32_t receiver, uint32_t last, Timeout limit) {
+  Outcome send_row(uint32_t receiver, uint32_t last, Wait wait) {
     const Row row = row_of(me_, workers_[receiver], last, sent_[receiver]);
-    const Outcome outcome = shuffle_.send(receiver, std::as_bytes(std::span(&row, 1)), limit);
+    const Outcome outcome = sender_.send(receiver, row, wait);
     if (outcome == Outcome::done) ++sent_[receiver];
     return outcome;
   }
@@ -109,6 +115,8 @@ class CheckedShuffle {
   }
 
   Shuffle shuffle_;
+  RowSender<Row> sender_;
+  ShuffleReceiver receiver_;
   std::vector<uint32_t> workers_;
   uint32_t me_ = 0;
   std::vector<uint64_t> sent_;

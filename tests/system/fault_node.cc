@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "faro/log.h"
+#include "support/query_end.h"
 #include "support/traces.h"
 #include "support/watchdog.h"
 #include "system/checked_shuffle.h"
@@ -84,7 +86,7 @@ class FaultNode {
         test_.say(status.ok() ? "others well" : "complaint: " + status.to_string());
       } else if (line.starts_with("wait ")) {
         const std::chrono::milliseconds lasting(std::atoi(line.c_str() + 5));
-        (void)session_->worker(1).wait_until([] { return false; }, lasting);
+        (void)session_->worker(1).wait_until([] { return false; }, Wait::at_most(lasting));
         test_.say("waited");
       } else if (line == "outcome") {
         if (part_.joinable()) part_.join();
@@ -134,11 +136,11 @@ class FaultNode {
     shuffle.close();
     Status cause;
     if (plan_.phase == Phase::ended && plan_.node == kVictim) {
-      (void)worker.try_end_query(id);
+      (void)worker.end_query(id, Wait::none());
       reach(Phase::ended);
     }
     if (plan_.phase == Phase::ended && plan_.node == 1) hit_.wait();  // it cannot be over before
-    const Outcome ended = worker.end_query(id, &cause);
+    const Outcome ended = end_query(worker, id, cause);
     worker.release_ownership();
     if (ended == Outcome::done) {
       if (!used.ok()) return used;  // nobody else knows of it
@@ -158,7 +160,7 @@ class FaultNode {
     for (uint32_t to = 0; to < kFaultNodes; ++to) {
       if (shuffle.send(to) != Outcome::done) return failure("the first rows");
     }
-    shuffle.flush();
+    (void)shuffle.flush();
     reach(Phase::first_rows);
     if (plan_.phase == Phase::mid && !send_and_take(shuffle)) return failure("mid-shuffle");
     if (plan_.phase == Phase::overflow) {
@@ -178,9 +180,10 @@ class FaultNode {
   bool send_and_take(CheckedShuffle& shuffle) {
     for (uint32_t turn = 0; !go_on_.has_happened(); ++turn) {
       if (turn == 20 && plan_.node == kVictim) test_.say("there");
-      if (shuffle.send(turn % kFaultNodes, kTurn) == Outcome::failed) return false;
+      if (shuffle.send(turn % kFaultNodes, Wait::at_most(kTurn)) == Outcome::failed) return false;
       Batch batch;
-      if (shuffle.take(batch, Timeout(0)) == Outcome::failed) return false;
+      if (shuffle.take(batch, Wait::at_most(std::chrono::nanoseconds(0))) == Outcome::failed)
+        return false;
     }
     return true;
   }
@@ -200,7 +203,7 @@ class FaultNode {
     if (shuffle.take_to_end() != Outcome::end_of_stream) return shuffle.status();
     shuffle.close();
     Status cause;
-    return worker.end_query(id, &cause) == Outcome::done ? Status::Ok() : cause;
+    return end_query(worker, id, cause) == Outcome::done ? Status::Ok() : cause;
   }
 
   int close() {

@@ -45,11 +45,12 @@ TEST(ShuffleDisk, a_full_disk_fails_the_query_that_uses_most_and_no_other) {
     Shuffle glutton = std::move(*worker.open_shuffle({big, 0, 100, {}, {}}));
     Shuffle modest = std::move(*worker.open_shuffle({small, 1, 100, {}, {}}));
     for (int i = 0; i < 50; ++i) {
-      if (modest.send(0, filled(100, i)) != Outcome::done) return complain("the small query");
+      if (modest.sender()->send(0, filled(100, i)) != Outcome::done)
+        return complain("the small query");
     }
     Outcome outcome = Outcome::done;
     for (int i = 0; i < 100'000 && outcome == Outcome::done; ++i)
-      outcome = glutton.send(0, filled(100, i));
+      outcome = glutton.sender()->send(0, filled(100, i));
     const Status status = glutton.status();
     if (outcome != Outcome::failed || status.code() != Code::overflow_exhausted)
       return complain(fmt::format("{}: {}", outcome_name(outcome), status.to_string()));
@@ -59,10 +60,10 @@ TEST(ShuffleDisk, a_full_disk_fails_the_query_that_uses_most_and_no_other) {
     }
     glutton.close();
     if (worker.end_query(big) != Outcome::failed) return complain("the big query did not fail");
-    if (modest.finish() != Outcome::done) return complain(modest.status().to_string());
+    if (modest.sender()->finish() != Outcome::done) return complain(modest.status().to_string());
     uint32_t rows = 0;
     Batch batch;
-    while (modest.take(batch) == Outcome::done) rows += batch.row_count();
+    while (modest.receiver()->receive(batch) == Outcome::done) rows += batch.row_count();
     if (rows != 50) return complain(fmt::format("{} rows: {}", rows, modest.status().to_string()));
     modest.close();
     if (worker.end_query(small) != Outcome::done) return complain("the small query failed");

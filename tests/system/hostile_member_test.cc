@@ -29,6 +29,7 @@
 #include "ring/futex_waiter.h"
 #include "shuffle/query/query.h"
 #include "support/child.h"
+#include "support/query_end.h"
 #include "support/raw_peer.h"
 #include "support/session_cluster.h"
 #include "support/test_network.h"
@@ -341,7 +342,7 @@ class HostileMember {
     Worker& worker = session_.worker(0);
     Result<Shuffle> shuffle = worker.open_shuffle({all_, 0, 8, {0, 1, 2}, {0, 1, 2}});
     Batch held;
-    if (shuffle.ok()) (void)shuffle->take(held);
+    if (shuffle.ok()) (void)shuffle->receiver()->receive(held);
     for (;;) pause();
   }
 
@@ -377,14 +378,14 @@ class SoundNode {
       const auto deadline = Clock::now() + seconds(20);
       while (!lost() && Clock::now() < deadline) {
         if (with.ok()) use_a_little(*with);
-        (void)worker().wait_until(lost, milliseconds(5));
+        (void)worker().wait_until(lost, Wait::at_most(milliseconds(5)));
       }
     }
     // What it keeps waiting ends when the engine wants it to.
-    session_.cancel_query(all, "enough");
+    (void)session_.cancel_query(all, "enough");
     if (with.ok()) with->close();
     Status cause;
-    if (worker().end_query(all, &cause, seconds(20)) != Outcome::failed)
+    if (end_query(worker(), all, cause, Wait::at_most(seconds(20))) != Outcome::failed)
       return complain("the query of all did not fail: " + cause.to_string());
     if (session_.metrics().overflow_memory_bytes != 0) return complain("overflow is left");
     if (const std::string wrong = judge_loss(); !wrong.empty()) return complain(wrong);
@@ -409,7 +410,7 @@ class SoundNode {
     const QueryId id = session_.begin_query();
     (void)worker().open_shuffle({id, 0, 8, {0, 1, 2}, {0, 1, 2}});
     Status loss;
-    if (worker().end_query(id, &loss, seconds(20)) != Outcome::failed)
+    if (end_query(worker(), id, loss, Wait::at_most(seconds(20))) != Outcome::failed)
       return "a query with a lost node did not fail";
     const std::string_view text = loss.message();
     const std::string_view says = " is lost: ";
@@ -441,20 +442,21 @@ class SoundNode {
     for (uint64_t i = 0; i < kRows; ++i) {
       expected += 2 * mix(i);
       for (const uint32_t receiver : {0u, 1u}) {
-        if (shuffle->send(receiver, std::as_bytes(std::span(&i, 1))) != Outcome::done)
+        if (shuffle->sender()->send(receiver, std::as_bytes(std::span(&i, 1))) != Outcome::done)
           return "send: " + shuffle->status().to_string();
       }
-      if (shuffle->try_poll(batch) == Outcome::done) take(batch);
+      if (shuffle->receiver()->receive(batch, Wait::none()) == Outcome::done) take(batch);
       batch = Batch();
     }
-    if (shuffle->finish() != Outcome::done) return "finish: " + shuffle->status().to_string();
+    if (shuffle->sender()->finish() != Outcome::done)
+      return "finish: " + shuffle->status().to_string();
     Outcome outcome;
-    while ((outcome = shuffle->take(batch)) == Outcome::done) take(batch);
+    while ((outcome = shuffle->receiver()->receive(batch)) == Outcome::done) take(batch);
     if (outcome != Outcome::end_of_stream) return "take: " + shuffle->status().to_string();
     shuffle->close();
     if (rows != 2 * kRows || sum != expected) return fmt::format("{} rows, wrong sum", rows);
     Status cause;
-    if (worker().end_query(id, &cause, seconds(20)) != Outcome::done)
+    if (end_query(worker(), id, cause, Wait::at_most(seconds(20))) != Outcome::done)
       return "end: " + cause.to_string();
     return "";
   }
@@ -463,15 +465,15 @@ class SoundNode {
   void use_a_little(Shuffle& shuffle) {
     const uint64_t row = 7;
     for (uint32_t i = 0; i < 100; ++i) {
-      (void)shuffle.try_send(i % 3, std::as_bytes(std::span(&row, 1)));
+      (void)shuffle.sender()->send(i % 3, std::as_bytes(std::span(&row, 1)), Wait::none());
       Batch batch;
-      if (shuffle.try_poll(batch) != Outcome::done) continue;
+      if (shuffle.receiver()->receive(batch, Wait::none()) != Outcome::done) continue;
       uint64_t sum = 0;
       for (const std::span<const std::byte> bytes : batch.each_row())
         for (const std::byte b : bytes) sum += static_cast<uint64_t>(b);
       read_bytes_ = read_bytes_ + sum;
     }
-    shuffle.flush();
+    (void)shuffle.sender()->flush();
   }
 
   Session& session_;
@@ -498,7 +500,7 @@ Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listen
   if (!settings.ok()) return settings.status();
   const std::string address = listener.address();
   auto network = links::SocketNetwork::create(
-      *settings, links::Listener::adopt(base::UniqueFd(listener.release_fd()), address));
+      *settings, links::Listener::adopt(base::UniqueFd(SessionAccess::release(listener)), address));
   if (!network.ok()) return network.status();
   node::NodeEnvironment environment;
   environment.network = std::move(*network);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/query_end.h"
 #include "support/recorded_events.h"
 #include "support/session_cluster.h"
 #include "support/test_network.h"
@@ -77,8 +78,8 @@ class ReturnNode {
       } else if (command == "stuck") {
         stuck(id_in(line));
       } else if (command == "await") {
-        const Outcome outcome = session_->await_node(kVictim, seconds(20));
-        parent_.say(fmt::format("{} {}", outcome_name(outcome), session_->has_node(kVictim)));
+        const Status there = session_->await_node(kVictim, Wait::at_most(seconds(20)));
+        parent_.say(fmt::format("{} {}", code_name(there.code()), session_->has_node(kVictim)));
       } else if (command == "told") {
         parent_.say(events_->await(line.substr(command.size() + 1)));
       } else if (command == "count") {
@@ -115,12 +116,13 @@ class ReturnNode {
       Outcome outcome = Outcome::done;
       for (uint64_t i = 0; i < kRows && outcome == Outcome::done; ++i) {
         const uint64_t row = row_of(number_, i);
-        outcome =
-            shuffle.send(static_cast<uint32_t>(i % kNodes), std::as_bytes(std::span(&row, 1)));
+        outcome = shuffle.sender()->send(static_cast<uint32_t>(i % kNodes),
+                                         std::as_bytes(std::span(&row, 1)));
       }
-      if (outcome == Outcome::done) outcome = shuffle.finish();
+      if (outcome == Outcome::done) outcome = shuffle.sender()->finish();
       Batch batch;
-      while (outcome == Outcome::done && (outcome = shuffle.take(batch)) == Outcome::done) {
+      while (outcome == Outcome::done &&
+             (outcome = shuffle.receiver()->receive(batch)) == Outcome::done) {
         rows += batch.row_count();
         for (size_t at = 0; at < batch.bytes().size(); at += sizeof(uint64_t)) {
           uint64_t row = 0;
@@ -130,7 +132,7 @@ class ReturnNode {
       }
     }
     Status cause;
-    if (worker().end_query(id, &cause) == Outcome::done) {
+    if (end_query(worker(), id, cause) == Outcome::done) {
       parent_.say(fmt::format("{} {}", rows, sum));
     } else {
       parent_.say("failed " + cause.to_string());
@@ -144,12 +146,13 @@ class ReturnNode {
     Shuffle shuffle = std::move(*opened);
     for (uint64_t i = 0; i < 100; ++i) {
       const uint64_t row = row_of(number_, i);
-      (void)shuffle.send(static_cast<uint32_t>(i % kNodes), std::as_bytes(std::span(&row, 1)));
+      (void)shuffle.sender()->send(static_cast<uint32_t>(i % kNodes),
+                                   std::as_bytes(std::span(&row, 1)));
     }
-    shuffle.flush();
+    (void)shuffle.sender()->flush();
     parent_.say("stuck");
     Batch batch;
-    while (shuffle.take(batch) == Outcome::done) {
+    while (shuffle.receiver()->receive(batch) == Outcome::done) {
     }
     parent_.say("failed " + shuffle.status().to_string());
   }
@@ -263,7 +266,7 @@ TEST_P(ReturnOver, a_killed_node_is_back_for_the_next_query_and_leaves_nothing) 
     nodes_[kVictim] = start_again();
     ASSERT_EQ(hear(kVictim), "open");
     for (const uint32_t n : {0u, 1u}) {
-      EXPECT_EQ(ask(n, "await"), "done true") << n;
+      EXPECT_EQ(ask(n, "await"), "ok true") << n;
       EXPECT_EQ(ask(n, "told returned"), "returned 2") << n;
     }
     expect_whole_query(returns % kNodes);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "base/unique_fd.h"
 #include "support/test_reactor.h"
 #include "transport/shm/node_doorbells.h"

@@ -105,9 +105,9 @@ class TwoNodes {
     if (!shuffle.ok()) return false;
     const std::vector<std::byte> row(kRowBytes);
     for (int i = 0; i < kRows; ++i) {
-      if (shuffle->send(0, row) != Outcome::done) return false;
+      if (shuffle->sender()->send(0, row) != Outcome::done) return false;
     }
-    if (shuffle->finish() != Outcome::done) return false;
+    if (shuffle->sender()->finish() != Outcome::done) return false;
     shuffle->close();
     return worker.end_query(query) == Outcome::done;
   }
@@ -119,13 +119,13 @@ class TwoNodes {
     if (!shuffle.ok()) return false;
     {
       Batch batch;
-      if (shuffle->take(batch) != Outcome::done) return false;
+      if (shuffle->receiver()->receive(batch) != Outcome::done) return false;
       parent.say("holding");
       parent.hear();
     }
     Batch batch;
     Outcome outcome;
-    while ((outcome = shuffle->take(batch)) == Outcome::done) {
+    while ((outcome = shuffle->receiver()->receive(batch)) == Outcome::done) {
     }
     if (outcome != Outcome::end_of_stream) return false;
     shuffle->close();
@@ -206,14 +206,14 @@ TEST(Explain, names_the_worker_that_sends_nothing_to_one_that_polls) {
   std::thread receiver([&] {
     Result<Shuffle> shuffle = cluster.worker(1).open_shuffle(from_0_to_1(query));
     Batch batch;
-    EXPECT_EQ(shuffle->take(batch), Outcome::failed) << "cancelled";
+    EXPECT_EQ(shuffle->receiver()->receive(batch), Outcome::failed) << "cancelled";
   });
   const json seen = look_until([&] { return explain(folder.path()); },
                                [](const json& explained) {
                                  return explained["queries"].size() == 1 &&
                                         explained["queries"][0]["causes"].size() == 1;
                                });
-  cluster[0].cancel_query(query, "seen enough");
+  (void)cluster[0].cancel_query(query, "seen enough");
   receiver.join();
   ASSERT_EQ(seen["queries"].size(), 1u) << seen;
   EXPECT_EQ(seen["queries"][0]["waits"][0]["for"],

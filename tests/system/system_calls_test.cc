@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "faro/log.h"
+#include "support/query_end.h"
 #include "support/session_cluster.h"
 #include "support/temporary_folder.h"
 #include "support/watchdog.h"
@@ -50,14 +51,16 @@ Outcome exchange_rows(Shuffle& shuffle, Ended& ended) {
   for (int i = 0; i < kRows; ++i) {
     std::fill(row.begin(), row.end(), static_cast<std::byte>(i));
     for (uint32_t receiver = 0; receiver < kNodes; ++receiver) {
-      if (const Outcome sent = shuffle.send(receiver, row); sent != Outcome::done) return sent;
+      if (const Outcome sent = shuffle.sender()->send(receiver, row); sent != Outcome::done)
+        return sent;
     }
   }
-  if (const Outcome finished = shuffle.finish(); finished != Outcome::done) return finished;
+  if (const Outcome finished = shuffle.sender()->finish(); finished != Outcome::done)
+    return finished;
   std::array<int, kNodes> next{};
   Batch batch;
   for (;;) {
-    const Outcome taken = shuffle.take(batch);
+    const Outcome taken = shuffle.receiver()->receive(batch);
     if (taken != Outcome::done) return taken;
     for (const std::span<const std::byte> each : batch.each_row()) {
       ++ended.rows;
@@ -75,14 +78,14 @@ void run_query(Session& session, const QueryId& query, Ended& ended) {
     Result<Shuffle> shuffle = worker.open_shuffle({query, 0, kRowBytes, {}, {}});
     if (!shuffle.ok()) {
       ended.cause = shuffle.status();
-      session.cancel_query(query, "it cannot open its shuffle");
+      (void)session.cancel_query(query, "it cannot open its shuffle");
     } else if (exchange_rows(*shuffle, ended) != Outcome::end_of_stream) {
       ended.cause = shuffle->status();
-      session.cancel_query(query, ended.cause.message());
+      (void)session.cancel_query(query, ended.cause.message());
     }
   }
   Status cause;
-  ended.query = worker.end_query(query, &cause);
+  ended.query = end_query(worker, query, cause);
   if (!cause.ok()) ended.cause = cause;
 }
 

@@ -210,7 +210,7 @@ TEST(QueryLosses,
      a_query_that_failed_before_it_was_declared_is_remembered_nowhere_once_it_has_ended) {
   QueryCluster cluster(3);
   const QueryId id = cluster[0].begin();
-  cluster[1].cancel(id, Status(Code::query_cancelled, "before it was declared"));
+  (void)cluster[1].cancel(id, Status(Code::query_cancelled, "before it was declared"));
   cluster.deliver_all();
   ASSERT_TRUE(cluster[0].declare(id, {0, 1, 2, 3}).ok());  // node 2 takes no part
   for (const uint32_t n : {0u, 1u}) cluster.end(n, *cluster.use(n, id));

@@ -170,7 +170,7 @@ TEST(QueryTable, cancel_and_stop_of_a_query_not_known_yet_are_remembered) {
   EXPECT_TRUE(cluster[0].stops(*a, 4).empty()) << "no sender there";
 
   const QueryId other = cluster[0].begin();
-  cluster[0].cancel(other, kCancelled);
+  (void)cluster[0].cancel(other, kCancelled);
   cluster.deliver_all();
   const auto late = cluster.use(1, other);
   EXPECT_TRUE(late->failed());
@@ -348,7 +348,7 @@ TEST(QueryTable, an_issuer_that_takes_no_part_is_believed) {
   for (const uint32_t n : {0u, 1u, 2u}) ASSERT_TRUE(cluster[n].declare(id, {2, 4}).ok());
   const auto b = cluster.use(1, id);
   const auto c = cluster.use(2, id);
-  cluster[0].cancel(id, kCancelled);
+  (void)cluster[0].cancel(id, kCancelled);
   cluster.deliver_all();
   EXPECT_TRUE(b->failed() && c->failed());
 }

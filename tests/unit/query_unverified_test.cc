@@ -263,11 +263,11 @@ TEST(QueryUnverified, a_cancel_by_a_node_that_takes_no_part_is_forgotten_there) 
     QueryCluster cluster(3);
     const QueryId id = cluster[0].begin();
     if (early) {
-      cluster[1].cancel(id, kCancelled);
+      (void)cluster[1].cancel(id, kCancelled);
       cluster.deliver_all();
     }
     for (const uint32_t n : {0u, 2u}) ASSERT_TRUE(cluster[n].declare(id, {0, 4}).ok());
-    if (!early) cluster[1].cancel(id, kCancelled);
+    if (!early) (void)cluster[1].cancel(id, kCancelled);
     cluster.deliver_all();
     EXPECT_EQ(cluster[1].running_count(), 0u) << "early: " << early;
     const auto a = cluster.use(0, id);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/return_if_error.h"
 #include "base/settings.h"
 #include "faro/config.h"
 #include "transport/verbs/verbs_options.h"

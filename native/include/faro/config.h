@@ -71,9 +71,6 @@ class Config {
   /// Checks values against each other (power of two, threshold against ring, node against nodes).
   Status validate() const;
 
-  /// Digest over the cluster-wide settings; equal on all nodes of a cluster.
-  uint64_t digest() const;
-
  private:
   struct Value {
     std::string text;

@@ -38,16 +38,15 @@ requires requires(Child& child, Row& row, Key key) {
 }
 class ShuffleOperator {
  public:
-  /// Errors: as Shuffle::sender; wrong_state also if this worker is no receiver.
+  /// Errors: as Shuffle::sender and receiver.
   static Result<ShuffleOperator> make(Worker& worker, Shuffle shuffle, Child& child, Key key,
                                       Hash hash = {}) {
     Result<RowSender<Row>> sender = shuffle.sender<Row>();
     if (!sender.ok()) return sender.status();
-    if (shuffle.own_receiver() == shuffle.receiver_count()) {
-      return Status(Code::wrong_state, "stage " + std::to_string(shuffle.stage()) + ": worker " +
-                                           std::to_string(worker.number()) + " is no receiver");
-    }
-    return ShuffleOperator(worker, std::move(shuffle), *sender, child, std::move(key), hash);
+    Result<ShuffleReceiver> receiver = shuffle.receiver();
+    if (!receiver.ok()) return receiver.status();
+    return ShuffleOperator(worker, std::move(shuffle), *sender, *receiver, child, std::move(key),
+                           hash);
   }
 
   /// The next row of this worker.
@@ -64,7 +63,7 @@ class ShuffleOperator {
           outcome = step(false);
           return outcome != Outcome::would_wait || (!child_ended_ && !pending_);
         });
-        if (waited == Outcome::failed) return shuffle_.try_poll(batch_);  // says why
+        if (waited == Outcome::failed) status_ = worker_->status();
         if (waited != Outcome::done) return waited;
         if (outcome == Outcome::would_wait) continue;
       }
@@ -79,14 +78,16 @@ class ShuffleOperator {
   }
 
   Shuffle& shuffle() noexcept { return shuffle_; }
-  Status status() const { return shuffle_.status(); }
+  /// Why next() answered `failed`.
+  Status status() const { return status_.ok() ? shuffle_.status() : status_; }
 
  private:
-  ShuffleOperator(Worker& worker, Shuffle shuffle, RowSender<Row> sender, Child& child, Key key,
-                  Hash hash)
+  ShuffleOperator(Worker& worker, Shuffle shuffle, RowSender<Row> sender, ShuffleReceiver receiver,
+                  Child& child, Key key, Hash hash)
       : worker_(&worker),
         shuffle_(std::move(shuffle)),
         sender_(sender),
+        receiver_(receiver),
         self_(shuffle_.own_receiver()),
         child_(&child),
         key_(std::move(key)),
@@ -96,7 +97,7 @@ class ShuffleOperator {
   // could be done.
   Outcome step(bool ask_child) {
     for (;;) {
-      Outcome outcome = shuffle_.try_poll(batch_);
+      Outcome outcome = receiver_.receive(batch_, Wait::none());
       if (outcome == Outcome::done) {
         // Copied, so that nothing is held in place while the parent, or an operator above, waits.
         const std::span<const Row> arrived = batch_.template rows<Row>();
@@ -108,7 +109,7 @@ class ShuffleOperator {
       if (outcome != Outcome::would_wait && outcome != Outcome::end_of_stream) return outcome;
       if (finished_) return outcome;
       if (!child_ended_) outcome = take_child_rows(ask_child);
-      if (child_ended_ && (outcome = shuffle_.try_finish()) == Outcome::done) {
+      if (child_ended_ && (outcome = sender_.finish(Wait::none())) == Outcome::done) {
         finished_ = true;
         continue;
       }
@@ -134,7 +135,7 @@ class ShuffleOperator {
         own_row_ = std::exchange(pending_, std::nullopt);
         return Outcome::done;
       }
-      const Outcome outcome = sender_.try_send(receiver, *pending_);
+      const Outcome outcome = sender_.send(receiver, *pending_, Wait::none());
       if (outcome != Outcome::done && outcome != Outcome::stopped) return outcome;
       pending_.reset();
     }
@@ -147,6 +148,7 @@ class ShuffleOperator {
   Worker* worker_;
   Shuffle shuffle_;
   RowSender<Row> sender_;
+  ShuffleReceiver receiver_;
   uint32_t self_;
   Child* child_;
   Key key_;
@@ -158,6 +160,7 @@ class ShuffleOperator {
   std::optional<Row> pending_;  // of the child, not sent yet
   bool child_ended_ = false;
   bool finished_ = false;
+  Status status_;  // why it could not wait
 };
 
 }  // namespace faro

@@ -1,10 +1,8 @@
-// Outcome: what an operation of the data path answers.
+// Outcome: what a call of the data path answers.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
-
-#pragma GCC visibility push(default)
 
 namespace faro {
 
@@ -12,18 +10,20 @@ namespace faro {
 /// whose send did not answer `done` was not sent.
 enum class [[nodiscard]] Outcome : uint8_t{
     done,        ///< it happened
-    would_wait,  ///< nothing now. Call again later, or the waiting form. Only try_… answer this
-    holding,  ///< it would have to wait, but the worker holds polled batches in place: release or
+    would_wait,  ///< nothing now, and Wait::none() was given. Do something else, and call again
+    holding,  ///< it would have to wait, but the worker holds received batches in place: release or
               ///< detach them first, or two workers could wait for each other's rings forever
     stopped,  ///< every receiver has stopped: send no more; finish still has to be called
     end_of_stream,  ///< every sender has finished and all rows were handed out
     deadline,       ///< the time limit passed first; nothing was changed
-    failed,  ///< see status() of the object: query failed or cancelled, peer lost, wrong use, closed
+    failed,  ///< status() of the object that was called says why, and its category what to do
 };
 
-/// How long a waiting call may take; kNoTimeout: until data, cancel, close or the loss of a peer.
-using Timeout = std::chrono::nanoseconds;
-inline constexpr Timeout kNoTimeout = Timeout::max();
+/// How many of several rows were sent: the first ones. The outcome says why it was not all, else it is done.
+struct [[nodiscard]] Sent {
+  size_t rows = 0;
+  Outcome outcome = Outcome::done;
+};
 
 /// The name of an outcome, for messages.
 constexpr const char* outcome_name(Outcome outcome) noexcept {
@@ -47,5 +47,3 @@ constexpr const char* outcome_name(Outcome outcome) noexcept {
 }
 
 }  // namespace faro
-
-#pragma GCC visibility pop

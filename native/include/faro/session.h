@@ -15,6 +15,7 @@
 #include "faro/query.h"
 #include "faro/shuffle.h"
 #include "faro/status.h"
+#include "faro/wait.h"
 
 #pragma GCC visibility push(default)
 
@@ -50,32 +51,26 @@ class Worker {
 
   /// Waits until `condition` holds (a barrier or latch of the engine's own), moving on everything
   /// others need meanwhile. Whoever makes it true calls wake(). `condition` is called on this
-  /// thread, repeatedly, and must not wait: of this worker it may only call what does not wait, all else
-  /// answers failed with wrong_state. Answers done, deadline, holding, or failed with a `cause`:
-  /// session_closed, wrong_state.
-  Outcome wait_until(const std::function<bool()>& condition, Timeout timeout = kNoTimeout,
-                     Status* cause = nullptr);
-
-  /// One round of wait_until without waiting.
-  Outcome try_until(const std::function<bool()>& condition, Status* cause = nullptr);
+  /// thread, repeatedly, and must not wait: of this worker it may only call what is given Wait::none(), all else
+  /// answers failed with wrong_state. Answers done, would_wait, deadline, holding, or failed: session_closed, wrong_state.
+  Outcome wait_until(const std::function<bool()>& condition, Wait wait = Wait::forever());
 
   /// Makes a sleeping wait of this worker look again. Threads: any. Blocks: never.
   void wake() noexcept;
 
   /// This worker's part in a query is over: its shuffles of that query must be closed. Waits for
   /// the outcome, which the issuer decides when every participating worker has ended: done, or
-  /// failed with the first cause in `cause`.
-  Outcome end_query(const QueryId& query, Status* cause = nullptr, Timeout timeout = kNoTimeout);
-  Outcome try_end_query(const QueryId& query, Status* cause = nullptr);
+  /// failed, of which status() is the first cause. To be repeated after would_wait or deadline.
+  Outcome end_query(const QueryId& query, Wait wait = Wait::forever());
 
   /// The same after this worker's part has failed: the query fails on every participant with `failure`,
   /// which a text "worker 3 failed: …" tells them, unless it has failed before. A worker that fails before it
   /// opens a shuffle has to say so by this: the others wait for its rows. A failure of another category
-  /// than `query` becomes query_failed; an ok one is none. Answers failed, with the query's first cause in
-  /// `cause`.
-  Outcome end_query(const QueryId& query, const Status& failure, Status* cause = nullptr,
-                    Timeout timeout = kNoTimeout);
-  Outcome try_end_query(const QueryId& query, const Status& failure, Status* cause = nullptr);
+  /// than `query` becomes query_failed; an ok one is none. Answers as above.
+  Outcome end_query(const QueryId& query, const Status& failure, Wait wait = Wait::forever());
+
+  /// Why the last call of this worker (not of its shuffles) answered `failed`; ok if none did.
+  Status status() const;
 
   /// Releases the calling thread's ownership. The next thread that uses the worker takes it. Also
   /// its shuffles, batches and claims go along.
@@ -104,10 +99,9 @@ class Listener {
 
   /// host:port with the port in use.
   const std::string& address() const noexcept { return address_; }
-  /// Gives the descriptor away; the listener is empty then.
-  int release_fd() noexcept;
 
  private:
+  friend class SessionAccess;
   Listener(int fd, std::string address) : fd_(fd), address_(std::move(address)) {}
   int fd_ = -1;
   std::string address_;
@@ -191,9 +185,10 @@ class Session {
   /// wrong_state (in use already), query_ended; the cause with which it has failed already.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
-  /// Fails a query on every participant with query_cancelled and this reason, unless it has ended by then. On
-  /// a node that takes part, or on the issuer: others are not believed.
-  void cancel_query(const QueryId& query, std::string_view reason);
+  /// Fails a query on every participant with query_cancelled and this reason. On a node that takes part, or on the issuer:
+  /// others are not believed. Errors: query_ended, session_closed; invalid_argument for a query that was never begun;
+  /// peer_lost if its issuer is.
+  Status cancel_query(const QueryId& query, std::string_view reason);
 
   /// Whether queries may contain a node: it is there, and linked with every node that is. The own one
   /// is. Threads: any. Blocks: never for long.
@@ -201,17 +196,16 @@ class Session {
   /// Waits until has_node: for a node that was lost, has left, or was missing when this session
   /// opened, to start again (native/session/README.md). A query that contains it must be begun after
   /// that, or after the returning node's own `open` has returned; one begun before fails with
-  /// peer_lost. Answers done, deadline (also when `cancellation` was cancelled), or failed (the
-  /// session is closed, or has no such node). Threads: any, but no worker's that others wait for.
-  /// Blocks: as said.
-  Outcome await_node(uint32_t node, Timeout timeout = kNoTimeout,
-                     const Cancellation& cancellation = {});
+  /// peer_lost. Errors: deadline_exceeded, cancelled, session_closed, invalid_argument (no such node). Threads: any, but no
+  /// worker's that others wait for. Blocks: as said.
+  Status await_node(uint32_t node, Wait wait = Wait::forever(),
+                    const Cancellation& cancellation = {});
   /// await_node() in a thread of its own, which ends with `done`. That is called exactly once, with
-  /// await_node's answer; if the system has no more threads, with `failed` from the caller's. The
+  /// await_node's answer; if the system has no more threads, with system_error from the caller's. The
   /// session may be closed and destroyed meanwhile, also by `done`.
   /// Threads: any. Blocks: never.
-  void await_node_async(uint32_t node, std::function<void(Outcome)> done,
-                        Timeout timeout = kNoTimeout, Cancellation cancellation = {});
+  void await_node_async(uint32_t node, std::function<void(Status)> done,
+                        Wait wait = Wait::forever(), Cancellation cancellation = {});
   /// Tells `listener` of nodes that come and go and of queries that fail, from now on; it replaces the one before, of
   /// which a call may still be under way. Threads: any. Blocks: never.
   void listen(SessionListener listener);

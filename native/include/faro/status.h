@@ -116,13 +116,6 @@ class [[nodiscard]] Result {
   std::variant<T, Status> state_;
 };
 
-/// Returns from the calling function if `expression` (a Status) is an error.
-#define FARO_RETURN_IF_ERROR(expression)         \
-  do {                                           \
-    ::faro::Status faro_status_ = (expression);  \
-    if (!faro_status_.ok()) return faro_status_; \
-  } while (false)
-
 }  // namespace faro
 
 #pragma GCC visibility pop

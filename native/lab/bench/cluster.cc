@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "faro/session.h"
 #include "lab/bench/node_life.h"
 

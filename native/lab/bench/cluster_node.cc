@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "faro/session.h"
 #include "lab/bench/control_socket.h"
 #include "lab/bench/node_life.h"
@@ -212,7 +213,7 @@ class Rounds {
       if (!status.ok()) {
         fail(status);
         // The siblings are inside the query, and would wait for this worker's rows.
-        session_.cancel_query(query_, status.message());
+        (void)session_.cancel_query(query_, status.message());
       }
       add(work->totals());
       together_.arrive_and_wait();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "lab/bench/copies.h"
 #include "lab/bench/plain_loop.h"
 #include "lab/bench/sockets_baseline.h"

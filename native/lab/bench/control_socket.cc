@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 
 namespace faro::bench {
 namespace {

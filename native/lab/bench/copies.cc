@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "lab/bench/process_group.h"
 
 namespace faro::bench {

@@ -8,7 +8,9 @@
 #include <memory>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "faro/shuffle.h"
+#include "lab/bench/node_life.h"
 #include "lab/bench/two_stage_job.h"
 #include "wire/frame.h"
 
@@ -42,33 +44,34 @@ class LinkWorker final : public RoundWorker {
     totals_ = {};
     FARO_RETURN_IF_ERROR(worker_.number() == kSender ? send(*shuffle) : receive(*shuffle));
     shuffle->close();
-    Status cause;
-    const Outcome outcome = worker_.end_query(query, &cause);
-    if (outcome == Outcome::done || !cause.ok()) return cause;
-    return {Code::internal_error, fmt::format("the end answered {}", outcome_name(outcome))};
+    return end_query(worker_, query);
   }
 
   WorkTotals totals() const override { return totals_; }
 
  private:
   Status send(Shuffle& shuffle) {
+    const Result<ShuffleSender> sender = shuffle.sender();
+    if (!sender) return sender.status();
     const size_t last = job_.row_bytes() - sizeof(uint64_t);
     for (uint64_t number = 0; number < job_.frame_count; ++number) {
       RowClaim claim;
-      const Outcome outcome = shuffle.claim(0, job_.row_bytes(), claim);
+      const Outcome outcome = sender->claim(0, job_.row_bytes(), claim);
       if (outcome != Outcome::done) return ended(outcome, shuffle);
       std::memcpy(claim.data().data(), &number, sizeof number);
       std::memcpy(claim.data().data() + last, &number, sizeof number);
       FARO_RETURN_IF_ERROR(claim.commit());
     }
-    const Outcome outcome = shuffle.finish();
+    const Outcome outcome = sender->finish();
     return outcome == Outcome::done ? Status() : ended(outcome, shuffle);
   }
 
   Status receive(Shuffle& shuffle) {
+    const Result<ShuffleReceiver> receiver = shuffle.receiver();
+    if (!receiver) return receiver.status();
     Batch batch;
     Outcome outcome;
-    while ((outcome = shuffle.take(batch)) == Outcome::done) {
+    while ((outcome = receiver->receive(batch)) == Outcome::done) {
       for (const std::span<const std::byte> row : batch.each_row()) {
         uint64_t first = 0;
         uint64_t last = 0;

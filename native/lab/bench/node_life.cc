@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include "base/return_if_error.h"
+
 namespace faro::bench {
 
 uint64_t node_cpu_ns() noexcept {
@@ -22,10 +24,19 @@ Result<Config> node_config(const Config& config, uint32_t node,
 }
 
 Status idle(Worker& worker, uint64_t idle_ns) {
-  const Outcome outcome = worker.wait_until([] { return false; }, Timeout(idle_ns));
+  const Outcome outcome =
+      worker.wait_until([] { return false; }, Wait::at_most(std::chrono::nanoseconds(idle_ns)));
   if (outcome == Outcome::deadline) return Status::Ok();
   return Status(Code::internal_error,
                 fmt::format("an idle worker's wait ended with {}", outcome_name(outcome)));
+}
+
+Status end_query(Worker& worker, const QueryId& query) {
+  const Outcome outcome = worker.end_query(query);
+  if (outcome == Outcome::done) return Status::Ok();
+  if (outcome == Outcome::failed) return worker.status();
+  return Status(Code::internal_error,
+                fmt::format("the end of the query answered {}", outcome_name(outcome)));
 }
 
 }  // namespace faro::bench

@@ -22,4 +22,8 @@ Result<Config> node_config(const Config& config, uint32_t node,
 /// Errors: internal_error if the wait ends otherwise.
 Status idle(Worker& worker, uint64_t idle_ns);
 
+/// Ends the worker's part in a query, and waits for the outcome.
+/// Errors: why the query has failed.
+Status end_query(Worker& worker, const QueryId& query);
+
 }  // namespace faro::bench

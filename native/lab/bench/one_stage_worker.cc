@@ -12,6 +12,12 @@ Status OneStageWorker::open(const QueryId& query) {
   Result<Shuffle> shuffle = worker_.open_shuffle(spec);
   if (!shuffle) return shuffle.status();
   shuffle_ = std::move(shuffle).value();
+  Result<ShuffleSender> sender = shuffle_.sender();
+  if (!sender) return sender.status();
+  sender_ = *sender;
+  Result<ShuffleReceiver> receiver = shuffle_.receiver();
+  if (!receiver) return receiver.status();
+  receiver_ = *receiver;
   sink_.reset();
   rest_.begin = worker_.number() * rows_;
   rest_.end = rest_.begin + rows_;
@@ -35,7 +41,7 @@ bool OneStageWorker::turn() {
 bool OneStageWorker::consume() {
   bool moved = false;
   while (!ended_) {
-    const Outcome outcome = shuffle_.try_poll(batch_);
+    const Outcome outcome = receiver_.receive(batch_, Wait::none());
     if (outcome != Outcome::done) {
       ended_ = outcome == Outcome::end_of_stream;
       failed_ |= outcome == Outcome::failed;
@@ -53,7 +59,7 @@ bool OneStageWorker::send() {
   Outcome outcome = Outcome::done;
   bool moved = produce(outcome);
   if (outcome == Outcome::done && is_sent()) {
-    outcome = shuffle_.try_finish();
+    outcome = sender_.finish(Wait::none());
     finished_ = outcome == Outcome::done;
     moved |= finished_;
   }

@@ -50,6 +50,8 @@ class OneStageWorker : public TurnWorker {
 
   const uint64_t rows_;
   Shuffle shuffle_;
+  ShuffleSender sender_;
+  ShuffleReceiver receiver_;
   Batch batch_;
   Sink sink_;
   IntegerRange rest_;

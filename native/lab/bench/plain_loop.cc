@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/return_if_error.h"
 #include "lab/bench/process_group.h"
 #include "ring/doorbell.h"
 

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "base/unique_fd.h"
 
 namespace faro::bench {

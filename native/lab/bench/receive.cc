@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "lab/bench/one_stage_worker.h"
 
 namespace faro::bench {
@@ -56,11 +57,11 @@ class ReceiveWorker final : public OneStageWorker {
 
   bool produce(Outcome& outcome) override {
     if (block_begin_ == block_end_) make_block();
-    const size_t taken = pattern_ == Pattern::broadcast
-                             ? sender_.try_broadcast_all(block(), outcome)
-                             : repartition(outcome);
-    block_begin_ += taken;
-    return taken > 0;
+    const Sent sent = pattern_ == Pattern::broadcast ? sender_.broadcast_all(block(), Wait::none())
+                                                     : repartition();
+    block_begin_ += sent.rows;
+    outcome = sent.outcome;
+    return sent.rows > 0;
   }
 
   bool is_sent() const override { return block_begin_ == block_end_ && OneStageWorker::is_sent(); }
@@ -77,15 +78,15 @@ class ReceiveWorker final : public OneStageWorker {
     return {block_.data() + block_begin_, block_end_ - block_begin_};
   }
 
-  size_t repartition(Outcome& outcome) {
-    return sender_.try_send_all(
+  Sent repartition() {
+    return sender_.send_all(
         block(), FinalizerHash{},
         [](const Row& row) noexcept {
           uint64_t n;
           std::memcpy(&n, row.bytes, sizeof n);
           return n;
         },
-        outcome);
+        Wait::none());
   }
 
   const Pattern pattern_;

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include "base/return_if_error.h"
 #include "lab/bench/process_group.h"
 #include "lab/bench/sockets_mesh.h"
 #include "lab/bench/sockets_worker.h"

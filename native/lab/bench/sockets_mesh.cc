@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/return_if_error.h"
+
 namespace faro::bench {
 namespace {
 

@@ -1,6 +1,7 @@
 #include "lab/bench/turn_worker.h"
 
-#include <string>
+#include "base/return_if_error.h"
+#include "lab/bench/node_life.h"
 
 namespace faro::bench {
 
@@ -12,11 +13,7 @@ Status TurnWorker::run(const QueryId& query) {
     }
   }
   FARO_RETURN_IF_ERROR(close());
-  Status cause;
-  const Outcome outcome = worker_.end_query(query, &cause);
-  if (outcome == Outcome::done || !cause.ok()) return cause;
-  return Status(Code::internal_error,
-                std::string("the end of the query answered ") + outcome_name(outcome));
+  return end_query(worker_, query);
 }
 
 }  // namespace faro::bench

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "lab/bench/two_stage_worker.h"
 
 namespace faro::bench {

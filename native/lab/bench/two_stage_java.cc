@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "lab/bench/program.h"
 
 namespace faro::bench {

@@ -39,6 +39,29 @@ class TwoStageWorker final : public TurnWorker {
     char bytes[kRowBytes];
   };
 
+  /// One of the two shuffles, at this worker.
+  struct Stage {
+    Shuffle shuffle;
+    RowSender<Row> sender;
+    ShuffleReceiver receiver;
+    bool finished = false;  // this worker has said that it sends no more
+    bool ended = false;     // nobody sends it any more
+
+    Status open(Worker& worker, const ShuffleSpec& spec) {
+      Result<Shuffle> opened = worker.open_shuffle(spec);
+      if (!opened) return opened.status();
+      shuffle = std::move(opened).value();
+      Result<RowSender<Row>> sending = shuffle.template sender<Row>();
+      if (!sending) return sending.status();
+      sender = *sending;
+      Result<ShuffleReceiver> receiving = shuffle.receiver();
+      if (!receiving) return receiving.status();
+      receiver = *receiving;
+      finished = ended = false;
+      return Status::Ok();
+    }
+  };
+
   /// Rows that are made and then sent, 16 KiB, to stay in the first cache; and those between two
   /// looks at what has arrived.
   static constexpr uint32_t kBlockRows = 16 * 1024 / kRowBytes;
@@ -51,23 +74,15 @@ class TwoStageWorker final : public TurnWorker {
     ShuffleSpec spec;
     spec.query = query;
     spec.row_bytes = kRowBytes;
-    for (uint32_t stage : {1, 2}) {
-      spec.stage = stage;
-      Result<Shuffle> shuffle = worker_.open_shuffle(spec);
-      if (!shuffle) return shuffle.status();
-      (stage == 1 ? stage1_ : stage2_) = std::move(shuffle).value();
+    for (Stage* stage : {&stage1_, &stage2_}) {
+      spec.stage = stage == &stage1_ ? 1 : 2;
+      if (Status status = stage->open(worker_, spec); !status.ok()) return status;
     }
-    Result<RowSender<Row>> sender1 = stage1_.sender<Row>();
-    if (!sender1) return sender1.status();
-    Result<RowSender<Row>> sender2 = stage2_.sender<Row>();
-    if (!sender2) return sender2.status();
-    sender1_ = sender1.value();
-    sender2_ = sender2.value();
     sink_.reset();
     rest_ = job_.range_of(worker_.number());
     forward_begin_ = forward_end_ = 0;
     generated_begin_ = generated_end_ = 0;
-    finished1_ = finished2_ = ended1_ = ended2_ = over_ = false;
+    over_ = false;
     status_ = Status::Ok();
     return Status::Ok();
   }
@@ -75,8 +90,8 @@ class TwoStageWorker final : public TurnWorker {
   bool over() const override { return over_; }
 
   Status close() override {
-    stage1_.close();
-    stage2_.close();
+    stage1_.shuffle.close();
+    stage2_.shuffle.close();
     return status_;
   }
 
@@ -92,13 +107,9 @@ class TwoStageWorker final : public TurnWorker {
   /// Rows of stage 2 into the sink, as many as are there.
   bool consume() {
     bool moved = false;
-    while (!ended2_) {
-      const Outcome outcome = stage2_.try_poll(batch_);
-      if (outcome != Outcome::done) {
-        ended2_ = outcome == Outcome::end_of_stream;
-        if (outcome == Outcome::failed) fail(stage2_);
-        return moved || ended2_;
-      }
+    while (!stage2_.ended) {
+      const Outcome outcome = receive(stage2_);
+      if (outcome != Outcome::done) return moved || stage2_.ended;
       uint64_t damage = 0;
       const std::span<const Row> rows = batch_.rows<Row>();
       sink_.consume_batch(rows.size(), Loops::sum_of_mix(rows.data(), rows.size(), damage));
@@ -115,26 +126,21 @@ class TwoStageWorker final : public TurnWorker {
     bool moved = false;
     for (;;) {
       if (forward_begin_ == forward_end_) {
-        if (ended1_) return moved;
-        const Outcome outcome = stage1_.try_poll(batch_);
-        if (outcome != Outcome::done) {
-          ended1_ = outcome == Outcome::end_of_stream;
-          if (outcome == Outcome::failed) fail(stage1_);
-          return moved || ended1_;
-        }
+        if (stage1_.ended) return moved;
+        const Outcome outcome = receive(stage1_);
+        if (outcome != Outcome::done) return moved || stage1_.ended;
         const std::span<const Row> rows = batch_.rows<Row>();
         keep(rows.subspan(kInPlace ? send_transformed(rows) : 0));
         batch_.release();
         moved = true;
         if (forward_begin_ == forward_end_) continue;
       }
-      Outcome outcome;
-      const size_t taken = sender2_.try_send_all(
-          std::span<const Row>(forwarded_.data() + forward_begin_, forward_end_ - forward_begin_),
-          Hash{}, key_of, outcome);
+      const size_t taken = told(
+          stage2_, stage2_.sender.send_all(std::span<const Row>(forwarded_.data() + forward_begin_,
+                                                                forward_end_ - forward_begin_),
+                                           Hash{}, key_of, Wait::none()));
       forward_begin_ += taken;
       moved |= taken > 0;
-      if (outcome == Outcome::failed) fail(stage2_);
       if (forward_begin_ != forward_end_) return moved;
     }
   }
@@ -143,14 +149,12 @@ class TwoStageWorker final : public TurnWorker {
   size_t send_transformed(std::span<const Row> rows) {
     uint64_t damage = 0;
     uint64_t n = 0;
-    Outcome outcome;
-    const size_t sent = sender2_.try_write_all(
+    const Sent sent = stage2_.sender.write_all(
         rows.size(), Hash{},
         [&](size_t i) { return n = transform(Codec::read(rows[i].bytes, damage)); },
-        [&](size_t, std::byte* to) { Codec::write(to, n); }, outcome);
+        [&](size_t, std::byte* to) { Codec::write(to, n); }, Wait::none());
     sink_.add_damage(damage);
-    if (outcome == Outcome::failed) fail(stage2_);
-    return sent;
+    return told(stage2_, sent);
   }
 
   /// Transforms rows and keeps them until they find room.
@@ -169,12 +173,11 @@ class TwoStageWorker final : public TurnWorker {
   bool generate_in_place() {
     const uint64_t count = std::min<uint64_t>(kTurnRows, rest_.end - rest_.begin);
     uint64_t n = 0;
-    Outcome outcome;
-    const size_t sent = sender1_.try_write_all(
-        count, Hash{}, [&](size_t i) { return n = rest_.begin + i; },
-        [&](size_t, std::byte* to) { Codec::write(to, n); }, outcome);
+    const size_t sent =
+        told(stage1_, stage1_.sender.write_all(
+                          count, Hash{}, [&](size_t i) { return n = rest_.begin + i; },
+                          [&](size_t, std::byte* to) { Codec::write(to, n); }, Wait::none()));
     rest_.begin += sent;
-    if (outcome == Outcome::failed) fail(stage1_);
     return sent > 0;
   }
 
@@ -189,14 +192,13 @@ class TwoStageWorker final : public TurnWorker {
         generated_begin_ = 0;
         generated_end_ = count;
       }
-      Outcome outcome;
       const size_t taken =
-          sender1_.try_send_all(std::span<const Row>(generated_.data() + generated_begin_,
-                                                     generated_end_ - generated_begin_),
-                                Hash{}, key_of, outcome);
+          told(stage1_,
+               stage1_.sender.send_all(std::span<const Row>(generated_.data() + generated_begin_,
+                                                            generated_end_ - generated_begin_),
+                                       Hash{}, key_of, Wait::none()));
       generated_begin_ += taken;
       moved |= taken > 0;
-      if (outcome == Outcome::failed) fail(stage1_);
       if (generated_begin_ != generated_end_) break;
     }
     return moved;
@@ -204,22 +206,35 @@ class TwoStageWorker final : public TurnWorker {
 
   bool finish() {
     bool moved = false;
-    if (!finished1_ && rest_.begin == rest_.end && generated_begin_ == generated_end_)
-      moved |= finish(stage1_, finished1_);
-    if (!finished2_ && ended1_ && forward_begin_ == forward_end_) {
-      moved |= finish(stage2_, finished2_);
+    if (!stage1_.finished && rest_.begin == rest_.end && generated_begin_ == generated_end_)
+      moved |= finish(stage1_);
+    if (!stage2_.finished && stage1_.ended && forward_begin_ == forward_end_) {
+      moved |= finish(stage2_);
     }
-    if (finished2_ && ended2_) over_ = true;
+    if (stage2_.finished && stage2_.ended) over_ = true;
     return moved;
   }
-  bool finish(Shuffle& shuffle, bool& finished) {
-    const Outcome outcome = shuffle.try_finish();
-    if (outcome == Outcome::failed) fail(shuffle);
-    return finished = outcome == Outcome::done;
+  bool finish(Stage& stage) {
+    const Outcome outcome = stage.sender.finish(Wait::none());
+    if (outcome == Outcome::failed) fail(stage);
+    return stage.finished = outcome == Outcome::done;
   }
 
-  void fail(const Shuffle& shuffle) {
-    if (status_.ok()) status_ = shuffle.status();
+  Outcome receive(Stage& stage) {
+    const Outcome outcome = stage.receiver.receive(batch_, Wait::none());
+    stage.ended = outcome == Outcome::end_of_stream;
+    if (outcome == Outcome::failed) fail(stage);
+    return outcome;
+  }
+
+  /// How many rows were sent.
+  size_t told(const Stage& stage, Sent sent) {
+    if (sent.outcome == Outcome::failed) fail(stage);
+    return sent.rows;
+  }
+
+  void fail(const Stage& stage) {
+    if (status_.ok()) status_ = stage.shuffle.status();
     over_ = true;
   }
 
@@ -231,10 +246,8 @@ class TwoStageWorker final : public TurnWorker {
 
   const TwoStageJob job_;
 
-  Shuffle stage1_;
-  Shuffle stage2_;
-  RowSender<Row> sender1_;
-  RowSender<Row> sender2_;
+  Stage stage1_;
+  Stage stage2_;
   Batch batch_;
   Sink sink_;
   IntegerRange rest_;           // still to be generated
@@ -244,10 +257,6 @@ class TwoStageWorker final : public TurnWorker {
   std::vector<Row> forwarded_;  // transformed, not yet sent: [forward_begin_, forward_end_)
   size_t forward_begin_ = 0;
   size_t forward_end_ = 0;
-  bool finished1_ = false;  // this worker has said that it sends no more
-  bool finished2_ = false;
-  bool ended1_ = false;  // nobody sends it any more
-  bool ended2_ = false;
   bool over_ = false;
   Status status_;
 };

@@ -13,14 +13,15 @@ using Codec = RowCodec<VariableRowsJob::kRowBytes>;
 
 /// Sends the rows of [begin, stop), or as many as there is room for. Returns the first not sent.
 struct ProduceLoop {
-  [[gnu::always_inline]] static inline uint64_t run(const VariableRowSender* to, uint64_t begin,
+  [[gnu::always_inline]] static inline uint64_t run(const ShuffleSender* to, uint64_t begin,
                                                     uint64_t stop, Outcome* outcome) {
-    const VariableRowSender sender = *to;
+    const ShuffleSender sender = *to;
     const uint32_t receiver_count = sender.receiver_count();
     *outcome = Outcome::done;
     for (uint64_t n = begin; n < stop; ++n) {
-      *outcome = sender.try_write(destination_of<FinalizerHash>(n, receiver_count), Codec::kBytes,
-                                  [n](std::byte* row) { Codec::write(row, n); });
+      *outcome = sender.write(
+          destination_of<FinalizerHash>(n, receiver_count), Codec::kBytes,
+          [n](std::byte* row) { Codec::write(row, n); }, Wait::none());
       if (*outcome != Outcome::done) return n;
     }
     return stop;
@@ -60,7 +61,7 @@ class VariableRowsWorker final : public OneStageWorker {
   uint32_t row_bytes() const override { return 0; }
 
   Status begin() override {
-    Result<VariableRowSender> sender = shuffle().variable_sender();
+    Result<ShuffleSender> sender = shuffle().sender();
     if (!sender) return sender.status();
     sender_ = sender.value();
     return Status::Ok();
@@ -81,7 +82,7 @@ class VariableRowsWorker final : public OneStageWorker {
 
   const decltype(base::widest<ProduceLoop>()) produce_ = base::widest<ProduceLoop>();
   const decltype(base::widest<CheckLoop>()) check_ = base::widest<CheckLoop>();
-  VariableRowSender sender_;
+  ShuffleSender sender_;
 };
 
 }  // namespace

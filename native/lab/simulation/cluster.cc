@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "node/session_access.h"
 
 namespace faro::simulation {

@@ -82,7 +82,7 @@ bool Injector::cancel(const Fault& fault) {
   const uint32_t node = fault.node % 2 == 0 ? query.issuer : plan_.node_of(worker);
   if (dead_.count(node) != 0) return false;
   if (record.endings.count(worker) != 0) return false;  // over for it
-  cluster_.session(node).cancel_query(record.id, "the user's wish");
+  (void)cluster_.session(node).cancel_query(record.id, "the user's wish");
   if (node == plan_.node_of(worker)) stops_short(record, worker);
   return true;
 }
@@ -105,7 +105,7 @@ void Injector::cancel_what_concerns(const Fault& fault) {
       if (!may_wait || ledger_.queries[q].endings.size() == query.workers.size()) continue;
       for (uint32_t node = 0; node < plan_.node_count(); ++node) {
         if (plan_.concerns(query, node) && dead_.count(node) == 0)
-          cluster_.session(node).cancel_query(ledger_.queries[q].id, "it took too long");
+          (void)cluster_.session(node).cancel_query(ledger_.queries[q].id, "it took too long");
       }
     }
   });

@@ -93,12 +93,14 @@ void MisbehavingNode::send_rows(Worker& worker) {
   }
   Result<Shuffle> shuffle = worker.open_shuffle(spec);
   if (!shuffle.ok()) return;
+  const Result<ShuffleSender> sender = shuffle->sender();
   ++ledger_.happened.lying_shuffles;
   const std::vector<std::byte> row(kRowBytes, std::byte{0xEE});
   for (uint64_t rows = chance_.below(20); rows > 0; --rows)
-    (void)shuffle->try_send(static_cast<uint32_t>(chance_.below(spec.receivers.size())), row);
-  shuffle->flush();
-  if (chance_.one_in(2)) (void)shuffle->try_finish();
+    (void)sender->send(static_cast<uint32_t>(chance_.below(spec.receivers.size())), row,
+                       Wait::none());
+  (void)sender->flush();
+  if (chance_.one_in(2)) (void)sender->finish(Wait::none());
   shuffle->close();
 }
 

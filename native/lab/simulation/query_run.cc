@@ -109,7 +109,7 @@ Status QueryRun::look_for_wish() {
       std::find_if(stages.begin(), stages.end(), [](Stage& s) { return s.shuffle().is_open(); });
   if (open == stages.end()) return Status::Ok();
   if (query.wish_way == 1) {
-    open->shuffle().cancel("a worker's wish");
+    (void)open->shuffle().cancel("a worker's wish");
     return Status::Ok();
   }
   // Closes in the middle, which cancels unless all that is open is at its end.
@@ -125,7 +125,7 @@ void QueryRun::failed(const Status& cause) {
   scene_.ledger.wake(plan());
   begin_to_end();
   if (std::exchange(cancels_when_closed_, false))
-    scene_.cluster.session(scene_.node).cancel_query(record().id, "closed early");
+    (void)scene_.cluster.session(scene_.node).cancel_query(record().id, "closed early");
 }
 
 void QueryRun::note(std::string what) { scene_.world().note(std::move(what)); }
@@ -156,8 +156,8 @@ bool QueryRun::meet(bool wait) {
   const auto all_here = [this] {
     return record().given_up || record().at_barrier == plan().workers.size();
   };
-  const Outcome outcome = wait ? scene_.worker.wait_until(all_here, scene_.time_limit())
-                               : scene_.worker.try_until(all_here);
+  const Outcome outcome =
+      scene_.worker.wait_until(all_here, wait ? scene_.time_limit() : Wait::none());
   scene_.between();
   if (outcome == Outcome::would_wait || outcome == Outcome::deadline || outcome == Outcome::holding)
     return false;
@@ -170,11 +170,10 @@ bool QueryRun::meet(bool wait) {
 }
 
 bool QueryRun::end(bool wait) {
-  Status cause;
   const QueryId& id = record().id;
   const Outcome outcome =
-      wait ? scene_.worker.end_query(id, part_failure_, &cause, scene_.time_limit())
-           : scene_.worker.try_end_query(id, part_failure_, &cause);
+      scene_.worker.end_query(id, part_failure_, wait ? scene_.time_limit() : Wait::none());
+  const Status cause = outcome == Outcome::failed ? scene_.worker.status() : Status::Ok();
   scene_.between();
   if (outcome == Outcome::would_wait || outcome == Outcome::deadline || outcome == Outcome::holding)
     return false;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "faro/log.h"
 #include "lab/simulation/checker.h"
 #include "lab/simulation/injector.h"
@@ -303,7 +304,8 @@ class Run {
       for (;;) {
         left.clear();
         for (Worker* worker : ledger_.workers) {
-          if (worker != nullptr && nobodys) (void)worker->try_until([] { return true; });
+          if (worker != nullptr && nobodys)
+            (void)worker->wait_until([] { return true; }, Wait::none());
         }
         for (uint32_t node = 0; node < plan_.node_count() && left.empty(); ++node) {
           if (!cluster_.has_session(node)) continue;

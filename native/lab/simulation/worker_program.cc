@@ -15,7 +15,7 @@ namespace {
 void sleep_until_rung(Scene& scene) {
   uint64_t looks_left = scene.plan.wait_yields + 2;
   (void)scene.worker.wait_until([&looks_left] { return looks_left-- == 0; },
-                                std::chrono::milliseconds(50));
+                                Wait::at_most(std::chrono::milliseconds(50)));
 }
 
 void poll_in_turn(Scene& scene, std::deque<QueryRun>& queries) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "faro/log.h"
 #include "faro/session.h"
 #include "lab/soak/query_part.h"

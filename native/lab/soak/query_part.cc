@@ -1,5 +1,6 @@
 #include "lab/soak/query_part.h"
 
+#include "base/return_if_error.h"
 #include "lab/workload/part.h"
 
 namespace faro::soak {
@@ -31,7 +32,7 @@ Status use(workload::Part& part, workload::Participant& member, const QueryPlan&
   part.look = [&] {
     workload::Stage& first = part.stages().front();
     if (cancels && first.half_made()) {
-      first.shuffle().cancel("as the plan says");
+      (void)first.shuffle().cancel("as the plan says");
       cancels = false;
     }
     return Status::Ok();
@@ -50,8 +51,8 @@ Status run_part(Worker& worker, const QueryId& id, const QueryPlan& plan, uint64
   const Status used = use(part, member, plan, id);
   rows += counts.rows;
   part.close();
-  Status cause;
-  const Outcome ended = worker.end_query(id, &cause);
+  const Outcome ended = worker.end_query(id);
+  const Status cause = worker.status();
   worker.release_ownership();
   if (used.code() == Code::internal_error) return used;
   if (ended != Outcome::done) return cause;

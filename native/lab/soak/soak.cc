@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "lab/soak/memory_trend.h"
 #include "lab/soak/node_process.h"
 #include "lab/workload/chance.h"

@@ -91,7 +91,8 @@ Status Part::run_in_turns() {
   while (!over()) {
     idle = turn() ? 0 : idle + 1;
     if (idle <= 2) continue;
-    (void)participant_.worker.wait_until([] { return false; }, std::chrono::microseconds(50));
+    (void)participant_.worker.wait_until([] { return false; },
+                                         Wait::at_most(std::chrono::microseconds(50)));
     participant_.between();
   }
   return failure_;

@@ -53,10 +53,10 @@ class Participant {
   virtual std::optional<uint64_t> rows_made(const StagePlan& stage, uint32_t sender) const = 0;
 
   /// For a waiting call: mostly none.
-  Timeout time_limit() {
+  Wait time_limit() {
     return has_time_limits && chance.one_in(8)
-               ? Timeout(static_cast<int64_t>(chance.below(2'000'000)))
-               : kNoTimeout;
+               ? Wait::at_most(std::chrono::nanoseconds(chance.below(2'000'000)))
+               : Wait::forever();
   }
 
   Worker& worker;

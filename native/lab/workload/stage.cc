@@ -50,6 +50,9 @@ Status Stage::open(const ShuffleSpec& spec) {
   Result<Shuffle> opened = participant_.worker.open_shuffle(spec);
   if (!opened.ok()) return opened.status();
   shuffle_ = std::move(*opened);
+  if (const Result<ShuffleSender> sender = shuffle_.sender(); sender.ok()) sender_ = *sender;
+  if (const Result<ShuffleReceiver> receiver = shuffle_.receiver(); receiver.ok())
+    receiver_ = *receiver;
   participant_.between();
   return Status::Ok();
 }
@@ -73,7 +76,7 @@ bool Stage::broken(const std::string& what) {
 Outcome Stage::send_some(uint64_t rows, bool wait) {
   rows = std::min(rows, habits_.rows - made_);
   const uint64_t way = participant_.chance.below(participant_.is_tight ? 2 : 8);
-  if (participant_.chance.one_in(16)) shuffle_.flush();
+  if (participant_.chance.one_in(16)) (void)sender_.flush();
   if (!plan().has_copies() && way == 0) return send_by_claim(wait);
   if (!plan().has_copies() && way <= 2 && plan().row_bytes == sizeof(Words))
     return send_typed(rows, wait);
@@ -87,14 +90,15 @@ Outcome Stage::send_next(bool wait) {
   rows_.fill(participant_.me, made_, row_);
   rows_.destinations(participant_.me, made_, to_);
   participant_.doing(Step::sends, plan(), rows_.receivers()[to_[0]]);
-  const Timeout limit = participant_.time_limit();
+  const Wait limit = participant_.time_limit();
+  const Wait how = wait ? limit : Wait::none();
   Outcome outcome;
   if (plan().spread == Spread::broadcast) {
-    outcome = wait ? shuffle_.broadcast(row_, limit) : shuffle_.try_broadcast(row_);
+    outcome = sender_.broadcast(row_, how);
   } else if (plan().spread == Spread::multicast) {
-    outcome = wait ? shuffle_.multicast(to_, row_, limit) : shuffle_.try_multicast(to_, row_);
+    outcome = sender_.multicast(to_, row_, how);
   } else {
-    outcome = wait ? shuffle_.send(to_[0], row_, limit) : shuffle_.try_send(to_[0], row_);
+    outcome = sender_.send(to_[0], row_, how);
   }
   return sent(outcome, row_.size());
 }
@@ -122,14 +126,13 @@ Outcome Stage::send_typed(uint64_t rows, bool wait) {
   }
   const auto key = [](const Words& row) { return row[0]; };
   const std::span<const Words> all(many);
-  Outcome outcome = Outcome::done;
-  const size_t taken = wait ? sender->send_all(all, FinalizerHash(), key, outcome)
-                            : sender->try_send_all(all, FinalizerHash(), key, outcome);
-  made_ += taken;
-  if (taken > 0) participant_.progress();
-  if (outcome == Outcome::stopped) habits_.rows = made_;
+  const Sent sent =
+      sender->send_all(all, FinalizerHash(), key, wait ? Wait::forever() : Wait::none());
+  made_ += sent.rows;
+  if (sent.rows > 0) participant_.progress();
+  if (sent.outcome == Outcome::stopped) habits_.rows = made_;
   participant_.between();
-  return outcome;
+  return sent.outcome;
 }
 
 // Mostly little; sometimes so much that the claim is larger than a frame, of rows that are not.
@@ -146,8 +149,8 @@ Outcome Stage::send_by_claim(bool wait) {
   participant_.doing(Step::sends, plan(), rows_.receivers()[to_[0]]);
   const uint64_t extra = plan().row_bytes == 0 ? draw_claimed_too_much() : 0;
   const auto claim_row = [&](RowClaim& claim) {
-    return wait ? shuffle_.claim(to_[0], bytes + extra, claim, participant_.time_limit())
-                : shuffle_.try_claim(to_[0], bytes + extra, claim);
+    return sender_.claim(to_[0], bytes + extra, claim,
+                         wait ? participant_.time_limit() : Wait::none());
   };
   RowClaim claim;
   if (participant_.chance.one_in(2)) {  // one that is given up
@@ -168,7 +171,7 @@ Outcome Stage::send_by_claim(bool wait) {
 Outcome Stage::finish(bool wait) {
   participant_.doing(Step::finishes, plan());
   participant_.tell_rows_made(plan(), made_);
-  const Outcome outcome = wait ? shuffle_.finish(participant_.time_limit()) : shuffle_.try_finish();
+  const Outcome outcome = sender_.finish(wait ? participant_.time_limit() : Wait::none());
   finished_ = outcome == Outcome::done;
   if (finished_) participant_.progress();
   participant_.between();
@@ -191,16 +194,16 @@ Outcome Stage::receive(bool wait, Batch& batch) {
 }
 
 Outcome Stage::take(bool wait, Batch& batch) {
-  const Timeout limit = participant_.time_limit();
+  const Wait limit = participant_.time_limit();
+  const Wait how = wait ? limit : Wait::none();
   if (!habits_.one_by_one || stopped_) {
     participant_.doing(Step::takes, plan());
-    return wait ? shuffle_.take(batch, limit) : shuffle_.try_poll(batch);
+    return receiver_.receive(batch, how);
   }
   for (const uint32_t sender : rows_.senders()) {
     if (ended_senders_.contains(sender)) continue;
     participant_.doing(Step::takes, plan(), sender);
-    const Outcome outcome =
-        wait ? shuffle_.take_from(sender, batch, limit) : shuffle_.try_poll_from(sender, batch);
+    const Outcome outcome = receiver_.receive_from(sender, batch, how);
     if (outcome != Outcome::end_of_stream) return outcome;
     ended_senders_.insert(sender);
   }
@@ -250,7 +253,7 @@ bool Stage::check_end() {
 void Stage::stop() {
   stopped_ = true;
   ++participant_.counts.stops;
-  shuffle_.stop();
+  (void)receiver_.stop();
 }
 
 }  // namespace faro::workload

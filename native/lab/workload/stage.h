@@ -92,6 +92,8 @@ class Stage {
   std::vector<std::byte> row_;
   std::vector<uint32_t> to_;
   Shuffle shuffle_;
+  ShuffleSender sender_;      // if it sends
+  ShuffleReceiver receiver_;  // if it receives
 };
 
 }  // namespace faro::workload

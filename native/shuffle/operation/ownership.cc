@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 namespace faro::shuffle {
 namespace {
 
@@ -63,21 +65,26 @@ void Ownership::wake() noexcept {
   ring::ring_doorbell(doorbell_);
 }
 
-Outcome Ownership::look_at(const std::function<bool()>& condition, Status* cause) {
+Outcome Ownership::look_at(const std::function<bool()>& condition, Status& cause) {
   if (Status status = enter(); !status.ok()) {
-    if (cause != nullptr) *cause = std::move(status);
+    cause = std::move(status);
     return Outcome::failed;
   }
   const Inside inside(in_condition_);
   return condition() ? Outcome::done : operation_.blocked_on().condition();
 }
 
-Status Ownership::check_may_wait() const {
+Status Ownership::check_may_wait(Wait wait) const {
+  if (wait.limit() < std::chrono::nanoseconds::zero()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("worker {}: a time limit of {} ns is negative", worker_.number,
+                              wait.limit().count()));
+  }
   const bool is_mine = owner_.load(std::memory_order_relaxed) == this_thread();
   if (!is_mine || !in_condition_) return Status::Ok();  // another thread's call fails by enter()
   return Status(Code::wrong_state,
                 fmt::format("worker {} is called from a condition that it waits for, in "
-                            "which nothing may wait: use what only tries",
+                            "which nothing may wait: use Wait::none()",
                             worker_.number));
 }
 

@@ -8,6 +8,7 @@
 
 #include "faro/outcome.h"
 #include "faro/status.h"
+#include "faro/wait.h"
 #include "ring/doorbell.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/worker_context.h"
@@ -39,9 +40,10 @@ class Ownership {
   void see_wakes() const noexcept { (void)wakes_.load(std::memory_order_seq_cst); }
 
   /// Calls a condition of the engine's, in which nothing may wait. `cause`: why the answer is failed.
-  Outcome look_at(const std::function<bool()>& condition, Status* cause);
-  /// Waits do not nest. Errors: wrong_state in a condition of wait_until or try_until.
-  Status check_may_wait() const;
+  Outcome look_at(const std::function<bool()>& condition, Status& cause);
+  /// Before a call waits. Errors: wrong_state in a condition of wait_until: waits do not nest; invalid_argument if the
+  /// limit is negative.
+  Status check_may_wait(Wait wait) const;
 
  private:
   const WorkerContext& worker_;

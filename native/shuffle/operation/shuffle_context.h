@@ -51,10 +51,10 @@ class ShuffleContext {
   Status enter_worker() { return gate_.ownership.enter(); }
   /// Runs an attempt once, or until it can be done.
   template <typename Attempt>
-  Outcome operate(const Attempt& attempt, bool wait, Timeout timeout) {
-    if (!wait) return gate_.wait_loop.run(attempt);
-    if (Status status = gate_.ownership.check_may_wait(); !status.ok()) return fail(status);
-    return gate_.wait_loop.wait(attempt, timeout);
+  Outcome operate(const Attempt& attempt, Wait wait) {
+    if (wait.is_none()) return gate_.wait_loop.run(attempt);
+    if (Status status = gate_.ownership.check_may_wait(wait); !status.ok()) return fail(status);
+    return gate_.wait_loop.wait(attempt, wait);
   }
   /// Where `part` finds no memory, this query fails.
   template <typename Part>

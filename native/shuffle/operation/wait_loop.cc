@@ -78,14 +78,13 @@ void WaitLoop::flush_all() noexcept {
   }
 }
 
-base::Nanoseconds WaitLoop::begin_wait(Timeout timeout) {
+base::Nanoseconds WaitLoop::begin_wait(Wait wait) {
   const base::Nanoseconds begin = worker_.now();
   count(worker_.counters.waits);
   waiting_.store(true, std::memory_order_relaxed);
-  deadline_ = timeout == kNoTimeout
+  deadline_ = wait.is_forever()
                   ? base::kForever
-                  : base::deadline_after(
-                        begin, static_cast<uint64_t>(std::max<int64_t>(0, timeout.count())));
+                  : base::deadline_after(begin, static_cast<uint64_t>(wait.limit().count()));
   yields_left_ = static_cast<uint32_t>(worker_.settings.wait_yields);
   return begin;
 }

@@ -15,8 +15,9 @@
 
 #include "base/clock.h"
 #include "faro/outcome.h"
-#include "faro/waiter.h"
+#include "faro/wait.h"
 #include "ring/doorbell.h"
+#include "ring/waiter.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/ownership.h"
 #include "shuffle/operation/worker_context.h"
@@ -52,7 +53,8 @@ class WorkForOthers {
 class WaitLoop {
  public:
   WaitLoop(const WorkerContext& worker, Operation& operation, Ownership& ownership,
-           WorkForOthers& others, ring::DoorbellLine& doorbell, std::unique_ptr<Waiter> waiter)
+           WorkForOthers& others, ring::DoorbellLine& doorbell,
+           std::unique_ptr<ring::Waiter> waiter)
       : worker_(worker),
         operation_(operation),
         ownership_(ownership),
@@ -83,11 +85,11 @@ class WaitLoop {
 
   /// Tries until the attempt answers something else than would_wait, or the time limit passes.
   template <For what = For::rows, typename Attempt>
-  Outcome wait(Attempt&& attempt, Timeout timeout) {
+  Outcome wait(Attempt&& attempt, Wait wait) {
     call_waits_ = true;
     Outcome outcome = run<what>(attempt);
     if (outcome != Outcome::would_wait) return call_waits_ = false, outcome;
-    const base::Nanoseconds begin = begin_wait(timeout);
+    const base::Nanoseconds begin = begin_wait(wait);
     while (outcome == Outcome::would_wait) {
       const Step step = next_step();
       if (step == Step::expired) {
@@ -149,7 +151,7 @@ class WaitLoop {
   bool spill_if_due(base::Nanoseconds now);
   void start_transfers();
   void flush_all() noexcept;
-  base::Nanoseconds begin_wait(Timeout timeout);
+  base::Nanoseconds begin_wait(Wait wait);
   Step next_step();
   void arm() noexcept;
   void arm_for_event_loop() noexcept;
@@ -163,7 +165,7 @@ class WaitLoop {
   Ownership& ownership_;
   WorkForOthers& others_;
   ring::Doorbell doorbell_;
-  std::unique_ptr<Waiter> waiter_;
+  std::unique_ptr<ring::Waiter> waiter_;
   std::atomic<bool> waiting_{false};
 
   bool call_waits_ = false;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/return_if_error.h"
+
 namespace faro::shuffle {
 namespace {
 

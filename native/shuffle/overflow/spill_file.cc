@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file_space.h"
+#include "base/return_if_error.h"
 #include "base/unique_fd.h"
 
 namespace faro::shuffle {

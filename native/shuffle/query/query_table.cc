@@ -227,13 +227,27 @@ void QueryTable::lose_rows(Query& query, uint32_t node) {
   });
 }
 
-void QueryTable::cancel(const QueryId& id, const Status& cause) {
+Status QueryTable::cancel(const QueryId& id, const Status& cause) {
+  Status status;
   change([&](Outbound& out) {
+    if (!closed_.ok()) {
+      status = closed_;
+      return false;
+    }
     const std::shared_ptr<TrackedQuery> query = known_.find_or_make(id);
-    if (query == nullptr || query->outcome_known()) return false;
+    if (query == nullptr) {
+      status = known_.why_not(id);
+      return false;
+    }
+    if (query->outcome_known()) {
+      status =
+          Status(Code::query_ended, fmt::format("query {} has ended", id.to_string())).of_query(id);
+      return false;
+    }
     known_.verify(*query, out);
     return query->fail_here(cause, out);
   });
+  return status;
 }
 
 void QueryTable::close(const Status& cause) {

@@ -88,9 +88,9 @@ class QueryTable {
   void fail_by_sender(Query& query, uint32_t node, const Status& cause);
   /// Rows of a query for a lost node were thrown away: fails it with the cause of the loss.
   void lose_rows(Query& query, uint32_t node);
-  /// As fail, by id; also for a query not known yet. Nothing happens if it has ended. Others believe it
-  /// of a node that takes part, and of the issuer.
-  void cancel(const QueryId& id, const Status& cause);
+  /// As fail, by id; also for a query not known yet. Others believe it of a node that takes part, and of the issuer.
+  /// Errors: query_ended, and as `use`.
+  Status cancel(const QueryId& id, const Status& cause);
 
   /// A local receiver needs no more: tells the nodes of the senders.
   void stop(Query& query, uint32_t stage, uint32_t receiver, std::span<const uint32_t> senders);

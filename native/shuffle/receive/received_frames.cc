@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/planted.h"
+#include "base/return_if_error.h"
 
 namespace faro::shuffle {
 

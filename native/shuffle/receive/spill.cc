@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/return_if_error.h"
 #include "shuffle/receive/inbox.h"
 
 namespace faro::shuffle {

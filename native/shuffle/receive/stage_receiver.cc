@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/return_if_error.h"
+
 namespace faro::shuffle {
 
 using counters::count;
@@ -23,10 +25,9 @@ Status StageReceiver::receive_as(std::string_view format) {
   });
 }
 
-Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, bool wait,
-                                 Timeout timeout) {
+Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, Wait wait) {
   batch.release();
-  return shuffle_.operate([&] { return attempt(batch, only_sender); }, wait, timeout);
+  return shuffle_.operate([&] { return attempt(batch, only_sender); }, wait);
 }
 
 Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
@@ -121,9 +122,11 @@ void StageReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
   });
 }
 
-void StageReceiver::stop() {
-  (void)shuffle_.guarded([&] {
-    if (shuffle_.enter() != Outcome::done || std::exchange(stopped_, true)) return Status::Ok();
+Outcome StageReceiver::stop() noexcept {
+  Outcome outcome = Outcome::failed;
+  const Status status = shuffle_.guarded([&] {
+    outcome = shuffle_.enter();
+    if (outcome != Outcome::done || std::exchange(stopped_, true)) return Status::Ok();
     const ShuffleSpec& spec = shuffle_.spec();
     if (inbox_.finished_count == spec.senders.size()) return Status::Ok();
     side_.inboxes().discard(inbox_);
@@ -131,6 +134,7 @@ void StageReceiver::stop() {
     worker.queries.stop(*shuffle_.query(), spec.stage, worker.number, spec.senders);
     return Status::Ok();
   });
+  return status.ok() ? outcome : Outcome::failed;
 }
 
 bool StageReceiver::is_done() const noexcept {

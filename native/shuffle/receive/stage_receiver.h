@@ -1,4 +1,4 @@
-// StageReceiver: the receiving side of an open shuffle, what is behind faro::Shuffle's receiving and faro::Batch.
+// StageReceiver: the receiving side of an open shuffle, what is behind faro::ShuffleReceiver and faro::Batch.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,12 @@ class StageReceiver {
   /// Opens the inbox, which may have rows already.
   StageReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept;
 
-  /// As Shuffle::try_poll and take. `only_sender`: a worker number, or null for any.
-  Outcome receive(Batch& batch, const uint32_t* only_sender, bool wait, Timeout timeout);
-  /// As Shuffle::stop.
-  void stop();
+  /// As ShuffleReceiver::receive. `only_sender`: a worker number, or null for any.
+  Outcome receive(Batch& batch, const uint32_t* only_sender, Wait wait);
+  /// As ShuffleReceiver::stop.
+  Outcome stop() noexcept;
+  /// Why the shuffle's last call answered failed.
+  const Status& status() const noexcept { return shuffle_.status(); }
   /// May destroy this object.
   void release(Batch& batch) noexcept;
   Status detach(Batch& batch);

@@ -13,8 +13,7 @@ namespace faro::shuffle {
 
 using counters::count;
 
-StageSender::StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat format,
-                             uint16_t slot)
+StageSender::StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat format, uint16_t slot)
     : shuffle_(shuffle),
       side_(side),
       slot_(slot),
@@ -94,25 +93,25 @@ Outcome StageSender::check_row(std::string_view what, size_t bytes) {
 
 // --- sending
 
-Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, bool wait,
-                            Timeout timeout, WhenFull when_full) noexcept {
+Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wait wait,
+                          WhenFull when_full) noexcept {
   // A row for one receiver is a multicast to one.
   const auto attempt = [&] { return attempt_multicast({&receiver, 1}, row, when_full); };
-  return shuffle_.operate(attempt, wait, timeout);
+  return shuffle_.operate(attempt, wait);
 }
 
-Outcome StageSender::multicast(std::span<const uint32_t> receivers,
-                                 std::span<const std::byte> row, bool wait, Timeout timeout) {
+Outcome StageSender::multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
+                               Wait wait) {
   const auto attempt = [&] { return attempt_multicast(receivers, row, WhenFull::overflow); };
-  return shuffle_.operate(attempt, wait, timeout);
+  return shuffle_.operate(attempt, wait);
 }
 
-Outcome StageSender::broadcast(std::span<const std::byte> row, bool wait, Timeout timeout) {
-  return multicast(everyone_, row, wait, timeout);
+Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
+  return multicast(everyone_, row, wait);
 }
 
 Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers,
-                                         std::span<const std::byte> row, WhenFull when_full) {
+                                       std::span<const std::byte> row, WhenFull when_full) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
   if (const Outcome outcome = check_receivers(receivers); outcome != Outcome::done) return outcome;
   if (const Outcome outcome = check_row("row", row.size()); outcome != Outcome::done)
@@ -140,7 +139,7 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers,
 }
 
 Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
-                                       std::span<const std::byte> row) {
+                                     std::span<const std::byte> row) {
   // All copies before the first is queued: to all or to none.
   std::vector<std::unique_ptr<QueuedFrame>> copies;
   copies.reserve(receivers.size());
@@ -180,10 +179,9 @@ size_t StageSender::broadcast_into_open_frames(std::span<const std::byte> rows) 
 
 // --- rows written in place
 
-Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
-                             Timeout timeout) {
+Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait) {
   const auto attempt = [&] { return attempt_claim(receiver, bytes, data); };
-  return shuffle_.operate(attempt, wait, timeout);
+  return shuffle_.operate(attempt, wait);
 }
 
 Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
@@ -224,8 +222,18 @@ void StageSender::claim_gone() noexcept {
 
 // --- the end
 
-Outcome StageSender::finish(bool wait, Timeout timeout) {
-  return shuffle_.operate([&] { return attempt_finish(); }, wait, timeout);
+Outcome StageSender::flush() noexcept {
+  Outcome outcome = Outcome::failed;
+  const Status status = shuffle_.guarded([&] {
+    outcome = shuffle_.enter();
+    if (outcome == Outcome::done) side_.flush();
+    return Status::Ok();
+  });
+  return status.ok() ? outcome : Outcome::failed;
+}
+
+Outcome StageSender::finish(Wait wait) {
+  return shuffle_.operate([&] { return attempt_finish(); }, wait);
 }
 
 Outcome StageSender::attempt_finish() {

@@ -1,4 +1,4 @@
-// StageSender: the sending side of an open shuffle, what is behind faro::Shuffle's sending, RowSender and RowClaim.
+// StageSender: the sending side of an open shuffle, what is behind faro::ShuffleSender, RowSender and RowClaim.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace faro::shuffle {
 
-/// All answer as faro::Shuffle documents. Threads: those of the worker.
+/// All answer as faro::ShuffleSender documents. Threads: those of the worker.
 class StageSender {
  public:
   /// `slot`: in all its rings.
@@ -25,19 +25,19 @@ class StageSender {
   StageSender(const StageSender&) = delete;
   StageSender& operator=(const StageSender&) = delete;
 
-  Outcome send(uint32_t receiver, std::span<const std::byte> row, bool wait, Timeout timeout,
+  Outcome send(uint32_t receiver, std::span<const std::byte> row, Wait wait,
                WhenFull when_full = WhenFull::overflow) noexcept;
-  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, bool wait,
-                    Timeout timeout);
-  Outcome broadcast(std::span<const std::byte> row, bool wait, Timeout timeout);
+  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, Wait wait);
+  Outcome broadcast(std::span<const std::byte> row, Wait wait);
   /// Of rows of a fixed width the first that fit into the open frames of all receivers, if some have
   /// stopped; returns how many.
   size_t broadcast_into_open_frames(std::span<const std::byte> rows) noexcept;
-  Outcome finish(bool wait, Timeout timeout);
+  /// Of all rings of the worker.
+  Outcome flush() noexcept;
+  Outcome finish(Wait wait);
 
   /// done: a claim refers to the shuffle until claim_gone.
-  Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool wait,
-                Timeout timeout);
+  Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait);
   /// The claimed row does not lie in a frame.
   bool is_claim_apart() const noexcept { return claimed_row_.is_apart(); }
   /// `data`: as it was claimed.
@@ -55,6 +55,8 @@ class StageSender {
   /// The loops for rows of its fixed width (setting kernel.scatter).
   detail::SendKernels kernels() const;
 
+  /// Why the shuffle's last call answered failed.
+  const Status& status() const noexcept { return shuffle_.status(); }
   uint16_t slot() const noexcept { return slot_; }
   /// FINISH to everybody has left the queues.
   bool is_done() const noexcept { return finish_done_; }

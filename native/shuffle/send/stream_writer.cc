@@ -121,7 +121,7 @@ Status StreamWriter::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t byte
   }
   if (base::planted(base::Plant::lost_commit)) {
     const auto attempt = [&] { return make_room(stream, payload, WhenFull::overflow); };
-    const Outcome room = shuffle_.operate(attempt, true, kNoTimeout);
+    const Outcome room = shuffle_.operate(attempt, Wait::forever());
     if (room == Outcome::done) write(stream, {frame->stored.memory, bytes});
     return room == Outcome::failed ? shuffle_.status() : Status::Ok();
   }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/return_if_error.h"
+
 namespace faro::transport::shm {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "transport/shm/shm_datapath.h"
 
 namespace faro::transport::shm {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/return_if_error.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/return_if_error.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {

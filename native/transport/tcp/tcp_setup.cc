@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_link.h"
 #include "transport/tcp/tcp_transport.h"

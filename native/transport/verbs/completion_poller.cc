@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/return_if_error.h"
 #include "transport/verbs/verbs_channel.h"
 
 namespace faro::transport::verbs {

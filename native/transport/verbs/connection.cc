@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/return_if_error.h"
 #include "transport/verbs/sigpipe_shield.h"
 
 namespace faro::transport::verbs {

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/return_if_error.h"
+
 namespace faro::transport::verbs {
 namespace {
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/return_if_error.h"
+
 namespace faro::transport::verbs {
 
 Status DeviceWatch::start(Reactor& reactor) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/return_if_error.h"
+
 namespace faro::transport::verbs {
 
 VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPoller>& poller,

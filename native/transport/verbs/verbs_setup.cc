@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::transport::verbs {

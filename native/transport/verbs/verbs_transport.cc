@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "transport/verbs/device_address.h"
 #include "transport/verbs/verbs_setup.h"
 

@@ -3,14 +3,14 @@
 
 #include <cstdint>
 
-#include "faro/waiter.h"
 #include "lab/simulation/transport/sim_world.h"
 #include "ring/doorbell.h"
+#include "ring/waiter.h"
 
 namespace faro::sim {
 
 /// Suspends the fiber that waits. Stateless beside its world; all workers may share one.
-class SimWaiter final : public Waiter {
+class SimWaiter final : public ring::Waiter {
  public:
   explicit SimWaiter(World& world) : world_(world) {}
 

@@ -3,13 +3,9 @@
 
 #include <cstdint>
 
-#pragma GCC visibility push(default)
+namespace faro::ring {
 
-namespace faro {
-
-namespace ring {
 class Doorbell;  // ring/doorbell.h
-}
 
 /// How a worker's thread waits: on a futex, or in the simulation. Every operation of a worker is a
 /// non-blocking state machine; a wait is the loop
@@ -30,9 +26,7 @@ class Waiter {
   /// Sleeps until the doorbell rings or `at_most_ns` nanoseconds have passed (UINT64_MAX: no
   /// limit), and leaves the doorbell disarmed. Call only after the doorbell was armed and
   /// everything was looked at again since: a ring that came in between makes it return at once.
-  virtual void sleep(ring::Doorbell& doorbell, uint64_t at_most_ns) noexcept = 0;
+  virtual void sleep(Doorbell& doorbell, uint64_t at_most_ns) noexcept = 0;
 };
 
-}  // namespace faro
-
-#pragma GCC visibility pop
+}  // namespace faro::ring

@@ -1,0 +1,186 @@
+// MergingReceiver: sorted streams, merged.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "faro/shuffle.h"
+
+#pragma GCC visibility push(default)
+
+namespace faro {
+
+/// Receives the rows of a shuffle in one order, if each sender sends its own in that order.
+///
+///   auto merged = MergingReceiver<Row, ByKey>::make(shuffle);
+///   Row row;
+///   Outcome outcome;
+///   while ((outcome = merged->next(row)) == Outcome::done) use(row);
+///
+/// Row: of the shuffle's fixed width; or std::span<const std::byte>, for rows with a length each: such a row is valid until
+/// the next call. Before: `bool(const Row&, const Row&)`, whether the first comes first; a strict weak ordering. Of rows
+/// that are equal, those of the sender that ShuffleSpec::senders names first come first.
+///
+/// By a tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1): about log2(senders) comparisons a row.
+/// Rows are copied out of the rings, a batch of each sender at a time, so that nothing is held while it waits for one.
+///
+/// Threads: those of the worker. Valid as long as the shuffle is open. Nothing else may receive from the shuffle.
+template <typename Row, typename Before = std::less<Row>>
+class MergingReceiver {
+  using Clock = std::chrono::steady_clock;
+  static constexpr bool kOfAnyLength = std::is_same_v<Row, std::span<const std::byte>>;
+  static_assert(kOfAnyLength || std::is_trivially_copyable_v<Row>);
+
+ public:
+  /// Errors: as Shuffle::receiver; invalid_argument if the shuffle was opened with another row_bytes than sizeof(Row).
+  static Result<MergingReceiver> make(const Shuffle& shuffle, Before before = {}) {
+    const Result<ShuffleReceiver> receiver = shuffle.receiver();
+    if (!receiver.ok()) return receiver.status();
+    const uint32_t row_bytes = shuffle.spec().row_bytes;
+    if (!kOfAnyLength && row_bytes != sizeof(Row)) {
+      return Status(Code::invalid_argument,
+                    "stage " + std::to_string(shuffle.spec().stage) + ": rows of " +
+                        std::to_string(sizeof(Row)) +
+                        " bytes, but row_bytes = " + std::to_string(row_bytes));
+    }
+    return MergingReceiver(*receiver, shuffle.spec().senders, std::move(before));
+  }
+
+  /// The next row of all.
+  ///   done           `row` is set
+  ///   end_of_stream  there are no more
+  /// All else as ShuffleReceiver::receive; it may be called again then, and nothing is lost.
+  Outcome next(Row& row, Wait wait = Wait::forever()) {
+    const bool is_limited = !wait.is_none() && !wait.is_forever();
+    const Clock::duration limit = wait.limit();
+    const Clock::time_point begin = is_limited ? Clock::now() : Clock::time_point();
+    while (!unfilled_.empty()) {
+      Source& source = sources_[unfilled_.back()];
+      if (!source.load()) {
+        if (const Outcome outcome = fill(source, wait); outcome != Outcome::done) return outcome;
+        if (is_limited) {
+          const auto left = std::max(limit - (Clock::now() - begin), Clock::duration::zero());
+          wait = Wait::at_most(left);
+        }
+        continue;
+      }
+      play(unfilled_.back());
+      unfilled_.pop_back();
+    }
+    Source& winner = sources_[tree_[0]];
+    if (winner.ended) return Outcome::end_of_stream;
+    row = winner.row;
+    unfilled_.push_back(tree_[0]);
+    return Outcome::done;
+  }
+
+ private:
+  /// One sender's rows: those of its last batch, and the first of them that was not handed out.
+  struct Source {
+    uint32_t sender = 0;
+    std::vector<std::byte> bytes{};
+    size_t at = 0;
+    uint32_t rows_left = 0;
+    uint32_t row_bytes = 0;  // 0: rows have a length each
+    Row row{};
+    bool ended = false;
+
+    /// The next row; false if a batch has to be received first.
+    bool load() {
+      if (ended) return true;
+      if (rows_left == 0) return false;
+      --rows_left;
+      size_t length = row_bytes;
+      if (row_bytes == 0) {
+        uint32_t stored;
+        std::memcpy(&stored, bytes.data() + at, sizeof stored);
+        at += sizeof stored;
+        length = stored;
+      }
+      if constexpr (kOfAnyLength) {
+        row = {bytes.data() + at, length};
+      } else {
+        std::memcpy(&row, bytes.data() + at, sizeof row);
+      }
+      at += length;
+      return true;
+    }
+  };
+
+  MergingReceiver(ShuffleReceiver receiver, const std::vector<uint32_t>& senders, Before before)
+      : receiver_(receiver), before_(std::move(before)), tree_(senders.size(), kNobody) {
+    for (const uint32_t sender : senders) {
+      unfilled_.push_back(static_cast<uint32_t>(sources_.size()));
+      sources_.push_back({sender});
+    }
+  }
+
+  /// A batch of one sender, copied.
+  Outcome fill(Source& source, Wait wait) {
+    Batch batch;
+    const Outcome outcome = receiver_.receive_from(source.sender, batch, wait);
+    source.ended = outcome == Outcome::end_of_stream;
+    if (outcome != Outcome::done) return source.ended ? Outcome::done : outcome;
+    // One after the other by each_row, which checks their lengths; what is copied cannot change any more.
+    source.bytes.clear();
+    source.at = 0;
+    source.rows_left = 0;
+    source.row_bytes = kOfAnyLength ? 0 : batch.row_bytes();
+    if constexpr (kOfAnyLength) {
+      for (const std::span<const std::byte> row : batch.each_row()) {
+        const auto length = static_cast<uint32_t>(row.size());
+        const auto* const first = reinterpret_cast<const std::byte*>(&length);
+        source.bytes.insert(source.bytes.end(), first, first + sizeof length);
+        source.bytes.insert(source.bytes.end(), row.begin(), row.end());
+        ++source.rows_left;
+      }
+    } else {
+      const std::span<const std::byte> bytes = batch.bytes();
+      source.bytes.assign(bytes.begin(), bytes.end());
+      source.rows_left = batch.row_count();
+    }
+    return Outcome::done;
+  }
+
+  bool beats(uint32_t one, uint32_t other) const {
+    const Source& a = sources_[one];
+    const Source& b = sources_[other];
+    if (a.ended || b.ended) return b.ended && (!a.ended || one < other);
+    if (before_(a.row, b.row)) return true;
+    return one < other && !before_(b.row, a.row);
+  }
+
+  /// A source has a new row: plays it up to the root. A node without a loser, at first, keeps who comes, who then waits for
+  /// the other side's winner.
+  void play(uint32_t source) {
+    for (size_t node = (source + tree_.size()) / 2; node > 0; node /= 2) {
+      if (tree_[node] == kNobody) {
+        tree_[node] = source;
+        return;
+      }
+      if (beats(tree_[node], source)) std::swap(tree_[node], source);
+    }
+    tree_[0] = source;
+  }
+
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  ShuffleReceiver receiver_;
+  Before before_;
+  std::vector<Source> sources_;     // in the order of ShuffleSpec::senders
+  std::vector<uint32_t> tree_;      // [0]: the winner; the others: who lost there
+  std::vector<uint32_t> unfilled_;  // sources that wait for a row
+};
+
+}  // namespace faro
+
+#pragma GCC visibility pop

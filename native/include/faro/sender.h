@@ -1,0 +1,276 @@
+// ShuffleSender: the sending side of a shuffle; RowSender: the same for rows of one type; RowClaim: a row that is written in
+// place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "faro/detail/scatter.h"
+#include "faro/outcome.h"
+#include "faro/status.h"
+#include "faro/wait.h"
+
+#pragma GCC visibility push(default)
+
+namespace faro {
+
+namespace shuffle {
+class StageSender;
+}
+
+class RowClaim;
+
+namespace detail {
+
+// What the inlined paths need where a row does not fit into the open frame. A null sender answers failed.
+Outcome send_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row, size_t bytes,
+                  Wait wait) noexcept;
+/// The same without the outgoing overflow: while batches are held it answers `holding` instead.
+Outcome send_in_ring_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
+                          size_t bytes, Wait wait) noexcept;
+/// Broadcasts the first of these rows, which makes room, and what then fits.
+Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_bytes, size_t count,
+                    Wait wait) noexcept;
+
+}  // namespace detail
+
+/// A row written in place, in the memory it is sent from (see ShuffleSender::claim).
+/// commit() sends it; destroying it without commit aborts: the row never existed.
+class RowClaim {
+ public:
+  RowClaim() = default;
+  RowClaim(RowClaim&& other) noexcept { *this = std::move(other); }
+  RowClaim& operator=(RowClaim&& other) noexcept {
+    if (this == &other) return *this;
+    abort();
+    sender_ = std::exchange(other.sender_, nullptr);
+    data_ = std::exchange(other.data_, {});
+    return *this;
+  }
+  ~RowClaim() { abort(); }
+
+  /// The claimed space; valid until commit or abort. No send of the same worker may come between.
+  std::span<std::byte> data() const noexcept { return data_; }
+  /// Sends the first `bytes` bytes, by default all; of a row of fixed width that is the only choice. Blocks: never.
+  /// Errors: invalid_argument if more than claimed: the claim stays. The query's failure, wrong_state: the row was not
+  /// sent, and the claim is empty.
+  Status commit(size_t bytes = kAll);
+  void abort() noexcept;
+
+ private:
+  friend class ShuffleSender;
+  static constexpr size_t kAll = SIZE_MAX;
+
+  shuffle::StageSender* sender_ = nullptr;
+  std::span<std::byte> data_;
+};
+
+/// The sending side of a shuffle at one worker, for rows as bytes. RowSender is faster for rows of one type.
+///
+/// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
+/// workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
+/// once, whole and in order. A row is copied, or written in place, before the call returns; it may then lie in the open
+/// frame until that is full, flush, finish, or until the worker waits.
+///
+/// What calls answer:
+///   done        the row was sent, or dropped because this receiver has stopped while others have not
+///   would_wait  there is no room, and Wait::none() was given
+///   holding     there is no room, and the worker holds batches. Only where a row cannot go to the outgoing overflow
+///   stopped     every receiver has stopped
+///   deadline    there was no room for as long as Wait::at_most said
+///   failed      see status(): a receiver that does not exist, a row of another width than the shuffle's or above
+///               row.limit_bytes (the call was refused, the query goes on); the query has failed (close the shuffle and
+///               end the query)
+/// Except after done, the row was not sent. What waits moves on everything that others need of this worker meanwhile, also
+/// rows of other shuffles and queries (native/DESIGN.md#inv-2).
+///
+/// A value: copy it, and keep it in a local variable (the compiler then keeps its members in registers). Threads: those of
+/// the worker. Valid as long as its shuffle is open.
+class ShuffleSender {
+ public:
+  ShuffleSender() = default;
+
+  /// Copies one row towards a receiver. While the worker holds batches and the ring is full, the row goes to the outgoing
+  /// overflow.
+  Outcome send(uint32_t receiver, std::span<const std::byte> row,
+               Wait wait = Wait::forever()) const noexcept {
+    const bool written = put(receiver, row.size(), [row](std::byte* to) noexcept {
+      if (!row.empty()) std::memcpy(to, row.data(), row.size());
+    });
+    if (written) [[likely]]
+      return Outcome::done;
+    return detail::send_slow(sender_, receiver, row.data(), row.size(), wait);
+  }
+
+  /// As send, of a row that is written where it is sent from: when there is room, fill(to) is
+  /// called once and writes `bytes` bytes at `std::byte* to`. It does nothing else with this worker.
+  /// If it throws, the row was not begun.
+  template <typename Fill>
+  Outcome write(uint32_t receiver, size_t bytes, const Fill& fill,
+                Wait wait = Wait::forever()) const {
+    if (put(receiver, bytes, fill)) [[likely]]
+      return Outcome::done;
+    RowClaim row;
+    const Outcome outcome = claim(receiver, bytes, row, wait);
+    if (outcome != Outcome::done) return outcome;
+    fill(row.data().data());
+    return row.commit().ok() ? Outcome::done : Outcome::failed;
+  }
+
+  /// Space to write one row of up to `bytes` bytes in place, into `row`, whose claim of before is aborted. One claim per
+  /// worker at a time; anything else sent on the same worker meanwhile answers `failed` with wrong_state.
+  Outcome claim(uint32_t receiver, size_t bytes, RowClaim& row, Wait wait = Wait::forever()) const;
+
+  /// The same row to several receivers, each named once: to all of them, or to none. `failed` also if one is named twice.
+  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
+                    Wait wait = Wait::forever()) const;
+
+  /// The same row to all receivers, or to none.
+  Outcome broadcast(std::span<const std::byte> row, Wait wait = Wait::forever()) const noexcept {
+    uint32_t fitting = 0;
+    while (fitting < inlined_receivers_ && has_room(fitting, row.size())) ++fitting;
+    if (fitting != receiver_count_ || fitting == 0)
+      return detail::broadcast_slow(sender_, row.data(), row.size(), 1, wait).outcome;
+    for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver)
+      (void)send(receiver, row, wait);  // has room: done
+    return Outcome::done;
+  }
+
+  /// Starts the transfer of everything this worker has sent so far, however little. Rows are sent without it, too, when a
+  /// frame is full, when the worker waits, and by finish. Answers done or failed. Blocks: never.
+  Outcome flush() const;
+
+  /// No more rows: every receiver learns it after the last row. Everything is flushed. Repeatable, and
+  /// to be repeated until it answers done: closing the shuffle before that cancels the query.
+  Outcome finish(Wait wait = Wait::forever()) const;
+
+  uint32_t receiver_count() const noexcept { return receiver_count_; }
+
+  /// Why the shuffle's last call answered `failed`; ok if none did.
+  Status status() const;
+
+ protected:
+  friend class Shuffle;
+
+  /// In the open frame, for a row and its length.
+  bool has_room(uint32_t receiver, size_t bytes) const noexcept {
+    const detail::OutboxCursor& cursor = cursors_[receiver];
+    const auto room = static_cast<size_t>(cursor.end - cursor.at);
+    return room >= sizeof(uint32_t) && room - sizeof(uint32_t) >= bytes;
+  }
+
+  /// Into the open frame, with its length; false if there is none with room for it.
+  template <typename Fill>
+  bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
+    if (receiver >= inlined_receivers_ || !has_room(receiver, bytes)) return false;
+    detail::OutboxCursor& cursor = cursors_[receiver];
+    std::byte* const at = cursor.at;
+    const auto length = static_cast<uint32_t>(bytes);
+    std::memcpy(at, &length, sizeof length);
+    fill(at + sizeof length);
+    cursor.at = at + sizeof length + bytes;
+    ++frame_rows_[receiver];
+    return true;
+  }
+
+  shuffle::StageSender* sender_ = nullptr;
+  detail::OutboxCursor* cursors_ = nullptr;
+  uint32_t* frame_rows_ = nullptr;
+  uint32_t receiver_count_ = 0;
+  uint32_t inlined_receivers_ = 0;  // receiver_count_, if rows have a length each; else 0
+};
+
+/// Sends rows of one fixed width; the typed, inlined path. Everything else as ShuffleSender.
+template <typename Row>
+class RowSender : public ShuffleSender {
+  static_assert(std::is_trivially_copyable_v<Row>);
+
+ public:
+  /// As ShuffleSender::send.
+  Outcome send(uint32_t receiver, const Row& row, Wait wait = Wait::forever()) const noexcept {
+    if (receiver < receiver_count_) [[likely]] {
+      detail::OutboxCursor& cursor = cursors_[receiver];
+      std::byte* at = cursor.at;
+      if (static_cast<size_t>(cursor.end - at) >= sizeof(Row)) [[likely]] {
+        cursor.at = at + sizeof(Row);
+        std::memcpy(at, &row, sizeof(Row));
+        return Outcome::done;
+      }
+    }
+    return detail::send_slow(sender_, receiver, &row, sizeof(Row), wait);
+  }
+
+  /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count()), for all i or the first ones, by the loops that are
+  /// fastest on this machine (setting kernel.scatter).
+  template <typename Hash, typename Key>
+  Sent send_all(std::span<const Row> rows, Hash hash, Key key,
+                Wait wait = Wait::forever()) const noexcept {
+    Sent sent;
+    sent.rows = detail::scatter_rows(kernels_.of(hash), rows, hash, key, receiver_count_, cursors_,
+                                     [&](uint32_t receiver, const Row& row) noexcept {
+                                       sent.outcome = detail::send_slow(sender_, receiver, &row,
+                                                                        sizeof(Row), wait);
+                                       return sent.outcome == Outcome::done;
+                                     });
+    return sent;
+  }
+
+  /// Sends `count` rows that are written where they are sent from: one pass, no copy. For rows that are
+  /// made from others as they are sent, above all wide ones; what lies in memory is sent by send_all. Row i goes to
+  /// partition(hash(key(i)), receiver_count()); then fill(i, to) writes its sizeof(Row) bytes at `std::byte* to`, which may
+  /// be any address. Each is called in order, once for a row that is sent, and does nothing else with this worker; if one
+  /// throws, row i was not begun. Rows that fit into a frame never go to overflow: while the worker holds batches, and a
+  /// ring is full, it is `holding`. So rows can be made from a batch where it lies. Copy the rest then, and release the
+  /// batch.
+  template <typename Hash, typename Key, typename Fill>
+  Sent write_all(size_t count, Hash hash, Key key, Fill fill, Wait wait = Wait::forever()) const {
+    Sent sent;
+    sent.rows = detail::write_one_by_one<Row>(
+        count, hash, key, fill, receiver_count_, cursors_,
+        [&](uint32_t receiver, const std::byte* row) noexcept {
+          sent.outcome = detail::send_in_ring_slow(sender_, receiver, row, sizeof(Row), wait);
+          return sent.outcome == Outcome::done;
+        });
+    return sent;
+  }
+
+  /// Sends every row, or the first ones, to every receiver.
+  Sent broadcast_all(std::span<const Row> rows, Wait wait = Wait::forever()) const noexcept {
+    const std::span<const detail::OutboxCursor> cursors(cursors_, receiver_count_);
+    Sent sent;
+    while (sent.rows < rows.size()) {
+      size_t count = rows.size() - sent.rows;
+      for (const detail::OutboxCursor& cursor : cursors) {
+        const size_t room = static_cast<size_t>(cursor.end - cursor.at) / sizeof(Row);
+        count = room < count ? room : count;
+      }
+      if (count == 0 || cursors.empty()) {
+        const Sent more = detail::broadcast_slow(sender_, &rows[sent.rows], sizeof(Row),
+                                                 rows.size() - sent.rows, wait);
+        sent.rows += more.rows;
+        sent.outcome = more.outcome;
+        if (more.outcome != Outcome::done) return sent;
+        continue;
+      }
+      for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) {
+        std::memcpy(cursors_[receiver].at, &rows[sent.rows], count * sizeof(Row));
+        cursors_[receiver].at += count * sizeof(Row);
+      }
+      sent.rows += count;
+    }
+    return sent;
+  }
+
+ private:
+  friend class Shuffle;
+
+  detail::SendKernels kernels_;
+};
+
+}  // namespace faro
+
+#pragma GCC visibility pop

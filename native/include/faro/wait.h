@@ -1,0 +1,46 @@
+// Wait: how long a call may wait.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace faro {
+
+/// How long a call may wait: the last argument of every call that can. Without it the call waits forever.
+///
+///   sender.send(receiver, row, Wait::none());        // would_wait if there is no room now
+///   sender.send(receiver, row, Wait::at_most(5ms));  // deadline if there was none for 5 ms
+///   sender.send(receiver, row);                      // waits as long as it takes
+///
+/// A call that waits also ends by cancel, close and the loss of a peer. A negative limit is refused by the call that is
+/// given it, with invalid_argument.
+class Wait {
+ public:
+  /// Tries once; the call answers would_wait if it would have to wait.
+  static constexpr Wait none() noexcept { return Wait(kNone); }
+  /// Until it is done.
+  static constexpr Wait forever() noexcept { return Wait(kForever); }
+  /// Until the limit has passed; the call then answers deadline, and has changed nothing.
+  static constexpr Wait at_most(std::chrono::nanoseconds limit) noexcept {
+    return Wait(limit.count() == kNone ? -1 : limit.count());
+  }
+
+  constexpr bool is_none() const noexcept { return nanoseconds_ == kNone; }
+  constexpr bool is_forever() const noexcept { return nanoseconds_ == kForever; }
+  /// The limit; negative if it was. Only if it is neither none() nor forever().
+  constexpr std::chrono::nanoseconds limit() const noexcept {
+    return std::chrono::nanoseconds(nanoseconds_);
+  }
+
+  constexpr bool operator==(const Wait&) const = default;
+
+ private:
+  static constexpr int64_t kNone = INT64_MIN;
+  static constexpr int64_t kForever = INT64_MAX;
+
+  explicit constexpr Wait(int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
+
+  int64_t nanoseconds_;
+};
+
+}  // namespace faro
