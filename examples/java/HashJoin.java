@@ -28,8 +28,8 @@ public class HashJoin {
 
   static void join(Session session, QueryId query) throws InterruptedException {
     Worker worker = session.workers().get(0);
-    try (Shuffle customers = worker.openShuffle(new ShuffleSpec(query, 1, CUSTOMERS.rowBytes()));
-        Shuffle orders = worker.openShuffle(new ShuffleSpec(query, 2, ORDERS.rowBytes()))) {
+    try (Shuffle customers = worker.openShuffle(ShuffleSpec.repartition(query, 1).withRowsOf(CUSTOMERS));
+        Shuffle orders = worker.openShuffle(ShuffleSpec.repartition(query, 2).withRowsOf(ORDERS))) {
       ObjectSender<Object[]> toCustomers = customers.sender().objects(CUSTOMERS);
       ObjectSender<Object[]> toOrders = orders.sender().objects(ORDERS);
       for (long i = session.node(); i < 1000; i += 2) { // this node's half of both tables

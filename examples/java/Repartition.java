@@ -34,7 +34,7 @@ public class Repartition {
       QueryId query = node == 0 ? begin(session, new PrintStream(other)) : QueryId.parse(new Scanner(System.in).next());
       Worker worker = session.workers().get(0);
       Set<String> received = new TreeSet<>();
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
+      try (Shuffle shuffle = worker.openShuffle(ShuffleSpec.repartition(query, 1))) {
         ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
         for (String word : WORDS) check(sender.send(word.charAt(0) % 2, word));
         check(shuffle.sender().finish());

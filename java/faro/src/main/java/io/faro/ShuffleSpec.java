@@ -6,6 +6,13 @@ import java.util.Objects;
 /**
  * What to open. Every worker that takes part opens the same spec, in any order, at any time.
  *
+ * <pre>{@code
+ * ShuffleSpec.repartition(query, 0).withRowsOf(codec)             // all workers to all workers
+ * ShuffleSpec.broadcast(query, 1, sender).withRowBytes(8)         // one worker to all
+ * ShuffleSpec.gather(query, 2, receiver)                          // all workers to one; rows have a length each
+ * ShuffleSpec.repartition(query, 3).withSenders(0, 1).withReceivers(2, 3)
+ * }</pre>
+ *
  * @param query the query
  * @param stage number of the shuffle operator in its query's plan, from 0
  * @param rowBytes width of every row; 0: rows have a length each
@@ -46,6 +53,41 @@ public record ShuffleSpec(
   /** From all workers to all workers. */
   public ShuffleSpec(QueryId query, int stage, int rowBytes) {
     this(query, stage, rowBytes, ALL, ALL);
+  }
+
+  /** From all workers to all workers; rows have a length each. */
+  public static ShuffleSpec repartition(QueryId query, int stage) {
+    return new ShuffleSpec(query, stage, 0);
+  }
+
+  /** From one worker to all workers, by {@link ShuffleSender#broadcast}; rows have a length each. */
+  public static ShuffleSpec broadcast(QueryId query, int stage, int sender) {
+    return repartition(query, stage).withSenders(sender);
+  }
+
+  /** From all workers to one; rows have a length each. */
+  public static ShuffleSpec gather(QueryId query, int stage, int receiver) {
+    return repartition(query, stage).withReceivers(receiver);
+  }
+
+  /** The same with rows of this width; 0: rows have a length each. */
+  public ShuffleSpec withRowBytes(int width) {
+    return new ShuffleSpec(query, stage, width, senders, receivers, referenceLimit);
+  }
+
+  /** The same with rows as wide as the codec's. */
+  public ShuffleSpec withRowsOf(RowCodec<?> codec) {
+    return withRowBytes(codec.rowBytes());
+  }
+
+  /** The same with these workers as senders; none: all workers. */
+  public ShuffleSpec withSenders(int... workers) {
+    return new ShuffleSpec(query, stage, rowBytes, workers, receivers, referenceLimit);
+  }
+
+  /** The same with these workers as receivers, in this order; none: all workers. */
+  public ShuffleSpec withReceivers(int... workers) {
+    return new ShuffleSpec(query, stage, rowBytes, senders, workers, referenceLimit);
   }
 
   /** The same with another limit for objects by reference. */

@@ -83,6 +83,24 @@ class ArgumentsTest {
   }
 
   @Test
+  void aSpecSaysWhatItIsFor() {
+    assertEquals(new ShuffleSpec(QUERY, 1, 0), ShuffleSpec.repartition(QUERY, 1));
+    assertEquals(new ShuffleSpec(QUERY, 1, 0, new int[] {2}, ALL), ShuffleSpec.broadcast(QUERY, 1, 2));
+    assertEquals(
+        new ShuffleSpec(QUERY, 1, 8, ALL, new int[] {3}),
+        ShuffleSpec.gather(QUERY, 1, 3).withRowsOf(RowCodecs.LONG));
+    assertEquals(
+        new ShuffleSpec(QUERY, 1, 24, new int[] {0, 1}, new int[] {3, 2}, 1),
+        ShuffleSpec.repartition(QUERY, 1)
+            .withReferenceLimit(1)
+            .withReceivers(3, 2)
+            .withSenders(0, 1)
+            .withRowBytes(24));
+    refused("a worker of senders = -1", () -> ShuffleSpec.broadcast(QUERY, 1, -1));
+    refused("rowBytes = -8", () -> ShuffleSpec.repartition(QUERY, 1).withRowBytes(-8));
+  }
+
+  @Test
   void aSpecDoesNotChangeWithTheArraysItWasMadeOf() {
     int[] senders = {0, 2};
     ShuffleSpec spec = new ShuffleSpec(QUERY, 1, 8, senders, ALL);
