@@ -1,4 +1,4 @@
-# libfaro.so and libfaro.a: the objects of the modules of the library. tests/release/no_laboratory shows that nothing of
+# libfaro.so, libfaro.a and libfaro_c.so: the objects of the modules of the library. tests/release/no_laboratory shows that nothing of
 # native/lab is in them.
 
 get_property(modules GLOBAL PROPERTY FARO_LIBRARY_MODULES)
@@ -31,3 +31,25 @@ foreach(library faro faro_static)
                              $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/native/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
+
+# libfaro_c.so exports faro/c.h alone, and needs nothing of a system but glibc: OpenSSL and the C++ runtime are inside, the former
+# where its static libraries are there. Its version is that of the ABI, FARO_ABI_VERSION, which only grows by what is added.
+add_library(faro_c SHARED ${objects})
+add_library(faro::faro_c ALIAS faro_c)
+set(exports ${PROJECT_SOURCE_DIR}/native/c/exports.map)
+set_target_properties(faro_c PROPERTIES VERSION 1.${PROJECT_VERSION} SOVERSION 1 LINKER_LANGUAGE CXX LINK_DEPENDS ${exports})
+find_library(FARO_STATIC_SSL libssl.a)
+find_library(FARO_STATIC_CRYPTO libcrypto.a)
+mark_as_advanced(FARO_STATIC_SSL FARO_STATIC_CRYPTO)
+set(ssl OpenSSL::SSL)
+if(FARO_STATIC_SSL AND FARO_STATIC_CRYPTO)
+  set(ssl ${FARO_STATIC_SSL} ${FARO_STATIC_CRYPTO})
+endif()
+target_link_libraries(faro_c PRIVATE ${ssl} Threads::Threads ${CMAKE_DL_LIBS})
+target_include_directories(faro_c INTERFACE
+                           $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/native/include>
+                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_options(faro_c PRIVATE -Wl,--version-script=${exports})
+if(NOT FARO_SANITIZE)
+  target_link_options(faro_c PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)
+endif()

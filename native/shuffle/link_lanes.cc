@@ -49,6 +49,7 @@ bool LinkLanes::rebind(uint32_t node) {
 
 // The last worker to let go of a link gives its memory back.
 void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link) {
+  ++generation_;
   session::Membership& membership = worker_.membership;
   const session::Node& peer = membership.nodes()[node];
   const ring::Layout out = membership.outgoing_layout(node);

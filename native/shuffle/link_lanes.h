@@ -26,6 +26,8 @@ class LinkLanes {
   bool rebind();
   /// Nothing is sent into rings that lead nowhere. Errors: wrong_state if a node of the stage is such a one.
   Status check(const ShuffleSpec& spec);
+  /// Grows whenever lanes get other rings.
+  const uint64_t& generation() const noexcept { return generation_; }
 
  private:
   bool rebind(uint32_t node);
@@ -37,6 +39,7 @@ class LinkLanes {
   ReceiveSide& receive_side_;
   uint64_t changes_seen_ = 0;  // Membership::link_changes
   bool bound_ = false;         // once
+  uint64_t generation_ = 0;
 };
 
 }  // namespace faro::shuffle

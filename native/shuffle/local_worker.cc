@@ -74,6 +74,15 @@ bool LocalWorker::handle_alerts() {
   return is_all;
 }
 
+void LocalWorker::each_ring(const EachRing& each) {
+  for (const session::Node& peer : context_.membership.nodes()) {
+    for (const OutRing& lane : send_side_.lanes_of(peer.number))
+      each(lane.receiver, true, lane.ring->memory());
+    for (const InRing& lane : receive_side_.lanes_of(peer.number))
+      each(lane.sender, false, lane.ring->memory());
+  }
+}
+
 void LocalWorker::send_queued() {
   if (!send_side_.has_queued()) return;
   send_side_.send_queued();

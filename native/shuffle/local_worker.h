@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "faro/metrics.h"
@@ -56,6 +57,13 @@ class LocalWorker final : private WorkForOthers {
   Outcome end_query(const QueryId& id, const Status& failure, Wait wait);
   /// Why the last of these answered failed.
   const Status& status() const noexcept { return status_; }
+
+  /// Calls each(peer's worker number, whether this worker sends by it, its memory) for all rings as they are now.
+  /// Throws: what `each` does.
+  using EachRing = std::function<void(uint32_t peer, bool outgoing, std::span<const std::byte>)>;
+  void each_ring(const EachRing& each);
+  /// Grows whenever there are other rings.
+  const uint64_t& rings_generation() const noexcept { return link_lanes_.generation(); }
 
   /// A call of the worker waits, or the engine holds batches in place. Threads: any.
   bool is_busy() const noexcept { return holds_batches() || wait_loop_.is_waiting(); }

@@ -16,6 +16,7 @@ class AbsentOutgoing final : public Outgoing {
   void post() override {}
   uint64_t pending_bytes() const override { return 0; }
   uint32_t frame_limit() const override { return frame_limit_; }
+  std::span<std::byte> memory() const override { return {}; }
   const OutgoingCounters& counters() const override { return counters_; }
   void count_in(OutgoingCounters&) override {}
 
@@ -30,6 +31,7 @@ class AbsentIncoming final : public Incoming {
   void release(uint32_t) override {}
   void flush_releases() override {}
   uint64_t unreleased_bytes() const override { return 0; }
+  std::span<const std::byte> memory() const override { return {}; }
   const IncomingCounters& counters() const override { return counters_; }
   void count_in(IncomingCounters&) override {}
 

@@ -33,8 +33,7 @@ class MirroredOutgoing : public Outgoing {
   }
   uint64_t pending_bytes() const override { return producer_.committed() - posted_; }
   uint32_t frame_limit() const override { return producer_.frame_limit(); }
-  /// The ring, for tests that look at what lies in it.
-  std::span<std::byte> memory() const { return {producer_.at(0), producer_.ring_bytes()}; }
+  std::span<std::byte> memory() const override { return {producer_.at(0), producer_.ring_bytes()}; }
   const OutgoingCounters& counters() const override { return *counters_; }
   void count_in(OutgoingCounters& counters) override { counters_ = &counters; }
 
@@ -83,8 +82,9 @@ class MirroredIncoming : public Incoming {
     if (consumer_.read() != told_) tell(consumer_.read());
   }
   uint64_t unreleased_bytes() const override { return consumer_.taken() - consumer_.read(); }
-  /// The ring, for tests that look at what lies in it and behind it.
-  std::span<const std::byte> memory() const { return {consumer_.base(), consumer_.ring_bytes()}; }
+  std::span<const std::byte> memory() const override {
+    return {consumer_.base(), consumer_.ring_bytes()};
+  }
   const IncomingCounters& counters() const override { return *counters_; }
   void count_in(IncomingCounters& counters) override { counters_ = &counters; }
 

@@ -74,6 +74,8 @@ class Outgoing {
 
   /// The largest `least_bytes` of a claim.
   virtual uint32_t frame_limit() const = 0;
+  /// Where claims lie; empty if nothing can be sent.
+  virtual std::span<std::byte> memory() const = 0;
   virtual const OutgoingCounters& counters() const = 0;
   /// Counts in `counters` from now on, which outlives this; before, it counts in its own memory. Threads: the
   /// one that opens the session, before any worker uses the ring.
@@ -106,6 +108,8 @@ class Incoming {
 
   /// Bytes of the frames that are not released yet.
   virtual uint64_t unreleased_bytes() const = 0;
+  /// Where frames lie; empty if nothing can arrive.
+  virtual std::span<const std::byte> memory() const = 0;
 
   virtual const IncomingCounters& counters() const = 0;
   /// As Outgoing::count_in.

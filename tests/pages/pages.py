@@ -18,7 +18,7 @@ DESIGN = "native/DESIGN.md"
 WORDS = Path(__file__).parent / "words.list"
 SKIPPED_FOLDERS = {".git", "target", "__pycache__", "corpus"}
 # With "": scripts, which have no suffix.
-TEXT_SUFFIXES = {".h", ".cc", ".java", ".md", ".py", ".sh", ".cmake", ".txt", ".def", ".in", ".map", ".xml", ""}
+TEXT_SUFFIXES = {".h", ".c", ".cc", ".java", ".md", ".py", ".sh", ".cmake", ".txt", ".def", ".in", ".map", ".xml", ""}
 
 FENCE = re.compile(r"\s*(```|~~~)")
 HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")

@@ -150,7 +150,7 @@ class Source:
     def _read_type(self, scope, kind, head, is_public):
         plain = top_level(head)
         names = []
-        for token in plain[plain.index(kind) + 1 :]:
+        for token in plain[plain.index(kind) + 1 :] if kind in plain else []:  # not in `extern "C"`
             if token in (":", "extends", "implements", "permits", "()"):
                 break
             if re.fullmatch(r"\w+", token) and token not in TYPES and token != "final":

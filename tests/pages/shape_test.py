@@ -67,6 +67,18 @@ class ShapeTest(unittest.TestCase):
     def test_a_constructor_with_members_in_braces_is_one_method(self):
         self.assertEqual({"A": (2, 2)}, self.sizes("struct A { A() : x{1}, y{} {} void f() {} int x; int y; };"))
 
+    def test_a_header_for_c_is_read(self):
+        text = """
+            #ifdef __cplusplus
+            extern "C" {
+            #endif
+            typedef struct faro_a { int x; int y; } faro_a;
+            int faro_f(void);
+            #ifdef __cplusplus
+            }
+            #endif"""
+        self.assertEqual({"faro_a": (0, 2)}, self.sizes(text))
+
     def test_a_class_with_a_constraint_is_read(self):
         text = "template <typename T> requires requires(T t) { t.f(); } class A { void f(); int x_; };"
         self.assertEqual({"A": (1, 1)}, self.sizes(text))

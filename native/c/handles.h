@@ -1,0 +1,66 @@
+// What is behind the handles of faro/c.h.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "faro/batch.h"
+#include "faro/c.h"
+#include "faro/cancellation.h"
+#include "faro/config.h"
+#include "faro/session.h"
+#include "faro/shuffle.h"
+#include "shuffle/local_worker.h"
+
+struct faro_config {
+  faro::Config config;
+  std::string told;  // by faro_config_get
+};
+
+struct faro_cancellation {
+  faro::Cancellation cancellation;
+};
+
+struct faro_listener {
+  std::optional<faro::Listener> socket;  // until a session takes it
+  std::string address;
+};
+
+struct faro_worker {
+  faro::Worker& worker;
+  faro::shuffle::LocalWorker& core;
+  std::vector<faro_ring> rings{};  // as told last
+};
+
+struct faro_session {
+  explicit faro_session(std::unique_ptr<faro::Session> opened);
+
+  std::unique_ptr<faro::Session> session;
+  std::deque<faro_worker> workers;  // by local index; they do not move
+};
+
+struct faro_batch {
+  faro::Batch batch;
+};
+
+/// Threads: those of its worker.
+struct faro_shuffle {
+  faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& core);
+  ~faro_shuffle() { close(); }
+
+  void close() noexcept;
+
+  faro::Shuffle shuffle;
+  faro_shuffle_info info{};
+  faro::shuffle::OpenShuffle* core;  // null: it is closed
+  /// None if this worker is no sender, no receiver, or the shuffle is closed.
+  std::optional<faro::ShuffleSender> sender;
+  std::optional<faro::ShuffleReceiver> receiver;
+  std::optional<faro::RowSender<uint64_t>> words;  // once many rows of 8 bytes were sent
+  faro_open_frames frames{};                       // without receivers if there is no sender
+  faro::RowClaim claim;
+};

@@ -1,0 +1,186 @@
+// Of faro/c.h: the sending side of a shuffle.
+#include "faro/sender.h"
+
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "base/return_if_error.h"
+#include "c/errors.h"
+#include "c/handles.h"
+#include "c/sized.h"
+
+using namespace faro::c;
+using faro::Code;
+using faro::Outcome;
+using faro::Result;
+using faro::ShuffleSender;
+using faro::Status;
+using faro::Wait;
+
+namespace {
+
+Result<ShuffleSender> sender_of(const faro_shuffle* shuffle) {
+  FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+  if (shuffle->sender) return *shuffle->sender;
+  return shuffle->shuffle.sender();  // says why there is none
+}
+
+std::span<const std::byte> row_of(const void* row, size_t bytes) {
+  return {static_cast<const std::byte*>(row), bytes};
+}
+
+// Checks what all calls that send a row have in common; then send(sender, wait) sends it.
+template <typename Send>
+faro_outcome send_row(const faro_shuffle* shuffle, const void* row, size_t bytes, int64_t wait_ns,
+                      const Send& send) noexcept {
+  return answered([&]() -> Answer {
+    const Result<ShuffleSender> sender = sender_of(shuffle);
+    if (!sender.ok()) return sender.status();
+    FARO_RETURN_IF_ERROR(need_array(row, bytes, "row"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    return {send(*sender, *wait), *sender};
+  });
+}
+
+// At the cursor, if there is room; false: nothing was done.
+bool put(const faro_shuffle& shuffle, uint32_t receiver, const void* row, size_t bytes) noexcept {
+  const faro_open_frames& frames = shuffle.frames;
+  if (receiver >= frames.receiver_count) return false;
+  faro_cursor& cursor = frames.cursors[receiver];
+  const auto room = static_cast<size_t>(cursor.end - cursor.at);
+  if (frames.row_bytes != 0) {
+    if (bytes != frames.row_bytes || room < bytes) return false;
+  } else {
+    if (room < sizeof(uint32_t) || room - sizeof(uint32_t) < bytes) return false;
+    const auto length = static_cast<uint32_t>(bytes);
+    std::memcpy(cursor.at, &length, sizeof length);
+    cursor.at += sizeof length;
+    ++frames.row_counts[receiver];
+  }
+  if (bytes > 0) std::memcpy(cursor.at, row, bytes);
+  cursor.at += bytes;
+  return true;
+}
+
+}  // namespace
+
+faro_outcome faro_sender_send(faro_shuffle* shuffle, uint32_t receiver, const void* row,
+                              size_t bytes, int64_t wait_ns) {
+  if (shuffle != nullptr && (row != nullptr || bytes == 0) && is_wait(wait_ns) &&
+      put(*shuffle, receiver, row, bytes)) [[likely]]
+    return FARO_OUTCOME_DONE;
+  return send_row(shuffle, row, bytes, wait_ns, [&](const ShuffleSender& sender, Wait wait) {
+    return sender.send(receiver, row_of(row, bytes), wait);
+  });
+}
+
+faro_outcome faro_sender_multicast(faro_shuffle* shuffle, const uint32_t* receivers,
+                                   size_t receiver_count, const void* row, size_t bytes,
+                                   int64_t wait_ns) {
+  if (receivers == nullptr && receiver_count > 0)
+    return answered([]() -> Answer { return need(nullptr, "receivers"); });
+  return send_row(shuffle, row, bytes, wait_ns, [&](const ShuffleSender& sender, Wait wait) {
+    return sender.multicast({receivers, receiver_count}, row_of(row, bytes), wait);
+  });
+}
+
+faro_outcome faro_sender_broadcast(faro_shuffle* shuffle, const void* row, size_t bytes,
+                                   int64_t wait_ns) {
+  return send_row(shuffle, row, bytes, wait_ns, [&](const ShuffleSender& sender, Wait wait) {
+    return sender.broadcast(row_of(row, bytes), wait);
+  });
+}
+
+faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const uint64_t* rows, size_t row_count,
+                                  int32_t hash, int64_t wait_ns, size_t* sent) {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(sent, "sent"));
+    *sent = 0;
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    FARO_RETURN_IF_ERROR(need_array(rows, row_count, "rows"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    if (hash != FARO_HASH_FINALIZER && hash != FARO_HASH_MULTIPLICATIVE)
+      return Status(Code::invalid_argument, "there is no hash " + std::to_string(hash));
+    if (!shuffle->words) {
+      const Result<faro::RowSender<uint64_t>> made = shuffle->shuffle.sender<uint64_t>();
+      if (!made.ok()) return made.status();
+      shuffle->words = *made;
+    }
+    const faro::RowSender<uint64_t> sender = *shuffle->words;
+    const std::span<const uint64_t> all(rows, row_count);
+    const auto key = [](uint64_t row) { return row; };
+    const faro::Sent done = hash == FARO_HASH_FINALIZER
+                                ? sender.send_all(all, faro::FinalizerHash{}, key, *wait)
+                                : sender.send_all(all, faro::MultiplicativeHash{}, key, *wait);
+    *sent = done.rows;
+    return {done.outcome, sender};
+  });
+}
+
+faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
+                               int64_t wait_ns, faro_claim* claim) {
+  return answered([&]() -> Answer {
+    const Result<ShuffleSender> sender = sender_of(shuffle);
+    if (!sender.ok()) return sender.status();
+    FARO_RETURN_IF_ERROR(need_struct(claim, "claim"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    const Outcome outcome = sender->claim(receiver, bytes, shuffle->claim, *wait);
+    if (outcome == Outcome::done) {
+      faro_claim told{};
+      told.data = shuffle->claim.data().data();
+      told.bytes = bytes;
+      told.in_open_frame = shuffle->core->sender()->is_claim_apart() ? 0 : 1;
+      fill(*claim, told);
+    }
+    return {outcome, *sender};
+  });
+}
+
+faro_code faro_sender_commit(faro_shuffle* shuffle, size_t bytes) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(sender_of(shuffle).status());
+    return shuffle->claim.commit(bytes);
+  });
+}
+
+faro_code faro_sender_abort(faro_shuffle* shuffle) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    shuffle->claim.abort();
+    return Status::Ok();
+  });
+}
+
+faro_outcome faro_sender_flush(faro_shuffle* shuffle) {
+  return answered([&]() -> Answer {
+    const Result<ShuffleSender> sender = sender_of(shuffle);
+    if (!sender.ok()) return sender.status();
+    return {sender->flush(), *sender};
+  });
+}
+
+faro_outcome faro_sender_finish(faro_shuffle* shuffle, int64_t wait_ns) {
+  return send_row(shuffle, nullptr, 0, wait_ns,
+                  [](const ShuffleSender& sender, Wait wait) { return sender.finish(wait); });
+}
+
+faro_code faro_sender_name_format(faro_shuffle* shuffle, const char* format) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(sender_of(shuffle).status());
+    FARO_RETURN_IF_ERROR(need(format, "format"));
+    return shuffle->core->send_as(format);
+  });
+}
+
+faro_code faro_sender_open_frames(faro_shuffle* shuffle, faro_open_frames* frames) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(sender_of(shuffle).status());
+    FARO_RETURN_IF_ERROR(need_struct(frames, "frames"));
+    fill(*frames, shuffle->frames);
+    return Status::Ok();
+  });
+}

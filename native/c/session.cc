@@ -1,0 +1,264 @@
+// Of faro/c.h: listeners and sessions.
+#include "faro/session.h"
+
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "base/return_if_error.h"
+#include "c/errors.h"
+#include "c/handles.h"
+#include "c/sized.h"
+#include "node/session_access.h"
+
+using namespace faro::c;
+using faro::Cancellation;
+using faro::Code;
+using faro::Listener;
+using faro::Result;
+using faro::Session;
+using faro::Status;
+using faro::Wait;
+
+faro_session::faro_session(std::unique_ptr<Session> opened) : session(std::move(opened)) {
+  faro::node::NodeCore& core = faro::SessionAccess::core(*session);
+  for (uint32_t i = 0; i < session->local_worker_count(); ++i)
+    workers.push_back({session->worker(i), core.worker(i)});
+}
+
+namespace {
+
+Cancellation cancellation_of(const faro_cancellation* cancellation) {
+  return cancellation == nullptr ? Cancellation() : cancellation->cancellation;
+}
+
+Status check_node(const Session& session, uint32_t node) {
+  if (node < session.node_count()) return Status::Ok();
+  return Status(Code::invalid_argument, "there is no node " + std::to_string(node) + " of " +
+                                            std::to_string(session.node_count()));
+}
+
+Status check_listener(const faro_listener* listener) {
+  if (listener == nullptr || listener->socket) return Status::Ok();
+  return Status(Code::wrong_state, "a session has taken the socket of this listener");
+}
+
+// Empties it.
+Listener take(faro_listener& listener) {
+  Listener taken = std::move(*listener.socket);
+  listener.socket.reset();
+  return taken;
+}
+
+Result<faro_session*> handle_of(Result<std::unique_ptr<Session>> session) {
+  if (!session.ok()) return session.status();
+  return new faro_session(std::move(*session));
+}
+
+}  // namespace
+
+// --- listener
+
+faro_code faro_listener_bind(const char* address, faro_listener** listener) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(address, "address"));
+    FARO_RETURN_IF_ERROR(need(listener, "listener"));
+    Result<Listener> bound = Listener::bind(address);
+    if (!bound.ok()) return bound.status();
+    std::string name = bound->address();
+    *listener = new faro_listener{std::move(*bound), std::move(name)};
+    return Status::Ok();
+  });
+}
+
+const char* faro_listener_address(const faro_listener* listener) {
+  return listener == nullptr ? nullptr : listener->address.c_str();
+}
+
+void faro_listener_destroy(faro_listener* listener) { delete listener; }
+
+// --- opening and closing
+
+faro_code faro_session_open(const faro_config* config, faro_listener* listener,
+                            const faro_cancellation* cancellation, faro_session** session) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(config, "config"));
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(check_listener(listener));
+    const Cancellation cancelled = cancellation_of(cancellation);
+    Result<faro_session*> opened =
+        handle_of(listener == nullptr ? Session::open(config->config, cancelled)
+                                      : Session::open(config->config, take(*listener), cancelled));
+    if (opened.ok()) *session = *opened;
+    return opened.status();
+  });
+}
+
+faro_code faro_session_open_async(const faro_config* config, faro_listener* listener,
+                                  const faro_cancellation* cancellation, faro_session_opened done,
+                                  void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(config, "config"));
+    FARO_RETURN_IF_ERROR(need(done, "done"));
+    FARO_RETURN_IF_ERROR(check_listener(listener));
+    const auto tell = [done, context](Result<std::unique_ptr<Session>> opened) {
+      faro_session* session = nullptr;
+      const faro_code code = coded([&] {
+        Result<faro_session*> handle = handle_of(std::move(opened));
+        if (handle.ok()) session = *handle;
+        return handle.status();
+      });
+      done(context, code, session);
+    };
+    if (listener == nullptr) {
+      Session::open_async(config->config, tell, cancellation_of(cancellation));
+    } else {
+      Session::open_async(config->config, take(*listener), tell, cancellation_of(cancellation));
+    }
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_close(faro_session* session) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    return session->session->close();
+  });
+}
+
+void faro_session_destroy(faro_session* session) { delete session; }
+
+faro_code faro_session_close_async(faro_session* session, faro_done done, void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(done, "done"));
+    const std::unique_ptr<faro_session> handle(session);
+    Session::close_async(std::move(session->session), [done, context](const Status& closed) {
+      done(context, remember(closed));
+    });
+    return Status::Ok();
+  });
+}
+
+// --- the cluster
+
+faro_code faro_session_describe(const faro_session* session, faro_topology* topology) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need_struct(topology, "topology"));
+    const Session& of = *session->session;
+    faro_topology told{};
+    told.node = of.node();
+    told.node_count = of.node_count();
+    told.worker_count = of.worker_count();
+    told.local_worker_count = of.local_worker_count();
+    told.first_worker = of.first_worker(of.node());
+    fill(*topology, told);
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_first_worker(const faro_session* session, uint32_t node, uint32_t* worker) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(worker, "worker"));
+    FARO_RETURN_IF_ERROR(check_node(*session->session, node));
+    *worker = session->session->first_worker(node);
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_worker(faro_session* session, uint32_t local_index, faro_worker** worker) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(worker, "worker"));
+    if (local_index >= session->workers.size())
+      return session->session->worker(local_index).status();
+    *worker = &session->workers[local_index];
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_has_node(const faro_session* session, uint32_t node, int32_t* has_node) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(has_node, "has_node"));
+    FARO_RETURN_IF_ERROR(check_node(*session->session, node));
+    *has_node = session->session->has_node(node) ? 1 : 0;
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_await_node(faro_session* session, uint32_t node,
+                                  const faro_cancellation* cancellation, int64_t wait_ns) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    return session->session->await_node(node, *wait, cancellation_of(cancellation));
+  });
+}
+
+faro_code faro_session_await_node_async(faro_session* session, uint32_t node,
+                                        const faro_cancellation* cancellation, int64_t wait_ns,
+                                        faro_done done, void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(done, "done"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    session->session->await_node_async(
+        node, [done, context](const Status& status) { done(context, remember(status)); }, *wait,
+        cancellation_of(cancellation));
+    return Status::Ok();
+  });
+}
+
+// --- queries and counters
+
+faro_code faro_session_begin_query(faro_session* session, faro_query_id* query) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(query, "query"));
+    *query = query_of(session->session->begin_query());
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_declare_query(faro_session* session, const faro_query_id* query,
+                                     const uint32_t* workers, size_t worker_count) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(query, "query"));
+    FARO_RETURN_IF_ERROR(need_array(workers, worker_count, "workers"));
+    return session->session->declare_query(query_of(*query),
+                                           std::vector<uint32_t>(workers, workers + worker_count));
+  });
+}
+
+faro_code faro_session_cancel_query(faro_session* session, const faro_query_id* query,
+                                    const char* reason) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(query, "query"));
+    FARO_RETURN_IF_ERROR(need(reason, "reason"));
+    return session->session->cancel_query(query_of(*query), reason);
+  });
+}
+
+faro_code faro_session_read_metrics(const faro_session* session, faro_session_metrics* metrics) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need_struct(metrics, "metrics"));
+    const faro::SessionMetrics now = session->session->metrics();
+    faro_session_metrics told{};
+    told.overflow_memory_bytes = now.overflow_memory_bytes;
+    told.overflow_memory_peak_bytes = now.overflow_memory_peak_bytes;
+    told.overflow_file_bytes = now.overflow_file_bytes;
+    told.overflow_file_peak_bytes = now.overflow_file_peak_bytes;
+    told.queries_running = now.queries_running;
+    told.queries_failed = now.queries_failed;
+    fill(*metrics, told);
+    return Status::Ok();
+  });
+}

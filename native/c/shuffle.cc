@@ -1,0 +1,78 @@
+// Of faro/c.h: shuffles, apart from their two sides.
+#include "faro/shuffle.h"
+
+#include <utility>
+
+#include "base/return_if_error.h"
+#include "c/errors.h"
+#include "c/handles.h"
+#include "c/sized.h"
+
+using namespace faro::c;
+using faro::Status;
+
+static_assert(sizeof(faro_cursor) == sizeof(faro::detail::OutboxCursor) &&
+              offsetof(faro_cursor, at) == offsetof(faro::detail::OutboxCursor, at) &&
+              offsetof(faro_cursor, end) == offsetof(faro::detail::OutboxCursor, end));
+
+faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
+    : shuffle(std::move(opened)), core(&of) {
+  const faro::ShuffleSpec& spec = shuffle.spec();
+  info.sender_count = static_cast<uint32_t>(spec.senders.size());
+  info.receiver_count = static_cast<uint32_t>(spec.receivers.size());
+  info.own_receiver = shuffle.own_receiver();
+  if (core->receiver() != nullptr) receiver = *shuffle.receiver();
+  if (core->sender() == nullptr) return;
+  sender = *shuffle.sender();
+  info.is_sender = 1;
+  frames.cursors = reinterpret_cast<faro_cursor*>(core->sender()->cursors());
+  frames.row_counts = core->sender()->frame_rows();
+  frames.receiver_count = info.receiver_count;
+  frames.row_bytes = spec.row_bytes;
+  frames.cursor_bytes = sizeof(faro_cursor);
+}
+
+// The claim goes when the shuffle has taken the worker over, as closing does from any thread.
+void faro_shuffle::close() noexcept {
+  shuffle.close();
+  claim.abort();
+  core = nullptr;
+  sender.reset();
+  receiver.reset();
+  words.reset();
+  frames = {};
+}
+
+faro_code faro_shuffle_describe(const faro_shuffle* shuffle, faro_shuffle_info* info) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    FARO_RETURN_IF_ERROR(need_struct(info, "info"));
+    fill(*info, shuffle->info);
+    return Status::Ok();
+  });
+}
+
+faro_code faro_shuffle_status(const faro_shuffle* shuffle) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    return shuffle->shuffle.status();
+  });
+}
+
+faro_code faro_shuffle_cancel(faro_shuffle* shuffle, const char* reason) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    FARO_RETURN_IF_ERROR(need(reason, "reason"));
+    return shuffle->shuffle.cancel(reason);
+  });
+}
+
+faro_code faro_shuffle_close(faro_shuffle* shuffle) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    shuffle->close();
+    return Status::Ok();
+  });
+}
+
+void faro_shuffle_destroy(faro_shuffle* shuffle) { delete shuffle; }

@@ -1,0 +1,552 @@
+/* Faro's C ABI: what engines and bindings in other languages call. Plain C11, also valid C++.
+ *
+ *   faro_config* config = faro_config_create();
+ *   faro_config_set(config, "cluster.nodes", "a:7000,b:7000");
+ *   faro_config_set(config, "cluster.node", "0");
+ *   faro_session* session = NULL;
+ *   if (faro_session_open(config, NULL, NULL, &session) != FARO_CODE_OK) …   // faro_last_error says why
+ *
+ * libfaro_c.so exports these functions and nothing else; libfaro.so and libfaro.a have them, too.
+ *
+ * What it does is what the C++ headers say: a session is a node's membership in a cluster (faro/session.h), a worker one
+ * thread that runs query plans, a shuffle one shuffle operator of one query at one worker (faro/shuffle.h), with a sending
+ * side (faro/sender.h), a receiving side (faro/receiver.h) and batches of received rows (faro/batch.h).
+ *
+ * Versions. FARO_ABI_VERSION counts what was added. Functions, constants and fields are only added, at the end of structs,
+ * and never change meaning: a program works with every library whose faro_abi_version() is at least its own.
+ *
+ * Structs begin with their `size` and `version`. Set everything to zero and `size` to sizeof. Of a struct that the library
+ * fills it writes the fields that lie within `size`, and its own FARO_ABI_VERSION to `version`. Of a struct that it reads,
+ * fields behind `size` count as zero, the default, and fields that it does not know have to be zero; `version` is not
+ * looked at. Without these two are only values that will never grow, or whose distance is told: faro_query_id, faro_cursor
+ * and faro_ring.
+ *
+ * Errors. Calls that may wait for rows or for room answer a faro_outcome, others a faro_code, FARO_CODE_OK for success.
+ * After FARO_OUTCOME_FAILED and after every other code, faro_last_error tells the calling thread what went wrong. A null
+ * handle, a null pointer where one is needed, a struct that is too small and a value out of range are
+ * FARO_CODE_INVALID_ARGUMENT, which changes nothing. When there is no memory, the call is refused with
+ * FARO_CODE_RESOURCE_LIMIT, or the query fails. No exception leaves a call. Callbacks must not throw, nor leave by longjmp.
+ *
+ * Threads. What belongs to a worker (its shuffles, batches and claims) is used by one thread at a time: the one that owns
+ * the worker. Where it is said, any thread may call. No handle may be destroyed while a call that was given it is under way.
+ *
+ * Text is UTF-8 and ends with a zero byte. What the library is given it copies before the call returns.
+ */
+#ifndef FARO_C_H
+#define FARO_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FARO_ABI_VERSION 1
+
+/* The FARO_ABI_VERSION of the library. Threads: any. */
+uint32_t faro_abi_version(void);
+/* The library's version, as "0.1.0". Threads: any. */
+const char* faro_version(void);
+
+/* --- What went wrong */
+
+/* What went wrong. The numbers are those of faro/codes.def, of C++ and of Java. */
+typedef int32_t faro_code;
+enum {
+  FARO_CODE_OK = 0,
+  FARO_CODE_INVALID_ARGUMENT = 1,  /* an argument is outside what the call accepts */
+  FARO_CODE_DEADLINE_EXCEEDED = 2, /* the deadline passed before the operation was done */
+  FARO_CODE_CLOSED = 3,            /* the object was closed */
+  FARO_CODE_ROW_TOO_LARGE = 4,     /* a row is larger than row.limit_bytes */
+  FARO_CODE_WRONG_STATE = 5,       /* the call is not allowed in this state */
+  FARO_CODE_HOLDING = 6,   /* the worker would have to wait while it holds batches in place */
+  FARO_CODE_CANCELLED = 7, /* another thread has cancelled the call */
+  FARO_CODE_QUERY_CANCELLED = 20,
+  FARO_CODE_QUERY_FAILED = 21,
+  FARO_CODE_OVERFLOW_EXHAUSTED = 22, /* overflow memory and file are full */
+  FARO_CODE_QUERY_UNOPENED = 23,     /* a worker did not open a shuffle that others need */
+  FARO_CODE_QUERY_ENDED = 24,
+  FARO_CODE_LIMIT_EXCEEDED = 25, /* of open shuffles, queries, or the copies of batches */
+  FARO_CODE_STAGE_MISMATCH = 26, /* workers have opened a stage with different specs */
+  FARO_CODE_PEER_LOST = 40,
+  FARO_CODE_PROTOCOL_ERROR = 41,
+  FARO_CODE_SESSION_CLOSED = 60,
+  FARO_CODE_CONNECT_FAILED = 61,
+  FARO_CODE_CONFIGURATION_MISMATCH = 62,
+  FARO_CODE_AUTHENTICATION_FAILED = 63,
+  FARO_CODE_CONFIG_INVALID = 80,
+  FARO_CODE_RESOURCE_LIMIT = 81,
+  FARO_CODE_ADDRESS_IN_USE = 82,
+  FARO_CODE_TRANSPORT_UNAVAILABLE = 83,
+  FARO_CODE_SYSTEM_ERROR = 84,
+  FARO_CODE_INTERNAL_ERROR = 85 /* an invariant of Faro itself is broken */
+};
+
+/* The largest thing that is broken; tells the caller how to react. */
+typedef int32_t faro_category;
+enum {
+  FARO_CATEGORY_NONE = 0,
+  FARO_CATEGORY_OPERATION = 1, /* the call was refused, everything else goes on */
+  FARO_CATEGORY_QUERY = 2,     /* this query has ended on every participant; others go on */
+  FARO_CATEGORY_PEER = 3,      /* a peer is gone; queries that need it have failed; others go on */
+  FARO_CATEGORY_SESSION = 4,   /* this session can only be closed */
+  FARO_CATEGORY_PROCESS = 5    /* this process cannot use Faro as asked */
+};
+
+/* What a call of the data path answers. All but FAILED are normal results. */
+typedef int32_t faro_outcome;
+enum {
+  FARO_OUTCOME_DONE = 0,
+  FARO_OUTCOME_WOULD_WAIT = 1, /* nothing now, and FARO_WAIT_NONE was given */
+  FARO_OUTCOME_HOLDING = 2,    /* it would wait, but the worker holds batches: release them first */
+  FARO_OUTCOME_STOPPED = 3,    /* every receiver has: send no more, but finish */
+  FARO_OUTCOME_END_OF_STREAM = 4, /* every sender has finished, and all rows were handed out */
+  FARO_OUTCOME_DEADLINE = 5,      /* the time limit passed first; nothing was changed */
+  FARO_OUTCOME_FAILED = 6         /* faro_last_error says why */
+};
+
+/* Names a query over the life of a cluster. A plain value of 24 bytes, without `size`, that may be copied as memory to
+ * other processes: engines carry it with their plans. A counter of 0 is no query. */
+typedef struct faro_query_id {
+  uint64_t counter;
+  uint64_t incarnation;
+  uint32_t issuer; /* node number */
+  uint32_t reserved;
+} faro_query_id;
+
+/* What went wrong, and what it is about where that is known. */
+typedef struct faro_error {
+  uint32_t size;
+  uint32_t version;
+  faro_code code;
+  faro_category category;
+  uint8_t has_node, has_query, has_stage;
+  uint8_t reserved[5];
+  uint32_t node; /* that was lost, or on which the query failed first */
+  uint32_t stage;
+  faro_query_id query;
+  const char* message; /* never null; valid until the next call that fails on this thread */
+} faro_error;
+
+/* Tells the calling thread's last failure; FARO_CODE_OK if there was none. Answers itself INVALID_ARGUMENT if `error` is
+ * null or too small, and leaves the failure as it is. Threads: any. Blocks: never. */
+faro_code faro_last_error(faro_error* error);
+
+/* As written in codes.def: "peer_lost"; "unknown" for another number. Threads: any. */
+const char* faro_code_name(faro_code code);
+/* "would_wait"; "unknown" for another number. Threads: any. */
+const char* faro_outcome_name(faro_outcome outcome);
+
+/* --- Waiting
+ *
+ * `wait_ns`, the last argument but outputs of every call that can wait: nanoseconds, or one of these two. When the limit
+ * has passed, the call answers FARO_OUTCOME_DEADLINE (or FARO_CODE_DEADLINE_EXCEEDED). Every other negative number is
+ * INVALID_ARGUMENT. */
+#define FARO_WAIT_NONE INT64_MIN    /* tries once; WOULD_WAIT if it would have to wait */
+#define FARO_WAIT_FOREVER INT64_MAX /* until it is done, cancelled, or a peer is lost */
+
+/* --- Log */
+
+/* As faro::LogLevel. */
+enum {
+  FARO_LOG_DEBUG = 0,
+  FARO_LOG_INFO = 1,
+  FARO_LOG_WARNING = 2,
+  FARO_LOG_ERROR = 3,
+  FARO_LOG_OFF = 4
+};
+
+/* Takes one line of `length` bytes, without a line end and without a zero byte. Called from any thread, also the network
+ * thread: it must return quickly and must not call Faro. */
+typedef void (*faro_log_sink)(void* context, int32_t level, const char* line, size_t length);
+/* Null restores the default: stderr. Lines that another thread is writing may still go to the old sink. Threads: any. */
+faro_code faro_log_set_sink(faro_log_sink sink, void* context);
+/* Lines below this level are dropped. Default: warning, or FARO_LOG_LEVEL of the environment. Threads: any. */
+faro_code faro_log_set_level(int32_t level);
+
+/* --- Settings, as faro/config.h */
+
+typedef struct faro_config faro_config;
+
+/* Null if there is no memory. Threads: a config is used by one at a time. */
+faro_config* faro_config_create(void);
+void faro_config_destroy(faro_config* config);
+/* Errors: config_invalid, naming key, value and limit; a call that failed changes nothing. Later calls win. */
+faro_code faro_config_set(faro_config* config, const char* name, const char* value);
+faro_code faro_config_load_file(faro_config* config, const char* path);
+faro_code faro_config_load_environment(faro_config* config);
+/* The value as text, valid until the next call with this config. Errors: config_invalid if there is no such setting. */
+faro_code faro_config_get(faro_config* config, const char* name, const char** value);
+
+/* --- Cancellation of calls that wait, as faro/cancellation.h */
+
+typedef struct faro_cancellation faro_cancellation;
+
+/* Null if there is no memory. */
+faro_cancellation* faro_cancellation_create(void);
+/* Ends every call that was given it, now and later. Threads: any. Blocks: never for long. */
+faro_code faro_cancellation_cancel(faro_cancellation* cancellation);
+/* Calls that have been given it keep what they need. */
+void faro_cancellation_destroy(faro_cancellation* cancellation);
+
+/* --- Session: a node's membership in a connected cluster, as faro/session.h
+ *
+ * Threads: any, except where said. Fork: as faro::Session. */
+
+typedef struct faro_listener faro_listener;
+typedef struct faro_session faro_session;
+typedef struct faro_worker faro_worker;
+
+/* A bound, listening address, so that a port that the system has chosen can be told to the other nodes before the session
+ * opens. Errors: address_in_use, config_invalid (no such address). */
+faro_code faro_listener_bind(const char* address, faro_listener** listener);
+/* host:port with the port in use; valid as long as the listener. Null if `listener` is. */
+const char* faro_listener_address(const faro_listener* listener);
+void faro_listener_destroy(faro_listener* listener);
+
+/* Connects to every node of cluster.nodes and allocates everything. `listener`: null, or one whose socket the session
+ * takes; then it is empty, and still to be destroyed. `cancellation`: null, or one that ends the call.
+ * Blocks: until the cluster is connected, at most connect.timeout_ms. Errors: as faro::Session::open; wrong_state if the
+ * listener is empty. */
+faro_code faro_session_open(const faro_config* config, faro_listener* listener,
+                            const faro_cancellation* cancellation, faro_session** session);
+
+/* With the session, or with null and the code of what went wrong: faro_last_error tells it to this thread. */
+typedef void (*faro_session_opened)(void* context, faro_code code, faro_session* session);
+typedef void (*faro_done)(void* context, faro_code code);
+
+/* The same in a thread of its own, which ends with `done`. That is called exactly once, unless this call answers anything
+ * but FARO_CODE_OK: from that thread, or from the caller's if the system has no more threads. It may wait, and may destroy
+ * the session. Blocks: never. */
+faro_code faro_session_open_async(const faro_config* config, faro_listener* listener,
+                                  const faro_cancellation* cancellation, faro_session_opened done,
+                                  void* context);
+
+/* The cluster as this node sees it; it never changes. */
+typedef struct faro_topology {
+  uint32_t size;
+  uint32_t version;
+  uint32_t node; /* this one's number */
+  uint32_t node_count;
+  uint32_t worker_count;       /* of the whole cluster */
+  uint32_t local_worker_count; /* of this node */
+  uint32_t first_worker;       /* number of this node's first worker */
+} faro_topology;
+faro_code faro_session_describe(const faro_session* session, faro_topology* topology);
+/* Number of a node's first worker. */
+faro_code faro_session_first_worker(const faro_session* session, uint32_t node, uint32_t* worker);
+/* The i-th worker of this node, which the session owns. */
+faro_code faro_session_worker(faro_session* session, uint32_t local_index, faro_worker** worker);
+
+/* A new query, of which this node is the issuer. */
+faro_code faro_session_begin_query(faro_session* session, faro_query_id* query);
+/* Says which workers take part, if not all of the cluster: on every node that takes part and on the issuer, before any of
+ * its workers uses the query. Errors: as faro::Session::declare_query. */
+faro_code faro_session_declare_query(faro_session* session, const faro_query_id* query,
+                                     const uint32_t* workers, size_t worker_count);
+/* Fails it on every participant with query_cancelled and this reason. Errors: as faro::Session::cancel_query. */
+faro_code faro_session_cancel_query(faro_session* session, const faro_query_id* query,
+                                    const char* reason);
+
+/* Whether queries may contain a node: 1 or 0. Blocks: never for long. */
+faro_code faro_session_has_node(const faro_session* session, uint32_t node, int32_t* has_node);
+/* Waits until queries may contain it. `cancellation`: may be null. Threads: any, but no worker's that others wait for.
+ * Errors: as faro::Session::await_node. */
+faro_code faro_session_await_node(faro_session* session, uint32_t node,
+                                  const faro_cancellation* cancellation, int64_t wait_ns);
+/* The same in a thread of its own, which ends with `done`; as faro_session_open_async. The session may be closed and
+ * destroyed meanwhile. */
+faro_code faro_session_await_node_async(faro_session* session, uint32_t node,
+                                        const faro_cancellation* cancellation, int64_t wait_ns,
+                                        faro_done done, void* context);
+
+/* Counters, always on; as faro/metrics.h says of each. */
+typedef struct faro_session_metrics {
+  uint32_t size;
+  uint32_t version;
+  uint64_t overflow_memory_bytes;
+  uint64_t overflow_memory_peak_bytes;
+  uint64_t overflow_file_bytes;
+  uint64_t overflow_file_peak_bytes;
+  uint64_t queries_running;
+  uint64_t queries_failed;
+} faro_session_metrics;
+faro_code faro_session_read_metrics(const faro_session* session, faro_session_metrics* metrics);
+
+/* Ends every wait and every query with session_closed, tells the peers, stops the network thread. The handle and its
+ * workers stay valid: what they are asked for fails with session_closed. Repeatable. Not from inside a call of a worker.
+ * Blocks: at most close.timeout_ms. Errors: deadline_exceeded if calls were still inside or frames still held. */
+faro_code faro_session_close(faro_session* session);
+/* Closes, and destroys the handle with its workers. Open shuffles and batches stay valid; they keep the memory. */
+void faro_session_destroy(faro_session* session);
+/* The same in a thread of its own, which ends with `done` and the code of close. The handle is gone with this call. That
+ * is called exactly once, unless this call answers anything but FARO_CODE_OK; if the system has no more threads, from the
+ * caller's, which waits then. */
+faro_code faro_session_close_async(faro_session* session, faro_done done, void* context);
+
+/* --- Worker: one thread that runs query plans, as faro/session.h
+ *
+ * Threads: one at a time. The first one that uses it owns it until faro_worker_release_ownership; another thread's calls
+ * fail with wrong_state. Valid as long as its session's handle. */
+
+typedef struct faro_shuffle faro_shuffle;
+
+/* Number over the whole cluster; UINT32_MAX if `worker` is null. Threads: any. */
+uint32_t faro_worker_number(const faro_worker* worker);
+
+/* What to open; every worker that takes part opens the same, in any order, at any time. */
+typedef struct faro_shuffle_spec {
+  uint32_t size;
+  uint32_t version;
+  faro_query_id query;
+  uint32_t stage;          /* number of the shuffle operator in its query's plan, at most 2^31-1 */
+  uint32_t row_bytes;      /* width of every row; 0: rows have a length each */
+  const uint32_t* senders; /* worker numbers; none: all workers */
+  const uint32_t* receivers; /* worker numbers; none: all workers. Receiver i is receivers[i] */
+  uint32_t sender_count;
+  uint32_t receiver_count;
+  const char* format; /* as faro::ShuffleSpec::format; null: nothing is said */
+} faro_shuffle_spec;
+/* Blocks: never. Errors: as faro::Worker::open_shuffle. */
+faro_code faro_worker_open_shuffle(faro_worker* worker, const faro_shuffle_spec* spec,
+                                   faro_shuffle** shuffle);
+
+/* Not 0: it holds. It is called on the worker's thread, repeatedly, and must not wait: of this worker it may only call what
+ * is given FARO_WAIT_NONE. */
+typedef int32_t (*faro_condition)(void* context);
+/* Waits until the condition holds, moving on everything that others need of this worker meanwhile. Whoever makes it true
+ * calls faro_worker_wake. Answers done, would_wait, deadline, holding or failed. */
+faro_outcome faro_worker_wait_until(faro_worker* worker, faro_condition condition, void* context,
+                                    int64_t wait_ns);
+/* Makes a sleeping wait of this worker look again. Threads: any. Blocks: never. */
+faro_code faro_worker_wake(faro_worker* worker);
+
+/* This worker's part in a query is over: its shuffles of that query must be closed. Waits for the outcome, which the issuer
+ * decides when all participants have ended: done or failed. `failure`: FARO_CODE_OK, or why this worker's part has failed,
+ * with `message`, which the others are told. To be repeated after would_wait or deadline. */
+faro_outcome faro_worker_end_query(faro_worker* worker, const faro_query_id* query,
+                                   faro_code failure, const char* message, int64_t wait_ns);
+
+/* The next thread that uses the worker owns it, with its shuffles, batches and claims. Only the owner may call it. */
+faro_code faro_worker_release_ownership(faro_worker* worker);
+/* The calling thread owns the worker from now on, whoever did. For bindings that check threads of their own, which are not
+ * the system's: that no other call of the worker is under way is the caller's promise. */
+faro_code faro_worker_take_ownership(faro_worker* worker);
+
+typedef struct faro_worker_metrics {
+  uint32_t size;
+  uint32_t version;
+  uint32_t worker; /* its number */
+  uint32_t reserved;
+  uint64_t rows_sent;
+  uint64_t rows_received;
+  uint64_t rows_dropped;
+  uint64_t waits;
+  uint64_t sleeps;
+  uint64_t blocked_ns;
+  uint64_t frames_spilled;
+  uint64_t bytes_spilled;
+  uint64_t frames_out_overflow;
+  uint64_t bytes_out_overflow;
+  uint64_t open_shuffles;
+  uint64_t operations;
+  uint64_t held_frames;
+} faro_worker_metrics;
+/* Threads: any. */
+faro_code faro_worker_read_metrics(const faro_worker* worker, faro_worker_metrics* metrics);
+
+/* --- Shuffle, as faro/shuffle.h
+ *
+ * Threads: those of its worker. Valid until it is destroyed, also when its session is closed or destroyed before. */
+
+/* The shuffle as it was opened. */
+typedef struct faro_shuffle_info {
+  uint32_t size;
+  uint32_t version;
+  uint32_t sender_count;
+  uint32_t receiver_count;
+  uint32_t own_receiver; /* number among the receivers; receiver_count if this worker is none */
+  uint32_t is_sender;    /* 1: this worker is a sender, else 0 */
+} faro_shuffle_info;
+faro_code faro_shuffle_describe(const faro_shuffle* shuffle, faro_shuffle_info* info);
+/* Why the query has failed, or the last call of this shuffle; FARO_CODE_OK if neither did. */
+faro_code faro_shuffle_status(const faro_shuffle* shuffle);
+/* Fails the query on every participant with query_cancelled and this reason. */
+faro_code faro_shuffle_cancel(faro_shuffle* shuffle, const char* reason);
+/* Closes: see faro::Shuffle. A batch of it stays valid. What else is asked of it fails with closed. Repeatable. */
+faro_code faro_shuffle_close(faro_shuffle* shuffle);
+/* Closes, and destroys the handle. */
+void faro_shuffle_destroy(faro_shuffle* shuffle);
+
+/* --- Its sending side, as faro/sender.h
+ *
+ * Receivers are numbered 0 … receiver_count-1 as in the spec. A row is copied before the call returns. Except after done,
+ * it was not sent. Answers: done, would_wait, holding, stopped, deadline, failed. Where this worker is no sender:
+ * wrong_state. */
+
+faro_outcome faro_sender_send(faro_shuffle* shuffle, uint32_t receiver, const void* row,
+                              size_t bytes, int64_t wait_ns);
+/* To several receivers, each named once: to all of them, or to none. */
+faro_outcome faro_sender_multicast(faro_shuffle* shuffle, const uint32_t* receivers,
+                                   size_t receiver_count, const void* row, size_t bytes,
+                                   int64_t wait_ns);
+/* To all receivers, or to none. */
+faro_outcome faro_sender_broadcast(faro_shuffle* shuffle, const void* row, size_t bytes,
+                                   int64_t wait_ns);
+
+/* How rows are hashed: faro::FinalizerHash, faro::MultiplicativeHash. */
+enum { FARO_HASH_FINALIZER = 0, FARO_HASH_MULTIPLICATIVE = 1 };
+/* Sends rows of 8 bytes, each to the receiver that its value belongs to, as faro_partition says. `sent`: how many, the
+ * first ones. Errors: invalid_argument if row_bytes of the shuffle is not 8. */
+faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const uint64_t* rows, size_t row_count,
+                                  int32_t hash, int64_t wait_ns, size_t* sent);
+/* receivers[i] is where keys[i] belongs, of `receiver_count` receivers: the same on every platform and in every language.
+ * Threads: any. Blocks: never. */
+faro_code faro_partition(int32_t hash, const uint64_t* keys, size_t count, uint32_t receiver_count,
+                         uint32_t* receivers);
+/* The hash of a byte string, XXH3 of 64 bits, for keys that are not integers; 0 if `data` is null. Threads: any. */
+uint64_t faro_hash_bytes(const void* data, size_t bytes);
+
+/* Space for one row of up to `bytes` bytes, written in place. */
+typedef struct faro_claim {
+  uint32_t size;
+  uint32_t version;
+  void* data;             /* valid until commit, abort or another call of the worker */
+  uint64_t bytes;         /* as asked for */
+  uint32_t in_open_frame; /* 1: at the cursor, see faro_open_frames; 0: in memory apart */
+  uint32_t reserved;
+} faro_claim;
+/* One claim per worker at a time; this ends the shuffle's claim of before. Until it ends, whatever else the worker sends
+ * fails with wrong_state. */
+faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
+                               int64_t wait_ns, faro_claim* claim);
+/* Sends the first `bytes` bytes of the claimed row. Blocks: never. Errors: as faro::RowClaim::commit. */
+faro_code faro_sender_commit(faro_shuffle* shuffle, size_t bytes);
+/* The claimed row never existed. Nothing happens if there is none. */
+faro_code faro_sender_abort(faro_shuffle* shuffle);
+
+/* Starts the transfer of everything this worker has sent so far. Blocks: never. */
+faro_outcome faro_sender_flush(faro_shuffle* shuffle);
+/* No more rows. To be repeated until it answers done: closing the shuffle before that cancels the query. */
+faro_outcome faro_sender_finish(faro_shuffle* shuffle, int64_t wait_ns);
+/* What the rows are that this worker sends, if the spec did not say it: before the first row. Errors: invalid_argument if
+ * something else was said before. */
+faro_code faro_sender_name_format(faro_shuffle* shuffle, const char* format);
+
+/* --- Sending without a call per row
+ *
+ * An open frame is where the next rows for one receiver are written. A binding writes them there itself:
+ *
+ *   row_bytes != 0   if (end - at >= row_bytes): copy the row to `at`, then add row_bytes to `at`
+ *   row_bytes == 0   if (end - at >= 4 + length): a uint32_t, the length, in the processor's byte order, at `at`, then the
+ *                    row; add 4 + length to `at`, and 1 to the row count
+ *
+ * If there is no room (at == end also where no frame is open), faro_sender_send sends the row and opens the next frame; or
+ * faro_sender_claim makes room: a claim with in_open_frame may be aborted, and the row written at the cursor. Every call of
+ * the worker may move cursors; only the worker's thread reads and writes them. The arrays stay where they are until the
+ * shuffle is closed. */
+
+/* 16 bytes, without `size`: faro_open_frames tells the distance. */
+typedef struct faro_cursor {
+  uint8_t* at;
+  uint8_t* end;
+} faro_cursor;
+
+typedef struct faro_open_frames {
+  uint32_t size;
+  uint32_t version;
+  faro_cursor* cursors; /* by receiver */
+  uint32_t* row_counts; /* by receiver: rows with a length each in the open frame */
+  uint32_t receiver_count;
+  uint32_t row_bytes;
+  uint32_t cursor_bytes; /* from one cursor to the next */
+  uint32_t reserved;
+} faro_open_frames;
+faro_code faro_sender_open_frames(faro_shuffle* shuffle, faro_open_frames* frames);
+
+/* --- Its receiving side, as faro/receiver.h and faro/batch.h */
+
+typedef struct faro_batch faro_batch;
+
+/* The rows that a batch holds, where they lie. row_bytes is the width of each. With row_bytes 0 each row is a uint32_t, its
+ * length, in the processor's byte order and without alignment, and then its bytes. A row that is too large for a frame comes
+ * alone, with its own width as row_bytes. A peer on the same machine could change the bytes while they are read:
+ * load a length once, and compare it with what is left. */
+typedef struct faro_rows {
+  uint32_t size;
+  uint32_t version;
+  const void* address; /* of the first row; valid until release, detach or destruction */
+  uint64_t bytes;      /* of all rows, with their lengths */
+  uint32_t row_count;
+  uint32_t row_bytes;
+  uint32_t sender; /* number of the worker that sent them */
+  uint32_t reserved;
+} faro_rows;
+
+/* An empty batch, to receive into again and again. Null if there is no memory. Threads: any. */
+faro_batch* faro_batch_create(void);
+/* Releases. Threads: those of the worker, unless it is empty. */
+void faro_batch_destroy(faro_batch* batch);
+/* What it holds; no rows if it is empty. */
+faro_code faro_batch_describe(const faro_batch* batch, faro_rows* rows);
+/* Gives the memory back; the batch is empty then. Repeatable. */
+faro_code faro_batch_release(faro_batch* batch);
+/* Copies the rows to overflow, so that the ring can move on while they are kept: describe it again. Errors:
+ * limit_exceeded; the batch then stays as it is. */
+faro_code faro_batch_detach(faro_batch* batch);
+
+/* Takes the next rows of any sender into `batch`, after releasing what it held. `rows`: null, or where they are described
+ * after done. Answers done, end_of_stream, would_wait, holding, deadline, failed. Where this worker is no receiver:
+ * wrong_state. */
+faro_outcome faro_receiver_receive(faro_shuffle* shuffle, faro_batch* batch, int64_t wait_ns,
+                                   faro_rows* rows);
+/* The same from one sender (a worker number); end_of_stream when that one has finished. */
+faro_outcome faro_receiver_receive_from(faro_shuffle* shuffle, uint32_t sender, faro_batch* batch,
+                                        int64_t wait_ns, faro_rows* rows);
+/* This receiver needs no more rows: see faro::ShuffleReceiver::stop. Answers done or failed. Blocks: never. */
+faro_outcome faro_receiver_stop(faro_shuffle* shuffle);
+/* What rows this worker expects, if the spec did not say it: before it receives. Errors: as faro_sender_name_format. */
+faro_code faro_receiver_name_format(faro_shuffle* shuffle, const char* format);
+
+/* --- The memory of a worker's rings
+ *
+ * For bindings that may read and write memory only through an object that stands for it, and want to make few of these.
+ * Rows that are sent in place and batches lie in a ring, or elsewhere if they were spilled or are larger than a frame. */
+
+/* 32 bytes, without `size`: faro_rings tells the distance. */
+typedef struct faro_ring {
+  void* base;
+  uint64_t bytes;       /* 0: the peer is not there */
+  uint32_t peer;        /* number of the worker at the other end */
+  uint32_t is_outgoing; /* 1: this worker sends by it; 0: it receives, and must not write */
+  uint64_t reserved;
+} faro_ring;
+
+typedef struct faro_rings {
+  uint32_t size;
+  uint32_t version;
+  const faro_ring* rings; /* valid until the worker's next faro_worker_rings */
+  uint32_t ring_count;
+  uint32_t ring_bytes; /* from one faro_ring to the next */
+  /* Changes when rings are mapped anew, after a node was lost and has returned: ask again then. To be read by the worker's
+   * thread, after its calls; valid as long as the worker. Old rings are gone once it has changed; no batch and no claim is
+   * in them. */
+  const uint64_t* generation;
+} faro_rings;
+/* Threads: those of the worker. */
+faro_code faro_worker_rings(faro_worker* worker, faro_rings* rings);
+
+#ifdef __cplusplus
+}
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,859 @@
+/* Two sessions in one process, and what a program in C does with them: c_abi_test <case>, see CMakeLists.txt. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faro/c.h"
+
+#define CHECK(condition)                                                                          \
+  do {                                                                                            \
+    if (!(condition)) {                                                                           \
+      fprintf(stderr, "%s:%d: not so: %s; %s\n", __FILE__, __LINE__, #condition, last_message()); \
+      exit(1);                                                                                    \
+    }                                                                                             \
+  } while (0)
+#define OK(call) CHECK((call) == FARO_CODE_OK)
+#define DONE(call) CHECK((call) == FARO_OUTCOME_DONE)
+/* Refused with this code, which faro_last_error tells, too. */
+#define REFUSED(call, expected) CHECK((call) == (expected) && last_error().code == (expected))
+#define FAILED(call, expected) \
+  CHECK((call) == FARO_OUTCOME_FAILED && last_error().code == (expected))
+
+static faro_error last_error(void) {
+  faro_error error;
+  memset(&error, 0, sizeof error);
+  error.size = sizeof error;
+  if (faro_last_error(&error) != FARO_CODE_OK) abort();
+  return error;
+}
+static const char* last_message(void) { return last_error().message; }
+
+/* --- two nodes with a worker each */
+
+enum { kNodes = 2 };
+
+/* What an asynchronous call tells. */
+struct answer {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  int count;
+  faro_code code;
+  faro_session* session;
+};
+static void answer_init(struct answer* answer) {
+  memset(answer, 0, sizeof *answer);
+  pthread_mutex_init(&answer->mutex, NULL);
+  pthread_cond_init(&answer->changed, NULL);
+}
+static void opened(void* context, faro_code code, faro_session* session) {
+  struct answer* answer = context;
+  pthread_mutex_lock(&answer->mutex);
+  ++answer->count;
+  answer->code = code;
+  answer->session = session;
+  pthread_cond_signal(&answer->changed);
+  pthread_mutex_unlock(&answer->mutex);
+}
+static void done(void* context, faro_code code) { opened(context, code, NULL); }
+static faro_code await(struct answer* answer) {
+  pthread_mutex_lock(&answer->mutex);
+  while (answer->count == 0) pthread_cond_wait(&answer->changed, &answer->mutex);
+  CHECK(answer->count == 1);
+  answer->count = 0;
+  const faro_code code = answer->code;
+  pthread_mutex_unlock(&answer->mutex);
+  return code;
+}
+
+struct cluster {
+  char nodes[256];
+  faro_session* sessions[kNodes];
+  faro_worker* workers[kNodes];
+  faro_query_id query;
+};
+
+static faro_config* config_of(const struct cluster* cluster, int node) {
+  faro_config* config = faro_config_create();
+  CHECK(config != NULL);
+  OK(faro_config_set(config, "cluster.nodes", cluster->nodes));
+  OK(faro_config_set(config, "cluster.node", node == 0 ? "0" : "1"));
+  OK(faro_config_set(config, "cluster.workers", "1"));
+  OK(faro_config_set(config, "ring.bytes", "64KiB"));
+  return config;
+}
+
+static void open_cluster(struct cluster* cluster) {
+  memset(cluster, 0, sizeof *cluster);
+  faro_listener* listeners[kNodes];
+  for (int i = 0; i < kNodes; ++i) {
+    OK(faro_listener_bind("127.0.0.1:0", &listeners[i]));
+    if (i > 0) strcat(cluster->nodes, ",");
+    strcat(cluster->nodes, faro_listener_address(listeners[i]));
+  }
+  struct answer answers[kNodes];
+  for (int i = 0; i < kNodes; ++i) {
+    answer_init(&answers[i]);
+    faro_config* config = config_of(cluster, i);
+    OK(faro_session_open_async(config, listeners[i], NULL, opened, &answers[i]));
+    faro_config_destroy(config);
+    faro_listener_destroy(listeners[i]);
+  }
+  for (int i = 0; i < kNodes; ++i) {
+    OK(await(&answers[i]));
+    cluster->sessions[i] = answers[i].session;
+    OK(faro_session_worker(cluster->sessions[i], 0, &cluster->workers[i]));
+  }
+  OK(faro_session_begin_query(cluster->sessions[0], &cluster->query));
+}
+
+static void close_cluster(struct cluster* cluster) {
+  for (int i = 0; i < kNodes; ++i) OK(faro_session_close(cluster->sessions[i]));
+  for (int i = 0; i < kNodes; ++i) faro_session_destroy(cluster->sessions[i]);
+}
+
+static faro_shuffle* open_shuffle(struct cluster* cluster, int node, uint32_t stage,
+                                  uint32_t row_bytes) {
+  faro_shuffle_spec spec;
+  memset(&spec, 0, sizeof spec);
+  spec.size = sizeof spec;
+  spec.query = cluster->query;
+  spec.stage = stage;
+  spec.row_bytes = row_bytes;
+  faro_shuffle* shuffle = NULL;
+  OK(faro_worker_open_shuffle(cluster->workers[node], &spec, &shuffle));
+  return shuffle;
+}
+
+typedef void (*part)(struct cluster*, int node);
+struct job {
+  struct cluster* cluster;
+  int node;
+  part part;
+};
+static void* run_job(void* argument) {
+  const struct job* job = argument;
+  job->part(job->cluster, job->node);
+  OK(faro_worker_release_ownership(job->cluster->workers[job->node]));
+  return NULL;
+}
+/* On a thread per worker. */
+static void on_workers(struct cluster* cluster, part part) {
+  pthread_t threads[kNodes];
+  struct job jobs[kNodes];
+  for (int i = 0; i < kNodes; ++i) {
+    jobs[i] = (struct job){cluster, i, part};
+    CHECK(pthread_create(&threads[i], NULL, run_job, &jobs[i]) == 0);
+  }
+  for (int i = 0; i < kNodes; ++i) pthread_join(threads[i], NULL);
+}
+
+static faro_rows no_rows(void) {
+  faro_rows rows;
+  memset(&rows, 0, sizeof rows);
+  rows.size = sizeof rows;
+  return rows;
+}
+
+static void end_query(struct cluster* cluster, int node) {
+  DONE(faro_worker_end_query(cluster->workers[node], &cluster->query, FARO_CODE_OK, NULL,
+                             FARO_WAIT_FOREVER));
+}
+
+/* --- refuses_misuse */
+
+static int32_t never(void* context) {
+  (void)context;
+  return 0;
+}
+
+static void refuses_nulls(void) {
+  const faro_code invalid = FARO_CODE_INVALID_ARGUMENT;
+  faro_config* config = faro_config_create();
+  faro_session* session = NULL;
+  faro_listener* listener = NULL;
+  faro_batch* batch = faro_batch_create();
+  const char* value = NULL;
+  int32_t flag = 0;
+  size_t sent = 0;
+  uint32_t number = 0;
+  uint64_t key = 1;
+  faro_query_id query;
+  memset(&query, 0, sizeof query);
+
+  CHECK(faro_last_error(NULL) == invalid);
+  faro_error error;
+  memset(&error, 0, sizeof error);
+  CHECK(faro_last_error(&error) == invalid);
+  REFUSED(faro_log_set_level(99), invalid);
+  REFUSED(faro_config_set(NULL, "ring.bytes", "1"), invalid);
+  CHECK(strstr(last_message(), "config") != NULL);
+  REFUSED(faro_config_set(config, NULL, "1"), invalid);
+  REFUSED(faro_config_set(config, "ring.bytes", NULL), invalid);
+  REFUSED(faro_config_set(config, "ring.byte", "1"), FARO_CODE_CONFIG_INVALID);
+  REFUSED(faro_config_load_file(NULL, "x"), invalid);
+  REFUSED(faro_config_load_file(config, NULL), invalid);
+  REFUSED(faro_config_load_environment(NULL), invalid);
+  REFUSED(faro_config_get(NULL, "ring.bytes", &value), invalid);
+  REFUSED(faro_config_get(config, NULL, &value), invalid);
+  REFUSED(faro_config_get(config, "ring.bytes", NULL), invalid);
+  REFUSED(faro_config_get(config, "ring.byte", &value), FARO_CODE_CONFIG_INVALID);
+  OK(faro_config_set(config, "ring.bytes", "64KiB"));
+  OK(faro_config_get(config, "ring.bytes", &value));
+  CHECK(strcmp(value, "65536") == 0 || strcmp(value, "64KiB") == 0);
+  REFUSED(faro_cancellation_cancel(NULL), invalid);
+  REFUSED(faro_listener_bind(NULL, &listener), invalid);
+  REFUSED(faro_listener_bind("127.0.0.1:0", NULL), invalid);
+  CHECK(faro_listener_address(NULL) == NULL);
+  REFUSED(faro_session_open(NULL, NULL, NULL, &session), invalid);
+  REFUSED(faro_session_open(config, NULL, NULL, NULL), invalid);
+  REFUSED(faro_session_open_async(NULL, NULL, NULL, opened, NULL), invalid);
+  REFUSED(faro_session_open_async(config, NULL, NULL, NULL, NULL), invalid);
+  REFUSED(faro_session_describe(NULL, NULL), invalid);
+  REFUSED(faro_session_first_worker(NULL, 0, &number), invalid);
+  REFUSED(faro_session_worker(NULL, 0, NULL), invalid);
+  REFUSED(faro_session_begin_query(NULL, &query), invalid);
+  REFUSED(faro_session_declare_query(NULL, &query, NULL, 0), invalid);
+  REFUSED(faro_session_cancel_query(NULL, &query, ""), invalid);
+  REFUSED(faro_session_has_node(NULL, 0, &flag), invalid);
+  REFUSED(faro_session_await_node(NULL, 0, NULL, FARO_WAIT_NONE), invalid);
+  REFUSED(faro_session_await_node_async(NULL, 0, NULL, FARO_WAIT_NONE, done, NULL), invalid);
+  REFUSED(faro_session_read_metrics(NULL, NULL), invalid);
+  REFUSED(faro_session_close(NULL), invalid);
+  REFUSED(faro_session_close_async(NULL, done, NULL), invalid);
+  CHECK(faro_worker_number(NULL) == UINT32_MAX);
+  REFUSED(faro_worker_open_shuffle(NULL, NULL, NULL), invalid);
+  FAILED(faro_worker_wait_until(NULL, never, NULL, FARO_WAIT_NONE), invalid);
+  REFUSED(faro_worker_wake(NULL), invalid);
+  FAILED(faro_worker_end_query(NULL, &query, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
+  REFUSED(faro_worker_release_ownership(NULL), invalid);
+  REFUSED(faro_worker_take_ownership(NULL), invalid);
+  REFUSED(faro_worker_read_metrics(NULL, NULL), invalid);
+  REFUSED(faro_worker_rings(NULL, NULL), invalid);
+  REFUSED(faro_shuffle_describe(NULL, NULL), invalid);
+  REFUSED(faro_shuffle_status(NULL), invalid);
+  REFUSED(faro_shuffle_cancel(NULL, ""), invalid);
+  REFUSED(faro_shuffle_close(NULL), invalid);
+  FAILED(faro_sender_send(NULL, 0, "x", 1, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_multicast(NULL, NULL, 1, "x", 1, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_broadcast(NULL, "x", 1, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send_all(NULL, &key, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent), invalid);
+  FAILED(faro_sender_claim(NULL, 0, 1, FARO_WAIT_NONE, NULL), invalid);
+  REFUSED(faro_sender_commit(NULL, 1), invalid);
+  REFUSED(faro_sender_abort(NULL), invalid);
+  FAILED(faro_sender_flush(NULL), invalid);
+  FAILED(faro_sender_finish(NULL, FARO_WAIT_NONE), invalid);
+  REFUSED(faro_sender_name_format(NULL, ""), invalid);
+  REFUSED(faro_sender_open_frames(NULL, NULL), invalid);
+  REFUSED(faro_batch_describe(NULL, NULL), invalid);
+  REFUSED(faro_batch_describe(batch, NULL), invalid);
+  REFUSED(faro_batch_release(NULL), invalid);
+  REFUSED(faro_batch_detach(NULL), invalid);
+  FAILED(faro_receiver_receive(NULL, batch, FARO_WAIT_NONE, NULL), invalid);
+  FAILED(faro_receiver_receive_from(NULL, 0, batch, FARO_WAIT_NONE, NULL), invalid);
+  FAILED(faro_receiver_stop(NULL), invalid);
+  REFUSED(faro_receiver_name_format(NULL, ""), invalid);
+  REFUSED(faro_partition(FARO_HASH_FINALIZER, NULL, 1, 2, &number), invalid);
+  REFUSED(faro_partition(FARO_HASH_FINALIZER, &key, 1, 2, NULL), invalid);
+  REFUSED(faro_partition(FARO_HASH_FINALIZER, &key, 1, 0, &number), invalid);
+  REFUSED(faro_partition(99, &key, 1, 2, &number), invalid);
+  CHECK(faro_hash_bytes(NULL, 1) == 0);
+  CHECK(strcmp(faro_code_name(FARO_CODE_PEER_LOST), "peer_lost") == 0);
+  CHECK(strcmp(faro_code_name(12345), "unknown") == 0);
+  CHECK(strcmp(faro_outcome_name(FARO_OUTCOME_HOLDING), "holding") == 0);
+  CHECK(strcmp(faro_outcome_name(-1), "unknown") == 0);
+  CHECK(faro_abi_version() == FARO_ABI_VERSION && strlen(faro_version()) > 0);
+
+  faro_config_destroy(NULL);
+  faro_cancellation_destroy(NULL);
+  faro_listener_destroy(NULL);
+  faro_session_destroy(NULL);
+  faro_shuffle_destroy(NULL);
+  faro_batch_destroy(NULL);
+  faro_batch_destroy(batch);
+  faro_config_destroy(config);
+}
+
+static void refuses_on_a_shuffle(struct cluster* cluster) {
+  const faro_code invalid = FARO_CODE_INVALID_ARGUMENT;
+  const int64_t negative = -1;
+  faro_session* session = cluster->sessions[0];
+  faro_worker* worker = cluster->workers[0];
+  uint32_t number = 0;
+  int32_t flag = 0;
+  REFUSED(faro_session_first_worker(session, 2, &number), invalid);
+  REFUSED(faro_session_has_node(session, 2, &flag), invalid);
+  REFUSED(faro_session_worker(session, 1, &worker), invalid);
+  REFUSED(faro_session_await_node(session, 2, NULL, FARO_WAIT_NONE), invalid);
+  REFUSED(faro_session_await_node(session, 1, NULL, negative), invalid);
+  REFUSED(faro_session_await_node_async(session, 1, NULL, negative, done, NULL), invalid);
+  REFUSED(faro_session_await_node_async(session, 1, NULL, FARO_WAIT_NONE, NULL, NULL), invalid);
+  REFUSED(faro_session_close_async(session, NULL, NULL), invalid);
+  REFUSED(faro_session_declare_query(session, &cluster->query, NULL, 1), invalid);
+  REFUSED(faro_session_cancel_query(session, &cluster->query, NULL), invalid);
+
+  faro_shuffle_spec spec;
+  memset(&spec, 0, sizeof spec);
+  faro_shuffle* shuffle = NULL;
+  REFUSED(faro_worker_open_shuffle(worker, &spec, &shuffle), invalid);
+  spec.size = sizeof spec;
+  REFUSED(faro_worker_open_shuffle(worker, &spec, &shuffle),
+          FARO_CODE_PEER_LOST); /* a query of nobody */
+  spec.query = cluster->query;
+  spec.row_bytes = 8;
+  spec.sender_count = 1;
+  REFUSED(faro_worker_open_shuffle(worker, &spec, &shuffle), invalid); /* senders is null */
+  const uint32_t other = 1;
+  spec.senders = &other;
+  spec.receivers = &other;
+  spec.receiver_count = 1;
+  OK(faro_worker_open_shuffle(worker, &spec, &shuffle)); /* this worker is neither */
+  uint64_t row = 7;
+  size_t sent = 0;
+  faro_batch* batch = faro_batch_create();
+  faro_open_frames frames;
+  memset(&frames, 0, sizeof frames);
+  frames.size = sizeof frames;
+  FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_WRONG_STATE);
+  FAILED(faro_sender_send_all(shuffle, &row, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
+         FARO_CODE_WRONG_STATE);
+  REFUSED(faro_sender_open_frames(shuffle, &frames), FARO_CODE_WRONG_STATE);
+  REFUSED(faro_sender_commit(shuffle, 8), FARO_CODE_WRONG_STATE);
+  FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL), FARO_CODE_WRONG_STATE);
+  FAILED(faro_receiver_stop(shuffle), FARO_CODE_WRONG_STATE);
+  REFUSED(faro_receiver_name_format(shuffle, "x"), FARO_CODE_WRONG_STATE);
+  faro_shuffle_info info;
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  OK(faro_shuffle_describe(shuffle, &info));
+  CHECK(info.sender_count == 1 && info.receiver_count == 1 && info.own_receiver == 1 &&
+        info.is_sender == 0);
+  REFUSED(faro_shuffle_cancel(shuffle, NULL), invalid);
+  faro_shuffle_destroy(shuffle);
+
+  shuffle = open_shuffle(cluster, 0, 1, 8);
+  FAILED(faro_sender_send(shuffle, 2, &row, 8, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send(shuffle, 0, &row, 7, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send(shuffle, 0, NULL, 8, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send(shuffle, 0, &row, 8, negative), invalid);
+  FAILED(faro_sender_broadcast(shuffle, &row, 8, negative), invalid);
+  FAILED(faro_sender_broadcast(shuffle, NULL, 8, FARO_WAIT_NONE), invalid);
+  const uint32_t twice[] = {0, 0};
+  FAILED(faro_sender_multicast(shuffle, twice, 2, &row, 8, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_multicast(shuffle, NULL, 2, &row, 8, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send_all(shuffle, NULL, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
+         invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 1, 99, FARO_WAIT_NONE, &sent), invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 1, FARO_HASH_FINALIZER, negative, &sent), invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, NULL),
+         invalid);
+  FAILED(faro_sender_finish(shuffle, negative), invalid);
+  FAILED(faro_sender_claim(shuffle, 0, 8, FARO_WAIT_NONE, NULL), invalid);
+  faro_claim claim;
+  memset(&claim, 0, sizeof claim);
+  FAILED(faro_sender_claim(shuffle, 0, 8, FARO_WAIT_NONE, &claim), invalid); /* no size */
+  claim.size = sizeof claim;
+  FAILED(faro_sender_claim(shuffle, 0, 8, negative, &claim), invalid);
+  FAILED(faro_receiver_receive(shuffle, NULL, FARO_WAIT_NONE, NULL), invalid);
+  FAILED(faro_receiver_receive(shuffle, batch, negative, NULL), invalid);
+  FAILED(faro_receiver_receive_from(shuffle, 2, batch, FARO_WAIT_NONE, NULL), invalid);
+  faro_rows rows;
+  memset(&rows, 0, sizeof rows);
+  FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, &rows), invalid); /* no size */
+  REFUSED(faro_batch_describe(batch, &rows), invalid);
+  rows.size = sizeof rows;
+  OK(faro_batch_describe(batch, &rows));
+  CHECK(rows.row_count == 0 && rows.version == FARO_ABI_VERSION);
+  CHECK(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL) == FARO_OUTCOME_WOULD_WAIT);
+  CHECK(faro_receiver_receive(shuffle, batch, 0, NULL) == FARO_OUTCOME_DEADLINE);
+  FAILED(faro_worker_wait_until(worker, NULL, NULL, FARO_WAIT_NONE), invalid);
+  FAILED(faro_worker_wait_until(worker, never, NULL, negative), invalid);
+  CHECK(faro_worker_wait_until(worker, never, NULL, FARO_WAIT_NONE) == FARO_OUTCOME_WOULD_WAIT);
+  CHECK(faro_worker_wait_until(worker, never, NULL, 1) == FARO_OUTCOME_DEADLINE);
+  FAILED(faro_worker_end_query(worker, NULL, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
+  FAILED(faro_worker_end_query(worker, &cluster->query, 12345, NULL, FARO_WAIT_NONE), invalid);
+  FAILED(faro_worker_end_query(worker, &cluster->query, FARO_CODE_OK, NULL, negative), invalid);
+  FAILED(faro_worker_end_query(worker, &cluster->query, FARO_CODE_OK, NULL, FARO_WAIT_NONE),
+         FARO_CODE_WRONG_STATE);
+  CHECK(last_error().has_query == 1 && last_error().query.counter == cluster->query.counter);
+
+  OK(faro_shuffle_close(shuffle));
+  OK(faro_shuffle_close(shuffle));
+  FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_CLOSED);
+  FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL), FARO_CODE_CLOSED);
+  REFUSED(faro_shuffle_status(shuffle), FARO_CODE_CLOSED);
+  REFUSED(faro_shuffle_cancel(shuffle, "late"), FARO_CODE_CLOSED);
+  faro_shuffle_destroy(shuffle);
+  faro_batch_destroy(batch);
+}
+
+static void* use_from_another_thread(void* argument) {
+  FAILED(faro_worker_wait_until(argument, never, NULL, FARO_WAIT_NONE), FARO_CODE_WRONG_STATE);
+  OK(faro_worker_take_ownership(argument));
+  CHECK(faro_worker_wait_until(argument, never, NULL, FARO_WAIT_NONE) == FARO_OUTCOME_WOULD_WAIT);
+  return NULL;
+}
+
+static void refuses_misuse(void) {
+  refuses_nulls();
+  struct cluster cluster;
+  open_cluster(&cluster);
+  refuses_on_a_shuffle(&cluster);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, use_from_another_thread, cluster.workers[0]) == 0);
+  pthread_join(thread, NULL);
+  FAILED(faro_worker_wait_until(cluster.workers[0], never, NULL, FARO_WAIT_NONE),
+         FARO_CODE_WRONG_STATE);
+  OK(faro_worker_take_ownership(cluster.workers[0]));
+  OK(faro_session_close(cluster.sessions[0]));
+  OK(faro_session_close(cluster.sessions[0]));
+  FAILED(faro_worker_wait_until(cluster.workers[0], never, NULL, FARO_WAIT_NONE),
+         FARO_CODE_SESSION_CLOSED);
+  close_cluster(&cluster);
+
+  faro_listener* listener = NULL;
+  OK(faro_listener_bind("127.0.0.1:0", &listener));
+  faro_config* config = faro_config_create();
+  OK(faro_config_set(config, "cluster.nodes", faro_listener_address(listener)));
+  faro_session* session = NULL;
+  OK(faro_session_open(config, listener, NULL, &session));
+  faro_session* second = NULL;
+  REFUSED(faro_session_open(config, listener, NULL, &second),
+          FARO_CODE_WRONG_STATE); /* its socket is taken */
+  REFUSED(faro_session_open_async(config, listener, NULL, opened, NULL), FARO_CODE_WRONG_STATE);
+  CHECK(second == NULL);
+  faro_listener_destroy(listener);
+  faro_config_destroy(config);
+  faro_session_destroy(session);
+}
+
+/* --- carries_rows_between_two_sessions */
+
+enum { kRows = 20000 };
+
+static void send_fixed(struct cluster* cluster, int node) {
+  faro_shuffle* shuffle = open_shuffle(cluster, node, 0, 8);
+  static uint64_t rows[kNodes][kRows];
+  for (int i = 0; i < kRows; ++i) rows[node][i] = (uint64_t)node * kRows + (uint64_t)i;
+  size_t sent = 0;
+  DONE(faro_sender_send_all(shuffle, rows[node], kRows / 2, FARO_HASH_MULTIPLICATIVE,
+                            FARO_WAIT_FOREVER, &sent));
+  CHECK(sent == kRows / 2);
+  for (int i = kRows / 2; i < kRows; ++i) {
+    uint32_t receiver = 0;
+    OK(faro_partition(FARO_HASH_MULTIPLICATIVE, &rows[node][i], 1, kNodes, &receiver));
+    DONE(faro_sender_send(shuffle, receiver, &rows[node][i], 8, FARO_WAIT_FOREVER));
+  }
+  DONE(faro_sender_flush(shuffle));
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+
+  faro_batch* batch = faro_batch_create();
+  faro_rows got = no_rows();
+  faro_outcome outcome;
+  while ((outcome = faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, &got)) ==
+         FARO_OUTCOME_DONE) {
+    CHECK(got.row_bytes == 8 && got.bytes == 8 * (uint64_t)got.row_count && got.sender < kNodes);
+    for (uint32_t i = 0; i < got.row_count; ++i) {
+      uint64_t row;
+      uint32_t receiver = 0;
+      memcpy(&row, (const char*)got.address + 8 * (size_t)i, 8);
+      OK(faro_partition(FARO_HASH_MULTIPLICATIVE, &row, 1, kNodes, &receiver));
+      CHECK((int)receiver == node && row / kRows == got.sender);
+    }
+  }
+  CHECK(outcome == FARO_OUTCOME_END_OF_STREAM);
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+
+  faro_worker_metrics metrics;
+  memset(&metrics, 0, sizeof metrics);
+  metrics.size = sizeof metrics;
+  OK(faro_worker_read_metrics(cluster->workers[node], &metrics));
+  CHECK(metrics.worker == (uint32_t)node && metrics.rows_sent == kRows &&
+        metrics.rows_received > 0);
+}
+
+/* To all by broadcast, to the other by multicast; received from one sender after the other. */
+static void send_texts(struct cluster* cluster, int node) {
+  const uint32_t other = (uint32_t)(1 - node);
+  faro_shuffle* shuffle = open_shuffle(cluster, node, 1, 0);
+  OK(faro_sender_name_format(shuffle, "texts"));
+  OK(faro_receiver_name_format(shuffle, "texts"));
+  REFUSED(faro_receiver_name_format(shuffle, "numbers"), FARO_CODE_INVALID_ARGUMENT);
+  DONE(faro_sender_broadcast(shuffle, "to all", 6, FARO_WAIT_FOREVER));
+  DONE(faro_sender_multicast(shuffle, &other, 1, "to one", 6, FARO_WAIT_FOREVER));
+  DONE(faro_sender_send(shuffle, other, NULL, 0, FARO_WAIT_FOREVER));
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+  faro_batch* batch = faro_batch_create();
+  for (uint32_t sender = 0; sender < kNodes; ++sender) {
+    char texts[64] = "";
+    faro_rows got = no_rows();
+    faro_outcome outcome;
+    while ((outcome = faro_receiver_receive_from(shuffle, sender, batch, FARO_WAIT_FOREVER,
+                                                 &got)) == FARO_OUTCOME_DONE) {
+      OK(faro_batch_detach(batch));
+      OK(faro_batch_describe(batch, &got));
+      CHECK(got.sender == sender && got.row_bytes == 0);
+      const char* at = got.address;
+      for (uint32_t i = 0; i < got.row_count; ++i) {
+        uint32_t length;
+        memcpy(&length, at, sizeof length);
+        strncat(texts, at + sizeof length, length);
+        strcat(texts, ";");
+        at += sizeof length + length;
+      }
+      CHECK(at == (const char*)got.address + got.bytes);
+      OK(faro_batch_release(batch));
+      OK(faro_batch_release(batch));
+    }
+    CHECK(outcome == FARO_OUTCOME_END_OF_STREAM);
+    CHECK(strcmp(texts, sender == (uint32_t)node ? "to all;" : "to all;to one;;") == 0);
+  }
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+}
+
+static void send_both(struct cluster* cluster, int node) {
+  send_fixed(cluster, node);
+  send_texts(cluster, node);
+  end_query(cluster, node);
+}
+
+static void carries_rows_between_two_sessions(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+  on_workers(&cluster, send_both);
+  faro_session_metrics metrics;
+  memset(&metrics, 0, sizeof metrics);
+  metrics.size = sizeof metrics;
+  OK(faro_session_read_metrics(cluster.sessions[0], &metrics));
+  CHECK(metrics.queries_failed == 0 && metrics.version == FARO_ABI_VERSION);
+  close_cluster(&cluster);
+}
+
+/* --- writes_rows_in_place */
+
+static faro_cursor* cursor_of(const faro_open_frames* frames, uint32_t receiver) {
+  return (faro_cursor*)((char*)frames->cursors + (size_t)receiver * frames->cursor_bytes);
+}
+
+/* As a binding does it: at the cursor, and by a claim that makes room where there is none. */
+static void put(faro_shuffle* shuffle, const faro_open_frames* frames, uint32_t receiver,
+                const void* row, uint32_t bytes) {
+  faro_cursor* cursor = cursor_of(frames, receiver);
+  const size_t needed = bytes + (frames->row_bytes == 0 ? sizeof bytes : 0);
+  if ((size_t)(cursor->end - cursor->at) < needed) {
+    faro_claim claim;
+    memset(&claim, 0, sizeof claim);
+    claim.size = sizeof claim;
+    DONE(faro_sender_claim(shuffle, receiver, bytes, FARO_WAIT_FOREVER, &claim));
+    CHECK(claim.bytes == bytes);
+    if (claim.in_open_frame == 0) {
+      memcpy(claim.data, row, bytes);
+      OK(faro_sender_commit(shuffle, bytes));
+      return;
+    }
+    OK(faro_sender_abort(shuffle));
+    CHECK((size_t)(cursor->end - cursor->at) >= needed);
+  }
+  if (frames->row_bytes == 0) {
+    memcpy(cursor->at, &bytes, sizeof bytes);
+    cursor->at += sizeof bytes;
+    ++frames->row_counts[receiver];
+  }
+  memcpy(cursor->at, row, bytes);
+  cursor->at += bytes;
+}
+
+static void put_rows(struct cluster* cluster, int node, uint32_t stage, uint32_t row_bytes) {
+  faro_shuffle* shuffle = open_shuffle(cluster, node, stage, row_bytes);
+  faro_open_frames frames;
+  memset(&frames, 0, sizeof frames);
+  frames.size = sizeof frames;
+  OK(faro_sender_open_frames(shuffle, &frames));
+  CHECK(frames.receiver_count == kNodes && frames.row_bytes == row_bytes &&
+        frames.cursor_bytes == sizeof(faro_cursor));
+  char row[256];
+  uint64_t sent = 0;
+  for (uint32_t i = 0; i < 3000; ++i) {
+    const uint32_t bytes = row_bytes != 0 ? row_bytes : i % 200;
+    memset(row, (int)(i % 251), bytes);
+    for (uint32_t receiver = 0; receiver < kNodes; ++receiver)
+      put(shuffle, &frames, receiver, row, bytes);
+    sent += bytes;
+  }
+  static const char large[200000] = "larger than a frame";
+  if (row_bytes == 0) put(shuffle, &frames, (uint32_t)node, large, sizeof large);
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+  REFUSED(faro_sender_commit(shuffle, 1), FARO_CODE_WRONG_STATE); /* nothing is claimed */
+
+  faro_batch* batch = faro_batch_create();
+  faro_rows got = no_rows();
+  uint64_t received = 0, large_rows = 0, count = 0;
+  faro_outcome outcome;
+  while ((outcome = faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, &got)) ==
+         FARO_OUTCOME_DONE) {
+    count += got.row_count;
+    if (got.row_bytes == sizeof large) {
+      CHECK(memcmp(got.address, large, sizeof large) == 0);
+      ++large_rows;
+    } else {
+      received += got.bytes - (row_bytes == 0 ? sizeof(uint32_t) * (uint64_t)got.row_count : 0);
+    }
+  }
+  CHECK(outcome == FARO_OUTCOME_END_OF_STREAM);
+  CHECK(received == kNodes * sent && large_rows == (row_bytes == 0 ? 1 : 0) &&
+        count == kNodes * 3000 + large_rows);
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+}
+
+static void put_both(struct cluster* cluster, int node) {
+  put_rows(cluster, node, 0, 24);
+  put_rows(cluster, node, 1, 0);
+  end_query(cluster, node);
+}
+
+static void writes_rows_in_place(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+  on_workers(&cluster, put_both);
+  close_cluster(&cluster);
+}
+
+/* --- tells_why_a_query_failed */
+
+static void fail_part(struct cluster* cluster, int node) {
+  faro_shuffle* shuffle = open_shuffle(cluster, node, 3, 8);
+  faro_outcome outcome;
+  if (node == 1) {
+    faro_shuffle_destroy(shuffle);
+    outcome = faro_worker_end_query(cluster->workers[1], &cluster->query, FARO_CODE_QUERY_FAILED,
+                                    "the table is gone", FARO_WAIT_FOREVER);
+  } else {
+    faro_batch* batch = faro_batch_create();
+    CHECK(faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, NULL) == FARO_OUTCOME_FAILED);
+    faro_batch_destroy(batch);
+    CHECK(faro_shuffle_status(shuffle) != FARO_CODE_OK);
+    faro_shuffle_destroy(shuffle);
+    outcome = faro_worker_end_query(cluster->workers[0], &cluster->query, FARO_CODE_OK, NULL,
+                                    FARO_WAIT_FOREVER);
+  }
+  CHECK(outcome == FARO_OUTCOME_FAILED);
+  const faro_error error = last_error();
+  CHECK(error.category == FARO_CATEGORY_QUERY && error.has_query == 1 &&
+        memcmp(&error.query, &cluster->query, sizeof error.query) == 0);
+  CHECK(error.has_node == 1 && error.node == 1);
+}
+
+static void end_cancelled(struct cluster* cluster, int node) {
+  FAILED(faro_worker_end_query(cluster->workers[node], &cluster->query, FARO_CODE_OK, NULL,
+                               FARO_WAIT_FOREVER),
+         FARO_CODE_QUERY_CANCELLED);
+}
+
+static void cancel(struct cluster* cluster) {
+  faro_shuffle* shuffles[kNodes];
+  for (int i = 0; i < kNodes; ++i) shuffles[i] = open_shuffle(cluster, i, 0, 8);
+  OK(faro_session_cancel_query(cluster->sessions[0], &cluster->query, "the user left"));
+  for (int i = 0; i < kNodes; ++i) {
+    faro_batch* batch = faro_batch_create();
+    FAILED(faro_receiver_receive(shuffles[i], batch, FARO_WAIT_FOREVER, NULL),
+           FARO_CODE_QUERY_CANCELLED);
+    CHECK(strstr(last_message(), "the user left") != NULL);
+    faro_batch_destroy(batch);
+    faro_shuffle_destroy(shuffles[i]);
+    OK(faro_worker_release_ownership(cluster->workers[i]));
+  }
+  on_workers(cluster, end_cancelled);
+}
+
+static void tells_why_a_query_failed(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+  on_workers(&cluster, fail_part);
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  const uint32_t both[] = {0, 1};
+  for (int i = 0; i < kNodes; ++i)
+    OK(faro_session_declare_query(cluster.sessions[i], &cluster.query, both, 2));
+  cancel(&cluster);
+  close_cluster(&cluster);
+}
+
+/* --- opens_and_closes_without_waiting */
+
+static void opens_and_closes_without_waiting(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+  faro_topology topology;
+  memset(&topology, 0, sizeof topology);
+  topology.size = sizeof topology;
+  OK(faro_session_describe(cluster.sessions[1], &topology));
+  CHECK(topology.node == 1 && topology.node_count == 2 && topology.worker_count == 2 &&
+        topology.local_worker_count == 1 && topology.first_worker == 1 &&
+        faro_worker_number(cluster.workers[1]) == 1);
+  struct answer answer;
+  answer_init(&answer);
+  OK(faro_session_await_node_async(cluster.sessions[0], 1, NULL, FARO_WAIT_FOREVER, done, &answer));
+  OK(await(&answer));
+  for (int i = 0; i < kNodes; ++i) {
+    OK(faro_session_close_async(cluster.sessions[i], done, &answer));
+    OK(await(&answer));
+  }
+
+  /* Nobody else comes; the call is cancelled. */
+  faro_config* config = config_of(&cluster, 0);
+  faro_cancellation* cancellation = faro_cancellation_create();
+  OK(faro_cancellation_cancel(cancellation));
+  faro_session* session = NULL;
+  REFUSED(faro_session_open(config, NULL, cancellation, &session), FARO_CODE_CANCELLED);
+  OK(faro_session_open_async(config, NULL, cancellation, opened, &answer));
+  CHECK(await(&answer) == FARO_CODE_CANCELLED && answer.session == NULL && session == NULL);
+  faro_cancellation_destroy(cancellation);
+  faro_config_destroy(config);
+}
+
+/* --- tells_rings_and_when_they_change */
+
+static faro_rings rings_of(faro_worker* worker) {
+  faro_rings rings;
+  memset(&rings, 0, sizeof rings);
+  rings.size = sizeof rings;
+  OK(faro_worker_rings(worker, &rings));
+  return rings;
+}
+
+/* Whether these bytes lie in a ring to or from this worker. */
+static int is_in_ring(const faro_rings* rings, const void* address, uint64_t bytes, uint32_t peer,
+                      uint32_t is_outgoing) {
+  for (uint32_t i = 0; i < rings->ring_count; ++i) {
+    const faro_ring* ring =
+        (const faro_ring*)((const char*)rings->rings + (size_t)i * rings->ring_bytes);
+    const uint64_t offset = (uint64_t)((const char*)address - (const char*)ring->base);
+    if (ring->peer == peer && ring->is_outgoing == is_outgoing && offset < ring->bytes &&
+        bytes <= ring->bytes - offset)
+      return 1;
+  }
+  return 0;
+}
+
+static void use_rings(struct cluster* cluster, int node) {
+  faro_shuffle* shuffle = open_shuffle(cluster, node, 0, 8);
+  const faro_rings rings = rings_of(cluster->workers[node]);
+  CHECK(rings.ring_bytes == sizeof(faro_ring) && rings.ring_count >= 2 * kNodes);
+  faro_open_frames frames;
+  memset(&frames, 0, sizeof frames);
+  frames.size = sizeof frames;
+  OK(faro_sender_open_frames(shuffle, &frames));
+  for (uint32_t receiver = 0; receiver < kNodes; ++receiver) {
+    const uint64_t row = 1;
+    CHECK(cursor_of(&frames, receiver)->at == cursor_of(&frames, receiver)->end);
+    DONE(faro_sender_send(shuffle, receiver, &row, sizeof row, FARO_WAIT_FOREVER));
+    const faro_cursor* cursor = cursor_of(&frames, receiver);
+    CHECK(is_in_ring(&rings, cursor->at, (uint64_t)(cursor->end - cursor->at), receiver, 1));
+  }
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+  faro_batch* batch = faro_batch_create();
+  faro_rows got = no_rows();
+  while (faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, &got) == FARO_OUTCOME_DONE)
+    CHECK(is_in_ring(&rings, got.address, got.bytes, got.sender, 0));
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+  end_query(cluster, node);
+}
+
+static void tells_rings_and_when_they_change(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+  on_workers(&cluster, use_rings);
+  const faro_rings rings = rings_of(cluster.workers[0]);
+  const uint64_t before = *rings.generation;
+  CHECK(*rings_of(cluster.workers[0]).generation == before);
+
+  faro_session_destroy(cluster.sessions[1]); /* the node leaves, and returns */
+  faro_config* config = config_of(&cluster, 1);
+  OK(faro_session_open(config, NULL, NULL, &cluster.sessions[1]));
+  faro_config_destroy(config);
+  OK(faro_session_worker(cluster.sessions[1], 0, &cluster.workers[1]));
+  OK(faro_session_await_node(cluster.sessions[0], 1, NULL, FARO_WAIT_FOREVER));
+  CHECK(faro_worker_wait_until(cluster.workers[0], never, NULL, FARO_WAIT_NONE) ==
+        FARO_OUTCOME_WOULD_WAIT);
+  CHECK(*rings.generation > before);
+  OK(faro_worker_release_ownership(cluster.workers[0]));
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  on_workers(&cluster, use_rings);
+  close_cluster(&cluster);
+}
+
+/* --- structs_of_other_versions */
+
+static void structs_of_other_versions(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+
+  /* A caller that knows fewer fields: what lies behind them stays. */
+  struct {
+    faro_topology topology;
+    uint32_t behind;
+  } old;
+  memset(&old, 0xff, sizeof old);
+  old.topology.size = offsetof(faro_topology, node_count);
+  OK(faro_session_describe(cluster.sessions[1], &old.topology));
+  CHECK(old.topology.node == 1 && old.topology.version == FARO_ABI_VERSION &&
+        old.topology.size == offsetof(faro_topology, node_count));
+  CHECK(old.topology.node_count == UINT32_MAX && old.topology.first_worker == UINT32_MAX);
+
+  /* One that knows more: the fields that this library does not know stay. */
+  memset(&old, 0xff, sizeof old);
+  old.topology.size = sizeof old;
+  OK(faro_session_describe(cluster.sessions[1], &old.topology));
+  CHECK(old.topology.first_worker == 1 && old.behind == UINT32_MAX);
+
+  /* Of what the library reads, they have to be zero. */
+  struct {
+    faro_shuffle_spec spec;
+    uint64_t behind;
+  } newer;
+  memset(&newer, 0, sizeof newer);
+  newer.spec.size = sizeof newer;
+  newer.spec.query = cluster.query;
+  newer.spec.row_bytes = 8;
+  newer.behind = 1;
+  faro_shuffle* shuffle = NULL;
+  REFUSED(faro_worker_open_shuffle(cluster.workers[0], &newer.spec, &shuffle),
+          FARO_CODE_INVALID_ARGUMENT);
+  newer.behind = 0;
+  OK(faro_worker_open_shuffle(cluster.workers[0], &newer.spec, &shuffle));
+  faro_shuffle_destroy(shuffle);
+
+  /* Fields behind its size count as zero. */
+  OK(faro_session_begin_query(cluster.sessions[0], &newer.spec.query));
+  newer.spec.stage = 1;
+  newer.spec.sender_count = 1;
+  newer.spec.size = offsetof(faro_shuffle_spec, senders);
+  OK(faro_worker_open_shuffle(cluster.workers[0], &newer.spec, &shuffle));
+  faro_shuffle_destroy(shuffle);
+  OK(faro_worker_release_ownership(cluster.workers[0]));
+  close_cluster(&cluster);
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    void (*run)(void);
+  } cases[] = {{"refuses_misuse", refuses_misuse},
+               {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
+               {"writes_rows_in_place", writes_rows_in_place},
+               {"tells_why_a_query_failed", tells_why_a_query_failed},
+               {"opens_and_closes_without_waiting", opens_and_closes_without_waiting},
+               {"tells_rings_and_when_they_change", tells_rings_and_when_they_change},
+               {"structs_of_other_versions", structs_of_other_versions}};
+  for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof cases[0]; ++i) {
+    if (strcmp(argv[1], cases[i].name) != 0) continue;
+    faro_log_set_level(FARO_LOG_ERROR);
+    cases[i].run();
+    return 0;
+  }
+  fprintf(stderr, "c_abi_test: one case, of CMakeLists.txt\n");
+  return 1;
+}
