@@ -35,7 +35,7 @@ Status LinkLanes::check(const ShuffleSpec& spec) {
 
 bool LinkLanes::rebind(uint32_t node) {
   std::shared_ptr<transport::DataLink> link = worker_.membership.link(node);
-  const transport::DataLink* const bound = receive_side_.lanes_of(node).front().link.get();
+  const transport::DataLink* const bound = receive_side_.rings_of(node).front().link.get();
   if (link.get() == bound) return true;
   if (bound != nullptr) {
     // Whether a query fails by the loss is for the query table to say, and it knew of it before the link changed.
@@ -54,8 +54,8 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   const session::Node& peer = membership.nodes()[node];
   const ring::Layout out = membership.outgoing_layout(node);
   const ring::Layout in = membership.incoming_layout(node);
-  const std::span<OutRing> to = send_side_.lanes_of(node);
-  const std::span<InRing> from = receive_side_.lanes_of(node);
+  const std::span<OutRing> to = send_side_.rings_of(node);
+  const std::span<InRing> from = receive_side_.rings_of(node);
   ring::ReadySet& ready = membership.ready_set(worker_.local_index);
   const uint32_t first_group =
       membership.first_ready(node, worker_.local_index) / ring::ReadySet::kRingsPerGroup;
@@ -65,8 +65,8 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
       const size_t lane = size_t{remote} * out.rings_per_lane + k;
-      to[lane].ring = &link->outgoing(out.ring(worker_.local_index, remote, k));
-      from[lane].ring = &link->incoming(in.ring(remote, worker_.local_index, k));
+      to[lane].transport = &link->outgoing(out.ring(worker_.local_index, remote, k));
+      from[lane].transport = &link->incoming(in.ring(remote, worker_.local_index, k));
       from[lane].slots.assign(worker_.settings.shuffle_limit, Binding{});
       from[lane].broken = false;
       counters::set(membership.counters()
@@ -82,10 +82,10 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
 
 // A batch that the engine holds lies in one of them, or its open claim does.
 bool LinkLanes::uses_lanes(uint32_t node) noexcept {
-  const auto holds = [](const InRing& lane) { return lane.ring->unreleased_bytes() > 0; };
+  const auto holds = [](const InRing& lane) { return lane.transport->unreleased_bytes() > 0; };
   const auto is_claimed = [](const OutRing& lane) { return lane.is_claimed(); };
-  return std::ranges::any_of(receive_side_.lanes_of(node), holds) ||
-         std::ranges::any_of(send_side_.lanes_of(node), is_claimed);
+  return std::ranges::any_of(receive_side_.rings_of(node), holds) ||
+         std::ranges::any_of(send_side_.rings_of(node), is_claimed);
 }
 
 }  // namespace faro::shuffle

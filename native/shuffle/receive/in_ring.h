@@ -19,7 +19,7 @@ struct Binding {
 
 /// One incoming ring.
 struct InRing {
-  transport::Incoming* ring = nullptr;
+  transport::Incoming* transport = nullptr;
   std::shared_ptr<transport::DataLink> link;  // which the ring is of
   uint32_t sender = 0;                        // worker number
   uint32_t sender_node = 0;
@@ -34,7 +34,7 @@ struct InRing {
   /// Its sender may be waiting for what lies here unpolled. A ring at most half full has room for
   /// any frame, pad included.
   bool blocks_sender() const noexcept {
-    return first != nullptr && (backlog || ring->unreleased_bytes() > ring_bytes / 2);
+    return first != nullptr && (backlog || transport->unreleased_bytes() > ring_bytes / 2);
   }
   FrameNode* first = nullptr;  // in place and not handed out, oldest first
   FrameNode* last = nullptr;

@@ -43,7 +43,7 @@ void ReceiveSide::make_lanes() {
   }
 }
 
-std::span<InRing> ReceiveSide::lanes_of(uint32_t node) noexcept {
+std::span<InRing> ReceiveSide::rings_of(uint32_t node) noexcept {
   const session::Node& peer = worker_.membership.nodes()[node];
   const size_t rings_per_lane = worker_.settings.rings_per_lane;
   return std::span(lanes_).subspan(peer.first_worker * rings_per_lane,
@@ -77,7 +77,7 @@ bool ReceiveSide::visit(InRing& lane) noexcept {
     any = true;
   }
   while (!lane.broken) {
-    switch (lane.ring->next(view)) {
+    switch (lane.transport->next(view)) {
       case transport::Next::frame:
         any = true;
         // What arrives can make a release urgent that was not before: its sender has less room now.
@@ -133,17 +133,17 @@ bool ReceiveSide::spill_blocked() {
 
 bool ReceiveSide::spill_own() {
   bool spilled = false;
-  for (InRing& lane : lanes_of(worker_.membership.node())) {
+  for (InRing& lane : rings_of(worker_.membership.node())) {
     if (lane.sender != worker_.number) continue;
     spilled |= spill_.spill(lane);
-    lane.ring->flush_releases();
+    lane.transport->flush_releases();
   }
   return spilled;
 }
 
 // Rows that came may also be of queries that the lost node had no part in, or made up and that began since.
 void ReceiveSide::abandon(uint32_t node) {
-  for (InRing& lane : lanes_of(node)) {
+  for (InRing& lane : rings_of(node)) {
     while (lane.first != nullptr) inboxes_.forget(*lane.first->inbox, lane.sender);
     for (const Binding& binding : lane.slots) {
       if (binding.state == Binding::State::bound) inboxes_.forget(*binding.inbox, lane.sender);

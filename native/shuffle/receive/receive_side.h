@@ -42,7 +42,7 @@ class ReceiveSide {
   bool spill_own();
 
   /// Rings of a node's workers to this one, by sender and number.
-  std::span<InRing> lanes_of(uint32_t node) noexcept;
+  std::span<InRing> rings_of(uint32_t node) noexcept;
   /// Their rows are those of queries that cannot be complete any more: drops them.
   void abandon(uint32_t node);
 

@@ -29,7 +29,7 @@ void ReceivedFrames::release(FrameNode* node, bool was_handed_out) noexcept {
 }
 
 void ReceivedFrames::release_in_ring(InRing& lane, uint32_t token) noexcept {
-  lane.ring->release(token);
+  lane.transport->release(token);
   note_unsent_release(lane);
 }
 
@@ -55,7 +55,7 @@ void ReceivedFrames::note_unsent_release(InRing& lane) noexcept {
 void ReceivedFrames::tell_releases() {
   for (InRing* lane : unsent_) {
     lane->release_unsent = false;
-    lane->ring->flush_releases();
+    lane->transport->flush_releases();
   }
   unsent_.clear();
 }

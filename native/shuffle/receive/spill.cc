@@ -42,7 +42,7 @@ bool Spill::spill(InRing& lane) {
     count(worker_.counters.bytes_spilled, bytes);
     spilled = true;
   }
-  if (spilled) lane.ring->flush_releases();
+  if (spilled) lane.transport->flush_releases();
   return spilled;
 }
 

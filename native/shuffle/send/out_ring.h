@@ -23,10 +23,10 @@ struct OutRing;
 /// One shuffle's way to one receiver.
 struct OutStream {
   OutStream(ShuffleContext& of, OutRing& by, detail::OutboxCursor& cursor, uint32_t& row_count)
-      : shuffle(of), lane(by), frame(cursor, row_count, of.spec().row_bytes) {}
+      : shuffle(of), ring(by), frame(cursor, row_count, of.spec().row_bytes) {}
 
   ShuffleContext& shuffle;
-  OutRing& lane;
+  OutRing& ring;
   OpenFrame frame;
   uint16_t slot = 0;
   bool opened = false;     // OPEN is committed or queued
@@ -60,7 +60,7 @@ static_assert(sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::
 
 /// One outgoing ring.
 struct OutRing {
-  transport::Outgoing* ring = nullptr;
+  transport::Outgoing* transport = nullptr;
   counters::OutgoingCounters* counters = nullptr;  // the ring's
   uint32_t receiver = 0;                           // worker number
   bool to_self = false;                // this worker is also the receiver: only it can make room

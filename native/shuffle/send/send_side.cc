@@ -38,12 +38,12 @@ void SendSide::make_lanes() {
   }
 }
 
-OutRing& SendSide::lane_to(uint32_t receiver_worker, uint32_t stage) noexcept {
+OutRing& SendSide::ring_to(uint32_t receiver_worker, uint32_t stage) noexcept {
   const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
   return lanes_[size_t{receiver_worker} * rings_per_lane + stage % rings_per_lane];
 }
 
-std::span<OutRing> SendSide::lanes_of(uint32_t node) noexcept {
+std::span<OutRing> SendSide::rings_of(uint32_t node) noexcept {
   const session::Node& peer = worker_.membership.nodes()[node];
   const size_t rings_per_lane = worker_.settings.rings_per_lane;
   return std::span(lanes_).subspan(peer.first_worker * rings_per_lane,
@@ -54,7 +54,7 @@ std::span<OutRing> SendSide::lanes_of(uint32_t node) noexcept {
 
 transport::Claim SendSide::claim(OutRing& lane, uint32_t least_bytes, uint32_t most_bytes) {
   for (;;) {
-    const transport::Claim claim = lane.ring->claim(least_bytes, most_bytes);
+    const transport::Claim claim = lane.transport->claim(least_bytes, most_bytes);
     if (claim.bytes != 0 || !make_room_in_own_ring(lane)) return claim;
   }
 }
@@ -62,28 +62,28 @@ transport::Claim SendSide::claim(OutRing& lane, uint32_t least_bytes, uint32_t m
 // Only this worker can read that ring. Only in a call that waits: after one that tries the engine can poll.
 bool SendSide::make_room_in_own_ring(OutRing& lane) {
   if (!lane.to_self || holds_batches() || !wait_loop_.call_waits()) return false;
-  lane.ring->post();
+  lane.transport->post();
   (void)receive_side_.poll();
   return receive_side_.spill_own();
 }
 
 void SendSide::commit(OutRing& lane, uint32_t length) {
-  lane.ring->commit(length);
+  lane.transport->commit(length);
   // What is missing may be too little for another row, or make a frame of one: full frames of rows of
   // 100 bytes are pending up to 128 bytes below the threshold of 16 KiB.
-  const uint32_t frame = lane.ring->frame_limit();
+  const uint32_t frame = lane.transport->frame_limit();
   const uint64_t threshold = worker_.settings.threshold_bytes;
   const uint64_t missing = threshold >= frame ? frame / 8 : 0;
-  if (lane.ring->pending_bytes() + missing >= threshold) {
-    lane.ring->post_soon();
+  if (lane.transport->pending_bytes() + missing >= threshold) {
+    lane.transport->post_soon();
   } else {
     mark_dirty(lane);
   }
 }
 
 void SendSide::opened(OutStream& stream) {
-  stream.lane.open = &stream;
-  mark_dirty(stream.lane);
+  stream.ring.open = &stream;
+  mark_dirty(stream.ring);
 }
 
 void SendSide::close(OutStream& stream) {
@@ -92,10 +92,10 @@ void SendSide::close(OutStream& stream) {
   const uint32_t rows = stream.frame.rows();
   uint32_t length = 0;
   std::unique_ptr<QueuedFrame> queued = stream.frame.close(stream.slot, length);
-  stream.lane.open = nullptr;
+  stream.ring.open = nullptr;
   stream.rows_sent += rows;
   count(worker_.counters.rows_sent, rows);
-  if (queued == nullptr) return commit(stream.lane, length);
+  if (queued == nullptr) return commit(stream.ring, length);
   worker_.overflow.shrink(queued->stored, length);
   enqueue(std::move(queued));
 }
@@ -103,7 +103,7 @@ void SendSide::close(OutStream& stream) {
 void SendSide::abandon(OutStream& stream) noexcept {
   if (!stream.frame.is_open()) return;
   stream.frame.abandon();
-  stream.lane.open = nullptr;
+  stream.ring.open = nullptr;
 }
 
 void SendSide::mark_dirty(OutRing& lane) {
@@ -140,14 +140,14 @@ bool SendSide::post_open_frame(OutRing& lane) {
     close_open_frame(lane);
     if (!lane.queue_empty()) send_queued(lane);
   }
-  lane.ring->post_soon();
+  lane.transport->post_soon();
   return lane.open != nullptr;
 }
 
 // --- the queues of the outgoing overflow
 
 void SendSide::enqueue(std::unique_ptr<QueuedFrame> frame) {
-  OutRing& lane = frame->stream->lane;
+  OutRing& lane = frame->stream->ring;
   if (lane.queue_empty()) ++queued_lanes_;
   ++frame->stream->queued;
   count(worker_.counters.frames_out_overflow);
@@ -156,7 +156,7 @@ void SendSide::enqueue(std::unique_ptr<QueuedFrame> frame) {
 }
 
 void SendSide::drop_queued(OutStream& stream, bool data_only) {
-  OutRing& lane = stream.lane;
+  OutRing& lane = stream.ring;
   if (stream.queued == 0) return;
   std::unique_ptr<QueuedFrame> rest;
   QueuedFrame* rest_last = nullptr;
@@ -191,7 +191,7 @@ bool SendSide::send_queued(OutRing& lane) {
   if (lane.queue_empty()) return true;
   while (!lane.queue_empty() && send_first_queued(lane)) {
   }
-  lane.ring->post();  // who is in overflow has no reason to wait for a threshold
+  lane.transport->post();  // who is in overflow has no reason to wait for a threshold
   if (!lane.queue_empty()) return false;
   --queued_lanes_;
   return true;
@@ -204,7 +204,7 @@ bool SendSide::send_first_queued(OutRing& lane) {
   constexpr uint32_t kFragmentOverhead = sizeof(FrameHeader) + sizeof(wire::FragmentPayload);
   const uint64_t rest = frame.row_bytes - frame.sent_bytes;
   const auto length = static_cast<uint32_t>(
-      large ? std::min<uint64_t>(kFragmentOverhead + rest, lane.ring->frame_limit())
+      large ? std::min<uint64_t>(kFragmentOverhead + rest, lane.transport->frame_limit())
             : sizeof(FrameHeader) + frame.payload_bytes);
   const transport::Claim place = claim(lane, length, length);
   if (place.bytes == 0) return false;
@@ -225,7 +225,7 @@ bool SendSide::send_first_queued(OutRing& lane) {
     std::memcpy(payload, frame.stored.memory + sizeof header, frame.payload_bytes);
   }
   std::memcpy(place.data, &header, sizeof header);
-  lane.ring->commit(length);
+  lane.transport->commit(length);
   wait_loop_.progressed();
   if (!large || frame.sent_bytes == frame.row_bytes) --lane.dequeue()->stream->queued;
   return true;
@@ -234,9 +234,9 @@ bool SendSide::send_first_queued(OutRing& lane) {
 // --- what the worker is blocked on
 
 Outcome SendSide::blocked_on_room(const OutStream& stream) noexcept {
-  count(stream.lane.counters->no_room);
+  count(stream.ring.counters->no_room);
   return operation_.blocked_on().room(stream.shuffle.query()->id, stream.shuffle.spec().stage,
-                                      stream.lane.receiver);
+                                      stream.ring.receiver);
 }
 
 Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
@@ -251,7 +251,7 @@ Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
 // --- lost nodes
 
 void SendSide::drop_lanes(uint32_t node) {
-  for (OutRing& lane : lanes_of(node)) {
+  for (OutRing& lane : rings_of(node)) {
     if (lane.open != nullptr && !lane.is_claimed()) {
       ShuffleContext& shuffle = lane.open->shuffle;
       worker_.queries.lose_rows(*shuffle.query(), node);

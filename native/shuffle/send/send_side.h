@@ -23,9 +23,9 @@ class SendSide {
   SendSide(const SendSide&) = delete;
   SendSide& operator=(const SendSide&) = delete;
 
-  OutRing& lane_to(uint32_t receiver_worker, uint32_t stage) noexcept;
+  OutRing& ring_to(uint32_t receiver_worker, uint32_t stage) noexcept;
   /// Rings to a node's workers, by receiver and number.
-  std::span<OutRing> lanes_of(uint32_t node) noexcept;
+  std::span<OutRing> rings_of(uint32_t node) noexcept;
 
   /// Space in a ring as transport::Outgoing::claim; none if there is none, not even after making room in the worker's
   /// own ring.

@@ -32,7 +32,7 @@ Outcome StreamWriter::make_room(OutStream& stream, uint32_t bytes, WhenFull when
 
 Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
   if (stream.frame.has_room(bytes)) return Outcome::done;
-  OutRing& lane = stream.lane;
+  OutRing& lane = stream.ring;
   if (lane.is_claimed()) return fail_by_claim(lane);
   side_.close_open_frame(lane);
   if (!lane.queue_empty() && !side_.send_queued(lane) &&
@@ -48,12 +48,12 @@ Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
       side_.claim(lane, least, wire::full_frame_limit(settings.ring_bytes));
   if (claim.bytes == 0) {
     // The receiver can only make room by reading what is there.
-    if (!side_.holds_batches()) lane.ring->post();
+    if (!side_.holds_batches()) lane.transport->post();
     return Outcome::would_wait;
   }
   // Not beyond the threshold: the frame closes, and the transfer starts, when so much is pending.
   const uint64_t threshold = settings.threshold_bytes;
-  const uint64_t pending = lane.ring->pending_bytes();
+  const uint64_t pending = lane.transport->pending_bytes();
   const uint64_t to_threshold = threshold > pending ? threshold - pending : 0;
   stream.frame.open_in_ring(
       claim.data, std::min<uint64_t>(claim.bytes, std::max<uint64_t>(least, to_threshold)));
@@ -65,7 +65,7 @@ Outcome StreamWriter::open_in_overflow(OutStream& stream) {
   if (!stream.opened) {
     if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
   }
-  const uint32_t limit = stream.lane.ring->frame_limit();
+  const uint32_t limit = stream.ring.transport->frame_limit();
   std::unique_ptr<QueuedFrame> frame;
   if (const Outcome outcome = make_queued(stream, FrameKind::data, limit, frame);
       outcome != Outcome::done)
@@ -89,7 +89,7 @@ void StreamWriter::close_if_full(OutStream& stream, uint32_t next_bytes) {
 // --- rows that do not
 
 Outcome StreamWriter::prepare_large(OutStream& stream) {
-  OutRing& lane = stream.lane;
+  OutRing& lane = stream.ring;
   if (lane.is_claimed()) return fail_by_claim(lane);
   side_.close_open_frame(lane);
   // One large row per ring at a time: the queue is not a way around back-pressure.
@@ -107,7 +107,7 @@ void StreamWriter::send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_b
   ++stream.rows_sent;
   count(shuffle_.worker().counters.rows_sent);
   side_.enqueue(std::move(frame));
-  side_.send_queued(stream.lane);
+  side_.send_queued(stream.ring);
 }
 
 Status StreamWriter::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes) {
@@ -185,7 +185,7 @@ Outcome StreamWriter::finish(OutStream& stream) {
 
 // By the ring, or by the queue. would_wait: no room, and no batch is held.
 Outcome StreamWriter::send_control(OutStream& stream, FrameKind kind, const std::string& payload) {
-  OutRing& lane = stream.lane;
+  OutRing& lane = stream.ring;
   const auto length = static_cast<uint32_t>(sizeof(FrameHeader) + payload.size());
   if (lane.queue_empty()) {
     const transport::Claim claim = side_.claim(lane, length, length);
@@ -200,7 +200,7 @@ Outcome StreamWriter::send_control(OutStream& stream, FrameKind kind, const std:
       return Outcome::done;
     }
     if (!side_.holds_batches()) {
-      lane.ring->post();
+      lane.transport->post();
       return Outcome::would_wait;
     }
   }

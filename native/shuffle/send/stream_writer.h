@@ -64,7 +64,7 @@ class StreamWriter {
 
  private:
   uint32_t payload_limit(const OutStream& stream) const noexcept {
-    return stream.lane.ring->frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
+    return stream.ring.transport->frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
   }
   Outcome open(OutStream& stream);
   Outcome open_in_overflow(OutStream& stream);
