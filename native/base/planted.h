@@ -1,7 +1,7 @@
-// Bugs that a test plants to see that they are found.
+// Bugs that one test, tests/sim/planted_bugs_test.cc, plants to see that the simulation finds them.
 //
-// Everywhere but in that test `planted` is a constant false, and nothing of a bug is compiled. The test
-// compiles the few files that ask again, with FARO_PLANTS, and says itself which bug there is.
+// In the library `planted` is a constant false, so that nothing of a bug is compiled. The test compiles the few files
+// that ask for `planted` again, with FARO_PLANTS, and chooses the bug at run time.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace faro::base {
 
 enum class Plant : uint8_t {
-  lost_notification,        // what arrived between a worker's last look and its sleep
-  read_position_too_early,  // a frame is given back when it is handed out
-  slot_reused_too_early,    // a slot is given out again while its shuffle is open
-  skipped_overflow,         // rows overtake what is queued for their ring
-  kept_marks,               // of a node that starts again, which of its queries had ended before
-  lost_commit,  // a row claimed above a frame, committed below one, where there is no room
+  lost_notification,        // of what arrived between a worker's last look and its sleep
+  read_position_too_early,  // a frame is released when it is handed out
+  slot_reused_too_early,    // a slot is taken again while its shuffle is open
+  skipped_overflow,         // rows overtake those that are queued for their ring
+  kept_marks,   // a node starts again, and which of its former queries had ended is not forgotten
+  lost_commit,  // of a row claimed larger than a frame and committed smaller, if the ring is full
 };
 
 #ifdef FARO_PLANTS

@@ -38,16 +38,16 @@ bool LinkLanes::rebind(uint32_t node) {
   const transport::DataLink* const bound = receive_side_.rings_of(node).front().link.get();
   if (link.get() == bound) return true;
   if (bound != nullptr) {
-    // Whether a query fails by the loss is for the query table to say, and it knew of it before the link changed.
+    // QueryTable decides which queries the loss fails. It learned of the loss before the link changed.
     receive_side_.abandon(node);
-    send_side_.drop_lanes(node);
-    if (uses_lanes(node)) return false;
+    send_side_.drop_rings(node);
+    if (uses_rings(node)) return false;
   }
   bind(node, link);
   return true;
 }
 
-// The last worker to let go of a link gives its memory back.
+// The last worker that releases a link frees its memory.
 void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link) {
   ++generation_;
   session::Membership& membership = worker_.membership;
@@ -59,16 +59,16 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   ring::ReadySet& ready = membership.ready_set(worker_.local_index);
   const uint32_t first_group =
       membership.first_ready(node, worker_.local_index) / ring::ReadySet::kRingsPerGroup;
-  // The words of the old link, before its memory goes.
+  // The ready words of the old link, before its memory is freed.
   for (uint32_t ring = 0; ring < in.rings_of_receiver(); ring += ring::ReadySet::kRingsPerGroup)
     ready.clear_external(first_group + ring / ring::ReadySet::kRingsPerGroup);
   for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
-      const size_t lane = size_t{remote} * out.rings_per_lane + k;
-      to[lane].transport = &link->outgoing(out.ring(worker_.local_index, remote, k));
-      from[lane].transport = &link->incoming(in.ring(remote, worker_.local_index, k));
-      from[lane].slots.assign(worker_.settings.shuffle_limit, Binding{});
-      from[lane].broken = false;
+      const size_t i = size_t{remote} * out.rings_per_lane + k;
+      to[i].transport = &link->outgoing(out.ring(worker_.local_index, remote, k));
+      from[i].transport = &link->incoming(in.ring(remote, worker_.local_index, k));
+      from[i].slots.assign(worker_.settings.shuffle_limit, Binding{});
+      from[i].broken = false;
       counters::set(membership.counters()
                         .incoming(worker_.local_index, peer.first_worker + remote, k)
                         .unreleased_bytes,
@@ -76,14 +76,14 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
     }
   }
   link->attach_ready(ready, first_group, worker_.local_index);
-  // Last: if there was no memory for something above, all of it is done again.
-  for (InRing& lane : from) lane.link = link;
+  // Last: if there was no memory for something above, the next call does all of it again.
+  for (InRing& ring : from) ring.link = link;
 }
 
-// A batch that the engine holds lies in one of them, or its open claim does.
-bool LinkLanes::uses_lanes(uint32_t node) noexcept {
-  const auto holds = [](const InRing& lane) { return lane.transport->unreleased_bytes() > 0; };
-  const auto is_claimed = [](const OutRing& lane) { return lane.is_claimed(); };
+// Whether the engine holds a batch, or has an open claim, in one of them.
+bool LinkLanes::uses_rings(uint32_t node) noexcept {
+  const auto holds = [](const InRing& ring) { return ring.transport->unreleased_bytes() > 0; };
+  const auto is_claimed = [](const OutRing& ring) { return ring.is_claimed(); };
   return std::ranges::any_of(receive_side_.rings_of(node), holds) ||
          std::ranges::any_of(send_side_.rings_of(node), is_claimed);
 }

@@ -1,4 +1,4 @@
-// LinkLanes: which links' rings the lanes of a worker have.
+// LinkLanes: binds the rings of a worker (OutRing, InRing) to those of the links.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,27 @@
 
 namespace faro::shuffle {
 
-/// Lets go of the rings of a node that was lost, and takes those of the one that starts again in its place
+/// Releases the rings of a node that was lost, and binds those of the process that starts again in its place
 /// (session/README.md, "Return").
 ///
-/// Threads: the worker, at the beginning of an operation: no call of it is inside the old rings then.
+/// Threads: the worker, at the beginning of an operation, when none of its calls is inside the old rings.
 class LinkLanes {
  public:
   LinkLanes(const WorkerContext& worker, SendSide& send_side, ReceiveSide& receive_side)
       : worker_(worker), send_side_(send_side), receive_side_(receive_side) {}
 
-  /// Gives all lanes the rings of the links as they are now. Returns false if the engine still holds a batch or a
-  /// claim in one of the old ones; then it is to be tried again.
+  /// Binds all rings to the links as they are now. Returns false if the engine still holds a batch or a claim in an
+  /// old one; call it again then.
   bool rebind();
-  /// Nothing is sent into rings that lead nowhere. Errors: wrong_state if a node of the stage is such a one.
+  /// Makes sure that no row of a new shuffle goes into a ring of a lost link. Errors: wrong_state if a node of the
+  /// stage still has one.
   Status check(const ShuffleSpec& spec);
   /// Grows whenever lanes get other rings.
   const uint64_t& generation() const noexcept { return generation_; }
 
  private:
   bool rebind(uint32_t node);
-  bool uses_lanes(uint32_t node) noexcept;
+  bool uses_rings(uint32_t node) noexcept;
   void bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link);
 
   const WorkerContext& worker_;

@@ -4,11 +4,11 @@
 
 namespace faro::shuffle {
 
-void fail_lane(const WorkerContext& worker, InRing& lane, std::string why) {
+void fail_lane(const WorkerContext& worker, InRing& ring, std::string why) {
   worker.membership.fail_link(
-      lane.sender_node, lane.link,
-      Status(Code::protocol_error, fmt::format("worker {}: {}", lane.sender, why)));
-  lane.broken = true;
+      ring.sender_node, ring.link,
+      Status(Code::protocol_error, fmt::format("worker {}: {}", ring.sender, why)));
+  ring.broken = true;
 }
 
 }  // namespace faro::shuffle

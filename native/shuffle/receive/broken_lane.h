@@ -1,4 +1,4 @@
-// What becomes of a ring whose sender broke the rules.
+// What happens to a ring whose sender broke the rules.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace faro::shuffle {
 
-/// Ends the link that the ring is of with a protocol_error that names the worker and says why; nothing more is taken
-/// from it. Threads: the worker.
-void fail_lane(const WorkerContext& worker, InRing& lane, std::string why);
+/// Ends the ring's link with a protocol_error that names the worker and says why. Nothing more is taken from the ring.
+/// Threads: the worker.
+void fail_lane(const WorkerContext& worker, InRing& ring, std::string why);
 
 }  // namespace faro::shuffle

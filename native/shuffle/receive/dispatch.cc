@@ -9,68 +9,68 @@
 
 namespace faro::shuffle {
 
-void Dispatch::dispatch(InRing& lane, const transport::FrameView& view) {
-  if (view.header.slot >= lane.slots.size()) {
-    fail_lane(worker_, lane,
+void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
+  if (view.header.slot >= ring.slots.size()) {
+    fail_lane(worker_, ring,
               fmt::format("frame for slot {}, but slots end at {} (shuffle.limit)",
-                          view.header.slot, lane.slots.size() - 1));
+                          view.header.slot, ring.slots.size() - 1));
     return;
   }
   switch (view.header.kind) {
     case wire::FrameKind::open:
-      on_open(lane, view);
-      frames_.release_in_ring(lane, view.token);
+      on_open(ring, view);
+      frames_.release_in_ring(ring, view.token);
       break;
     case wire::FrameKind::finish:
-      on_finish(lane, view);
-      frames_.release_in_ring(lane, view.token);
+      on_finish(ring, view);
+      frames_.release_in_ring(ring, view.token);
       break;
     default:
-      on_rows(lane, view);
+      on_rows(ring, view);
   }
 }
 
-void Dispatch::on_open(InRing& lane, const transport::FrameView& view) {
+void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
   wire::OpenPayload open;
   std::memcpy(&open, view.payload, sizeof open);
   auto format = RowFormat::of_open({view.payload, view.payload_bytes()});
-  Binding& binding = lane.slots[view.header.slot];
-  // A used slot is bound anew: its last query failed before it could finish.
+  Binding& binding = ring.slots[view.header.slot];
+  // The slot may still be bound: its last query failed before it could finish.
   if (binding.state == Binding::State::bound)
-    inboxes_.unbind(binding.inbox->stream(lane.sender), Binding::State::discard);
+    inboxes_.unbind(binding.inbox->stream(ring.sender), Binding::State::discard);
   binding = Binding{Binding::State::discard, nullptr};
 
   const QueryId id = to_id(open.query);
-  std::shared_ptr<Query> query = worker_.queries.hear(id, lane.sender_node);
+  std::shared_ptr<Query> query = worker_.queries.hear(id, ring.sender_node);
   if (query == nullptr || query->failed() || query->outcome_known()) return;
   Inbox* inbox = inboxes_.find(id, open.stage);
   if (inbox != nullptr) {
-    if (const Status status = agreement_.on_open(*inbox, lane.sender, open, format); !status.ok()) {
+    if (const Status status = agreement_.on_open(*inbox, ring.sender, open, format); !status.ok()) {
       worker_.queries.fail(*query, status);
       return;
     }
     if (inbox->discarding) return;
   } else {
-    inbox = add_unopened(std::move(query), lane, open.stage);
+    inbox = add_unopened(std::move(query), ring, open.stage);
     if (inbox == nullptr) return;
   }
-  bind(*inbox, lane, view.header.slot, open, std::move(format));
+  bind(*inbox, ring, view.header.slot, open, std::move(format));
 }
 
-// Null, and the query has failed, if that node's workers have sent to too many stages that nobody has opened here.
-Inbox* Dispatch::add_unopened(std::shared_ptr<Query> query, const InRing& lane, uint32_t stage) {
-  if (inboxes_.unopened_by(lane.sender_node) >= lane.slots.size()) {
+// Null, and the query fails, if that node's workers have sent to too many stages that nobody has opened here.
+Inbox* Dispatch::add_unopened(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage) {
+  if (inboxes_.unopened_by(ring.sender_node) >= ring.slots.size()) {
     worker_.queries.fail_by_sender(
-        *query, lane.sender_node,
+        *query, ring.sender_node,
         Status(Code::query_unopened,
                fmt::format("worker {} was sent rows for more than shuffle.limit = {} shuffles that "
                            "it has not opened",
-                           worker_.number, lane.slots.size()))
+                           worker_.number, ring.slots.size()))
             .of_stage(stage));
     return nullptr;
   }
-  worker_.queries.add_unopened(*query, worker_.number, stage, lane.sender, worker_.now());
-  return &inboxes_.add(std::move(query), stage, lane.sender_node);
+  worker_.queries.add_unopened(*query, worker_.number, stage, ring.sender, worker_.now());
+  return &inboxes_.add(std::move(query), stage, ring.sender_node);
 }
 
 void Dispatch::fail_stage(Inbox& inbox, std::string why) {
@@ -78,38 +78,38 @@ void Dispatch::fail_stage(Inbox& inbox, std::string why) {
                        Status(Code::stage_mismatch, std::move(why)).of_stage(inbox.stage()));
 }
 
-void Dispatch::bind(Inbox& inbox, InRing& lane, uint16_t slot, const wire::OpenPayload& open,
+void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenPayload& open,
                     RowFormat format) {
-  Inbox::Stream& stream = inbox.stream(lane.sender);
-  if (!inbox.is_sender(lane.sender)) {
+  Inbox::Stream& stream = inbox.stream(ring.sender);
+  if (!inbox.is_sender(ring.sender)) {
     fail_stage(inbox, fmt::format("worker {} sends in stage {}, but worker {} opened it without "
                                   "that sender",
-                                  lane.sender, open.stage, worker_.number));
+                                  ring.sender, open.stage, worker_.number));
   } else if (inbox.open && open.row_bytes != inbox.row_bytes) {
     fail_stage(inbox, fmt::format("stage {}: worker {} sends rows with row_bytes = {}, worker {} "
                                   "expects {}",
-                                  open.stage, lane.sender, open.row_bytes, worker_.number,
+                                  open.stage, ring.sender, open.row_bytes, worker_.number,
                                   inbox.row_bytes));
   } else if (stream.bound || stream.finish_seen) {
-    fail_lane(worker_, lane,
+    fail_lane(worker_, ring,
               fmt::format("stage {} of query {} opened twice", open.stage,
                           inbox.query()->id.to_string()));
   } else {
     stream.bound = true;
-    stream.lane = &lane;
+    stream.lane = &ring;
     stream.slot = slot;
     stream.row_bytes = open.row_bytes;
     stream.opened = open;
     stream.format = format.digest;
     if (inbox.heard.digest == 0) inbox.heard = std::move(format);
-    lane.slots[slot] = Binding{Binding::State::bound, &inbox};
+    ring.slots[slot] = Binding{Binding::State::bound, &inbox};
   }
 }
 
-void Dispatch::on_finish(InRing& lane, const transport::FrameView& view) {
-  Binding& binding = lane.slots[view.header.slot];
+void Dispatch::on_finish(InRing& ring, const transport::FrameView& view) {
+  Binding& binding = ring.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
-    fail_lane(worker_, lane,
+    fail_lane(worker_, ring,
               fmt::format("FINISH for slot {}, which is not open", view.header.slot));
     return;
   }
@@ -118,16 +118,16 @@ void Dispatch::on_finish(InRing& lane, const transport::FrameView& view) {
   if (inbox == nullptr) return;  // discarded
   wire::FinishPayload finish;
   std::memcpy(&finish, view.payload, sizeof finish);
-  Inbox::Stream& stream = inbox->stream(lane.sender);
+  Inbox::Stream& stream = inbox->stream(ring.sender);
   stream.bound = false;
   stream.finish_seen = true;
   stream.rows_promised = finish.row_count;
   if (stream.rows_promised != stream.rows_received) {
     worker_.queries.fail_by_sender(
-        *inbox->query(), lane.sender_node,
+        *inbox->query(), ring.sender_node,
         Status(Code::query_failed,
                fmt::format("stage {}: worker {} sent {} rows to worker {}, but {} arrived",
-                           inbox->stage(), lane.sender, stream.rows_promised, worker_.number,
+                           inbox->stage(), ring.sender, stream.rows_promised, worker_.number,
                            stream.rows_received))
             .of_stage(inbox->stage()));
     return;
@@ -135,18 +135,18 @@ void Dispatch::on_finish(InRing& lane, const transport::FrameView& view) {
   inboxes_.finish_if_done(*inbox, stream);
 }
 
-void Dispatch::on_rows(InRing& lane, const transport::FrameView& view) {
-  const Binding binding = lane.slots[view.header.slot];
+void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
+  const Binding binding = ring.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
-    fail_lane(worker_, lane, fmt::format("rows for slot {}, which is not open", view.header.slot));
+    fail_lane(worker_, ring, fmt::format("rows for slot {}, which is not open", view.header.slot));
     return;
   }
   if (binding.state == Binding::State::discard) {
-    frames_.release_in_ring(lane, view.token);
+    frames_.release_in_ring(ring, view.token);
     return;
   }
   Inbox& inbox = *binding.inbox;
-  Inbox::Stream& stream = inbox.stream(lane.sender);
+  Inbox::Stream& stream = inbox.stream(ring.sender);
   const uint64_t rows = view.header.row_count;
   const bool whole = view.header.kind == wire::FrameKind::data;
   const bool fits = !whole ? rows <= 1
@@ -154,23 +154,23 @@ void Dispatch::on_rows(InRing& lane, const transport::FrameView& view) {
                         ? rows * stream.row_bytes == view.payload_bytes()
                         : rows * sizeof(wire::RowLength) <= view.payload_bytes();
   if (!fits) {
-    fail_lane(worker_, lane,
+    fail_lane(worker_, ring,
               fmt::format("{} rows of {} bytes in a frame of {}", rows, stream.row_bytes,
                           view.payload_bytes()));
     return;
   }
   FrameNode* const node = frames_.take();
-  node->lane = &lane;
+  node->lane = &ring;
   node->inbox = &inbox;
   node->token = view.token;
   node->kind = view.header.kind;
-  node->sender = lane.sender;
+  node->sender = ring.sender;
   node->row_count = view.header.row_count;
   node->row_bytes = stream.row_bytes;
   node->payload_bytes = view.payload_bytes();
   node->payload = view.payload;
   stream.rows_received += rows;
-  lane.append(node);
+  ring.append(node);
   inbox.append(node);
 }
 

@@ -12,8 +12,8 @@
 
 namespace faro::shuffle {
 
-/// A slot of a ring stands for one stage of one query, from OPEN to FINISH. What a peer must not send
-/// (README.md, "Who may say what") ends its link.
+/// A slot of a ring stands for one stage of one query, from OPEN to FINISH. A peer that sends what it must not
+/// (query/README.md, "Who may say what about which query") loses its link.
 ///
 /// Threads: the worker.
 class Dispatch {
@@ -23,14 +23,14 @@ class Dispatch {
       : worker_(worker), inboxes_(inboxes), frames_(frames), agreement_(agreement) {}
 
   /// Throws std::bad_alloc before anything has changed.
-  void dispatch(InRing& lane, const transport::FrameView& view);
+  void dispatch(InRing& ring, const transport::FrameView& view);
 
  private:
-  void on_open(InRing& lane, const transport::FrameView& view);
-  void on_finish(InRing& lane, const transport::FrameView& view);
-  void on_rows(InRing& lane, const transport::FrameView& view);
-  Inbox* add_unopened(std::shared_ptr<Query> query, const InRing& lane, uint32_t stage);
-  void bind(Inbox& inbox, InRing& lane, uint16_t slot, const wire::OpenPayload& open,
+  void on_open(InRing& ring, const transport::FrameView& view);
+  void on_finish(InRing& ring, const transport::FrameView& view);
+  void on_rows(InRing& ring, const transport::FrameView& view);
+  Inbox* add_unopened(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage);
+  void bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenPayload& open,
             RowFormat format);
   void fail_stage(Inbox& inbox, std::string why);
 

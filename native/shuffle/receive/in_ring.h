@@ -19,20 +19,20 @@ struct Binding {
 
 /// One incoming ring.
 struct InRing {
-  transport::Incoming* transport = nullptr;
-  std::shared_ptr<transport::DataLink> link;  // which the ring is of
+  transport::Incoming* transport = nullptr;   // the ring itself, as its link's transport has it
+  std::shared_ptr<transport::DataLink> link;  // that the ring belongs to
   uint32_t sender = 0;                        // worker number
   uint32_t sender_node = 0;
   uint32_t ring_bytes = 0;
   bool backlog = false;  // in the worker's list of rings to look at again
   bool release_unsent =
-      false;            // in the worker's list of rings with releases the sender may not know
+      false;            // in the worker's list of rings with releases that the sender may not know
   bool broken = false;  // the peer broke the rules; nothing more comes
-  bool has_undispatched = false;        // there was no memory for the frame that came next:
-  transport::FrameView undispatched{};  // that one
+  bool has_undispatched = false;        // there was no memory for the node of the next frame:
+  transport::FrameView undispatched{};  // this frame
 
-  /// Its sender may be waiting for what lies here unpolled. A ring at most half full has room for
-  /// any frame, pad included.
+  /// Its sender may be waiting for room that frames take which nobody receives. A ring at most half full has room for
+  /// any frame, its pad included.
   bool blocks_sender() const noexcept {
     return first != nullptr && (backlog || transport->unreleased_bytes() > ring_bytes / 2);
   }

@@ -9,19 +9,19 @@ namespace faro::shuffle {
 ReceiveSide::ReceiveSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop)
     : worker_(worker),
       ready_(worker.membership.ready_set(worker.local_index)),
-      lanes_(size_t{worker.membership.worker_count()} * worker.settings.rings_per_lane),
-      frames_(worker, lanes_.size()),
+      rings_(size_t{worker.membership.worker_count()} * worker.settings.rings_per_lane),
+      frames_(worker, rings_.size()),
       inboxes_(worker, frames_),
       agreement_(worker, inboxes_),
       dispatch_(worker, inboxes_, frames_, agreement_),
       delivery_(worker, operation, wait_loop, inboxes_, frames_),
       spill_(worker, operation, frames_) {
-  make_lanes();
-  backlog_.reserve(lanes_.size() * 2);
+  make_rings();
+  backlog_.reserve(rings_.size() * 2);
 }
 
-// Without their rings, which are those of links.
-void ReceiveSide::make_lanes() {
+// The ends of the rings belong to links: LinkLanes sets `transport`.
+void ReceiveSide::make_rings() {
   const session::Membership& membership = worker_.membership;
   const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
   for (const session::Node& peer : membership.nodes()) {
@@ -30,14 +30,14 @@ void ReceiveSide::make_lanes() {
     for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
       for (uint32_t k = 0; k < rings_per_lane; ++k) {
         const uint32_t sender = peer.first_worker + remote;
-        InRing& lane = lanes_[size_t{sender} * rings_per_lane + k];
-        lane.sender = sender;
-        lane.sender_node = peer.number;
-        lane.ring_bytes = layout.ring_bytes;
+        InRing& ring = rings_[size_t{sender} * rings_per_lane + k];
+        ring.sender = sender;
+        ring.sender_node = peer.number;
+        ring.ring_bytes = layout.ring_bytes;
         const uint32_t number =
             first_ready + layout.index_at_receiver(layout.ring(remote, worker_.local_index, k));
-        if (number >= lane_by_ready_.size()) lane_by_ready_.resize(number + 1);
-        lane_by_ready_[number] = &lane;
+        if (number >= ring_by_ready_.size()) ring_by_ready_.resize(number + 1);
+        ring_by_ready_[number] = &ring;
       }
     }
   }
@@ -46,7 +46,7 @@ void ReceiveSide::make_lanes() {
 std::span<InRing> ReceiveSide::rings_of(uint32_t node) noexcept {
   const session::Node& peer = worker_.membership.nodes()[node];
   const size_t rings_per_lane = worker_.settings.rings_per_lane;
-  return std::span(lanes_).subspan(peer.first_worker * rings_per_lane,
+  return std::span(rings_).subspan(peer.first_worker * rings_per_lane,
                                    peer.worker_count * rings_per_lane);
 }
 
@@ -55,8 +55,8 @@ bool ReceiveSide::poll() {
   const size_t backlog = backlog_.size();  // those added while visiting are for the next time
   ready_.take([&](uint32_t number) {
     // A hostile shm peer can set any bit of its link's words.
-    if (number < lane_by_ready_.size() && lane_by_ready_[number] != nullptr) {
-      any |= visit(*lane_by_ready_[number]);
+    if (number < ring_by_ready_.size() && ring_by_ready_[number] != nullptr) {
+      any |= visit(*ring_by_ready_[number]);
     }
   });
   for (size_t i = 0; i < backlog; ++i) {
@@ -68,85 +68,87 @@ bool ReceiveSide::poll() {
   return any;
 }
 
-bool ReceiveSide::visit(InRing& lane) noexcept {
+bool ReceiveSide::visit(InRing& ring) noexcept {
   bool any = false;
   transport::FrameView view;
-  if (lane.has_undispatched) {
-    if (!try_dispatch(lane, lane.undispatched)) return false;
-    lane.has_undispatched = false;
+  if (ring.has_undispatched) {
+    if (!try_dispatch(ring, ring.undispatched)) return false;
+    ring.has_undispatched = false;
     any = true;
   }
-  while (!lane.broken) {
-    switch (lane.transport->next(view)) {
+  while (!ring.broken) {
+    switch (ring.transport->next(view)) {
       case transport::Next::frame:
         any = true;
-        // What arrives can make a release urgent that was not before: its sender has less room now.
-        frames_.note_unsent_release(lane);
-        if (!try_dispatch(lane, view)) {
-          lane.has_undispatched = true;
-          lane.undispatched = view;
+        // Earlier releases may not have been worth a read notification. With this frame the sender has less room and
+        // may be blocked on them, so flush_releases is called for this ring before the worker sleeps.
+        frames_.note_unsent_release(ring);
+        if (!try_dispatch(ring, view)) {
+          ring.has_undispatched = true;
+          ring.undispatched = view;
           return any;
         }
         break;
       case transport::Next::nothing:
         return any;
       case transport::Next::full:
-        look_again(lane);
+        look_again(ring);
         return any;
       case transport::Next::invalid:
-        lane.broken = true;
+        ring.broken = true;
         return any;
     }
   }
   return any;
 }
 
-// Without memory for it the frame waits, and with it those behind it.
-bool ReceiveSide::try_dispatch(InRing& lane, const transport::FrameView& view) noexcept {
+// If there is no memory for its node, the frame waits in the ring, and so do the frames behind it.
+bool ReceiveSide::try_dispatch(InRing& ring, const transport::FrameView& view) noexcept {
   try {
-    dispatch_.dispatch(lane, view);
+    dispatch_.dispatch(ring, view);
     return true;
   } catch (const std::bad_alloc&) {
     lacked_memory_ = true;
-    look_again(lane);
+    look_again(ring);
     return false;
   }
 }
 
-void ReceiveSide::look_again(InRing& lane) noexcept {
-  if (lane.backlog) return;
-  lane.backlog = true;
-  backlog_.push_back(&lane);
+void ReceiveSide::look_again(InRing& ring) noexcept {
+  if (ring.backlog) return;
+  ring.backlog = true;
+  backlog_.push_back(&ring);
 }
 
 bool ReceiveSide::has_blocked_sender() const noexcept {
-  return std::ranges::any_of(lanes_, [](const InRing& lane) { return lane.blocks_sender(); });
+  return std::ranges::any_of(rings_, [](const InRing& ring) { return ring.blocks_sender(); });
 }
 
 bool ReceiveSide::spill_blocked() {
   bool spilled = false;
-  for (InRing& lane : lanes_) {
-    if (lane.blocks_sender()) spilled |= spill_.spill(lane);
+  for (InRing& ring : rings_) {
+    if (ring.blocks_sender()) spilled |= spill_.spill(ring);
   }
   return spilled;
 }
 
 bool ReceiveSide::spill_own() {
   bool spilled = false;
-  for (InRing& lane : rings_of(worker_.membership.node())) {
-    if (lane.sender != worker_.number) continue;
-    spilled |= spill_.spill(lane);
-    lane.transport->flush_releases();
+  for (InRing& ring : rings_of(worker_.membership.node())) {
+    if (ring.sender != worker_.number) continue;
+    spilled |= spill_.spill(ring);
+    ring.transport->flush_releases();
   }
   return spilled;
 }
 
-// Rows that came may also be of queries that the lost node had no part in, or made up and that began since.
+// As if the workers of that node had never sent anything. This fails no query: a misbehaving node may have sent rows
+// for queries in which it takes no part. QueryTable decides which queries the loss fails.
 void ReceiveSide::abandon(uint32_t node) {
-  for (InRing& lane : rings_of(node)) {
-    while (lane.first != nullptr) inboxes_.forget(*lane.first->inbox, lane.sender);
-    for (const Binding& binding : lane.slots) {
-      if (binding.state == Binding::State::bound) inboxes_.forget(*binding.inbox, lane.sender);
+  for (InRing& ring : rings_of(node)) {
+    while (ring.first != nullptr) inboxes_.forget(*ring.first->inbox, ring.sender);
+    for (const Binding& binding : ring.slots) {
+      if (binding.state == Binding::State::bound) inboxes_.forget(*binding.inbox, ring.sender);
     }
   }
 }

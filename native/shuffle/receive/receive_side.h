@@ -19,8 +19,8 @@
 
 namespace faro::shuffle {
 
-/// This type alone says who consumes a ring: the one worker it is made for. Frames of a ring are taken as
-/// soon as the worker looks at it, whoever will want them: so a frame that is wanted is found at once, whatever
+/// This type alone says who consumes a ring: the one worker it is made for. When the worker looks at a ring it takes
+/// all frames that have arrived, whichever shuffle they belong to. So a frame that is wanted is found at once, whatever
 /// lies before it.
 ///
 /// Threads: the worker, except where said.
@@ -28,22 +28,22 @@ class ReceiveSide {
  public:
   ReceiveSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop);
 
-  /// Takes what has arrived in all rings that may have something. Returns whether anything did.
-  /// Throws: std::bad_alloc; what there was no memory for waits in its ring.
+  /// Takes what has arrived in all rings that may have something. Returns whether anything had.
+  /// Throws: std::bad_alloc; a frame that there was no memory for waits in its ring.
   bool poll();
   /// Tells senders what was released.
   void tell_releases() { frames_.tell_releases(); }
 
-  /// Somebody may be waiting for room in a ring with frames that nobody polls.
+  /// Whether a sender may be waiting for room in a ring with frames that nobody receives.
   bool has_blocked_sender() const noexcept;
-  /// Spills these rings. Returns whether any frame moved.
+  /// Spills such rings. Returns whether any frame moved.
   bool spill_blocked();
   /// Spills the rings by which the worker sends to itself.
   bool spill_own();
 
-  /// Rings of a node's workers to this one, by sender and number.
+  /// The rings from a node's workers to this one, by sender and number.
   std::span<InRing> rings_of(uint32_t node) noexcept;
-  /// Their rows are those of queries that cannot be complete any more: drops them.
+  /// Drops all rows from the workers of a lost node.
   void abandon(uint32_t node);
 
   Inboxes& inboxes() noexcept { return inboxes_; }
@@ -54,17 +54,17 @@ class ReceiveSide {
   Delivery& delivery() noexcept { return delivery_; }
 
  private:
-  void make_lanes();
-  bool visit(InRing& lane) noexcept;
-  bool try_dispatch(InRing& lane, const transport::FrameView& view) noexcept;
-  void look_again(InRing& lane) noexcept;
+  void make_rings();
+  bool visit(InRing& ring) noexcept;
+  bool try_dispatch(InRing& ring, const transport::FrameView& view) noexcept;
+  void look_again(InRing& ring) noexcept;
 
   const WorkerContext& worker_;
   ring::ReadySet& ready_;
-  std::vector<InRing> lanes_;           // sender * rings_per_lane + k
-  std::vector<InRing*> lane_by_ready_;  // by ready number; null: none
-  std::vector<InRing*> backlog_;        // may have more than was taken
-  bool lacked_memory_ = false;          // for a frame that was looked at
+  std::vector<InRing> rings_;           // sender * rings_per_lane + k
+  std::vector<InRing*> ring_by_ready_;  // by ready number; null: none
+  std::vector<InRing*> backlog_;        // rings that may have more than was taken
+  bool lacked_memory_ = false;          // for the node of a frame
   ReceivedFrames frames_;
   Inboxes inboxes_;
   StageAgreement agreement_;

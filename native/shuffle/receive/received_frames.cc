@@ -9,7 +9,7 @@
 namespace faro::shuffle {
 
 using base::Plant;
-using base::planted;
+using base::planted;  // false, except in the test that plants bugs: base/planted.h
 
 FrameNode* ReceivedFrames::take() {
   FrameNode* const node = pool_.take();
@@ -28,9 +28,9 @@ void ReceivedFrames::release(FrameNode* node, bool was_handed_out) noexcept {
   pool_.give(node);
 }
 
-void ReceivedFrames::release_in_ring(InRing& lane, uint32_t token) noexcept {
-  lane.transport->release(token);
-  note_unsent_release(lane);
+void ReceivedFrames::release_in_ring(InRing& ring, uint32_t token) noexcept {
+  ring.transport->release(token);
+  note_unsent_release(ring);
 }
 
 Status ReceivedFrames::detach(Query& query, FrameNode* node) {
@@ -46,16 +46,16 @@ Status ReceivedFrames::detach(Query& query, FrameNode* node) {
   return Status::Ok();
 }
 
-void ReceivedFrames::note_unsent_release(InRing& lane) noexcept {
-  if (lane.release_unsent) return;
-  lane.release_unsent = true;
-  unsent_.push_back(&lane);
+void ReceivedFrames::note_unsent_release(InRing& ring) noexcept {
+  if (ring.release_unsent) return;
+  ring.release_unsent = true;
+  unsent_.push_back(&ring);
 }
 
 void ReceivedFrames::tell_releases() {
-  for (InRing* lane : unsent_) {
-    lane->release_unsent = false;
-    lane->transport->flush_releases();
+  for (InRing* ring : unsent_) {
+    ring->release_unsent = false;
+    ring->transport->flush_releases();
   }
   unsent_.clear();
 }

@@ -1,4 +1,4 @@
-// ReceivedFrames: gives the memory of received frames back, in the ring or in overflow.
+// ReceivedFrames: releases the memory of received frames, in the ring or in overflow.
 #pragma once
 
 #include <atomic>
@@ -15,23 +15,23 @@ namespace faro::shuffle {
 /// The frames of one worker. Threads: the worker, except where said.
 class ReceivedFrames {
  public:
-  ReceivedFrames(const WorkerContext& worker, size_t lane_count) : worker_(worker) {
-    unsent_.reserve(lane_count);
+  ReceivedFrames(const WorkerContext& worker, size_t ring_count) : worker_(worker) {
+    unsent_.reserve(ring_count);
   }
 
-  /// A node for one more. Throws: std::bad_alloc.
+  /// A node for one more frame. Throws: std::bad_alloc.
   FrameNode* take();
-  /// That of a frame whose bytes were given back, or moved.
+  /// Gives back the node of a frame whose bytes were released or moved.
   void give(FrameNode* node) noexcept { pool_.give(node); }
 
-  /// Gives a frame back that was handed out, or is dropped.
+  /// Releases a frame, in the ring or in overflow, and its node. `handed_out`: the engine had it; else it is dropped.
   void release(FrameNode* node, bool handed_out) noexcept;
-  void release_in_ring(InRing& lane, uint32_t token) noexcept;
-  /// A handed-out frame goes to overflow, and its place in the ring back. Errors: overflow_exhausted.
+  void release_in_ring(InRing& ring, uint32_t token) noexcept;
+  /// Copies a handed-out frame to overflow and releases its space in the ring. Errors: overflow_exhausted.
   Status detach(Query& query, FrameNode* node);
 
-  /// The sender of `lane` may not know of every release.
-  void note_unsent_release(InRing& lane) noexcept;
+  /// Notes that the sender of `ring` may not know of every release.
+  void note_unsent_release(InRing& ring) noexcept;
   /// Tells all senders what was released.
   void tell_releases();
 
@@ -49,7 +49,7 @@ class ReceivedFrames {
 
   const WorkerContext& worker_;
   FramePool pool_;
-  std::vector<InRing*> unsent_;  // with releases that the sender may not know
+  std::vector<InRing*> unsent_;  // rings with releases that the sender may not know
   std::atomic<uint32_t> held_{0};
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 using counters::count;
 
-// The first block of a sender's rows in overflow: many senders with few rows each must not take much.
+// The first block for a sender's rows in overflow is small: many senders with few rows each must not take much.
 constexpr uint64_t kFirstPackedBytes = 512;
 
 bool is_packable(const FrameNode& before, const FrameNode& node) noexcept {
@@ -19,7 +19,8 @@ bool is_packable(const FrameNode& before, const FrameNode& node) noexcept {
          before.row_bytes == node.row_bytes && before.stored.room_left() >= node.payload_bytes;
 }
 
-// For the frames that follow: twice what the ones before had, a whole number of such frames.
+// How large a block to allocate, so that later frames fit in: twice the block before, and a whole number of such
+// frames.
 uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
   const uint64_t bytes = node.payload_bytes;
   if (node.kind != wire::FrameKind::data) return bytes;
@@ -30,25 +31,25 @@ uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
 
 }  // namespace
 
-bool Spill::spill(InRing& lane) {
+bool Spill::spill(InRing& ring) {
   bool spilled = false;
-  while (lane.first != nullptr) {
-    const uint64_t bytes = lane.first->payload_bytes;
-    if (const Status status = spill_oldest(lane); !status.ok()) {
-      (void)operation_.overflow_exhausted(lane.first->inbox->query(), bytes, status);
+  while (ring.first != nullptr) {
+    const uint64_t bytes = ring.first->payload_bytes;
+    if (const Status status = spill_oldest(ring); !status.ok()) {
+      (void)operation_.overflow_exhausted(ring.first->inbox->query(), bytes, status);
       break;
     }
     count(worker_.counters.frames_spilled);
     count(worker_.counters.bytes_spilled, bytes);
     spilled = true;
   }
-  if (spilled) lane.transport->flush_releases();
+  if (spilled) ring.transport->flush_releases();
   return spilled;
 }
 
-// To the block of the frame before it in its queue, or into one of its own.
-Status Spill::spill_oldest(InRing& lane) {
-  FrameNode& node = *lane.first;
+// Into the block of the frame before it in its queue, or into a new one.
+Status Spill::spill_oldest(InRing& ring) {
+  FrameNode& node = *ring.first;
   Inbox::Stream& stream = node.inbox->stream(node.sender);
   const std::span<const std::byte> rows(node.payload, node.payload_bytes);
   FrameNode* const before = stream.last_spilled;
@@ -57,16 +58,16 @@ Status Spill::spill_oldest(InRing& lane) {
     before->payload_bytes += rows.size();
     before->row_count += node.row_count;
     Inbox::remove_behind(stream, before);
-    lane.unlink(&node);
-    frames_.release_in_ring(lane, node.token);
+    ring.unlink(&node);
+    frames_.release_in_ring(ring, node.token);
     frames_.give(&node);
     return Status::Ok();
   }
   Stored stored;
   FARO_RETURN_IF_ERROR(
       worker_.overflow.store(node.inbox->query()->usage, rows, room_to_pack(before, node), stored));
-  lane.unlink(&node);
-  frames_.release_in_ring(lane, node.token);
+  ring.unlink(&node);
+  frames_.release_in_ring(ring, node.token);
   node.lane = nullptr;
   node.stored = stored;
   node.payload = stored.memory;  // null if it went to the file

@@ -16,11 +16,11 @@ class Spill {
   Spill(const WorkerContext& worker, Operation& operation, ReceivedFrames& frames)
       : worker_(worker), operation_(operation), frames_(frames) {}
 
-  /// All that lies in a ring but what is handed out. Returns whether there was any, and room for it.
-  bool spill(InRing& lane);
+  /// Copies all frames that lie in a ring and are not handed out. Returns whether any frame moved.
+  bool spill(InRing& ring);
 
  private:
-  Status spill_oldest(InRing& lane);
+  Status spill_oldest(InRing& ring);
 
   const WorkerContext& worker_;
   Operation& operation_;

@@ -27,7 +27,7 @@ Outcome ClaimedRow::claim_apart(OutStream& stream, size_t bytes, std::span<std::
     if (const Outcome outcome = writer_.prepare_large(stream); outcome != Outcome::done)
       return outcome;
   }
-  // With room for what stands before the row, should it shrink to a frame's size.
+  // With room for a header and a length before the row, in case it is committed small enough for a frame.
   const uint64_t with_room = sizeof(wire::FrameHeader) + sizeof(wire::RowLength) + bytes;
   const Outcome outcome = writer_.make_queued(stream, wire::FrameKind::fragment, with_room, apart_);
   if (outcome == Outcome::done) data = {apart_->stored.memory, bytes};

@@ -14,8 +14,8 @@
 
 namespace faro::shuffle {
 
-/// A shuffle has one. The row lies in the open frame, or apart, in memory of its own: if it may be larger than a frame,
-/// or its receiver has stopped, so that it will be dropped.
+/// A shuffle has one. The row lies in the open frame. It lies apart, in overflow memory, if it may be larger than a
+/// frame or if its receiver has stopped, so that the row will be dropped.
 ///
 /// Threads: those of the worker.
 class ClaimedRow {
@@ -23,7 +23,7 @@ class ClaimedRow {
   ClaimedRow(ShuffleContext& shuffle, SendSide& side, StreamWriter& writer)
       : shuffle_(shuffle), side_(side), writer_(writer) {}
 
-  /// A row of at most `bytes` bytes. done: written to from now on, until commit or abort.
+  /// Claims space for a row of at most `bytes` bytes. done: the engine writes to `data` until commit or abort.
   Outcome claim(OutStream& stream, size_t bytes, std::span<std::byte>& data);
   bool is_open() const noexcept { return stream_ != nullptr; }
   bool is_open_in(const OutStream& stream) const noexcept {
@@ -32,7 +32,7 @@ class ClaimedRow {
   bool is_apart() const noexcept { return apart_ != nullptr; }
   bool is_for(const OutStream& stream) const noexcept { return stream_ == &stream; }
 
-  /// Sends its first `bytes` bytes. Never waits.
+  /// Sends the first `bytes` bytes of the row. Never waits.
   Status commit(size_t bytes);
   void abort() noexcept;
 

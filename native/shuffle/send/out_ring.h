@@ -1,7 +1,7 @@
 // OutRing: one outgoing ring of a worker, shared by all its shuffles; OutStream: one shuffle's rows for one receiver.
 //
-// A ring has one open frame, that of one stream. While a lane's queue (the outgoing overflow) is not empty, everything
-// for its ring joins the queue, in order (native/DESIGN.md#hc-5).
+// A ring has at most one open frame, which belongs to one stream. While a ring's queue (the outgoing overflow) is not
+// empty, everything for the ring joins the queue, in order (native/DESIGN.md#hc-5).
 //
 // Threads: everything here belongs to the worker.
 #pragma once
@@ -32,7 +32,7 @@ struct OutStream {
   bool opened = false;     // OPEN is committed or queued
   bool finished = false;   // FINISH is committed or queued
   bool stopped = false;    // the receiver needs no more
-  uint32_t queued = 0;     // frames in the lane's queue; the stream stays until there are none
+  uint32_t queued = 0;     // frames in the ring's queue; the stream lives until there are none
   uint64_t rows_sent = 0;  // in frames committed or queued
 };
 
@@ -60,16 +60,17 @@ static_assert(sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::
 
 /// One outgoing ring.
 struct OutRing {
-  transport::Outgoing* transport = nullptr;
+  transport::Outgoing* transport = nullptr;  // the ring itself, as its link's transport has it
   counters::OutgoingCounters* counters = nullptr;  // the ring's
   uint32_t receiver = 0;                           // worker number
-  bool to_self = false;                // this worker is also the receiver: only it can make room
-  bool dirty = false;                  // in the list of lanes to flush
-  OutStream* open = nullptr;           // whose open frame lies in the ring, or heads for the queue
+  bool to_self = false;  // this worker is also the receiver: only it can make room
+  bool dirty = false;    // in the list of rings to flush
+  OutStream* open =
+      nullptr;  // the stream with the open frame, which lies in the ring or will join the queue
   std::unique_ptr<QueuedFrame> queue;  // first of the outgoing overflow
   QueuedFrame* queue_last = nullptr;
 
-  /// A row is being written in place: nothing else can be sent by this ring.
+  /// A row is being written in place: nothing else can be sent through this ring until commit or abort.
   bool is_claimed() const noexcept { return open != nullptr && open->frame.is_claimed(); }
 
   bool queue_empty() const { return queue == nullptr; }

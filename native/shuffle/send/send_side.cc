@@ -15,69 +15,70 @@ SendSide::SendSide(const WorkerContext& worker, Operation& operation, WaitLoop& 
       operation_(operation),
       wait_loop_(wait_loop),
       receive_side_(receive_side),
-      lanes_(size_t{worker.membership.worker_count()} * worker.settings.rings_per_lane) {
-  make_lanes();
-  dirty_.reserve(lanes_.size());
+      rings_(size_t{worker.membership.worker_count()} * worker.settings.rings_per_lane) {
+  make_rings();
+  dirty_.reserve(rings_.size());
 }
 
 void SendSide::drop_queues() noexcept {
-  for (OutRing& lane : lanes_) {
-    while (!lane.queue_empty()) lane.dequeue();
+  for (OutRing& ring : rings_) {
+    while (!ring.queue_empty()) ring.dequeue();
   }
 }
 
-// Without their rings, which are those of links.
-void SendSide::make_lanes() {
+// The ends of the rings belong to links: LinkLanes sets `transport`.
+void SendSide::make_rings() {
   const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  for (size_t i = 0; i < lanes_.size(); ++i) {
+  for (size_t i = 0; i < rings_.size(); ++i) {
     const auto receiver = static_cast<uint32_t>(i / rings_per_lane);
-    lanes_[i].receiver = receiver;
-    lanes_[i].counters = &worker_.membership.counters().outgoing(
+    rings_[i].receiver = receiver;
+    rings_[i].counters = &worker_.membership.counters().outgoing(
         worker_.local_index, receiver, static_cast<uint32_t>(i % rings_per_lane));
-    lanes_[i].to_self = receiver == worker_.number;
+    rings_[i].to_self = receiver == worker_.number;
   }
 }
 
 OutRing& SendSide::ring_to(uint32_t receiver_worker, uint32_t stage) noexcept {
   const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  return lanes_[size_t{receiver_worker} * rings_per_lane + stage % rings_per_lane];
+  return rings_[size_t{receiver_worker} * rings_per_lane + stage % rings_per_lane];
 }
 
 std::span<OutRing> SendSide::rings_of(uint32_t node) noexcept {
   const session::Node& peer = worker_.membership.nodes()[node];
   const size_t rings_per_lane = worker_.settings.rings_per_lane;
-  return std::span(lanes_).subspan(peer.first_worker * rings_per_lane,
+  return std::span(rings_).subspan(peer.first_worker * rings_per_lane,
                                    peer.worker_count * rings_per_lane);
 }
 
 // --- frames
 
-transport::Claim SendSide::claim(OutRing& lane, uint32_t least_bytes, uint32_t most_bytes) {
+transport::Claim SendSide::claim(OutRing& ring, uint32_t least_bytes, uint32_t most_bytes) {
   for (;;) {
-    const transport::Claim claim = lane.transport->claim(least_bytes, most_bytes);
-    if (claim.bytes != 0 || !make_room_in_own_ring(lane)) return claim;
+    const transport::Claim claim = ring.transport->claim(least_bytes, most_bytes);
+    if (claim.bytes != 0 || !make_room_in_own_ring(ring)) return claim;
   }
 }
 
-// Only this worker can read that ring. Only in a call that waits: after one that tries the engine can poll.
-bool SendSide::make_room_in_own_ring(OutRing& lane) {
-  if (!lane.to_self || holds_batches() || !wait_loop_.call_waits()) return false;
-  lane.transport->post();
+// Of a ring to the worker itself, only the worker can read. So a call that waits makes room here, or it would wait
+// forever. After a call that only tries, the engine can receive instead.
+bool SendSide::make_room_in_own_ring(OutRing& ring) {
+  if (!ring.to_self || holds_batches() || !wait_loop_.call_waits()) return false;
+  ring.transport->post();
   (void)receive_side_.poll();
   return receive_side_.spill_own();
 }
 
-void SendSide::commit(OutRing& lane, uint32_t length) {
-  lane.transport->commit(length);
-  // What is missing may be too little for another row, or make a frame of one: full frames of rows of
-  // 100 bytes are pending up to 128 bytes below the threshold of 16 KiB.
-  const uint32_t frame = lane.transport->frame_limit();
+void SendSide::commit(OutRing& ring, uint32_t length) {
+  ring.transport->commit(length);
+  // A transfer starts a little below the threshold, too. What is missing may be less than the next row needs, or room
+  // for a frame of a single row: full frames with rows of 100 bytes leave up to 128 bytes of the 16 KiB missing.
+  const uint32_t frame = ring.transport->frame_limit();
   const uint64_t threshold = worker_.settings.threshold_bytes;
   const uint64_t missing = threshold >= frame ? frame / 8 : 0;
-  if (lane.transport->pending_bytes() + missing >= threshold) {
-    lane.transport->post_soon();
+  if (ring.transport->pending_bytes() + missing >= threshold) {
+    ring.transport->post_soon();
   } else {
-    mark_dirty(lane);
+    mark_dirty(ring);
   }
 }
 
@@ -106,10 +107,10 @@ void SendSide::abandon(OutStream& stream) noexcept {
   stream.ring.open = nullptr;
 }
 
-void SendSide::mark_dirty(OutRing& lane) {
-  if (lane.dirty) return;
-  lane.dirty = true;
-  dirty_.push_back(&lane);
+void SendSide::mark_dirty(OutRing& ring) {
+  if (ring.dirty) return;
+  ring.dirty = true;
+  dirty_.push_back(&ring);
 }
 
 // --- flushing
@@ -121,51 +122,53 @@ void SendSide::flush() {
 
 void SendSide::post_open_frames() {
   if (has_queued()) send_queued();
-  // Closing a frame can mark lanes dirty again; those are in the list already.
+  // Closing a frame can mark its ring again, but a ring that is still marked is not added twice.
   size_t kept = 0;
   for (size_t i = 0; i < dirty_.size(); ++i) {
-    OutRing& lane = *dirty_[i];
-    lane.dirty = post_open_frame(lane);
-    if (lane.dirty) dirty_[kept++] = &lane;
+    OutRing& ring = *dirty_[i];
+    ring.dirty = post_open_frame(ring);
+    if (ring.dirty) dirty_[kept++] = &ring;
   }
   dirty_.resize(kept);
 }
 
-// Returns whether its frame stays open: one that could only join the queue takes more rows, and a claim is not over.
-bool SendSide::post_open_frame(OutRing& lane) {
-  if (!lane.queue_empty()) send_queued(lane);
+// Closes the open frame of a ring and starts the transfer. The frame stays open in two cases: it lies in overflow and
+// would only join a queue that has not emptied, where it can as well take more rows; or a row is being written in place
+// in it. Returns whether a frame is still open.
+bool SendSide::post_open_frame(OutRing& ring) {
+  if (!ring.queue_empty()) send_queued(ring);
   const bool would_queue =
-      !lane.queue_empty() && lane.open != nullptr && lane.open->frame.is_in_overflow();
-  if (lane.open != nullptr && !lane.is_claimed() && !would_queue) {
-    close_open_frame(lane);
-    if (!lane.queue_empty()) send_queued(lane);
+      !ring.queue_empty() && ring.open != nullptr && ring.open->frame.is_in_overflow();
+  if (ring.open != nullptr && !ring.is_claimed() && !would_queue) {
+    close_open_frame(ring);
+    if (!ring.queue_empty()) send_queued(ring);
   }
-  lane.transport->post_soon();
-  return lane.open != nullptr;
+  ring.transport->post_soon();
+  return ring.open != nullptr;
 }
 
 // --- the queues of the outgoing overflow
 
 void SendSide::enqueue(std::unique_ptr<QueuedFrame> frame) {
-  OutRing& lane = frame->stream->ring;
-  if (lane.queue_empty()) ++queued_lanes_;
+  OutRing& ring = frame->stream->ring;
+  if (ring.queue_empty()) ++queued_rings_;
   ++frame->stream->queued;
   count(worker_.counters.frames_out_overflow);
   count(worker_.counters.bytes_out_overflow, frame->stored.bytes);
-  lane.enqueue(std::move(frame));
+  ring.enqueue(std::move(frame));
 }
 
 void SendSide::drop_queued(OutStream& stream, bool data_only) {
-  OutRing& lane = stream.ring;
+  OutRing& ring = stream.ring;
   if (stream.queued == 0) return;
   std::unique_ptr<QueuedFrame> rest;
   QueuedFrame* rest_last = nullptr;
-  while (!lane.queue_empty()) {
-    std::unique_ptr<QueuedFrame> frame = lane.dequeue();
+  while (!ring.queue_empty()) {
+    std::unique_ptr<QueuedFrame> frame = ring.dequeue();
     const bool control =
         frame->kind == wire::FrameKind::open || frame->kind == wire::FrameKind::finish;
-    // A large row of which parts were sent goes on, or its receiver would take what follows for the
-    // rest.
+    // A large row that was sent in part has to be completed: its receiver would take the frames that follow for
+    // the rest of it.
     if (frame->stream == &stream && !(data_only && (control || frame->sent_bytes > 0))) {
       --stream.queued;
       stream.rows_sent -= frame->row_count;
@@ -176,37 +179,37 @@ void SendSide::drop_queued(OutStream& stream, bool data_only) {
     (rest_last != nullptr ? rest_last->next : rest) = std::move(frame);
     rest_last = added;
   }
-  lane.queue = std::move(rest);
-  lane.queue_last = rest_last;
-  if (lane.queue_empty()) --queued_lanes_;
+  ring.queue = std::move(rest);
+  ring.queue_last = rest_last;
+  if (ring.queue_empty()) --queued_rings_;
 }
 
 void SendSide::send_queued() {
-  for (OutRing& lane : lanes_) {
-    if (!lane.queue_empty()) send_queued(lane);
+  for (OutRing& ring : rings_) {
+    if (!ring.queue_empty()) send_queued(ring);
   }
 }
 
-bool SendSide::send_queued(OutRing& lane) {
-  if (lane.queue_empty()) return true;
-  while (!lane.queue_empty() && send_first_queued(lane)) {
+bool SendSide::send_queued(OutRing& ring) {
+  if (ring.queue_empty()) return true;
+  while (!ring.queue_empty() && send_first_queued(ring)) {
   }
-  lane.transport->post();  // who is in overflow has no reason to wait for a threshold
-  if (!lane.queue_empty()) return false;
-  --queued_lanes_;
+  ring.transport->post();  // rows that were queued have waited long enough: no threshold
+  if (!ring.queue_empty()) return false;
+  --queued_rings_;
   return true;
 }
 
-// All of it, or of a large row as much as fits into one frame; false if there is no room.
-bool SendSide::send_first_queued(OutRing& lane) {
-  QueuedFrame& frame = *lane.queue;
+// Sends the first queued frame or, of a large row, as much as fits into one frame. False if there is no room.
+bool SendSide::send_first_queued(OutRing& ring) {
+  QueuedFrame& frame = *ring.queue;
   const bool large = frame.kind == wire::FrameKind::fragment;
   constexpr uint32_t kFragmentOverhead = sizeof(FrameHeader) + sizeof(wire::FragmentPayload);
   const uint64_t rest = frame.row_bytes - frame.sent_bytes;
   const auto length = static_cast<uint32_t>(
-      large ? std::min<uint64_t>(kFragmentOverhead + rest, lane.transport->frame_limit())
+      large ? std::min<uint64_t>(kFragmentOverhead + rest, ring.transport->frame_limit())
             : sizeof(FrameHeader) + frame.payload_bytes);
-  const transport::Claim place = claim(lane, length, length);
+  const transport::Claim place = claim(ring, length, length);
   if (place.bytes == 0) return false;
   FrameHeader header{};
   header.length = length;
@@ -225,9 +228,9 @@ bool SendSide::send_first_queued(OutRing& lane) {
     std::memcpy(payload, frame.stored.memory + sizeof header, frame.payload_bytes);
   }
   std::memcpy(place.data, &header, sizeof header);
-  lane.transport->commit(length);
+  ring.transport->commit(length);
   wait_loop_.progressed();
-  if (!large || frame.sent_bytes == frame.row_bytes) --lane.dequeue()->stream->queued;
+  if (!large || frame.sent_bytes == frame.row_bytes) --ring.dequeue()->stream->queued;
   return true;
 }
 
@@ -240,8 +243,8 @@ Outcome SendSide::blocked_on_room(const OutStream& stream) noexcept {
 }
 
 Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
-  for (const OutRing& lane : lanes_) {
-    for (const QueuedFrame* frame = lane.queue.get(); frame != nullptr; frame = frame->next.get()) {
+  for (const OutRing& ring : rings_) {
+    for (const QueuedFrame* frame = ring.queue.get(); frame != nullptr; frame = frame->next.get()) {
       if (frame->stream->shuffle.query().get() == &query) return blocked_on_room(*frame->stream);
     }
   }
@@ -250,15 +253,15 @@ Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
 
 // --- lost nodes
 
-void SendSide::drop_lanes(uint32_t node) {
-  for (OutRing& lane : rings_of(node)) {
-    if (lane.open != nullptr && !lane.is_claimed()) {
-      ShuffleContext& shuffle = lane.open->shuffle;
+void SendSide::drop_rings(uint32_t node) {
+  for (OutRing& ring : rings_of(node)) {
+    if (ring.open != nullptr && !ring.is_claimed()) {
+      ShuffleContext& shuffle = ring.open->shuffle;
       worker_.queries.lose_rows(*shuffle.query(), node);
       shuffle.drop_rows();
     }
-    while (!lane.queue_empty()) {
-      OutStream& stream = *lane.queue->stream;
+    while (!ring.queue_empty()) {
+      OutStream& stream = *ring.queue->stream;
       worker_.queries.lose_rows(*stream.shuffle.query(), node);
       drop_queued(stream, false);
     }

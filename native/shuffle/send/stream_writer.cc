@@ -14,11 +14,11 @@ using counters::count;
 using wire::FrameHeader;
 using wire::FrameKind;
 
-Outcome StreamWriter::fail_by_claim(const OutRing& lane) {
+Outcome StreamWriter::fail_by_claim(const OutRing& ring) {
   return shuffle_.fail(
       Code::wrong_state,
       fmt::format("worker {} has an open claim for worker {}; commit or abort it first",
-                  shuffle_.worker().number, lane.receiver));
+                  shuffle_.worker().number, ring.receiver));
 }
 
 // --- rows that fit into a frame
@@ -32,28 +32,29 @@ Outcome StreamWriter::make_room(OutStream& stream, uint32_t bytes, WhenFull when
 
 Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
   if (stream.frame.has_room(bytes)) return Outcome::done;
-  OutRing& lane = stream.ring;
-  if (lane.is_claimed()) return fail_by_claim(lane);
-  side_.close_open_frame(lane);
-  if (!lane.queue_empty() && !side_.send_queued(lane) &&
+  OutRing& ring = stream.ring;
+  if (ring.is_claimed()) return fail_by_claim(ring);
+  side_.close_open_frame(ring);
+  // `planted` is a constant false, except in the test that plants bugs to see that they are found (base/planted.h).
+  if (!ring.queue_empty() && !side_.send_queued(ring) &&
       !base::planted(base::Plant::skipped_overflow))
     return Outcome::would_wait;
   if (!stream.opened) {
     if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
-    if (!lane.queue_empty()) return Outcome::would_wait;
+    if (!ring.queue_empty()) return Outcome::would_wait;
   }
   const base::Settings& settings = shuffle_.worker().settings;
   const auto least = static_cast<uint32_t>(sizeof(FrameHeader)) + bytes;
   const transport::Claim claim =
-      side_.claim(lane, least, wire::full_frame_limit(settings.ring_bytes));
+      side_.claim(ring, least, wire::full_frame_limit(settings.ring_bytes));
   if (claim.bytes == 0) {
-    // The receiver can only make room by reading what is there.
-    if (!side_.holds_batches()) lane.transport->post();
+    // The receiver can only make room by reading what is there, so it has to get it.
+    if (!side_.holds_batches()) ring.transport->post();
     return Outcome::would_wait;
   }
-  // Not beyond the threshold: the frame closes, and the transfer starts, when so much is pending.
+  // The frame ends where the threshold is reached, so that it closes then and the transfer starts.
   const uint64_t threshold = settings.threshold_bytes;
-  const uint64_t pending = lane.transport->pending_bytes();
+  const uint64_t pending = ring.transport->pending_bytes();
   const uint64_t to_threshold = threshold > pending ? threshold - pending : 0;
   stream.frame.open_in_ring(
       claim.data, std::min<uint64_t>(claim.bytes, std::max<uint64_t>(least, to_threshold)));
@@ -89,11 +90,11 @@ void StreamWriter::close_if_full(OutStream& stream, uint32_t next_bytes) {
 // --- rows that do not
 
 Outcome StreamWriter::prepare_large(OutStream& stream) {
-  OutRing& lane = stream.ring;
-  if (lane.is_claimed()) return fail_by_claim(lane);
-  side_.close_open_frame(lane);
-  // One large row per ring at a time: the queue is not a way around back-pressure.
-  if (!lane.queue_empty() && !side_.send_queued(lane) && !side_.holds_batches())
+  OutRing& ring = stream.ring;
+  if (ring.is_claimed()) return fail_by_claim(ring);
+  side_.close_open_frame(ring);
+  // One large row per ring at a time, or the queue would be a way around back-pressure.
+  if (!ring.queue_empty() && !side_.send_queued(ring) && !side_.holds_batches())
     return side_.blocked_on_room(stream);
   if (stream.opened) return Outcome::done;
   const Outcome outcome = open(stream);
@@ -125,7 +126,7 @@ Status StreamWriter::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t byte
     if (room == Outcome::done) write(stream, {frame->stored.memory, bytes});
     return room == Outcome::failed ? shuffle_.status() : Status::Ok();
   }
-  // As a frame of its own: behind room for the header, the row's length, and the row.
+  // The row becomes a frame in its own memory: room for the header, then the row's length, then the row.
   std::byte* const at = frame->stored.memory + sizeof(FrameHeader);
   std::memmove(at + sizeof(wire::RowLength), frame->stored.memory, bytes);
   const auto length = static_cast<wire::RowLength>(bytes);
@@ -183,12 +184,12 @@ Outcome StreamWriter::finish(OutStream& stream) {
   return outcome;
 }
 
-// By the ring, or by the queue. would_wait: no room, and no batch is held.
+// Through the ring, or into its queue. would_wait: no room, and no batch is held.
 Outcome StreamWriter::send_control(OutStream& stream, FrameKind kind, const std::string& payload) {
-  OutRing& lane = stream.ring;
+  OutRing& ring = stream.ring;
   const auto length = static_cast<uint32_t>(sizeof(FrameHeader) + payload.size());
-  if (lane.queue_empty()) {
-    const transport::Claim claim = side_.claim(lane, length, length);
+  if (ring.queue_empty()) {
+    const transport::Claim claim = side_.claim(ring, length, length);
     if (claim.bytes != 0) {
       FrameHeader header{};
       header.length = length;
@@ -196,16 +197,16 @@ Outcome StreamWriter::send_control(OutStream& stream, FrameKind kind, const std:
       header.slot = stream.slot;
       std::memcpy(claim.data, &header, sizeof header);
       std::memcpy(claim.data + sizeof header, payload.data(), payload.size());
-      side_.commit(lane, length);
+      side_.commit(ring, length);
       return Outcome::done;
     }
     if (!side_.holds_batches()) {
-      lane.transport->post();
+      ring.transport->post();
       return Outcome::would_wait;
     }
   }
   std::unique_ptr<QueuedFrame> frame;
-  // Where overflow is full, batches are held: letting go of some is what helps.
+  // If overflow is full, batches are held, and releasing some of them helps.
   if (const Outcome outcome = make_queued(stream, kind, length, frame); outcome != Outcome::done)
     return outcome == Outcome::would_wait ? Outcome::holding : outcome;
   frame->payload_bytes = static_cast<uint32_t>(payload.size());

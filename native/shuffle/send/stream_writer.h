@@ -1,4 +1,4 @@
-// StreamWriter: gets rows, OPEN and FINISH of a shuffle into the ring of a receiver, or into the queue before it.
+// StreamWriter: writes rows, OPEN and FINISH of a shuffle into the ring to a receiver, or into that ring's queue.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace faro::shuffle {
 
-/// Where a row goes whose ring is full while the worker holds batches.
+/// What to do with a row if its ring is full while the worker holds batches: queue it in overflow, or do not take it.
 enum class WhenFull : uint8_t { overflow, nowhere };
 
-/// Threads: the worker. Blocks: never; what would wait notes what for.
+/// Threads: the worker. Blocks: never; a call that would wait notes what it waits for (BlockedOn).
 class StreamWriter {
  public:
   StreamWriter(ShuffleContext& shuffle, SendSide& side, RowFormat format)
       : shuffle_(shuffle), side_(side), format_(std::move(format)) {}
 
-  /// What the next OPEN says the rows are.
+  /// The row format that the next OPEN carries.
   RowFormat& format() noexcept { return format_; }
 
   /// Bytes that a row takes in a frame.
@@ -35,32 +35,33 @@ class StreamWriter {
     return framed_bytes(row_bytes) > payload_limit(stream);
   }
 
-  /// Makes room for `bytes` more in the open frame, which may be a new one.
+  /// Makes room for `bytes` more bytes in the stream's open frame; opens a new frame if there is none with room.
   Outcome make_room(OutStream& stream, uint32_t bytes, WhenFull when_full);
   /// The same without overflow. would_wait: no room in the ring, or rows are queued for it.
   Outcome make_room_in_ring(OutStream& stream, uint32_t bytes);
-  /// Into room that was made.
+  /// Writes a row into the room that make_room has made.
   void write(OutStream& stream, std::span<const std::byte> row);
-  /// With a threshold below a frame the transfer starts with the row that reaches it.
+  /// Closes the frame if no row of `next_bytes` fits any more, provided that the threshold is smaller than a frame:
+  /// then the transfer starts with the row that reaches it.
   void close_if_full(OutStream& stream, uint32_t next_bytes);
 
-  /// Before a row that is larger than a frame: what the ring has goes first, and OPEN.
+  /// Before a row larger than a frame: sends what is open or queued for the ring, and OPEN.
   Outcome prepare_large(OutStream& stream);
   /// Queues a row that lies in `frame`, and sends what there is room for.
   void send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes);
-  /// Queues a row of `bytes` bytes that lies in `frame` but is no larger than a frame, or sends it.
-  /// Never waits, and needs no memory but that of `frame`: only so it cannot fail for want of either.
+  /// Sends or queues a row of `bytes` bytes that lies in `frame` and is no larger than a frame. Never waits, and needs
+  /// no memory beyond that of `frame`, so that it cannot fail for lack of room.
   Status send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes);
 
-  /// FINISH. would_wait: no room, and no batch is held.
+  /// Sends FINISH. would_wait: no room, and no batch is held.
   Outcome finish(OutStream& stream);
 
   /// A frame of `bytes` bytes for the queue of a stream's ring; null unless done.
   Outcome make_queued(OutStream& stream, wire::FrameKind kind, uint64_t bytes,
                       std::unique_ptr<QueuedFrame>& frame);
 
-  /// The answer where a row is being written in place in that ring.
-  Outcome fail_by_claim(const OutRing& lane);
+  /// Answers failed, because a row is being written in place in that ring.
+  Outcome fail_by_claim(const OutRing& ring);
 
  private:
   uint32_t payload_limit(const OutStream& stream) const noexcept {
