@@ -9,9 +9,9 @@
 // clears the flag under the mutex. A thread whose command is in the list therefore cannot put a
 // later one into the ring before the list was taken.
 //
-// Sleeping (the same protocol as ring/doorbell.h, with pushed_ as the state):
-//   consumer: S1 the reactor sets sleeping := 1 (seq_cst RMW)   S2 empty(): loads pushed_ (seq_cst)   S3 sleeps
-//   producer: R1 pushed_ += 1 (seq_cst RMW)   R2 the reactor loads sleeping (seq_cst)   R3 if 1: wakes
+// Sleeping: native/DESIGN.md#memory-orders defines the steps of the consumer (N1 to N3) and of a producer (P1 to P3),
+// and says why no command waits for a sleeping consumer. All are seq_cst. This file has P1 and N2, the reactor the
+// others.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class MpscCommandQueue {
       overflow_.push_back(std::move(command));
       overflowed_.store(true, std::memory_order_release);
     }
-    pushed_.fetch_add(1, std::memory_order_seq_cst);  // R1
+    pushed_.fetch_add(1, std::memory_order_seq_cst);  // P1
   }
 
   /// Appends what has been pushed to `commands`. If memory runs out, the rest is taken the next time. Threads: the
@@ -65,7 +65,7 @@ class MpscCommandQueue {
     taken_ += commands.size() - before;
   }
 
-  /// S2. A command that was taken before its producer counted it makes this true too early; that
+  /// N2. A command that was taken before its producer counted it makes this true too early; that
   /// producer then sees `sleeping` and wakes. Threads: the consumer.
   bool empty() const {
     return static_cast<int64_t>(pushed_.load(std::memory_order_seq_cst) - taken_) <= 0;

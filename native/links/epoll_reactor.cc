@@ -78,8 +78,7 @@ void EpollReactor::remove(int fd) noexcept {
 
 void EpollReactor::defer(std::function<void()> task) {
   commands_.push(std::move(task));
-  // R2 and R3 of command_queue.h. The plain look first keeps the line shared while the thread is
-  // awake.
+  // P2 and P3 of native/DESIGN.md#memory-orders. The plain load first keeps the line shared while the thread is awake.
   if (sleeping_.load(std::memory_order_seq_cst) == 0) return;
   if (sleeping_.exchange(0, std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
@@ -138,8 +137,8 @@ bool EpollReactor::run_once(base::Nanoseconds until) {
   each.run([&] { worked = run_commands(); });
   int timeout = worked ? 0 : timeout_ms(until);
   if (timeout != 0) {
-    sleeping_.exchange(1, std::memory_order_seq_cst);  // S1
-    if (!commands_.empty()) timeout = 0;               // S2
+    sleeping_.exchange(1, std::memory_order_seq_cst);  // N1
+    if (!commands_.empty()) timeout = 0;               // N2
   }
   each.run([&] { worked |= run_handlers(timeout); });
   each.run([&] { worked |= run_commands(); });

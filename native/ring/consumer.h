@@ -9,8 +9,8 @@
 // only (native/DESIGN.md#hc-1).
 //
 // Who writes what:
-//   *written_       the peer (shm, release) or the network thread (tcp, release): the bytes before it are
-//                   in the ring. Untrusted: checked to go forward and to stay within the ring.
+//   *written_       the peer (shm, with release) or whichever thread receives for the link (tcp, verbs: with seq_cst):
+//                   the bytes before it are in the ring. Untrusted: checked to go forward and to stay within the ring.
 //   everything else  the worker alone; the transport decides what the peer is told
 //
 // Everything in the ring may be changed by a hostile peer while it is read. Headers are copied once and
@@ -108,6 +108,8 @@ inline Next Consumer::next(FrameView& view) noexcept {
   if (why_invalid_ != nullptr) return Next::invalid;
   for (;;) {
     if (taken_ == seen_) {
+      // Partner: the store of *written_; acquire would be enough for the bytes before it. seq_cst, so that this look
+      // counts as S2 where that store is seq_cst; it costs nothing more (native/DESIGN.md#memory-orders).
       const Position written = written_->load(std::memory_order_seq_cst);
       if (written < seen_ || written - read_ > ring_bytes_ ||
           written % wire::kFrameAlignment != 0) {

@@ -4,11 +4,9 @@
 // matters (ready words, positions) lies elsewhere, and sleeps are bounded, so that a peer that
 // writes nonsense here, or withholds a ring, costs latency and never progress.
 //
-// The race "the sleeper looks, the ringer publishes, the sleeper sleeps" is excluded as follows.
-//   sleeper: S1 sleeping := 1 (seq_cst RMW)    S2 look at the state (seq_cst loads)   S3 sleep while 1
-//   ringer:  R1 publish state (seq_cst RMW/store)    R2 load sleeping (seq_cst)   R3 if 1: := 0, wake
-// All four are in the single total order of seq_cst operations: if R2 reads 0 then R2 < S1, hence
-// R1 < S2 and the sleeper sees the state. No fence is used: g++'s thread sanitizer knows none.
+// The race "the sleeper looks, the ringer publishes, the sleeper sleeps" is excluded by the order of the steps S1 to S3
+// (arm, the look of whoever sleeps, sleep) and R1 to R3 (what the caller has published, ring_doorbell), which are all
+// seq_cst: native/DESIGN.md#memory-orders defines them and says why.
 #pragma once
 
 #include <atomic>
@@ -26,9 +24,9 @@ struct alignas(64) DoorbellLine {
 static_assert(sizeof(DoorbellLine) == 64);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-/// Wakes the line's worker if it sleeps. Call after publishing what it should see with a seq_cst
-/// operation. Threads: any, any process. Blocks: never (a system call only if there is a sleeper).
-/// Returns whether there was a sleeper.
+/// Wakes the line's worker if it sleeps (R2, R3). First publish what it should see, with a seq_cst operation (R1).
+/// Threads: any, any process. Blocks: never (a system call only if there is a sleeper). Returns whether there was a
+/// sleeper.
 bool ring_doorbell(DoorbellLine& line) noexcept;
 
 /// The sleeping side; one thread at a time.
@@ -36,7 +34,7 @@ class Doorbell {
  public:
   explicit Doorbell(DoorbellLine* line) : line_(line) {}
 
-  /// Announces the intent to sleep. Look at everything once more before `sleep`.
+  /// Announces the intent to sleep (S1). Look at everything once more (S2) before `sleep` (S3).
   void arm() noexcept { line_->sleeping.exchange(1, std::memory_order_seq_cst); }
   /// Takes the announcement back.
   void disarm() noexcept { line_->sleeping.store(0, std::memory_order_relaxed); }

@@ -9,9 +9,9 @@
 // Who writes what:
 //   committed_     the worker, release: the thread that transfers sees the bytes before it (partner: the
 //                  transport's acquire in `committed()`)
-//   *peer_read_    the peer (shm) or the network thread (tcp), with seq_cst: R1 of ring/doorbell.h. Read
-//                  here with seq_cst (S2), and checked: a value that decreases or exceeds
-//                  `committed` means a broken peer.
+//   *peer_read_    the peer (shm) or whichever thread receives for the link (tcp, verbs), with seq_cst: R1 and B1 of
+//                  native/DESIGN.md#memory-orders. Read here with seq_cst (S2 and C3), and checked: a value that
+//                  decreases or exceeds `committed` means a broken peer.
 //   the rest       the worker alone
 //
 // Invariants: committed - read <= ring_bytes. Frames start at multiples of 64 and never wrap. A frame
@@ -42,9 +42,10 @@ class Producer {
   Producer(std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* peer_read)
       : base_(base), ring_bytes_(ring_bytes), peer_read_(peer_read), limit_(ring_bytes) {}
 
-  /// Contiguous space for a frame of at least `least` bytes, at most frame_limit(), and up to `most`,
-  /// full_frame_limit() of wire/frame.h; empty if the peer has to read first, or is `broken`. A short rest at
-  /// the end of the ring is padded, so that frames stay large. Repeatable until `commit`. Threads: the worker.
+  /// Contiguous space for one frame: at least `least` bytes (up to frame_limit()), and as much more as there is room
+  /// for, up to `most` (up to wire::full_frame_limit). Empty if the peer has to read first, or is broken(). If little
+  /// is left before the end of the buffer, a PAD frame fills it and the space lies at the beginning, so that frames
+  /// stay large. Until `commit`, the same call returns the same space, or more of it. Threads: the worker.
   Claim claim(uint32_t least, uint32_t most) noexcept;
 
   /// The claimed space holds a frame of `length` bytes. Threads: the worker.
@@ -53,12 +54,12 @@ class Producer {
     committed_.store(end_, std::memory_order_release);
   }
 
-  /// End of the last whole frame. Threads: any; acquire, so that the bytes before it can be read.
+  /// The end of the last committed frame. Threads: any; acquire, so that the bytes before it can be read.
   Position committed() const noexcept { return committed_.load(std::memory_order_acquire); }
 
-  /// Where the latest pad begins; its header is all that a peer needs of it. A pad that lies before a
-  /// `committed()` that was loaded first, and after what was transferred, is the only one there.
-  /// Threads: any.
+  /// The position of the latest PAD frame. Only the header of a pad has to be transferred. Load `committed()` first: if
+  /// this pad lies between what was transferred before and that position, it is the only pad there; if it does not,
+  /// there is none. Threads: any.
   Position last_pad() const noexcept { return last_pad_.load(std::memory_order_relaxed); }
 
   /// Whether the peer has read everything. Threads: the worker.

@@ -5,9 +5,9 @@
 // always read). All others lie in one array here, with a summary word per 64 groups, so that a look at
 // a hundred nodes costs a few words.
 //
-// The thread that moves a ring's written position sets its bit after that store (R1 of ring/doorbell.h:
-// the RMW is seq_cst). Only the worker takes bits (exchanges a word with 0), with acquire: it then sees the
-// written position, or the bit is set again. If it leaves a ring non-empty it marks the ring again.
+// The thread that moves a ring's written position sets its bit after that store. The RMW is seq_cst: it is R1 of
+// native/DESIGN.md#memory-orders. Only the worker takes bits (exchanges a word with 0): it then sees the written
+// position, or the bit is set again. If it leaves a ring non-empty, it visits the ring again without a bit.
 #pragma once
 
 #include <array>
@@ -57,7 +57,8 @@ class ReadySet {
   template <typename Visit>
   void take(Visit&& visit) {
     for (uint32_t s = 0; s < summaries_.size(); ++s) {
-      // A look first (S2 of ring/doorbell.h): an RMW on a line that others write costs far more than a load.
+      // A look first (S2 of native/DESIGN.md#memory-orders): an RMW on a line that others write costs far more than a
+      // load.
       if (summaries_[s].load(std::memory_order_seq_cst) == 0) continue;
       for (uint64_t groups = summaries_[s].exchange(0, std::memory_order_seq_cst); groups != 0;
            groups &= groups - 1) {

@@ -6,16 +6,8 @@
 // kLimit. If every worker is busy with something else by then, a timer makes the network thread send
 // them.
 //
-// Nothing is left behind (the pattern of the right to send, messaged_channel.h):
-//   a deferrer     D1 adds to its deferred bytes         D2 reads since_, or sets it if it is 0
-//                  D3 if set: exchanges armed_ with true, and starts the timer if it was false
-//   a flusher      F1 takes the right       F2 since_ := 0   F3 visits every channel
-//                  F4 gives the right back  F5 reads since_; if not 0: from F1
-//   the timer      T1 armed_ := false   T2 flushes
-// All are seq_cst. If D2 finds since_ set, it comes before the F2 that clears it, so D1 < F3 and that
-// flush sends it; if it sets since_, the next flush does. A flush that does not get the right has
-// read since_ != 0 before. So the F5 of the thread that has the right comes later, and that thread starts
-// over. There is a next flush: if D3 finds armed_ true, it comes before T1, so D2 < T2.
+// Nothing is left behind: native/DESIGN.md#memory-orders defines the steps of a deferrer (D1 to D3), a flusher (F1 to
+// F5) and the timer (T1, T2), and says why. All are seq_cst.
 #pragma once
 
 #include <atomic>

@@ -26,7 +26,7 @@ MessagedChannel::MessagedChannel(LinkContext& context, std::shared_ptr<DeferredS
 
 void MessagedChannel::defer(uint64_t bytes) {
   if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
-    return send_now();  // D1 of deferred_sends.h
+    return send_now();  // that was D1 (native/DESIGN.md#memory-orders)
   deferred_->note(context_.reactor->clock().now_ns());
 }
 
@@ -47,10 +47,10 @@ Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
     if (starved_.load(std::memory_order_relaxed) != 0) starved_.store(0, std::memory_order_relaxed);
     return claimed;
   }
-  // See starved_: say so, then look again. The peer can only make room by reading what it has.
-  starved_.store(1, std::memory_order_seq_cst);
+  // The claim was C1; see starved_. The peer can only make room by reading what it has.
+  starved_.store(1, std::memory_order_seq_cst);  // C2
   channel_.send_deferred();
-  claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
+  claimed = MirroredOutgoing::claim(least_bytes, most_bytes);  // C3
   if (claimed.bytes != 0) starved_.store(0, std::memory_order_relaxed);
   return claimed;
 }

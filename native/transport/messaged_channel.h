@@ -10,12 +10,8 @@
 // A ring with something to send is marked: outgoing rings in writes_, incoming ones in reads_. The thread
 // that marks it then either makes everything marked due (send_now), or leaves it for later (defer;
 // deferred_sends.h says for how long). The transport's send_pending sends what is due. The right to send is
-// passed on by compare-and-swap (native/DESIGN.md#hc-6), and nothing is lost:
-//
-//   a thread with something to send   W1 marks it, then sets due_   W2 tries to get the right
-//   the holder of the right           W3 gives the right back       W4 reads due_; if set, from W2
-// All are seq_cst. If W2 finds the right held, it comes before W3 in the single total order, so that
-// W1 < W2 < W3 < W4 and the holder sees it.
+// passed on by compare-and-swap (native/DESIGN.md#hc-6). native/DESIGN.md#memory-orders defines the steps of that, W1
+// to W4, and says why nothing is lost. All are seq_cst.
 #pragma once
 
 #include <atomic>
@@ -99,8 +95,8 @@ class MessagedOutgoing : public MirroredOutgoing {
   /// Frees the space before `position` for writing. Returns whether the worker waits for that: then ring
   /// its doorbell. Threads: receiver.
   bool free_up_to(wire::Position position) noexcept {
-    free_.store(position, std::memory_order_seq_cst);
-    return starved_.load(std::memory_order_seq_cst) != 0;
+    free_.store(position, std::memory_order_seq_cst);      // B1
+    return starved_.load(std::memory_order_seq_cst) != 0;  // B2
   }
   wire::Position free() const noexcept { return free_.load(std::memory_order_relaxed); }
 
@@ -113,10 +109,9 @@ class MessagedOutgoing : public MirroredOutgoing {
  private:
   MessagedChannel& channel_;
 
-  // 1 after a claim has found no space: then a new free_ wakes the worker. The worker writes it with
-  // seq_cst before it reads free_ again. free_up_to reads it with seq_cst after it has stored free_: if
-  // that finds 0, the worker's second read finds the new position. (Without this flag every READ would
-  // wake a worker that waits for rows.)
+  // 1 after a claim has found no space: then a new free_ wakes the worker. The worker sets it (C2) before it reads
+  // free_ again (C3); free_up_to stores free_ (B1) before it reads the flag (B2). native/DESIGN.md#memory-orders says
+  // why no wake-up is lost.
   std::atomic<uint32_t> starved_{0};
 
   // The receiver's; seq_cst, partner: Producer's look (ring/producer.h).

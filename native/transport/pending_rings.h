@@ -5,9 +5,9 @@
 // bit is about to set it too (mark), or a taker that cleared the summary bit is about to read the word, or
 // to set the summary bit again (take).
 //
-// Memory orders: everything here is seq_cst, because it is part of the argument in messaged_channel.h (W1 to
-// W4). The taker sees what a marker wrote before `mark`: the RMW of mark releases, that of take
-// acquires.
+// Memory orders: everything here is seq_cst, because it is part of the steps W1 to W4 of
+// native/DESIGN.md#memory-orders. The taker sees what a marker wrote before `mark`: the RMW of mark releases, that of
+// take acquires.
 #pragma once
 
 #include <atomic>

@@ -226,7 +226,7 @@ TEST(World, a_doorbell_wakes_a_sleeper_long_before_its_deadline) {
   });
 }
 
-// The opposite order of rule S1, S2 of ring/doorbell.h. A simulation that does not find this is
+// The opposite order of S1 and S2 of native/DESIGN.md#memory-orders. A simulation that does not find this is
 // worth nothing.
 TEST(World, finds_a_lost_wake_up) {
   int lost = 0;

@@ -41,8 +41,8 @@ Status Ownership::enter() {
   }
   counters::count(worker_.counters.operations);
   operation_.begin();
-  // S2 of ring/doorbell.h. What an alert is about, closing included, was stored before it: alerts
-  // come first.
+  // S2 of native/DESIGN.md#memory-orders. What an alert is about, closing included, was stored before it, so alerts are
+  // looked at first.
   if (alerts_.load(std::memory_order_seq_cst) != alerts_seen_) {
     const uint64_t alerts = alerts_.load(std::memory_order_acquire);
     // If something is kept, or there was no memory for something, the next operation looks again.
@@ -56,12 +56,12 @@ Status Ownership::enter() {
 void Ownership::adopt() noexcept { owner_.store(this_thread(), std::memory_order_relaxed); }
 
 void Ownership::alert() noexcept {
-  alerts_.fetch_add(1, std::memory_order_seq_cst);  // R1 of ring/doorbell.h
+  alerts_.fetch_add(1, std::memory_order_seq_cst);  // R1
   ring::ring_doorbell(doorbell_);
 }
 
 void Ownership::wake() noexcept {
-  wakes_.fetch_add(1, std::memory_order_seq_cst);  // R1 of ring/doorbell.h
+  wakes_.fetch_add(1, std::memory_order_seq_cst);  // R1
   ring::ring_doorbell(doorbell_);
 }
 

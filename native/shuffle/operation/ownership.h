@@ -36,7 +36,7 @@ class Ownership {
   void alert() noexcept;
   /// Threads: any. Makes a wait of the worker look again.
   void wake() noexcept;
-  /// What was written before a wake() is seen by what follows: S2 of ring/doorbell.h.
+  /// What was written before a wake() is seen by what follows: S2 of native/DESIGN.md#memory-orders.
   void see_wakes() const noexcept { (void)wakes_.load(std::memory_order_seq_cst); }
 
   /// Calls a condition of the engine's, in which nothing may wait. `cause`: why the answer is failed.

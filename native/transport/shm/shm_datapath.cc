@@ -49,7 +49,7 @@ Claim ShmOutgoing::claim_starving(uint32_t least_bytes, uint32_t most_bytes) {
   }
   if (starving_) return {};  // that claim was C3
   starving_ = true;
-  written_.starving.store(1, std::memory_order_seq_cst);  // C2; partner R2 in tell_read
+  written_.starving.store(1, std::memory_order_seq_cst);  // C2; partner: B2 in tell_read
   return claim(least_bytes, most_bytes);                  // C3; comes here at most once more
 }
 
@@ -59,7 +59,7 @@ void ShmOutgoing::post() {
   mark_posted(committed);
   count(counters_->transfers);
   written_.position.store(committed, std::memory_order_release);  // partner: Consumer::next
-  ready_word_.fetch_or(ready_bit_, std::memory_order_seq_cst);    // R1 of ring/doorbell.h
+  ready_word_.fetch_or(ready_bit_, std::memory_order_seq_cst);    // R1
   ring_doorbell(*doorbell_);
 }
 
@@ -77,8 +77,8 @@ ShmIncoming::ShmIncoming(const Segment& segment, uint32_t ring, ring::DoorbellLi
 
 void ShmIncoming::tell_read(wire::Position read) {
   if (link_.stopped()) return;
-  read_.position.store(read, std::memory_order_seq_cst);  // R1; partner: Producer::claim
-  if (written_.starving.load(std::memory_order_seq_cst) != 0) ring_doorbell(*doorbell_);  // R2
+  read_.position.store(read, std::memory_order_seq_cst);  // B1; partner: C3, Producer::claim
+  if (written_.starving.load(std::memory_order_seq_cst) != 0) ring_doorbell(*doorbell_);  // B2
 }
 
 void ShmIncoming::on_invalid(const char* why) { link_.fail("incoming", ring_, why); }

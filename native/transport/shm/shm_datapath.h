@@ -4,19 +4,15 @@
 //   sender                                        receiver
 //   frames into the ring
 //   WrittenLine.position   release  ------------> seq_cst load in Consumer::next
-//   ready word             seq_cst RMW  --------> taken by the worker (R1 and S2 of
-//   ring/doorbell.h) doorbell line          if it sleeps
+//   ready word             seq_cst RMW  --------> taken by the worker (R1, S2)
+//   doorbell line          if it sleeps
 //
 //   claim                  seq_cst load <-------- ReadLine.position   seq_cst store
 //   WrittenLine.starving   seq_cst  ------------> doorbell line, if starving and asleep
 //
-// A read position concerns a sleeping sender only if it waits for space; a worker that waits for
-// rows is not woken for it. Hence `starving`:
-//   sender:    C1 claim finds no space   C2 starving := 1   C3 claim once more (loads the read
-//   position) receiver:  R1 store the read position                   R2 load starving; if 1 ring
-//   the doorbell
-// All are seq_cst: if R2 reads 0, then R2 < C2, hence R1 < C3 and the claim sees the space. If it
-// reads 1, the doorbell's own protocol does the rest.
+// A read position concerns a sleeping sender only if it waits for space; a worker that waits for rows is not woken for
+// it. Hence `starving`, and the steps C1 to C3 of the sender, B1 and B2 of the receiver. native/DESIGN.md#memory-orders
+// defines all these labels and says why no wake-up is lost.
 //
 // No lock, no allocation, and no system call except the wake of a sleeper.
 #pragma once

@@ -72,7 +72,7 @@ void TcpLink::Batch::advance(size_t bytes) {
 
 // ----------------------------------------------------------------------------------------- sending
 
-// W2 to W4. Threads: any.
+// W2 to W4 (native/DESIGN.md#memory-orders). Threads: any.
 void TcpLink::send_pending() {
   guarded([&] {
     do {

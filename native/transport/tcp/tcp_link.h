@@ -17,8 +17,8 @@
 //                                           right was held: its holder must try again instead of
 //                                           blocking
 //
-// messaged_channel.h has the argument why no post is lost (W1 to W4). If W2 finds `blocked`, the network
-// thread becomes the holder later, and the same holds.
+// native/DESIGN.md#memory-orders says why no post is lost (W1 to W4). If W2 finds `blocked`, the network thread becomes
+// the holder later, and the same holds.
 //
 // No writability is lost: the socket is registered with the reactor edge-triggered once, so that a
 // full socket costs no system call beyond the one that found it full. The kernel reports an edge

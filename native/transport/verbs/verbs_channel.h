@@ -12,10 +12,10 @@
 // the notification cannot overtake the data.
 //
 // The right to post (native/DESIGN.md#hc-6) is one word, free or held. It is the right to send of
-// messaged_channel.h, and the argument there (W1 to W4) covers more here: what can be posted also depends
-// on places (SendQueue) and credits (Credits). When the poller gains some it stores them as its W1 and
-// continues with W2. At W4 the holder checks whether anything can be posted. All these stores and loads are
-// seq_cst as well.
+// messaged_channel.h, and its steps W1 to W4 (native/DESIGN.md#memory-orders) cover more here: what can be posted also
+// depends on places (SendQueue) and credits (Credits). When the poller gains some it stores them as its W1 and
+// continues with W2. At W4 the holder checks whether anything can be posted. All these stores and loads are seq_cst as
+// well.
 //
 // If the last holder leaves something unsent for lack of places or credits (stuck()), a completion will
 // bring them: that of an earlier request, since the last of a run is signalled (SendQueue), or that of the

@@ -182,7 +182,7 @@ void SimPort::notify(uint32_t ring, Position to) {
   const uint32_t first = peer->context_.ready_group[peer->incoming_.receiver_of(ring)] *
                          ring::ReadySet::kRingsPerGroup;
   if (delivers_hostile()) to = hostile_position(to);
-  // R1 of ring/doorbell.h.
+  // R1 of native/DESIGN.md#memory-orders.
   peer->receiving_[ring].written.store(to, std::memory_order_seq_cst);
   worker.ready->mark(first + peer->incoming_.index_at_receiver(ring));
   ring::ring_doorbell(*worker.doorbell);
@@ -226,7 +226,7 @@ void SimPort::show_free_space(uint32_t ring) {
   Sending& s = sending_[ring];
   const Position free = std::min(s.told_read, s.completed);
   if (free == s.peer_read.load(std::memory_order_relaxed)) return;
-  // R1 of ring/doorbell.h.
+  // R1 of native/DESIGN.md#memory-orders.
   s.peer_read.store(free, std::memory_order_seq_cst);
   ring::ring_doorbell(*context_.workers[outgoing_.sender_of(ring)].doorbell);
   world_.note_progress();
