@@ -207,7 +207,7 @@ TransportUnderTest fake(const char* name, const Options& options) {
                        {.sharing = Sharing::lane, .receives = {7, 4}, .immediates = true})),
 };
 
-// No software driver of Linux reports a failed device (native/transport/verbs/README.md, Trouble).
+// No software driver of Linux reports a failed device (native/transport/verbs/README.md, Failures).
 TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_hear_of_it) {
   for (const Sharing sharing : {Sharing::link, Sharing::lane}) {
     const PairShape shape = PairShape::symmetric(2, 1, 4096);
