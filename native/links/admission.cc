@@ -90,7 +90,8 @@ void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
   if (!queues) pending_.back().handshake->start();
 }
 
-// As in SocketAcceptor, a flood pushes out its own: this drops the oldest connection of the address that has most.
+// As in SocketAcceptor, a flood pushes out connections of its own address: this drops the oldest connection of the
+// address that has most.
 void Admission::make_room_for(const std::string& newcomer_host) {
   std::map<std::string, size_t> count = {{newcomer_host, 1}};
   for (const Pending& each : pending_) ++count[host_of(each.from())];

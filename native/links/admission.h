@@ -1,8 +1,8 @@
 // Admission: the peers that connect to this node, until a handshake has shown that they may be linked.
 //
 // Anyone on the network can connect. The number of peers that are not authenticated yet, and their
-// time, are bounded; a flood from one address pushes out only its own; and an address from which too
-// many attempts have failed waits for its turn (attempt_limiter.h).
+// time, are bounded. A flood from one address pushes out only connections of that address, and an address from
+// which too many attempts have failed has to queue (attempt_limiter.h).
 #pragma once
 
 #include <list>
@@ -27,12 +27,12 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   class Host {
    public:
     virtual ~Host() = default;
-    /// May the sender of this HELLO, which agrees with ours, be linked now?
+    /// Whether the sender of this HELLO, which agrees with ours, may be linked now.
     virtual std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) = 0;
-    /// It may. The host sets the connection's handler before it returns.
+    /// The peer is admitted. The host sets the connection's handler before it returns.
     virtual void on_admitted(std::unique_ptr<ControlConnection> connection,
                              const wire::Hello& peer) = 0;
-    /// A peer was refused and told so; it has been logged.
+    /// A peer was refused. It has been told, and the refusal has been logged.
     virtual void on_refused(const std::string& from, const Refusal& refusal) = 0;
   };
 
@@ -44,7 +44,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   void start() { network_.set_acceptor(this); }
   /// Refuses all handshakes in progress. Later ones are judged as before.
   void refuse_all(const Refusal& refusal);
-  /// This node is closing: refusals are no longer worth a warning.
+  /// This node is closing: from now on refusals are logged without a warning.
   void expect_closing() { log_level_ = LogLevel::debug; }
   /// Stops accepting connections.
   void stop() { network_.set_acceptor(nullptr); }

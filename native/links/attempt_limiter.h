@@ -42,7 +42,7 @@ class AttemptLimiter {
                                       [](auto& a, auto& b) { return a.second < b.second; }));
     }
     base::Nanoseconds& free_at = free_at_[address];
-    // However many fail at once, the next may try after an interval.
+    // However many attempts fail at once, the next one may be made after an interval.
     free_at = std::min(std::max(free_at, now) + kInterval, now + kAtOnce * kInterval);
   }
 

@@ -36,7 +36,7 @@ class MpscCommandQueue {
   MpscCommandQueue& operator=(const MpscCommandQueue&) = delete;
 
   void push(Command command) {
-    // Acquire: partner is the release in take; only the hint is needed, the mutex orders the list.
+    // Acquire: its partner is the release in take. It is only a hint; the mutex orders the list.
     // try_push leaves the command alone when it fails.
     if (overflowed_.load(std::memory_order_acquire) || ring_.was_size() >= kCapacity / 2 ||
         !ring_.try_push(std::move(command))) {
@@ -72,15 +72,15 @@ class MpscCommandQueue {
   }
 
  private:
-  // Room for many bursts of cancels to a hundred peers. Only half of it is used. In a full ring a producer that is
-  // one lap ahead of another one, which was preempted between taking its place and filling it, would fill that place
-  // first, and the order would be lost. There are never as many producers at once as the other half has places.
+  // Room for many bursts of cancels to a hundred peers. Only half of it is used: in a full ring a producer could be one
+  // lap ahead of another one that was preempted between taking its place and filling it. The first would then fill that
+  // place, and the order would be lost. There are never as many producers at once as the other half has places.
   static constexpr unsigned kCapacity = 2048;
   // Pushed while the others are counted.
   static constexpr size_t kSlack = 16;
 
-  // Bounded by the room that there is: producers may be adding all the time, and what has left the ring must find
-  // its place.
+  // Bounded by the room in `commands`: producers may be adding all the time, and there must be room for every command
+  // that has left the ring.
   void take_ring(std::vector<Command>& commands) {
     Command command;
     for (unsigned i = 0; i < kCapacity && commands.size() < commands.capacity(); ++i) {
@@ -89,8 +89,8 @@ class MpscCommandQueue {
     }
   }
 
-  // The queue whose slots have a state of their own: the one for atomic elements pops without acquire,
-  // so that what a popped pointer points to could be seen half written.
+  // The variant whose slots each have a state. The one for atomic elements pops without acquire, so the consumer could
+  // see what a popped pointer points to half written.
   atomic_queue::AtomicQueueB2<Command> ring_;
   std::mutex mutex_;
   std::vector<Command> overflow_;  // guarded by mutex_

@@ -16,7 +16,7 @@
 namespace faro::links {
 namespace {
 
-// What one connection may read in its turn. Level triggering brings the rest in the next round, after the others.
+// How much one connection may read in its turn. Level triggering brings the rest in the next round, after the others.
 constexpr size_t kReadBytes = 16 * 1024;
 constexpr int kReadsPerTurn = 4;
 
@@ -24,7 +24,7 @@ constexpr int kReadsPerTurn = 4;
 
 Status ControlStream::start() {
   watched_ = 0;
-  // What came in one record with the preamble.
+  // Bytes that came in one TLS record with the preamble.
   if (const size_t pending = socket_.pending(); pending != 0) {
     incoming_.resize(pending);
     if (socket_.receive(incoming_) < 0) incoming_.clear();
@@ -64,7 +64,7 @@ void ControlStream::send(std::span<const std::byte> message) {
   const auto length = static_cast<uint32_t>(message.size());
   std::array<std::byte, wire::kControlLengthBytes> prefix;
   std::memcpy(prefix.data(), &length, sizeof length);
-  // A length without its message would spoil what follows.
+  // A length without its message would corrupt everything that follows.
   const size_t needed = outgoing_.size() + prefix.size() + message.size();
   if (needed > outgoing_.capacity()) outgoing_.reserve(std::max(needed, 2 * outgoing_.capacity()));
   outgoing_.insert(outgoing_.end(), prefix.begin(), prefix.end());
@@ -213,7 +213,7 @@ void ControlStream::fail(Status cause) {
   const auto self = shared_from_this();
   close();
   failure_ = std::move(cause);
-  if (handler_ == nullptr) return;  // told when there is one
+  if (handler_ == nullptr) return;  // reported when there is one
   Handler* const handler = std::exchange(handler_, nullptr);
   const Status told = std::exchange(failure_, Status::Ok());
   handler->on_closed(told);

@@ -23,14 +23,14 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
  public:
   using Handler = ControlConnection::Handler;
 
-  /// Streams that have to be looked at in this round; kept by the network.
+  /// The streams that need attention in this round; kept by the network.
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual EpollReactor& epoll() = 0;
     /// `stream` has something to send or to report: call settle() before the next wait.
     virtual void mark_unsettled(std::shared_ptr<ControlStream> stream) = 0;
-    /// `stream` has no handle any more and lingers: keep it until ended(), or for kLinger.
+    /// `stream` has lost its handle and lingers: keep it until ended(), or for kLinger.
     virtual void keep_lingering(std::shared_ptr<ControlStream> stream) = 0;
   };
 
@@ -55,7 +55,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   bool flushed() const { return sent_ == outgoing_.size(); }
   Status check_peer(const std::string& host) const;
   const std::string& peer_address() const { return peer_address_; }
-  /// The handle is gone.
+  /// The handle was destroyed.
   void detach() noexcept;
 
   /// Sends what is queued, delivers what arrived before there was a handler, reports a failure.
@@ -82,7 +82,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   bool shut_ = false;   // lingering, and everything was sent
   bool unsettled_ = false;
   uint32_t watched_ = 0;
-  Status failure_;                   // to be told to the handler
+  Status failure_;                   // to be reported to the handler
   std::vector<std::byte> incoming_;  // the beginning of a message
   std::vector<std::byte> outgoing_;
   size_t sent_ = 0;  // of outgoing_

@@ -8,11 +8,11 @@ namespace {
 
 constexpr base::Nanoseconds kNanosecondsPerMs = 1'000'000;
 
-// Nodes start at about the same time, so the first retries come quickly; a node that is missing for
-// long is not worth more than a few attempts a second.
+// Nodes start at about the same time, so the first retries come quickly. If a node is missing for long, a few attempts
+// per second are enough.
 constexpr base::Nanoseconds kFirstPause = 1 * kNanosecondsPerMs;
 constexpr base::Nanoseconds kLongestPause = 250 * kNanosecondsPerMs;
-// An attempt that hangs (a peer that listens but does not answer yet, a network that swallows it).
+// The limit for an attempt that hangs (a peer that listens but does not answer yet, a network that drops packets).
 constexpr base::Nanoseconds kAttemptTime = 10'000 * kNanosecondsPerMs;
 
 }  // namespace
@@ -28,7 +28,7 @@ Dialler::Dialler(Owner& owner, Network& network, const Identity& identity, uint3
 void Dialler::advance(base::Nanoseconds now) {
   if (now < next_) return;
   if (!under_way_) return dial(now);
-  // Its time is over: the late answer, if any, will be of another attempt.
+  // Its time is over: if an answer still comes, its number shows that it belongs to an earlier attempt.
   handshake_.reset();
   const Status late(Code::connect_failed, "it does not answer");
   retry(late);

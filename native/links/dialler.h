@@ -1,5 +1,4 @@
-// Dialler: dials one peer until the handshake has admitted it: again after each failure, at growing
-// distances.
+// Dialler: dials one peer until the handshake has admitted it. After each failure it dials again, at growing intervals.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@ class Dialler final : private Handshake::Owner {
     virtual void on_dial_refused(Dialler& dialler, const Refusal& refusal) = 0;
   };
 
-  /// All but `address` outlive it.
+  /// All arguments but `address` outlive it.
   Dialler(Owner& owner, Network& network, const Identity& identity, uint32_t peer,
           std::string address);
 
@@ -65,7 +64,7 @@ class Dialler final : private Handshake::Owner {
   const uint32_t peer_;
   const std::string address_;
   std::optional<uint64_t> under_way_;  // the number of the attempt
-  uint64_t attempts_ = 0;              // tells the answer to an attempt that was given up
+  uint64_t attempts_ = 0;              // tells late answers to earlier attempts from this one's
   std::unique_ptr<Handshake> handshake_;
   base::Nanoseconds next_ = 0;   // when to dial, or to give the attempt up
   base::Nanoseconds pause_ = 0;  // before the next attempt

@@ -22,12 +22,11 @@ class Diallers {
 
   /// This node dials the peer at `address`; at most once per peer.
   void add(uint32_t peer, std::string address);
-  /// Dials, or gives an attempt up that takes too long, for every peer without a link.
+  /// For every peer without a link: dials, or gives up an attempt that takes too long.
   void advance(base::Nanoseconds now);
   /// When advance has something to do.
   base::Nanoseconds next_deadline() const;
-  /// The peer has no link, because of `cause`: it is dialled again after a pause, if it is one that this
-  /// node dials.
+  /// The peer has no link, because of `cause`. If this node dials it, it is dialled again after a pause.
   void retry(uint32_t peer, const Status& cause);
   /// Ends all attempts and tells the peers why. No peer is dialled again until retry.
   void stop(const Refusal& why);

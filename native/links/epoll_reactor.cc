@@ -26,8 +26,8 @@ uint64_t key_of(int fd, uint32_t generation) {
 
 // Events taken from the kernel at a time; more are taken in the same round.
 constexpr int kEventBatch = 128;
-// A round ends after that many batches although descriptors are ready, so that commands and time
-// limits get their turn. Level triggering brings the rest in the next round.
+// A round ends after this many batches, even if more descriptors are ready, so that commands and time limits get their
+// turn. Level triggering brings the rest in the next round.
 constexpr int kBatchesPerRound = 16;
 
 }  // namespace
@@ -112,7 +112,7 @@ int EpollReactor::timeout_ms(base::Nanoseconds until) const {
 bool EpollReactor::run_handlers(int timeout) {
   std::array<epoll_event, kEventBatch> events;
   bool worked = false;
-  base::Each each;  // an edge that is missed now is not reported again
+  base::Each each;  // an edge that is missed is not reported again
   for (int batch = 0; batch < kBatchesPerRound; ++batch) {
     const int count =
         epoll_wait(epoll_.get(), events.data(), kEventBatch, batch == 0 ? timeout : 0);

@@ -35,7 +35,7 @@ class EpollReactor final : public transport::Reactor {
   void wake() { defer({}); }
 
  private:
-  // Alive while its handler runs, also when that removes it.
+  // Stays alive while its handler runs, even if the handler removes it.
   struct Entry {
     Handler handler;
     uint32_t generation = 0;
@@ -54,7 +54,7 @@ class EpollReactor final : public transport::Reactor {
 
   // Network thread.
   std::unordered_map<int, std::shared_ptr<Entry>> entries_;
-  uint32_t generations_ = 0;  // tells an event of a removed descriptor from one of its successor
+  uint32_t generations_ = 0;  // tells events of a removed descriptor from those of its successor
   std::vector<MpscCommandQueue::Command> taken_;
 
   // Shared.

@@ -67,7 +67,7 @@ void Handshake::end(const Refusal& refusal) {
   owner_.on_refused(*this, believed);
 }
 
-// Whether the peer has proved everything that this node asks for. Without a secret and TLS that is nothing.
+// Whether the peer has proved everything that this node requires. Without a secret and TLS it requires nothing.
 bool Handshake::proven() const {
   const bool knows_secret =
       ours_.secret == nullptr || (authentication_ != nullptr && authentication_->content());
@@ -165,7 +165,7 @@ bool Handshake::agree() {
 // has checked that.
 Status Handshake::check_certificate() const {
   if (dialled_) return Status::Ok();
-  // No certificate is for no host; without TLS compare() refuses such a peer.
+  // If no host fits, no certificate can; without TLS compare() refuses such a peer.
   const Status checked = connection_->check_peer(ours_.host_of(peer_.head));
   if (checked.ok()) return Status::Ok();
   return {checked.code(), fmt::format("{}: {}", peer_name(), checked.message())};
@@ -202,7 +202,7 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   peer_said_last_ = auth.value().last;
   std::vector<std::byte> answer;
   if (said_last_ && authentication_->content()) {
-    // Only the accepting side's consent is still missing.
+    // Now only the accepting side has to agree.
     if (!auth.value().payload.empty() || !peer_said_last_)
       return end(
           {Status(Code::protocol_error, "an AUTH after the proof that is not the one that agrees"),
@@ -216,7 +216,7 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   if (authentication_->content() && !agreed_) {
     if (dialled_ && peer_said_last_)
       return end({Status(Code::protocol_error, "AUTH ended without agreement"), true, false});
-    // Otherwise anyone could have sent what follows it.
+    // Otherwise anyone could have sent the messages after it.
     if (!dialled_ && !peer_said_last_)
       return end({Status(Code::protocol_error, "AUTH with a proof is not the last"), true, false});
     // The proof goes first, so that the peer believes what the accepting side then says against it.

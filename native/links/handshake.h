@@ -34,13 +34,13 @@ namespace faro::links {
 /// Threads: network thread. Blocks: never. Owns: the connection, until it is admitted.
 class Handshake final : private ControlConnection::Handler {
  public:
-  /// Exactly one of on_admitted and on_refused is called, at most once. Both may destroy the handshake.
+  /// on_admitted or on_refused is called, once at most. Either may destroy the handshake.
   class Owner {
    public:
     virtual ~Owner() = default;
     /// Fills `bytes` with unpredictable bytes. Returns false if the system has none.
     virtual bool draw_random(std::span<std::byte> bytes) = 0;
-    /// Accepting side: may the sender of this HELLO (which agrees with ours) join now?
+    /// Accepting side: whether the sender of this HELLO, which agrees with ours, may join now.
     virtual std::optional<Refusal> judge(const wire::Hello& hello, const std::string& from) = 0;
     /// Both sides agree. The owner sets the connection's handler before it returns.
     virtual void on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
@@ -89,8 +89,8 @@ class Handshake final : private ControlConnection::Handler {
   wire::ControlMessage sent_hello_;                 // dialling side
   std::unique_ptr<Authentication> authentication_;  // once both have said HELLO
   bool agreed_ = false;
-  bool said_last_ = false;       // our AUTH was the last we send
-  bool peer_said_last_ = false;  // the peer's was
+  bool said_last_ = false;       // we have sent our last AUTH
+  bool peer_said_last_ = false;  // the peer has sent its last AUTH
 };
 
 }  // namespace faro::links

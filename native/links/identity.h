@@ -13,8 +13,8 @@
 
 namespace faro::links {
 
-/// Why two nodes must not be linked. The text names both sides and both values, so that it reads
-/// well on either.
+/// Why two nodes must not be linked. The text names both sides and both values, so that it makes sense on either
+/// side.
 struct Refusal {
   Status status;
   bool retry = false;     // dialling again later may succeed

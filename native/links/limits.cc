@@ -34,7 +34,7 @@ uint64_t read_field(const std::string& path, std::string_view name) {
   return 0;
 }
 
-// Of one control group of version 2; page cache counts as used there, but gives way.
+// Of one control group of version 2, which counts the page cache as used although it can be reclaimed.
 uint64_t left_in_group(const std::string& folder) {
   const auto limit = read_number(folder + "/memory.max");
   const auto used = read_number(folder + "/memory.current");
@@ -76,8 +76,7 @@ uint64_t left_in_groups() {
   return left;
 }
 
-// As the kernel counts for RDMA: what is pinned, not what is locked; and not at all for those with
-// CAP_IPC_LOCK.
+// As the kernel counts it for RDMA: what is pinned, not what is locked; no limit for processes with CAP_IPC_LOCK.
 uint64_t pinnable() {
   constexpr uint64_t kIpcLock = 14;  // CAP_IPC_LOCK
   std::ifstream file("/proc/self/status");
@@ -100,7 +99,7 @@ uint64_t descriptors_left() {
   if (folder == nullptr) return UINT64_MAX;
   uint64_t open = 0;
   while (readdir(folder.get()) != nullptr)
-    ++open;  // a few too many: ".", ".." and the folder itself
+    ++open;  // counts a few too many: ".", ".." and the folder itself
   return limit.rlim_cur > open ? limit.rlim_cur - open : 0;
 }
 

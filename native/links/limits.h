@@ -1,4 +1,4 @@
-// Limits: whether this machine has what a session is about to take, asked before it takes it.
+// Limits: whether this machine has what a session is about to allocate; checked before it allocates anything.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace faro::links {
 
-/// Descriptors of a link: control and data connection, and what a setup needs for a moment (two
-/// memfds of each side, the sockets that pass them). The rest: epoll, eventfd, timer, listener,
-/// doorbells, contexts and channels of an RDMA device, and a few to spare.
+/// Descriptors of a link: control and data connection, and those that a setup needs for a moment (two memfds of each
+/// side, the sockets that pass them). The rest: epoll, eventfd, timer, listener, doorbells, contexts and channels of an
+/// RDMA device, and a few to spare.
 inline constexpr uint32_t kDescriptorsPerLink = 8;
 inline constexpr uint32_t kDescriptorsPerSession = 24;
 
-/// What a session is going to take.
+/// What a session is going to allocate.
 struct Need {
   uint64_t memory_bytes = 0;
   uint32_t descriptors = 0;   // more than the process has open now
   uint64_t pinned_bytes = 0;  // of the memory, registered with an RDMA device
 };
 
-/// What bounds it; UINT64_MAX where nothing does, or nothing can be learnt.
+/// What limits it; UINT64_MAX where there is no limit, or it cannot be found out.
 struct MachineLimits {
   uint64_t available_bytes = UINT64_MAX;  // MemAvailable of the machine
   uint64_t cgroup_bytes = UINT64_MAX;     // left in the memory control group, and those around it

@@ -12,8 +12,8 @@ namespace {
 
 using wire::ControlKind;
 
-// How long a link whose data connection has failed waits for what the control connection has to say: a
-// BYE, a FAIL or its own end.
+// How long a link whose data connection has failed waits for an explanation on the control connection: a BYE, a FAIL,
+// or the end of that connection.
 constexpr base::Nanoseconds kSuspense = 200'000'000;
 
 }  // namespace
@@ -194,7 +194,7 @@ void Link::on_closed(const Status& cause) {
 }
 
 void Link::on_link_failed(const Status& cause) {
-  // Any thread. A worker may still use the rings of a link that was lost, and find them broken.
+  // Threads: any. A worker may still use the rings of a lost link, and find them broken.
   try {
     context_.reactor->defer([weak = weak_from_this(), cause] {
       const auto link = weak.lock();
@@ -207,7 +207,7 @@ void Link::on_link_failed(const Status& cause) {
   }
 }
 
-// A peer that gives up says why over the control connection, and closes what else there is: either may be seen first.
+// A peer that gives up says why over the control connection and closes its other connections. Either may be seen first.
 void Link::suspend(const Status& cause) {
   const bool may_be_told_more =
       cause.code() == Code::peer_lost || cause.code() == Code::connect_failed;

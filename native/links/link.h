@@ -1,10 +1,9 @@
-// Link: all that ties this node to one peer, from the handshake that has admitted it: the control
-// connection, the setup of the data link, and then the data link itself.
+// Link: everything that ties this node to one peer once the handshake has admitted it: the control connection, the
+// setup of the data link, and then the data link itself.
 //
-// link_state.h has its states. While it is only admitted nothing is allocated, and a broken connection
-// only means that the peer is dialled again. From the beginning of its setup on the link has memory, which
-// it keeps until it is destroyed. A link that has ended never comes back: a peer that connects again gets
-// another one.
+// link_state.h has its states. While it is only admitted nothing is allocated, and a broken connection only means that
+// the peer is dialled again. From the beginning of its setup the link has memory, which it keeps until it is destroyed.
+// A link that has ended is never used again: a peer that connects again gets a new one.
 //
 // The accepting side chooses the transport when all its links are admitted. The dialling side begins its
 // setup when it knows that choice and all its own links are admitted (setup_exchange.h).
@@ -28,7 +27,7 @@
 
 namespace faro::links {
 
-/// The peer broke the protocol by `what`: why its link fails.
+/// The status with which a link fails whose peer broke the protocol by `what`.
 Status protocol_violation(std::string_view what);
 
 /// Threads: network thread, except for data() and what LinkState excepts.
@@ -41,8 +40,8 @@ class Link final : private ControlConnection::Handler,
   class Owner {
    public:
     virtual ~Owner() = default;
-    /// A link that was only admitted has ended; `final`: the peer says that trying again is of no
-    /// use. `cause` does not name the peer.
+    /// A link that was only admitted has ended. `final`: the peer says that it is no use to try again.
+    /// `cause` does not name the peer.
     virtual void on_detached(Link& link, const Status& cause, bool final) = 0;
     virtual void on_up(Link& link) = 0;
     /// A link that was being set up, or was up, is lost. `cause` does not name the peer.
@@ -53,8 +52,8 @@ class Link final : private ControlConnection::Handler,
     virtual void on_members(Link& link, std::span<const std::byte> message) = 0;
     virtual void on_application(Link& link, std::span<const std::byte> payload) = 0;
   };
-  /// A guard around something that a link has to do. If an exception ends it, it was not done: the link
-  /// is lost, and finish_ending completes that in the next round.
+  /// A guard around something that a link has to do. If an exception interrupts it, the link is lost, and finish_ending
+  /// completes that in the next round.
   class Doing {
    public:
     explicit Doing(Link& link) noexcept : link_(link) {}
@@ -74,16 +73,16 @@ class Link final : private ControlConnection::Handler,
        const wire::Hello& peer);
   ~Link() override;
 
-  /// Takes what the peer says from now on; may call the owner.
+  /// Handles the peer's messages from now on; may call the owner.
   void start();
 
   const transport::LinkContext& context() const { return context_; }
-  /// In the table.
+  /// Its place in the table.
   uint32_t place() const { return context_.peer_node; }
   const std::string& name() const { return context_.peer_name; }
   const wire::Hello& peer() const { return peer_; }
   const LinkState& state() const { return state_; }
-  /// Null until the link is up; then it stays, whatever becomes of the link. Threads: any.
+  /// Null until the link is up. Then it stays, even when the link is lost. Threads: any.
   transport::DataLink* data() const { return data_.load(std::memory_order_acquire); }
   /// Empty until one was chosen.
   std::string_view transport_name() const;
@@ -91,15 +90,15 @@ class Link final : private ControlConnection::Handler,
   /// Accepting side, admitted: tells the peer the choice and begins.
   void choose(transport::Transport& transport, const transport::StreamToken& token,
               transport::DoorbellMemory doorbells);
-  /// What was chosen; on the dialling side once the peer has told.
+  /// The transport that was chosen; on the dialling side, once the peer has named it.
   const std::optional<wire::LinkChoice>& choice() const { return setup_.choice(); }
   /// admitted → setting_up.
   void begin(transport::Transport& transport, transport::DoorbellMemory doorbells);
-  /// Looks whether the setup has come further. Call in every round while setting_up.
+  /// Checks whether the setup has made progress. Call it in every round while setting_up.
   void advance();
   /// The peer may dial a data connection now.
   bool expects_stream() const;
-  /// A data connection with this token is this link's.
+  /// Whether a data connection with this token belongs to this link.
   bool takes(const transport::StreamToken& token) const {
     return expects_stream() && setup_.takes(token);
   }
@@ -107,7 +106,7 @@ class Link final : private ControlConnection::Handler,
 
   /// Queues a control message, while there is a control connection and neither side has left.
   void send(const wire::ControlMessage& message);
-  /// Whether the control connection is there.
+  /// Whether there is a control connection.
   bool attached() const { return connection_ != nullptr; }
   std::string peer_address() const;
   const Liveness::Peer& liveness() const { return liveness_; }
@@ -116,11 +115,11 @@ class Link final : private ControlConnection::Handler,
   void fail(const Status& cause);
   /// Ends it, telling the peer why, without telling the owner.
   void refuse(const Status& cause, bool retry);
-  /// Says BYE if up; the connection goes when the peer has closed too. Does not call the owner.
+  /// Says BYE if the link is up; the connection ends when the peer has closed, too. Does not call the owner.
   void leave();
-  /// Closing is over: the connection goes, whatever the peer says, and the data link stops.
+  /// The time for closing is over: ends the connection, whatever the peer says, and stops the data link.
   void end() { end_as(LinkState::left); }
-  /// Completes an ending that an exception has interrupted or caused, with `cause`. Call in every round.
+  /// Completes an ending that an exception has interrupted or caused, with `cause`. Call it in every round.
   void finish_ending(const Status& cause);
 
   std::unique_ptr<Link> next_retired;  ///< RetiredLinks' alone

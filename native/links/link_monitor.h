@@ -19,14 +19,15 @@ class LinkMonitor {
   LinkMonitor(const base::Settings& settings, LinkTable& links, std::string name,
               base::Nanoseconds now);
 
-  /// When check has something to do. `judges`: silent peers are lost. They are not
-  /// while the cluster forms, which connect.timeout_ms bounds.
+  /// When check has something to do. `judges`: silent peers are lost. That is not so while the cluster forms, for which
+  /// connect.timeout_ms is the limit.
   base::Nanoseconds next_deadline(bool judges) const;
   /// All connections have been read when this is called.
   void check(base::Nanoseconds now, bool judges);
   /// The last check was one of those that come once per heartbeat interval.
   bool beat() const { return liveness_.beat(); }
-  /// Why a link fails, or the opening of a session, when the process has no memory left. Made beforehand.
+  /// The status with which a link, or the opening of a session, fails when the process has no memory left. Made
+  /// beforehand.
   const Status& no_memory() const { return no_memory_; }
   /// A peer's heartbeat has arrived.
   void beat_along(base::Nanoseconds now) { liveness_.beat_along(now); }

@@ -1,4 +1,4 @@
-// LinkState: where a link is between the handshake that has admitted its peer and its end.
+// LinkState: the states of a link, from the handshake that has admitted its peer to its end.
 //
 //   (handshake) ──> admitted ──> setting_up ──────────────> up ───> leaving ───┐
 //                      │          │      │                │    │      ▲        │
@@ -50,7 +50,7 @@ class LinkState {
 
   Phase phase() const { return phase_.load(std::memory_order_relaxed); }
   bool is(Phase phase) const { return this->phase() == phase; }
-  /// Up or suspended: the data link is there. Threads: any.
+  /// Up or suspended: there is a data link. Threads: any.
   bool connected() const { return connected(phase_.load(std::memory_order_acquire)); }
   /// It takes no more messages; its owner may still have to be told.
   bool has_ended() const { return phase() >= detaching; }
@@ -66,7 +66,7 @@ class LinkState {
     suspension_ = {until, cause};
     advance(connected() ? suspended : setup_suspended);
   }
-  /// The link cannot go on; its owner is to be told. Has no effect on a link that has ended.
+  /// The link has failed; its owner is to be told. Has no effect on a link that has ended.
   void lose() noexcept {
     if (!has_ended()) advance(is(admitted) ? detaching : losing);
   }
@@ -77,8 +77,8 @@ class LinkState {
     suspension_ = {};
     advance(as);
   }
-  /// As lose(), of a link that is up; Threads: any. The network thread's own change may replace it, and
-  /// leads to an end as well.
+  /// As lose(), for a link that is up. Threads: any. The network thread may change the state at the same time; that
+  /// also leads to an end.
   void lose_from_any_thread() noexcept {
     Phase expected = up;
     phase_.compare_exchange_strong(expected, losing, std::memory_order_acq_rel,
@@ -89,7 +89,7 @@ class LinkState {
   static bool connected(Phase phase) { return phase == up || phase == suspended; }
 
   std::atomic<Phase> phase_{admitted};  // network thread; from up to losing also any other
-  Suspension suspension_;               // in the two phases of that name
+  Suspension suspension_;               // in the two suspended phases
 };
 
 }  // namespace faro::links

@@ -45,7 +45,7 @@ bool LinkTable::retire(uint32_t peer) {
   const bool came_up = links_[peer]->data() != nullptr;
   std::shared_ptr<transport::DataLink> absent;
   if (came_up) absent = std::make_shared<transport::AbsentLink>(ring_bytes_, *links_[peer]->data());
-  std::shared_ptr<Link> gone;  // let go of outside the mutex
+  std::shared_ptr<Link> gone;  // released outside the mutex
   {
     const std::lock_guard lock(mutex_);
     gone.swap(links_[peer]);

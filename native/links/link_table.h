@@ -1,5 +1,5 @@
-// LinkTable: the links of a node to its peers, as they come and go. A peer has a place in it, whose
-// number the layer above assigns.
+// LinkTable: the links of a node to its peers, as they come and go. Each peer has a place in it, and the layer above
+// assigns the numbers of the places.
 //
 // Workers look a peer's link up and keep it; a link that was lost leaves the table at once and is
 // destroyed when its last user has released it (retired_links.h).
@@ -31,11 +31,11 @@ class LinkTable {
   uint32_t peers() const noexcept { return static_cast<uint32_t>(links_.size()); }
   /// Null: the peer has none. Valid until the end of the round.
   Link* find(uint32_t peer) const { return links_[peer].get(); }
-  /// The link for which a data connection with this token is meant; null: none.
+  /// The link that a data connection with this token belongs to; null: none.
   Link* find(const transport::StreamToken& token) const;
-  /// A peer at this host is about to dial a data connection.
+  /// Whether a peer at this host is about to dial a data connection.
   bool expects_stream_from(const std::string& host) const;
-  /// No link has its control connection any more.
+  /// Whether no link has a control connection any more.
   bool all_detached() const;
 
   template <typename Visit>
@@ -45,7 +45,7 @@ class LinkTable {
     }
   }
 
-  /// At the place context().peer_node, which is empty.
+  /// Puts a link into the place context().peer_node, which is empty.
   Link& add(std::unique_ptr<Link> link);
   /// A link of the table has come up.
   void note_up() noexcept { changes_.fetch_add(1, std::memory_order_release); }
@@ -60,7 +60,7 @@ class LinkTable {
   /// The peer's data link, or one that carries nothing; never null.
   std::shared_ptr<transport::DataLink> data(uint32_t peer) const;
   bool connected(uint32_t peer) const;
-  /// Counts up whenever data() becomes another one for some peer; acquire.
+  /// Increases whenever data() changes for some peer; acquire.
   uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
   /// Number of links that have left the table and are still in use.
   uint32_t retired_count() const;

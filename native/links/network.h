@@ -42,8 +42,8 @@ class ControlConnection {
   virtual ~ControlConnection() = default;
   /// Delivers to `handler` from now on; messages that came earlier follow at once or in the next round.
   virtual void set_handler(Handler* handler) = 0;
-  /// Queues a message. Never blocks; what the peer does not take in time is bounded by a limit, beyond which
-  /// the connection ends (on_closed).
+  /// Queues a message. Never blocks. If more bytes wait for the peer than a limit allows, the connection ends
+  /// (on_closed).
   virtual void send(std::span<const std::byte> message) = 0;
   /// Everything queued has left this process.
   virtual bool flushed() const = 0;
@@ -72,9 +72,9 @@ class Network {
       (void)peer_address;
       return 0;
     }
-    /// A peer that had to wait for that tries now.
+    /// A peer that had to wait makes its attempt now.
     virtual void on_turn(const std::string& peer_address) { (void)peer_address; }
-    /// A peer could not prove it, before it had a control connection.
+    /// A peer could not prove that it belongs to the cluster, before it had a control connection.
     virtual void on_unauthenticated(const std::string& peer_address, const Status& cause) {
       (void)peer_address, (void)cause;
     }
@@ -95,14 +95,14 @@ class Network {
   virtual const std::string& host_identity() const = 0;
   /// Starts accepting.
   virtual void set_acceptor(Acceptor* acceptor) = 0;
-  /// Dials. `done` is called on the network thread, once, unless the network is destroyed first. Retries are the
-  /// caller's business.
+  /// Dials. `done` is called on the network thread, once, unless the network is destroyed first. The caller decides
+  /// about retries.
   virtual void connect(const std::string& address,
                        std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) = 0;
   /// Waits for events at most until `until` and handles them; returns whether there were any.
   virtual bool run_once(base::Nanoseconds until) = 0;
-  /// Whether connections that were destroyed still have bytes under way (a REFUSE, a FAIL). Wait a moment for them:
-  /// destroying the network cuts them off.
+  /// Whether connections that were destroyed still have bytes to send (a REFUSE, a FAIL). Wait a moment for them:
+  /// destroying the network discards them.
   virtual bool lingering() const { return false; }
   /// Makes run_once return soon. Threads: any.
   virtual void wake() = 0;

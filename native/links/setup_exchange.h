@@ -1,4 +1,4 @@
-// SetupExchange: what the two sides of a link tell each other until both have its data link.
+// SetupExchange: the messages that the two sides of a link exchange until both have its data link.
 //
 //   dialling side              accepting side
 //            <------ LINK {transport, token}        the accepting side's choice
@@ -28,7 +28,7 @@ class SetupExchange {
 
   explicit SetupExchange(bool dialling) : dialling_(dialling) {}
 
-  /// The choice of this side, which accepts; once, before begin.
+  /// Accepting side: sets the transport that this side has chosen. Call it once, before begin.
   void choose(wire::LinkChoice choice) { choice_ = std::move(choice); }
   /// The accepting side's choice, once it is known.
   const std::optional<wire::LinkChoice>& choice() const { return choice_; }
@@ -44,8 +44,8 @@ class SetupExchange {
   Verdict on_message(std::span<const std::byte> message);
   /// A data connection of this link. Errors: why the setup has failed.
   Status on_stream(transport::DataStream stream);
-  /// Looks whether the transport has come further. True: this side is ready from now on, and the peer
-  /// is to be told. Errors: why the setup has failed.
+  /// Checks whether the transport has made progress. True: this side is ready from now on, and the peer has to be told.
+  /// Errors: why the setup has failed.
   Result<bool> advance();
   /// Both sides are ready.
   bool complete() const { return ready_ == Ready::both; }

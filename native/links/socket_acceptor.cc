@@ -98,7 +98,7 @@ void SocketAcceptor::accept_some() {
       drop(pending, std::string(added.message()));
       continue;
     }
-    read_some(pending);  // most often it is there already
+    read_some(pending);  // usually the first byte is there already
   }
 }
 
@@ -194,7 +194,7 @@ void SocketAcceptor::read_some(PendingSocket pending) {
   }
 }
 
-// A peer that has begun TLS and then stops, or leaves, has made an attempt that failed.
+// A peer that has begun TLS and then stops or leaves counts as a failed attempt.
 void SocketAcceptor::expire(PendingSocket pending, const std::string& cause) {
   if (pending->socket.tls() == nullptr) return drop(pending, cause);
   refuse(pending, Status(Code::authentication_failed, cause));

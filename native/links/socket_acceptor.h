@@ -34,7 +34,7 @@ class SocketAcceptor {
                          const std::string& peer_address) = 0;
     /// When a peer at this address may begin TLS; 0: at once.
     virtual base::Nanoseconds may_try_at(const std::string& peer_address) = 0;
-    /// A peer that had to wait for that begins now.
+    /// A peer that had to wait begins now.
     virtual void on_turn(const std::string& peer_address) = 0;
     /// TLS has failed, has taken too long, or the connection had to make room for another one of its address.
     /// Do not close the socket at once: that could discard the error message that was just sent.
@@ -72,7 +72,7 @@ class SocketAcceptor {
     std::string peer_address;
     std::string host;  // that of peer_address
     base::Nanoseconds deadline = 0;
-    bool queues = false;  // waits for its turn to begin TLS; its socket is not watched meanwhile
+    bool queues = false;  // may not begin TLS yet; its socket is not watched meanwhile
     std::array<std::byte, sizeof(wire::Preamble)> bytes{};
     size_t have = 0;
   };

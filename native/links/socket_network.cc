@@ -19,7 +19,7 @@
 namespace faro::links {
 namespace {
 
-// Streams whose handle is gone and whose peer has not closed; beyond it the oldest is cut off.
+// The most streams that have no handle any more and wait for their peer to close; beyond it the oldest is closed.
 constexpr size_t kLingeringLimit = 256;
 
 std::string advertised(const base::Settings& settings, const Listener& listener) {
@@ -30,7 +30,7 @@ std::string advertised(const base::Settings& settings, const Listener& listener)
   return entry.substr(0, colon) + bound.substr(bound.rfind(':'));
 }
 
-// Which address of a name was reached; a data connection to the same peer then needs no resolver.
+// Remembers which address of a name was reached, so that a data connection to the same peer needs no resolver.
 std::string reached(int fd, const std::string& dialled) {
   transport::tcp::SocketAddress peer;
   peer.length = sizeof peer.storage;
@@ -119,8 +119,8 @@ void SocketNetwork::connect(const std::string& address,
     done(std::unique_ptr<ControlConnection>(std::make_unique<SocketConnection>(stream.value())));
   };
   *place = std::make_unique<Dial>(*reactor_, address, source_, std::move(finished));
-  // Deferred, because the caller does not expect an answer before this returns. If the place still exists when
-  // the command runs it is this one: nothing else erases it.
+  // Deferred, because the caller does not expect an answer before this returns. If the entry still exists when the
+  // command runs, it is this one: nothing else erases it.
   reactor_->defer([place] { (*place)->start(); });
 }
 

@@ -71,7 +71,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   void settle();
   void drop_lingering(base::Nanoseconds now);
 
-  const std::unique_ptr<EpollReactor> reactor_;  // outlives all that is registered with it
+  const std::unique_ptr<EpollReactor> reactor_;  // outlives everything that is registered with it
   const std::string local_address_;
   const bool open_to_others_;
   const std::optional<transport::tcp::SocketAddress> source_;

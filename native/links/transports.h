@@ -15,8 +15,7 @@
 
 namespace faro::links {
 
-/// Threads: network thread, but as it says. Owns: the transports, except one that the network brings
-/// along.
+/// Threads: network thread, except where noted. Owns: the transports, except one that the network provides.
 class Transports {
  public:
   explicit Transports(Network& network) : network_(network) {}

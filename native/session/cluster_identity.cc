@@ -13,7 +13,7 @@
 namespace faro::session {
 namespace {
 
-// A difference is named completely up to here; the user mends one at a time anyway.
+// Up to this length a difference is shown completely; the user corrects one at a time anyway.
 constexpr size_t kDifferencesNamed = 4;
 constexpr size_t kValueShown = 80;
 
@@ -112,7 +112,7 @@ std::optional<links::Refusal> ClusterIdentity::compare_heads(const wire::HelloHe
 std::optional<links::Refusal> ClusterIdentity::compare_clusters(
     const wire::Hello& theirs, const std::string& from, std::optional<uint32_t> dialled) const {
   if (theirs.cluster_id == hello.cluster_id) return std::nullopt;
-  // A node of another cluster: no problem of ours, unless we dialled it.
+  // A node of another cluster is no concern of ours, unless we dialled it.
   return mismatch(fmt::format("cluster.id is {} on {} and {} on {}", hello.cluster_id, name,
                               theirs.cluster_id, name_of(theirs, from)),
                   dialled.has_value());

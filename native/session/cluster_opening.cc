@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
-// When a log line says which nodes are still missing: long after an ordinary start, and before a user wonders.
+// When to log which nodes are still missing: long after an ordinary start, and before a user wonders.
 constexpr base::Nanoseconds kNoticeAfter = 5'000 * kNanosecondsPerMs;
 
 }  // namespace

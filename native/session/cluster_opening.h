@@ -36,26 +36,26 @@ class ClusterOpening {
   base::Nanoseconds since() const { return since_; }
   /// When check has something to do.
   base::Nanoseconds next_deadline() const { return std::min(deadline_, notice_); }
-  /// Why open fails now; nothing: it does not. If opening takes long, logs once which nodes are missing.
+  /// Why open fails now; nothing if it does not. If opening takes long, logs once which nodes are missing.
   std::optional<Failure> check(base::Nanoseconds now, const Cancellation& cancellation);
 
-  /// Every peer is admitted, or is missing for all whose sessions are open.
+  /// Every peer is admitted, or all nodes with open sessions say that it is missing.
   bool all_known() const;
-  /// Every peer is linked, or is missing for all whose sessions are open.
+  /// Every peer is linked, or all nodes with open sessions say that it is missing.
   bool all_linked() const;
 
   /// Open fails with this, unless something has failed before. `spreads`: it concerns the whole
   /// cluster, not this node only.
   void fail(const Status& status, bool spreads = true);
   bool failed() const { return !fatal_.ok(); }
-  /// What peers are told that connect after it has failed.
+  /// What peers that connect after open has failed are told.
   std::optional<links::Refusal> refusal() const;
 
   // --- what happens to peers
 
   /// The peer is not linked, because of `cause`.
   void note_disconnected(uint32_t peer, const Status& cause) { peers_[peer].last = cause; }
-  /// What an unauthenticated process says that answers at the peer's address.
+  /// The answer of an unauthenticated process at the peer's address.
   void note_claim(uint32_t peer, const Status& claim);
   void note_refused(const std::string& from, const links::Refusal& refusal);
   void on_admitted(const links::Link& link);

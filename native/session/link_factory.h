@@ -31,8 +31,8 @@ class LinkFactory {
                                     const wire::Hello& hello) const;
   /// The resources that all admitted links need together. Errors: transport_unavailable.
   Result<Resources::LinkNeed> need(const links::LinkTable& links) const;
-  /// Whether this side can set this link up: it is admitted, and if the peer chooses the transport, that has
-  /// been chosen.
+  /// Whether this side can set this link up: the link is admitted and, if the peer chooses the transport, its choice is
+  /// known.
   static bool can_set_up(const links::Link& link);
   /// Sets the link up. `checks_room`: check the limits again, because the link was not known when the session
   /// allocated. Errors, which say why there is no link: transport_unavailable, resource_limit, system_error.

@@ -44,8 +44,8 @@ class Observer {
   /// A node that was missing is linked again, by another process of that incarnation. Called before
   /// its first message. It may still be linking with others.
   virtual void on_peer_joined(uint32_t node, uint64_t incarnation) = 0;
-  /// The same node has opened its session: it is linked with every node that is there, and each of
-  /// those was told on_peer_joined.
+  /// The same node has opened its session: it is linked with every node that is present, and each of these was told
+  /// on_peer_joined.
   virtual void on_peer_returned(uint32_t node) = 0;
   /// Membership::link_changes has increased. Called after on_peer_lost, and before on_peer_joined.
   virtual void on_links_changed() = 0;

@@ -48,7 +48,7 @@ class MetricsEndpoint {
   void run() noexcept;
   void round();
   void accept_some();
-  /// Returns false when the connection is done with.
+  /// Returns false when the connection has served its purpose and is to be closed.
   bool advance(Connection& connection) const;
   bool read_request(Connection& connection) const;
 

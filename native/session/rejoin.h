@@ -29,14 +29,14 @@ class Rejoin {
   void begin(const links::Link& link) { peers_[link.place()] = {}; }
   void hear(const links::Link& link, wire::Members members);
 
-  /// Some peer's session is already open, so a node that is missing there need not come.
+  /// Some peer's session is already open, so open need not wait for a node that is missing there.
   bool joins_open_cluster() const;
-  /// A lost peer need not come back if the others' sessions are open, or if its own was: it may be the first of
-  /// the open ones that this node found.
+  /// open need not wait for a lost peer if the others' sessions are open, or if its own was: it may be the first of the
+  /// open ones that this node found.
   bool goes_on_without(const links::Link& gone) const {
     return joins_open_cluster() || peers_[gone.place()].was_open;
   }
-  /// All peers with open sessions say that the node is missing. If one is still linked with it, it is there.
+  /// All peers with open sessions say that the node is missing. If one is still linked with it, it is present.
   bool missing_for_all(uint32_t peer) const;
   /// The link is up. A node that joins an open cluster also waits for the other side's confirmation. After that no
   /// node confuses a query of this incarnation with one of an earlier incarnation.
@@ -67,7 +67,7 @@ class Departed {
   Status check(uint32_t peer, uint64_t incarnation) const;
   /// Another process of that node is linked; its own session is not open yet.
   void joins(uint32_t peer) { peers_[peer].is_joining = true; }
-  /// Its session is open. Whether it was joining.
+  /// Its session is open. Returns whether it was joining.
   bool has_opened(uint32_t peer) { return std::exchange(peers_[peer].is_joining, false); }
   /// The node has started again, but could not be linked, because of `cause`. Logs that, not too often.
   void failed_to_join(uint32_t peer, const Status& cause, base::Nanoseconds now);

@@ -196,7 +196,7 @@ void Roster::look_at_times() {
   each.rethrow();
 }
 
-// A link waits for its setup that the last round did not begin.
+// Whether a link waits for its setup to begin, which the last round did not do.
 bool Roster::may_set_up() const {
   if (!linking() || !resources_.allocated() || (opening_ && opening_->failed())) return false;
   bool any = false;

@@ -43,7 +43,7 @@ class ByteWriter {
 };
 
 /// Takes fields from an untrusted message. A field that is not there, or is longer than its limit,
-/// makes the reader fail for good and reads as zero or empty: check `complete()` once, at the end.
+/// makes the reader fail permanently and reads as zero or empty: check `complete()` once, at the end.
 /// Threads: one. Owns: nothing; the message outlives it.
 class ByteReader {
  public:
@@ -78,11 +78,11 @@ class ByteReader {
     const auto taken = bytes(length);
     return std::string(reinterpret_cast<const char*>(taken.data()), taken.size());
   }
-  /// All that is left.
+  /// The rest of the message.
   std::span<const std::byte> rest() { return bytes(rest_.size()); }
 
   bool failed() const { return failed_; }
-  /// Every field was there, and nothing stands behind the last one.
+  /// Whether every field was there, and nothing follows the last one.
   bool complete() const { return !failed_ && rest_.empty(); }
 
  private:

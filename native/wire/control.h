@@ -5,13 +5,12 @@
 //
 //    0        4      5                     4 + length
 //   +--------+------+----------- - - - ---+
-//   | length | kind | fields of the kind  |      length counts kind and fields; 1 …
-//   kControlMessageLimit
+//   | length | kind | fields of the kind  |      length counts kind and fields: 1 … kControlMessageLimit
 //   +--------+------+----------- - - - ---+
 //
 // Numbers are little-endian. A text is a uint16 length and its bytes. Everything decoded here came
-// from another process: each decoder checks that all fields are there, within their limits, and
-// nothing behind them, and answers protocol_error else.
+// from another process: each decoder checks that all fields are there and within their limits,
+// and that nothing follows them; otherwise it answers protocol_error.
 #pragma once
 
 #include <array>
@@ -43,17 +42,17 @@ inline constexpr size_t kControlPayloadLimit = 4096;
 
 enum class ControlKind : uint8_t {
   // 0 is never valid. Numbers never change meaning.
-  hello = 1,        // who I am; first message of both sides
-  refuse = 2,       // this link will not be: code and reason; the sender closes
+  hello = 1,        // who the sender is; the first message of both sides
+  refuse = 2,       // there will be no link: code and reason; the sender closes
   auth = 3,         // a round of the authentication method
   link = 4,         // accepting side: chosen transport and token of the data connection
   setup = 5,        // opaque, between the LinkSetups of the transport
   ready = 6,        // this side of the link is set up
-  heartbeat = 7,    // I am alive
+  heartbeat = 7,    // the sender is alive
   application = 8,  // opaque, for the layer above
   fail = 9,         // this link has failed: code and first cause; the sender closes
-  bye = 10,         // I leave in order; nothing follows
-  members = 11,     // my session is open; these nodes are missing in it
+  bye = 10,         // the sender leaves in order; nothing follows
+  members = 11,     // the sender's session is open; these nodes are missing in it
 };
 
 /// The kind of a message; 0 cast to ControlKind when it is empty.
@@ -62,8 +61,8 @@ inline ControlKind kind_of(std::span<const std::byte> message) {
 }
 std::string_view name_of(ControlKind kind);
 
-/// What a HELLO says in every version of the protocol, so that versions can refuse each other by
-/// name.
+/// The part of a HELLO that is the same in every version of the protocol, so that nodes of different versions can
+/// refuse each other and name both.
 ///
 ///    0      1         4         8         10       12         20      24             32
 ///   +------+---------+---------+---------+--------+----------+-------+--------------+- - -
@@ -71,7 +70,7 @@ std::string_view name_of(ControlKind kind);
 ///   +------+---------+---------+---------+--------+----------+-------+--------------+- - -
 struct HelloHead {
   uint16_t version = kProtocolVersion;
-  uint64_t features = 0;      // bits of optional abilities; none is defined yet
+  uint64_t features = 0;      // bits of optional features; none is defined yet
   uint32_t node = 0;          // number of the sender
   uint64_t cluster_hash = 0;  // hash_bytes of the cluster's id
 };
@@ -96,7 +95,7 @@ struct Hello {
 /// REFUSE and FAIL.
 struct Ending {
   Code code = Code::internal_error;
-  bool retry = false;  // REFUSE: the same dialling may succeed later
+  bool retry = false;  // REFUSE: dialling again may succeed later
   std::string reason;  // at most kReasonLimit bytes
 
   static constexpr size_t kReasonLimit = 1024;
@@ -122,7 +121,7 @@ struct LinkChoice {
 /// What a node whose session is open sees of the cluster.
 struct Members {
   bool linked = false;        // the link to the receiver is up
-  std::vector<bool> missing;  // by node: not there, or not there yet
+  std::vector<bool> missing;  // by node: missing, or not there yet
 };
 
 ControlMessage encode(const Hello& hello);
@@ -144,11 +143,11 @@ Result<Hello> decode_hello(std::span<const std::byte> message);
 Result<Ending> decode_ending(std::span<const std::byte> message);
 Result<Auth> decode_auth(std::span<const std::byte> message);
 Result<LinkChoice> decode_link_choice(std::span<const std::byte> message);
-/// Of a cluster with that many nodes.
+/// MEMBERS of a cluster with that many nodes.
 Result<Members> decode_members(std::span<const std::byte> message, uint32_t node_count);
 /// The payload of a SETUP or APPLICATION, within `message`.
 Result<std::span<const std::byte>> decode_payload(std::span<const std::byte> message);
-/// Ok if a READY, HEARTBEAT or BYE is what it should be.
+/// Ok if a READY, HEARTBEAT or BYE is valid.
 Status check_plain(std::span<const std::byte> message);
 
 }  // namespace faro::wire

@@ -51,8 +51,8 @@ static_assert(offsetof(FrameHeader, row_count) == 8);
 
 /// Names a query over the life of a cluster; never recurs.
 struct QueryKey {
-  uint64_t counter;      // counted by the issuer, from 1
-  uint64_t incarnation;  // of the issuer: drawn anew each time its process joins
+  uint64_t counter;      // counted by the coordinator, from 1
+  uint64_t incarnation;  // of the coordinator: drawn anew each time its process joins
   uint32_t issuer;       // node number
   uint32_t reserved;     // 0
 };
@@ -69,10 +69,10 @@ struct OpenPayload {
 };
 static_assert(sizeof(OpenPayload) == 48);
 
-/// What the sender says that its rows are, if it does: behind OpenPayload, and followed by how those words begin, in
-/// up to kOpenFormatTextLimit bytes of UTF-8.
+/// The format of the rows, if the sender has named it: behind OpenPayload, and followed by the beginning of the
+/// format's text, up to kOpenFormatTextLimit bytes of UTF-8.
 struct OpenFormat {
-  uint64_t digest;  // XXH3-64 of all the words; 1 if that is 0
+  uint64_t digest;  // XXH3-64 of the whole text; 1 if that is 0
 };
 static_assert(sizeof(OpenFormat) == 8);
 inline constexpr uint32_t kOpenFormatTextLimit = 256;
@@ -99,7 +99,7 @@ static_assert(sizeof(FragmentPayload) == 16);
 /// the bytes, no padding).
 using RowLength = uint32_t;
 
-/// What a frame with a payload of that many bytes occupies in a ring.
+/// The space that a frame of that many bytes occupies in a ring.
 constexpr uint64_t padded(uint64_t length) {
   return (length + kFrameAlignment - 1) & ~uint64_t{kFrameAlignment - 1};
 }

@@ -5,7 +5,7 @@
 //   | kind | has | text_bytes | first  | query (QueryKey, 24 bytes)  | second   |stage| number     | text
 //   +------+-----+------------+--------+-----------------------------+----------+-----+------------+--- - -
 //
-//   FAIL     first = node that the failure is about: it was lost, or found it; second = code, text = the cause
+//   FAIL     first = node that the failure is about: it was lost, or found the failure; second = code, text = the cause
 //   STOP     first = stage, second = the receiver (worker number) that needs no more
 //   ENDED    a participant's part is over: second = code of its outcome; then first, text as FAIL
 //            number = its balance of opened stages: over all participants they add up to 0 (modulo 2^64)
@@ -13,7 +13,7 @@
 //            number = low-water mark: every query of this issuer counted up to it has ended and was confirmed
 //   CONFIRM  a participant has OUTCOME: first = its node; the issuer may forget the query when all have
 //   In FAIL, ENDED and OUTCOME `has` is 1 if the failure is about a stage, which `stage` is then; else both are 0.
-//   AWAIT    a receiver has waited for long for a sender that has not sent OPEN: first = stage, second = the
+//   AWAIT    a receiver has waited a long time for a sender that has not sent OPEN: first = stage, second = the
 //            sender (worker number), number = the lists of the receiver's OPEN, text = who waits, and those lists
 #pragma once
 

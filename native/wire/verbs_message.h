@@ -1,6 +1,6 @@
 // Verbs messages: the SENDs of a link over RDMA, and what its two sides say to each other while it
-// is set up. wire/README.md has the page of every byte; what is checked and when they are sent
-// stands in transport/verbs/README.md.
+// is set up. wire/README.md has the page of every byte; transport/verbs/README.md says what is checked and when
+// they are sent.
 //
 // A SEND is a head and up to kRecordLimit records:
 //
@@ -52,7 +52,7 @@ struct VerbsRecord {
 static_assert(sizeof(VerbsRecord) == 16 && std::is_trivially_copyable_v<VerbsRecord>);
 static_assert(offsetof(VerbsRecord, position) == 8);
 
-/// Of one SEND; so that a whole one takes kVerbsMessageBytes.
+/// Records of one SEND, so that a full one takes kVerbsMessageBytes.
 inline constexpr uint32_t kVerbsRecordLimit = 31;
 inline constexpr uint32_t kVerbsMessageBytes =
     sizeof(VerbsHead) + kVerbsRecordLimit * sizeof(VerbsRecord);
@@ -92,10 +92,10 @@ static_assert(sizeof(VerbsListen) == 24 && std::is_trivially_copyable_v<VerbsLis
 
 struct VerbsMemory {
   VerbsSetupKind kind;
-  uint32_t key;               // with which the other side may write there (rkey)
+  uint32_t key;               // that lets the other side write there (rkey)
   uint64_t address;           // of the region's first byte
   uint64_t bytes;             // of the region
-  uint32_t receives;          // posted ahead on each connection for the other side's messages
+  uint32_t receives;          // posted in advance on each connection, for the other side's messages
   uint32_t takes_immediates;  // 0 or 1: WRITE WITH IMMEDIATE is understood
 };
 static_assert(sizeof(VerbsMemory) == 32 && std::is_trivially_copyable_v<VerbsMemory>);
@@ -112,7 +112,7 @@ std::optional<Message> load_verbs_setup(std::span<const std::byte> bytes, VerbsS
 }
 }  // namespace detail
 
-/// Of untrusted bytes; nothing unless they are a LISTEN of a known family, with a port.
+/// Reads untrusted bytes; nothing unless they are a LISTEN of a known family, with a port.
 inline std::optional<VerbsListen> load_verbs_listen(std::span<const std::byte> bytes) {
   const auto listen = detail::load_verbs_setup<VerbsListen>(bytes, VerbsSetupKind::listen);
   if (!listen || listen->port == 0) return std::nullopt;
@@ -120,7 +120,7 @@ inline std::optional<VerbsListen> load_verbs_listen(std::span<const std::byte> b
   return known_family ? listen : std::nullopt;
 }
 
-/// The same of a MEMORY. Whether its sizes are those that were agreed on is for the link to say.
+/// The same for a MEMORY. The link checks whether its sizes are those that were agreed on.
 inline std::optional<VerbsMemory> load_verbs_memory(std::span<const std::byte> bytes) {
   const auto memory = detail::load_verbs_setup<VerbsMemory>(bytes, VerbsSetupKind::memory);
   return memory && memory->takes_immediates <= 1 ? memory : std::nullopt;

@@ -1,10 +1,10 @@
 // ChannelMap: which queue pair of a link carries what (verbs.queue_pairs).
 //
-// Everything that a worker posts, the rows of its outgoing rings and the read positions of its incoming
-// ones, goes by a channel of that worker, so that with a channel for each worker none ever meets
-// another at the right to post. The two ends of a queue pair need not mean the same by it: data and its
-// notification share one, which is all that their order needs, and whatever arrives names its ring.
-// So the ends only have to agree on the number.
+// Everything that a worker posts, the rows of its outgoing rings and the read positions of its incoming ones, goes
+// through a channel of that worker. So if each worker has a channel, workers never compete for a right to post. The two
+// ends of a queue pair need not use it for the same lanes: data and its notification share a queue pair, which is
+// enough for their order, and everything that arrives names its ring. So the ends only have to agree on the number of
+// channels.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace faro::transport::verbs {
 enum class Sharing {
   link,    // all lanes of the link, as in the paper (§3.2)
   worker,  // all lanes of a worker
-  lane,    // the lanes that two workers have to each other
+  lane,    // the two lanes between two workers
 };
 
 /// Threads: constant after construction.
 class ChannelMap {
  public:
-  /// Of one end: its outgoing and its incoming rings.
+  /// For one end, with its outgoing and its incoming rings.
   ChannelMap(Sharing sharing, const ring::Layout& outgoing, const ring::Layout& incoming)
       : sharing_(sharing), outgoing_(outgoing), incoming_(incoming) {}
 

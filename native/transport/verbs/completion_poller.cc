@@ -77,7 +77,7 @@ void CompletionPoller::watch(VerbsChannel& channel) noexcept {
   give();
 }
 
-// Everything that is there, and what it makes possible.
+// Handles all completions that have arrived, and posts what they make possible.
 bool CompletionPoller::work(VerbsChannel& channel) noexcept {
   const bool any = channel.take_completions();
   if (channel.post_pending() && !channel.poll_state().armed) arm_and_work(channel);

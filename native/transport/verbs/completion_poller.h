@@ -11,9 +11,8 @@
 // An armed queue makes one event, for the first completion after that. Nothing is lost:
 //   - a thread that arms a queue polls it once more before it gives back the right to poll. That finds
 //     what came before arming; what comes after makes an event;
-//   - the network thread handles events: it polls, and arms again while it is responsible. So from
-//     worker_sleeps to the first poll of a node without sleepers, every queue is armed, or its event is
-//     on its way;
+//   - the network thread handles events: it polls, and arms again while it is responsible. So from worker_sleeps until
+//     the first poll after all workers have woken, every queue is armed, or its event is on its way;
 //   - a worker that leaves something unsent that waits for a completion has that queue watched.
 // If no worker of a node sleeps or polls, completions stay in the queues: no worker could take what they
 // bring anyway.
@@ -63,19 +62,19 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   /// The device is gone, and all links with it. Threads: network thread.
   void fail_all(const Status& cause) noexcept;
 
-  /// For a worker that finds nothing to do: handles all completions, unless another thread does;
-  /// returns whether there were any. From now on workers poll, until one sleeps. Threads: any.
+  /// For a worker with nothing to do: handles all completions, unless another thread is doing so. Returns whether there
+  /// were any. From now on workers poll, until one sleeps. Threads: any.
   bool poll() noexcept;
-  /// A worker is about to sleep, has woken. Threads: any.
+  /// A worker is about to sleep, or has woken. Threads: any.
   void worker_sleeps() noexcept;
   void worker_wakes() noexcept;
 
-  /// The channel waits for a completion: the network thread polls if no worker does. Handles what is there
-  /// now. Do not call it while holding a right to post or to poll. Threads: any.
+  /// The channel waits for a completion: the network thread polls if no worker does. Handles the completions that have
+  /// arrived. Do not call it while holding a right to post or to poll. Threads: any.
   void watch(VerbsChannel& channel) noexcept;
 
  private:
-  // The right to poll, of one thread at a time, whose holder never waits. Acquire and release.
+  // The right to poll, which one thread at a time holds. The holder never waits. Acquire and release.
   bool try_take() noexcept { return !taken_.exchange(true, std::memory_order_acquire); }
   void take() noexcept;
   void give() noexcept { taken_.store(false, std::memory_order_release); }

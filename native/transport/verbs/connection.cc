@@ -12,11 +12,11 @@
 namespace faro::transport::verbs {
 namespace {
 
-// Time for a step that rdma_cm takes by itself: its own tries are a few seconds apart.
+// Time for one step of rdma_cm, whose own attempts are a few seconds apart.
 constexpr int kResolveMs = 5000;
 
-// Linux's siw may look for a request of up to 32 bytes in the address space of a thread that has none
-// (siw_try_1seg, seen in 6.1), and drops the connection; one that is inlined it has already.
+// For a request of up to 32 bytes, Linux's siw may look in the address space of a thread that has none (siw_try_1seg,
+// seen in 6.1), and then drops the connection. It already has the bytes of an inlined request.
 constexpr uint32_t kLeastInlineOnIwarp = 64;
 
 Status connect_error(const char* call, int error) {
@@ -25,7 +25,7 @@ Status connect_error(const char* call, int error) {
 }
 
 std::string event_text(rdma_cm_event_type type, int status) {
-  // Of a rejection it is the device's reason code, else a negative errno.
+  // For a rejection `status` is the device's reason code, else a negative errno.
   const std::string detail = status < 0 ? std::strerror(-status) : fmt::format("status {}", status);
   switch (type) {
     case RDMA_CM_EVENT_ADDR_ERROR:
@@ -118,7 +118,7 @@ Status Connection::create_queue_pair(const std::shared_ptr<Device>& device) {
     attributes.cap.max_inline_data = inline_bytes;
     pair_ = ibv_create_qp(device->domain(), &attributes);
     if (pair_ != nullptr) break;
-    // A device that cannot inline so much refuses, and does not say how much it could.
+    // A device that cannot inline this much refuses, and does not say how much it could inline.
     if (inline_bytes == 0) return verbs_error("ibv_create_qp", errno);
   }
   inline_bytes_ = inline_bytes;
@@ -136,7 +136,7 @@ Status Connection::enter(ibv_qp_state state) {
   return error == 0 ? Status() : connect_error("ibv_modify_qp", error);
 }
 
-// With a peer there are other attributes, also of the first state. On iWARP the kernel does the rest.
+// A connected queue pair has other attributes, already in its first state. On iWARP the kernel does the rest.
 Status Connection::make_ready() {
   FARO_RETURN_IF_ERROR(enter(IBV_QPS_INIT));
   if (device_->is_iwarp()) return {};
@@ -180,7 +180,7 @@ void Connection::disconnect() noexcept {
   rdma_disconnect(id_);  // fails where nothing is connected
 }
 
-// The peer has accepted, and learns by rdma_establish that so have we.
+// The peer has accepted; rdma_establish tells it that this side has, too.
 void Connection::on_response() {
   Status status = make_ready();
   if (status.ok() && rdma_establish(id_) != 0) status = connect_error("rdma_establish", errno);

@@ -1,11 +1,11 @@
-// Connection: one RDMA connection from its request to its end, by way of rdma_cm.
+// Connection: one RDMA connection, from its request to its end, managed by rdma_cm.
 //
 //   initiator   resolve ──► on_resolved: create_queue_pair, connect ──► on_established
 //   acceptor    (ConnectionManager) ──► create_queue_pair, accept    ──► on_established
 //   both        … disconnect, or on_disconnected
 //
-// rdma_cm knows the numbers of both queue pairs and the way between them; what state the queue pair
-// is in, and with which attributes, is set here, since some of those are settings.
+// rdma_cm knows the numbers of both queue pairs and the route between them. The state and the attributes of the queue
+// pair are set here, because some attributes are settings.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -21,7 +21,7 @@
 
 namespace faro::transport::verbs {
 
-/// What a connection is made with; from the settings verbs.*.
+/// The options of a connection, from the settings verbs.*.
 struct ConnectionOptions {
   uint32_t send_depth = 0;
   uint32_t receives = 0;
@@ -37,7 +37,7 @@ struct ConnectionOptions {
 /// Owns: the id, the queue pair and its completion queue.
 class Connection final : public Endpoint {
  public:
-  /// How its setup hears of it.
+  /// What its setup is told.
   class SetupHandler {
    public:
     virtual ~SetupHandler() = default;
@@ -46,10 +46,10 @@ class Connection final : public Endpoint {
     virtual void on_failed(const Status& cause) = 0;
   };
 
-  /// The initiator's, on a new id.
+  /// For the initiator, with a new id.
   static Result<std::unique_ptr<Connection>> create(rdma_event_channel* channel,
                                                     const ConnectionOptions& options);
-  /// The acceptor's: takes over the id of a connect request.
+  /// For the acceptor: takes over the id of a connect request.
   static std::unique_ptr<Connection> adopt(rdma_cm_id* id, const ConnectionOptions& options);
   ~Connection() override;
   Connection(const Connection&) = delete;
@@ -57,21 +57,21 @@ class Connection final : public Endpoint {
 
   void set_setup_handler(SetupHandler* handler) noexcept { setup_handler_ = handler; }
 
-  /// Looks for the way from the local to the peer's address. Errors: connect_failed.
+  /// Looks for the route from the local address to the peer's. Errors: connect_failed.
   Status resolve(const sockaddr* local, const sockaddr* peer);
-  /// Makes the queue pair, on that device. Errors: transport_unavailable if the connection goes by
-  /// another one, resource_limit, system_error.
+  /// Makes the queue pair, on that device. Errors: transport_unavailable if the connection uses another device,
+  /// resource_limit, system_error.
   Status create_queue_pair(const std::shared_ptr<Device>& device);
   uint32_t inline_bytes() const noexcept { return inline_bytes_; }
-  /// Asks the peer, or agrees. All receives are posted. Errors: connect_failed; address_in_use if
-  /// another connection, from another port, may do.
+  /// Sends the request, or accepts it. All receives are posted. Errors: connect_failed; address_in_use if a new
+  /// connection, from another port, may succeed.
   Status connect(const StreamToken& token);
   Status accept();
 
   ibv_qp* queue_pair() noexcept override { return pair_; }
   ibv_cq* completion_queue() noexcept override { return queue_; }
   void disconnect() noexcept override;
-  /// From now on its setup hears nothing more.
+  /// From now on its setup is told nothing more.
   void set_handler(Handler* handler) noexcept override {
     handler_ = handler;
     setup_handler_ = nullptr;

@@ -16,13 +16,13 @@ namespace faro::transport::verbs {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr int kMostPorts = 10;  // that are tried; one that is taken is rare
+constexpr int kMostPorts = 10;  // to try; it is rare that one is taken
 
 Status unavailable(std::string message) {
   return {Code::transport_unavailable, std::move(message)};
 }
 
-// Asked before librdmacm is, which prints warnings where there is nothing.
+// Checked before librdmacm is called, which prints warnings if there is no device.
 bool has_devices() {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/sys/class/infiniband"), closedir);
   if (folder == nullptr) return false;
@@ -97,8 +97,8 @@ Status ConnectionManager::start(Reactor& reactor) {
   return watch_->start(reactor);
 }
 
-// The port was rdma_cm's choice, but iWARP's is one of TCP, of which rdma_cm does not know whether a
-// socket has it: then another may do.
+// rdma_cm chose the port. For iWARP it is a TCP port, and rdma_cm does not know whether a socket has it already; then
+// another port may work.
 Result<uint16_t> ConnectionManager::listen() {
   for (int tries = 1; !listening_; ++tries) {
     if (rdma_listen(listener_, kBacklog) == 0) {
@@ -112,7 +112,7 @@ Result<uint16_t> ConnectionManager::listen() {
   return ntohs(rdma_get_src_port(listener_));
 }
 
-// The new one is bound before the old one goes: the device stays open.
+// The new one is bound before the old one is destroyed, so that the device stays open.
 Status ConnectionManager::bind_anew() {
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP) != 0)
@@ -135,8 +135,8 @@ void ConnectionManager::expect(const StreamToken& token, const ConnectionOptions
 
 void ConnectionManager::forget(const StreamToken& token) { expected_.erase(token); }
 
-// An event is acknowledged before it is handled: a handler may destroy the id that it is of, which
-// waits for that.
+// An event is acknowledged before it is handled: a handler may destroy the event's id, which waits for the
+// acknowledgement.
 void ConnectionManager::on_events() {
   rdma_cm_event* event = nullptr;
   while (rdma_get_cm_event(channel_, &event) == 0) {
@@ -153,7 +153,7 @@ void ConnectionManager::on_events() {
       on_request(id, token, has_token);
     } else if (id->context != nullptr) {
       static_cast<Connection*>(id->context)->on_event(type, status);
-    }  // else of the listener: its connections hear of a removed device themselves
+    }  // else it is the listener's event: connections get their own if the device is removed
   }
 }
 

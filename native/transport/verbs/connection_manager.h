@@ -21,15 +21,14 @@ namespace faro::transport::verbs {
 /// Blocks: for system calls. Owns: event channel and listener; connections belong to those that made them.
 class ConnectionManager {
  public:
-  /// Waits for the connections with a token.
+  /// Receives the connections that bring a token.
   class Expecting {
    public:
     virtual ~Expecting() = default;
     virtual void on_request(std::unique_ptr<Connection> connection) = 0;
   };
 
-  /// Binds to the address, which chooses the device: the one that owns it. Errors:
-  /// transport_unavailable, with what to do about it.
+  /// Binds to the address, and so to the device that owns it. Errors: transport_unavailable, with what to do about it.
   static Result<std::unique_ptr<ConnectionManager>> open(const tcp::SocketAddress& local);
   ~ConnectionManager();
   ConnectionManager(const ConnectionManager&) = delete;
@@ -42,12 +41,11 @@ class ConnectionManager {
 
   /// Called on the network thread when the device has failed or is being removed.
   void set_on_device_lost(std::function<void(const Status&)> lost) { lost_ = std::move(lost); }
-  /// Has all events handled by the reactor, from the first call on. Errors: system_error.
+  /// From the first call on, the reactor handles all events. Errors: system_error.
   Status start(Reactor& reactor);
-  /// The port of the listener, which from the first call on takes connections. Errors:
-  /// transport_unavailable.
+  /// The port of the listener, which accepts connections from the first call on. Errors: transport_unavailable.
   Result<uint16_t> listen();
-  /// The next `count` connections that bring this token are for `expecting`. Until forget.
+  /// The next `count` connections that bring this token are for `expecting`, until forget.
   void expect(const StreamToken& token, const ConnectionOptions& options, uint32_t count,
               Expecting* expecting);
   void forget(const StreamToken& token);

@@ -12,7 +12,7 @@
 //
 // A return is due when half of the receives for notifications are taken and not confirmed. A return
 // does not ask for one back: returns alone never make one due. Both sides can run out of credits, but
-// neither waits without end:
+// neither waits forever:
 //
 //   1. Let A wait for credits for notifications. All its notifications arrive and are taken. Those after
 //      the last confirmed one are as many as there are receives for them, so B owes a return.
@@ -32,7 +32,7 @@ namespace faro::transport::verbs {
 
 /// Counts are modulo 2^32, as on the wire.
 /// Threads: "poster" is the holder of the right to post, "poller" the holder of the right to poll
-/// (verbs_channel.h). What one writes and the other reads is seq_cst: part of the argument there.
+/// (verbs_channel.h). What one writes and the other reads is seq_cst: it is part of the argument there.
 class Credits {
  public:
   static constexpr uint32_t kReturns = 2;
@@ -48,7 +48,7 @@ class Credits {
   Credits(uint32_t own_receives, uint32_t peer_receives)
       : note_limit_(peer_receives - kReturns), due_after_((own_receives - kReturns + 1) / 2) {}
 
-  /// Notifications that may be sent now. Threads: poster; others see an older or newer number.
+  /// Notifications that may be sent now. Threads: poster; other threads may see an older or newer number.
   uint32_t notes_left() const noexcept {
     return note_limit_ - (notes_sent_.load(std::memory_order_relaxed) -
                           notes_told_.load(std::memory_order_seq_cst));

@@ -13,9 +13,8 @@
 
 namespace faro::transport::verbs {
 
-/// Threads: the getters any; all else network thread. Owns: domain, channel and a context of its own
-/// for the device's events, which rdma_cm's context would have to share with all sessions of the
-/// process.
+/// Threads: any for the getters, else network thread. Owns: domain, channel, and a separate context for the device's
+/// events, because all sessions of the process share the context of rdma_cm.
 class Device final : public CompletionEvents, public DeviceEvents {
  public:
   /// Errors: resource_limit or system_error, with the call that failed.
@@ -38,7 +37,7 @@ class Device final : public CompletionEvents, public DeviceEvents {
   bool is_iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   /// Posting may raise SIGPIPE: Linux's siw, see SigpipeShield.
   bool raises_sigpipe() const noexcept { return limits_.vendor_id == kSiwVendor; }
-  /// iWARP of the usual version has no WRITE WITH IMMEDIATE; the others must have it.
+  /// The usual version of iWARP has no WRITE WITH IMMEDIATE; InfiniBand and RoCE must have it.
   bool has_immediates() const noexcept { return !is_iwarp(); }
 
  private:
@@ -47,13 +46,13 @@ class Device final : public CompletionEvents, public DeviceEvents {
   explicit Device(ibv_context* context) : context_(context) {}
 
   ibv_context* const context_;      // rdma_cm's
-  ibv_context* watched_ = nullptr;  // for trouble
+  ibv_context* watched_ = nullptr;  // for events of failure
   ibv_device_attr limits_{};
   ibv_pd* domain_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;
 };
 
-/// "ibv_create_cq: Cannot allocate memory"; resource_limit for what a limit may cause.
+/// "ibv_create_cq: Cannot allocate memory"; resource_limit if a limit may be the cause.
 Status verbs_error(const char* call, int error);
 
 }  // namespace faro::transport::verbs

@@ -1,5 +1,5 @@
-// Finds an address for the name of a device or interface. rdma_cm chooses device, port and GID by the
-// address that a node binds to, so to get a certain device a node needs one of its addresses.
+// Finds an address for the name of a device or interface. rdma_cm chooses device, port and GID by the address that a
+// node binds to, so a node needs an address of the device that it wants.
 #pragma once
 
 #include <cstdint>

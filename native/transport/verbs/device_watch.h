@@ -1,4 +1,4 @@
-// DeviceWatch: hears of the end of a device.
+// DeviceWatch: reports that a device has failed or is being removed.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace faro::transport::verbs {
 
-/// What a device says of itself.
+/// The events that a device reports.
 class DeviceEvents {
  public:
   virtual ~DeviceEvents() = default;
-  /// Readable when it has something to say.
+  /// Readable when there is an event.
   virtual int trouble_descriptor() const noexcept = 0;
   /// Takes all events. Returns whether the device has failed or is being removed; removal waits until this
   /// process has released the device. Threads: network thread.
@@ -30,7 +30,7 @@ class DeviceWatch {
   DeviceWatch(const DeviceWatch&) = delete;
   DeviceWatch& operator=(const DeviceWatch&) = delete;
 
-  /// From now on `lost` is called when the device is: once, and from here. Errors: system_error.
+  /// From now on `lost` is called when the device is lost: once, and from here. Errors: system_error.
   Status start(Reactor& reactor);
 
  private:

@@ -19,7 +19,7 @@ class Endpoint {
   };
 
   virtual ~Endpoint() = default;
-  /// Threads: any. The queues serialise posting and polling themselves; callers ensure any further order.
+  /// Threads: any. The queues serialise posting and polling; any further order is up to the callers.
   virtual ibv_qp* queue_pair() noexcept = 0;
   virtual ibv_cq* completion_queue() noexcept = 0;
   /// Stops sending and receiving: flushes what is queued and notifies the peer. Idempotent.

@@ -1,4 +1,4 @@
-// What a link is made of when it has been set up.
+// The parts of a link that has been set up.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -23,12 +23,11 @@ enum class Order {
 /// A connected queue pair.
 struct ChannelParts {
   std::unique_ptr<Endpoint> endpoint;
-  uint32_t inline_bytes = 0;    // that it takes
-  bool raises_sigpipe = false;  // its posts may, see SigpipeShield
+  uint32_t inline_bytes = 0;    // the most that it inlines
+  bool raises_sigpipe = false;  // posting may raise it, see SigpipeShield
 };
 
-/// Everything is set up and connected. The queue pairs are destroyed first: then the device has released the
-/// memory.
+/// Everything is set up and connected. The queue pairs are destroyed first, so that the device has released the memory.
 struct LinkParts {
   RegisteredMemory outgoing;  // local_read
   RegisteredMemory incoming;  // remote_write
@@ -39,12 +38,12 @@ struct LinkParts {
   uint32_t peer_key = 0;
   uint32_t send_depth = 0;   // of each channel
   uint32_t write_limit = 0;  // bytes of one WRITE
-  uint32_t receives = 0;     // own, of each channel; all posted already
+  uint32_t receives = 0;     // this side's, of each channel; all are posted already
   uint32_t peer_receives = 0;
   bool immediates = false;  // notify by WRITE WITH IMMEDIATE where possible
   Order order = Order::chained;
 
-  /// Requests that one transfer of a ring may need: the wrap, and the limit of one WRITE.
+  /// Requests that one transfer of a ring may need, because it wraps or exceeds the limit of one WRITE.
   static uint32_t requests_per_ring(uint32_t ring_bytes, uint32_t write_limit) {
     return (ring_bytes + write_limit - 1) / write_limit + 1;
   }

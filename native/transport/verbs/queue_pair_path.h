@@ -1,4 +1,4 @@
-// The way of a queue pair's packets through the network, as far as rdma_cm leaves it to the settings.
+// The path of a queue pair's packets through the network, as far as settings and not rdma_cm choose it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -21,8 +21,8 @@ struct PathOptions {
 /// Errors: transport_unavailable, with both sizes and what to do.
 Status check_mtu(const PathOptions& options, ibv_mtu active, const std::string& device);
 
-/// Puts the options into the attributes with which rdma_cm would make a queue pair ready to receive.
-/// Both ends of a connection must have the same MTU: a device takes a write in pieces of its own.
+/// Puts the options into the attributes with which rdma_cm would make a queue pair ready to receive. Both ends of a
+/// connection must have the same MTU: a device expects a write in packets of its own MTU.
 void apply_path(const PathOptions& options, ibv_qp_attr& attributes) noexcept;
 
 }  // namespace faro::transport::verbs

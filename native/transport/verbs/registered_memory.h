@@ -19,7 +19,7 @@ enum class Access {
   remote_write,  // the peer writes there; nothing else of this process can be reached
 };
 
-/// Bytes that registering a region of that many bytes pins.
+/// The bytes that are pinned when a region of this size is registered.
 uint64_t pinned_bytes(uint64_t bytes, bool huge_pages);
 
 /// Owns the mapping and its registration; the device outlives both. Not inherited by forked
@@ -29,7 +29,7 @@ class RegisteredMemory {
   /// Maps zeroed pages and registers them. Errors: resource_limit with need and limit.
   static Result<RegisteredMemory> make(std::shared_ptr<Device> device, uint64_t bytes,
                                        Access access, bool huge_pages);
-  /// Memory that no device knows, for queue pairs of a test, which find it by that key.
+  /// Memory that is not registered with any device, for a test's queue pairs, which find it by this key.
   static Result<RegisteredMemory> unregistered_for_test(uint64_t bytes, uint32_t key);
   RegisteredMemory() = default;
   RegisteredMemory(RegisteredMemory&& other) noexcept { swap(other); }

@@ -11,10 +11,10 @@ namespace faro::transport::verbs {
 /// Linux's siw sends on its TCP socket within the system call that posts, and without MSG_NOSIGNAL
 /// (siw_post_send → siw_qp_sq_process): when the peer has gone, the thread that posts gets a SIGPIPE,
 /// which by default ends its process. A library must not set the process's handlers, so a worker's
-/// thread is shielded instead: the signal is blocked for the scope, and taken if it came.
+/// thread is shielded instead: the signal is blocked for the scope, and removed if it was raised.
 ///
-/// Threads: any; to be destroyed by the thread that made it. Costs three system calls, or one where
-/// the thread blocks SIGPIPE itself: its signals are left alone then.
+/// Threads: any; the thread that makes it destroys it. Costs three system calls, or one if the thread blocks SIGPIPE
+/// itself: then its signals are left alone.
 class SigpipeShield {
  public:
   SigpipeShield() noexcept {

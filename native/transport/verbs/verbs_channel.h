@@ -60,7 +60,7 @@ namespace faro::transport::verbs {
 
 class VerbsLink;
 
-/// Threads: start and destruction: network thread, or when that does not run; all else as it says.
+/// Threads: start and destruction: network thread, or any while that does not run; else as noted.
 /// Owns: the queue pair. Not copied.
 class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
  public:
@@ -68,7 +68,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts);
   ~VerbsChannel() override;
 
-  /// From now on its completions are taken. Errors: system_error.
+  /// From now on its completions are handled. Errors: system_error.
   Status start();
   /// As Endpoint::disconnect.
   void disconnect() noexcept { endpoint_->disconnect(); }
@@ -76,14 +76,14 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   // For CompletionPoller, whose right to poll the caller holds.
 
-  /// Handles all completions that are there; returns whether there were any.
+  /// Handles all completions that have arrived; returns whether there were any.
   bool take_completions() noexcept;
   /// Posts what can be posted (W2 to W4). True if the caller was the last holder and is stuck().
   /// Threads: any.
   bool post_pending() noexcept;
   /// Something waits for places, credits or a completion. Threads: whoever was the last holder.
   bool stuck() const noexcept;
-  /// The next completion, if none is there yet, makes an event.
+  /// Arms the queue: if no completion is there yet, the next one makes an event.
   void arm() noexcept;
   void on_device_lost(const Status& cause) noexcept;
   PollState& poll_state() noexcept { return poll_state_; }
@@ -137,7 +137,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   PendingRings notes_;  // paper order: outgoing rings with a WRITTEN to send
   std::atomic<uint64_t> unnoted_{
       0};  // paper order: bytes posted whose WRITTEN was not; by the poster
-  std::atomic<bool> reads_due_{false};  // not only along with a message that is sent anyway
+  std::atomic<bool> reads_due_{false};  // send read positions even if no message is due otherwise
   alignas(64) std::atomic<bool> held_{false};
   SendQueue places_;
   Credits credits_;

@@ -19,8 +19,8 @@
 
 namespace faro::transport::verbs {
 
-/// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or
-/// when that does not run. Owns: the queue pairs and the memory of the rings.
+/// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or any while that does
+/// not run. Owns: the queue pairs and the memory of the rings.
 class VerbsLink final : public DataLink {
  public:
   VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPoller>& poller,
@@ -29,7 +29,7 @@ class VerbsLink final : public DataLink {
   VerbsLink(const VerbsLink&) = delete;
   VerbsLink& operator=(const VerbsLink&) = delete;
 
-  /// From now on completions are taken. Errors: system_error.
+  /// From now on completions are handled. Errors: system_error.
   Status start();
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -52,7 +52,7 @@ class VerbsLink final : public DataLink {
   LinkContext& context_;
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<DeferredSends> deferred_;
-  LinkParts parts_;  // without its channels
+  LinkParts parts_;  // except its channels
   const Capabilities capabilities_;
   const ImmediateCode outgoing_code_;
   const ImmediateCode incoming_code_;

@@ -36,7 +36,8 @@ struct VerbsOptions {
     if (settings.verbs_queue_pairs == "lane") sharing = Sharing::lane;
     wants_immediates = settings.verbs_notify != "send";
     order = settings.verbs_order == "paper" ? Order::paper : Order::chained;
-    // The paper has no immediates; and one that goes with its data cannot wait for it.
+    // The paper has no immediates, and an immediate travels with its data, so it cannot wait until the data has
+    // arrived.
     if (order == Order::paper) wants_immediates = false;
     busy_poll = settings.verbs_busy_poll != 0;
     huge_pages = settings.verbs_huge_pages != 0;

@@ -201,8 +201,8 @@ uint32_t VerbsSetup::channel_of(const Connection& connection) const {
   return static_cast<uint32_t>(found - connections_.begin());
 }
 
-// rdma_cm chooses the port to dial from, but iWARP's is one of TCP, of which rdma_cm does not know
-// whether a socket has it: then another may do.
+// rdma_cm chooses the port to dial from. For iWARP it is a TCP port, and rdma_cm does not know whether a socket has it
+// already; then another port may work.
 void VerbsSetup::on_resolved(Connection& connection) {
   const uint32_t channel = channel_of(connection);
   Status status = prepare(channel);

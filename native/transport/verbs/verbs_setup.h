@@ -30,7 +30,7 @@ class VerbsSetup final : public LinkSetup,
                          private Connection::SetupHandler,
                          private ConnectionManager::Expecting {
  public:
-  /// `tells_address`: the peer reaches this node's device by another address than its listener.
+  /// `tells_address`: the peer reaches this node's device at another address than its listener.
   VerbsSetup(LinkContext& context, ConnectionManager& manager,
              std::shared_ptr<CompletionPoller> poller, std::shared_ptr<DeferredSends> deferred,
              const VerbsOptions& options, bool tells_address);
@@ -46,7 +46,7 @@ class VerbsSetup final : public LinkSetup,
   std::unique_ptr<DataLink> take() override;
 
  private:
-  static constexpr uint32_t kMostRedials = 10;  // a port that is taken is rare
+  static constexpr uint32_t kMostRedials = 10;  // it is rare that a port is taken
 
   void on_resolved(Connection& connection) override;
   void on_established() override { ++established_; }

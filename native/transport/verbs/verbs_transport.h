@@ -17,7 +17,7 @@ namespace faro::transport::verbs {
 /// Threads: network thread, and the thread that opens the session before that one runs.
 class VerbsTransport final : public Transport {
  public:
-  /// Looks for the device at once; available() says what came of it.
+  /// Looks for the device at once; available() has the result.
   explicit VerbsTransport(const plugin::Request& request);
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -26,7 +26,7 @@ class VerbsTransport final : public Transport {
   uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override {
     return memory_bytes(outgoing, incoming);
   }
-  /// Each DataLink that comes of it must be destroyed on the network thread, or after that has ended.
+  /// Each DataLink that the setup makes must be destroyed on the network thread, or after that has ended.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
 
   bool poll() noexcept override { return poller_ != nullptr && poller_->poll(); }

@@ -16,7 +16,7 @@ namespace faro::transport::verbs {
 class WorkChain {
  public:
   /// At most `limit` requests; data of up to `inline_bytes` goes into the request itself.
-  /// `raises_sigpipe`: the device's driver does when its connection is gone.
+  /// `raises_sigpipe`: posting raises SIGPIPE when the connection has ended.
   WorkChain(uint32_t limit, uint32_t inline_bytes, bool raises_sigpipe) noexcept
       : limit_(limit), inline_bytes_(inline_bytes), raises_sigpipe_(raises_sigpipe) {}
 
@@ -30,7 +30,7 @@ class WorkChain {
   void want_signal() noexcept { wants_signal_ = true; }
   bool wants_signal() const noexcept { return wants_signal_; }
 
-  /// The caller fills in what is to be done with the data.
+  /// Adds a request; the caller fills in what is to be done with the data.
   ibv_send_wr& add(uint64_t id, const std::byte* data, uint32_t bytes, uint32_t key) noexcept {
     ibv_sge& piece = pieces_[count_];
     piece = {reinterpret_cast<uint64_t>(data), bytes, key};
@@ -44,9 +44,9 @@ class WorkChain {
     ++count_;
     return request;
   }
-  /// Of one that is not empty.
+  /// The chain must not be empty.
   ibv_send_wr& last() noexcept { return requests_[count_ - 1]; }
-  /// Posts one that is not empty. Returns 0, or the error.
+  /// Posts the chain, which must not be empty. Returns 0 or the error.
   int post(ibv_qp* queue_pair) noexcept {
     ibv_send_wr* refused = nullptr;
     if (!raises_sigpipe_) [[likely]]
