@@ -6,8 +6,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
 
 /**
- * A native call that waits, in a thread of its own: so that whoever wants its result need not wait for it, can be
- * interrupted while waiting, or holds no carrier meanwhile, being a virtual thread.
+ * Runs a native call that waits in a separate thread, so that its caller need not wait for the result, can be
+ * interrupted while it waits, or, if it is a virtual thread, does not hold its carrier.
  *
  * <p>Threads: any.
  *
@@ -41,7 +41,7 @@ final class Background<T> {
     }
   }
 
-  /** The result as a stage; its {@link CompletableFuture#cancel} ends the call, and what it answers is discarded. */
+  /** The result as a stage. Its {@link CompletableFuture#cancel} ends the call, whose result is then discarded. */
   CompletableFuture<T> stage(Consumer<T> discard) {
     CompletableFuture<T> stage = new CompletableFuture<>();
     done.whenComplete(
@@ -64,8 +64,8 @@ final class Background<T> {
   /**
    * Waits for the result.
    *
-   * @throws InterruptedException if the thread is interrupted; the call has ended then, and done nothing. If it was done
-   *     just then its result is returned, and the thread stays interrupted.
+   * @throws InterruptedException if the thread is interrupted; the call has then ended without doing anything. If
+   *     the call had just completed, its result is returned and the thread stays interrupted.
    */
   T await() throws InterruptedException {
     try {
@@ -88,7 +88,7 @@ final class Background<T> {
     }
   }
 
-  /** Waits for the result, whatever happens to the thread. */
+  /** Waits for the result, even if the thread is interrupted. */
   T awaitUninterruptibly() {
     try {
       return done.join();
@@ -97,12 +97,12 @@ final class Background<T> {
     }
   }
 
-  // With the stack of the caller: that of the other thread tells nobody anything.
+  // Thrown with the stack of the caller: that of the other thread helps nobody.
   private static RuntimeException here(Throwable problem) {
     problem.fillInStackTrace();
     if (problem instanceof Error error) {
       throw error;
     }
-    return (RuntimeException) problem; // `run` knows no others
+    return (RuntimeException) problem; // `run` throws no others
   }
 }

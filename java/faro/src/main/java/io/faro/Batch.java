@@ -5,19 +5,18 @@ import java.util.Objects;
 
 /**
  * Rows that were received, where they lie: in the ring, or in memory if they were spilled.
- * Filled by {@link ShuffleReceiver#receive} and used again for each call; nothing is allocated per batch.
+ * {@link ShuffleReceiver#receive} fills it; the same object is used for each call, and nothing is allocated per batch.
  *
- * <p>Held batches keep their sender's ring from moving on: release soon. A worker that holds some
- * never waits: what would wait answers {@link Outcome#HOLDING}. Reading a batch that was released
- * throws {@link Code#WRONG_STATE}; one whose shuffle was closed, {@link Code#CLOSED}. A batch that is held while the
- * session is closed can still be read, until its shuffle is closed. Numbers are little-endian and need
- * no alignment. A peer on the same machine could change the bytes while they are read: load a length
- * once.
+ * <p>A held batch keeps its space in the ring, so release it soon. A worker that holds batches never waits: calls that
+ * would wait answer {@link Outcome#HOLDING}. Reading a batch that was released throws {@link Code#WRONG_STATE}; one
+ * whose shuffle was closed, {@link Code#CLOSED}. A batch that is held while the session is closed can still be read,
+ * until its shuffle is closed. Numbers are little-endian and need no alignment. A peer on the same machine could change
+ * the bytes while they are read: load a length once.
  *
  * <p>Threads: those of its worker.
  */
 public final class Batch implements AutoCloseable {
-  private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
+  private static final int LENGTH = Integer.BYTES; // before a row of variable width
 
   private final ShuffleReceiver receiver; // null: a row buffer's
   private final Owner owner;
@@ -29,10 +28,10 @@ public final class Batch implements AutoCloseable {
   private boolean isDetached;
   private int bytes;
   private int rowCount;
-  private int rowBytes; // 0: a length in front of each row
+  private int rowBytes; // 0: each row is preceded by its length
   private int sender;
 
-  // Of nextRow: where the row it stands on lies, and how many follow.
+  // State of nextRow: where the current row lies, and how many follow.
   private int rowOffset;
   private int rowLength;
   private int rowsLeft;
@@ -73,7 +72,7 @@ public final class Batch implements AutoCloseable {
     return bytes;
   }
 
-  /** Reads at an offset from the beginning of the batch, as all {@code get…}. */
+  /** Reads at an offset from the beginning of the batch, as all {@code get…} methods do. */
   public byte getByte(int at) {
     return NativeMemory.getByte(addressOf(at, Byte.BYTES));
   }
@@ -106,14 +105,18 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * Fills what remains of a buffer, and moves its position to its limit; {@code at} 0 and {@link #bytes} remaining: the
-   * whole batch. The buffer may be direct, and is the caller's: it stays as it is when the batch is released.
+   * Fills the remaining space of a buffer, and moves its position to its limit. With {@code at} 0 and {@link #bytes}
+   * remaining it copies the whole batch. The buffer may be direct; it belongs to the caller, and keeps its contents
+   * when the batch is released.
    */
   public void getBytes(int at, ByteBuffer to) {
     NativeMemory.get(address(at, to.remaining()), to);
   }
 
-  /** What {@link Utf8} has written in {@code count} bytes; allocates the string alone, unless it is long. */
+  /**
+   * The string that {@link Utf8} has written in {@code count} bytes. Allocates nothing but the string, unless it is
+   * long.
+   */
   String getString(int at, int count) {
     return string(address(at, count), count);
   }
@@ -136,7 +139,7 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * Steps to the next row, the first one at first; false after the last.
+   * Steps to the next row (the first call: to the first row). False after the last row.
    *
    * <p>{@link #rowOffset} and {@link #rowLength} then say where it lies.
    *
@@ -179,22 +182,22 @@ public final class Batch implements AutoCloseable {
     return true;
   }
 
-  /** Rows that {@link #step} has not come to. */
+  /** The number of rows that {@link #step} has not reached yet. */
   int rowsLeft() {
     return rowsLeft;
   }
 
-  /** Width of all rows; 0: each has a length. */
+  /** Width of all rows; 0: each is preceded by its length. */
   int rowBytes() {
     return rowBytes;
   }
 
-  /** Where the row begins that {@link #step} comes to next. */
+  /** Where the next row of {@link #step} begins. */
   int nextOffset() {
     return nextOffset;
   }
 
-  /** {@link #step} continues from here, with that many rows. Only for rows of one width. */
+  /** {@link #step} continues here, with this many rows left. Only for rows of one width. */
   void standBefore(int offset, int rows) {
     nextOffset = offset;
     rowsLeft = rows;
@@ -215,7 +218,7 @@ public final class Batch implements AutoCloseable {
     return rowLength;
   }
 
-  /** Gives the memory back; the batch is empty then. Idempotent. */
+  /** Releases the memory; the batch is then empty. Idempotent. */
   public void release() {
     if (address != 0) {
       ShuffleReceiver source = receiver();
@@ -231,7 +234,7 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * Copies the rows to overflow, so that the ring can move on while they are kept; for merging.
+   * Copies the rows to overflow, so that they can be kept without taking space in the ring; for merging.
    *
    * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the batch then stays as it is
    */
@@ -242,7 +245,7 @@ public final class Batch implements AutoCloseable {
     }
   }
 
-  /** Whose rows it gets. */
+  /** The receiver that fills this batch. */
   ShuffleReceiver receiver() {
     if (receiver == null) {
       throw new FaroException(Code.WRONG_STATE, "the batch is a row buffer's: it has no shuffle");
@@ -250,7 +253,7 @@ public final class Batch implements AutoCloseable {
     return receiver;
   }
 
-  /** For whoever finds that bytes of this batch are not what they should be: the error that says where they are from. */
+  /** The error for invalid bytes in this batch, which says where they come from. */
   FaroException damaged(String what) {
     return receiver == null
         ? new FaroException(Code.INVALID_ARGUMENT, "the bytes in a row buffer are damaged: " + what)
@@ -261,7 +264,7 @@ public final class Batch implements AutoCloseable {
     return number;
   }
 
-  /** These rows are in it now, from an address on. */
+  /** The batch now has these rows, from this address on. */
   void place(long address, int bytes, int rowCount, int rowBytes, int sender) {
     move(address);
     isDetached = false;
@@ -273,12 +276,12 @@ public final class Batch implements AutoCloseable {
     nextOffset = 0;
   }
 
-  /** The same rows lie there now. */
+  /** The same rows now lie at another address. */
   void move(long address) {
     this.address = address;
   }
 
-  /** The memory is no longer ours. */
+  /** The memory was released. */
   void forget() {
     address = 0;
     bytes = 0;
@@ -287,8 +290,8 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * The address of these bytes of the batch: for codecs that get more than a value or two, and check for themselves
-   * that they stay within the row.
+   * The address of these bytes of the batch, for codecs that read more than a value or two and check themselves that
+   * they stay within the row.
    */
   long address(int at, int count) {
     owner.enter();
@@ -299,7 +302,10 @@ public final class Batch implements AutoCloseable {
     return address + at;
   }
 
-  /** The same of a number, {@code width} bytes. The compiler takes this check out of loops; that of address() it does not. */
+  /**
+   * The same for a number of {@code width} bytes. The compiler moves this check out of loops, but not that of
+   * address().
+   */
   private long addressOf(int at, int width) {
     owner.enter();
     if (address == 0) {

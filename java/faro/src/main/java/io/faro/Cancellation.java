@@ -2,9 +2,9 @@ package io.faro;
 
 /**
  * Ends a native call that waits ({@link Session#open}, {@link Session#awaitNode}), from another thread.
- * Once cancelled it stays so: calls that are given it then do not wait at all.
+ * Once cancelled it stays cancelled: calls that get it later do not wait at all.
  *
- * <p>Threads: any; {@link #close} when no call is to be given it any more.
+ * <p>Threads: any. Call {@link #close} when no further call will get it.
  */
 final class Cancellation implements AutoCloseable {
   private final long handle = create();
@@ -24,7 +24,7 @@ final class Cancellation implements AutoCloseable {
     return cancelled;
   }
 
-  /** Gives its memory back. A call that has it already goes on, and is not cancelled any more. */
+  /** Frees its memory. A call that already has it continues, and can no longer be cancelled. */
   @Override
   public void close() {
     destroy(handle);

@@ -7,7 +7,7 @@ import java.util.Objects;
  *
  * @param type what it holds
  * @param nullable whether it may hold null instead
- * @param scale of decimals: digits behind the point, which every value has when it arrives; else 0
+ * @param scale for decimals: digits after the decimal point, which every value has when it arrives; else 0
  */
 public record Column(ColumnType type, boolean nullable, int scale) {
   /** Checks that there is a type, and that only decimals have a scale: at most as many digits as the type has. */
@@ -34,8 +34,8 @@ public record Column(ColumnType type, boolean nullable, int scale) {
   }
 
   /**
-   * A column of decimals: {@code precision} digits, 1 to 38, {@code scale} of them behind the point. Up to 18
-   * digits cost 8 bytes, more cost 16. A value that loses digits by that is refused when it is sent.
+   * A column of decimals with {@code precision} digits, 1 to 38, {@code scale} of them after the decimal point. Up to
+   * 18 digits take 8 bytes, more take 16. A value that would lose digits is refused when it is sent.
    */
   public static Column decimal(int precision, int scale, boolean nullable) {
     if (precision < 1 || precision > Decimals.WIDE_DIGITS) {

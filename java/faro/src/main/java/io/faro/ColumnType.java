@@ -19,11 +19,10 @@ public enum ColumnType {
   /** A {@link Double}, bit for bit. */
   DOUBLE(Double.class, Double.BYTES),
   /**
-   * A {@link BigDecimal} of up to 18 digits, as its value without the point in a long: {@link Column#decimal}
-   * says where the point is.
+   * A {@link BigDecimal} of up to 18 digits: its unscaled value in a long. {@link Column#decimal} sets the scale.
    */
   DECIMAL_18(BigDecimal.class, Long.BYTES),
-  /** The same of up to 38 digits, in 16 bytes. */
+  /** The same for up to 38 digits, in 16 bytes. */
   DECIMAL_38(BigDecimal.class, 2 * Long.BYTES),
   /** A {@link String} of any length, as {@link RowCodecs#STRING} writes it. */
   STRING(String.class, 0),
@@ -38,7 +37,7 @@ public enum ColumnType {
     this.bytes = bytes;
   }
 
-  /** What a value of this type is in an {@code Object[]}. */
+  /** The class of a value of this type in an {@code Object[]}. */
   public Class<?> javaType() {
     return javaType;
   }
@@ -48,8 +47,8 @@ public enum ColumnType {
     return bytes;
   }
 
-  // A switch, not a method of each constant: a schema has columns of many types, and a call that may go to many
-  // methods is not inlined. What is no value of the type ends in a ClassCastException or a NullPointerException.
+  // A switch, not a method per constant: a schema has columns of many types, and a call with many possible targets is
+  // not inlined. An object that is no value of the type leads to a ClassCastException or a NullPointerException.
 
   // --- of types with a width, at an address; scale: the column's
 
@@ -85,7 +84,7 @@ public enum ColumnType {
 
   // --- of types with a length
 
-  /** An upper limit for the bytes of a value. */
+  /** An upper bound for the bytes of a value. */
   int maxBytes(Object value) {
     return this == STRING ? Utf8.maxBytes((String) value) : ((byte[]) value).length;
   }

@@ -5,9 +5,9 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 
-/** Counters of Faro, always on: each value is exact, together they are of about one moment. */
+/** Counters of Faro, which are always on. Each value is exact; together they are of about the same moment. */
 public sealed interface Counters permits SessionMetrics, WorkerMetrics, LinkMetrics, LaneMetrics {
-  /** All counters by the names that they have in C++, as {@code rows_sent}. */
+  /** All counters by their C++ names, such as {@code rows_sent}. */
   default Map<String, Long> counters() {
     Map<String, Long> all = new LinkedHashMap<>();
     for (RecordComponent component : getClass().getRecordComponents()) {

@@ -4,12 +4,12 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 
-/** Decimals as whole numbers: their value without the point, which is {@code scale} digits from the right. */
+/** Decimals as whole numbers: their unscaled values, with the decimal point {@code scale} digits from the right. */
 final class Decimals {
-  /** Decimals of that many digits fit into a long. */
+  /** Decimals with up to this many digits fit into a long. */
   static final int LONG_DIGITS = 18;
 
-  /** The most digits that a decimal has. */
+  /** The most digits that a decimal can have. */
   static final int WIDE_DIGITS = 38;
 
   private Decimals() {}
@@ -49,7 +49,7 @@ final class Decimals {
         return;
       }
     } catch (ArithmeticException problem) {
-      // Told below.
+      // Reported below.
     }
     throw unfit(value, scale);
   }
@@ -59,7 +59,7 @@ final class Decimals {
     NativeMemory.putLong(at + Long.BYTES, high);
   }
 
-  /** What {@link #putWide} has put. */
+  /** Reads what {@link #putWide} has written. */
   static BigDecimal getWide(long at, int scale) {
     long low = NativeMemory.getLong(at);
     long high = NativeMemory.getLong(at + Long.BYTES);
@@ -70,7 +70,7 @@ final class Decimals {
     return new BigDecimal(new BigInteger(bytes), scale);
   }
 
-  // A class derived from it is code of others, which would run in the middle of a row.
+  // A derived class is foreign code, which would run in the middle of a row.
   private static void checkClass(BigDecimal value) {
     if (value.getClass() != BigDecimal.class) {
       throw new ClassCastException();

@@ -4,8 +4,8 @@ import java.util.Optional;
 import java.util.OptionalInt;
 
 /**
- * Every failure of Faro. {@link #code} tells what went wrong, {@link #category} how to react; {@link #node}, {@link
- * #query} and {@link #stage} what it is about, where that is known.
+ * Every failure of Faro. {@link #code} says what went wrong, {@link #category} how to react, and {@link #node}, {@link
+ * #query} and {@link #stage} what it concerns, if that is known.
  */
 public final class FaroException extends RuntimeException {
   private static final long serialVersionUID = 1L;

@@ -1,8 +1,7 @@
 package io.faro;
 
 /**
- * Counters of one lane, its rings added up: from one worker to another, of which at least one is of this
- * node.
+ * Counters of one lane, from one worker to another, at least one of them on this node; its rings are added up.
  *
  * @param sender number of the worker
  * @param receiver number of the worker
@@ -13,7 +12,7 @@ package io.faro;
  * @param bytesReceived with headers and padding
  * @param readNotifications sent by the receiver
  * @param noRoom times that a frame found no room in its ring
- * @param unreleasedBytes received and not released now: held, or not polled
+ * @param unreleasedBytes received and not released yet: held, or not received by the engine
  */
 public record LaneMetrics(
     int sender,

@@ -1,27 +1,27 @@
 package io.faro;
 
 /**
- * Counters of the link to one node; its lanes added up. What is of the network device is 0 for transports
- * without.
+ * Counters of the link to one node; its lanes are added up. Counters of the network device are 0 for transports that
+ * have none.
  *
  * @param node number of the peer
- * @param transport {@code shm}, {@code tcp}, {@code verbs}; {@code local} for the own node
- * @param connected whether the peer is there
+ * @param transport {@code shm}, {@code tcp}, {@code verbs}; {@code local} for this node itself
+ * @param connected whether the peer is connected
  * @param framesSent frames
  * @param bytesSent with headers and padding
  * @param transfers started by this end
  * @param framesReceived frames
  * @param bytesReceived with headers and padding
  * @param readNotifications sent by this end
- * @param posts calls that hand over work requests
+ * @param posts calls that post work requests
  * @param writes work requests that carry rows
- * @param notifications messages that tell of rows, or of rows read
+ * @param notifications messages that announce rows written, or rows read
  * @param creditReturns messages that only return credits
  * @param signalledPosts reported when completed
- * @param completions taken, of what was sent and received
+ * @param completions taken, for sends and receives
  * @param networkEvents that woke the network thread to take some
  * @param noRoom times that a frame found no room in its ring
- * @param unreleasedBytes received and not released now: held, or not polled
+ * @param unreleasedBytes received and not released yet: held, or not received by the engine
  */
 public record LinkMetrics(
     int node,

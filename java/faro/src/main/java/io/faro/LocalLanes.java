@@ -11,7 +11,7 @@ final class LocalLanes {
   private final References references;
   private final ShuffleSpec spec;
   private final int worker;
-  private final int[] peers; // by receiver: its worker; NONE: everything that it gets is serialised
+  private final int[] peers; // by receiver: its worker; NONE: everything for it is serialised
   private ReferenceLane[] to; // by receiver; null: not used yet
   private ReferenceLane[] from; // by the number of the sending worker
   private boolean closed;
@@ -30,7 +30,7 @@ final class LocalLanes {
     from = new ReferenceLane[workerCount];
   }
 
-  /** The lane to a receiver; null if objects are not handed to it, but serialised. */
+  /** The lane to a receiver; null if objects for it are serialised. */
   ReferenceLane to(int receiver) {
     if (closed || receiver < 0 || receiver >= peers.length || peers[receiver] == NONE) {
       return null;
@@ -57,7 +57,7 @@ final class LocalLanes {
     return from[sender];
   }
 
-  /** Lets all objects go that were handed to this worker, and the lanes. Idempotent. */
+  /** Drops the lanes, and all objects that were handed to this worker. Idempotent. */
   void close() {
     if (closed) {
       return;

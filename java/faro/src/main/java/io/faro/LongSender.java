@@ -12,7 +12,7 @@ public final class LongSender {
   private final ShuffleSender sender;
   private final Owner owner;
   private final OpenFrames open;
-  private final long staged; // address of where rows are copied to, many at a time
+  private final long staged; // address that rows are copied to, many at a time
   private Outcome stoppedBy = Outcome.DONE;
 
   LongSender(ShuffleSender sender, OpenFrames open) {
@@ -36,8 +36,8 @@ public final class LongSender {
 
   /**
    * Sends one row if the open frame of its receiver has room for it. False: nothing was done; {@link #send} then opens
-   * the next frame, or tells why there is none. Never waits. The fastest way to send row by row: a loop of this alone has
-   * no call in it, so that the compiler keeps what it needs in registers.
+   * the next frame, or says why it cannot. Never waits. This is the fastest way to send row by row: a loop of nothing
+   * else contains no call, so the compiler keeps everything in registers.
    *
    * <pre>{@code
    * do {
@@ -66,7 +66,7 @@ public final class LongSender {
   /**
    * Sends rows[from … to-1], each to the receiver of its value as key. One native call per 1024 rows.
    *
-   * @return how many were taken: fewer than all if it was stopped, and {@link #stoppedBy} says why
+   * @return how many rows were taken; if fewer than all, {@link #stoppedBy} says why
    * @throws InterruptedException if the thread is interrupted meanwhile; some rows may have been sent
    */
   @CheckReturnValue
@@ -124,7 +124,7 @@ public final class LongSender {
     return outcome;
   }
 
-  // A receiver that has stopped while others have not gets no room: its rows are dropped, and counted.
+  // If a receiver has stopped while others have not, there is no room for its rows: they are dropped, and counted.
   private void drop(long row) {
     NativeMemory.putLong(sender.apart(), row);
     sender.commitApart(Long.BYTES);

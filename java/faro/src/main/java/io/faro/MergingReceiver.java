@@ -13,13 +13,13 @@ import java.util.Iterator;
  * }
  * }</pre>
  *
- * <p>Equal objects come by the place of their sender in {@link ShuffleSpec#senders}, those of one sender as they were
- * sent. A batch of each sender is held at most; before the worker has to wait they are copied to spill memory, so that
- * it never holds any then. An object costs log2(senders) + 1 comparisons.
+ * <p>Equal objects come in the order of their senders in {@link ShuffleSpec#senders}, those of one sender in the order
+ * in which they were sent. It holds at most one batch of each sender. Before the worker has to wait, these are copied
+ * to overflow memory, so that it holds none while it waits. An object costs log2(senders) + 1 comparisons.
  *
  * <p>Threads: those of the worker. Valid as long as its shuffle is open; nothing else may receive from it meanwhile.
  * Errors: {@link Code#INVALID_ARGUMENT} if the objects of a sender are not in order, {@link Code#OVERFLOW_EXHAUSTED} if
- * there is no spill memory: cancel the query, or close the shuffle, which does.
+ * there is no overflow memory: then cancel the query, or close the shuffle, which cancels it.
  *
  * @param <T> the type of the objects
  */
@@ -40,11 +40,11 @@ public final class MergingReceiver<T> implements Iterable<T> {
 
   private final Stream<T>[] streams; // by place of the sender
   private final Comparator<? super T> order;
-  // Who has lost in each inner node of a tournament; [0]: who has won. Node n has the children 2n and 2n + 1, of which
-  // those from streams.length on are the streams.
+  // The loser in each inner node of a tournament; [0]: the winner. Node n has the children 2n and 2n + 1; those from
+  // streams.length on are the streams.
   private final int[] losers;
-  private int begun; // streams of which the first object, or the end, has come
-  private boolean isTaken; // the winner's object was handed out: its next one has to come
+  private int begun; // streams whose first object, or end, has come
+  private boolean isTaken; // the winner's object was handed out, so its next one is needed
   private boolean found; // the last call has found one
   private long begin; // when the call has begun to wait; 0: not yet
 
@@ -70,8 +70,7 @@ public final class MergingReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if it is not known by then which object is
-   * next.
+   * The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if the next object is not known by then.
    */
   @CheckReturnValue
   public <X extends Exception> Outcome next(Wait<X> wait) throws X {
@@ -160,7 +159,7 @@ public final class MergingReceiver<T> implements Iterable<T> {
     return leftWins ? left : right;
   }
 
-  // Plays the matches again of a stream that has another head now.
+  // Plays the matches of a stream again whose head has changed.
   private void replay(int stream) {
     int winner = stream;
     for (int node = (stream + streams.length) / 2; node > 0; node /= 2) {

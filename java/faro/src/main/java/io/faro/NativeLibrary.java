@@ -22,7 +22,7 @@ final class NativeLibrary {
   static final String FILE_PROPERTY = "faro.native.library";
   static final String FOLDER_PROPERTY = "faro.native.folder";
 
-  /** For which there are libraries; a jar has those that it was built with. */
+  /** The platforms that libraries exist for; a jar has those that it was built with. */
   private static final String[] PLATFORMS = {"linux-x86_64", "linux-aarch64"};
 
   private static final String LIBRARY = "libfaro_jni.so";
@@ -34,7 +34,7 @@ final class NativeLibrary {
 
   static void ensureLoaded() {
     if (CAUSE != null) {
-      // A new one each time: with the stack of the caller.
+      // A new exception each time, with the stack of the caller.
       throw new FaroException(CAUSE.code(), CAUSE.getMessage(), CAUSE);
     }
   }
@@ -51,8 +51,8 @@ final class NativeLibrary {
         + ("amd64".equals(processor) ? "x86_64" : processor);
   }
 
-  // Whether there is a library is no question of who asks first: an interrupt, which closes the files that the thread
-  // reads and writes, makes it begin again.
+  // The result must not depend on who asks first: if an interrupt closes the files that the thread reads and writes, it
+  // begins again.
   private static FaroException load() {
     boolean interrupted = false;
     try {

@@ -7,14 +7,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Brings Faro's log lines to the {@link System.Logger} {@code io.faro}: a daemon thread takes them out of a
- * native queue. So neither the network thread nor a worker ever waits for a logger.
+ * Passes Faro's log lines to the {@link System.Logger} {@code io.faro}. A daemon thread takes them from a native queue,
+ * so that neither the network thread nor a worker ever waits for a logger.
  *
- * <p>Which lines there are at all is up to {@code FARO_LOG_LEVEL} (debug, info, warning, error, off;
+ * <p>{@code FARO_LOG_LEVEL} sets which lines are logged (debug, info, warning, error, off;
  * default: warning). Threads: any.
  */
 final class NativeLog {
-  // Holds back whoever wants a line that another thread has taken to be written.
+  // Held from taking lines until they are written, so that drain() waits for lines that another thread has taken.
   private static final ReentrantLock WRITING = new ReentrantLock();
   private static final long DRAIN_LIMIT_MS = 1000;
 
@@ -28,14 +28,14 @@ final class NativeLog {
 
   private static boolean started; // guarded by the class
 
-  /** Made with the first line: it takes long. */
+  /** Made with the first line, since it takes long. */
   private static final class LoggerHolder {
     static final System.Logger LOGGER = System.getLogger("io.faro");
   }
 
   private NativeLog() {}
 
-  /** From now on. Idempotent. */
+  /** Starts passing lines on. Idempotent. */
   static synchronized void start() {
     if (!started) {
       started = true;
@@ -47,8 +47,8 @@ final class NativeLog {
   }
 
   /**
-   * Returns when everything logged before was written; waits at most a second for a logger that does not
-   * return, which may be waiting for the caller.
+   * Returns when everything logged before has been written. Waits at most a second for a logger that does not return:
+   * it may be waiting for the caller.
    */
   static void drain() {
     try {
@@ -60,7 +60,7 @@ final class NativeLog {
     }
   }
 
-  /** A warning of Java's own. */
+  /** A warning from the Java side. */
   static void warn(String line, Throwable where) {
     LoggerHolder.LOGGER.log(System.Logger.Level.WARNING, line, where);
   }
@@ -88,7 +88,7 @@ final class NativeLog {
     try {
       LoggerHolder.LOGGER.log(level, line);
     } catch (RuntimeException broken) {
-      // A log line is never worth more than the thread that writes it.
+      // A log line that cannot be written must not end this thread.
     }
   }
 

@@ -14,23 +14,23 @@ import java.nio.ReadOnlyBufferException;
 import java.util.Locale;
 
 /**
- * Memory outside the Java heap, by its address: rings, frames, and the cursors of open frames. One access is one
- * machine instruction once it is compiled; a {@code ByteBuffer} checks its class, its scope, its byte order and its
- * bounds each time.
+ * Memory outside the Java heap, by its address: rings, frames, and the cursors of open frames. Once compiled, an access
+ * is one machine instruction, whereas a {@code ByteBuffer} checks its class, its scope, its byte order and its bounds
+ * each time.
  *
- * <p>No bounds are checked here: a wrong address ends the JVM or damages its memory. Callers access only what lies
- * between two addresses that native code has told them, and only as long as it said. Numbers are little-endian, as
- * on every platform that Faro supports, and need no alignment.
+ * <p>No bounds are checked here: a wrong address crashes the JVM or corrupts its memory. Callers access only what lies
+ * between two addresses that native code has given them, and only as long as these are valid. Numbers are
+ * little-endian, as on every platform that Faro supports, and need no alignment.
  *
- * <p>It is {@code sun.misc.Unsafe} where the JDK does not warn of it, which costs nothing at the start of a JVM. Later
- * JDKs have the foreign memory API (JEP 454) in its place, which is reached by method handles, since Java 17 compiles
- * this.
+ * <p>It uses {@code sun.misc.Unsafe} where the JDK does not warn of that, because it adds nothing to the start of a
+ * JVM. On later JDKs it uses the foreign memory API (JEP 454) through method handles, because this is compiled for Java
+ * 17.
  *
  * <p>Threads: any.
  */
 @SuppressWarnings("removal")
 final class NativeMemory {
-  private static final int UNSAFE_WARNS = 24; // the first feature release in which its use is told on the console
+  private static final int UNSAFE_WARNS = 24; // the first feature release that prints a warning when it is used
   private static final boolean FOREIGN = Runtime.version().feature() >= UNSAFE_WARNS;
   private static final sun.misc.Unsafe UNSAFE = FOREIGN ? null : unsafe();
   private static final long BYTES_BEGIN = sun.misc.Unsafe.ARRAY_BYTE_BASE_OFFSET;
@@ -211,7 +211,7 @@ final class NativeMemory {
     }
   }
 
-  /** Fills what remains of a buffer, and moves its position to its limit. */
+  /** Fills the remaining space of a buffer, and moves its position to its limit. */
   static void get(long address, ByteBuffer to) {
     int count = to.remaining();
     if (to.isReadOnly()) {
@@ -226,7 +226,7 @@ final class NativeMemory {
     to.position(to.limit());
   }
 
-  /** Copies what remains of a buffer, and moves its position to its limit. */
+  /** Copies the remaining bytes of a buffer, and moves its position to its limit. */
   static void put(long address, ByteBuffer from) {
     int count = from.remaining();
     if (from.isDirect()) {
@@ -242,7 +242,7 @@ final class NativeMemory {
     from.position(from.limit());
   }
 
-  /** Where a direct buffer begins, whatever its position. Valid as long as the buffer is reachable. */
+  /** The address where a direct buffer begins, whatever its position. Valid as long as the buffer is reachable. */
   static long address(ByteBuffer direct) {
     if (!FOREIGN) {
       return UNSAFE.getLong(direct, BufferAddress.OFFSET);
@@ -255,7 +255,7 @@ final class NativeMemory {
     }
   }
 
-  // What the JVM throws itself, as it is: an InternalError where memory cannot be read.
+  // Errors of the JVM are passed on as they are: an InternalError if memory cannot be read.
   private static Error error(Throwable problem) {
     return problem instanceof Error error ? error : new AssertionError(problem);
   }
@@ -272,7 +272,7 @@ final class NativeMemory {
     }
   }
 
-  /** {@code java.lang.foreign}: one segment that has all memory. */
+  /** {@code java.lang.foreign}: one segment that covers all memory. */
   private static final class Foreign {
     static final MethodHandle GET_BYTE;
     static final MethodHandle GET_SHORT;

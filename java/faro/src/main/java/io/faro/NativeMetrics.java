@@ -17,7 +17,7 @@ final class NativeMetrics {
     this.transports = transports.split("\n");
   }
 
-  /** Of the session with this handle; throws {@link Code#SESSION_CLOSED}. */
+  /** The snapshot of the session with this handle; throws {@link Code#SESSION_CLOSED}. */
   static SessionMetrics of(long session) {
     long[] values = snapshot(session);
     byte[] transports = transports(session);
@@ -31,7 +31,7 @@ final class NativeMetrics {
     int workers = index();
     int links = index();
     int lanes = index();
-    // The session's own counters come first, but last in the record.
+    // The session's own counters come first here, but are last in the record.
     long overflowMemory = value();
     long overflowMemoryPeak = value();
     long overflowFile = value();
@@ -80,7 +80,7 @@ final class NativeMetrics {
     return values[next++];
   }
 
-  /** One line per counter: of what, tab, its name; for the test that compares. */
+  /** One line per counter: what it belongs to, tab, its name; for the test that compares. */
   static native byte[] names();
 
   private static native long[] snapshot(long session);

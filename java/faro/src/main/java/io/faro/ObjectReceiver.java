@@ -12,8 +12,8 @@ import java.util.function.Consumer;
  * }
  * }</pre>
  *
- * <p>It holds the batch that it reads from: while objects of it are left, a send of the same worker
- * that finds no room goes to the outgoing overflow. Threads: those of the worker.
+ * <p>It holds the batch that it reads from. So while objects of that batch are left, a send of the same worker that
+ * finds no room goes to the outgoing overflow. Threads: those of the worker.
  *
  * @param <T> the type of the objects
  */
@@ -23,7 +23,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   private final int from; // the sender; ShuffleReceiver.ANY
   private final Batch batch;
   private boolean found; // the batch stands on a row
-  private T handedOver; // if that row is a mark. Of other rows none is kept: that costs the collector's barrier
+  private T handedOver; // if that row is a mark; for others none is kept: it costs a collector's barrier
 
   /** {@code from}: the worker whose objects it receives, or {@link ShuffleReceiver#ANY}. */
   ObjectReceiver(ShuffleReceiver receiver, RowCodec<T> codec, int from) {
@@ -50,9 +50,10 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * Hands the objects that have come in one batch to {@code consumer}, one after the other, and waits for them: the
-   * fastest way to receive. When it has had all of them the batch is released. It must not receive with this receiver;
-   * what it throws is thrown here, and the objects after the one that it was given come the next time.
+   * Waits for a batch and hands its objects to {@code consumer}, one after the other; this is the fastest way to
+   * receive. When the consumer has had all of them, the batch is released. The consumer must not receive with this
+   * receiver. What it throws is thrown here, and the next call continues with the object after the one that it was
+   * given.
    *
    * @return DONE: there were some; else as {@link ShuffleReceiver#receive}
    */
@@ -84,12 +85,12 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     int at = batch.nextOffset();
     int left = batch.rowsLeft();
     try {
-      int begin = at; // a row that cannot be read is passed over
+      int begin = at; // a row that cannot be read is skipped
       at += width;
       left--;
       consumer.accept(codec.read(batch, begin, width));
-      // By the first one the compiler has learned the class of the consumer. The loop asks for it no more, so that an
-      // object that the consumer only looks at need not be made.
+      // With the first object the compiler has learned the class of the consumer. The loop need not check it again, so
+      // an object that the consumer only looks at need not be allocated.
       while (left > 0) {
         begin = at;
         at += width;
@@ -103,8 +104,8 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * The object that the last {@link #next} has found; null if it found none. One that
-   * came as bytes is deserialised anew by each call.
+   * The object that the last {@link #next} has found; null if it found none. An object that came as bytes is
+   * deserialised again by each call.
    *
    * @throws FaroException what the codec throws, {@link Code#CLOSED} if the shuffle was closed meanwhile
    */
@@ -122,11 +123,11 @@ public final class ObjectReceiver<T> implements Iterable<T> {
 
   /**
    * All objects that are still to come, until every sender has finished; waits for them as {@link #next}.
-   * Iterators of one receiver share it: each object is seen by one of them.
+   * All iterators of a receiver share it: only one of them sees each object.
    *
-   * <p>Its methods throw, beside what {@link #next} throws: {@link Code#HOLDING} if the worker holds other
-   * batches, and {@link Code#CANCELLED}, with the {@link InterruptedException} as cause, if the thread is
-   * interrupted while it waits; the thread then stays interrupted, and the iterator goes on when asked again.
+   * <p>In addition to what {@link #next} throws, its methods throw {@link Code#HOLDING} if the worker holds other
+   * batches, and {@link Code#CANCELLED}, with the {@link InterruptedException} as cause, if the thread is interrupted
+   * while it waits. The thread then stays interrupted, and the iterator continues when it is called again.
    */
   @Override
   public Iterator<T> iterator() {
@@ -138,7 +139,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     batch.detach();
   }
 
-  /** What it reads from: a test puts bytes of its own in there. */
+  /** The batch that it reads from; a test puts its own bytes in there. */
   Batch frameForTest() {
     return batch;
   }
@@ -171,7 +172,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     return codec.read(batch, batch.rowOffset(), length);
   }
 
-  // By whoever has sent it with a codec for the same type.
+  // Whoever sent it used a codec for the same type.
   @SuppressWarnings("unchecked")
   private T takeHandedOver() {
     return (T) receiver.shuffle().localLanes().from(batch.sender()).take(batch.mark());

@@ -5,8 +5,8 @@ import java.util.Objects;
 import java.util.function.ToIntFunction;
 
 /**
- * Sends objects by a codec. The object is written before the call returns and may be used again, but
- * for codecs that declare their objects immutable: these go by reference to workers of the same session.
+ * Sends objects by a codec. The object is written before the call returns and may be used again. The exception are
+ * codecs that declare their objects immutable: such objects go by reference to workers of the same session.
  *
  * <p>Waiting, answers, threads and errors are those of {@link ShuffleSender}.
  *
@@ -19,7 +19,7 @@ public final class ObjectSender<T> {
   private final LocalLanes lanes; // null: everything is serialised
   private final LongSender longs; // null: the rows are not longs
   private Outcome stoppedBy = Outcome.DONE;
-  private int refusedReceiver; // of the long that putLongs has found no room for
+  private int refusedReceiver; // of the long that putLongs found no room for
   private long refusedRow;
 
   ObjectSender(ShuffleSender sender, RowCodec<T> codec, LocalLanes lanes) {
@@ -59,7 +59,7 @@ public final class ObjectSender<T> {
   /**
    * Sends objects[from … to-1], each to the receiver that the function answers for it.
    *
-   * @return how many were taken: fewer than all if it was stopped, and {@link #stoppedBy} says why
+   * @return how many objects were taken; if fewer than all, {@link #stoppedBy} says why
    * @throws InterruptedException if the thread is interrupted meanwhile; some objects may have been sent
    */
   @CheckReturnValue
@@ -96,15 +96,15 @@ public final class ObjectSender<T> {
   }
 
   /**
-   * Puts objects[from … to-1], if they are longs, as long as there is room. Where it has stopped; the row that found no
-   * room is in refusedRow then.
+   * Puts objects[from … to-1], if they are longs, as long as there is room. Returns where it has stopped; refusedRow is
+   * then the row that found no room.
    */
   private int putLongs(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
     if (longs == null || from == to) {
       return from;
     }
-    // By the first one the compiler has learned the classes of the list and of the function. The loop asks for them no
-    // more, so that a Long that the list makes is used up at once, and need not become an object.
+    // With the first object the compiler has learned the classes of the list and of the function. The loop need not
+    // check them again, so a Long that the list makes is used at once and need not be allocated.
     T object = objects.get(from);
     long row = (Long) object;
     int receiver = receiverOf.applyAsInt(object);
@@ -128,7 +128,7 @@ public final class ObjectSender<T> {
   }
 
   /**
-   * Sends one object to several receivers, each named once: to all of them or to none. It is serialised, once, also if
+   * Sends one object to several receivers, each named once: to all of them or to none. It is serialised once, even if
    * it is immutable.
    */
   @CheckReturnValue
@@ -144,8 +144,8 @@ public final class ObjectSender<T> {
   }
 
   /**
-   * As {@link #multicast}, to all receivers; but an immutable object goes by reference to workers of the same
-   * session, unless one receiver has no room at once.
+   * As {@link #multicast}, to all receivers, but an immutable object goes by reference to workers of the same session,
+   * unless some receiver has no room now.
    */
   @CheckReturnValue
   public Outcome broadcast(T object) throws InterruptedException {

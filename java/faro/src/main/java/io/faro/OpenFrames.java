@@ -1,7 +1,7 @@
 package io.faro;
 
 /**
- * The open frames of one shuffle, one per receiver: the native cursors, which Java reads and moves where they lie.
+ * The open frames of one shuffle, one per receiver: native cursors, which Java reads and moves in place.
  *
  * <pre>
  *   cursor of receiver r (native; faro/shuffle.h: OutboxCursor)      open frame: in the ring, or
@@ -10,16 +10,16 @@ package io.faro;
  *   +----------+----------+
  * </pre>
  *
- * Frames open and close only within native calls of the worker, on its thread: never while Java looks. So rows are
- * written between {@code at} and {@code end} without a call.
+ * Frames open and close only within native calls of the worker, on its thread, and never while Java code uses them. So
+ * rows are written between {@code at} and {@code end} without a call.
  *
  * <p>Threads: the worker's.
  */
 final class OpenFrames {
   private final ShuffleSender sender;
-  private final long cursors; // address of that of receiver 0
-  private final long rowCounts; // address: of rows with a length each, how many the frame has, 4 bytes per receiver
-  private int receivers; // 0 once the shuffle is closed: then the cursors are no more
+  private final long cursors; // address of the cursor of receiver 0
+  private final long rowCounts; // address; with a length per row: rows in each frame, 4 bytes per receiver
+  private int receivers; // 0 once the shuffle is closed: then the cursors no longer exist
 
   OpenFrames(ShuffleSender sender, long cursors, long rowCounts, int receivers) {
     this.sender = sender;
@@ -33,13 +33,13 @@ final class OpenFrames {
     receivers = 0;
   }
 
-  /** Whether {@link #cursor} may be asked for this receiver. */
+  /** Whether {@link #cursor} may be called for this receiver. */
   boolean has(int receiver) {
     return receiver >= 0 && receiver < receivers;
   }
 
   /**
-   * Tells why there is no such receiver.
+   * Throws the reason why there is no such receiver.
    *
    * @throws FaroException if the shuffle was closed, or there is no such receiver
    */
@@ -65,12 +65,12 @@ final class OpenFrames {
     return NativeMemory.getLong(cursor + Shuffle.Layout.CURSOR_END) - at(cursor);
   }
 
-  /** The next row goes there. */
+  /** Sets where the next row goes. */
   static void move(long cursor, long at) {
     NativeMemory.putLong(cursor + Shuffle.Layout.CURSOR_AT, at);
   }
 
-  /** The open frame has one row more; for rows with a length each. */
+  /** Counts one more row in the open frame; for rows with a length each. */
   void countRow(int receiver) {
     long count = rowCounts + (long) receiver * Integer.BYTES;
     NativeMemory.putInt(count, NativeMemory.getInt(count) + 1);

@@ -3,7 +3,7 @@ package io.faro;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * What is left to close of a session, apart from the {@link Session} itself: so that one which nobody
+ * The part of a session that has to be closed, apart from the {@link Session} itself, so that a session which nobody
  * refers to any more can still be closed.
  *
  * <p>Threads: any.

@@ -5,11 +5,11 @@ package io.faro;
  * the caller does next.
  */
 public enum Outcome {
-  /** It happened. Next: go on. */
+  /** It happened. Next: continue. */
   DONE(0),
   /**
-   * Nothing happened: there is no room, or there are no rows, now. Only {@link Wait#NONE} has this answer. Next: do
-   * something else, receive first of all, and try again; if there is nothing else to do, {@link Worker#waitUntil} or
+   * Nothing happened: there is no room, or there are no rows, now. Only calls with {@link Wait#NONE} answer this. Next:
+   * do something else, receive first of all, and try again; if there is nothing else to do, {@link Worker#waitUntil} or
    * {@link Worker#whenReady}.
    */
   WOULD_WAIT(1),
@@ -19,15 +19,15 @@ public enum Outcome {
    */
   HOLDING(2),
   /**
-   * Every receiver has stopped; the row was not sent, and nobody misses it. Next: send no more on this shuffle, and
+   * Every receiver has stopped; the row was not sent, and nobody needs it. Next: send no more on this shuffle, and
    * {@link ShuffleSender#finish}.
    */
   STOPPED(3),
   /** Every sender has finished and all rows were handed out. Next: close the shuffle; no more rows will come. */
   END_OF_STREAM(4),
   /**
-   * The limit of {@link Wait#atMost} passed first, at once if it is zero; nothing happened. Next: call again, or give up
-   * by {@link Shuffle#cancel}.
+   * The limit of {@link Wait#atMost} passed first, at once if it is zero; nothing happened. Next: call again, or give
+   * up by {@link Shuffle#cancel}.
    */
   DEADLINE(5);
 
@@ -45,12 +45,12 @@ public enum Outcome {
     this.number = number;
   }
 
-  /** What a native method answers for it. */
+  /** The number that a native method answers for it. */
   int number() {
     return number;
   }
 
-  /** Of what a native method answered. Throws what the negative codes mean. */
+  /** The outcome for a native method's answer. Throws the exception for a negative code. */
   static Outcome of(int result) {
     if (result < 0) {
       throw FaroException.of(result);

@@ -4,7 +4,7 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 import java.util.function.Supplier;
 
-/** An iterator over what is received by a call that waits. Threads: the worker's. */
+/** An iterator over objects that are received by a call that waits. Threads: the worker's. */
 final class OutcomeIterator<T> implements Iterator<T> {
   /** Waits for the next object. */
   interface Step {
@@ -12,7 +12,7 @@ final class OutcomeIterator<T> implements Iterator<T> {
   }
 
   private final Step step;
-  private final Supplier<T> object; // that the step has found
+  private final Supplier<T> object; // found by the last step
   private Outcome found = Outcome.WOULD_WAIT; // not looked yet
 
   OutcomeIterator(Step step, Supplier<T> object) {

@@ -20,20 +20,20 @@ final class Owner {
     }
   }
 
-  private final String owned; // what belongs to the thread, for messages
+  private final String owned; // what is owned, for messages
 
-  // The thread; or a string: what Faro itself does with it; null: nobody. Written with CAS, or by the holder. A plain
-  // read that finds the reading thread is right: nobody else changes it then.
+  // The owning thread; or a string that says what Faro itself is doing with it; null: nobody. Written with CAS, or by
+  // the owner. A plain read that finds the reading thread is correct: nobody else changes it then.
   private Object holder;
   private long epoch; // the owner's
 
-  /** {@code owned}: as {@code "worker 3"}. */
+  /** {@code owned}: for instance {@code "worker 3"}. */
   Owner(String owned) {
     this.owned = owned;
   }
 
   /**
-   * Called first by everything that only the owner may do.
+   * Called first by every operation that only the owner may call.
    *
    * @throws FaroException {@link Code#WRONG_STATE} if another thread is the owner
    */
@@ -77,7 +77,10 @@ final class Owner {
     HOLDER.setRelease(this, null);
   }
 
-  /** Before each native call, and after what native calls in Java: frames may close then, so claims end. */
+  /**
+   * Called before each native call, and after each call from native code into Java: frames may close then, so claims
+   * end.
+   */
   void nextEpoch() {
     epoch++;
   }

@@ -6,7 +6,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
  * Why a worker's part in a query has failed, as every participant is told.
  *
  * @param code its number; 0: it has not failed
- * @param text what follows the worker's number, as UTF-8
+ * @param text the text after the worker's number, as UTF-8
  */
 record PartFailure(int code, byte[] text) {
   static final PartFailure NONE = new PartFailure(0, new byte[0]);

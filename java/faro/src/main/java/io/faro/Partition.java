@@ -1,15 +1,15 @@
 package io.faro;
 
 /**
- * Where a key belongs. The same results as {@code faro/hash.h}, so that nodes in C++ and Java
- * agree; a test compares them.
+ * Chooses the receiver of a key. The results are those of {@code faro/hash.h}, so that nodes in C++ and Java agree; a
+ * test compares them.
  *
  * <p>Threads: any.
  */
 public enum Partition {
   /**
-   * A 64-bit finalizer: every input bit reaches every output bit. The default: safe for any keys,
-   * also sequential or strided.
+   * A 64-bit finalizer: every input bit reaches every output bit. The default, which suits all keys, also sequential or
+   * strided ones.
    */
   FINALIZER(0) {
     @Override
@@ -25,13 +25,13 @@ public enum Partition {
     }
   };
 
-  private final int number; // by which jni/shuffle.cc knows it; a test compares the two
+  private final int number; // the number that jni/shuffle.cc uses for it; a test compares the two
 
   Partition(int number) {
     this.number = number;
   }
 
-  /** What native methods take for it. */
+  /** The number that native methods take for it. */
   int number() {
     return number;
   }

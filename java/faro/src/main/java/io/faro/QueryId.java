@@ -3,12 +3,12 @@ package io.faro;
 import java.io.Serializable;
 
 /**
- * Names a query over the life of a cluster; never recurs. Given out by {@link Session#beginQuery} on
- * one node and carried by the engine to the others together with the plan.
+ * Names a query over the life of a cluster; never recurs. {@link Session#beginQuery} makes it on one node, and the
+ * engine carries it to the others together with the plan.
  *
- * @param counter counted by the issuer, from 1
- * @param incarnation of the issuer, drawn when its process joined
- * @param issuer node number
+ * @param counter counted by the coordinator, from 1
+ * @param incarnation of the coordinator, drawn when its process joined
+ * @param issuer node number of the coordinator
  */
 public record QueryId(long counter, long incarnation, int issuer) implements Serializable {
   /** As text, for a plan; {@link #parse} reads it. */
@@ -29,12 +29,12 @@ public record QueryId(long counter, long incarnation, int issuer) implements Ser
             Long.parseLong(parts[1]), Long.parseUnsignedLong(parts[2], 16), Integer.parseInt(parts[0]));
       }
     } catch (NumberFormatException malformed) {
-      // Told below.
+      // Reported below.
     }
     throw new FaroException(Code.INVALID_ARGUMENT, "no query id: " + encoded);
   }
 
-  /** {@code "0:17"}: issuer and counter. */
+  /** {@code "0:17"}: coordinator and counter. */
   @Override
   public String toString() {
     return issuer + ":" + counter;

@@ -4,9 +4,9 @@ import java.util.Queue;
 import org.jctools.queues.atomic.SpscAtomicArrayQueue;
 
 /**
- * Objects that one worker hands to another one of its JVM, for one shuffle. For each of them a mark
- * stands in the ring between the two, among the rows that are bytes: the ring alone tells their order,
- * wakes the receiver and ends the stream.
+ * The objects that one worker passes to another one in its JVM, for one shuffle. Each of them has a mark in the ring
+ * between the two, among the rows that are bytes: the ring alone determines their order, wakes the receiver and ends
+ * the stream.
  *
  * <pre>
  *   length word of a row in the ring:   &gt;= 0   that many bytes follow
@@ -14,8 +14,8 @@ import org.jctools.queues.atomic.SpscAtomicArrayQueue;
  *                                              in this lane, counted from 0, modulo 2^31
  * </pre>
  *
- * Numbers make up for marks that nobody has read, since their frame was dropped or released early:
- * their objects are passed over.
+ * The numbers allow for marks that were never read, because their frame was dropped or released early: their objects
+ * are skipped.
  *
  * <p>Threads: {@link #offer}: the sender's; {@link #take} and {@link #clear}: the receiver's. An
  * object is offered before its mark is written, and the ring publishes the mark, so that whoever reads
@@ -29,14 +29,14 @@ final class ReferenceLane {
   private int offered; // the sender's
   private int taken; // the receiver's
 
-  /** For at most {@code limit} objects under way, rounded up to a power of two, at least 4. */
+  /** For at most {@code limit} objects in flight, rounded up to a power of two, at least 4. */
   ReferenceLane(int limit) {
     SpscAtomicArrayQueue<Object> queue = new SpscAtomicArrayQueue<>(limit);
     objects = queue;
     this.limit = queue.capacity();
   }
 
-  /** Hands an object over and returns its mark, which is negative; 0 if the lane is full. */
+  /** Passes an object and returns its mark, which is negative; 0 if the lane is full. */
   int offer(Object object) {
     return objects.offer(object) ? offered++ | Integer.MIN_VALUE : 0;
   }
@@ -44,8 +44,8 @@ final class ReferenceLane {
   /**
    * The object of a mark.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if that of a later mark was taken before; {@link
-   *     Code#QUERY_ENDED} if objects are kept no longer
+   * @throws FaroException {@link Code#WRONG_STATE} if the object of a later mark was taken before; {@link
+   *     Code#QUERY_ENDED} if objects are no longer kept
    */
   Object take(int mark) {
     int passedOver = (mark - taken) & NUMBER_MASK;
@@ -65,7 +65,7 @@ final class ReferenceLane {
     return object;
   }
 
-  /** Lets all objects go. */
+  /** Drops all objects. */
   void clear() {
     while (objects.poll() != null) {
       taken++;

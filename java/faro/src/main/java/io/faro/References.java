@@ -4,8 +4,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * All reference lanes of one session: whichever end of a lane needs it first makes it. Lanes vanish
- * when their receiver closes its shuffle, and with their query or session at the latest.
+ * All reference lanes of one session. Whichever end of a lane needs it first makes it. A lane is removed when its
+ * receiver closes its shuffle, and with its query or session at the latest.
  *
  * <p>Threads: any.
  */
@@ -21,7 +21,7 @@ final class References {
     this.workerCount = workerCount;
   }
 
-  /** Whether a worker is one of this node. */
+  /** Whether a worker belongs to this node. */
   boolean isLocal(int worker) {
     return worker >= firstWorker && worker - firstWorker < workerCount;
   }
@@ -34,7 +34,7 @@ final class References {
             place -> new ReferenceLane(spec.referenceLimit()));
   }
 
-  /** The receiver reads this lane no more; called on its thread. */
+  /** The receiver no longer reads this lane; called on its thread. */
   void received(ShuffleSpec spec, int sender, int receiver) {
     Map<Place, ReferenceLane> lanes = queries.get(spec.query());
     if (lanes != null) {

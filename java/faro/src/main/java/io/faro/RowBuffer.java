@@ -4,15 +4,15 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 
 /**
- * Rows in memory of the engine's own, by the codecs that shuffles use: to spill them, to keep them packed, or to
- * carry them by other means. They are the bytes that would lie in a ring. Where each one begins, and how long it
- * is, is up to the caller.
+ * Rows in the engine's own memory, written by the codecs that shuffles use: to spill them, to keep them packed, or to
+ * transport them by other means. The bytes are those that would lie in a ring. The caller keeps track of where each row
+ * begins and how long it is.
  *
  * <p>Nothing is allocated beyond what the codec allocates. Threads: one at a time; the first that uses it owns it
  * until {@link #releaseOwnership} or its end.
  */
 public final class RowBuffer {
-  /** What {@link #tryWrite} answers for a row that may be too large for what is left. */
+  /** The answer of {@link #tryWrite} for a row that may be too large for the space that is left. */
   public static final int NO_ROOM = -1;
 
   private final ByteBuffer memory;
@@ -28,7 +28,7 @@ public final class RowBuffer {
   }
 
   /**
-   * Over the whole of a direct buffer, whatever its position, limit and byte order. The memory stays the caller's.
+   * Uses the whole of a direct buffer, whatever its position, limit and byte order. The memory remains the caller's.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if the buffer is not direct, or read-only
    */
@@ -46,10 +46,10 @@ public final class RowBuffer {
   }
 
   /**
-   * Writes an object from {@code at} on.
+   * Writes an object at {@code at}.
    *
-   * @return how many bytes it took; {@link #NO_ROOM} if its {@link RowCodec#maxBytes} are more than are left, and
-   *     nothing was written
+   * @return how many bytes it took; {@link #NO_ROOM}, and nothing was written, if its {@link RowCodec#maxBytes}
+   *     exceed the space that is left
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code at} is negative, and what the codec throws
    */
   public <T> int tryWrite(RowCodec<T> codec, T object, int at) {
@@ -64,14 +64,14 @@ public final class RowBuffer {
       writer.claimAt(at, bytes);
       return codec.write(object, writer);
     } finally {
-      Reference.reachabilityFence(memory); // whose address alone is in use
+      Reference.reachabilityFence(memory); // of which only the address is used
     }
   }
 
   /**
    * Reads the object that lies there.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if no row of this codec lies there: its place is not in the
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no row of this codec: it lies outside the
    *     buffer, its length is not the codec's, or a length in it is wrong. The buffer can still be used.
    */
   public <T> T read(RowCodec<T> codec, int at, int bytes) {

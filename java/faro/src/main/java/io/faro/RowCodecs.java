@@ -2,21 +2,21 @@ package io.faro;
 
 import java.util.Objects;
 
-/** Ready codecs, and what makes codecs; for {@code Object[]} rows see {@link SchemaCodec}. */
+/** Ready-made codecs, and methods that make codecs; for {@code Object[]} rows see {@link SchemaCodec}. */
 public final class RowCodecs {
   private RowCodecs() {}
 
-  /** Writes all fields of an object, from the beginning of the claim on. */
+  /** Writes all fields of an object, at the beginning of the claim. */
   @FunctionalInterface
   public interface FieldsWriter<T> {
     /** Puts every byte of the row. */
     void write(T object, RowWriter to);
   }
 
-  /** Makes an object of its fields. */
+  /** Makes an object from its fields. */
   @FunctionalInterface
   public interface FieldsReader<T> {
-    /** The row lies in the batch from {@code at} on. */
+    /** The row begins at {@code at} in the batch. */
     T read(Batch from, int at);
   }
 
@@ -45,7 +45,7 @@ public final class RowCodecs {
     return new FixedCodec<>(rowBytes, writer, reader);
   }
 
-  /** The same codec, which declares its objects {@linkplain RowCodec#immutable immutable}. */
+  /** The same codec, but it declares its objects {@linkplain RowCodec#immutable immutable}. */
   public static <T> RowCodec<T> immutable(RowCodec<T> codec) {
     return new ImmutableCodec<>(Objects.requireNonNull(codec, "codec"));
   }
@@ -174,8 +174,8 @@ public final class RowCodecs {
       };
 
   /**
-   * A string as UTF-8. Every string arrives as it was sent: a surrogate without its partner, which UTF-8 cannot say,
-   * is written as the three bytes of its number (WTF-8), so that strings that differ are bytes that differ.
+   * A string as UTF-8. Every string arrives as it was sent: an unpaired surrogate, which UTF-8 cannot represent, is
+   * written as the three bytes of its number (WTF-8). So different strings have different bytes.
    */
   public static final RowCodec<String> STRING =
       new RowCodec<>() {

@@ -15,33 +15,33 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * A claim that is not committed never existed; the next one takes its place. What opens, closes,
- * sends or polls on the same worker ends a claim: using it then throws {@link Code#WRONG_STATE}.
- * Numbers are little-endian and need no alignment.
+ * A claim that is not committed never existed; the next one replaces it. Any call that opens, closes, sends or receives
+ * on the same worker ends a claim: using it then throws {@link Code#WRONG_STATE}. Numbers are little-endian and need no
+ * alignment.
  *
- * <p>Nothing is allocated and no native call is made per row, except for rows above a frame (a
- * quarter of a ring): these are written in overflow, from which they are sent. Waiting, answers, threads
- * and errors are those of {@link ShuffleSender}.
+ * <p>Nothing is allocated and no native call is made per row, except for rows larger than a frame (a quarter of a
+ * ring): these are written in overflow and sent from there. Waiting, answers, threads and errors are those of {@link
+ * ShuffleSender}.
  */
 public final class RowWriter {
-  private static final int LENGTH = Integer.BYTES; // in front of a row of variable width
+  private static final int LENGTH = Integer.BYTES; // before a row of variable width
 
   private static final long NO_EPOCH = -1;
 
   private final ShuffleSender sender; // null: a row buffer's
   private final Owner owner;
   private final OpenFrames open; // null: a row buffer's
-  private final int rowBytes; // 0: a length in front of each row
+  private final int rowBytes; // 0: each row is preceded by its length
   private final int header;
 
-  // Where rows for several receivers are written; null: nowhere yet, or a row buffer's.
+  // Where rows for several receivers are written; null: not used yet, or this writer belongs to a row buffer.
   private ByteBuffer scratch;
   private long scratchAddress;
   private byte[] copied = new byte[0];
 
-  // The claim. Numbers only: to store a reference per row would cost a garbage collector's barrier each.
-  private long epoch = NO_EPOCH; // in which it holds; NO_EPOCH: there is none
-  private boolean inFrame; // it is in the open frame of its receiver
+  // The claim. Numbers only: storing a reference per row would cost a garbage collector's barrier each time.
+  private long epoch = NO_EPOCH; // in which it is valid; NO_EPOCH: there is no claim
+  private boolean inFrame; // whether it lies in the open frame of its receiver
   private int receiver;
   private long address; // where the row begins
   private int limit;
@@ -54,7 +54,7 @@ public final class RowWriter {
     header = rowBytes == 0 ? LENGTH : 0;
   }
 
-  /** For {@link RowBuffer}: into memory that no shuffle has to do with; only {@link #claimAt} and puts. */
+  /** For {@link RowBuffer}: writes to memory outside any shuffle; only {@link #claimAt} and puts. */
   RowWriter(Owner owner, long address) {
     sender = null;
     this.owner = owner;
@@ -64,7 +64,7 @@ public final class RowWriter {
     scratchAddress = address;
   }
 
-  /** Space for a row of up to {@code bytes} bytes from an offset of that memory on. */
+  /** Space for a row of up to {@code bytes} bytes at an offset of that memory. */
   void claimAt(int offset, int bytes) {
     owner.enter();
     start(false, 0, scratchAddress + offset, bytes);
@@ -89,7 +89,7 @@ public final class RowWriter {
     return outcome;
   }
 
-  /** Space for a row that is for several receivers: {@link #written} gives it away. */
+  /** Space for a row to several receivers: {@link #written} hands it out. */
   void claimAside(int bytes) {
     sender.shuffle().enter();
     if (scratch == null || scratch.capacity() < bytes) {
@@ -99,7 +99,7 @@ public final class RowWriter {
     start(false, 0, scratchAddress, bytes);
   }
 
-  /** What was written since {@link #claimAside}, {@code bytes} bytes; ends the claim. */
+  /** The {@code bytes} bytes that were written since {@link #claimAside}; ends the claim. */
   byte[] written(int bytes) {
     long from = address(0, bytes);
     epoch = NO_EPOCH;
@@ -112,11 +112,11 @@ public final class RowWriter {
   }
 
   /**
-   * Sends what was written since {@link #claimAside}, {@code bytes} bytes, to all receivers, if all have an open frame
-   * with room for it; ends the claim then. Those who have a lane with room (none if {@code lanes} is null) get the
-   * object itself.
+   * Sends the {@code bytes} bytes that were written since {@link #claimAside} to all receivers, if all have an open
+   * frame with room for them, and then ends the claim. Receivers that have a lane with room (none if {@code lanes} is
+   * null) get the object itself.
    *
-   * @return false if one has no room: nothing has happened
+   * @return false if one has no room; then nothing has happened
    */
   boolean tryCommitToAll(int bytes, LocalLanes lanes, Object object) {
     long row = address(0, bytes);
@@ -151,8 +151,8 @@ public final class RowWriter {
   }
 
   /**
-   * Sends the first {@code bytes} bytes of the claim (fixed width: all). Never waits, also if more than a frame was claimed
-   * and less is sent: a row for which its ring has no room then is queued in the memory of its claim.
+   * Sends the first {@code bytes} bytes of the claim (fixed width: all). Never waits, even if more than a frame was
+   * claimed and less is sent: if the ring has no room for such a row, it is queued in the memory of its claim.
    *
    * @throws FaroException the failure of the query: the row was not sent
    */
@@ -180,7 +180,7 @@ public final class RowWriter {
   }
 
   /**
-   * Sends an object of a lane in place of the bytes of a claim; only for rows with a length each.
+   * Sends an object through a lane instead of the bytes of a claim; only for rows with a length each.
    *
    * @return false if the lane is full; nothing has happened then
    */
@@ -204,7 +204,7 @@ public final class RowWriter {
     epoch = NO_EPOCH;
   }
 
-  /** Writes at an offset from the beginning of the row, as all {@code put…}. */
+  /** Writes at an offset from the beginning of the row, as all {@code put…} methods do. */
   public void putByte(int at, byte value) {
     NativeMemory.putByte(address(at, Byte.BYTES), value);
   }
@@ -236,12 +236,12 @@ public final class RowWriter {
     NativeMemory.put(to, from, begin, bytes);
   }
 
-  /** Writes what remains of a buffer, which may be direct, and moves its position to its limit. */
+  /** Writes the remaining bytes of a buffer, which may be direct, and moves its position to its limit. */
   public void putBytes(int at, ByteBuffer from) {
     NativeMemory.put(address(at, from.remaining()), from);
   }
 
-  /** How many bytes the claim has. */
+  /** The size of the claim in bytes. */
   int limit() {
     return limit;
   }
@@ -267,7 +267,7 @@ public final class RowWriter {
     return true;
   }
 
-  /** The row of the claim, with that many bytes, is the frame's. */
+  /** Makes the row of the claim, with this many bytes, part of the frame. */
   private void advance(int bytes) {
     OpenFrames.move(open.cursor(receiver), address + bytes);
     open.countRow(receiver);
@@ -283,12 +283,12 @@ public final class RowWriter {
   }
 
   /**
-   * The address of these bytes of the claim, until it ends: for codecs that put more than a value or two, and check
-   * for themselves that they stay within {@link #limit}.
+   * The address of these bytes of the claim, valid until it ends, for codecs that write more than a value or two and
+   * check themselves that they stay within {@link #limit}.
    */
   long address(int at, int bytes) {
     owner.enter();
-    // What else was sent in the same epoch lies where the claim was.
+    // Another row that was sent in the same epoch lies where the claim was.
     if (epoch != owner.epoch() || (inFrame && OpenFrames.at(open.cursor(receiver)) + header != address)) {
       throw noClaim();
     }

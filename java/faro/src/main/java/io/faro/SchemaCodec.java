@@ -19,11 +19,11 @@ import java.util.stream.Stream;
  *   +---------------------------+-----------------------------------------+------------------------------+
  * </pre>
  *
- * Within a part columns stand in the order of the schema. Nothing is aligned. A schema of columns with a
- * width that are never null has rows of one width; all others have a length each.
+ * Within a part, columns are in the order of the schema. Nothing is aligned. If all columns have a width and are never
+ * null, all rows have the same width; otherwise each row is preceded by its length.
  *
- * <p>Rows are arrays that may be changed after they were sent; {@link RowCodecs#immutable} declares
- * otherwise. Threads: any.
+ * <p>Rows are arrays that may be changed after they were sent, unless {@link RowCodecs#immutable} declares otherwise.
+ * Threads: any.
  */
 public final class SchemaCodec implements RowCodec<Object[]> {
   private static final int LENGTH = Integer.BYTES;
@@ -37,7 +37,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private final int rowBytes; // 0: rows have a length each
   private final int plainBytes;
   private final int nullBytes;
-  private final int nullableBytes; // of those with a width, if none is null
+  private final int nullableBytes; // of the columns with a width, if none is null
   private final String format;
 
   /** A column: its number, and its null bit, or -1: it is never null. */
@@ -73,7 +73,10 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     return List.of(fields).stream().mapToInt(field -> field.type.bytes()).sum();
   }
 
-  /** {@code "schema(LONG, STRING or null, DECIMAL_18(2))"}: the columns; of decimals the digits behind the point. */
+  /**
+   * {@code "schema(LONG, STRING or null, DECIMAL_18(2))"}: the columns; for decimals, the digits after the decimal
+   * point.
+   */
   @Override
   public String format() {
     return format;
@@ -125,8 +128,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   /**
    * {@inheritDoc}
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column of which a value has not the class, or the
-   *     decimal that has too many digits
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column whose value has the wrong class, or the
+   *     decimal with too many digits
    */
   @Override
   public int write(Object[] row, RowWriter to) {
@@ -139,7 +142,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     }
   }
 
-  // Between two addresses. Returns where the row ends.
+  // Writes between two addresses. Returns where the row ends.
   private long put(Object[] row, long begin, long end) {
     long at = begin;
     for (Field field : plain) {
@@ -174,8 +177,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   /**
    * A new array.
    *
-   * @throws FaroException {@link Code#PROTOCOL_ERROR} if a peer has sent bytes that are no row of this schema, {@link
-   *     Code#INVALID_ARGUMENT} if they lie in a {@link RowBuffer}
+   * @throws FaroException {@link Code#PROTOCOL_ERROR} if a peer has sent bytes that are not a row of this schema,
+   *     {@link Code#INVALID_ARGUMENT} if they lie in a {@link RowBuffer}
    */
   @Override
   public Object[] read(Batch from, int begin, int bytes) {
@@ -223,7 +226,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     return bit >= 0 && (NativeMemory.getByte(nulls + bit / 8) >> bit % 8 & 1) != 0;
   }
 
-  // Of eight columns that may be null.
+  // The null bits of eight columns that may be null.
   private byte nullBits(Object[] row, int first) {
     int bits = 0;
     for (int i = first; i < Math.min(first + 8, nullable.length); i++) {
@@ -241,7 +244,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     }
   }
 
-  // Which value of a row was the problem: the first one that does not fit.
+  // Finds the value of a row that caused the error: the first one that does not fit.
   private FaroException unfit(Object[] row, RuntimeException problem) {
     for (int c = 0; c < columns.length; c++) {
       Class<?> type = columns[c].type().javaType();
@@ -264,7 +267,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     return new FaroException(Code.INVALID_ARGUMENT, "a row was changed while it was sent", problem);
   }
 
-  // Another process wrote the row: no length in it is trusted.
+  // Another process wrote the row, so no length in it is trusted.
   private static void checkRest(Batch from, int wanted, long left) {
     if (wanted < 0 || wanted > left) {
       throw from.damaged("a row does not fit its schema: " + wanted + " bytes where " + left + " are left");

@@ -3,8 +3,8 @@ package io.faro;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /**
- * One shuffle at one worker, opened by {@link Worker#openShuffle}. It opens, tells its state, cancels and
- * closes; rows go through {@link #sender} and {@link #receiver}.
+ * One shuffle at one worker, opened by {@link Worker#openShuffle}. It reports its state, cancels and closes; rows go
+ * through {@link #sender} and {@link #receiver}.
  *
  * <pre>{@code
  * try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, stage, 8))) {
@@ -15,10 +15,10 @@ import static java.nio.charset.StandardCharsets.UTF_8;
  * }</pre>
  *
  * <p>Threads: those of its worker, one at a time. Use after {@link #close} throws {@link Code#CLOSED}.
- * Failures of the query are thrown by the call that meets them.
+ * A failure of the query is thrown by the next call.
  */
 public final class Shuffle implements AutoCloseable {
-  /** Sizes and offsets of what is read and written without a call; asked from native. */
+  /** Sizes and offsets of the memory that is read and written without a call; native code provides them. */
   static final class Layout {
     static final int CURSOR_BYTES;
     static final int CURSOR_AT;
@@ -78,12 +78,12 @@ public final class Shuffle implements AutoCloseable {
     return found;
   }
 
-  /** At which worker it was opened. */
+  /** The worker that opened it. */
   public Worker worker() {
     return worker;
   }
 
-  /** What was opened. */
+  /** The spec that was opened. */
   public ShuffleSpec spec() {
     return spec;
   }
@@ -130,8 +130,8 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /**
-   * Throws what the query has failed by, if it has failed; never blocks. For loops that neither send nor
-   * receive: what sends or receives is told by its own calls.
+   * Throws the query's failure if it has failed; never blocks. For loops that neither send nor receive: calls that send
+   * or receive throw it themselves.
    */
   public void checkQuery() {
     call();
@@ -147,9 +147,9 @@ public final class Shuffle implements AutoCloseable {
   /**
    * Closes. A shuffle that is closed before its end cancels the query on every participant, with a cause
    * that names the worker and the stage: a sender that has not finished, and a receiver that was not told
-   * END_OF_STREAM (of each sender, if it polls them one by one) and has not called {@link
+   * END_OF_STREAM (from each sender, if it receives from them one by one) and has not called {@link
    * ShuffleReceiver#stop}. So an exception in a receive loop within try-with-resources fails the query
-   * everywhere; to give the others a cause of your own, call {@link #cancel} before. Closing twice is fine.
+   * everywhere; to give the others your own cause, call {@link #cancel} first. Closing twice is allowed.
    *
    * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker
    */
@@ -182,7 +182,9 @@ public final class Shuffle implements AutoCloseable {
     }
   }
 
-  /** Before each native call, for which it answers the handle: frames may close in it, which ends claims. */
+  /**
+   * Called before each native call, and returns the handle for it: frames may close in that call, which ends claims.
+   */
   long call() {
     enter();
     owner.nextEpoch();
@@ -197,7 +199,7 @@ public final class Shuffle implements AutoCloseable {
     return localLanes;
   }
 
-  /** The rows of a codec fit into this shuffle. */
+  /** Checks that the rows of a codec fit this shuffle. */
   void checkCodec(RowCodec<?> codec) {
     if (codec.rowBytes() != spec.rowBytes() && spec.rowBytes() != 0) {
       throw new FaroException(
@@ -206,7 +208,7 @@ public final class Shuffle implements AutoCloseable {
     }
   }
 
-  /** How this worker reads the rows of this shuffle, or else how it sends them. */
+  /** Sets the format in which this worker reads the rows of this shuffle, or else sends them. */
   void nameFormat(RowCodec<?> codec, boolean reads) {
     enter();
     String format = codec.format();
@@ -223,7 +225,8 @@ public final class Shuffle implements AutoCloseable {
 
   private static native void layout(int[] to);
 
-  // Of the descriptor, the staged rows, the cursors and the row counts; the last two 0: no sender.
+  // The addresses of the descriptor, the staged rows, the cursors and the row counts; the last two are 0 if this worker
+  // is no sender.
   private static native void addresses(long handle, long[] to);
 
   private static native int nameFormat(long handle, byte[] format, boolean reads);

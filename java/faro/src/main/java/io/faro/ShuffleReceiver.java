@@ -7,8 +7,8 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 
 /**
- * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read where they lie;
- * {@link #objects} makes objects of them.
+ * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read in place; {@link
+ * #objects} turns them into objects.
  *
  * <pre>{@code
  * Batch batch = receiver.newBatch();
@@ -21,12 +21,12 @@ import java.util.stream.IntStream;
  * shuffle and end the query.
  */
 public final class ShuffleReceiver {
-  /** In place of a sender: all of them. */
+  /** Stands for all senders. */
   static final int ANY = -1;
 
   private final Shuffle shuffle;
   private final Worker worker;
-  private final long descriptor; // address of what native code says of the batch received last
+  private final long descriptor; // address of native code's description of the batch received last
   private final List<Batch> batches = new ArrayList<>();
 
   ShuffleReceiver(Shuffle shuffle, long descriptor) {
@@ -61,8 +61,8 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * As {@link #receive(Batch)}, from one sender only (a worker number), for rows that have to be
-   * told apart by it; objects in order are merged by {@link #merge}.
+   * As {@link #receive(Batch)}, from one sender only (a worker number), for rows that have to be kept apart by sender.
+   * To merge objects that come in order, use {@link #merge}.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if that worker is no sender
    */
@@ -94,7 +94,7 @@ public final class ShuffleReceiver {
     return outcome;
   }
 
-  /** The batch is the one that native code has described last. */
+  /** Makes the batch the one that native code has described last. */
   private void place(Batch batch) {
     batch.place(
         NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS),
@@ -108,9 +108,9 @@ public final class ShuffleReceiver {
    * Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link ShuffleSender#objects}). If a sender's
    * codec has another {@link RowCodec#format} the query fails on every participant before a row of it is read.
    *
-   * @throws FaroException {@link Code#STAGE_MISMATCH} if that is known already, else the call says so that would
-   *     receive; {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker receives by a codec of another format
-   *     already
+   * @throws FaroException {@link Code#STAGE_MISMATCH} if that is known already; otherwise the call that receives
+   *     throws it; {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker receives by a codec of another
+   *     format already
    */
   public <T> ObjectReceiver<T> objects(RowCodec<T> codec) {
     shuffle.checkCodec(codec);
@@ -135,8 +135,8 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * This receiver needs no more rows; to receive answers END_OF_STREAM from now on. Never blocks. Nothing else
-   * means this: closing a receiver before the end of stream cancels the query.
+   * Says that this receiver needs no more rows: from now on receiving answers END_OF_STREAM. Never blocks. Only this
+   * call says so: closing a receiver before the end of stream cancels the query.
    */
   public void stop() {
     Shuffle.check(stop(shuffle.call()));

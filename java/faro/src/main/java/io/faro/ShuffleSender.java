@@ -10,22 +10,22 @@ import java.util.Objects;
  * all workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
  * once, whole and in order. A row is copied, or written in place, before the call returns.
  *
- * <p>Waiting: as the last argument says, forever without it; while a worker waits it moves on everything
- * that others need of it. A call answers {@link Outcome#DONE}; {@link Outcome#WOULD_WAIT} (by {@link
- * Wait#NONE}), {@link Outcome#DEADLINE} (by {@link Wait#atMost}), {@link Outcome#HOLDING} or {@link
- * Outcome#STOPPED} if the row was not sent.
+ * <p>Waiting: the last argument says how long a call may wait; without it, forever. While a worker waits it does
+ * everything that others need from it. A call answers {@link Outcome#DONE}; {@link Outcome#WOULD_WAIT} (by {@link
+ * Wait#NONE}), {@link Outcome#DEADLINE} (by {@link Wait#atMost}), {@link Outcome#HOLDING} or {@link Outcome#STOPPED} if
+ * the row was not sent.
  *
  * <p>Threads: those of the worker. Valid as long as its shuffle is open. Errors: {@link
  * Code#INVALID_ARGUMENT} for a receiver that does not exist or is named twice, a row of another width than the
- * shuffle's, or a row above {@code row.limit_bytes}: nothing was sent, and the query goes on. Failures of the query are
- * thrown: close the shuffle and end the query.
+ * shuffle's, or a row above {@code row.limit_bytes}: nothing was sent, and the query continues. Failures of the query
+ * are thrown: close the shuffle and end the query.
  */
 public final class ShuffleSender {
   private final Shuffle shuffle;
   private final Worker worker;
   private final ShuffleSpec spec;
   private final int receiverCount;
-  private final long descriptor; // address of what native code says of a claim
+  private final long descriptor; // address of native code's description of a claim
   private final long staged; // address: see stagedRows
   private final OpenFrames open;
 
@@ -66,9 +66,9 @@ public final class ShuffleSender {
 
   /**
    * Sends objects by a codec, whose rowBytes must be the shuffle's; a shuffle of rows with a length each
-   * takes any. By reference, where the codec declares its objects immutable and the rows have a length
-   * each, to workers of the same session. Receivers learn the codec's {@link RowCodec#format} ahead of the
-   * first row: call this before anything else is sent.
+   * takes any. If the codec declares its objects immutable and the rows have a length each, they go by reference to
+   * workers of the same session. Receivers learn the codec's {@link RowCodec#format} before the first row, so call this
+   * before anything else is sent.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker sends by a codec of
    *     another format already
@@ -144,7 +144,7 @@ public final class ShuffleSender {
     Shuffle.check(flush(shuffle.call()));
   }
 
-  /** No more rows: every receiver learns it after the last one. Repeatable. */
+  /** Says that there are no more rows; every receiver learns it after the last row. Repeatable. */
   @CheckReturnValue
   public Outcome finish() throws InterruptedException {
     return finish(Wait.FOREVER);
@@ -186,7 +186,10 @@ public final class ShuffleSender {
     return staged;
   }
 
-  /** Sends the first rows staged. How many were taken, with the number of the outcome above it. Never waits. */
+  /**
+   * Sends the first staged rows. Returns how many were taken, with the number of the outcome in the bits above. Never
+   * waits.
+   */
   long sendStaged(int count, Partition partition) {
     long result = sendStaged(shuffle.call(), count, partition.number());
     if (result < 0) {
@@ -196,8 +199,8 @@ public final class ShuffleSender {
   }
 
   /**
-   * Where a row goes for which {@link #makeRoom} has answered DONE, but opened no frame with room for it: it is too
-   * large, or its receiver has stopped. Valid until the next call.
+   * The place of a row for which {@link #makeRoom} has answered DONE without opening a frame with room for it, because
+   * it is too large or its receiver has stopped. Valid until the next call.
    */
   long apart() {
     return NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS);

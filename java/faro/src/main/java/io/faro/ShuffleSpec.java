@@ -18,18 +18,21 @@ import java.util.Objects;
  * @param rowBytes width of every row; 0: rows have a length each
  * @param senders worker numbers; empty: all workers
  * @param receivers worker numbers; empty: all workers. Receivers are then numbered by their place
- * @param referenceLimit most objects under way by reference from one worker to another one of the same
- *     session (see {@link RowCodec#immutable}), rounded up to a power of two; 0: none
+ * @param referenceLimit most objects in flight by reference from one worker to another one of the same session (see
+ *     {@link RowCodec#immutable}), rounded up to a power of two; 0: none
  */
 public record ShuffleSpec(
     QueryId query, int stage, int rowBytes, int[] senders, int[] receivers, int referenceLimit) {
-  /** Their marks, of 4 bytes, are then about what makes a transfer start (transfer.threshold_bytes). */
+  /**
+   * With this limit, their marks of 4 bytes add up to about the size at which a transfer starts
+   * (transfer.threshold_bytes).
+   */
   private static final int DEFAULT_REFERENCE_LIMIT = 4096;
 
   private static final int[] ALL = {};
 
   /**
-   * Copies the arrays, and checks the numbers; which workers there are is checked when the shuffle is opened.
+   * Copies the arrays and checks the numbers. Whether the workers exist is checked when the shuffle is opened.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} naming what is negative or too large
    */
@@ -107,7 +110,7 @@ public record ShuffleSpec(
     return receivers.clone();
   }
 
-  /** Whether the other one is a spec of the same values, also of the same workers. */
+  /** Whether the other object is a spec with the same values, including the same workers. */
   @Override
   public boolean equals(Object other) {
     return other instanceof ShuffleSpec spec

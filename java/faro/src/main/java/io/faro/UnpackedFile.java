@@ -17,12 +17,12 @@ import java.nio.file.StandardOpenOption;
 /**
  * A library of the jar as a file, from {@link #of} to {@link #close}, which deletes it.
  *
- * <p>A JVM that is killed in between leaves the file behind. So it holds a lock on it, which ends with the process:
- * whoever unpacks next deletes the files on which there is no lock. A new file might be taken for such a one before
- * its lock is there; it then exists no more when the lock is, and another one is made.
+ * <p>A JVM that is killed in between leaves the file behind. So it holds a lock on the file, which ends with the
+ * process, and the next JVM that unpacks deletes all files without a lock. A new file could be deleted before it is
+ * locked; if it no longer exists once the lock is held, another one is made.
  *
- * <p>A lock of this kind ends when this process closes the file, by whatever descriptor: nothing else opens it but
- * the loader, which has mapped it when it closes it.
+ * <p>A lock of this kind ends when this process closes the file through any descriptor. Only the loader opens it as
+ * well, and has mapped it by the time it closes it.
  *
  * <p>Threads: one at a time; any number of files.
  */
@@ -60,7 +60,7 @@ final class UnpackedFile implements AutoCloseable {
     return path;
   }
 
-  /** To read it; nobody else may close it. */
+  /** For reading; nobody else may close it. */
   FileChannel channel() {
     return channel;
   }
@@ -79,9 +79,9 @@ final class UnpackedFile implements AutoCloseable {
       FileChannel channel = open(path);
       boolean mine;
       try {
-        mine = channel.tryLock() != null && Files.exists(path); // else somebody is about to delete it, or has
+        mine = channel.tryLock() != null && Files.exists(path); // else somebody has deleted it, or is about to
       } catch (IOException noLocksHere) {
-        mine = true; // nobody else gets one, and deletes it
+        mine = true; // nobody else can lock it, and delete it
       }
       if (mine) {
         return new UnpackedFile(path, channel);
@@ -91,23 +91,23 @@ final class UnpackedFile implements AutoCloseable {
   }
 
   private static FileChannel open(Path path) throws IOException {
-    // For reading, too: a pipe of that name would make a mere writer wait.
+    // Open for reading, too: opening a pipe of that name only for writing would wait.
     return FileChannel.open(
         path, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
   }
 
-  /** What JVMs have left that were killed. Never fails: these files are in nobody's way. */
+  /** Deletes the files that killed JVMs have left. Never fails: these files do no harm. */
   private static void deleteForgotten(Path folder) {
     try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, PREFIX + "*.so")) {
       for (Path file : files) {
-        // To open and close one of this process's own would end its lock.
+        // Opening and closing one of this process's own files would end its lock.
         if (!file.getFileName().toString().startsWith(OF_THIS_PROCESS)
             && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
           deleteIfForgotten(file);
         }
       }
     } catch (IOException | RuntimeException unreadable) {
-      // Told by whoever cannot make a file there.
+      // Reported when a file cannot be made there.
     }
   }
 
@@ -118,7 +118,7 @@ final class UnpackedFile implements AutoCloseable {
         Files.deleteIfExists(file);
       }
     } catch (IOException | OverlappingFileLockException notOurs) {
-      // Another user's, or gone by now.
+      // It belongs to another user, or no longer exists.
     }
   }
 }

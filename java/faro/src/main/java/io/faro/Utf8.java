@@ -7,23 +7,23 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * Strings as bytes and back, without loss: UTF-8, in which a surrogate without its partner, which UTF-8 cannot say,
- * is three bytes, as any other char of its size (WTF-8, Sapin). So strings that differ are bytes that differ, and
- * what arrives is what was sent, on whatever node.
+ * Converts strings to bytes and back without loss. The bytes are UTF-8, except that an unpaired surrogate, which UTF-8
+ * cannot represent, takes three bytes as any other char of its size (WTF-8, Sapin). So different strings have different
+ * bytes, and every string arrives as it was sent, on any node.
  */
 final class Utf8 {
   private static final int SHORT = 256;
-  // As a long of eight '?': what the JDK writes in place of a surrogate without its partner.
+  // A long of eight '?', which the JDK writes in place of an unpaired surrogate.
   private static final long QUESTION_MARKS = 0x3f3f3f3f3f3f3f3fL;
   private static final long ONES = 0x0101010101010101L;
   private static final long HIGH_BITS = 0x8080808080808080L;
   private static final VarHandle LONGS =
       MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
-  private static final char REPLACEMENT = '\ufffd'; // what the JDK reads in place of bytes that are no UTF-8
+  private static final char REPLACEMENT = '\ufffd'; // what the JDK reads in place of bytes that are not UTF-8
 
   private Utf8() {}
 
-  /** An upper limit for the bytes: three a char for short strings, exact for long ones. */
+  /** An upper bound for the bytes: three per char for short strings, exact for long ones. */
   static int maxBytes(String text) {
     int chars = text.length();
     if (chars <= SHORT) {
@@ -44,7 +44,7 @@ final class Utf8 {
 
   static byte[] encode(String text) {
     byte[] bytes = text.getBytes(UTF_8);
-    // The JDK is the fastest encoder there is; what it has lost is a '?'.
+    // The JDK's encoder is the fastest; a char that it cannot encode becomes a '?'.
     return hasQuestionMark(bytes) ? encodeWithoutLoss(text, bytes) : bytes;
   }
 
@@ -84,7 +84,7 @@ final class Utf8 {
     return at + from.length;
   }
 
-  /** What {@link #encode} has written. Bytes that it never writes become U+FFFD, as the JDK reads them. */
+  /** Decodes what {@link #encode} has written. Bytes that it never writes become U+FFFD, as when the JDK reads them. */
   static String decode(byte[] bytes, int count) {
     String text = new String(bytes, 0, count, UTF_8);
     return text.indexOf(REPLACEMENT) < 0 ? text : decodeSurrogates(bytes, count, text);

@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * libfaro_verbs.so of the jar, unpacked as long as a session opens: native loads it then, if a link could
- * use RDMA and libibverbs is there, and keeps it. Not unpacked if the configuration names another one.
+ * The jar's libfaro_verbs.so, unpacked while a session opens. Native code loads it then, if a link could use RDMA and
+ * libibverbs is present, and keeps it loaded. It is not unpacked if the configuration names another file.
  *
  * <p>Threads: one at a time.
  */
@@ -18,7 +18,7 @@ final class VerbsModule implements AutoCloseable {
     this.file = file;
   }
 
-  /** Never fails: without the file native says what it has tried. */
+  /** Never fails: without the file, native code reports what it has tried. */
   static VerbsModule unpackFor(SessionConfig config) {
     String transport = config.get(Setting.TRANSPORT);
     boolean wanted = transport.equals("auto") || transport.equals("verbs");
@@ -49,7 +49,7 @@ final class VerbsModule implements AutoCloseable {
         file.close();
       }
     } catch (IOException stays) {
-      // A file in the temporary folder is no reason to fail.
+      // A file left in the temporary folder is no reason to fail.
     }
   }
 }

@@ -4,11 +4,13 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
-/** Whether a thread is a virtual one, which must not wait inside a native call: it would hold its carrier. */
+/**
+ * Tells whether a thread is virtual. A virtual thread must not wait inside a native call: it would hold its carrier.
+ */
 final class VirtualThreads {
   private static final MethodHandle IS_VIRTUAL = find(); // null: this JDK has none
 
-  private static volatile Class<? extends Thread> alsoForTest; // threads that are taken for virtual; null: none
+  private static volatile Class<? extends Thread> alsoForTest; // threads treated as virtual; null: none
 
   private VirtualThreads() {}
 
@@ -21,11 +23,11 @@ final class VirtualThreads {
     try {
       return IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(current);
     } catch (Throwable impossible) {
-      throw new AssertionError(impossible); // it is a getter of the JDK
+      throw new AssertionError(impossible); // it is a getter of the JDK, which does not throw
     }
   }
 
-  /** From now on threads of this class wait as virtual ones do, also where the JDK has none. */
+  /** From now on threads of this class wait as virtual threads do, even if the JDK has none. */
   static void alsoForTest(Class<? extends Thread> threads) {
     alsoForTest = threads;
   }

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * How long a call may wait: the last argument of every call that can. Without it the call waits {@link #FOREVER}.
+ * How long a call may wait: the last argument of every call that can wait. Without it the call waits {@link #FOREVER}.
  *
  * <pre>{@code
  * sender.send(receiver, row, Wait.NONE)                          // WOULD_WAIT if there is no room now
@@ -12,16 +12,16 @@ import java.util.Objects;
  * sender.send(receiver, row)                                     // waits as long as it takes
  * }</pre>
  *
- * A call that may wait ends also by cancel, close and the loss of a peer, and at once when its thread is
- * interrupted. One that does not wait throws no {@link InterruptedException}: the compiler knows it by the
- * type of {@link #NONE}.
+ * A call that waits also ends on cancel, close or the loss of a peer, and at once when its thread is interrupted. A
+ * call that does not wait throws no {@link InterruptedException}; the compiler knows that from the type of {@link
+ * #NONE}.
  *
  * <p>Threads: any; immutable.
  *
  * @param <X> what the call throws if its thread is interrupted while it waits
  */
 public final class Wait<X extends Exception> {
-  /** In nanoseconds: as long as it takes. */
+  /** In nanoseconds; stands for as long as it takes. */
   static final long UNLIMITED = Long.MAX_VALUE;
 
   /** Tries once: {@link Outcome#WOULD_WAIT} if the call would have to wait. Allocates nothing. */
@@ -41,8 +41,8 @@ public final class Wait<X extends Exception> {
   }
 
   /**
-   * Waits that long: {@link Outcome#DEADLINE} when it has passed, at once if it is zero. What is longer than 292
-   * years is {@link #FOREVER}.
+   * Waits at most this long; then the answer is {@link Outcome#DEADLINE}, at once if it is zero. More than 292 years
+   * are {@link #FOREVER}.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if it is negative
    */
@@ -71,17 +71,17 @@ public final class Wait<X extends Exception> {
     return isNone;
   }
 
-  /** Whether a call that has answered this without waiting now waits. */
+  /** Whether a call that has answered this without waiting has to wait now. */
   boolean goesOn(Outcome outcome) {
     return outcome == Outcome.WOULD_WAIT && !isNone;
   }
 
-  /** As native code takes it. */
+  /** The value for native code. */
   long nanos() {
     return nanos;
   }
 
-  /** What is left of it if it began at that time of {@link System#nanoTime}. */
+  /** The rest of it, if it began at this time of {@link System#nanoTime}. */
   Wait<X> since(long begin) {
     if (isNone || nanos == UNLIMITED) {
       return this;
@@ -89,7 +89,9 @@ public final class Wait<X extends Exception> {
     return new Wait<>(Math.max(0, nanos - (System.nanoTime() - begin)), false);
   }
 
-  /** The exception as its caller has declared it. Only what is not {@link #NONE} waits, and has this type. */
+  /**
+   * The exception as the caller has declared it. Only calls with a wait other than {@link #NONE} wait, and throw it.
+   */
   @SuppressWarnings("unchecked")
   X interrupted(InterruptedException exception) {
     return (X) exception;

@@ -10,13 +10,13 @@ package io.faro;
  * @param waits operations that could not be done at once
  * @param sleeps on the doorbell
  * @param blockedNs in waits, nanoseconds
- * @param framesSpilled incoming, moved to overflow
+ * @param framesSpilled incoming frames, copied to overflow
  * @param bytesSpilled in them
- * @param framesOutOverflow outgoing, sent by way of overflow
+ * @param framesOutOverflow outgoing frames, sent through overflow
  * @param bytesOutOverflow in them
  * @param openShuffles open now
  * @param operations calls that looked at rings, queries or alerts
- * @param heldFrames that the engine holds in place now
+ * @param heldFrames frames that the engine holds in place now
  */
 public record WorkerMetrics(
     int worker,
