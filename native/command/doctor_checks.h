@@ -1,4 +1,4 @@
-// What `faro doctor` tries, one function per thing.
+// The checks of `faro doctor`, one function each.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ enum class Health : uint8_t { ok, warning, failed, absent };
 struct Check {
   std::string name;  ///< "memfd", "open files"
   Health health = Health::ok;
-  std::string found;   ///< what is there, or the reason why it does not work
+  std::string found;   ///< what was found, or the reason why it does not work
   std::string remedy;  ///< what to do; empty if nothing
 };
 
-/// A transport: what it needs, each tried alone, and at last two connected nodes.
+/// A transport: each thing that it needs is tried alone, and finally two connected nodes.
 struct TransportReport {
   std::string name;
   bool works = false;
@@ -35,7 +35,7 @@ TransportReport check_verbs(const Config& config);
 
 /// Processors, memory and limits of this machine, the overflow folder, versions.
 std::vector<Check> check_machine(const Config& config);
-/// What the system lets this process do: container, permissions, networks, time limits.
+/// What the system allows this process to do: container, permissions, networks, time limits.
 std::vector<Check> check_system(const Config& config);
 /// Secret and certificate of this node.
 std::vector<Check> check_security(const Config& config);
@@ -47,10 +47,10 @@ std::vector<Check> check_rdma_ports();
 Check works(std::string name, std::string found);
 Check fails(std::string name, std::string reason, std::string remedy);
 
-/// The proof: two nodes that shuffle rows, on a numeric address of this host.
+/// The final proof: two nodes that shuffle rows, at a numeric address of this host.
 Check check_sessions(const Config& config, const char* transport, const std::string& host,
                      std::string name);
-/// The transport works if its last check, the sessions, does.
+/// The transport works if its last check, with two sessions, succeeds.
 void conclude(TransportReport& report);
 
 }  // namespace faro::command

@@ -1,4 +1,4 @@
-// `faro doctor`: what works on this machine, and what to do about what does not.
+// `faro doctor`: what works on this machine, and how to fix what does not.
 #pragma once
 
 namespace CLI {

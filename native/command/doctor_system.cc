@@ -1,4 +1,4 @@
-// What the system lets a process do: container, privileges, huge pages, limits of time, networks.
+// What the system allows a process to do: container, privileges, huge pages, time limits, networks.
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <linux/capability.h>
@@ -22,11 +22,11 @@
 namespace faro::command {
 namespace {
 
-// A JVM's collector, or a machine that is overloaded, can keep a process still for about so long.
+// A JVM's collector, or an overloaded machine, can pause a process for about this long.
 constexpr uint64_t kShortLivenessMs = 2000;
 // The counters of a node of 16 × 4 workers take 100 KiB.
 constexpr uint64_t kLittleCounterBytes = uint64_t{1} << 20;
-// What Ethernet has without tunnels: below it the same headers and interrupts carry less.
+// The MTU of Ethernet without tunnels; with a smaller one the same headers and interrupts carry less.
 constexpr uint64_t kSmallMtu = 1500;
 
 uint64_t meminfo(const std::string& name) {

@@ -1,4 +1,4 @@
-// What the faro command's exit codes mean.
+// The exit codes of the faro command.
 #pragma once
 
 #include "faro/status.h"
@@ -7,12 +7,12 @@ namespace faro::command {
 
 enum ExitCode : int {
   kExitOk = 0,       ///< done; for checks: everything fits, or works
-  kExitFailed = 1,   ///< a wrong result, a failure while running, or a check that says no
+  kExitFailed = 1,   ///< a wrong result, a failure while running, or a check that fails
   kExitUsage = 2,    ///< unknown or conflicting flags or settings
   kExitMachine = 3,  ///< this machine cannot: a limit, a missing transport, a port in use
 };
 
-/// The text of `--help` about them.
+/// What `--help` says about them.
 inline constexpr char kExitCodeHelp[] =
     "Exit codes: 0 done (checks: fits, works), 1 wrong result, failure or a check that says no,\n"
     "2 unknown or conflicting flags or settings, 3 this machine cannot (limits, ports, "

@@ -76,7 +76,7 @@ class Follower {
   }
 
  private:
-  /// `fault`: what it is that others miss of this worker.
+  /// `fault`: what others are missing from this worker.
   void follow(uint64_t worker, std::string_view fault) {
     if (!seen_.insert(worker).second) return;
     const uint32_t number = cluster_.node_of(worker);
@@ -155,7 +155,7 @@ class Follower {
                        node.now.self().name, node.now.pid);
   }
 
-  /// What lies in its rings and is not given back.
+  /// Frames in its rings that were not released.
   static std::string holds(const NodeChange& node, const WorkerView& view) {
     std::string text;
     for (const IncomingLane& lane : node.now.incoming) {
@@ -185,7 +185,7 @@ class Follower {
 
   std::string circle() const {
     return fmt::format(
-        "these workers wait for each other: {}; or the last of them has just gone on",
+        "these workers wait for each other: {}; or the last of them has just continued",
         few_of({seen_.begin(), seen_.end()}));
   }
 

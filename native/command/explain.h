@@ -30,11 +30,11 @@ struct ExplainedQuery {
   std::vector<uint32_t> nodes;  ///< of this host that know it
   bool failed = false;
   std::vector<ExplainedWait> waits;
-  std::vector<Cause> causes;  ///< most waited for first
+  std::vector<Cause> causes;  ///< the one that most wait for first
 };
 
-/// Every query that the nodes know, or only that one ("0:1"). `nodes` has two looks at each node, which show what
-/// makes progress.
+/// Explains every query that the nodes know, or only this one ("0:1"). `nodes` has two snapshots of each node, which
+/// show what makes progress.
 std::vector<ExplainedQuery> explain(const std::vector<NodeChange>& nodes,
                                     const std::string& only_query);
 

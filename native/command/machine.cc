@@ -155,7 +155,7 @@ FolderState look_at_folder(const std::string& folder) {
   if (file.valid()) {
     state.writable = true;
   } else if (errno == EOPNOTSUPP || errno == EISDIR) {
-    // The file system knows no files without a name: a named one that is unlinked at once.
+    // The file system has no files without a name, so make a named one and unlink it at once.
     std::string name = folder + "/faro-doctor-XXXXXX";
     const base::UniqueFd named(mkostemp(name.data(), O_CLOEXEC));
     state.writable = named.valid() && unlink(name.c_str()) == 0;

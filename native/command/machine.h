@@ -7,8 +7,8 @@
 
 namespace faro::command {
 
-/// Limits of this process that a session does not ask for itself (those: links/limits.h).
-/// nullopt: no limit, or not known here.
+/// Limits of this process that a session does not check itself (for those see links/limits.h). nullopt: no limit, or
+/// unknown.
 struct ProcessLimits {
   std::optional<uint64_t> memlock_bytes;     ///< RLIMIT_MEMLOCK, soft
   std::optional<uint64_t> open_files;        ///< RLIMIT_NOFILE, soft
@@ -32,7 +32,7 @@ Machine read_machine();
 /// "2 × Intel Xeon, Linux 6.18".
 std::string machine_text(const Machine& machine);
 
-/// What a folder can take, and whether a file without a name can be made there.
+/// The free space of a folder, and whether a file without a name can be made there.
 struct FolderState {
   bool writable = false;
   std::string why_not;  ///< empty if writable

@@ -1,5 +1,4 @@
-// The flags that say where the nodes of a benchmark run: on addresses of this host, or each on a host of
-// its own.
+// The flags that say where the nodes of a benchmark run: on addresses of this host, or each on a separate host.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +20,12 @@ class NodeFlags {
   /// Adds --host, --node and --nodes to a sub-command.
   void add_to(CLI::App& app);
 
-  /// Errors: invalid_argument, with the flag in front.
+  /// Errors: invalid_argument; the message begins with the flag.
   Status check() const;
 
   bool on_several_hosts() const { return node_ || !nodes_.empty(); }
 
-  /// On this host: the numeric addresses that its processes take turns to use.
+  /// On this host: the numeric addresses, which its processes use in turn.
   const std::vector<std::string>& hosts() const { return hosts_; }
 
   // On several hosts, checked.

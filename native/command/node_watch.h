@@ -1,5 +1,4 @@
-// NodeWatch: the nodes of this host as their counter files show them, and what has changed since one
-// looked last.
+// NodeWatch: the nodes of this host as their counter files show them, and what has changed since the last look.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +33,12 @@ class NodeWatch {
   /// Adds --pid, --counter-file and --folder to a sub-command. Lives as long as the CLI::App.
   void add_to(CLI::App& app);
 
-  /// All nodes that were asked for, in the order of cluster and number; also those that came since. A
-  /// file whose process has ended is shown only if it was named. Blocks: never.
+  /// All nodes that were asked for, in the order of cluster and number, including those that have started since. A file
+  /// whose process has ended is shown only if it was named. Blocks: never.
   /// Errors: config_invalid; system_error, invalid_argument: a file that was named cannot be read.
   Result<std::vector<NodeChange>> look();
 
-  /// "No node …": what to say if there are none.
+  /// "No node …": the message if there are none.
   std::string none_text() const;
 
  private:

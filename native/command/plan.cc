@@ -105,7 +105,7 @@ StateSizes state_sizes_of_this_build() {
   sizes.tcp_incoming_ring = sizeof(transport::tcp::TcpIncoming);
   sizes.shm_outgoing_ring = sizeof(transport::shm::ShmOutgoing);
   sizes.shm_incoming_ring = sizeof(transport::shm::ShmIncoming);
-  // The table by ready number holds a pointer to it as well.
+  // The table by ready number also holds a pointer to it.
   sizes.outgoing_lane_ring = sizeof(shuffle::OutRing);
   sizes.incoming_lane_ring = sizeof(shuffle::InRing) + sizeof(void*);
   sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::OutStream);

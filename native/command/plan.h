@@ -1,9 +1,9 @@
-// What a cluster of some shape takes, computed before anyone runs it.
+// What a cluster of a given shape needs, computed before anyone runs it.
 //
 // Rings: from each worker of a node to each worker of another there is a lane of ring.per_lane
 // rings. With m nodes of n workers and B bytes per lane a node has (m-1)·n²·B of outgoing rings and
-// as much of incoming ones. Over tcp and verbs it holds both itself; over shm only the incoming ones,
-// for an outgoing ring *is* the peer's incoming one. Its own workers have n²·B more between them.
+// as much of incoming ones. Over tcp and verbs it holds both itself; over shm it holds only the incoming ones,
+// because an outgoing ring *is* the peer's incoming one. Its own workers have n²·B more between them.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct PlanInput {
   const transport::Transport* verbs = nullptr;
 };
 
-/// Bytes of the objects that are counted per ring, lane and shuffle; of this build. Those of verbs, a
-/// library of its own, are counted as if they were tcp's, of which they are a few words more.
+/// Sizes in this build of the objects that are counted per ring, lane and shuffle. Those of verbs, which is a separate
+/// library, are counted as if they were tcp's, although they are a few words larger.
 struct StateSizes {
   uint64_t tcp_outgoing_ring = 0;
   uint64_t tcp_incoming_ring = 0;
@@ -78,7 +78,7 @@ struct NodePlan {
   uint64_t counter_bytes = 0;   ///< a cache line per ring and direction, and some per worker
   uint64_t state_bytes = 0;     ///< positions, counters, tables of lanes, by worker and ring
 
-  // What queries may take on top.
+  // What queries may take in addition.
   uint64_t shuffle_bytes = 0;  ///< tables of shuffle.limit open shuffles, all workers
   uint64_t frame_bytes = 0;    ///< nodes of as many small frames as rings can hold
   OverflowPlan overflow;
@@ -86,7 +86,7 @@ struct NodePlan {
   uint64_t descriptors = 0;
 
   uint32_t links() const noexcept { return shm.links + tcp.links + verbs.links; }
-  /// What memory.limit_bytes bounds.
+  /// What memory.limit_bytes limits.
   uint64_t link_bytes() const noexcept { return shm.bytes + tcp.bytes + verbs.bytes + local_bytes; }
   uint64_t open_bytes() const noexcept {
     return link_bytes() + ready_bytes + doorbell_bytes + counter_bytes + state_bytes;
@@ -104,7 +104,7 @@ struct ClusterPlan {
 
   /// The node that takes most memory.
   uint32_t largest() const noexcept;
-  /// The same of `count` nodes from `first` on: one machine, or the cluster.
+  /// The same for `count` nodes from `first` on: one machine, or the cluster.
   NodePlan sum(uint32_t first, uint32_t count) const noexcept;
   uint64_t link_count() const noexcept;
 };

@@ -1,4 +1,4 @@
-// What is going on, on stderr: one line that changes on a terminal, plain lines elsewhere.
+// Progress on stderr: one line that changes on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@ namespace faro::command {
 /// Threads: one at a time. Errors: none; a lost line does no harm.
 class ProgressLine {
  public:
-  /// `quiet`: says nothing at all.
+  /// `quiet`: shows nothing at all.
   explicit ProgressLine(bool quiet = false);
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Begins a part of the work; the only thing shown where stderr is no terminal.
+  /// Begins a part of the work. Nothing else is shown if stderr is not a terminal.
   void begin(std::string_view part);
 
-  /// How far the part is (0 … 1), and what it does just now. On a terminal only.
+  /// How much of the part is done (0 … 1), and what it is doing now. On a terminal only.
   void update(double fraction, std::string_view doing);
 
-  /// Takes the line away, before something else is printed.
+  /// Removes the line, before something else is printed.
   void clear();
 
  private:

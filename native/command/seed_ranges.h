@@ -1,4 +1,4 @@
-// The file that says how far simulated ranges of seeds have got.
+// The file that records how far simulated ranges of seeds have got.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace faro::command {
 struct SeedRange {
   uint64_t seed = 1;
   uint64_t runs = 0;
-  std::string build;  ///< that ran it: other builds' runs say nothing of this one
+  std::string build;  ///< that ran it: runs of other builds do not count
   uint64_t done = 0;  ///< without a violation
   double seconds = 0;
   uint64_t hash = 0;  ///< of the hashes of all runs done
@@ -25,7 +25,7 @@ struct SeedRange {
 /// Threads: one, and one process at a time: the file is read once and written as a whole.
 class SeedRanges {
  public:
-  /// Errors: config_invalid if the file is there and cannot be read, or is something else.
+  /// Errors: config_invalid if the file exists and cannot be read, or is something else.
   static Result<SeedRanges> load(std::string path);
 
   /// The range as far as it got before; new if it was not begun by this build.

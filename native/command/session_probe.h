@@ -1,5 +1,5 @@
-// Opens two nodes in this process, sends rows both ways and checks them: whether a transport really
-// works here, and what connecting costs.
+// Opens two nodes in this process, sends rows both ways and checks them. Shows whether a transport really works here,
+// and what connecting costs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The flags by which every sub-command takes settings.
+// The flags for settings that every sub-command has.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class SettingFlags {
   /// Adds --file and --set to a sub-command.
   void add_to(CLI::App& app);
 
-  /// The file (--file, else FARO_CONFIG), then the environment, then --set: the later wins.
+  /// The file (--file, else FARO_CONFIG), then the environment, then --set: a later one wins.
   /// Errors: config_invalid.
   Result<Config> load() const;
 

@@ -1,4 +1,4 @@
-// What a command is run with: a file, the environment and flags become a Config.
+// The settings of a command: makes a Config of a file, the environment and flags.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 namespace faro::command {
 
 /// The file (if its name is empty, the one that FARO_CONFIG names), then the environment, then `sets`,
-/// each NAME=VALUE: the later wins. Errors: config_invalid.
+/// each NAME=VALUE; a later one wins. Errors: config_invalid.
 Result<Config> load_settings(const std::string& file, const std::vector<std::string>& sets);
 
 /// Checks a configuration as a whole, also one that does not name its nodes (yet).
 /// Errors: config_invalid.
 Status validate_settings(const Config& config);
 
-/// Sets `name` from a flag's text. Errors: config_invalid, with the flag in front.
+/// Sets `name` from a flag's text. Errors: config_invalid; the message begins with the flag.
 Status set_from_flag(Config& config, std::string_view flag, std::string_view name,
                      const std::string& text);
 

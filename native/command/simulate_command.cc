@@ -18,7 +18,7 @@
 namespace faro::command {
 namespace {
 
-// How often the file of --resume is written: what a killed process loses.
+// How often the file of --resume is written; a killed process loses what came later.
 constexpr double kSaveSeconds = 5;
 
 struct Flags {
@@ -95,7 +95,7 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command
       ->add_option("--resume", flags->resume,
-                   "Keeps in this file how far each range of seeds got, and goes on from there;\n"
+                   "Keeps in this file how far each range of seeds got, and continues there;\n"
                    "a range is its seed, its number of runs and the build that runs it")
       ->type_name("FILE");
   command->footer(

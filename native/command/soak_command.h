@@ -1,4 +1,4 @@
-// `faro soak`: clusters of real processes under faults, for as long as one likes.
+// `faro soak`: clusters of real processes under faults, for any length of time.
 #pragma once
 
 namespace CLI {

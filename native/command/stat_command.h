@@ -1,4 +1,4 @@
-// `faro stat` and `faro top`: what the nodes of this host do.
+// `faro stat` and `faro top`: what the nodes of this host are doing.
 #pragma once
 
 namespace CLI {

@@ -19,7 +19,7 @@ namespace {
 using namespace counters;
 using Align = Table::Align;
 
-// A worker that waits for room for so long is worth a line of its own.
+// A worker that waits for room for this long gets a line of its own.
 constexpr uint64_t kNotDrainingNs = 100'000'000;
 
 std::string rate_text(double per_second) { return per_second == 0 ? "-" : scaled(per_second); }
@@ -154,8 +154,9 @@ struct LaneLine {
   uint64_t unreleased_bytes = 0;
 };
 
-/// How full the threshold is when a transfer starts, 1 = transfer.threshold_bytes: of the transfers in the interval, or
-/// of all if there were none; what waits is flushed, so that a lane which stands still has nothing below its threshold.
+/// How full the threshold is when a transfer starts, 1 = transfer.threshold_bytes: for the transfers in the interval,
+/// or for all if there were none. Pending bytes are flushed before a wait, so an idle lane has none below its
+/// threshold.
 std::optional<double> threshold_fill(const NodeView& node, const OutgoingLane& total,
                                      const OutgoingLane& change) {
   const OutgoingValues& of = change.counters.transfers > 0 ? change.counters : total.counters;

@@ -13,15 +13,15 @@ namespace faro::command {
 /// How lanes and workers are listed.
 struct StatOrder {
   bool by_rate = false;        ///< most bytes, or rows, first; else by number
-  bool idle_too = false;       ///< also lanes on which nothing moves or lies
-  size_t most_lanes = 40;      ///< for more, only their number is shown
+  bool idle_too = false;       ///< also lanes that carry and hold nothing
+  size_t most_lanes = 40;      ///< of further ones only the number is shown
   size_t most_workers = 1000;  ///< the same
 };
 
 /// Nodes, queries, workers, slow consumers, lanes.
 std::string stat_text(const std::vector<NodeChange>& nodes, const StatOrder& order);
 
-/// With line breaks, or on one line. Names that were cut in the middle of a letter do no harm.
+/// JSON with line breaks, or on one line. Names that were cut in the middle of a character do no harm.
 std::string json_text(const Json& json, bool pretty);
 
 /// Everything, by the names of counters.def; "per_second" beside each total.

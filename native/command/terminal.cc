@@ -37,7 +37,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open() {
 
 Terminal::Terminal(const termios& before) : before_(before) {
   termios single_keys = before_;
-  // Ctrl-C is a key like others: so the mode is restored by the destructor, not in a handler.
+  // Ctrl-C is an ordinary key here, so the destructor restores the mode and not a signal handler.
   single_keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
   single_keys.c_cc[VMIN] = 0;
   single_keys.c_cc[VTIME] = 0;

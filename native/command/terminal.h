@@ -1,4 +1,4 @@
-// Terminal: a screen of its own and single keys, by plain ANSI sequences, until it is destroyed.
+// Terminal: an alternate screen and single keys, by plain ANSI sequences, until it is destroyed.
 #pragma once
 
 #include <termios.h>
@@ -23,9 +23,9 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// Waits for so long; true as soon as q, Ctrl-C or Ctrl-D is hit, or the terminal is gone.
+  /// Waits for this long; true as soon as q, Ctrl-C or Ctrl-D is pressed, or the terminal is closed.
   bool key_that_ends(double seconds);
-  /// Of the screen now.
+  /// The current size of the screen.
   size_t lines() const;
   /// Replaces what the screen shows; what does not fit is cut at the bottom.
   void show(const std::string& text);

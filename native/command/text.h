@@ -22,10 +22,10 @@ std::string seconds_text(double seconds);
 /// "1 worker", "2 workers".
 std::string counted(uint64_t number, std::string_view noun);
 
-/// Columns of a terminal that UTF-8 text takes (of letters as wide as ASCII ones).
+/// Columns of a terminal that UTF-8 text takes (if all its characters are as wide as ASCII ones).
 size_t columns_of(std::string_view text) noexcept;
 
-/// Text broken at spaces into lines of at most that many columns.
+/// Breaks text at spaces into lines of at most this many columns.
 std::vector<std::string> wrapped(std::string_view text, size_t columns);
 
 /// Rows of cells, aligned by column. Threads: a value.
@@ -37,7 +37,7 @@ class Table {
 
   /// A row; missing cells are empty.
   void add(std::vector<std::string> cells);
-  /// A line of its own that does not widen any column.
+  /// A separate line that does not widen any column.
   void add_line(std::string line);
 
   /// All rows, each with its line end; no blanks at line ends.

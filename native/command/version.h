@@ -1,4 +1,4 @@
-// Which faro this is.
+// The version of this faro.
 #pragma once
 
 #include <string>
