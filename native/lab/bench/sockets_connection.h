@@ -84,8 +84,8 @@ class EventSet {
   /// Errors: system_error, of anything that was watched.
   const Status& status() const noexcept { return status_; }
 
-  /// Calls note(index, events) for what is ready; false if nothing is. Blocks: until something is, -1, or so many
-  /// milliseconds.
+  /// Calls note(index, events) for everything that is ready; false if nothing is. Blocks: until something is ready, at
+  /// most `timeout_ms`; -1: without limit.
   template <typename Note>
   bool wait(int timeout_ms, const Note& note) {
     const int count =
