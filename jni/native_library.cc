@@ -13,8 +13,6 @@
 namespace faro::jni {
 namespace {
 
-constexpr jint kJniVersion = JNI_VERSION_10;
-
 bool register_natives(JNIEnv* env, const Natives& natives) {
   const jclass target = env->FindClass(natives.class_name);
   if (target == nullptr) return false;

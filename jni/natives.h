@@ -7,6 +7,8 @@
 
 namespace faro::jni {
 
+inline constexpr jint kJniVersion = JNI_VERSION_10;
+
 /// The natives of one Java class. A table's signatures are checked by the JVM when it is registered:
 /// classes of another version fail then, with the method's name.
 struct Natives {

@@ -16,7 +16,6 @@
 #include "faro/shuffle.h"
 #include "jni/handle_table.h"
 #include "jni/owned_table.h"
-#include "jni/ready_watch.h"
 #include "jni/session_events.h"
 #include "node/session_access.h"
 #include "shuffle/local_worker.h"
@@ -24,7 +23,7 @@
 namespace faro::jni {
 
 /// In place of a time limit: the call does not wait, but a thread of Java will, without being inside a
-/// native call. If it would have to, it answers would_wait, and Session.awaitReady will answer the worker.
+/// native call. If it would have to, it answers would_wait, and the worker's ReadyWatch.complete will be called.
 inline constexpr int64_t kArm = -1;
 
 /// Wait.java's nanoseconds.
@@ -39,12 +38,10 @@ inline Wait wait_of(int64_t timeout_ns) {
 ///
 /// Threads: those of the worker; `interrupted`: any.
 struct WorkerState {
-  WorkerState(Worker& opened, shuffle::LocalWorker& its_core, ReadyWatch& of_session)
-      : worker(opened), core(its_core), ready_watch(of_session) {}
+  WorkerState(Worker& opened, shuffle::LocalWorker& its_core) : worker(opened), core(its_core) {}
 
   Worker& worker;
   shuffle::LocalWorker& core;
-  ReadyWatch& ready_watch;
   std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
   RowClaim claim;  // of a row that does not lie in a frame; the next call ends it
   Status
@@ -91,20 +88,15 @@ struct WorkerState {
   template <typename Attempt>
   Outcome arm(Attempt& attempt) {
     Outcome outcome = Outcome::would_wait;
-    base::Nanoseconds sleep_ns = 0;
-    const Outcome armed = core.arm_unless(
+    const Outcome armed = worker.arm(
         [&] {
           outcome = attempt();
           return outcome != Outcome::would_wait;
         },
-        sleep_ns, true);
+        Progress::call);
     if (armed == Outcome::done) return outcome;
     if (armed == Outcome::failed) refused = worker.status();
     if (armed == Outcome::failed) return why_failed(attempt);
-    if (armed == Outcome::would_wait && !ready_watch.add(core, sleep_ns)) {
-      refused = Status(Code::session_closed, "the session was closed");
-      return Outcome::failed;
-    }
     return armed;
   }
 
@@ -122,7 +114,7 @@ struct SessionState {
   explicit SessionState(std::unique_ptr<Session> opened) : session(std::move(opened)) {
     node::NodeCore& core = SessionAccess::core(*session);
     for (uint32_t i = 0; i < session->local_worker_count(); ++i)
-      workers.emplace_back(session->worker(i), core.worker(i), ready_watch);
+      workers.emplace_back(session->worker(i), core.worker(i));
   }
   /// Null if there is no such worker.
   WorkerState* worker(jint local_index) {
@@ -132,7 +124,6 @@ struct SessionState {
 
   const std::shared_ptr<SessionEvents> events = std::make_shared<SessionEvents>();
   std::unique_ptr<Session> session;
-  ReadyWatch ready_watch;  // refers to workers of the session, but does nothing when it goes
   std::deque<WorkerState> workers;  // by local index; they do not move
 };
 

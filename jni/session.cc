@@ -3,7 +3,6 @@
 
 #include <jni.h>
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/return_if_error.h"
+#include "jni/callbacks.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
@@ -114,28 +114,27 @@ jint has_node(JNIEnv*, jclass, jlong handle, jint node) {
   return state->session->has_node(static_cast<uint32_t>(node)) ? 1 : 0;
 }
 
-// Blocks until workers that were armed (Worker.arm) are ready: how many, and their local indices in
-// `to`, which has a place for each worker. 0 when the session was closed.
-jint await_ready(JNIEnv* env, jclass, jlong handle, jintArray to) {
+// Whenever a worker that was armed is ready, ready_watch.complete(its local index) is called.
+jint complete_ready(JNIEnv* env, jclass, jlong handle, jobject ready_watch) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
-  if (state == nullptr) return 0;
-  std::vector<uint32_t> ready = state->ready_watch.wait();
-  std::sort(ready.begin(), ready.end());
-  ready.erase(std::unique(ready.begin(), ready.end()), ready.end());
-  const auto count = static_cast<jint>(ready.size());
-  env->SetIntArrayRegion(to, 0, count, reinterpret_cast<const jint*>(ready.data()));
-  return count;
+  if (state == nullptr) return closed();
+  Session& session = *state->session;
+  const auto stages = std::make_shared<ReadyStages>(env, ready_watch,
+                                                    "faro-ready-" + std::to_string(session.node()));
+  for (uint32_t w = 0; w < session.local_worker_count(); ++w) {
+    const Status status =
+        session.worker(w).on_ready([stages, w] { stages->complete(static_cast<jint>(w)); });
+    if (!status.ok()) return fail(status);
+  }
+  return 0;
 }
 
 // Shuffles that are still open keep the memory, not the session.
 jint close(JNIEnv*, jclass, jlong handle) {
-  if (const std::shared_ptr<SessionState> state = sessions().find(handle); state != nullptr) {
-    state->events->close();
-    state->ready_watch
-        .stop();  // first: whoever finds no session knows that nothing is added any more
-  }
   const std::shared_ptr<SessionState> state = sessions().remove(handle);
-  return state == nullptr ? 0 : result(state->session->close());
+  if (state == nullptr) return 0;
+  state->events->close();
+  return result(state->session->close());
 }
 
 const std::array kMethods{method("open", "([BZJ)J", open),
@@ -145,7 +144,7 @@ const std::array kMethods{method("open", "([BZJ)J", open),
                           method("cancelQuery", "(JJJI[B)I", cancel_query),
                           method("awaitNode", "(JIJJ)I", await_node),
                           method("hasNode", "(JI)I", has_node),
-                          method("awaitReady", "(J[I)I", await_ready),
+                          method("completeReady", "(JLio/faro/ReadyWatch;)I", complete_ready),
                           method("close", "(J)I", close)};
 
 }  // namespace

@@ -81,18 +81,14 @@ jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jobject conditi
   return result(outcome, [&] { return found.worker->refused; });
 }
 
-// Done, or would_wait: then awaitReady of the session will answer this worker.
+// Done, or would_wait: then ReadyWatch.complete will be called.
 jint arm(JNIEnv* env, jclass, jlong session, jint worker, jobject progress) {
   const Found found = find(session, worker);
   if (found.worker == nullptr) return closed();
   found.worker->enter();
-  base::Nanoseconds sleep_ns = 0;
   const Outcome outcome =
-      found.worker->core.arm_unless([&] { return holds(env, progress); }, sleep_ns, false);
+      found.worker->worker.arm([&] { return holds(env, progress); }, Progress::turn);
   if (env->ExceptionCheck() == JNI_TRUE) return 0;
-  if (outcome == Outcome::would_wait &&
-      !found.session->ready_watch.add(found.worker->core, sleep_ns))
-    return closed();
   return result(outcome, [&] { return found.worker->worker.status(); });
 }
 

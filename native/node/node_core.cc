@@ -69,7 +69,8 @@ void NodeCore::start(const NodeEnvironment& environment) {
                                                    settings_.unopened_timeout_ms * 1'000'000);
   queries_->show_in(membership_->counters(), membership_->clock().now_ns());
   life_.begin(weak_from_this(), membership_->nodes()[membership_->node()].name);
-  const shuffle::NodeServices services{life_, *membership_, *queries_, overflow_, settings_};
+  const shuffle::NodeServices services{life_,     *membership_, *queries_,
+                                       overflow_, ready_watch_, settings_};
   for (uint32_t w = 0; w < local_workers; ++w) {
     workers_.push_back(
         std::make_unique<shuffle::LocalWorker>(services, w, environment.make_waiter()));
@@ -196,8 +197,11 @@ Status NodeCore::close() {
   each.run([&] { queries_->close(left_); });
   alert_workers();
   presence_.close();
+  ready_watch_.stop();
   membership_->close();
-  return wait_for_workers(deadline);
+  FARO_RETURN_IF_ERROR(wait_for_workers(deadline));
+  ready_watch_.join();
+  return Status::Ok();
 }
 
 // Waits end by themselves now; held batches are the engine's. Memory stays until both are gone.
@@ -205,21 +209,28 @@ Status NodeCore::wait_for_workers(base::Nanoseconds deadline) {
   ring::DoorbellLine line{};  // nobody rings it
   ring::Doorbell doorbell(&line);
   for (;;) {
-    const auto busy =
-        std::find_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->is_busy(); });
-    if (busy == workers_.end()) return Status::Ok();
+    const std::string who = who_is_busy();
+    if (who.empty()) return Status::Ok();
     if (membership_->clock().now_ns() >= deadline) {
-      Status status(Code::deadline_exceeded,
-                    fmt::format("worker {} is still inside a call or holds batches after "
-                                "close.timeout_ms = {}; its memory "
-                                "stays mapped until it is done",
-                                (*busy)->number(), settings_.close_timeout_ms));
+      Status status(
+          Code::deadline_exceeded,
+          fmt::format(
+              "{} after close.timeout_ms = {}; the session's memory stays mapped until it is done",
+              who, settings_.close_timeout_ms));
       base::log(LogLevel::warning, "{}", status.message());
       return status;
     }
     doorbell.arm();
     close_waiter_->sleep(doorbell, kCloseLookInterval);
   }
+}
+
+std::string NodeCore::who_is_busy() const {
+  const auto busy =
+      std::find_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->is_busy(); });
+  if (busy != workers_.end())
+    return fmt::format("worker {} is still inside a call or holds batches", (*busy)->number());
+  return ready_watch_.is_busy() ? "a callback of on_ready() has still not returned" : "";
 }
 
 // --- metrics

@@ -77,6 +77,7 @@ class NodeCore final : public session::Observer,
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   void lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
+  std::string who_is_busy() const;
 
   shuffle::NodeLife life_;
   const base::Settings settings_;
@@ -86,6 +87,7 @@ class NodeCore final : public session::Observer,
   SessionEvents events_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;
+  shuffle::ReadyWatch ready_watch_{life_};
   std::vector<std::unique_ptr<shuffle::LocalWorker>> workers_;
   std::unique_ptr<ring::Waiter> close_waiter_;
 

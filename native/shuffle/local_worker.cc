@@ -44,6 +44,7 @@ LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
                  [this] { return handle_alerts(); }),
       wait_loop_(context_, operation_, ownership_, *this, context_.membership.doorbell(local_index),
                  std::move(waiter)),
+      readiness_(node.ready_watch, wait_loop_),
       gate_{context_, operation_, ownership_, wait_loop_},
       receive_side_(context_, operation_, wait_loop_),
       send_side_(context_, operation_, wait_loop_, receive_side_),
@@ -104,12 +105,16 @@ Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wai
   return wait_loop_.wait<WaitLoop::For::condition>(attempt, wait);
 }
 
-Outcome LocalWorker::arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
-                                bool for_call) {
-  if (Status status = ownership_.check_may_wait(Wait::forever()); !status.ok())
-    return fail(std::move(status));
-  const auto attempt = [&] { return ownership_.look_at(condition, status_); };
-  return wait_loop_.arm_unless(attempt, sleep_ns, for_call);
+Outcome LocalWorker::arm(const std::function<bool()>& progress, Progress what) {
+  Status status = ownership_.enter();
+  if (status.ok()) status = ownership_.check_may_wait(Wait::forever());
+  if (status.ok()) status = readiness_.reset();
+  if (!status.ok()) return fail(std::move(status));
+  const auto attempt = [&] { return ownership_.look_at(progress, status_); };
+  base::Nanoseconds sleep_ns = 0;
+  const Outcome outcome = wait_loop_.arm_unless(attempt, sleep_ns, what == Progress::call);
+  if (outcome == Outcome::would_wait) status = readiness_.watch(sleep_ns);
+  return status.ok() ? outcome : fail(std::move(status));
 }
 
 // --- the end of a query

@@ -16,6 +16,7 @@
 #include "shuffle/open_shuffle.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/ownership.h"
+#include "shuffle/operation/ready_watch.h"
 #include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
@@ -29,6 +30,7 @@ struct NodeServices {
   session::Membership& membership;
   QueryTable& queries;
   Overflow& overflow;
+  ReadyWatch& ready_watch;
   const base::Settings& settings;
 };
 
@@ -46,14 +48,12 @@ class LocalWorker final : private WorkForOthers {
 
   /// Alerts and ownership.
   Ownership& ownership() noexcept { return ownership_; }
-  /// For who sleeps in place of the worker.
-  WaitLoop& wait_loop() noexcept { return wait_loop_; }
+  /// How an event loop learns that the worker should look again. Threads: any.
+  Readiness& readiness() noexcept { return readiness_; }
 
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
   Outcome wait_until(const std::function<bool()>& condition, Wait wait);
-  /// As WaitLoop::arm_unless, of a condition. `for_call`: it is an attempt of a call.
-  Outcome arm_unless(const std::function<bool()>& condition, base::Nanoseconds& sleep_ns,
-                     bool for_call = false);
+  Outcome arm(const std::function<bool()>& progress, Progress what);
   Outcome end_query(const QueryId& id, const Status& failure, Wait wait);
   /// Why the last of these answered failed.
   const Status& status() const noexcept { return status_; }
@@ -99,6 +99,7 @@ class LocalWorker final : private WorkForOthers {
   Operation operation_;
   Ownership ownership_;
   WaitLoop wait_loop_;
+  Readiness readiness_;
   const WorkerGate gate_;
   ReceiveSide receive_side_;
   SendSide send_side_;

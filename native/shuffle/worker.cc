@@ -27,6 +27,17 @@ Result<Shuffle> Worker::open_shuffle(const ShuffleSpec& spec) {
 Outcome Worker::wait_until(const std::function<bool()>& condition, Wait wait) {
   return core_ == nullptr ? Outcome::failed : core_->wait_until(condition, wait);
 }
+Result<int> Worker::ready_descriptor() {
+  FARO_RETURN_IF_ERROR(check_exists());
+  return core_->readiness().descriptor();
+}
+Status Worker::on_ready(std::function<void()> callback) {
+  FARO_RETURN_IF_ERROR(check_exists());
+  return core_->readiness().call(std::move(callback));
+}
+Outcome Worker::arm(const std::function<bool()>& progress, Progress what) {
+  return core_ == nullptr ? Outcome::failed : core_->arm(progress, what);
+}
 void Worker::wake() noexcept {
   if (core_ != nullptr) core_->ownership().wake();
 }

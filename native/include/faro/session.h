@@ -28,6 +28,13 @@ namespace shuffle {
 class LocalWorker;
 }
 
+/// What Worker::arm tries.
+enum class Progress : uint8_t {
+  turn,  ///< everything that the worker could do now
+  call,  ///< one call that is repeated until it is done, by a coroutine or fiber that does nothing else meanwhile. It
+  ///< may do what only a waiting call may: where a row to the worker itself finds no room, spill its own ring
+};
+
 /// A worker of this node: one thread that runs query plans.
 ///
 /// Threads: one at a time. The first thread that uses it owns it until release_ownership(); another
@@ -55,8 +62,51 @@ class Worker {
   /// answers failed with wrong_state. Answers done, would_wait, deadline, holding, or failed: session_closed, wrong_state.
   Outcome wait_until(const std::function<bool()>& condition, Wait wait = Wait::forever());
 
-  /// Makes a sleeping wait of this worker look again. Threads: any. Blocks: never.
+  /// Makes a sleeping wait of this worker look again, or an armed worker ready. Threads: any. Blocks: never.
   void wake() noexcept;
+
+  /// For engines with an event loop, which wait for this worker together with whatever else they wait for: a descriptor for
+  /// epoll or poll that is readable when the worker should look again. The engine's loop:
+  ///
+  ///   const int descriptor = worker.ready_descriptor().value();  // once, into epoll for EPOLLIN
+  ///   for (;;) {
+  ///     Outcome outcome;
+  ///     do outcome = worker.arm(turn);  // tries all sends and receives with Wait::none()
+  ///     while (outcome == Outcome::done);
+  ///     if (outcome != Outcome::would_wait) break;  // holding: release the batches; failed: stop
+  ///     epoll_wait(...);
+  ///   }
+  ///
+  /// The descriptor is an eventfd, made by the first call of this. It is the session's: nobody else closes it, and nobody needs
+  /// to read it, since arm() resets it. In a forked child it is of no use. One thread of the session, which starts with the
+  /// first arm() and ends with close(), sleeps in place of all workers that are armed. (If these are more than 127, or
+  /// the kernel is older than 5.16, it wakes up each millisecond.)
+  /// Threads: any. Blocks: never. Errors: system_error, wrong_state (on_ready() was called), invalid_argument (no such
+  /// worker).
+  Result<int> ready_descriptor();
+
+  /// Instead of a descriptor: `callback` is called when the worker should look again. It comes from the session's
+  /// readiness thread, which serves all its workers, and must neither throw nor block: it tells the thread that the worker
+  /// belongs to. Replaces the callback before. None is called any more when close() has returned, unless it
+  /// answers deadline_exceeded, or was called by the callback itself.
+  /// Threads: any. Blocks: never. Errors: wrong_state (ready_descriptor() was called), invalid_argument (no callback, no
+  /// such worker).
+  Status on_ready(std::function<void()> callback);
+
+  /// Goes on, or arms the worker. `progress` tries what there is to do, waits for nothing, and answers whether it has done
+  /// anything. It is called on this thread, a few times at most: before the doorbell is armed and, if there was nothing to
+  /// do, again afterwards, so that nothing that came before is missed. It may call what a condition of wait_until() may.
+  ///
+  /// Answers
+  /// - done: there was progress. The worker is not armed: let others have their turn, then call again.
+  /// - would_wait: it is armed. Exactly one readiness event comes: when rows, room, the end of a query or a failure arrive,
+  ///   after wake(), when the session is closed, and after wait.sleep_ms in any case. Then call again; or earlier,
+  ///   which takes the event back (a callback that has just begun excepted).
+  /// - holding: as would_wait, but the worker holds batches, and is not armed: release or detach them first.
+  /// - failed, see status(): session_closed, wrong_state (neither ready_descriptor() nor on_ready() was called; wrong
+  ///   thread), system_error (no thread). It is not armed.
+  /// Between two calls of this any other call may be made. Blocks: never.
+  Outcome arm(const std::function<bool()>& progress, Progress what = Progress::turn);
 
   /// This worker's part in a query is over: its shuffles of that query must be closed. Waits for
   /// the outcome, which the issuer decides when every participating worker has ended: done, or

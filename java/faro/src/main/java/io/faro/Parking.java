@@ -72,9 +72,7 @@ final class Parking {
       armed = result == WOULD_WAIT;
       return result;
     } finally {
-      if (armed) {
-        readyWatch.start();
-      } else {
+      if (!armed) {
         readyWatch.complete(localIndex);
       }
     }

@@ -40,7 +40,8 @@ public final class Session implements AutoCloseable {
     workerCount = shape[2];
     firstWorker = shape[3];
     References references = new References(firstWorker, shape[4]);
-    ReadyWatch readyWatch = new ReadyWatch(node, shape[4], ready -> awaitReady(handle, ready));
+    ReadyWatch readyWatch = new ReadyWatch(shape[4]);
+    check(completeReady(handle, readyWatch));
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
       mine.add(
@@ -304,7 +305,8 @@ public final class Session implements AutoCloseable {
 
   private static native int hasNode(long handle, int node);
 
-  private static native int awaitReady(long handle, int[] to);
+  /** Whenever a worker that was armed is ready, {@link ReadyWatch#complete} is called. */
+  private static native int completeReady(long handle, ReadyWatch watch);
 
   static native int close(long handle);
 }

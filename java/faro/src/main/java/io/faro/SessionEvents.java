@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * What happens to a session, and the thread that tells its listener: it starts with the first one. Native code only
- * queues events: no thread of it runs what is Java's.
+ * What happens to a session, and the thread that tells its listener: it starts with the first one. The network
+ * thread, which must not be held up, only queues events.
  *
  * <p>Threads: any.
  */

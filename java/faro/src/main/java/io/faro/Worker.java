@@ -130,8 +130,9 @@ public final class Worker {
    * {@code progress} should be tried again.
    *
    * <p>{@code progress} is a turn of the engine: it tries everything that this worker could do, waits for
-   * nothing, and tells whether it did anything. It is called on this thread, at most twice, the second
-   * time after the doorbell was armed, so that nothing that arrives is missed. If it has done something
+   * nothing, and tells whether it did anything. It is called on this thread, a few times at
+   * most: before the doorbell is armed and, if there was nothing to do, again afterwards, so that nothing that arrives is
+   * missed. If it has done something
    * the stage is complete. If not, the stage completes when rows, room or a failure arrive, when somebody
    * calls {@link #wake}, when the session is closed, and after {@code wait.sleep_ms} in any case. What its
    * progress throws is thrown here.

@@ -1,0 +1,181 @@
+#include "shuffle/operation/ready_watch.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/thread.h"
+
+namespace faro::shuffle {
+namespace {
+
+Status chosen_already(const char* what) {
+  return Status(Code::wrong_state,
+                fmt::format("the worker tells that it is ready by {} already", what));
+}
+
+}  // namespace
+
+// --- the thread
+
+ReadyWatch::~ReadyWatch() {
+  join();
+  if (thread_.joinable())
+    thread_.detach();  // this is the thread: it was the last to use the node, and ends
+}
+
+void ReadyWatch::join() {
+  if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+}
+
+void ReadyWatch::add(Readiness& worker) {
+  workers_.push_back(&worker);
+  calls_.reserve(workers_.size());
+  lines_.reserve(workers_.size() + 1);
+}
+
+Status ReadyWatch::watch(Readiness& worker, base::Nanoseconds sleep_ns) {
+  {
+    const std::lock_guard lock(mutex_);
+    const Status status = stopped_ ? node_.closed_status() : start();
+    if (!status.ok()) {
+      worker.wait_loop_.woken();
+      return status;
+    }
+    worker.armed_ = true;
+    worker.until_ = base::deadline_after(now(), sleep_ns);
+  }
+  ring::ring_doorbell(changed_);
+  return Status::Ok();
+}
+
+// Under the lock.
+Status ReadyWatch::start() {
+  if (thread_.joinable()) return Status::Ok();
+  auto thread = base::start_thread("faro-ready", [this, node = node_.keep_alive()] { run(); });
+  if (!thread.ok()) return thread.status();
+  running_.store(true, std::memory_order_relaxed);
+  thread_ = std::move(*thread);
+  return Status::Ok();
+}
+
+void ReadyWatch::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  ring::ring_doorbell(changed_);
+}
+
+bool ReadyWatch::is_busy() const noexcept {
+  // Acquire: what the callbacks have done happened before (partner: the release in `run`).
+  return running_.load(std::memory_order_acquire) && thread_.get_id() != std::this_thread::get_id();
+}
+
+void ReadyWatch::run() {
+  ring::Doorbell changed(&changed_);
+  for (;;) {
+    changed.arm();  // before the workers are looked at: whoever changes one later rings
+    const bool goes_on = tell_ready();
+    for (const Callback& call : calls_) (*call)();
+    if (!goes_on) break;
+    if (calls_.empty()) sleep();
+  }
+  running_.store(false, std::memory_order_release);
+}
+
+// Answers false when the session was closed: then no worker is armed, and none will be.
+bool ReadyWatch::tell_ready() {
+  calls_.clear();
+  const base::Nanoseconds time = now();
+  const std::lock_guard lock(mutex_);
+  for (Readiness* const worker : workers_) {
+    // Acquire: what was published before the ring is seen by whoever is told (partner: the exchange in
+    // ring_doorbell).
+    const auto sleeps = [&] {
+      return worker->wait_loop_.doorbell_line().sleeping.load(std::memory_order_acquire) == 1;
+    };
+    if (!worker->armed_ || (!stopped_ && time < worker->until_ && sleeps())) continue;
+    worker->tell();
+    if (worker->callback_ != nullptr) calls_.push_back(worker->callback_);
+  }
+  return !stopped_;
+}
+
+void ReadyWatch::sleep() {
+  lines_.assign(1, &changed_);
+  base::Nanoseconds until = base::kForever;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Readiness* const worker : workers_) {
+      if (!worker->armed_) continue;
+      lines_.push_back(&worker->wait_loop_.doorbell_line());
+      until = std::min(until, worker->until_);
+    }
+  }
+  const base::Nanoseconds time = now();
+  ring::sleep_on_any(lines_, until == base::kForever ? until : until - std::min(time, until));
+}
+
+// --- a worker
+
+Readiness::Readiness(ReadyWatch& watch, WaitLoop& wait_loop)
+    : watch_(watch), wait_loop_(wait_loop) {
+  watch_.add(*this);
+}
+
+Result<int> Readiness::descriptor() {
+  const std::lock_guard lock(watch_.mutex_);
+  if (callback_ != nullptr) return chosen_already("a callback");
+  if (!descriptor_.valid()) {
+    base::UniqueFd made(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!made.valid())
+      return Status(Code::system_error, fmt::format("eventfd failed: {}", std::strerror(errno)));
+    descriptor_ = std::move(made);
+  }
+  return descriptor_.get();
+}
+
+Status Readiness::call(std::function<void()> callback) {
+  if (!callback) return Status(Code::invalid_argument, "the callback of on_ready is empty");
+  auto made = std::make_shared<const std::function<void()>>(std::move(callback));
+  const std::lock_guard lock(watch_.mutex_);
+  if (descriptor_.valid()) return chosen_already("a descriptor");
+  callback_.swap(made);
+  return Status::Ok();
+}
+
+Status Readiness::reset() {
+  const std::lock_guard lock(watch_.mutex_);
+  if (callback_ == nullptr && !descriptor_.valid()) {
+    return Status(Code::wrong_state,
+                  "nobody would learn that the worker is ready: call ready_descriptor() or "
+                  "on_ready() before arm()");
+  }
+  if (armed_) disarm();
+  if (std::exchange(readable_, false)) {
+    uint64_t events = 0;
+    (void)!read(descriptor_.get(), &events, sizeof events);  // its user may have read it
+  }
+  return Status::Ok();
+}
+
+void Readiness::disarm() noexcept {
+  armed_ = false;
+  wait_loop_.woken();
+}
+
+void Readiness::tell() noexcept {
+  disarm();
+  if (!descriptor_.valid()) return;
+  const uint64_t event = 1;
+  (void)!write(descriptor_.get(), &event, sizeof event);
+  readable_ = true;
+}
+
+}  // namespace faro::shuffle
