@@ -6,6 +6,7 @@
 #include "faro/hash.h"
 #include "faro/log.h"
 #include "faro/outcome.h"
+#include "faro/session.h"
 #include "faro/status.h"
 
 namespace {
@@ -93,6 +94,8 @@ static_assert(is(FARO_OUTCOME_DONE, Outcome::done) &&
               is(FARO_OUTCOME_END_OF_STREAM, Outcome::end_of_stream) &&
               is(FARO_OUTCOME_DEADLINE, Outcome::deadline) &&
               is(FARO_OUTCOME_FAILED, Outcome::failed));
+static_assert(is(FARO_PROGRESS_TURN, faro::Progress::turn) &&
+              is(FARO_PROGRESS_CALL, faro::Progress::call));
 static_assert(is(FARO_LOG_DEBUG, LogLevel::debug) && is(FARO_LOG_INFO, LogLevel::info) &&
               is(FARO_LOG_WARNING, LogLevel::warning) && is(FARO_LOG_ERROR, LogLevel::error) &&
               is(FARO_LOG_OFF, LogLevel::off));

@@ -9,6 +9,7 @@
 #include "c/errors.h"
 #include "c/handles.h"
 #include "c/sized.h"
+#include "faro/c_handles.h"
 #include "node/session_access.h"
 
 using namespace faro::c;
@@ -52,10 +53,14 @@ Listener take(faro_listener& listener) {
 
 Result<faro_session*> handle_of(Result<std::unique_ptr<Session>> session) {
   if (!session.ok()) return session.status();
-  return new faro_session(std::move(*session));
+  return faro::handle_of(std::move(*session));
 }
 
 }  // namespace
+
+faro_session* faro::handle_of(std::unique_ptr<Session> session) {
+  return new faro_session(std::move(session));
+}
 
 // --- listener
 
@@ -243,6 +248,32 @@ faro_code faro_session_cancel_query(faro_session* session, const faro_query_id* 
     FARO_RETURN_IF_ERROR(need(query, "query"));
     FARO_RETURN_IF_ERROR(need(reason, "reason"));
     return session->session->cancel_query(query_of(*query), reason);
+  });
+}
+
+faro_code faro_session_listen(faro_session* session, const faro_session_listener* listener) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    faro_session_listener to;
+    FARO_RETURN_IF_ERROR(read(listener, "listener", to));
+    faro::SessionListener told;
+    if (to.node_lost != nullptr) {
+      told.node_lost = [to](uint32_t node, const Status& cause) {
+        to.node_lost(to.context, node, remember(cause));
+      };
+    }
+    if (to.node_left != nullptr)
+      told.node_left = [to](uint32_t node) { to.node_left(to.context, node); };
+    if (to.node_returned != nullptr)
+      told.node_returned = [to](uint32_t node) { to.node_returned(to.context, node); };
+    if (to.query_failed != nullptr) {
+      told.query_failed = [to](const faro::QueryId& query, const Status& cause) {
+        const faro_query_id failed = query_of(query);
+        to.query_failed(to.context, &failed, remember(cause));
+      };
+    }
+    session->session->listen(std::move(told));
+    return Status::Ok();
   });
 }
 

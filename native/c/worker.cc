@@ -82,6 +82,36 @@ faro_code faro_worker_wake(faro_worker* worker) {
   });
 }
 
+faro_code faro_worker_ready_descriptor(faro_worker* worker, int32_t* descriptor) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(worker, "worker"));
+    FARO_RETURN_IF_ERROR(need(descriptor, "descriptor"));
+    const Result<int> made = worker->worker.ready_descriptor();
+    if (made.ok()) *descriptor = *made;
+    return made.status();
+  });
+}
+
+faro_code faro_worker_on_ready(faro_worker* worker, faro_ready ready, void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(worker, "worker"));
+    FARO_RETURN_IF_ERROR(need(ready, "ready"));
+    return worker->worker.on_ready([ready, context] { ready(context); });
+  });
+}
+
+faro_outcome faro_worker_arm(faro_worker* worker, faro_condition progress, void* context,
+                             int32_t what) {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(worker, "worker"));
+    FARO_RETURN_IF_ERROR(need(progress, "progress"));
+    if (what != FARO_PROGRESS_TURN && what != FARO_PROGRESS_CALL)
+      return Status(Code::invalid_argument, "there is no progress " + std::to_string(what));
+    const auto tries = [progress, context] { return progress(context) != 0; };
+    return {worker->worker.arm(tries, static_cast<faro::Progress>(what)), worker->worker};
+  });
+}
+
 faro_outcome faro_worker_end_query(faro_worker* worker, const faro_query_id* query,
                                    faro_code failure, const char* message, int64_t wait_ns) {
   return answered([&]() -> Answer {

@@ -1,4 +1,5 @@
 /* Two sessions in one process, and what a program in C does with them: c_abi_test <case>, see CMakeLists.txt. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,7 @@ static void refuses_nulls(void) {
   REFUSED(faro_session_has_node(NULL, 0, &flag), invalid);
   REFUSED(faro_session_await_node(NULL, 0, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_session_await_node_async(NULL, 0, NULL, FARO_WAIT_NONE, done, NULL), invalid);
+  REFUSED(faro_session_listen(NULL, NULL), invalid);
   REFUSED(faro_session_read_metrics(NULL, NULL), invalid);
   REFUSED(faro_session_close(NULL), invalid);
   REFUSED(faro_session_close_async(NULL, done, NULL), invalid);
@@ -225,6 +227,9 @@ static void refuses_nulls(void) {
   REFUSED(faro_worker_open_shuffle(NULL, NULL, NULL), invalid);
   FAILED(faro_worker_wait_until(NULL, never, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_worker_wake(NULL), invalid);
+  REFUSED(faro_worker_ready_descriptor(NULL, &flag), invalid);
+  REFUSED(faro_worker_on_ready(NULL, NULL, NULL), invalid);
+  FAILED(faro_worker_arm(NULL, never, NULL, FARO_PROGRESS_TURN), invalid);
   FAILED(faro_worker_end_query(NULL, &query, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_worker_release_ownership(NULL), invalid);
   REFUSED(faro_worker_take_ownership(NULL), invalid);
@@ -370,6 +375,13 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   FAILED(faro_worker_wait_until(worker, never, NULL, negative), invalid);
   CHECK(faro_worker_wait_until(worker, never, NULL, FARO_WAIT_NONE) == FARO_OUTCOME_WOULD_WAIT);
   CHECK(faro_worker_wait_until(worker, never, NULL, 1) == FARO_OUTCOME_DEADLINE);
+  REFUSED(faro_worker_ready_descriptor(worker, NULL), invalid);
+  REFUSED(faro_worker_on_ready(worker, NULL, NULL), invalid);
+  FAILED(faro_worker_arm(worker, NULL, NULL, FARO_PROGRESS_TURN), invalid);
+  FAILED(faro_worker_arm(worker, never, NULL, 99), invalid);
+  FAILED(faro_worker_arm(worker, never, NULL, FARO_PROGRESS_TURN),
+         FARO_CODE_WRONG_STATE); /* no way to tell it */
+  REFUSED(faro_session_listen(session, NULL), invalid);
   FAILED(faro_worker_end_query(worker, NULL, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(worker, &cluster->query, 12345, NULL, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(worker, &cluster->query, FARO_CODE_OK, NULL, negative), invalid);
@@ -785,6 +797,132 @@ static void tells_rings_and_when_they_change(void) {
   close_cluster(&cluster);
 }
 
+/* --- wakes_event_loops */
+
+struct turn {
+  faro_shuffle* shuffle;
+  faro_batch* batch;
+  uint64_t received;
+  int32_t over; /* all has come */
+};
+static int32_t receive(void* context) {
+  struct turn* turn = context;
+  faro_rows got = no_rows();
+  const faro_outcome outcome =
+      faro_receiver_receive(turn->shuffle, turn->batch, FARO_WAIT_NONE, &got);
+  if (outcome == FARO_OUTCOME_WOULD_WAIT) return 0;
+  if (outcome == FARO_OUTCOME_DONE) turn->received += got.row_count;
+  if (outcome == FARO_OUTCOME_END_OF_STREAM) turn->over = 1;
+  OK(faro_batch_release(turn->batch));
+  return 1;
+}
+static void ready(void* context) { done(context, FARO_CODE_OK); }
+
+/* Worker 0 is woken by its descriptor, worker 1 by a callback. */
+static void receive_by_events(struct cluster* cluster, int node) {
+  faro_worker* worker = cluster->workers[node];
+  struct turn turn = {open_shuffle(cluster, node, 0, 8), faro_batch_create(), 0, 0};
+  for (uint64_t row = 0; row < 1000; ++row)
+    DONE(faro_sender_send(turn.shuffle, (uint32_t)(row % kNodes), &row, sizeof row,
+                          FARO_WAIT_FOREVER));
+  struct answer answer;
+  answer_init(&answer);
+  int32_t descriptor = -1;
+  if (node == 0) {
+    OK(faro_worker_ready_descriptor(worker, &descriptor));
+    REFUSED(faro_worker_on_ready(worker, ready, &answer), FARO_CODE_WRONG_STATE);
+  } else {
+    OK(faro_worker_on_ready(worker, ready, &answer));
+  }
+  DONE(faro_sender_finish(turn.shuffle, FARO_WAIT_FOREVER));
+  while (turn.over == 0) {
+    const faro_outcome outcome = faro_worker_arm(worker, receive, &turn, FARO_PROGRESS_TURN);
+    if (outcome == FARO_OUTCOME_DONE) continue;
+    CHECK(outcome == FARO_OUTCOME_WOULD_WAIT);
+    if (node == 0) {
+      struct pollfd event = {descriptor, POLLIN, 0};
+      CHECK(poll(&event, 1, 30000) == 1);
+    } else {
+      OK(await(&answer));
+    }
+  }
+  CHECK(turn.received == 1000);
+  faro_batch_destroy(turn.batch);
+  faro_shuffle_destroy(turn.shuffle);
+  end_query(cluster, node);
+}
+
+static void wakes_event_loops(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+  on_workers(&cluster, receive_by_events);
+  close_cluster(&cluster);
+}
+
+/* --- tells_of_nodes_and_queries */
+
+struct told {
+  struct answer lost, left, returned, failed;
+  uint32_t node;
+  faro_query_id query;
+};
+static void on_lost(void* context, uint32_t node, faro_code code) {
+  (void)node;
+  done(&((struct told*)context)->lost, code);
+}
+static void on_left(void* context, uint32_t node) {
+  ((struct told*)context)->node = node;
+  done(&((struct told*)context)->left, FARO_CODE_OK);
+}
+static void on_returned(void* context, uint32_t node) {
+  ((struct told*)context)->node = node;
+  done(&((struct told*)context)->returned, FARO_CODE_OK);
+}
+static void on_failed(void* context, const faro_query_id* query, faro_code code) {
+  struct told* told = context;
+  CHECK(last_error().code == code && strstr(last_message(), "enough") != NULL);
+  told->query = *query;
+  done(&told->failed, code);
+}
+
+static void tells_of_nodes_and_queries(void) {
+  struct cluster cluster;
+  open_cluster(&cluster);
+  struct told told;
+  memset(&told, 0, sizeof told);
+  answer_init(&told.lost);
+  answer_init(&told.left);
+  answer_init(&told.returned);
+  answer_init(&told.failed);
+  faro_session_listener listener;
+  memset(&listener, 0, sizeof listener);
+  REFUSED(faro_session_listen(cluster.sessions[0], &listener),
+          FARO_CODE_INVALID_ARGUMENT); /* no size */
+  listener.size = sizeof listener;
+  listener.context = &told;
+  listener.node_lost = on_lost;
+  listener.node_left = on_left;
+  listener.node_returned = on_returned;
+  listener.query_failed = on_failed;
+  OK(faro_session_listen(cluster.sessions[0], &listener));
+
+  faro_shuffle* shuffle = open_shuffle(&cluster, 0, 0, 8);
+  OK(faro_session_cancel_query(cluster.sessions[0], &cluster.query, "enough"));
+  CHECK(await(&told.failed) == FARO_CODE_QUERY_CANCELLED);
+  CHECK(memcmp(&told.query, &cluster.query, sizeof told.query) == 0);
+  faro_shuffle_destroy(shuffle);
+
+  faro_session_destroy(cluster.sessions[1]);
+  OK(await(&told.left));
+  CHECK(told.node == 1);
+  faro_config* config = config_of(&cluster, 1);
+  OK(faro_session_open(config, NULL, NULL, &cluster.sessions[1]));
+  faro_config_destroy(config);
+  OK(await(&told.returned));
+  CHECK(told.node == 1 && told.lost.count == 0);
+  close_cluster(&cluster);
+}
+
 /* --- structs_of_other_versions */
 
 static void structs_of_other_versions(void) {
@@ -847,6 +985,8 @@ int main(int argc, char** argv) {
                {"tells_why_a_query_failed", tells_why_a_query_failed},
                {"opens_and_closes_without_waiting", opens_and_closes_without_waiting},
                {"tells_rings_and_when_they_change", tells_rings_and_when_they_change},
+               {"wakes_event_loops", wakes_event_loops},
+               {"tells_of_nodes_and_queries", tells_of_nodes_and_queries},
                {"structs_of_other_versions", structs_of_other_versions}};
   for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof cases[0]; ++i) {
     if (strcmp(argv[1], cases[i].name) != 0) continue;

@@ -20,7 +20,8 @@ FOLDERS = ("native", "jni", "java", "examples")
 SKIPPED_FOLDERS = {"build", "target", "test"}
 # Public headers that are not about sessions, workers and shuffles: values that these take and return, and the ABI of C.
 OTHER_HEADERS = {
-    "c.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h", "status.h", "wait.h",
+    "c.h", "c_handles.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h", "status.h",
+    "wait.h",
 }
 SENDING = re.compile(r"(try_)?(send|broadcast|multicast|claim|write|put|push)(_\w+)?")
 

@@ -12,8 +12,9 @@
  * thread that runs query plans, a shuffle one shuffle operator of one query at one worker (faro/shuffle.h), with a sending
  * side (faro/sender.h), a receiving side (faro/receiver.h) and batches of received rows (faro/batch.h).
  *
- * Versions. FARO_ABI_VERSION counts what was added. Functions, constants and fields are only added, at the end of structs,
- * and never change meaning: a program works with every library whose faro_abi_version() is at least its own.
+ * Versions. FARO_ABI_VERSION counts the releases that added something. Functions, constants and fields are only added, at
+ * the end of structs, and never change meaning: a program works with every library whose faro_abi_version() is at least its
+ * own.
  *
  * Structs begin with their `size` and `version`. Set everything to zero and `size` to sizeof. Of a struct that the library
  * fills it writes the fields that lie within `size`, and its own FARO_ABI_VERSION to `version`. Of a struct that it reads,
@@ -265,6 +266,22 @@ faro_code faro_session_await_node_async(faro_session* session, uint32_t node,
                                         const faro_cancellation* cancellation, int64_t wait_ns,
                                         faro_done done, void* context);
 
+/* What a session tells its engine without being asked; null: that is not told. As faro::SessionListener: all come from the
+ * network thread, must not block, and must not destroy the session. The cause that `code` names faro_last_error tells to
+ * this thread. */
+typedef struct faro_session_listener {
+  uint32_t size;
+  uint32_t version;
+  void* context;
+  void (*node_lost)(void* context, uint32_t node, faro_code code);
+  void (*node_left)(void* context, uint32_t node);
+  void (*node_returned)(void* context, uint32_t node);
+  void (*query_failed)(void* context, const faro_query_id* query, faro_code code);
+} faro_session_listener;
+/* From now on; it replaces the one before, of which a call may still be under way. None comes any more when close has
+ * returned. Blocks: never. */
+faro_code faro_session_listen(faro_session* session, const faro_session_listener* listener);
+
 /* Counters, always on; as faro/metrics.h says of each. */
 typedef struct faro_session_metrics {
   uint32_t size;
@@ -325,6 +342,23 @@ faro_outcome faro_worker_wait_until(faro_worker* worker, faro_condition conditio
                                     int64_t wait_ns);
 /* Makes a sleeping wait of this worker look again. Threads: any. Blocks: never. */
 faro_code faro_worker_wake(faro_worker* worker);
+
+/* For engines with an event loop, as faro::Worker::ready_descriptor, on_ready and arm say: a descriptor for epoll or poll,
+ * which is readable when the worker should look again, or a callback instead. The descriptor is the session's: nobody else
+ * closes it, and nobody has to read it. Threads: any. Errors: wrong_state if the other one was asked for. */
+faro_code faro_worker_ready_descriptor(faro_worker* worker, int32_t* descriptor);
+/* From the session's readiness thread; it must not block. */
+typedef void (*faro_ready)(void* context);
+faro_code faro_worker_on_ready(faro_worker* worker, faro_ready ready, void* context);
+
+/* What faro_worker_arm tries, as faro::Progress: all that the worker could do, or one call that is repeated until it is
+ * done, by a coroutine that does nothing else meanwhile. */
+enum { FARO_PROGRESS_TURN = 0, FARO_PROGRESS_CALL = 1 };
+/* `progress` tries what there is to do, with FARO_WAIT_NONE, and answers whether it has done anything; it is called at most
+ * twice. Answers done: there was progress, call again; would_wait: the worker is armed, exactly one readiness event comes;
+ * holding: release the batches first; failed. Blocks: never. */
+faro_outcome faro_worker_arm(faro_worker* worker, faro_condition progress, void* context,
+                             int32_t what);
 
 /* This worker's part in a query is over: its shuffles of that query must be closed. Waits for the outcome, which the issuer
  * decides when all participants have ended: done or failed. `failure`: FARO_CODE_OK, or why this worker's part has failed,
