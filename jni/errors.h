@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "faro/c.h"
 #include "faro/outcome.h"
 #include "faro/status.h"
 
@@ -16,8 +17,14 @@ namespace faro::jni {
 jint fail(const Status& status);
 jint fail(Code code, std::string message);
 
+/// What the calling thread's last call of faro/c.h that failed tells.
+Status failure_of_c();
+
 /// Zero, or fail(status).
 inline jint result(const Status& status) { return status.ok() ? 0 : fail(status); }
+
+/// The same of a code of faro/c.h.
+inline jint result(faro_code code) { return code == FARO_CODE_OK ? 0 : fail(failure_of_c()); }
 
 /// The calling thread's last failure.
 const Status& last_error() noexcept;

@@ -6,19 +6,17 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "faro/c.h"
+#include "faro/c_handles.h"
 #include "faro/cancellation.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
-#include "faro/shuffle.h"
 #include "jni/handle_table.h"
 #include "jni/owned_table.h"
 #include "jni/session_events.h"
-#include "node/session_access.h"
-#include "shuffle/local_worker.h"
 
 namespace faro::jni {
 
@@ -38,19 +36,19 @@ inline Wait wait_of(int64_t timeout_ns) {
 ///
 /// Threads: those of the worker; `interrupted`: any.
 struct WorkerState {
-  WorkerState(Worker& opened, shuffle::LocalWorker& its_core) : worker(opened), core(its_core) {}
+  WorkerState(Worker& opened, faro_worker* its_handle) : worker(opened), handle(its_handle) {}
 
   Worker& worker;
-  shuffle::LocalWorker& core;
+  faro_worker* const handle;             // of the same worker
   std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
-  RowClaim claim;  // of a row that does not lie in a frame; the next call ends it
+  faro_shuffle* claimed = nullptr;       // has a claim apart from its frames; the next call ends it
   Status
       refused;  // why the last call that answered failed could not wait; ok: it was its attempt that failed
 
   /// Before each call but that which commits the claim.
   void enter() {
-    core.ownership().adopt();
-    claim.abort();
+    faro_worker_take_ownership(handle);
+    if (claimed != nullptr) faro_sender_abort(std::exchange(claimed, nullptr));
   }
   /// Before a call that may wait.
   void begin() {
@@ -110,11 +108,22 @@ struct WorkerState {
   }
 };
 
+struct Destroy {
+  void operator()(faro_session* session) const noexcept { faro_session_destroy(session); }
+  void operator()(faro_shuffle* shuffle) const noexcept { faro_shuffle_destroy(shuffle); }
+  void operator()(faro_batch* batch) const noexcept { faro_batch_destroy(batch); }
+};
+template <typename Handle>
+using Owned = std::unique_ptr<Handle, Destroy>;
+
 struct SessionState {
-  explicit SessionState(std::unique_ptr<Session> opened) : session(std::move(opened)) {
-    node::NodeCore& core = SessionAccess::core(*session);
-    for (uint32_t i = 0; i < session->local_worker_count(); ++i)
-      workers.emplace_back(session->worker(i), core.worker(i));
+  explicit SessionState(std::unique_ptr<Session> opened)
+      : session(opened.get()), handle(handle_of(std::move(opened))) {
+    for (uint32_t i = 0; i < session->local_worker_count(); ++i) {
+      faro_worker* worker = nullptr;
+      (void)faro_session_worker(handle.get(), i, &worker);  // there is one
+      workers.emplace_back(session->worker(i), worker);
+    }
   }
   /// Null if there is no such worker.
   WorkerState* worker(jint local_index) {
@@ -123,23 +132,14 @@ struct SessionState {
   }
 
   const std::shared_ptr<SessionEvents> events = std::make_shared<SessionEvents>();
-  std::unique_ptr<Session> session;
-  std::deque<WorkerState> workers;  // by local index; they do not move
+  Session* const session;
+  const Owned<faro_session> handle;  // of the same session
+  std::deque<WorkerState> workers;   // by local index; they do not move
 };
 
 /// Partition.java, by the numbers that it says.
-inline constexpr jint kFinalizerPartition = 0;
-inline constexpr jint kMultiplicativePartition = 1;
-
-/// A received batch, as ShuffleReceiver.java reads it; its offsets are told by `Layout` of Shuffle.java.
-struct FrameDescriptor {
-  int64_t bytes = 0;
-  int64_t address = 0;  // of the first row; valid until the batch is released, detached or closed
-  int32_t row_count = 0;
-  int32_t sender = 0;
-  int32_t row_bytes = 0;
-};
-static_assert(sizeof(FrameDescriptor) == 32);
+inline constexpr jint kFinalizerPartition = FARO_HASH_FINALIZER;
+inline constexpr jint kMultiplicativePartition = FARO_HASH_MULTIPLICATIVE;
 
 /// Threads: those of its worker. Keeps the session's memory as long as it exists.
 struct ShuffleState {
@@ -147,15 +147,14 @@ struct ShuffleState {
 
   std::shared_ptr<SessionState> session;
   WorkerState* worker = nullptr;
-  Shuffle shuffle;
-  ShuffleSender sender;                   // of no shuffle if this worker is no sender
-  ShuffleReceiver receiver;               // likewise
-  std::optional<RowSender<jlong>> longs;  // once many rows were sent
-  FrameDescriptor descriptor;             // of the batch received last
+  Owned<faro_shuffle> shuffle;
+  faro_open_frames frames{};  // without cursors if this worker is no sender
+  /// Of the batch received last, or with the address of a claim, as Java reads it: `Layout` of Shuffle.java.
+  faro_rows descriptor{};
   /// Where Java puts rows that it sends many at a time: 8 KiB, in L1. (Pinning its array instead
   /// would hold up the collector; GetLongArrayRegion copies at half the speed of Java's own copy.)
-  std::vector<jlong> staged = std::vector<jlong>(kStagedRows);
-  std::deque<Batch> batches;  // by Java's number; they go before the shuffle
+  std::vector<uint64_t> staged = std::vector<uint64_t>(kStagedRows);
+  std::deque<Owned<faro_batch>> batches;  // by Java's number; they go before the shuffle
 };
 
 inline HandleTable<SessionState>& sessions() {

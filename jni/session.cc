@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/return_if_error.h"
 #include "jni/callbacks.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
@@ -39,7 +38,7 @@ Status set_all(Config& config, std::string_view settings) {
   };
   while (!settings.empty()) {
     const std::string_view name = next();
-    FARO_RETURN_IF_ERROR(config.set(name, next(), "SessionConfig"));
+    if (Status status = config.set(name, next(), "SessionConfig"); !status.ok()) return status;
   }
   return Status::Ok();
 }

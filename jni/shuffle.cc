@@ -1,6 +1,4 @@
 // io.faro.Shuffle
-#include "faro/shuffle.h"
-
 #include <jni.h>
 
 #include <array>
@@ -8,11 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "faro/c.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
 #include "jni/shuffle_answers.h"
-#include "shuffle/shuffle_access.h"
 
 namespace faro::jni {
 namespace {
@@ -20,15 +18,10 @@ namespace {
 // In the order of Shuffle.java's `Layout`: sizeof cursor, offsets of at and end; offsets in the
 // descriptor of bytes, row_count, sender, address, row_bytes; rows that can be staged.
 void layout(JNIEnv* env, jclass, jintArray to) {
-  const std::array<jint, 9> values{sizeof(detail::OutboxCursor),
-                                   offsetof(detail::OutboxCursor, at),
-                                   offsetof(detail::OutboxCursor, end),
-                                   offsetof(FrameDescriptor, bytes),
-                                   offsetof(FrameDescriptor, row_count),
-                                   offsetof(FrameDescriptor, sender),
-                                   offsetof(FrameDescriptor, address),
-                                   offsetof(FrameDescriptor, row_bytes),
-                                   ShuffleState::kStagedRows};
+  const std::array<jint, 9> values{
+      sizeof(faro_cursor),          offsetof(faro_cursor, at),      offsetof(faro_cursor, end),
+      offsetof(faro_rows, bytes),   offsetof(faro_rows, row_count), offsetof(faro_rows, sender),
+      offsetof(faro_rows, address), offsetof(faro_rows, row_bytes), ShuffleState::kStagedRows};
   env->SetIntArrayRegion(to, 0, values.size(), values.data());
 }
 
@@ -37,11 +30,9 @@ void layout(JNIEnv* env, jclass, jintArray to) {
 void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return;
-  shuffle::StageSender* const sender = ShuffleAccess::core(state->shuffle).sender();
-  const std::array<jlong, 4> values{address_of(&state->descriptor),
-                                    address_of(state->staged.data()),
-                                    sender == nullptr ? 0 : address_of(sender->cursors()),
-                                    sender == nullptr ? 0 : address_of(sender->frame_rows())};
+  const std::array<jlong, 4> values{
+      address_of(&state->descriptor), address_of(state->staged.data()),
+      address_of(state->frames.cursors), address_of(state->frames.row_counts)};
   env->SetLongArrayRegion(to, 0, values.size(), values.data());
 }
 
@@ -52,9 +43,10 @@ jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean 
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  shuffle::OpenShuffle& core = ShuffleAccess::core(state->shuffle);
+  faro_shuffle* const shuffle = state->shuffle.get();
   const std::string text = text_of(env, format);
-  return result(reads == JNI_TRUE ? core.receive_as(text) : core.send_as(text));
+  return result(reads == JNI_TRUE ? faro_receiver_name_format(shuffle, text.c_str())
+                                  : faro_sender_name_format(shuffle, text.c_str()));
 }
 
 // --- the query
@@ -64,14 +56,13 @@ jint status(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  const auto& query = *ShuffleAccess::core(state->shuffle).query();
-  return query.failed() ? result(query.cause()) : 0;
+  return query_lives(*state) ? 0 : fail(failure_of_c());
 }
 
 jint cancel(JNIEnv* env, jclass, jlong handle, jbyteArray reason) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  (void)state->shuffle.cancel(text_of(env, reason));
+  (void)faro_shuffle_cancel(state->shuffle.get(), text_of(env, reason).c_str());
   return 0;
 }
 
@@ -80,7 +71,7 @@ void close(JNIEnv*, jclass, jlong handle) {
   if (state == nullptr) return;
   state->worker->enter();
   state->batches.clear();
-  state->shuffle.close();
+  state->shuffle.reset();
 }
 
 const std::array kMethods{method("layout", "([I)V", layout),

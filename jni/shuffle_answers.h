@@ -3,7 +3,8 @@
 
 #include <jni.h>
 
-#include "faro/shuffle.h"
+#include "faro/c.h"
+#include "faro/outcome.h"
 #include "jni/errors.h"
 #include "jni/objects.h"
 
@@ -14,8 +15,16 @@ inline jint closed() { return fail(Code::closed, "the shuffle was closed"); }
 inline jint answer(const ShuffleState& state, Outcome outcome) {
   return result(outcome, [&] {
     const Status& refused = state.worker->refused;
-    return refused.ok() ? state.shuffle.status() : refused;
+    return refused.ok() ? failure_of_c() : refused;
   });
+}
+
+inline Outcome outcome_of(faro_outcome outcome) { return static_cast<Outcome>(outcome); }
+
+/// Whether the query has not failed; else failure_of_c tells the cause. A call that was refused does not end a query.
+inline bool query_lives(const ShuffleState& state) {
+  const auto code = static_cast<Code>(faro_shuffle_status(state.shuffle.get()));
+  return code == Code::ok || category_of(code) == Category::operation;
 }
 
 inline jlong address_of(const void* memory) { return reinterpret_cast<jlong>(memory); }

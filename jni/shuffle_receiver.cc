@@ -1,12 +1,10 @@
 // io.faro.ShuffleReceiver
-#include "faro/shuffle.h"
-
 #include <jni.h>
 
 #include <array>
 #include <cstddef>
-#include <span>
 
+#include "faro/c.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
 #include "jni/shuffle_answers.h"
@@ -14,57 +12,53 @@
 namespace faro::jni {
 namespace {
 
-void describe(ShuffleState& state, const Batch& batch) {
-  FrameDescriptor& to = state.descriptor;
-  const std::span<const std::byte> bytes = batch.bytes();
-  to.bytes = static_cast<int64_t>(bytes.size());
-  to.address = address_of(bytes.data());
-  to.row_count = static_cast<int32_t>(batch.row_count());
-  to.sender = static_cast<int32_t>(batch.sender());
-  to.row_bytes = static_cast<int32_t>(batch.row_bytes());
-}
-
 // Polls into Java's batch `number`, after giving back what it held; `sender` -1: of any sender.
 jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   const auto index = static_cast<size_t>(number);
   if (index >= state->batches.size()) state->batches.resize(index + 1);
-  Batch& batch = state->batches[index];
-  const Outcome outcome = state->worker->run(timeout_ns, [&] {
-    return sender < 0
-               ? state->receiver.receive(batch, Wait::none())
-               : state->receiver.receive_from(static_cast<uint32_t>(sender), batch, Wait::none());
-  });
-  if (outcome == Outcome::done) describe(*state, batch);
-  return answer(*state, outcome);
+  Owned<faro_batch>& batch = state->batches[index];
+  if (batch == nullptr) batch.reset(faro_batch_create());
+  return answer(*state, state->worker->run(timeout_ns, [&] {
+    faro_shuffle* const shuffle = state->shuffle.get();
+    return outcome_of(
+        sender < 0 ? faro_receiver_receive(shuffle, batch.get(), FARO_WAIT_NONE, &state->descriptor)
+                   : faro_receiver_receive_from(shuffle, static_cast<uint32_t>(sender), batch.get(),
+                                                FARO_WAIT_NONE, &state->descriptor));
+  }));
+}
+
+// Null: nothing was received into it yet.
+faro_batch* batch_of(const ShuffleState& state, jint number) {
+  const auto index = static_cast<size_t>(number);
+  return index < state.batches.size() ? state.batches[index].get() : nullptr;
 }
 
 jint release(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  if (static_cast<size_t>(number) < state->batches.size())
-    state->batches[static_cast<size_t>(number)].release();
-  return 0;
+  faro_batch* const batch = batch_of(*state, number);
+  return batch == nullptr ? 0 : result(faro_batch_release(batch));
 }
 
 jint detach(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  if (static_cast<size_t>(number) >= state->batches.size()) return 0;
-  Batch& batch = state->batches[static_cast<size_t>(number)];
-  const Status detached = batch.detach();
-  if (detached.ok()) describe(*state, batch);
-  return result(detached);
+  faro_batch* const batch = batch_of(*state, number);
+  if (batch == nullptr) return 0;
+  const faro_code detached = faro_batch_detach(batch);
+  return result(detached == FARO_CODE_OK ? faro_batch_describe(batch, &state->descriptor)
+                                         : detached);
 }
 
 jint stop(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  return answer(*state, state->receiver.stop());
+  return answer(*state, outcome_of(faro_receiver_stop(state->shuffle.get())));
 }
 
 const std::array kMethods{method("poll", "(JIIJ)I", poll), method("release", "(JI)I", release),

@@ -1,20 +1,17 @@
 // io.faro.ShuffleSender
-#include "faro/shuffle.h"
-
 #include <jni.h>
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
 
+#include "faro/c.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
 #include "jni/shuffle_answers.h"
-#include "shuffle/shuffle_access.h"
 
 namespace faro::jni {
 namespace {
@@ -24,25 +21,23 @@ namespace {
 jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  shuffle::OpenShuffle& core = ShuffleAccess::core(state->shuffle);
-  const auto try_claim = [&](RowClaim& claim) {
-    return state->sender.claim(static_cast<uint32_t>(receiver), static_cast<size_t>(bytes), claim,
-                               Wait::none());
+  faro_shuffle* const shuffle = state->shuffle.get();
+  const auto try_claim = [&](faro_claim& claim) {
+    claim.size = sizeof claim;
+    return outcome_of(faro_sender_claim(shuffle, static_cast<uint32_t>(receiver),
+                                        static_cast<size_t>(bytes), FARO_WAIT_NONE, &claim));
   };
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    {
-      RowClaim claim;  // its destruction leaves the room in the frame, unless the query has failed
-      const Outcome outcome = try_claim(claim);
-      if (outcome != Outcome::done) return outcome;
-      if (core.sender()->is_claim_apart()) {
-        state->descriptor.address = address_of(claim.data().data());
-        state->worker->claim = std::move(claim);
-        return outcome;
-      }
+    faro_claim claim{};
+    const Outcome outcome = try_claim(claim);
+    if (outcome != Outcome::done) return outcome;
+    if (claim.in_open_frame == 0) {
+      state->descriptor.address = claim.data;
+      state->worker->claimed = shuffle;
+      return outcome;
     }
-    if (!core.query()->failed()) return Outcome::done;
-    RowClaim none;
-    return try_claim(none);
+    faro_sender_abort(shuffle);  // leaves the room in the frame, unless the query has failed
+    return query_lives(*state) ? Outcome::done : try_claim(claim);
   }));
 }
 
@@ -50,8 +45,12 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
 jint commit(JNIEnv*, jclass, jlong handle, jint bytes) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  state->worker->core.ownership().adopt();
-  return result(std::exchange(state->worker->claim, {}).commit(static_cast<size_t>(bytes)));
+  faro_worker_take_ownership(state->worker->handle);
+  state->worker->claimed = nullptr;
+  const jint committed =
+      result(faro_sender_commit(state->shuffle.get(), static_cast<size_t>(bytes)));
+  if (committed < 0) faro_sender_abort(state->shuffle.get());
+  return committed;
 }
 
 std::vector<std::byte> row_of(JNIEnv* env, jbyteArray from, jint begin, jint bytes) {
@@ -67,7 +66,8 @@ jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jin
   if (state == nullptr) return closed();
   const std::vector<std::byte> row = row_of(env, from, begin, bytes);
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    return state->sender.send(static_cast<uint32_t>(receiver), row, Wait::none());
+    return outcome_of(faro_sender_send(state->shuffle.get(), static_cast<uint32_t>(receiver),
+                                       row.data(), row.size(), FARO_WAIT_NONE));
   }));
 }
 
@@ -79,12 +79,15 @@ jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from,
   const std::vector<std::byte> row = row_of(env, from, begin, bytes);
   if (to == nullptr) {
     return answer(*state, state->worker->run(timeout_ns, [&] {
-      return state->sender.broadcast(row, Wait::none());
+      return outcome_of(
+          faro_sender_broadcast(state->shuffle.get(), row.data(), row.size(), FARO_WAIT_NONE));
     }));
   }
   const std::vector<uint32_t> receivers = numbers_of(env, to);
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    return state->sender.multicast(receivers, row, Wait::none());
+    return outcome_of(faro_sender_multicast(state->shuffle.get(), receivers.data(),
+                                            receivers.size(), row.data(), row.size(),
+                                            FARO_WAIT_NONE));
   }));
 }
 
@@ -94,33 +97,27 @@ jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  if (!state->longs) {
-    const Result<RowSender<jlong>> made = state->shuffle.sender<jlong>();
-    if (!made.ok()) return fail(made.status());
-    state->longs = *made;
-  }
-  const RowSender<jlong> sender = *state->longs;
-  const std::span<const jlong> rows(state->staged.data(), static_cast<size_t>(count));
-  const auto key_of = [](jlong row) { return static_cast<uint64_t>(row); };
-  const Sent sent = partition == kFinalizerPartition
-                        ? sender.send_all(rows, FinalizerHash{}, key_of, Wait::none())
-                        : sender.send_all(rows, MultiplicativeHash{}, key_of, Wait::none());
-  const jint answered = answer(*state, sent.outcome);
-  return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(sent.rows);
+  size_t sent = 0;
+  const jint answered =
+      answer(*state, outcome_of(faro_sender_send_all(state->shuffle.get(), state->staged.data(),
+                                                     static_cast<size_t>(count), partition,
+                                                     FARO_WAIT_NONE, &sent)));
+  return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(sent);
 }
 
 jint flush(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   state->worker->enter();
-  return answer(*state, state->sender.flush());
+  return answer(*state, outcome_of(faro_sender_flush(state->shuffle.get())));
 }
 
 jint finish(JNIEnv*, jclass, jlong handle, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
-  return answer(*state,
-                state->worker->run(timeout_ns, [&] { return state->sender.finish(Wait::none()); }));
+  return answer(*state, state->worker->run(timeout_ns, [&] {
+    return outcome_of(faro_sender_finish(state->shuffle.get(), FARO_WAIT_NONE));
+  }));
 }
 
 const std::array kMethods{method("makeRoom", "(JIIJ)I", make_room),

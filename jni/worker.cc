@@ -1,11 +1,12 @@
 // io.faro.Worker
-#include <fmt/format.h>
 #include <jni.h>
 
 #include <array>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "faro/c.h"
 #include "faro/session.h"
 #include "jni/callbacks.h"
 #include "jni/errors.h"
@@ -36,25 +37,30 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
                    jintArray receivers) {
   Found found = find(session, worker);
   if (found.worker == nullptr) return closed();
-  ShuffleSpec spec;
+  const std::vector<uint32_t> from = numbers_of(env, senders);
+  const std::vector<uint32_t> to = numbers_of(env, receivers);
+  faro_shuffle_spec spec{};
+  spec.size = sizeof spec;
   spec.query.counter = static_cast<uint64_t>(counter);
   spec.query.incarnation = static_cast<uint64_t>(incarnation);
   spec.query.issuer = static_cast<uint32_t>(issuer);
   spec.stage = static_cast<uint32_t>(stage);
   spec.row_bytes = static_cast<uint32_t>(row_bytes);
-  spec.senders = numbers_of(env, senders);
-  spec.receivers = numbers_of(env, receivers);
+  spec.senders = from.data();
+  spec.receivers = to.data();
+  spec.sender_count = static_cast<uint32_t>(from.size());
+  spec.receiver_count = static_cast<uint32_t>(to.size());
   found.worker->enter();
-  Result<Shuffle> shuffle = found.worker->worker.open_shuffle(spec);
-  if (!shuffle.ok()) return fail(shuffle.status());
   auto state = std::make_unique<ShuffleState>();
   state->session = std::move(found.session);
   state->worker = found.worker;
-  state->shuffle = std::move(*shuffle);
-  if (const Result<ShuffleSender> sender = state->shuffle.sender(); sender.ok())
-    state->sender = *sender;
-  if (const Result<ShuffleReceiver> receiver = state->shuffle.receiver(); receiver.ok())
-    state->receiver = *receiver;
+  faro_shuffle* shuffle = nullptr;
+  if (faro_worker_open_shuffle(found.worker->handle, &spec, &shuffle) != FARO_CODE_OK)
+    return fail(failure_of_c());
+  state->shuffle.reset(shuffle);
+  state->descriptor.size = sizeof state->descriptor;
+  state->frames.size = sizeof state->frames;
+  (void)faro_sender_open_frames(shuffle, &state->frames);  // unless it is no sender
   return shuffles().add(std::move(state));
 }
 
