@@ -44,7 +44,6 @@ faro::Status Stage::open(const faro::QueryId& id) {
   if (sender.ok()) sender_ = *sender;
   const faro::Result<faro::ShuffleReceiver> receiver = shuffle_.receiver();
   if (receiver.ok() == ended_) broken("receiver(): " + receiver.status().to_string());
-  if (receiver.ok()) receiver_ = *receiver;
   if (!ended_) {
     for (const uint32_t sender : plan.senders)
       sources_[sender].next = rows_.next_for(my_place_, sender, 0);
@@ -175,21 +174,23 @@ Outcome Stage::receive(bool wait, Batch& batch) {
   taken_ += batch.row_count();
   if (taken_ > enough_ && !stopped_) {
     stopped_ = true;
-    if (receiver_.stop() != Outcome::done && shuffle_.status().ok()) broken("stop: no cause");
+    if (shuffle_.receiver()->stop() != Outcome::done && shuffle_.status().ok())
+      broken("stop: no cause");
   }
   return outcome;
 }
 
 Outcome Stage::take(bool wait, Batch& batch) {
+  const faro::ShuffleReceiver receiver = *shuffle_.receiver();
   const Wait how = scene_.how(wait);
   if (!one_by_one_ || stopped_) {
-    const Outcome outcome = receiver_.receive(batch, how);
+    const Outcome outcome = receiver.receive(batch, how);
     check_answer(outcome, how, "receive");
     return outcome;
   }
   for (auto& [sender, source] : sources_) {
     if (source.ended) continue;
-    const Outcome outcome = receiver_.receive_from(sender, batch, how);
+    const Outcome outcome = receiver.receive_from(sender, batch, how);
     check_answer(outcome, how, "receive_from");
     source.ended = outcome == Outcome::end_of_stream;
     if (outcome == Outcome::done && batch.sender() != sender)

@@ -100,7 +100,6 @@ class Stage {
   std::vector<uint32_t> to_;
   faro::Shuffle shuffle_;
   faro::ShuffleSender sender_;
-  faro::ShuffleReceiver receiver_;
 };
 
 }  // namespace outside
