@@ -39,11 +39,11 @@ faro::Status Stage::open(const faro::QueryId& id) {
       scene_.worker.open_shuffle({id, plan.number, plan.row_bytes, plan.senders, plan.receivers});
   if (!opened.ok()) return opened.status();
   shuffle_ = std::move(*opened);
-  const faro::Result<faro::ShuffleSender> sender = shuffle_.sender();
-  if (sender.ok() != sends_) broken("sender(): " + sender.status().to_string());
-  if (sender.ok()) sender_ = *sender;
-  const faro::Result<faro::ShuffleReceiver> receiver = shuffle_.receiver();
-  if (receiver.ok() == ended_) broken("receiver(): " + receiver.status().to_string());
+  const faro::Result<faro::ShuffleSender> sending = shuffle_.sender();
+  if (sending.ok() != sends_) broken("sender(): " + sending.status().to_string());
+  if (sending.ok()) sender_ = *sending;
+  const faro::Result<faro::ShuffleReceiver> receiving = shuffle_.receiver();
+  if (receiving.ok() == ended_) broken("receiver(): " + receiving.status().to_string());
   if (!ended_) {
     for (const uint32_t sender : plan.senders)
       sources_[sender].next = rows_.next_for(my_place_, sender, 0);

@@ -131,11 +131,9 @@ class ShuffleSender {
 
   /// The same row to all receivers, or to none.
   Outcome broadcast(std::span<const std::byte> row, Wait wait = Wait::forever()) const noexcept {
-    uint32_t fitting = 0;
-    while (fitting < inlined_receivers_ && has_room(fitting, row.size())) ++fitting;
-    if (fitting != receiver_count_ || fitting == 0)
+    if (!everyone_has_room(row.size())) [[unlikely]]
       return detail::broadcast_slow(sender_, row.data(), row.size(), 1, wait).outcome;
-    for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver)
+    for (uint32_t receiver = 0; receiver < inlined_receivers_; ++receiver)
       (void)send(receiver, row, wait);  // has room: done
     return Outcome::done;
   }
@@ -161,6 +159,16 @@ class ShuffleSender {
     const detail::OutboxCursor& cursor = cursors_[receiver];
     const auto room = static_cast<size_t>(cursor.end - cursor.at);
     return room >= sizeof(uint32_t) && room - sizeof(uint32_t) >= bytes;
+  }
+
+  /// In every open frame; false also if rows do not have a length each.
+  bool everyone_has_room(size_t bytes) const noexcept {
+    if (inlined_receivers_ == 0) return false;
+    uint32_t receiver = 0;
+    do {
+      if (!has_room(receiver, bytes)) return false;
+    } while (++receiver < inlined_receivers_);
+    return true;
   }
 
   /// Into the open frame, with its length; false if there is none with room for it.
@@ -240,26 +248,30 @@ class RowSender : public ShuffleSender {
 
   /// Sends every row, or the first ones, to every receiver.
   Sent broadcast_all(std::span<const Row> rows, Wait wait = Wait::forever()) const noexcept {
-    const std::span<const detail::OutboxCursor> cursors(cursors_, receiver_count_);
+    if (sender_ == nullptr) return {0, Outcome::failed};
+    detail::OutboxCursor* const end = cursors_ + receiver_count_;
     Sent sent;
     while (sent.rows < rows.size()) {
+      const Row* const first = rows.data() + sent.rows;
       size_t count = rows.size() - sent.rows;
-      for (const detail::OutboxCursor& cursor : cursors) {
-        const size_t room = static_cast<size_t>(cursor.end - cursor.at) / sizeof(Row);
+      detail::OutboxCursor* cursor = cursors_;
+      do {  // there is a receiver
+        const size_t room = static_cast<size_t>(cursor->end - cursor->at) / sizeof(Row);
         count = room < count ? room : count;
-      }
-      if (count == 0 || cursors.empty()) {
-        const Sent more = detail::broadcast_slow(sender_, &rows[sent.rows], sizeof(Row),
-                                                 rows.size() - sent.rows, wait);
+      } while (++cursor != end);
+      if (count == 0) [[unlikely]] {
+        const Sent more =
+            detail::broadcast_slow(sender_, first, sizeof(Row), rows.size() - sent.rows, wait);
         sent.rows += more.rows;
         sent.outcome = more.outcome;
         if (more.outcome != Outcome::done) return sent;
         continue;
       }
-      for (uint32_t receiver = 0; receiver < receiver_count_; ++receiver) {
-        std::memcpy(cursors_[receiver].at, &rows[sent.rows], count * sizeof(Row));
-        cursors_[receiver].at += count * sizeof(Row);
-      }
+      cursor = cursors_;
+      do {
+        std::memcpy(cursor->at, first, count * sizeof(Row));
+        cursor->at += count * sizeof(Row);
+      } while (++cursor != end);
       sent.rows += count;
     }
     return sent;
