@@ -77,10 +77,10 @@ bool LocalWorker::handle_alerts() {
 
 void LocalWorker::each_ring(const EachRing& each) {
   for (const session::Node& peer : context_.membership.nodes()) {
-    for (const OutRing& lane : send_side_.rings_of(peer.number))
-      each(lane.receiver, true, lane.transport->memory());
-    for (const InRing& lane : receive_side_.rings_of(peer.number))
-      each(lane.sender, false, lane.transport->memory());
+    for (const OutRing& ring : send_side_.rings_of(peer.number))
+      each(ring.receiver, true, ring.transport->memory());
+    for (const InRing& ring : receive_side_.rings_of(peer.number))
+      each(ring.sender, false, ring.transport->memory());
   }
 }
 

@@ -69,7 +69,7 @@ class Outgoing {
   /// so that a worker that computes for a long time does not keep its peers waiting.
   virtual void post_soon() { post(); }
 
-  /// Committed bytes whose transfer has not been started.
+  /// Committed bytes that were not posted. What post_soon holds back counts as posted.
   virtual uint64_t pending_bytes() const = 0;
 
   /// The largest `least_bytes` of a claim.

@@ -92,6 +92,14 @@ TEST_F(ShuffleApi, a_stage_is_open_once) {
   EXPECT_EQ(ShuffleSender().send(0, filled(8, 1)), Outcome::failed);
   EXPECT_EQ(ShuffleSender().broadcast(filled(8, 1)), Outcome::failed);
   EXPECT_EQ(RowSender<uint64_t>().broadcast_all(std::vector<uint64_t>{1}).outcome, Outcome::failed);
+  const std::vector<uint64_t> rows{1};
+  const auto itself = [](uint64_t row) { return row; };
+  EXPECT_EQ(RowSender<uint64_t>().send_all(std::span(rows), FinalizerHash(), itself).outcome,
+            Outcome::failed);
+  EXPECT_EQ(RowSender<uint64_t>()
+                .write_all(1, FinalizerHash(), itself, [](size_t, std::byte*) {})
+                .outcome,
+            Outcome::failed);
   EXPECT_EQ(ShuffleSender().status().code(), Code::closed);
   EXPECT_EQ(ShuffleReceiver().receive(batch), Outcome::failed);
   EXPECT_EQ(ShuffleReceiver().status().code(), Code::closed);

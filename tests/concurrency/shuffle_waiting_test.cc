@@ -325,6 +325,15 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
   other.join();
 }
 
+TEST(Wait, is_forever_where_a_limit_is_beyond_all_time) {
+  EXPECT_TRUE(Wait::at_most(milliseconds::max()).is_forever());
+  EXPECT_TRUE(Wait::at_most(std::chrono::hours::max()).is_forever());
+  EXPECT_TRUE(Wait::at_most(std::chrono::nanoseconds::max()).is_forever());
+  EXPECT_LT(Wait::at_most(std::chrono::hours::min()).limit().count(), 0);
+  EXPECT_FALSE(Wait::at_most(std::chrono::nanoseconds::min()).is_none());
+  EXPECT_EQ(Wait::at_most(milliseconds(5)).limit(), std::chrono::microseconds(5000));
+}
+
 TEST_F(ShuffleApi, a_negative_time_limit_is_refused) {
   constexpr Wait kNegative = Wait::at_most(milliseconds(-1));
   open(2);

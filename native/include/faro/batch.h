@@ -121,7 +121,8 @@ class Batch {
   }
 
   /// Copies the rows to overflow, so that the ring can move on while they are kept; for merging. The copy
-  /// counts against the overflow budget. Errors: limit_exceeded; the batch then stays as it is.
+  /// counts against the overflow budget. Errors: limit_exceeded, wrong_state, session_closed: the batch then stays as it is;
+  /// the query's failure if there is no memory.
   Status detach();
 
  private:

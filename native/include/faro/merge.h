@@ -27,7 +27,8 @@ namespace faro {
 ///   while ((outcome = merged->next(row)) == Outcome::done) use(row);
 ///
 /// Row: of the shuffle's fixed width; or std::span<const std::byte>, for rows with a length each: such a row is valid until
-/// the next call. Before: `bool(const Row&, const Row&)`, whether the first comes first; a strict weak ordering. Of rows
+/// the next call. Before: `bool(const Row&, const Row&)`, whether the first comes first; a strict weak ordering that does not
+/// throw. Of rows
 /// that are equal, those of the sender that ShuffleSpec::senders names first come first.
 ///
 /// By a tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1): about log2(senders) comparisons a row.
@@ -58,7 +59,8 @@ class MergingReceiver {
   /// The next row of all.
   ///   done           `row` is set
   ///   end_of_stream  there are no more
-  /// All else as ShuffleReceiver::receive; it may be called again then, and nothing is lost.
+  /// All else as ShuffleReceiver::receive, with the cause in Shuffle::status(); it may be called again then, and nothing is
+  /// lost. Rows that were copied before the query failed are still handed out.
   Outcome next(Row& row, Wait wait = Wait::forever()) {
     const bool is_limited = !wait.is_none() && !wait.is_forever();
     const Clock::duration limit = wait.limit();
@@ -126,42 +128,44 @@ class MergingReceiver {
 
   /// A batch of one sender, copied.
   Outcome fill(Source& source, Wait wait) {
-    Batch batch;
-    const Outcome outcome = receiver_.receive_from(source.sender, batch, wait);
-    source.ended = outcome == Outcome::end_of_stream;
-    if (outcome != Outcome::done) return source.ended ? Outcome::done : outcome;
+    if (batch_.empty()) {  // else there was no memory for its copy
+      const Outcome outcome = receiver_.receive_from(source.sender, batch_, wait);
+      source.ended = outcome == Outcome::end_of_stream;
+      if (outcome != Outcome::done) return source.ended ? Outcome::done : outcome;
+    }
     // One after the other by each_row, which checks their lengths; what is copied cannot change any more.
     source.bytes.clear();
     source.at = 0;
-    source.rows_left = 0;
-    source.row_bytes = kOfAnyLength ? 0 : batch.row_bytes();
+    source.row_bytes = kOfAnyLength ? 0 : batch_.row_bytes();
+    uint32_t rows = 0;
     if constexpr (kOfAnyLength) {
-      for (const std::span<const std::byte> row : batch.each_row()) {
+      for (const std::span<const std::byte> row : batch_.each_row()) {
         const auto length = static_cast<uint32_t>(row.size());
         const auto* const first = reinterpret_cast<const std::byte*>(&length);
         source.bytes.insert(source.bytes.end(), first, first + sizeof length);
         source.bytes.insert(source.bytes.end(), row.begin(), row.end());
-        ++source.rows_left;
+        ++rows;
       }
     } else {
-      const std::span<const std::byte> bytes = batch.bytes();
+      const std::span<const std::byte> bytes = batch_.bytes();
       source.bytes.assign(bytes.begin(), bytes.end());
-      source.rows_left = batch.row_count();
+      rows = batch_.row_count();
     }
+    source.rows_left = rows;
+    batch_.release();
     return Outcome::done;
   }
 
-  bool beats(uint32_t one, uint32_t other) const {
+  bool beats(uint32_t one, uint32_t other) const noexcept {
     const Source& a = sources_[one];
     const Source& b = sources_[other];
     if (a.ended || b.ended) return b.ended && (!a.ended || one < other);
-    if (before_(a.row, b.row)) return true;
-    return one < other && !before_(b.row, a.row);
+    return one < other ? !before_(b.row, a.row) : before_(a.row, b.row);
   }
 
   /// A source has a new row: plays it up to the root. A node without a loser, at first, keeps who comes, who then waits for
   /// the other side's winner.
-  void play(uint32_t source) {
+  void play(uint32_t source) noexcept {
     for (size_t node = (source + tree_.size()) / 2; node > 0; node /= 2) {
       if (tree_[node] == kNobody) {
         tree_[node] = source;
@@ -175,6 +179,7 @@ class MergingReceiver {
   static constexpr uint32_t kNobody = UINT32_MAX;
 
   ShuffleReceiver receiver_;
+  Batch batch_;  // of the source that is being filled; its release lets the ring move on
   Before before_;
   std::vector<Source> sources_;     // in the order of ShuffleSpec::senders
   std::vector<uint32_t> tree_;      // [0]: the winner; the others: who lost there

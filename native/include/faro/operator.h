@@ -52,6 +52,7 @@ class ShuffleOperator {
   /// The next row of this worker.
   ///   done           `row` is set
   ///   end_of_stream  there are no more, here or anywhere
+  ///   holding        it would have to wait, but the worker holds batches of other shuffles: release or detach them
   ///   failed         see status()
   Outcome next(Row& row) {
     while (next_row_ == rows_.size()) {
@@ -106,7 +107,7 @@ class ShuffleOperator {
         batch_.release();
         return outcome;
       }
-      if (outcome != Outcome::would_wait && outcome != Outcome::end_of_stream) return outcome;
+      if (outcome == Outcome::failed || outcome == Outcome::deadline) return outcome;
       if (finished_) return outcome;
       if (!child_ended_) outcome = take_child_rows(ask_child);
       if (child_ended_ && (outcome = sender_.finish(Wait::none())) == Outcome::done) {

@@ -122,7 +122,8 @@ class ShuffleSender {
   }
 
   /// Space to write one row of up to `bytes` bytes in place, into `row`, whose claim of before is aborted. One claim per
-  /// worker at a time; anything else sent on the same worker meanwhile answers `failed` with wrong_state.
+  /// worker at a time. Until it is committed or aborted send nothing else with this worker: another claim, and what goes the
+  /// same way as the claimed row, answers `failed` with wrong_state; other rows may overtake it.
   Outcome claim(uint32_t receiver, size_t bytes, RowClaim& row, Wait wait = Wait::forever()) const;
 
   /// The same row to several receivers, each named once: to all of them, or to none. `failed` also if one is named twice.
@@ -213,11 +214,13 @@ class RowSender : public ShuffleSender {
   }
 
   /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count()), for all i or the first ones, by the loops that are
-  /// fastest on this machine (setting kernel.scatter).
+  /// fastest on this machine (setting kernel.scatter). A time limit is for each row that finds no room, as in the two below.
   template <typename Hash, typename Key>
   Sent send_all(std::span<const Row> rows, Hash hash, Key key,
                 Wait wait = Wait::forever()) const noexcept {
-    Sent sent;
+    Sent sent{0, Outcome::failed};
+    if (sender_ == nullptr) return sent;
+    sent.outcome = Outcome::done;
     sent.rows = detail::scatter_rows(kernels_.of(hash), rows, hash, key, receiver_count_, cursors_,
                                      [&](uint32_t receiver, const Row& row) noexcept {
                                        sent.outcome = detail::send_slow(sender_, receiver, &row,
@@ -236,7 +239,9 @@ class RowSender : public ShuffleSender {
   /// batch.
   template <typename Hash, typename Key, typename Fill>
   Sent write_all(size_t count, Hash hash, Key key, Fill fill, Wait wait = Wait::forever()) const {
-    Sent sent;
+    Sent sent{0, Outcome::failed};
+    if (sender_ == nullptr) return sent;
+    sent.outcome = Outcome::done;
     sent.rows = detail::write_one_by_one<Row>(
         count, hash, key, fill, receiver_count_, cursors_,
         [&](uint32_t receiver, const std::byte* row) noexcept {

@@ -38,7 +38,7 @@ enum class Progress : uint8_t {
 /// A worker of this node: one thread that runs query plans.
 ///
 /// Threads: one at a time. The first thread that uses it owns it until release_ownership(); another
-/// thread's calls answer wrong_state. Several queries may run on one worker at the same time: their
+/// thread's calls answer wrong_state (if nobody is inside a call: two calls at the same time are undefined). Several queries may run on one worker at the same time: their
 /// shuffles share its rings, each wait moves on all of them, and rows of one are spilled
 /// (overflow) only while another's wait needs the room. A reference stays valid as long as its
 /// Session.
@@ -58,8 +58,9 @@ class Worker {
 
   /// Waits until `condition` holds (a barrier or latch of the engine's own), moving on everything
   /// others need meanwhile. Whoever makes it true calls wake(). `condition` is called on this
-  /// thread, repeatedly, and must not wait: of this worker it may only call what is given Wait::none(), all else
-  /// answers failed with wrong_state. Answers done, would_wait, deadline, holding, or failed: session_closed, wrong_state.
+  /// thread, repeatedly, and must neither throw nor wait: of this worker it may only call what is given Wait::none(), all else
+  /// answers failed with wrong_state. Answers done, would_wait, deadline, holding, or failed: session_closed, wrong_state,
+  /// invalid_argument (a negative limit).
   Outcome wait_until(const std::function<bool()>& condition, Wait wait = Wait::forever());
 
   /// Makes a sleeping wait of this worker look again, or an armed worker ready. Threads: any. Blocks: never.
@@ -105,12 +106,12 @@ class Worker {
   /// - holding: as would_wait, but the worker holds batches, and is not armed: release or detach them first.
   /// - failed, see status(): session_closed, wrong_state (neither ready_descriptor() nor on_ready() was called; wrong
   ///   thread), system_error (no thread). It is not armed.
-  /// Between two calls of this any other call may be made. Blocks: never.
+  /// Between two calls of this any other call may be made; after one that waited, arm again before sleeping. Blocks: never.
   Outcome arm(const std::function<bool()>& progress, Progress what = Progress::turn);
 
   /// This worker's part in a query is over: its shuffles of that query must be closed. Waits for
   /// the outcome, which the issuer decides when every participating worker has ended: done, or
-  /// failed, of which status() is the first cause. To be repeated after would_wait or deadline.
+  /// failed, of which status() is the first cause. To be repeated after would_wait, deadline or holding.
   Outcome end_query(const QueryId& query, Wait wait = Wait::forever());
 
   /// The same after this worker's part has failed: the query fails on every participant with `failure`,

@@ -75,7 +75,7 @@ class Shuffle {
   Result<ShuffleReceiver> receiver() const;
 
   bool is_open() const noexcept { return core_ != nullptr; }
-  /// As it was opened, with all senders and receivers named. Empty if it is not open.
+  /// As it was opened, but with all senders and receivers named, and without `format`. Empty if it is not open.
   const ShuffleSpec& spec() const noexcept;
   /// Number of this worker among the receivers; the number of receivers if it is none.
   uint32_t own_receiver() const noexcept;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ratio>
 
 namespace faro {
 
@@ -12,8 +13,8 @@ namespace faro {
 ///   sender.send(receiver, row, Wait::at_most(5ms));  // deadline if there was none for 5 ms
 ///   sender.send(receiver, row);                      // waits as long as it takes
 ///
-/// A call that waits also ends by cancel, close and the loss of a peer. A negative limit is refused by the call that is
-/// given it, with invalid_argument.
+/// A call that waits also ends by cancel, close and the loss of a peer. A negative limit is refused, with invalid_argument,
+/// by the call that would wait.
 class Wait {
  public:
   /// Tries once; the call answers would_wait if it would have to wait.
@@ -21,8 +22,14 @@ class Wait {
   /// Until it is done.
   static constexpr Wait forever() noexcept { return Wait(kForever); }
   /// Until the limit has passed; the call then answers deadline, and has changed nothing.
-  static constexpr Wait at_most(std::chrono::nanoseconds limit) noexcept {
-    return Wait(limit.count() == kNone ? -1 : limit.count());
+  /// More than 292 years are forever.
+  template <typename Count, typename Period>
+  static constexpr Wait at_most(std::chrono::duration<Count, Period> limit) noexcept {
+    using Years = std::chrono::duration<double, std::ratio<31556952>>;
+    const double years = std::chrono::duration_cast<Years>(limit).count();
+    if (years >= 292) return forever();
+    if (years <= -292) return Wait(-1);
+    return Wait(std::chrono::duration_cast<std::chrono::nanoseconds>(limit).count());
   }
 
   constexpr bool is_none() const noexcept { return nanoseconds_ == kNone; }

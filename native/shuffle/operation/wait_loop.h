@@ -1,7 +1,7 @@
 // WaitLoop: how a worker tries, and how it waits.
 //
 // Every operation is an attempt that answers done or would_wait; `run` and `wait` are what all
-// attempts go through. An attempt that would wait has looked at all rings. What the worker has
+// attempts go through. Before `run` answers would_wait it has looked at all rings. What the worker has
 // pending is flushed, and all read positions are told, after a short while without progress, after
 // the first few yields of a wait, and always before it sleeps (DESIGN.md HC-2). After the drain delay
 // frames that nobody polls are spilled (HC-3).
@@ -33,8 +33,9 @@ class WorkForOthers {
   virtual bool poll_rings() = 0;
   /// Moves the queues of the outgoing overflow on.
   virtual void send_queued() = 0;
-  /// Closes open frames and starts all transfers; tells all read positions.
+  /// Closes open frames and posts their rings; Transport::flush, by Membership::flush_network, has to follow.
   virtual void post_open_frames() = 0;
+  /// Tells all read positions.
   virtual void tell_releases() = 0;
 
   /// The engine holds batches in place: then it must not wait.
@@ -91,6 +92,7 @@ class WaitLoop {
     if (outcome != Outcome::would_wait) return call_waits_ = false, outcome;
     const base::Nanoseconds begin = begin_wait(wait);
     while (outcome == Outcome::would_wait) {
+      // Step::sleep: the doorbell is armed, so the next run is the last look before it sleeps.
       const Step step = next_step();
       if (step == Step::expired) {
         outcome = Outcome::deadline;

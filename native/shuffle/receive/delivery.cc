@@ -44,10 +44,10 @@ FrameNode* Delivery::take_whole(Inbox& inbox, Inbox::Stream& stream) {
   FrameNode* const node = stream.first;
   if (!make_readable(inbox, *node)) return nullptr;
   inbox.pop(stream);
-  if (node->lane == nullptr) return node;
-  node->lane->unlink(node);
+  if (node->ring == nullptr) return node;
+  node->ring->unlink(node);
   if (base::planted(base::Plant::read_position_too_early))
-    frames_.release_in_ring(*node->lane, node->token);
+    frames_.release_in_ring(*node->ring, node->token);
   return node;
 }
 
@@ -102,7 +102,7 @@ bool Delivery::append_fragment(Inbox& inbox, Inbox::Stream& stream) {
               node->payload + sizeof(wire::FragmentPayload), bytes_of(*node));
   stream.assembled_bytes += bytes_of(*node);
   inbox.pop(stream);
-  if (node->lane != nullptr) node->lane->unlink(node);
+  if (node->ring != nullptr) node->ring->unlink(node);
   frames_.release(node, false);
   return true;
 }

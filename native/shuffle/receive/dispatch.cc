@@ -5,13 +5,13 @@
 #include <cstring>
 #include <utility>
 
-#include "shuffle/receive/broken_lane.h"
+#include "shuffle/receive/broken_ring.h"
 
 namespace faro::shuffle {
 
 void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
   if (view.header.slot >= ring.slots.size()) {
-    fail_lane(worker_, ring,
+    fail_ring(worker_, ring,
               fmt::format("frame for slot {}, but slots end at {} (shuffle.limit)",
                           view.header.slot, ring.slots.size() - 1));
     return;
@@ -91,12 +91,12 @@ void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenP
                                   open.stage, ring.sender, open.row_bytes, worker_.number,
                                   inbox.row_bytes));
   } else if (stream.bound || stream.finish_seen) {
-    fail_lane(worker_, ring,
+    fail_ring(worker_, ring,
               fmt::format("stage {} of query {} opened twice", open.stage,
                           inbox.query()->id.to_string()));
   } else {
     stream.bound = true;
-    stream.lane = &ring;
+    stream.ring = &ring;
     stream.slot = slot;
     stream.row_bytes = open.row_bytes;
     stream.opened = open;
@@ -109,7 +109,7 @@ void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenP
 void Dispatch::on_finish(InRing& ring, const transport::FrameView& view) {
   Binding& binding = ring.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
-    fail_lane(worker_, ring,
+    fail_ring(worker_, ring,
               fmt::format("FINISH for slot {}, which is not open", view.header.slot));
     return;
   }
@@ -138,7 +138,7 @@ void Dispatch::on_finish(InRing& ring, const transport::FrameView& view) {
 void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
   const Binding binding = ring.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
-    fail_lane(worker_, ring, fmt::format("rows for slot {}, which is not open", view.header.slot));
+    fail_ring(worker_, ring, fmt::format("rows for slot {}, which is not open", view.header.slot));
     return;
   }
   if (binding.state == Binding::State::discard) {
@@ -154,13 +154,13 @@ void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
                         ? rows * stream.row_bytes == view.payload_bytes()
                         : rows * sizeof(wire::RowLength) <= view.payload_bytes();
   if (!fits) {
-    fail_lane(worker_, ring,
+    fail_ring(worker_, ring,
               fmt::format("{} rows of {} bytes in a frame of {}", rows, stream.row_bytes,
                           view.payload_bytes()));
     return;
   }
   FrameNode* const node = frames_.take();
-  node->lane = &ring;
+  node->ring = &ring;
   node->inbox = &inbox;
   node->token = view.token;
   node->kind = view.header.kind;

@@ -15,9 +15,9 @@ struct InRing;
 /// A frame of a shuffle that has arrived and was not yet given back, or several, packed in overflow.
 struct FrameNode {
   FrameNode* next = nullptr;         // in its stream's queue, or in the pool
-  FrameNode* lane_before = nullptr;  // in its lane's list, while in place and not handed out
-  FrameNode* lane_after = nullptr;
-  InRing* lane = nullptr;  // not null: the frame lies in this lane's ring
+  FrameNode* ring_before = nullptr;  // in its ring's list, while in place and not handed out
+  FrameNode* ring_after = nullptr;
+  InRing* ring = nullptr;  // where the frame lies; null: in overflow
   Inbox* inbox = nullptr;  // while it is in a queue
   uint32_t token = 0;      // of the frame in the ring
   wire::FrameKind kind = wire::FrameKind::data;

@@ -3,16 +3,16 @@
 namespace faro::shuffle {
 
 void InRing::append(FrameNode* node) noexcept {
-  node->lane_before = last;
-  node->lane_after = nullptr;
-  (last != nullptr ? last->lane_after : first) = node;
+  node->ring_before = last;
+  node->ring_after = nullptr;
+  (last != nullptr ? last->ring_after : first) = node;
   last = node;
 }
 
 void InRing::unlink(FrameNode* node) noexcept {
-  (node->lane_before != nullptr ? node->lane_before->lane_after : first) = node->lane_after;
-  (node->lane_after != nullptr ? node->lane_after->lane_before : last) = node->lane_before;
-  node->lane_before = node->lane_after = nullptr;
+  (node->ring_before != nullptr ? node->ring_before->ring_after : first) = node->ring_after;
+  (node->ring_after != nullptr ? node->ring_after->ring_before : last) = node->ring_before;
+  node->ring_before = node->ring_after = nullptr;
 }
 
 }  // namespace faro::shuffle

@@ -36,7 +36,7 @@ class Inbox final : public AwaitedSenders {
     FrameNode* first = nullptr;
     FrameNode* last = nullptr;
     FrameNode* last_spilled = nullptr;  // the last in the queue that lies in overflow, if any
-    InRing* lane = nullptr;             // while bound: where its slot is
+    InRing* ring = nullptr;             // while bound: where its slot is
     uint16_t slot = 0;
     bool bound = false;
     bool finish_seen = false;

@@ -41,7 +41,7 @@ size_t Inboxes::unopened_by(uint32_t node) const noexcept {
 
 void Inboxes::unbind(Inbox::Stream& stream, Binding::State state) noexcept {
   if (!stream.bound) return;
-  stream.lane->slots[stream.slot] = Binding{state, nullptr};
+  stream.ring->slots[stream.slot] = Binding{state, nullptr};
   stream.bound = false;
 }
 
@@ -53,7 +53,7 @@ void Inboxes::discard(Inbox& inbox) noexcept {
 void Inboxes::discard(Inbox& inbox, Inbox::Stream& stream) noexcept {
   while (stream.first != nullptr) {
     FrameNode* const node = inbox.pop(stream);
-    if (node->lane != nullptr) node->lane->unlink(node);
+    if (node->ring != nullptr) node->ring->unlink(node);
     frames_.release(node, false);
   }
   worker_.overflow.free(stream.assembly);

@@ -18,10 +18,10 @@ FrameNode* ReceivedFrames::take() {
 }
 
 void ReceivedFrames::release(FrameNode* node, bool was_handed_out) noexcept {
-  if (node->lane != nullptr) {
+  if (node->ring != nullptr) {
     if (was_handed_out) set_held(held() - 1);
     if (!(was_handed_out && planted(Plant::read_position_too_early)))
-      release_in_ring(*node->lane, node->token);
+      release_in_ring(*node->ring, node->token);
   } else {
     worker_.overflow.free(node->stored);
   }
@@ -34,13 +34,13 @@ void ReceivedFrames::release_in_ring(InRing& ring, uint32_t token) noexcept {
 }
 
 Status ReceivedFrames::detach(Query& query, FrameNode* node) {
-  if (node->lane == nullptr) return Status::Ok();
+  if (node->ring == nullptr) return Status::Ok();
   Stored stored;
   FARO_RETURN_IF_ERROR(worker_.overflow.allocate(query.usage, node->payload_bytes, stored));
   std::memcpy(stored.memory, node->payload, node->payload_bytes);
-  release_in_ring(*node->lane, node->token);
+  release_in_ring(*node->ring, node->token);
   set_held(held() - 1);
-  node->lane = nullptr;
+  node->ring = nullptr;
   node->stored = stored;
   node->payload = stored.memory;
   return Status::Ok();

@@ -36,7 +36,7 @@ class ReceivedFrames {
   void tell_releases();
 
   void handed_out(FrameNode* node) noexcept {
-    if (node->lane != nullptr) set_held(held() + 1);
+    if (node->ring != nullptr) set_held(held() + 1);
   }
   /// Batches in place that the engine holds. Threads: any.
   uint32_t held() const noexcept { return held_.load(std::memory_order_relaxed); }

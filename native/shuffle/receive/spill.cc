@@ -68,7 +68,7 @@ Status Spill::spill_oldest(InRing& ring) {
       worker_.overflow.store(node.inbox->query()->usage, rows, room_to_pack(before, node), stored));
   ring.unlink(&node);
   frames_.release_in_ring(ring, node.token);
-  node.lane = nullptr;
+  node.ring = nullptr;
   node.stored = stored;
   node.payload = stored.memory;  // null if it went to the file
   stream.last_spilled = &node;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "shuffle/receive/broken_lane.h"
+#include "shuffle/receive/broken_ring.h"
 
 namespace faro::shuffle {
 
@@ -50,8 +50,8 @@ Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const 
     const RowFormat written = inbox.format_of(stream);
     if (is_sender && agrees && stream.row_bytes == spec.row_bytes && format.agrees(written))
       continue;
-    if (!worker_.queries.takes_part(*inbox.query(), stream.lane->sender_node)) {
-      fail_lane(worker_, *stream.lane,
+    if (!worker_.queries.takes_part(*inbox.query(), stream.ring->sender_node)) {
+      fail_ring(worker_, *stream.ring,
                 fmt::format("it sends rows of query {}, in which its node takes no part",
                             spec.query.to_string()));
       inboxes_.forget(inbox, sender);

@@ -27,8 +27,8 @@ StageSender::StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat form
   streams_.reserve(cursors_.size());
   const ShuffleSpec& spec = shuffle.spec();
   for (size_t r = 0; r < cursors_.size(); ++r) {
-    OutRing& lane = side.ring_to(spec.receivers[r], spec.stage);
-    streams_.emplace_back(shuffle, lane, cursors_[r], frame_rows_[r]).slot = slot;
+    OutRing& ring = side.ring_to(spec.receivers[r], spec.stage);
+    streams_.emplace_back(shuffle, ring, cursors_[r], frame_rows_[r]).slot = slot;
   }
 }
 
@@ -262,15 +262,15 @@ Outcome StageSender::attempt_finish() {
 }
 
 Outcome StageSender::finish_stream(OutStream& stream) {
-  OutRing& lane = stream.ring;
+  OutRing& ring = stream.ring;
   // Another shuffle's open claim on this ring: its frame cannot be closed now.
-  if (lane.is_claimed()) return writer_.fail_by_claim(lane);
-  side_.close_open_frame(lane);
-  if (!lane.queue_empty() && !side_.send_queued(lane) && !side_.holds_batches())
+  if (ring.is_claimed()) return writer_.fail_by_claim(ring);
+  side_.close_open_frame(ring);
+  if (!ring.queue_empty() && !side_.send_queued(ring) && !side_.holds_batches())
     return Outcome::would_wait;
   const Outcome outcome = writer_.finish(stream);
   // Along with that of the next receiver, if both are on one node.
-  if (outcome == Outcome::done) lane.transport->post_soon();
+  if (outcome == Outcome::done) ring.transport->post_soon();
   return outcome;
 }
 

@@ -52,7 +52,7 @@ Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
     if (!side_.holds_batches()) ring.transport->post();
     return Outcome::would_wait;
   }
-  // The frame ends where the threshold is reached, so that it closes then and the transfer starts.
+  // The frame ends where the threshold is reached: the row that finds no room in it closes it, and the transfer starts.
   const uint64_t threshold = settings.threshold_bytes;
   const uint64_t pending = ring.transport->pending_bytes();
   const uint64_t to_threshold = threshold > pending ? threshold - pending : 0;

@@ -10,6 +10,6 @@ namespace faro::shuffle {
 
 /// Ends the ring's link with a protocol_error that names the worker and says why. Nothing more is taken from the ring.
 /// Threads: the worker.
-void fail_lane(const WorkerContext& worker, InRing& ring, std::string why);
+void fail_ring(const WorkerContext& worker, InRing& ring, std::string why);
 
 }  // namespace faro::shuffle
