@@ -92,8 +92,8 @@ jint cancel_query(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarn
                   jbyteArray reason) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return closed();
-  (void)state->session->cancel_query(query_of(counter, incarnation, issuer), text_of(env, reason));
-  return 0;
+  return result(
+      state->session->cancel_query(query_of(counter, incarnation, issuer), text_of(env, reason)));
 }
 
 // An outcome (deadline also when cancelled), or the negative code.

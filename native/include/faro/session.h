@@ -237,8 +237,8 @@ class Session {
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
   /// Fails a query on every participant with query_cancelled and this reason. On a node that takes part, or on the issuer:
-  /// others are not believed. Errors: query_ended, session_closed; invalid_argument for a query that was never begun;
-  /// peer_lost if its issuer is.
+  /// others are not believed. A query that has failed already keeps its first cause. Errors: query_ended, also for a query
+  /// that was never begun; peer_lost if its issuer is lost; session_closed, limit_exceeded.
   Status cancel_query(const QueryId& query, std::string_view reason);
 
   /// Whether queries may contain a node: it is there, and linked with every node that is. The own one

@@ -135,8 +135,12 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Fails a query on every participant with {@link Code#QUERY_CANCELLED} and this reason, unless it
-   * has ended by then. On a node that takes part, or on the issuer: others are not believed.
+   * Fails a query on every participant with {@link Code#QUERY_CANCELLED} and this reason. To be called on a node that
+   * takes part, or on the issuer: others are not believed. A query that has failed already keeps its first cause. Never
+   * blocks.
+   *
+   * @throws FaroException {@link Code#QUERY_ENDED} if the query has ended by then, or was never begun; {@link
+   *     Code#PEER_LOST} if its issuer was lost; {@link Code#SESSION_CLOSED}, {@link Code#LIMIT_EXCEEDED}
    */
   public void cancelQuery(QueryId query, String reason) {
     check(

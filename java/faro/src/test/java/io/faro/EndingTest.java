@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.CountDownLatch;
@@ -173,6 +174,33 @@ class EndingTest {
             assertEquals(OptionalInt.of(0), failure.node());
             worker.endQuery(query, failure);
           });
+    }
+  }
+
+  /** A query that runs can be cancelled again; the first reason stays. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aQueryThatHasEndedOrWasNeverBegunCannotBeCancelled(int nodes) throws Exception {
+    try (Cluster cluster = new Cluster("auto", nodes, 2 / nodes)) {
+      QueryId ended = cluster.session(0).beginQuery();
+      cluster.onEachWorker(worker -> worker.endQuery(ended));
+      QueryId neverBegun = new QueryId(ended.counter() + 1, ended.incarnation(), ended.issuer());
+      QueryId unknownIssuer = new QueryId(ended.counter(), ended.incarnation(), nodes);
+      for (QueryId query : List.of(ended, neverBegun, unknownIssuer)) {
+        FaroException refused =
+            assertThrows(FaroException.class, () -> cluster.session(0).cancelQuery(query, "too late"));
+        assertEquals(Code.QUERY_ENDED, refused.code());
+        assertEquals(Optional.of(query), refused.query());
+      }
+
+      QueryId running = cluster.session(0).beginQuery();
+      for (String reason : List.of("first", "second")) {
+        cluster.session(0).cancelQuery(running, reason);
+      }
+      cluster.onEachWorker(
+          worker ->
+            assertNames(
+                assertThrows(FaroException.class, () -> worker.endQuery(running)), Code.QUERY_CANCELLED, "first"));
     }
   }
 

@@ -128,15 +128,18 @@ public final class Engine implements AutoCloseable {
     try {
       return plan.run(context);
     } catch (Throwable failure) { // an OutOfMemoryError, too, is the end of this query and not of the node
-      boolean isKnown =
-          failure instanceof FaroException e
-              && e.category() != Category.OPERATION
-              && e.category() != Category.PROCESS;
-      if (!isKnown) {
+      if (!tellsOfAnEnd(failure)) {
         cancel(query, "worker " + worker.number() + ": " + failure);
       }
       return List.of();
     }
+  }
+
+  /** Whether Faro has thrown it because the query, or the session, has ended: all nodes know that already. */
+  private static boolean tellsOfAnEnd(Throwable failure) {
+    return failure instanceof FaroException e
+        && e.category() != Category.OPERATION
+        && e.category() != Category.PROCESS;
   }
 
   /** Those that run queries, as many as there are workers once there was a query; to measure them. */
@@ -146,7 +149,13 @@ public final class Engine implements AutoCloseable {
 
   /** Fails a query on all nodes, unless it has ended by then. */
   public void cancel(Query query, String reason) {
-    session.cancelQuery(query.id(), reason);
+    try {
+      session.cancelQuery(query.id(), reason);
+    } catch (FaroException refused) {
+      if (!tellsOfAnEnd(refused)) {
+        throw refused;
+      }
+    }
   }
 
   /** Leaves the cluster; ends what runs. */
