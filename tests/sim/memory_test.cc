@@ -2,6 +2,7 @@
 // small rows and frames are; and each allocation can fail.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@
 
 namespace faro::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr uint64_t kOverflowMemory = 256 << 10;
 constexpr uint64_t kOverflowFile = 128 << 10;
@@ -500,6 +503,64 @@ TEST(NodeMemory,
               static_cast<unsigned long long>(number - 1), failed_opens, failed_queries);
   EXPECT_GT(failed_opens, 50u);
   EXPECT_GT(failed_queries, 20u);
+}
+
+// --- a sender that says more rows than it sent
+
+/// Ends the stream from worker 0 to worker 1, in the slot of its first shuffle, with a wrong number of rows.
+void finish_wrongly(node::NodeCore& core) {
+  const wire::FinishPayload finish{7};
+  constexpr uint32_t kBytes = sizeof(wire::FrameHeader) + sizeof finish;
+  const wire::FrameHeader header{kBytes, wire::FrameKind::finish, 0, 0, 0, 0};
+  transport::Outgoing& ring =
+      core.membership().link(1)->outgoing(core.membership().outgoing_layout(1).ring(0, 0, 0));
+  const transport::Claim claim = ring.claim(kBytes, kBytes);
+  ASSERT_GE(claim.bytes, kBytes);
+  std::memcpy(claim.data, &header, sizeof header);
+  std::memcpy(claim.data + sizeof header, &finish, sizeof finish);
+  ring.commit(kBytes);
+  ring.post();
+}
+
+TEST(NodeMemory, whichever_allocation_fails_a_wrong_number_of_rows_fails_the_query_and_no_link) {
+  uint64_t number = 1;
+  for (bool failed = true; failed && !HasFailure(); ++number) {
+    SCOPED_TRACE("allocation " + std::to_string(number));
+    CountedCluster counted;
+    SimCluster& cluster = counted.cluster;
+    ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+    const QueryId id = cluster.session(0).begin_query();
+    for (uint32_t node = 0; node < 2; ++node) {
+      cluster.spawn(node, 0, [&, node] {
+        Worker& worker = cluster.session(node).worker(0);
+        Result<Shuffle> shuffle = worker.open_shuffle({id, 0, 1, {0}, {0, 1}});
+        ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+        if (node == 0) {
+          ASSERT_EQ(shuffle->sender()->send(1, {&kRow, 1}), Outcome::done);
+          ASSERT_EQ(shuffle->sender()->flush(), Outcome::done);
+          finish_wrongly(SessionAccess::core(cluster.session(0)));
+        } else {
+          counted.memory.fail_at(number);
+        }
+        Batch batch;
+        Outcome received = Outcome::done;
+        while (received == Outcome::done) received = shuffle->receiver()->receive(batch);
+        EXPECT_EQ(received, Outcome::failed);
+        shuffle->close();
+        Status cause;
+        EXPECT_EQ(end_query(worker, id, cause), Outcome::failed);
+        EXPECT_TRUE(cause.code() == Code::query_failed || cause.code() == Code::overflow_exhausted)
+            << "node " << node << ": " << cause.to_string();
+        (void)worker.wait_until([] { return false; }, Wait::at_most(1s));  // takes what came meanwhile
+      });
+    }
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    failed = counted.memory.has_failed();
+    counted.memory.fail_at(0);
+    for (uint32_t node = 0; node < 2; ++node)
+      EXPECT_TRUE(SessionAccess::core(cluster.session(node)).membership().connected(1 - node));
+  }
+  EXPECT_GT(number, 10u);
 }
 
 }  // namespace

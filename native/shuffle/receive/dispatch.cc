@@ -113,26 +113,27 @@ void Dispatch::on_finish(InRing& ring, const transport::FrameView& view) {
               fmt::format("FINISH for slot {}, which is not open", view.header.slot));
     return;
   }
-  Inbox* const inbox = binding.inbox;
+  // The slot is free once this has gone well: a FINISH that there was no memory for is dispatched again.
+  if (binding.inbox != nullptr) finish(*binding.inbox, ring, view);
   binding = Binding{};
-  if (inbox == nullptr) return;  // discarded
+}
+
+void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameView& view) {
   wire::FinishPayload finish;
   std::memcpy(&finish, view.payload, sizeof finish);
-  Inbox::Stream& stream = inbox->stream(ring.sender);
-  stream.bound = false;
-  stream.finish_seen = true;
-  stream.rows_promised = finish.row_count;
-  if (stream.rows_promised != stream.rows_received) {
+  Inbox::Stream& stream = inbox.stream(ring.sender);
+  if (finish.row_count != stream.rows_received) {
     worker_.queries.fail_by_sender(
-        *inbox->query(), ring.sender_node,
+        *inbox.query(), ring.sender_node,
         Status(Code::query_failed,
                fmt::format("stage {}: worker {} sent {} rows to worker {}, but {} arrived",
-                           inbox->stage(), ring.sender, stream.rows_promised, worker_.number,
+                           inbox.stage(), ring.sender, finish.row_count, worker_.number,
                            stream.rows_received))
-            .of_stage(inbox->stage()));
-    return;
+            .of_stage(inbox.stage()));
   }
-  inboxes_.finish_if_done(*inbox, stream);
+  stream.finish_seen = true;
+  inboxes_.finish_if_done(inbox, stream);
+  stream.bound = false;
 }
 
 void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {

@@ -28,6 +28,7 @@ class Dispatch {
  private:
   void on_open(InRing& ring, const transport::FrameView& view);
   void on_finish(InRing& ring, const transport::FrameView& view);
+  void finish(Inbox& inbox, const InRing& ring, const transport::FrameView& view);
   void on_rows(InRing& ring, const transport::FrameView& view);
   Inbox* add_unopened(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage);
   void bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenPayload& open,

@@ -70,8 +70,6 @@ void Inboxes::forget(Inbox& inbox, uint32_t sender) noexcept {
 
 void Inboxes::finish_if_done(Inbox& inbox, Inbox::Stream& stream) {
   if (!stream.finish_seen || stream.finished || stream.first != nullptr) return;
-  stream.finished = true;
-  ++inbox.finished_count;
   if (stream.assembly.place != Stored::Place::none) {
     worker_.queries.fail(
         *inbox.query(),
@@ -79,6 +77,8 @@ void Inboxes::finish_if_done(Inbox& inbox, Inbox::Stream& stream) {
                fmt::format("stage {}: a sender finished in the middle of a row", inbox.stage()))
             .of_stage(inbox.stage()));
   }
+  stream.finished = true;
+  ++inbox.finished_count;
 }
 
 void Inboxes::close(Inbox& inbox) noexcept {
