@@ -688,7 +688,7 @@ static void cancel(struct cluster* cluster) {
 static void tells_why_a_query_failed(void) {
   struct cluster cluster;
   open_cluster(&cluster);
-  on_workers(&cluster, open_part);  /* by both, before a part fails: a failed query opens nothing */
+  on_workers(&cluster, open_part); /* by both, before a part fails: a failed query opens nothing */
   on_workers(&cluster, fail_part);
   OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
   const uint32_t both[] = {0, 1};

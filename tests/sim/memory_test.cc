@@ -551,7 +551,8 @@ TEST(NodeMemory, whichever_allocation_fails_a_wrong_number_of_rows_fails_the_que
         EXPECT_EQ(end_query(worker, id, cause), Outcome::failed);
         EXPECT_TRUE(cause.code() == Code::query_failed || cause.code() == Code::overflow_exhausted)
             << "node " << node << ": " << cause.to_string();
-        (void)worker.wait_until([] { return false; }, Wait::at_most(1s));  // takes what came meanwhile
+        (void)worker.wait_until([] { return false; },
+                                Wait::at_most(1s));  // takes what came meanwhile
       });
     }
     ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();

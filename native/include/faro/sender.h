@@ -188,7 +188,7 @@ class ShuffleSender {
 
   shuffle::StageSender* sender_ = nullptr;
   detail::OutboxCursor* cursors_ = nullptr;
-  uint32_t* frame_rows_ = nullptr;
+  uint32_t* frame_rows_ = nullptr;  // rows in each receiver's open frame; for its header
   uint32_t receiver_count_ = 0;
   uint32_t inlined_receivers_ = 0;  // receiver_count_, if rows have a length each; else 0
 };

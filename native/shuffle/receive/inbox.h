@@ -49,7 +49,7 @@ class Inbox final : public AwaitedSenders {
     wire::OpenPayload opened{};  // by its sender
     uint64_t format = 0;         // of its rows, the digest of what it has said; 0: nothing
     uint64_t rows_received = 0;
-    Stored assembly;             // a row that arrives in fragments
+    Stored assembly;  // a row that arrives in fragments
     uint64_t assembled_bytes = 0;
   };
 
