@@ -28,20 +28,18 @@ public class HashJoin {
 
   static void join(Session session, QueryId query) throws InterruptedException {
     Worker worker = session.workers().get(0);
-    try (Shuffle customers = worker.openShuffle(ShuffleSpec.repartition(query, 1).withRowsOf(CUSTOMERS));
-        Shuffle orders = worker.openShuffle(ShuffleSpec.repartition(query, 2).withRowsOf(ORDERS))) {
-      ObjectSender<Object[]> toCustomers = customers.sender().objects(CUSTOMERS);
-      ObjectSender<Object[]> toOrders = orders.sender().objects(ORDERS);
+    try (ObjectShuffle<Object[]> customers = worker.openShuffle(ShuffleSpec.repartition(query, 1).withRowsOf(CUSTOMERS));
+        ObjectShuffle<Object[]> orders = worker.openShuffle(ShuffleSpec.repartition(query, 2).withRowsOf(ORDERS))) {
       for (long i = session.node(); i < 1000; i += 2) { // this node's half of both tables
-        check(toCustomers.send(owner(i), new Object[] {i, "customer " + i}));
-        check(toOrders.send(owner(i / 3), new Object[] {i / 3, i % 10 == 0 ? null : 0.5 * i}));
+        check(customers.sender().send(owner(i), new Object[] {i, "customer " + i}));
+        check(orders.sender().send(owner(i / 3), new Object[] {i / 3, i % 10 == 0 ? null : 0.5 * i}));
       }
       check(customers.sender().finish());
       check(orders.sender().finish());
       Map<Object, Object> names = new HashMap<>();
       int pairs = 0;
-      for (Object[] row : customers.receiver().objects(CUSTOMERS)) names.put(row[0], row[1]);
-      for (Object[] row : orders.receiver().objects(ORDERS)) if (names.containsKey(row[0])) pairs++;
+      for (Object[] row : customers.receiver()) names.put(row[0], row[1]);
+      for (Object[] row : orders.receiver()) if (names.containsKey(row[0])) pairs++;
       System.out.println("node " + session.node() + ": " + names.size() + " customers, " + pairs + " orders");
     }
     worker.endQuery(query); // throws if it failed anywhere

@@ -34,11 +34,11 @@ public class Repartition {
       QueryId query = node == 0 ? begin(session, new PrintStream(other)) : QueryId.parse(new Scanner(System.in).next());
       Worker worker = session.workers().get(0);
       Set<String> received = new TreeSet<>();
-      try (Shuffle shuffle = worker.openShuffle(ShuffleSpec.repartition(query, 1))) {
-        ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
-        for (String word : WORDS) check(sender.send(word.charAt(0) % 2, word));
+      ObjectShuffleSpec<String> spec = ShuffleSpec.repartition(query, 1).withRowsOf(RowCodecs.STRING);
+      try (ObjectShuffle<String> shuffle = worker.openShuffle(spec)) {
+        for (String word : WORDS) check(shuffle.sender().send(word.charAt(0) % 2, word));
         check(shuffle.sender().finish());
-        for (String word : shuffle.receiver().objects(RowCodecs.STRING)) received.add(word);
+        for (String word : shuffle.receiver()) received.add(word);
       }
       worker.endQuery(query); // throws if it failed anywhere
       System.out.println("node " + node + ": " + received);

@@ -161,6 +161,18 @@ public final class ObjectSender<T> {
         : sender.broadcast(writer.written(bytes), 0, bytes, wait);
   }
 
+  /** As {@link ShuffleSender#finish()}: there are no more rows. */
+  @CheckReturnValue
+  public Outcome finish() throws InterruptedException {
+    return sender.finish();
+  }
+
+  /** The same, waiting as long as {@code wait} says. */
+  @CheckReturnValue
+  public <X extends Exception> Outcome finish(Wait<X> wait) throws X {
+    return sender.finish(wait);
+  }
+
   private boolean committedToAll(int bytes, T object) {
     return writer.tryCommitToAll(bytes, object == null ? null : lanes, object);
   }

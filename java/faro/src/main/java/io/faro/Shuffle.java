@@ -199,17 +199,12 @@ public final class Shuffle implements AutoCloseable {
     return localLanes;
   }
 
-  /** Checks that the rows of a codec fit this shuffle. */
-  void checkCodec(RowCodec<?> codec) {
-    if (codec.rowBytes() != spec.rowBytes() && spec.rowBytes() != 0) {
-      throw new FaroException(
-          Code.INVALID_ARGUMENT,
-          "stage " + spec.stage() + ": rowBytes = " + spec.rowBytes() + ", of the codec " + codec.rowBytes());
-    }
-  }
-
-  /** Sets the format in which this worker reads the rows of this shuffle, or else sends them. */
+  /**
+   * Sets the format in which this worker reads the rows of this shuffle, or else sends them; checks that the codec's rows
+   * fit.
+   */
   void nameFormat(RowCodec<?> codec, boolean reads) {
+    spec.checkCodec(codec);
     enter();
     String format = codec.format();
     if (!format.isEmpty()) {

@@ -113,7 +113,6 @@ public final class ShuffleReceiver {
    *     format already
    */
   public <T> ObjectReceiver<T> objects(RowCodec<T> codec) {
-    shuffle.checkCodec(codec);
     shuffle.nameFormat(codec, true);
     return new ObjectReceiver<>(this, codec, ANY);
   }
@@ -125,7 +124,6 @@ public final class ShuffleReceiver {
    */
   public <T> MergingReceiver<T> merge(RowCodec<T> codec, Comparator<? super T> order) {
     Objects.requireNonNull(order, "order");
-    shuffle.checkCodec(codec);
     shuffle.nameFormat(codec, true);
     int[] senders = shuffle.spec().senders();
     if (senders.length == 0) {

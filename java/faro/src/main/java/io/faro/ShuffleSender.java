@@ -74,7 +74,6 @@ public final class ShuffleSender {
    *     another format already
    */
   public <T> ObjectSender<T> objects(RowCodec<T> codec) {
-    shuffle.checkCodec(codec);
     boolean byReference = codec.immutable() && spec.rowBytes() == 0;
     shuffle.nameFormat(codec, false);
     return new ObjectSender<>(this, codec, byReference ? shuffle.localLanes() : null);

@@ -78,9 +78,9 @@ public record ShuffleSpec(
     return new ShuffleSpec(query, stage, width, senders, receivers, referenceLimit);
   }
 
-  /** The same with rows as wide as the codec's. */
-  public ShuffleSpec withRowsOf(RowCodec<?> codec) {
-    return withRowBytes(codec.rowBytes());
+  /** The same with rows as wide as the codec's, for objects: the codec need not be named again. */
+  public <T> ObjectShuffleSpec<T> withRowsOf(RowCodec<T> codec) {
+    return new ObjectShuffleSpec<>(withRowBytes(codec.rowBytes()), codec);
   }
 
   /** The same with these workers as senders; none: all workers. */
@@ -147,6 +147,15 @@ public record ShuffleSpec(
 
   private static String workers(int[] numbers) {
     return numbers.length == 0 ? "all" : Arrays.toString(numbers);
+  }
+
+  /** Checks that the rows of a codec fit. */
+  void checkCodec(RowCodec<?> codec) {
+    if (codec.rowBytes() != rowBytes && rowBytes != 0) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT,
+          "stage " + stage + ": rowBytes = " + rowBytes + ", of the codec " + codec.rowBytes());
+    }
   }
 
   private static void checkNotNegative(String name, int value) {

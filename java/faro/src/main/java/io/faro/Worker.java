@@ -100,6 +100,22 @@ public final class Worker {
   }
 
   /**
+   * As {@link #openShuffle(ShuffleSpec)}, for objects: both sides use the codec of the spec.
+   *
+   * @throws FaroException also {@link Code#STAGE_MISMATCH} if a sender is known to use a codec of another {@link
+   *     RowCodec#format}
+   */
+  public <T> ObjectShuffle<T> openShuffle(ObjectShuffleSpec<T> spec) {
+    Shuffle shuffle = openShuffle(spec.spec());
+    try {
+      return new ObjectShuffle<>(shuffle, spec.codec());
+    } catch (RuntimeException failure) {
+      shuffle.close();
+      throw failure;
+    }
+  }
+
+  /**
    * Waits until the condition holds, moving on everything others need meanwhile. Whoever makes it
    * true from another thread calls {@link #wake}. The condition is called on this thread,
    * repeatedly, and must not wait; what it throws is thrown here.

@@ -88,7 +88,7 @@ class ArgumentsTest {
     assertEquals(new ShuffleSpec(QUERY, 1, 0, new int[] {2}, ALL), ShuffleSpec.broadcast(QUERY, 1, 2));
     assertEquals(
         new ShuffleSpec(QUERY, 1, 8, ALL, new int[] {3}),
-        ShuffleSpec.gather(QUERY, 1, 3).withRowsOf(RowCodecs.LONG));
+        ShuffleSpec.gather(QUERY, 1, 3).withRowsOf(RowCodecs.LONG).spec());
     assertEquals(
         new ShuffleSpec(QUERY, 1, 24, new int[] {0, 1}, new int[] {3, 2}, 1),
         ShuffleSpec.repartition(QUERY, 1)
@@ -96,6 +96,9 @@ class ArgumentsTest {
             .withReceivers(3, 2)
             .withSenders(0, 1)
             .withRowBytes(24));
+    refused(
+        "stage 1: rowBytes = 16, of the codec 8",
+        () -> new ObjectShuffleSpec<>(new ShuffleSpec(QUERY, 1, 16), RowCodecs.LONG));
     refused("a worker of senders = -1", () -> ShuffleSpec.broadcast(QUERY, 1, -1));
     refused("rowBytes = -8", () -> ShuffleSpec.repartition(QUERY, 1).withRowBytes(-8));
   }

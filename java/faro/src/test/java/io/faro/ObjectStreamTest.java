@@ -2,12 +2,14 @@ package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -60,6 +62,61 @@ class ObjectStreamTest {
             }
             worker.endQuery(query);
           });
+    }
+  }
+
+  /** Once, for the width of rows and both sides. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aCodecIsNamedOnce(boolean byReference) throws Exception {
+    Long sent = new Random(5).nextLong();
+    try (Cluster cluster = new Cluster("auto", 1, 2)) {
+      QueryId query = cluster.session(0).beginQuery();
+      ShuffleSpec rows = new ShuffleSpec(query, 1, 0, new int[] {0}, new int[] {1});
+      ObjectShuffleSpec<Long> spec =
+          byReference ? new ObjectShuffleSpec<>(rows, RowCodecs.LONG) : rows.withRowsOf(RowCodecs.LONG);
+      assertEquals(byReference ? 0 : Long.BYTES, spec.spec().rowBytes());
+      try (ObjectShuffle<Long> from = cluster.worker(0).openShuffle(spec);
+          ObjectShuffle<Long> to = cluster.worker(1).openShuffle(spec)) {
+        assertSame(from.sender(), from.sender());
+        check(from.sender().send(0, sent, Wait.NONE));
+        check(from.sender().finish(Wait.NONE));
+        check(to.receiver().next(Wait.NONE));
+        assertEquals(byReference, sent == to.receiver().get());
+        assertEquals(Outcome.END_OF_STREAM, to.merge(Comparator.naturalOrder()).next(Wait.NONE));
+
+        FaroException noPart = failure(to::sender);
+        assertEquals(Code.WRONG_STATE, noPart.code());
+        assertEquals("worker 1 is no sender of stage 1", noPart.getMessage());
+        assertEquals(Code.WRONG_STATE, failure(from::receiver).code());
+      }
+    }
+  }
+
+  @Test
+  void anotherCodecThanTheOneThatAShuffleWasOpenedWithIsRefusedByBothNames() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      ShuffleSpec spec = ShuffleSpec.repartition(cluster.session(0).beginQuery(), 1);
+      try (ObjectShuffle<String> words = cluster.worker(0).openShuffle(spec.withRowsOf(RowCodecs.STRING))) {
+        FaroException other = failure(() -> words.shuffle().sender().objects(RowCodecs.BYTES));
+        assertEquals("stage 1: worker 0 sends its rows as STRING, not as BYTES", other.getMessage());
+        assertEquals(Code.INVALID_ARGUMENT, other.code());
+        other = failure(() -> words.shuffle().receiver().objects(RowCodecs.BYTES));
+        assertEquals("stage 1: worker 0 reads the rows as STRING, not as BYTES", other.getMessage());
+      }
+    }
+  }
+
+  @Test
+  void nothingStaysOpenIfTheSendersUseAnotherCodec() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 2)) {
+      ShuffleSpec spec = ShuffleSpec.repartition(cluster.session(0).beginQuery(), 1);
+      try (ObjectShuffle<String> words = cluster.worker(0).openShuffle(spec.withRowsOf(RowCodecs.STRING))) {
+        Worker other = cluster.worker(1);
+        assertEquals(Code.STAGE_MISMATCH, failure(() -> other.openShuffle(spec.withRowsOf(RowCodecs.BYTES))).code());
+        assertEquals(Code.STAGE_MISMATCH, failure(() -> other.endQuery(spec.query())).code());
+        assertEquals(Code.STAGE_MISMATCH, failure(words.shuffle()::checkQuery).code());
+      }
     }
   }
 
