@@ -100,10 +100,9 @@ public final class Worker {
   }
 
   /**
-   * As {@link #openShuffle(ShuffleSpec)}, for objects: both sides use the codec of the spec.
-   *
-   * @throws FaroException also {@link Code#STAGE_MISMATCH} if a sender is known to use a codec of another {@link
-   *     RowCodec#format}
+   * As {@link #openShuffle(ShuffleSpec)}, for objects: both sides use the codec of the spec, as by {@link
+   * ShuffleSender#objects} and {@link ShuffleReceiver#objects}. If one of these throws, the shuffle is closed, which
+   * cancels the query.
    */
   public <T> ObjectShuffle<T> openShuffle(ObjectShuffleSpec<T> spec) {
     Shuffle shuffle = openShuffle(spec.spec());
