@@ -672,7 +672,22 @@ static void end_cancelled(struct cluster* cluster, int node) {
 static void cancel(struct cluster* cluster) {
   faro_shuffle** shuffles = cluster->shuffles;
   for (int i = 0; i < kNodes; ++i) shuffles[i] = open_shuffle(cluster, i, 0, 8);
+  /* As a binding makes room at a cursor, but the query fails before the claim is aborted: there is no room then. */
+  faro_open_frames frames;
+  memset(&frames, 0, sizeof frames);
+  frames.size = sizeof frames;
+  OK(faro_sender_open_frames(shuffles[0], &frames));
+  const faro_cursor* cursor = cursor_of(&frames, 1);
+  faro_claim claim;
+  memset(&claim, 0, sizeof claim);
+  claim.size = sizeof claim;
+  DONE(faro_sender_claim(shuffles[0], 1, 8, FARO_WAIT_NONE, &claim));
+  CHECK(claim.in_open_frame == 1);
   OK(faro_session_cancel_query(cluster->sessions[0], &cluster->query, "the user left"));
+  OK(faro_sender_abort(shuffles[0]));
+  CHECK(cursor->at == cursor->end);
+  FAILED(faro_sender_claim(shuffles[0], 1, 8, FARO_WAIT_NONE, &claim), FARO_CODE_QUERY_CANCELLED);
+  CHECK(cursor->at == cursor->end);
   for (int i = 0; i < kNodes; ++i) {
     faro_batch* batch = faro_batch_create();
     FAILED(faro_receiver_receive(shuffles[i], batch, FARO_WAIT_FOREVER, NULL),

@@ -481,9 +481,10 @@ faro_code faro_sender_name_format(faro_shuffle* shuffle, const char* format);
  *                    row; add 4 + length to `at`, and 1 to the row count
  *
  * If there is no room (at == end also where no frame is open), faro_sender_send sends the row and opens the next frame; or
- * faro_sender_claim makes room: a claim with in_open_frame may be aborted, and the row written at the cursor. Every call of
- * the worker may move cursors; only the worker's thread reads and writes them. The arrays stay where they are until the
- * shuffle is closed. */
+ * faro_sender_claim makes room: a claim with in_open_frame may be aborted, and the row written at the cursor. If the query
+ * has failed meanwhile, aborting closes the frame (at == end), and the next claim fails: look at the cursor again. Every
+ * call of the worker may move cursors; only the worker's thread reads and writes them. The arrays stay where they are
+ * until the shuffle is closed. */
 
 /* 16 bytes, without `size`: faro_open_frames tells the distance. */
 typedef struct faro_cursor {
