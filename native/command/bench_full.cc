@@ -288,7 +288,7 @@ class FullBench {
     const Result<bench::FaroRun> run = run_variable_rows(job, faro, options);
     if (!run) return run.status();
     const RunFigures median = median_of(run->rounds);
-    note_verified(median.verified);
+    note_verified(median.verified());
     add({"variable_rows",
          fmt::format("rows of {} bytes with a length each, written and read on one processor",
                      job.kRowBytes),
@@ -310,7 +310,7 @@ class FullBench {
     line_.begin("8 idle processes, 10 s");
     const Result<bench::FaroRun> run = run_faro(job, faro, options);
     if (!run) return run.status();
-    note_verified(median_of(run.value().rounds).verified);
+    note_verified(median_of(run.value().rounds).verified());
     uint64_t most_ns = 0;
     for (const bench::NodeReport& node : run.value().nodes)
       most_ns = std::max(most_ns, node.idle_cpu_ns);
@@ -368,7 +368,7 @@ class FullBench {
     if (!results) return results.status();
     std::vector<double> medians;
     for (ContestResult& result : results.value()) {
-      note_verified(result.median.verified);
+      note_verified(result.median.verified());
       std::vector<double>& seconds = result.connect_seconds;
       std::sort(seconds.begin(), seconds.end());
       medians.push_back(seconds[seconds.size() / 2] * 1e3);

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,14 +17,13 @@
 #include "command/setting_flags.h"
 #include "command/text.h"
 #include "lab/bench/cluster_node.h"
-#include "lab/bench/contest.h"
 #include "lab/bench/link.h"
 
 namespace faro::command {
 namespace {
 
+using bench::FaroRun;
 using bench::LinkJob;
-using bench::LinkRun;
 using bench::RunFigures;
 
 struct Flags {
@@ -37,36 +35,22 @@ struct Flags {
   bool json = false;
 };
 
-struct Measured {
-  std::string transport;
-  LinkRun run;
-  RunFigures median;
-
-  double bytes_per_second(const LinkJob& job) const {
-    return static_cast<double>(job.payload_bytes()) / median.seconds;
-  }
-};
-
-Status flag_error(const std::string& flag, std::string_view message) {
-  return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
+double bytes_per_second(const LinkJob& job, const TransportRun& one) {
+  return static_cast<double>(job.payload_bytes()) / one.median.seconds;
 }
 
 Status check(const Flags& flags) {
   if (Status status = flags.job.validate(); !status.ok())
     return flag_error("--frame", status.message());
-  for (const std::string& name : flags.transports) {
-    const Result<bench::Carrier> carrier = bench::parse_carrier(name);
-    if (!carrier) return flag_error("--transport", carrier.status().message());
-    if (!is_faro(*carrier)) return flag_error("--transport", "no baseline of sockets runs here");
-  }
+  FARO_RETURN_IF_ERROR(check_transports(flags.transports));
   FARO_RETURN_IF_ERROR(flags.nodes.check());
   if (flags.nodes.on_several_hosts() && flags.nodes.nodes().size() != LinkJob::kProcesses)
     return flag_error("--nodes", "the addresses of two nodes are needed");
   return Status::Ok();
 }
 
-/// This node's part. The reports of both nodes on node 0, elsewhere no rounds.
-Result<LinkRun> run_on_hosts(const Flags& flags, const Config& config) {
+/// This node's part. On node 0 the results, elsewhere no rounds.
+Result<FaroRun> run_on_hosts(const Flags& flags, const Config& config) {
   Result<Config> tuned = link_config(flags.job, config);
   if (!tuned) return tuned.status();
   bench::ClusterNodeOptions options;
@@ -75,72 +59,49 @@ Result<LinkRun> run_on_hosts(const Flags& flags, const Config& config) {
   options.round_count = 1 + flags.repetitions;
   options.config = std::move(tuned).value();
   options.job_words = {flags.job.frame_bytes, flags.job.frame_count, flags.repetitions};
-  Result<std::vector<bench::NodeReport>> nodes = run_cluster_node(options, link_worker(flags.job));
-  if (!nodes) return nodes.status();
-  LinkRun run;
-  if (options.node != 0) return run;
-  run.nodes = std::move(nodes).value();
-  for (uint32_t round = 1; round < options.round_count; ++round) {
-    bench::RoundTotals totals;
-    for (const bench::NodeReport& node : run.nodes) {
-      const bench::NodeRound& one = node.rounds[round];
-      totals.seconds = std::max(totals.seconds, static_cast<double>(one.elapsed_ns) * 1e-9);
-      totals.cpu_seconds += static_cast<double>(one.cpu_ns) * 1e-9;
-      totals.count += one.count;
-      totals.checksum += one.checksum;
-    }
-    run.rounds.push_back(figures_of(flags.job, totals));
-  }
-  return run;
+  return run_cluster_node(options, link_job(flags.job));
 }
 
-Result<std::vector<Measured>> measure(const Flags& flags, Config config) {
+Result<std::vector<TransportRun>> measure(const Flags& flags, const Config& config) {
+  const bool several_hosts = flags.nodes.on_several_hosts();
   std::vector<std::string> names = flags.transports;
   if (names.empty()) {
-    names = flags.nodes.on_several_hosts() ? std::vector<std::string>{"auto"}
-                                           : std::vector<std::string>{"shm", "tcp"};
+    names =
+        several_hosts ? std::vector<std::string>{"auto"} : std::vector<std::string>{"shm", "tcp"};
   }
-  std::vector<Measured> all;
-  for (const std::string& name : names) {
-    FARO_RETURN_IF_ERROR(config.set("transport", std::string_view(name), "--transport"));
-    Result<LinkRun> run = flags.nodes.on_several_hosts()
-                              ? run_on_hosts(flags, config)
-                              : run_link(flags.job, config, flags.nodes.hosts(), flags.repetitions);
-    if (!run)
-      return Status(run.status().code(), fmt::format("{}: {}", name, run.status().message()));
-    if (run->rounds.empty()) continue;
-    const RunFigures median = bench::median_of(run->rounds);
-    all.push_back({name, std::move(run).value(), median});
-  }
-  return all;
+  bench::RunOptions options;
+  options.timed_rounds = flags.repetitions;
+  return run_over(names, config, [&](const Config& each) {
+    return several_hosts ? run_on_hosts(flags, each)
+                         : run_link(flags.job, {each, flags.nodes.hosts()}, options);
+  });
 }
 
-std::string table_of(const LinkJob& job, const std::vector<Measured>& all) {
+std::string table_of(const LinkJob& job, const std::vector<TransportRun>& all) {
   using Align = Table::Align;
   Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
   table.add({"transport", "time", "GB/s", "Gb/s", ""});
-  for (const Measured& one : all) {
-    const double bytes_per_second = one.bytes_per_second(job);
-    table.add({one.transport, seconds_text(one.median.seconds),
-               fmt::format("{:.3f}", bytes_per_second * 1e-9),
-               fmt::format("{:.2f}", bytes_per_second * 8e-9), verdict_text(one.median)});
+  for (const TransportRun& one : all) {
+    const double speed = bytes_per_second(job, one);
+    table.add({one.transport, seconds_text(one.median.seconds), fmt::format("{:.3f}", speed * 1e-9),
+               fmt::format("{:.2f}", speed * 8e-9), verdict_text(one.median)});
   }
   return table.text();
 }
 
-Json json_of(const LinkJob& job, const std::vector<Measured>& all) {
+Json json_of(const LinkJob& job, const std::vector<TransportRun>& all) {
   Json json = origin_json(read_machine());
   json["frame_bytes"] = job.frame_bytes;
   json["frames"] = job.frame_count;
   json["results"] = Json::array();
-  for (const Measured& one : all) {
+  for (const TransportRun& one : all) {
     Json result;
     result["transport"] = one.transport;
     result["seconds"] = one.median.seconds;
     result["cpu_seconds"] = one.median.cpu_seconds;
-    result["bytes_per_second"] = one.bytes_per_second(job);
-    result["gigabits_per_second"] = one.bytes_per_second(job) * 8e-9;
-    result["verified"] = one.median.verified;
+    result["bytes_per_second"] = bytes_per_second(job, one);
+    result["gigabits_per_second"] = bytes_per_second(job, one) * 8e-9;
+    result["verified"] = one.median.verified();
     result["runs"] = Json::array();
     for (const RunFigures& run : one.run.rounds) result["runs"].push_back(run.seconds);
     result["nodes"] = Json::array();
@@ -156,7 +117,7 @@ int run(const Flags& flags) {
   if (!status.ok()) return bench_error(status);
   const Result<Config> config = flags.settings.load();
   if (!config) return bench_error(config.status());
-  const Result<std::vector<Measured>> all = measure(flags, *config);
+  const Result<std::vector<TransportRun>> all = measure(flags, *config);
   if (!all) return bench_error(all.status());
   if (all->empty()) {
     fmt::print("node {}: done; node 0 has the results\n", flags.nodes.node());
@@ -169,9 +130,7 @@ int run(const Flags& flags) {
                grouped(flags.job.frame_count), exact_bytes_text(flags.job.frame_bytes),
                counted(flags.repetitions, "run"), table_of(flags.job, *all));
   }
-  const bool verified = std::all_of(all->begin(), all->end(),
-                                    [](const Measured& one) { return one.median.verified; });
-  return verified ? kExitOk : kExitFailed;
+  return exit_code_of(*all);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "command/progress_line.h"
 #include "faro/config.h"
+#include "lab/bench/cluster.h"
 #include "lab/bench/contest.h"
 
 namespace CLI {
@@ -49,6 +50,25 @@ void add_two_stage_command(CLI::App& bench, int& exit_code);
 
 /// "faro bench: …" on stderr; the exit code that belongs to the error.
 int bench_error(const Status& status);
+
+/// A job of Faro alone over one transport.
+struct TransportRun {
+  std::string transport;
+  bench::FaroRun run;
+  bench::RunFigures median;
+};
+
+/// Errors: invalid_argument if not all of them are transports of Faro.
+Status check_transports(const std::vector<std::string>& names);
+
+/// Runs a job over one transport after the other. Leaves those out that bring back no rounds: the results are
+/// on another node. Errors: of the first that fails, with its name in front.
+Result<std::vector<TransportRun>> run_over(
+    const std::vector<std::string>& transports, Config config,
+    const std::function<Result<bench::FaroRun>(const Config& config)>& run);
+
+/// The exit code of these results: all have to be verified.
+int exit_code_of(const std::vector<TransportRun>& runs);
 
 /// Shows a contest's progress: "lap 3 of 7: shm".
 std::function<void(const bench::ContestProgress&)> contest_progress(

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +20,7 @@
 namespace faro::command {
 namespace {
 
-using bench::FaroRun;
 using bench::ReceiveJob;
-using bench::RunFigures;
 
 struct Flags {
   SettingFlags settings;
@@ -34,18 +31,8 @@ struct Flags {
   bool json = false;
 };
 
-struct Measured {
-  std::string transport;
-  FaroRun run;
-  RunFigures median;
-
-  double bytes_per_second(const ReceiveJob& job) const {
-    return static_cast<double>(job.bytes_per_node()) / median.seconds;
-  }
-};
-
-Status flag_error(const std::string& flag, std::string_view message) {
-  return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
+double bytes_per_second(const ReceiveJob& job, const TransportRun& one) {
+  return static_cast<double>(job.bytes_per_node()) / one.median.seconds;
 }
 
 Result<ReceiveJob> read_job(const Flags& flags) {
@@ -56,45 +43,23 @@ Result<ReceiveJob> read_job(const Flags& flags) {
   if (const Status status = job.validate(); !status.ok()) {
     return flag_error("--row-bytes", status.message());
   }
-  for (const std::string& name : flags.transports) {
-    const Result<bench::Carrier> carrier = bench::parse_carrier(name);
-    if (!carrier) return flag_error("--transport", carrier.status().message());
-    if (!is_faro(*carrier)) return flag_error("--transport", "no baseline of sockets runs here");
-  }
+  FARO_RETURN_IF_ERROR(check_transports(flags.transports));
   return job;
 }
 
-Result<std::vector<Measured>> measure(const Flags& flags, const ReceiveJob& job,
-                                      const Config& config) {
-  bench::FaroOptions faro;
-  faro.config = config;
-  bench::RunOptions options;
-  options.timed_rounds = flags.repetitions;
-  std::vector<Measured> all;
-  for (const std::string& name : flags.transports) {
-    FARO_RETURN_IF_ERROR(faro.config.set("transport", std::string_view(name), "--transport"));
-    Result<FaroRun> run = run_receive(job, faro, options);
-    if (!run)
-      return Status(run.status().code(), fmt::format("{}: {}", name, run.status().message()));
-    const RunFigures median = bench::median_of(run->rounds);
-    all.push_back({name, std::move(run).value(), median});
-  }
-  return all;
-}
-
-std::string table_of(const ReceiveJob& job, const std::vector<Measured>& all) {
+std::string table_of(const ReceiveJob& job, const std::vector<TransportRun>& all) {
   using Align = Table::Align;
   Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
   table.add({"transport", "time", "GB/s per node", "CPU ns/row", ""});
-  for (const Measured& one : all) {
+  for (const TransportRun& one : all) {
     table.add({one.transport, seconds_text(one.median.seconds),
-               fmt::format("{:.3f}", one.bytes_per_second(job) * 1e-9),
+               fmt::format("{:.3f}", bytes_per_second(job, one) * 1e-9),
                fmt::format("{:.2f}", one.median.cpu_ns_per_hop()), verdict_text(one.median)});
   }
   return table.text();
 }
 
-Json json_of(const ReceiveJob& job, const std::vector<Measured>& all) {
+Json json_of(const ReceiveJob& job, const std::vector<TransportRun>& all) {
   Json json = origin_json(read_machine());
   json["processes"] = job.process_count;
   json["workers"] = job.workers_per_process;
@@ -102,19 +67,12 @@ Json json_of(const ReceiveJob& job, const std::vector<Measured>& all) {
   json["row_bytes"] = job.row_bytes;
   json["pattern"] = pattern_name(job.pattern);
   json["results"] = Json::array();
-  for (const Measured& one : all) {
+  for (const TransportRun& one : all) {
     Json result;
     result["transport"] = one.transport;
-    result["bytes_per_second_per_node"] = one.bytes_per_second(job);
-    result["verified"] = one.median.verified;
-    result["count"] = one.median.count;
-    result["expected_count"] = one.median.expected_count;
-    result["checksum"] = fmt::format("{:016x}", one.median.checksum);
-    result["expected_checksum"] = fmt::format("{:016x}", one.median.expected_checksum);
-    result["runs"] = Json::array();
-    for (const RunFigures& run : one.run.rounds) {
-      result["runs"].push_back({{"seconds", run.seconds}, {"cpu_seconds", run.cpu_seconds}});
-    }
+    result["bytes_per_second_per_node"] = bytes_per_second(job, one);
+    put_totals(result, one.median);
+    result["runs"] = runs_json(one.run.rounds);
     json["results"].push_back(std::move(result));
   }
   return json;
@@ -125,7 +83,11 @@ int run(const Flags& flags) {
   if (!job) return bench_error(job.status());
   const Result<Config> config = flags.settings.load();
   if (!config) return bench_error(config.status());
-  const Result<std::vector<Measured>> all = measure(flags, *job, *config);
+  bench::RunOptions options;
+  options.timed_rounds = flags.repetitions;
+  const Result<std::vector<TransportRun>> all =
+      run_over(flags.transports, *config,
+               [&](const Config& each) { return run_receive(*job, {.config = each}, options); });
   if (!all) return bench_error(all.status());
   if (flags.json) {
     fmt::print("{}\n", json_of(*job, *all).dump(2));
@@ -135,9 +97,7 @@ int run(const Flags& flags) {
                grouped(job->rows_per_worker), exact_bytes_text(job->row_bytes),
                pattern_name(job->pattern), counted(flags.repetitions, "run"), table_of(*job, *all));
   }
-  const bool verified = std::all_of(all->begin(), all->end(),
-                                    [](const Measured& one) { return one.median.verified; });
-  return verified ? kExitOk : kExitFailed;
+  return exit_code_of(*all);
 }
 
 }  // namespace

@@ -35,20 +35,36 @@ double times_less_cpu(const RunFigures& run, const RunFigures& baseline) {
 bool all_verified(const std::vector<ContestReport>& reports) {
   for (const ContestReport& report : reports) {
     for (const ContestResult& result : report.results) {
-      if (!result.median.verified || (result.cold && !result.cold->verified)) return false;
+      if (!result.median.verified() || (result.cold && !result.cold->verified())) return false;
     }
   }
   return true;
 }
 
 std::string verdict_text(const RunFigures& run) {
-  if (run.verified) return "verified";
-  if (run.count != run.expected_count) {
-    return fmt::format("WRONG: {} rows arrived instead of {}", grouped(run.count),
-                       grouped(run.expected_count));
+  if (run.verified()) return "verified";
+  const workload::Totals& expected = run.expected.totals;
+  if (run.totals.count != expected.count) {
+    return fmt::format("WRONG: {} rows arrived instead of {}", grouped(run.totals.count),
+                       grouped(expected.count));
   }
-  return fmt::format("WRONG: checksum {:016x} instead of {:016x}", run.checksum,
-                     run.expected_checksum);
+  return fmt::format("WRONG: checksum {:016x} instead of {:016x}", run.totals.checksum,
+                     expected.checksum);
+}
+
+void put_totals(Json& result, const RunFigures& run) {
+  result["verified"] = run.verified();
+  result["count"] = run.totals.count;
+  result["expected_count"] = run.expected.totals.count;
+  result["checksum"] = fmt::format("{:016x}", run.totals.checksum);
+  result["expected_checksum"] = fmt::format("{:016x}", run.expected.totals.checksum);
+}
+
+Json runs_json(const std::vector<RunFigures>& runs) {
+  Json json = Json::array();
+  for (const RunFigures& each : runs)
+    json.push_back({{"seconds", each.seconds}, {"cpu_seconds", each.cpu_seconds}});
+  return json;
 }
 
 std::string contest_table(const std::vector<ContestReport>& reports) {
@@ -65,9 +81,9 @@ std::string contest_table(const std::vector<ContestReport>& reports) {
     }
     for (const ContestResult& one : report.results) {
       const RunFigures& run = one.median;
-      const bool scaled_up = run.rows > 0 && run.rows < most_rows;
+      const bool scaled_up = run.expected.rows > 0 && run.expected.rows < most_rows;
       const double scale =
-          scaled_up ? static_cast<double>(most_rows) / static_cast<double>(run.rows) : 1;
+          scaled_up ? static_cast<double>(most_rows) / static_cast<double>(run.expected.rows) : 1;
       table.add(
           {fmt::format("  {}{}", carrier_name(one.contestant.carrier), scaled_up ? " *" : ""),
            fmt::format("{:.4f}", run.seconds * scale), scaled(run.rows_per_second()),
@@ -157,15 +173,8 @@ Json contest_json(const ContestReport& report) {
     result["cpu_ns_per_hop"] = run.cpu_ns_per_hop();
     result["times_faster_than_sockets"] =
         baseline == nullptr ? Json(nullptr) : Json(times_faster(run, baseline->median));
-    result["verified"] = run.verified;
-    result["count"] = run.count;
-    result["expected_count"] = run.expected_count;
-    result["checksum"] = fmt::format("{:016x}", run.checksum);
-    result["expected_checksum"] = fmt::format("{:016x}", run.expected_checksum);
-    result["runs"] = Json::array();
-    for (const RunFigures& each : one.runs) {
-      result["runs"].push_back({{"seconds", each.seconds}, {"cpu_seconds", each.cpu_seconds}});
-    }
+    put_totals(result, run);
+    result["runs"] = runs_json(one.runs);
     if (one.cold) {
       result["cold"] = {{"seconds", one.cold->seconds},
                         {"cpu_ns_per_hop", one.cold->cpu_ns_per_hop()}};

@@ -41,6 +41,11 @@ std::string contest_table(const std::vector<ContestReport>& reports);
 /// "verified", or what is wrong.
 std::string verdict_text(const bench::RunFigures& run);
 
+/// What came and what was expected, as members of `result`.
+void put_totals(Json& result, const bench::RunFigures& run);
+/// Wall and CPU time of each.
+Json runs_json(const std::vector<bench::RunFigures>& runs);
+
 Json contest_json(const ContestReport& report);
 Json metrics_json(const SessionMetrics& metrics);
 

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -30,8 +29,6 @@ namespace {
 using bench::Carrier;
 using bench::Contestant;
 using bench::ContestResult;
-using bench::NodeReport;
-using bench::RunFigures;
 using bench::TwoStageJob;
 
 struct Flags {
@@ -60,10 +57,6 @@ struct Run {
 
 /// The check without its name in the help.
 CLI::Validator quiet(CLI::Validator check) { return check.description(""); }
-
-Status flag_error(const std::string& flag, std::string_view message) {
-  return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
-}
 
 Result<Run> read_flags(const Flags& flags) {
   Run run;
@@ -113,20 +106,6 @@ Result<Run> read_flags(const Flags& flags) {
   return run;
 }
 
-/// Figures of a round over all nodes.
-RunFigures figures_of_nodes(const TwoStageJob& job, const std::vector<NodeReport>& nodes,
-                            size_t round) {
-  bench::RoundTotals totals;
-  for (const NodeReport& node : nodes) {
-    const bench::NodeRound& one = node.rounds[round];
-    totals.seconds = std::max(totals.seconds, static_cast<double>(one.elapsed_ns) * 1e-9);
-    totals.cpu_seconds += static_cast<double>(one.cpu_ns) * 1e-9;
-    totals.count += one.count;
-    totals.checksum += one.checksum;
-  }
-  return figures_of(job, totals);
-}
-
 /// This node's part on several hosts. On node 0 the results, elsewhere none.
 Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& run,
                                                 ProgressLine& line) {
@@ -136,7 +115,6 @@ Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& r
     bench::ClusterNodeOptions options;
     options.node = flags.nodes.node();
     options.nodes = flags.nodes.nodes();
-    options.workers_per_node = job.workers_per_process;
     options.round_count = 1 + flags.repetitions;
     options.config = run.config;
     FARO_RETURN_IF_ERROR(
@@ -156,19 +134,15 @@ Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& r
                       ? fmt::format("{}, warm-up", name)
                       : fmt::format("{}, run {} of {}", name, round, options.round_count - 1));
     };
-    Result<std::vector<NodeReport>> nodes = run_cluster_node(options, two_stage_worker(job));
-    if (!nodes) return nodes.status();
+    Result<bench::FaroRun> ran = run_cluster_node(options, two_stage_job(job));
+    if (!ran) return ran.status();
     if (options.node != 0) continue;
     ContestResult result;
     result.contestant = contestant;
-    result.nodes = std::move(nodes).value();
-    for (size_t round = 1; round < options.round_count; ++round) {
-      result.runs.push_back(figures_of_nodes(job, result.nodes, round));
-    }
-    result.median = median_of(result.runs);
-    uint64_t connect_ns = 0;
-    for (const NodeReport& node : result.nodes) connect_ns = std::max(connect_ns, node.connect_ns);
-    result.connect_seconds.push_back(static_cast<double>(connect_ns) * 1e-9);
+    result.median = median_of(ran->rounds);
+    result.runs = std::move(ran->rounds);
+    result.nodes = std::move(ran->nodes);
+    result.connect_seconds.push_back(ran->connect_seconds);
     results.push_back(std::move(result));
   }
   return results;

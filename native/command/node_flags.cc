@@ -3,14 +3,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "command/settings.h"
+
 namespace faro::command {
-namespace {
-
-Status flag_error(const char* flag, const std::string& message) {
-  return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
-}
-
-}  // namespace
 
 void NodeFlags::add_to(CLI::App& app) {
   app.option_defaults()->always_capture_default();

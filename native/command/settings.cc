@@ -44,6 +44,10 @@ Status validate_settings(const Config& config) {
   return filled.validate();
 }
 
+Status flag_error(std::string_view flag, std::string_view message) {
+  return Status(Code::invalid_argument, fmt::format("{}: {}", flag, message));
+}
+
 Status set_from_flag(Config& config, std::string_view flag, std::string_view name,
                      const std::string& text) {
   const Status status = config.set(name, text, flag);

@@ -18,6 +18,9 @@ Result<Config> load_settings(const std::string& file, const std::vector<std::str
 /// Errors: config_invalid.
 Status validate_settings(const Config& config);
 
+/// An invalid_argument; the message begins with the flag.
+Status flag_error(std::string_view flag, std::string_view message);
+
 /// Sets `name` from a flag's text. Errors: config_invalid; the message begins with the flag.
 Status set_from_flag(Config& config, std::string_view flag, std::string_view name,
                      const std::string& text);

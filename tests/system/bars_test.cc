@@ -32,10 +32,10 @@ void expect_verified(const Bar& bar, const TwoStageJob& job) {
   ASSERT_TRUE(runs.ok()) << runs.status().to_string();
   ASSERT_EQ(runs.value().size(), 2u);
   for (const RunFigures& run : runs.value()) {
-    EXPECT_EQ(run.count, job.row_count());
-    EXPECT_EQ(run.checksum, expected_totals(job).checksum);
-    EXPECT_TRUE(run.verified);
-    EXPECT_EQ(run.hops, 2 * job.row_count());
+    EXPECT_EQ(run.totals.count, job.row_count());
+    EXPECT_EQ(run.totals, job.expectation().totals);
+    EXPECT_TRUE(run.verified());
+    EXPECT_EQ(run.expected.hops, 2 * job.row_count());
   }
 }
 

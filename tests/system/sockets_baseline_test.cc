@@ -38,11 +38,11 @@ void expect_verified(const Result<std::vector<RunFigures>>& runs, size_t rounds)
   ASSERT_TRUE(runs.ok()) << runs.status().to_string();
   EXPECT_EQ(runs.value().size(), rounds);
   for (const RunFigures& run : runs.value()) {
-    EXPECT_EQ(run.count, run.expected_count);
-    EXPECT_EQ(run.checksum, run.expected_checksum);
-    EXPECT_TRUE(run.verified);
+    EXPECT_EQ(run.totals.count, run.expected.totals.count);
+    EXPECT_EQ(run.totals.checksum, run.expected.totals.checksum);
+    EXPECT_TRUE(run.verified());
     EXPECT_GT(run.seconds, 0);
-    EXPECT_EQ(run.hops, 2 * run.rows);
+    EXPECT_EQ(run.expected.hops, 2 * run.expected.rows);
   }
   expect_no_children();
 }
@@ -191,7 +191,7 @@ TEST(ProcessGroup, brings_back_what_each_worker_did_in_each_round) {
     member.run_workers([&](uint32_t worker) {
       for (uint32_t round = 0; round < 2; ++round) {
         member.start_round(worker, round);
-        member.end_round(worker, round, member.global_worker(worker), round);
+        member.end_round(worker, round, {member.global_worker(worker), round});
       }
       return Status::Ok();
     });
@@ -202,11 +202,11 @@ TEST(ProcessGroup, brings_back_what_each_worker_did_in_each_round) {
   EXPECT_EQ(area->load(), 2u);
   for (uint32_t round = 0; round < 2; ++round) {
     const RoundTotals& totals = rounds.value()[round];
-    EXPECT_EQ(totals.count, 0u + 1 + 2 + 3 + 4 + 5);
-    EXPECT_EQ(totals.checksum, 6 * round);
+    EXPECT_EQ(totals.rows.count, 0u + 1 + 2 + 3 + 4 + 5);
+    EXPECT_EQ(totals.rows.checksum, 6 * round);
     ASSERT_EQ(totals.workers.size(), 6u);
     for (uint32_t worker = 0; worker < 6; ++worker) {
-      EXPECT_EQ(totals.workers[worker].count, worker);
+      EXPECT_EQ(totals.workers[worker].rows.count, worker);
       EXPECT_LE(totals.workers[worker].start_ns, totals.workers[worker].end_ns);
     }
   }
@@ -229,7 +229,7 @@ TEST(ProcessGroup, counts_the_processor_time_of_all_threads_within_the_round_onl
       burn(100 * kMillisecond);  // setup: not counted
       member.start_round(worker, 0);
       burn(150 * kMillisecond);  // 50 ms more
-      member.end_round(worker, 0, 0, 0);
+      member.end_round(worker, 0, {});
       return Status::Ok();
     });
     return Status::Ok();

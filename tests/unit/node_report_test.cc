@@ -12,7 +12,7 @@ NodeReport example() {
   NodeReport report;
   report.connect_ns = 11;
   report.idle_cpu_ns = 12;
-  report.rounds = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+  report.rounds = {{1, 2, {3, 4}}, {5, 6, {7, 8}}};
   SessionMetrics& metrics = report.metrics;
   metrics.workers.resize(2);
   metrics.workers[1].worker = 9;
@@ -40,7 +40,7 @@ TEST(NodeReport, comes_back_as_it_was) {
   EXPECT_EQ(report.connect_ns, 11u);
   EXPECT_EQ(report.idle_cpu_ns, 12u);
   ASSERT_EQ(report.rounds.size(), 2u);
-  EXPECT_EQ(report.rounds[1].checksum, 8u);
+  EXPECT_EQ(report.rounds[1].rows.checksum, 8u);
   ASSERT_EQ(report.metrics.workers.size(), 2u);
   EXPECT_EQ(report.metrics.workers[1].worker, 9u);
   EXPECT_EQ(report.metrics.workers[1].rows_sent, 1'000'000'000'000u);

@@ -1,5 +1,5 @@
-// The workload of simulation, soak and cases: plans are what their page says, rows follow from their place, and the oracle sees
-// each kind of damage.
+// The workload of simulation, soak, cases and benchmarks: plans are what their page says, rows follow from their place, and the oracles
+// see each kind of damage.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,19 +9,25 @@
 #include <tuple>
 #include <vector>
 
+#include "lab/workload/integer_rows.h"
 #include "lab/workload/plan.h"
 #include "lab/workload/row_checker.h"
 #include "lab/workload/row_generator.h"
+#include "lab/workload/row_loops.h"
 
 namespace faro::test {
 namespace {
 
 using workload::Chance;
+using workload::destination_of;
 using workload::QueryPlan;
 using workload::RowChecker;
+using workload::RowCodec;
 using workload::RowGenerator;
+using workload::RowSum;
 using workload::Spread;
 using workload::StagePlan;
+using workload::transform;
 
 using Row = std::vector<std::byte>;
 
@@ -228,6 +234,154 @@ TEST_F(Oracle, sees_a_row_that_is_for_another) {
   for (uint32_t receiver = 0; receiver < 3; ++receiver)
     complaints += !RowChecker(one_key, receiver).check(0, row_of(one_key, 0, 0)).empty();
   EXPECT_EQ(complaints, 2u);
+}
+
+TEST(IntegerRows, transform_is_injective_and_moves_most_rows) {
+  std::set<uint64_t> seen;
+  uint64_t moved = 0;
+  constexpr uint64_t kRows = 100'000;
+  for (uint64_t n = 0; n < kRows; ++n) {
+    EXPECT_TRUE(seen.insert(transform(n)).second) << n;
+    if (destination_of<FinalizerHash>(n, 4) != destination_of<FinalizerHash>(transform(n), 4)) {
+      ++moved;
+    }
+  }
+  EXPECT_GT(moved, kRows * 7 / 10);
+}
+
+template <class Hash>
+void expect_even_destinations() {
+  std::vector<uint64_t> counts(7);
+  constexpr uint64_t kRows = 700'000;
+  for (uint64_t n = 0; n < kRows; ++n) ++counts[destination_of<Hash>(n, 7)];
+  for (uint64_t count : counts) EXPECT_NEAR(static_cast<double>(count), 100'000, 2'000);
+}
+
+TEST(IntegerRows, both_hashes_spread_rows_evenly) {
+  expect_even_destinations<FinalizerHash>();
+  expect_even_destinations<MultiplicativeHash>();
+}
+
+template <uint32_t kRowBytes>
+void expect_damage_is_found() {
+  std::vector<char> row(kRowBytes);
+  for (uint64_t n : {uint64_t{0}, uint64_t{12345}, UINT64_MAX}) {
+    RowCodec<kRowBytes>::write(row.data(), n);
+    uint64_t damage = 0;
+    EXPECT_EQ(RowCodec<kRowBytes>::read(row.data(), damage), n);
+    EXPECT_EQ(damage, 0u);
+    for (uint32_t at = 8; at < kRowBytes; ++at) {
+      row[at] = static_cast<char>(row[at] ^ 0x10);
+      damage = 0;
+      (void)RowCodec<kRowBytes>::read(row.data(), damage);
+      EXPECT_NE(damage, 0u) << "byte " << at << " of " << kRowBytes;
+      row[at] = static_cast<char>(row[at] ^ 0x10);
+    }
+  }
+}
+
+TEST(IntegerRows, finds_every_damaged_byte_behind_n) {
+  expect_damage_is_found<8>();
+  expect_damage_is_found<16>();
+  expect_damage_is_found<24>();
+  expect_damage_is_found<32>();
+  expect_damage_is_found<64>();
+  expect_damage_is_found<100>();
+  expect_damage_is_found<128>();
+}
+
+TEST(IntegerRows, writes_nothing_behind_the_row) {
+  std::vector<char> memory(101, 'x');
+  RowCodec<100>::write(memory.data(), 7);
+  EXPECT_EQ(memory[100], 'x');
+}
+
+TEST(IntegerRows, large_rows_with_n_at_both_ends_show_that_one_of_them_is_damaged) {
+  std::vector<std::byte> row(1000);
+  workload::EndsCodec::write(row, 12345);
+  uint64_t damage = 0;
+  EXPECT_EQ(workload::EndsCodec::read(row, damage), 12345u);
+  EXPECT_EQ(damage, 0u);
+  for (const size_t at : {size_t{0}, size_t{7}, row.size() - 8, row.size() - 1}) {
+    row[at] ^= std::byte{1};
+    damage = 0;
+    (void)workload::EndsCodec::read(row, damage);
+    EXPECT_NE(damage, 0u) << at;
+    row[at] ^= std::byte{1};
+  }
+}
+
+TEST(IntegerRows, parts_of_a_range_cover_it_once) {
+  constexpr workload::IntegerRange kRange{10, 10 + 1001};
+  for (const uint64_t count : {1u, 4u, 7u, 1001u, 2000u}) {
+    uint64_t next = kRange.begin;
+    for (uint64_t i = 0; i < count; ++i) {
+      const workload::IntegerRange part = kRange.part(i, count);
+      EXPECT_EQ(part.begin, next);
+      EXPECT_LE(part.size(), kRange.size() / count + 1);
+      next = part.end;
+    }
+    EXPECT_EQ(next, kRange.end);
+  }
+}
+
+/// Loops over many rows do what the codec does with one.
+template <uint32_t kRowBytes>
+void expect_loops_agree() {
+  using Loops = workload::RowLoops<kRowBytes>;
+  constexpr size_t kRows = 1000;
+  std::vector<char> rows(kRows * kRowBytes), next(kRows * kRowBytes);
+  Loops::generate(7, kRows, rows.data());
+  uint64_t damage = 0;
+  for (size_t i = 0; i < kRows; ++i)
+    EXPECT_EQ(RowCodec<kRowBytes>::read(rows.data() + i * kRowBytes, damage), 7 + i);
+  Loops::transform(rows.data(), kRows, next.data(), damage);
+  EXPECT_EQ(damage, 0u);
+  RowSum expected;
+  for (uint64_t n = 7; n < 7 + kRows; ++n) expected.add(transform(n));
+  EXPECT_EQ(Loops::sum(next.data(), kRows).totals(), expected.totals());
+  EXPECT_EQ(workload::sum_rows<kRowBytes>(next.data(), kRows).totals(), expected.totals());
+  if (kRowBytes > 8) next[kRowBytes * kRows / 2 + 8] ^= 1;
+  EXPECT_EQ(Loops::sum(next.data(), kRows).totals() == expected.totals(), kRowBytes == 8);
+}
+
+TEST(IntegerRows, loops_over_many_rows_agree_with_the_codec) {
+  expect_loops_agree<8>();
+  expect_loops_agree<16>();
+  expect_loops_agree<24>();
+  expect_loops_agree<100>();
+  expect_loops_agree<128>();
+}
+
+TEST(RowSum, agrees_with_the_expected_totals_in_any_order_and_by_parts) {
+  constexpr uint64_t kRows = 1000;
+  const workload::Totals expected = workload::totals_of(kRows, transform);
+  RowSum forwards, first, second;
+  for (uint64_t n = 0; n < kRows; ++n) forwards.add(transform(n));
+  for (uint64_t n = kRows; n-- > 0;) (n % 3 == 0 ? first : second).add(transform(n));
+  EXPECT_EQ(forwards.totals(), expected);
+  workload::Totals parts = first.totals();
+  parts += second.totals();
+  EXPECT_EQ(parts, expected);
+  first += second;
+  EXPECT_EQ(first.totals(), expected);
+}
+
+TEST(RowSum, notices_a_swapped_a_doubled_and_a_damaged_row) {
+  constexpr uint64_t kRows = 1000;
+  const workload::Totals expected = workload::totals_of(kRows, transform);
+  auto run = [&](auto change, uint64_t damage) {
+    RowSum sum;
+    for (uint64_t n = 0; n < kRows; ++n) sum.add(transform(change(n)));
+    sum.damage |= damage;
+    EXPECT_EQ(sum.count, kRows);
+    return sum.totals();
+  };
+  EXPECT_EQ(run([](uint64_t n) { return n; }, 0), expected);
+  EXPECT_NE(run([](uint64_t n) { return n == 7 ? 8 : n; }, 0), expected);
+  // Two wrong rows whose plain sum would be right.
+  EXPECT_NE(run([](uint64_t n) { return n == 10 ? 8 : n == 20 ? 22 : n; }, 0), expected);
+  EXPECT_NE(run([](uint64_t n) { return n; }, 0x10), expected);
 }
 
 }  // namespace

@@ -59,17 +59,15 @@ static_assert(sizeof(ProcessCell) % 8 == 0 && sizeof(QueryId) % 8 == 0);
 /// The life of one process.
 class Process {
  public:
-  Process(const ClusterOptions& options, const MakeRoundWorker& make_worker, const Area& area,
-          GroupMember& member)
-      : options_(options), make_worker_(make_worker), area_(area), member_(member) {}
+  Process(const ClusterJob& job, const FaroOptions& faro, const Area& area, GroupMember& member)
+      : job_(job), faro_(faro), area_(area), member_(member) {}
 
   Status run(std::vector<Listener>& listeners, const std::vector<std::string>& addresses) {
     const uint32_t process = member_.process();
     Listener mine = std::move(listeners[process]);
     // The others' are theirs alone: a port must not outlive its process.
     listeners.clear();
-    Result<Config> config =
-        node_config(options_.config, process, addresses, options_.group.workers_per_process);
+    Result<Config> config = node_config(faro_.config, process, addresses, job_.workers_per_process);
     if (!config) return config.status();
 
     member_.meet_processes();
@@ -83,10 +81,10 @@ class Process {
     member_.meet_processes();
 
     const uint64_t cpu_before_idle_ns = node_cpu_ns();
-    if (options_.idle_ns > 0) {
+    if (faro_.idle_ns > 0) {
       member_.run_workers([this](uint32_t local) {
         Worker& worker = session_->worker(local);
-        Status status = idle(worker, options_.idle_ns);
+        Status status = idle(worker, faro_.idle_ns);
         worker.release_ownership();
         return status;
       });
@@ -110,19 +108,18 @@ class Process {
  private:
   Status run_worker(uint32_t local) {
     const std::unique_ptr<RoundWorker> work =
-        make_worker_(session_->worker(local), member_.progress(local));
-    for (uint32_t round = 0; round < options_.group.round_count; ++round) {
+        job_.make_worker(session_->worker(local), member_.progress(local));
+    for (uint32_t round = 0; round < member_.options().round_count; ++round) {
       if (member_.global_worker(local) == 0) area_.query(round) = session_->begin_query();
       member_.start_round(local, round);
       FARO_RETURN_IF_ERROR(work->run(area_.query(round)));
-      const WorkTotals totals = work->totals();
-      member_.end_round(local, round, totals.count, totals.checksum);
+      member_.end_round(local, round, work->totals());
     }
     return Status::Ok();
   }
 
-  const ClusterOptions& options_;
-  const MakeRoundWorker& make_worker_;
+  const ClusterJob& job_;
+  const FaroOptions& faro_;
   const Area& area_;
   GroupMember& member_;
   std::unique_ptr<Session> session_;
@@ -130,13 +127,13 @@ class Process {
 
 }  // namespace
 
-Result<ClusterRun> run_cluster(const ClusterOptions& options, const MakeRoundWorker& make_worker,
-                               const ProgressSink& progress) {
+Result<FaroRun> run_cluster(const ClusterJob& job, const FaroOptions& faro,
+                            const RunOptions& options) {
   // Listening before the fork: every port is known to everyone, and no caller is too early.
   std::vector<Listener> listeners;
   std::vector<std::string> addresses;
-  for (uint32_t process = 0; process < options.group.process_count; ++process) {
-    const std::string& host = options.hosts[process % options.hosts.size()];
+  for (uint32_t process = 0; process < job.process_count; ++process) {
+    const std::string& host = faro.hosts[process % faro.hosts.size()];
     const bool ipv6 = host.find(':') != std::string::npos;
     Result<Listener> listener = Listener::bind(ipv6 ? "[" + host + "]:0" : host + ":0");
     if (!listener) return listener.status();
@@ -144,25 +141,25 @@ Result<ClusterRun> run_cluster(const ClusterOptions& options, const MakeRoundWor
     listeners.push_back(std::move(listener).value());
   }
 
-  Area area(options.group);
-  ProcessGroupOptions group_options = options.group;
-  group_options.shared_bytes = area.bytes();
-  Result<ProcessGroup> group = ProcessGroup::create(group_options);
+  ProcessGroupOptions group_of = group_options(job.process_count, job.workers_per_process, options);
+  Area area(group_of);
+  group_of.shared_bytes = area.bytes();
+  Result<ProcessGroup> group = ProcessGroup::create(group_of);
   if (!group) return group.status();
   area.attach(group.value().shared_area());
 
   Result<std::vector<RoundTotals>> rounds = group.value().run(
       [&](GroupMember& member) {
-        return Process(options, make_worker, area, member).run(listeners, addresses);
+        return Process(job, faro, area, member).run(listeners, addresses);
       },
-      progress);
+      options.progress);
   if (!rounds) return rounds.status();
 
-  ClusterRun run;
-  run.rounds = std::move(rounds).value();
+  FaroRun run;
+  run.rounds = timed_figures(job.expected, options, *rounds);
   uint64_t start_ns = UINT64_MAX;
   uint64_t end_ns = 0;
-  for (uint32_t process = 0; process < options.group.process_count; ++process) {
+  for (uint32_t process = 0; process < job.process_count; ++process) {
     const std::span<const uint64_t> words = area.report(process);
     Result<NodeReport> report = decode(words.first(std::min<uint64_t>(words[0], words.size())));
     if (!report) return report.status();

@@ -181,17 +181,17 @@ class Control {
 /// The rounds of this node's workers.
 class Rounds {
  public:
-  Rounds(const ClusterNodeOptions& options, const MakeRoundWorker& make_worker, Control& control,
+  Rounds(const ClusterNodeOptions& options, const ClusterJob& job, Control& control,
          Session& session)
       : options_(options),
-        make_worker_(make_worker),
+        job_(job),
         control_(control),
         session_(session),
-        together_(options.workers_per_node) {}
+        together_(job.workers_per_process) {}
 
   Result<std::vector<NodeRound>> run() {
     std::vector<std::thread> threads;
-    for (uint32_t local = 1; local < options_.workers_per_node; ++local) {
+    for (uint32_t local = 1; local < job_.workers_per_process; ++local) {
       threads.emplace_back([this, local] { run_worker(local); });
     }
     run_worker(0);
@@ -204,7 +204,7 @@ class Rounds {
   // Errors go through the barriers with everybody else, so that nobody waits forever: whoever
   // fails says so, and all stop at the next barrier.
   void run_worker(uint32_t local) {
-    const std::unique_ptr<RoundWorker> work = make_worker_(session_.worker(local), progress_);
+    const std::unique_ptr<RoundWorker> work = job_.make_worker(session_.worker(local), progress_);
     for (uint32_t round = 0; round < options_.round_count; ++round) {
       if (local == 0) begin(round);
       together_.arrive_and_wait();
@@ -233,15 +233,11 @@ class Rounds {
     start_cpu_ns_ = node_cpu_ns();
   }
 
-  void end() {
-    rounds_.push_back(
-        {now_ns() - start_ns_, node_cpu_ns() - start_cpu_ns_, totals_.count, totals_.checksum});
-  }
+  void end() { rounds_.push_back({now_ns() - start_ns_, node_cpu_ns() - start_cpu_ns_, totals_}); }
 
-  void add(const WorkTotals& totals) {
+  void add(const workload::Totals& totals) {
     std::lock_guard lock(mutex_);
-    totals_.count += totals.count;
-    totals_.checksum += totals.checksum;
+    totals_ += totals;
   }
   void fail(const Status& status) {
     std::lock_guard lock(mutex_);
@@ -253,7 +249,7 @@ class Rounds {
   }
 
   const ClusterNodeOptions& options_;
-  const MakeRoundWorker& make_worker_;
+  const ClusterJob& job_;
   Control& control_;
   Session& session_;
   std::barrier<> together_;
@@ -265,20 +261,43 @@ class Rounds {
   std::vector<NodeRound> rounds_;
   // Guarded by mutex_.
   std::mutex mutex_;
-  WorkTotals totals_;
+  workload::Totals totals_;
   Status status_;
 };
 
+/// What all nodes together did in a round takes as long as the slowest.
+RoundTotals totals_of(const std::vector<NodeReport>& nodes, uint32_t round) {
+  RoundTotals totals;
+  for (const NodeReport& node : nodes) {
+    const NodeRound& one = node.rounds[round];
+    totals.seconds = std::max(totals.seconds, static_cast<double>(one.elapsed_ns) * 1e-9);
+    totals.cpu_seconds += static_cast<double>(one.cpu_ns) * 1e-9;
+    totals.rows += one.rows;
+  }
+  return totals;
+}
+
+FaroRun run_of(const Expectation& expected, std::vector<NodeReport> nodes, uint32_t round_count) {
+  FaroRun run;
+  for (uint32_t round = 1; round < round_count; ++round)
+    run.rounds.push_back(figures_of(expected, totals_of(nodes, round)));
+  for (const NodeReport& node : nodes) {
+    run.connect_seconds =
+        std::max(run.connect_seconds, static_cast<double>(node.connect_ns) * 1e-9);
+  }
+  run.nodes = std::move(nodes);
+  return run;
+}
+
 }  // namespace
 
-Result<std::vector<NodeReport>> run_cluster_node(const ClusterNodeOptions& options,
-                                                 const MakeRoundWorker& make_worker) {
+Result<FaroRun> run_cluster_node(const ClusterNodeOptions& options, const ClusterJob& job) {
   if (options.nodes.empty() || options.node >= options.nodes.size()) {
     return Status(Code::invalid_argument, fmt::format("--node {} but --nodes names {} nodes",
                                                       options.node, options.nodes.size()));
   }
   Result<Config> config =
-      node_config(options.config, options.node, options.nodes, options.workers_per_node);
+      node_config(options.config, options.node, options.nodes, job.workers_per_process);
   if (!config) return config.status();
   Control control(options);
   FARO_RETURN_IF_ERROR(control.join());
@@ -290,7 +309,7 @@ Result<std::vector<NodeReport>> run_cluster_node(const ClusterNodeOptions& optio
   NodeReport report;
   report.connect_ns = now_ns() - start_ns;
 
-  Result<std::vector<NodeRound>> rounds = Rounds(options, make_worker, control, session).run();
+  Result<std::vector<NodeRound>> rounds = Rounds(options, job, control, session).run();
   if (!rounds) return rounds.status();
   report.rounds = std::move(rounds).value();
   report.metrics = session.metrics();
@@ -298,7 +317,7 @@ Result<std::vector<NodeReport>> run_cluster_node(const ClusterNodeOptions& optio
   std::vector<NodeReport> reports{report};
   FARO_RETURN_IF_ERROR(control.leads() ? control.collect(reports) : control.hand_in(report));
   FARO_RETURN_IF_ERROR(session.close());
-  return reports;
+  return run_of(job.expected, std::move(reports), control.leads() ? options.round_count : 0);
 }
 
 }  // namespace faro::bench

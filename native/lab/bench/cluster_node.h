@@ -9,18 +9,16 @@
 
 #include "faro/config.h"
 #include "faro/status.h"
-#include "lab/bench/node_report.h"
-#include "lab/bench/round_worker.h"
+#include "lab/bench/cluster.h"
 
 namespace faro::bench {
 
 struct ClusterNodeOptions {
   uint32_t node = 0;  ///< this one
   std::vector<std::string>
-      nodes;  ///< host:port of each session; node 0 also uses the port after its
-  uint32_t workers_per_node = 1;
-  uint32_t round_count = 1;
-  Config config;  ///< cluster.node, cluster.nodes and cluster.workers are set here
+      nodes;                 ///< host:port of each session; node 0 also uses the port after its
+  uint32_t round_count = 1;  ///< the first one is a warm-up
+  Config config;             ///< cluster.node, cluster.nodes and cluster.workers are set here
   /// What the job is, as numbers: node 0 refuses nodes that were started with other ones.
   std::vector<uint64_t> job_words;
   uint64_t join_limit_ns = 60'000'000'000;    ///< for all nodes to be started
@@ -32,11 +30,11 @@ struct ClusterNodeOptions {
 /// Joins the others, opens the session, lets the workers do their job in every round, and closes.
 /// A round's time is measured by each node from the moment it is told to start.
 ///
-/// Returns: on node 0 the reports of all nodes in order; on the others their own alone.
+/// Returns: on node 0 the timed rounds and the reports of all nodes in order; on the others no rounds and
+/// their own report alone. `job` has a process for each node.
 /// Threads: makes one per worker. Blocks: until all rounds are over, or a time limit.
 /// Errors: invalid_argument (nodes, or another job than node 0's), connect_failed (who is missing),
 /// peer_lost, deadline_exceeded, and those of Session::open and the RoundWorkers.
-Result<std::vector<NodeReport>> run_cluster_node(const ClusterNodeOptions& options,
-                                                 const MakeRoundWorker& make_worker);
+Result<FaroRun> run_cluster_node(const ClusterNodeOptions& options, const ClusterJob& job);
 
 }  // namespace faro::bench

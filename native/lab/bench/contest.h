@@ -66,7 +66,7 @@ struct ContestOptions {
   uint32_t warmup_rounds = 1;                      ///< per lap; of these only the first is reported
   uint32_t timed_rounds = 1;                       ///< per lap
   Config config;                                   ///< of Faro's nodes; transport is set here
-  std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see ClusterOptions
+  std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see FaroOptions
   std::string java_class_path;                     ///< see JavaOptions
   uint64_t lap_limit_ns = 120'000'000'000;
   std::function<void(const ContestProgress&)> progress;

@@ -52,7 +52,7 @@ class Copies {
   }
 
   void run_round() {
-    sink_.reset();
+    sink_ = {};
     const uint32_t receivers = job_.worker_count();
     for (uint64_t n = 0; n < job_.row_count();) {
       for (const uint64_t end = std::min(job_.row_count(), n + kProgressRows); n < end; ++n) {
@@ -61,13 +61,13 @@ class Copies {
           forward(rows);
         add(rows, n);
       }
-      progress_.store(sink_.count(), std::memory_order_relaxed);
+      progress_.store(sink_.count, std::memory_order_relaxed);
     }
     for (Rows& rows : first_) forward(rows);
     for (Rows& rows : second_) consume(rows);
   }
 
-  const Sink& sink() const { return sink_; }
+  Totals totals() const { return sink_.totals(); }
 
  private:
   using Codec = RowCodec<kRowBytes>;
@@ -89,17 +89,13 @@ class Copies {
         consume(next);
       add(next, n);
     }
-    sink_.add_damage(damage);
+    sink_.damage |= damage;
     rows.clear();
   }
 
   [[gnu::noinline]] void consume(Rows& rows) {
-    uint64_t sum = 0;
-    uint64_t damage = 0;
-    for (const char* at = rows.begin(); at != rows.end(); at += kRowBytes)
-      sum += mix(Codec::read(at, damage));
-    sink_.consume_batch(static_cast<uint64_t>(rows.end() - rows.begin()) / kRowBytes, sum);
-    sink_.add_damage(damage);
+    sink_ += workload::sum_rows<kRowBytes>(
+        rows.begin(), static_cast<size_t>(rows.end() - rows.begin()) / kRowBytes);
     rows.clear();
   }
 
@@ -108,17 +104,13 @@ class Copies {
   std::vector<char> memory_;
   std::vector<Rows> first_;   // of stage 1, by receiver
   std::vector<Rows> second_;  // of stage 2
-  Sink sink_;
+  RowSum sink_;
 };
 
 }  // namespace
 
 Result<std::vector<RunFigures>> run_copies(const TwoStageJob& job, const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
-  ProcessGroupOptions group_of = group_options(job, options);
-  group_of.process_count = group_of.workers_per_process = 1;
-  Result<ProcessGroup> group = ProcessGroup::create(group_of);
-  if (!group) return group.status();
   auto body = [&](GroupMember& member) {
     member.run_workers([&](uint32_t) {
       return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
@@ -126,16 +118,14 @@ Result<std::vector<RunFigures>> run_copies(const TwoStageJob& job, const RunOpti
         for (uint32_t round = 0; round < member.options().round_count; ++round) {
           member.start_round(0, round);
           copies.run_round();
-          member.end_round(0, round, copies.sink().count(), copies.sink().checksum());
+          member.end_round(0, round, copies.totals());
         }
         return Status::Ok();
       });
     });
     return Status::Ok();
   };
-  Result<std::vector<RoundTotals>> rounds = group.value().run(body, options.progress);
-  if (!rounds) return rounds.status();
-  return timed_figures(job, options, rounds.value());
+  return run_group(group_options(1, 1, options), job.expectation(), options, body);
 }
 
 }  // namespace faro::bench

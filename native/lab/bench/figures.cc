@@ -14,43 +14,43 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-ProcessGroupOptions group_options(const TwoStageJob& job, const RunOptions& options) {
+ProcessGroupOptions group_options(uint32_t process_count, uint32_t workers_per_process,
+                                  const RunOptions& options) {
   ProcessGroupOptions group;
-  group.process_count = job.process_count;
-  group.workers_per_process = job.workers_per_process;
+  group.process_count = process_count;
+  group.workers_per_process = workers_per_process;
   group.round_count = options.warmup_rounds + options.timed_rounds;
   group.time_limit_ns = options.time_limit_ns;
   group.progress_interval_ns = options.progress_interval_ns;
   return group;
 }
 
-RunFigures figures_of(const TwoStageJob& job, const RoundTotals& round) {
-  const ExpectedTotals expected = expected_totals(job);
-  RunFigures figures;
-  figures.seconds = round.seconds;
-  figures.cpu_seconds = round.cpu_seconds;
-  figures.rows = job.row_count();
-  figures.hops = job.hop_count();
-  figures.count = round.count;
-  figures.expected_count = expected.count;
-  figures.checksum = round.checksum;
-  figures.expected_checksum = expected.checksum;
-  figures.verified = round.count == expected.count && round.checksum == expected.checksum;
-  return figures;
+RunFigures figures_of(const Expectation& expected, const RoundTotals& round) {
+  return {round.seconds, round.cpu_seconds, expected, round.rows};
 }
 
-std::vector<RunFigures> timed_figures(const TwoStageJob& job, const RunOptions& options,
+std::vector<RunFigures> timed_figures(const Expectation& expected, const RunOptions& options,
                                       const std::vector<RoundTotals>& rounds) {
   std::vector<RunFigures> figures;
   for (size_t round = options.warmup_rounds; round < rounds.size(); ++round) {
-    figures.push_back(figures_of(job, rounds[round]));
+    figures.push_back(figures_of(expected, rounds[round]));
   }
   return figures;
 }
 
+Result<std::vector<RunFigures>> run_group(const ProcessGroupOptions& group_of,
+                                          const Expectation& expected, const RunOptions& options,
+                                          const std::function<Status(GroupMember&)>& body) {
+  Result<ProcessGroup> group = ProcessGroup::create(group_of);
+  if (!group) return group.status();
+  const Result<std::vector<RoundTotals>> rounds = group->run(body, options.progress);
+  if (!rounds) return rounds.status();
+  return timed_figures(expected, options, *rounds);
+}
+
 RunFigures median_of(const std::vector<RunFigures>& runs) {
   const auto wrong =
-      std::find_if(runs.begin(), runs.end(), [](const RunFigures& run) { return !run.verified; });
+      std::find_if(runs.begin(), runs.end(), [](const RunFigures& run) { return !run.verified(); });
   RunFigures result = wrong != runs.end() ? *wrong : runs.front();
   std::vector<double> seconds;
   std::vector<double> cpu_seconds;

@@ -1,35 +1,39 @@
-// What a run of the two-stage job costs, whoever carried the rows.
+// What a run of a job costs, whoever carried the rows.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lab/bench/process_group.h"
-#include "lab/bench/two_stage_job.h"
+#include "lab/workload/integer_rows.h"
 
 namespace faro::bench {
+
+/// What a round has to bring back from all workers together.
+struct Expectation {
+  uint64_t rows = 0;
+  uint64_t hops = 0;  ///< rows shuffled: each row twice in the two-stage job
+  workload::Totals totals;
+};
 
 /// One timed round.
 struct RunFigures {
   double seconds = 0;      ///< wall time from the common start to the end of the last worker
   double cpu_seconds = 0;  ///< user and system time of all processes
-  uint64_t rows = 0;
-  uint64_t hops = 0;  ///< rows shuffled: each row twice
-  uint64_t count = 0;
-  uint64_t expected_count = 0;
-  uint64_t checksum = 0;
-  uint64_t expected_checksum = 0;
-  /// Count and checksum are as expected.
-  bool verified = false;
+  Expectation expected;
+  workload::Totals totals;  ///< that came
 
+  bool verified() const noexcept { return totals == expected.totals; }
   double rows_per_second() const noexcept {
-    return seconds > 0 ? static_cast<double>(rows) / seconds : 0;
+    return seconds > 0 ? static_cast<double>(expected.rows) / seconds : 0;
   }
-  double wall_ns_per_hop() const noexcept {
-    return hops > 0 ? seconds * 1e9 / static_cast<double>(hops) : 0;
-  }
-  double cpu_ns_per_hop() const noexcept {
-    return hops > 0 ? cpu_seconds * 1e9 / static_cast<double>(hops) : 0;
+  double wall_ns_per_hop() const noexcept { return ns_per_hop(seconds); }
+  double cpu_ns_per_hop() const noexcept { return ns_per_hop(cpu_seconds); }
+
+ private:
+  double ns_per_hop(double time) const noexcept {
+    return expected.hops > 0 ? time * 1e9 / static_cast<double>(expected.hops) : 0;
   }
 };
 
@@ -42,15 +46,20 @@ struct RunOptions {
   ProgressSink progress;
 };
 
-/// The options of a process group that runs `job` in that many rounds.
-ProcessGroupOptions group_options(const TwoStageJob& job, const RunOptions& options);
+/// The options of a process group of that shape.
+ProcessGroupOptions group_options(uint32_t process_count, uint32_t workers_per_process,
+                                  const RunOptions& options);
 
-/// Compares a round of the group with what the job expects.
-RunFigures figures_of(const TwoStageJob& job, const RoundTotals& round);
-
+RunFigures figures_of(const Expectation& expected, const RoundTotals& round);
 /// The figures of the timed rounds, in order: all but the warm-up.
-std::vector<RunFigures> timed_figures(const TwoStageJob& job, const RunOptions& options,
+std::vector<RunFigures> timed_figures(const Expectation& expected, const RunOptions& options,
                                       const std::vector<RoundTotals>& rounds);
+
+/// Runs `body` in each process of a new group. Threads, Blocks, Errors: as ProcessGroup. A wrong result is
+/// no error: see RunFigures::verified.
+Result<std::vector<RunFigures>> run_group(const ProcessGroupOptions& group,
+                                          const Expectation& expected, const RunOptions& options,
+                                          const std::function<Status(GroupMember&)>& body);
 
 /// Median wall and median CPU time, each for itself; verified only if every run was. The rest is
 /// from the first run that is not verified, else from the first. `runs` must not be empty.

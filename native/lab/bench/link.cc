@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -16,6 +15,8 @@
 
 namespace faro::bench {
 namespace {
+
+using workload::EndsCodec;
 
 constexpr uint32_t kSender = 0;  // worker numbers
 constexpr uint32_t kReceiver = 1;
@@ -41,25 +42,23 @@ class LinkWorker final : public RoundWorker {
     spec.receivers = {kReceiver};
     Result<Shuffle> shuffle = worker_.open_shuffle(spec);
     if (!shuffle) return shuffle.status();
-    totals_ = {};
+    sum_ = {};
     FARO_RETURN_IF_ERROR(worker_.number() == kSender ? send(*shuffle) : receive(*shuffle));
     shuffle->close();
     return end_query(worker_, query);
   }
 
-  WorkTotals totals() const override { return totals_; }
+  Totals totals() const override { return sum_.totals(); }
 
  private:
   Status send(Shuffle& shuffle) {
     const Result<ShuffleSender> sender = shuffle.sender();
     if (!sender) return sender.status();
-    const size_t last = job_.row_bytes() - sizeof(uint64_t);
     for (uint64_t number = 0; number < job_.frame_count; ++number) {
       RowClaim claim;
       const Outcome outcome = sender->claim(0, job_.row_bytes(), claim);
       if (outcome != Outcome::done) return ended(outcome, shuffle);
-      std::memcpy(claim.data().data(), &number, sizeof number);
-      std::memcpy(claim.data().data() + last, &number, sizeof number);
+      EndsCodec::write(claim.data(), number);
       FARO_RETURN_IF_ERROR(claim.commit());
     }
     const Outcome outcome = sender->finish();
@@ -73,15 +72,11 @@ class LinkWorker final : public RoundWorker {
     Outcome outcome;
     while ((outcome = receiver->receive(batch)) == Outcome::done) {
       for (const std::span<const std::byte> row : batch.each_row()) {
-        uint64_t first = 0;
-        uint64_t last = 0;
-        std::memcpy(&first, row.data(), sizeof first);
-        std::memcpy(&last, row.data() + row.size() - sizeof last, sizeof last);
-        // Of a damaged row, or one out of order, something else than what is expected.
-        totals_.checksum += first == last && first == totals_.count ? mix(first) : 1;
-        ++totals_.count;
+        const uint64_t number = EndsCodec::read(row, sum_.damage);
+        sum_.damage |= number ^ sum_.count;  // in order
+        sum_.add(number);
       }
-      progress_.store(totals_.count, std::memory_order_relaxed);
+      progress_.store(sum_.count, std::memory_order_relaxed);
     }
     return outcome == Outcome::end_of_stream ? Status() : ended(outcome, shuffle);
   }
@@ -89,7 +84,7 @@ class LinkWorker final : public RoundWorker {
   const LinkJob job_;
   Worker& worker_;
   std::atomic<uint64_t>& progress_;
-  WorkTotals totals_;
+  RowSum sum_;
 };
 
 }  // namespace
@@ -128,44 +123,23 @@ Result<Config> link_config(const LinkJob& job, const Config& config) {
   return tuned;
 }
 
-MakeRoundWorker link_worker(const LinkJob& job) {
-  return [job](Worker& worker, std::atomic<uint64_t>& progress) {
-    return std::make_unique<LinkWorker>(job, worker, progress);
-  };
+ClusterJob link_job(const LinkJob& job) {
+  // Rows are frames.
+  return {LinkJob::kProcesses,
+          1,
+          {job.frame_count, job.frame_count, workload::totals_of(job.frame_count)},
+          [job](Worker& worker, std::atomic<uint64_t>& progress) {
+            return std::make_unique<LinkWorker>(job, worker, progress);
+          }};
 }
 
-RunFigures figures_of(const LinkJob& job, const RoundTotals& round) {
-  RunFigures figures;
-  figures.seconds = round.seconds;
-  figures.cpu_seconds = round.cpu_seconds;
-  figures.rows = figures.hops = figures.expected_count = job.frame_count;
-  figures.count = round.count;
-  figures.checksum = round.checksum;
-  for (uint64_t number = 0; number < job.frame_count; ++number)
-    figures.expected_checksum += mix(number);
-  figures.verified =
-      figures.count == figures.expected_count && figures.checksum == figures.expected_checksum;
-  return figures;
-}
-
-Result<LinkRun> run_link(const LinkJob& job, const Config& config,
-                         const std::vector<std::string>& hosts, uint32_t repetitions) {
+Result<FaroRun> run_link(const LinkJob& job, const FaroOptions& faro, const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
-  Result<Config> tuned = link_config(job, config);
+  Result<Config> tuned = link_config(job, faro.config);
   if (!tuned) return tuned.status();
-  ClusterOptions cluster;
-  cluster.group.process_count = LinkJob::kProcesses;
-  cluster.group.workers_per_process = 1;
-  cluster.group.round_count = 1 + repetitions;
-  cluster.config = std::move(tuned).value();
-  cluster.hosts = hosts;
-  Result<ClusterRun> ran = run_cluster(cluster, link_worker(job), {});
-  if (!ran) return ran.status();
-  LinkRun run;
-  for (uint32_t round = 1; round <= repetitions; ++round)
-    run.rounds.push_back(figures_of(job, ran->rounds[round]));
-  run.nodes = std::move(ran->nodes);
-  return run;
+  FaroOptions tuned_faro = faro;
+  tuned_faro.config = std::move(tuned).value();
+  return run_cluster(link_job(job), tuned_faro, options);
 }
 
 }  // namespace faro::bench

@@ -3,13 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "faro/config.h"
 #include "faro/status.h"
 #include "lab/bench/cluster.h"
-#include "lab/bench/figures.h"
 #include "lab/bench/round_worker.h"
 
 namespace faro::bench {
@@ -33,19 +30,10 @@ struct LinkJob {
 /// itself. Errors: config_invalid if its rings are too small for such a frame.
 Result<Config> link_config(const LinkJob& job, const Config& config);
 
-MakeRoundWorker link_worker(const LinkJob& job);
+/// For any number of rounds, on one host or two.
+ClusterJob link_job(const LinkJob& job);
 
-/// Compares a round with what the job expects; rows are frames.
-RunFigures figures_of(const LinkJob& job, const RoundTotals& round);
-
-struct LinkRun {
-  std::vector<RunFigures> rounds;  ///< without a first one, which is not timed
-  std::vector<NodeReport> nodes;
-};
-
-/// Runs the job on this host, so often within one session.
-/// Threads, Blocks, Errors: as run_cluster. A wrong result is no error: see RunFigures::verified.
-Result<LinkRun> run_link(const LinkJob& job, const Config& config,
-                         const std::vector<std::string>& hosts, uint32_t repetitions);
+/// As run_faro.
+Result<FaroRun> run_link(const LinkJob& job, const FaroOptions& faro, const RunOptions& options);
 
 }  // namespace faro::bench

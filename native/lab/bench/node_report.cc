@@ -25,7 +25,7 @@ constexpr uint64_t kSessionWords = 6;
 // One list of members for both directions: `visit` writes or reads a word.
 template <class Round, class Visit>
 void each_round_word(Round& r, Visit visit) {
-  visit(r.elapsed_ns), visit(r.cpu_ns), visit(r.count), visit(r.checksum);
+  visit(r.elapsed_ns), visit(r.cpu_ns), visit(r.rows.count), visit(r.rows.checksum);
 }
 template <class Metrics, class Visit>
 void each_worker_word(Metrics& w, Visit visit) {

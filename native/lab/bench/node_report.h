@@ -9,6 +9,7 @@
 
 #include "faro/metrics.h"
 #include "faro/status.h"
+#include "lab/workload/integer_rows.h"
 
 namespace faro::bench {
 
@@ -16,8 +17,7 @@ namespace faro::bench {
 struct NodeRound {
   uint64_t elapsed_ns = 0;  ///< from the start to the end of the node's last worker
   uint64_t cpu_ns = 0;      ///< user and system time of the node
-  uint64_t count = 0;
-  uint64_t checksum = 0;
+  workload::Totals rows;
 };
 
 /// All that a node brings back.

@@ -3,12 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 
 #include "faro/shuffle.h"
-#include "lab/bench/round_worker.h"
 #include "lab/bench/turn_worker.h"
-#include "lab/bench/two_stage.h"
 #include "lab/bench/two_stage_job.h"
 
 namespace faro::bench {
@@ -16,7 +13,7 @@ namespace faro::bench {
 /// Consumes before it produces, which makes room everywhere. Threads: that of its worker.
 class OneStageWorker : public TurnWorker {
  public:
-  WorkTotals totals() const final { return {sink_.count(), sink_.checksum()}; }
+  Totals totals() const final { return sink_.totals(); }
 
  protected:
   /// Rows are numbered through the cluster; this worker makes `rows` of them. The rest as TurnWorker.
@@ -27,13 +24,13 @@ class OneStageWorker : public TurnWorker {
   virtual uint32_t row_bytes() const = 0;
   /// A round begins; shuffle() is open and rest() complete.
   virtual Status begin() = 0;
-  /// Rows that have arrived, into `sink`.
-  virtual void check(const Batch& batch, Sink& sink) = 0;
+  /// Of rows that have arrived.
+  virtual RowSum check(const Batch& batch) = 0;
   /// Sends a block of rest(), or what there is room for; false if that was nothing. Says why it stopped, done
   /// at the block's end.
   virtual bool produce(Outcome& outcome) = 0;
   /// Whether produce() has sent all.
-  virtual bool is_sent() const { return rest_.begin == rest_.end; }
+  virtual bool is_sent() const { return rest_.empty(); }
 
   Shuffle& shuffle() { return shuffle_; }
   /// Rows that are still to be made.
@@ -53,23 +50,11 @@ class OneStageWorker : public TurnWorker {
   ShuffleSender sender_;
   ShuffleReceiver receiver_;
   Batch batch_;
-  Sink sink_;
+  RowSum sink_;
   IntegerRange rest_;
   bool finished_ = false;  // this worker has said that it sends no more
   bool ended_ = false;     // nobody sends it any more
   bool failed_ = false;
 };
-
-/// The shape of the processes, and what must come out.
-struct OneStageJob {
-  uint32_t process_count = 1;
-  uint32_t workers_per_process = 1;
-  uint64_t sent = 0;      ///< rows 0 … sent, each once
-  uint64_t received = 0;  ///< a multiple of it
-};
-
-/// Runs the job as run_faro runs the two-stage one.
-Result<FaroRun> run_one_stage(const OneStageJob& job, const FaroOptions& faro,
-                              const RunOptions& options, const MakeRoundWorker& make_worker);
 
 }  // namespace faro::bench

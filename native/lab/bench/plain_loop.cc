@@ -86,7 +86,7 @@ class PlainWorker {
   }
 
   void run_round() {
-    sink_.reset();
+    sink_ = {};
     rest_ = job_.range_of(self_);
     for (uint32_t stage = 0; stage < kStages; ++stage) ended_[stage] = told_[stage] = 0;
     uint32_t idle_turns = 0;
@@ -107,7 +107,7 @@ class PlainWorker {
     }
   }
 
-  const Sink& sink() const { return sink_; }
+  Totals totals() const { return sink_.totals(); }
 
  private:
   static constexpr uint32_t kFrameRows = (kFrameBytes - sizeof(FrameHeader)) / kRowBytes;
@@ -135,9 +135,9 @@ class PlainWorker {
     bool moved = consume();
     moved |= forward();
     if (!moved) moved = generate();
-    moved |= rest_.begin == rest_.end && tell_end(0);
+    moved |= rest_.empty() && tell_end(0);
     moved |= ended_[0] == count_ && tell_end(1);
-    progress_.store(sink_.count(), std::memory_order_relaxed);
+    progress_.store(sink_.count, std::memory_order_relaxed);
     return moved;
   }
 
@@ -211,11 +211,7 @@ class PlainWorker {
 
   bool consume() {
     return receive(1, [this](const char* rows, size_t count) {
-      uint64_t sum = 0;
-      uint64_t damage = 0;
-      for (size_t i = 0; i < count; ++i) sum += mix(Codec::read(rows + i * kRowBytes, damage));
-      sink_.consume_batch(count, sum);
-      sink_.add_damage(damage);
+      sink_ += workload::sum_rows<kRowBytes>(rows, count);
       return count;
     });
   }
@@ -226,14 +222,14 @@ class PlainWorker {
       const size_t taken = scatter(1, count, [rows, &damage](size_t i) {
         return transform(Codec::read(rows + i * kRowBytes, damage));
       });
-      sink_.add_damage(damage);
+      sink_.damage |= damage;
       return taken;
     });
   }
 
   bool generate() {
     const uint64_t first = rest_.begin;
-    const size_t made = scatter(0, std::min<uint64_t>(kGenerateRows, rest_.end - first),
+    const size_t made = scatter(0, std::min<uint64_t>(kGenerateRows, rest_.size()),
                                 [first](size_t i) { return first + i; });
     rest_.begin += made;
     return made > 0;
@@ -258,7 +254,7 @@ class PlainWorker {
   std::vector<Cursor> cursors_[kStages];     // by receiver
   std::vector<Outgoing> outgoing_[kStages];  // by receiver
   std::vector<Incoming> incoming_[kStages];  // by sender
-  Sink sink_;
+  RowSum sink_;
   IntegerRange rest_;             // still to be generated
   uint32_t ended_[kStages] = {};  // senders whose rows are all in
   uint32_t told_[kStages] = {};   // the next receiver to be told that no more comes
@@ -268,10 +264,8 @@ class PlainWorker {
 
 Result<std::vector<RunFigures>> run_plain_loop(const TwoStageJob& job, const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
-  ProcessGroupOptions group_of = group_options(job, options);
-  group_of.shared_bytes = SharedRings::bytes(job.worker_count());
-  Result<ProcessGroup> group = ProcessGroup::create(group_of);
-  if (!group) return group.status();
+  ProcessGroupOptions group = group_options(job.process_count, job.workers_per_process, options);
+  group.shared_bytes = SharedRings::bytes(job.worker_count());
   auto body = [&](GroupMember& member) {
     const SharedRings shared(member.shared_area(), job.worker_count());
     member.run_workers([&](uint32_t local) {
@@ -281,16 +275,14 @@ Result<std::vector<RunFigures>> run_plain_loop(const TwoStageJob& job, const Run
         for (uint32_t round = 0; round < member.options().round_count; ++round) {
           member.start_round(local, round);
           worker.run_round();
-          member.end_round(local, round, worker.sink().count(), worker.sink().checksum());
+          member.end_round(local, round, worker.totals());
         }
         return Status::Ok();
       });
     });
     return Status::Ok();
   };
-  Result<std::vector<RoundTotals>> rounds = group.value().run(body, options.progress);
-  if (!rounds) return rounds.status();
-  return timed_figures(job, options, rounds.value());
+  return run_group(group, job.expectation(), options, body);
 }
 
 }  // namespace faro::bench

@@ -143,8 +143,7 @@ RoundTotals totals_of(const GroupMemory& memory, uint32_t round) {
     const WorkerRound& one = memory.worker_round(round, worker);
     start_ns = std::min(start_ns, one.start_ns);
     end_ns = std::max(end_ns, one.end_ns);
-    totals.count += one.count;
-    totals.checksum += one.checksum;
+    totals.rows += one.rows;
     totals.workers.push_back(one);
   }
   uint64_t cpu_ns = 0;
@@ -331,12 +330,11 @@ void GroupMember::start_round(uint32_t worker, uint32_t round) noexcept {
   memory_.worker_round(round, global_worker(worker)).start_ns = now_ns();
 }
 
-void GroupMember::end_round(uint32_t worker, uint32_t round, uint64_t count,
-                            uint64_t checksum) noexcept {
+void GroupMember::end_round(uint32_t worker, uint32_t round,
+                            const workload::Totals& rows) noexcept {
   WorkerRound& mine = memory_.worker_round(round, global_worker(worker));
   mine.end_ns = now_ns();
-  mine.count = count;
-  mine.checksum = checksum;
+  mine.rows = rows;
   pthread_barrier_wait(&memory_.header->all_workers);
   // After the barrier, so that work for workers that end later is counted too.
   if (worker == 0) memory_.process_round(round, process_).cpu_end_ns = process_cpu_ns();

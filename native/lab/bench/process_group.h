@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "faro/status.h"
+#include "lab/workload/integer_rows.h"
 
 namespace faro::bench {
 
@@ -50,16 +51,14 @@ struct ProcessGroupOptions {
 struct WorkerRound {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
-  uint64_t count = 0;
-  uint64_t checksum = 0;
+  workload::Totals rows;
 };
 
 /// One round of all processes.
 struct RoundTotals {
   double seconds = 0;      ///< from the common start to the end of the last worker
   double cpu_seconds = 0;  ///< user and system time of all threads of all processes
-  uint64_t count = 0;      ///< sum over the workers
-  uint64_t checksum = 0;   ///< sum over the workers
+  workload::Totals rows;   ///< sum over the workers
   std::vector<WorkerRound> workers;
 };
 
@@ -100,7 +99,7 @@ class GroupMember {
 
   /// Stops the worker's clock, hands in its totals and waits until every worker has done so: then
   /// no row is under way any more. Each worker, once per start_round.
-  void end_round(uint32_t worker, uint32_t round, uint64_t count, uint64_t checksum) noexcept;
+  void end_round(uint32_t worker, uint32_t round, const workload::Totals& rows) noexcept;
 
   /// How many rows of the current round the worker's sink has consumed: store it (relaxed) now and
   /// then, per batch, never per row. The worker itself; the parent reads.
@@ -129,7 +128,7 @@ class GroupMember {
 ///           for (uint32_t round = 0; round < member.options().round_count; ++round) {
 ///             member.start_round(worker, round);
 ///             … shuffle …
-///             member.end_round(worker, round, count, checksum);
+///             member.end_round(worker, round, totals);
 ///           }
 ///           return Status::Ok();
 ///         });

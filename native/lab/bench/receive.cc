@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,9 +28,7 @@ class ReceiveWorker final : public OneStageWorker {
  private:
   using Codec = RowCodec<kRowBytes>;
 
-  struct Row {
-    char bytes[kRowBytes];
-  };
+  using Row = workload::IntegerRow<kRowBytes>;
 
   /// Rows that are made between two looks at what has arrived: 16 KiB.
   static constexpr uint32_t kBlockRows = std::max<uint32_t>(1, 16 * 1024 / kRowBytes);
@@ -46,13 +43,9 @@ class ReceiveWorker final : public OneStageWorker {
     return Status::Ok();
   }
 
-  void check(const Batch& batch, Sink& sink) override {
-    uint64_t sum = 0;
-    uint64_t damage = 0;
+  RowSum check(const Batch& batch) override {
     const std::span<const Row> rows = batch.rows<Row>();
-    for (const Row& row : rows) sum += mix(Codec::read(row.bytes, damage));
-    sink.consume_batch(rows.size(), sum);
-    sink.add_damage(damage);
+    return workload::sum_rows<kRowBytes>(rows.data(), rows.size());
   }
 
   bool produce(Outcome& outcome) override {
@@ -67,7 +60,7 @@ class ReceiveWorker final : public OneStageWorker {
   bool is_sent() const override { return block_begin_ == block_end_ && OneStageWorker::is_sent(); }
 
   void make_block() {
-    const uint64_t count = std::min<uint64_t>(kBlockRows, rest().end - rest().begin);
+    const uint64_t count = std::min<uint64_t>(kBlockRows, rest().size());
     for (uint64_t i = 0; i < count; ++i) Codec::write(block_[i].bytes, rest().begin + i);
     rest().begin += count;
     block_begin_ = 0;
@@ -79,14 +72,7 @@ class ReceiveWorker final : public OneStageWorker {
   }
 
   Sent repartition() {
-    return sender_.send_all(
-        block(), FinalizerHash{},
-        [](const Row& row) noexcept {
-          uint64_t n;
-          std::memcpy(&n, row.bytes, sizeof n);
-          return n;
-        },
-        Wait::none());
+    return sender_.send_all(block(), FinalizerHash{}, Row::key_of, Wait::none());
   }
 
   const Pattern pattern_;
@@ -136,11 +122,16 @@ Status ReceiveJob::validate() const {
 Result<FaroRun> run_receive(const ReceiveJob& job, const FaroOptions& faro,
                             const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
-  return run_one_stage(
-      {job.process_count, job.workers_per_process, job.sent_count(), job.received_count()}, faro,
-      options, [&job](Worker& worker, std::atomic<uint64_t>& progress) {
-        return make_worker(job, worker, progress);
-      });
+  const uint64_t copies = job.copies();
+  const Totals each = workload::totals_of(job.sent_count());
+  return run_cluster(
+      {job.process_count,
+       job.workers_per_process,
+       {job.sent_count(), job.received_count(), {each.count * copies, each.checksum * copies}},
+       [&job](Worker& worker, std::atomic<uint64_t>& progress) {
+         return make_worker(job, worker, progress);
+       }},
+      faro, options);
 }
 
 }  // namespace faro::bench

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "faro/status.h"
-#include "lab/bench/figures.h"
-#include "lab/bench/two_stage.h"
+#include "lab/bench/cluster.h"
 
 namespace faro::bench {
 
@@ -35,10 +34,10 @@ struct ReceiveJob {
 
   uint32_t worker_count() const noexcept { return process_count * workers_per_process; }
   uint64_t sent_count() const noexcept { return worker_count() * rows_per_worker; }
+  /// Of each row.
+  uint32_t copies() const noexcept { return pattern == Pattern::broadcast ? worker_count() : 1; }
   /// Rows that all workers together receive.
-  uint64_t received_count() const noexcept {
-    return sent_count() * (pattern == Pattern::broadcast ? worker_count() : 1);
-  }
+  uint64_t received_count() const noexcept { return sent_count() * copies(); }
   /// Bytes of rows that a node receives on average, those of its own workers included.
   uint64_t bytes_per_node() const noexcept { return received_count() * row_bytes / process_count; }
 };

@@ -8,14 +8,9 @@
 
 #include "faro/session.h"
 #include "faro/status.h"
+#include "lab/workload/integer_rows.h"
 
 namespace faro::bench {
-
-/// What a worker brings back from a round.
-struct WorkTotals {
-  uint64_t count = 0;
-  uint64_t checksum = 0;
-};
 
 /// Threads: that of its worker.
 class RoundWorker {
@@ -28,8 +23,8 @@ class RoundWorker {
   /// Errors: those of the query; the worker is of no use afterwards.
   virtual Status run(const QueryId& query) = 0;
 
-  /// Of the last round.
-  virtual WorkTotals totals() const = 0;
+  /// What it saw in the last round.
+  virtual workload::Totals totals() const = 0;
 };
 
 /// Makes the RoundWorker of one worker, on its thread. It stores how many rows it has consumed to

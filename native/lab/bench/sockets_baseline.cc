@@ -38,7 +38,7 @@ Status run_worker(const TwoStageJob& job, const SocketsOptions& options, GroupMe
   for (uint32_t round = 0; round < member.options().round_count; ++round) {
     member.start_round(local, round);
     FARO_RETURN_IF_ERROR(worker.run_round());
-    member.end_round(local, round, worker.sink().count(), worker.sink().checksum());
+    member.end_round(local, round, worker.totals());
   }
   return Status::Ok();
 }
@@ -73,9 +73,6 @@ Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
     addresses.push_back(listener.value().address);
     listeners.push_back(std::move(listener).value());
   }
-  Result<ProcessGroup> group = ProcessGroup::create(group_options(job, options));
-  if (!group) return group.status();
-
   auto body = [&](GroupMember& member) {
     SocketsProcess process(member.global_worker(0), job.workers_per_process);
     member.run_workers([&](uint32_t local) {
@@ -92,9 +89,8 @@ Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
     });
     return Status::Ok();
   };
-  Result<std::vector<RoundTotals>> rounds = group.value().run(body, options.progress);
-  if (!rounds) return rounds.status();
-  return timed_figures(job, options, rounds.value());
+  return run_group(group_options(job.process_count, job.workers_per_process, options),
+                   job.expectation(), options, body);
 }
 
 Result<RunFigures> run_sockets_baseline(const TwoStageJob& job, SocketsForm form,

@@ -43,7 +43,7 @@ int refuse(const faro::Status& status) {
 void print(const char* name, const RunFigures& run) {
   std::printf("%-7s %8.4f s  %7.2f M rows/s  %6.2f wall ns/hop  %6.2f CPU ns/hop  %s\n", name,
               run.seconds, run.rows_per_second() * 1e-6, run.wall_ns_per_hop(),
-              run.cpu_ns_per_hop(), run.verified ? "verified" : "WRONG RESULT");
+              run.cpu_ns_per_hop(), run.verified() ? "verified" : "WRONG RESULT");
 }
 
 }  // namespace
@@ -129,5 +129,5 @@ int main(int argc, char** argv) {
   }
   const RunFigures median = median_of(runs.value());
   print("median", median);
-  return median.verified ? 0 : 1;
+  return median.verified() ? 0 : 1;
 }

@@ -62,7 +62,7 @@ class SocketsWorker {
   Status run_round();
 
   /// What came out of the last round.
-  const Sink& sink() const noexcept { return sink_; }
+  Totals totals() const noexcept { return sink_.totals(); }
 
  private:
   using Codec = RowCodec<kRowBytes>;
@@ -124,7 +124,7 @@ class SocketsWorker {
   std::vector<SocketsConnection> connections_;
   EventSet events_;
 
-  Sink sink_;
+  RowSum sink_;
   IntegerRange rest_;           // still to be generated
   uint32_t ends_seen_[3] = {};  // by stage: senders, other than itself, whose rows are all in
   uint32_t ends_sent_[3] = {};  // by stage: the next worker to be told
@@ -237,16 +237,12 @@ const char* SocketsWorker<Hash, kRowBytes, kForm>::handle_frames(const char* at,
   while (end - at >= kFrameBytes) {
     const uint32_t kind = header_at(at);
     if (kind == kRow2) {
-      uint64_t count = 0;
-      uint64_t sum = 0;
-      uint64_t damage = 0;
+      RowSum sum;
       do {
-        sum += mix(Codec::read(at + kHeaderBytes, damage));
-        ++count;
+        sum.add(Codec::read(at + kHeaderBytes, sum.damage));
         at += kFrameBytes;
       } while (end - at >= kFrameBytes && header_at(at) == kRow2);
-      sink_.consume_batch(count, sum);
-      sink_.add_damage(damage);
+      sink_ += sum;
     } else if (kind == kRow1) {
       uint64_t damage = 0;
       bool room = true;
@@ -256,7 +252,7 @@ const char* SocketsWorker<Hash, kRowBytes, kForm>::handle_frames(const char* at,
         if (!room) break;
         at += kFrameBytes;
       } while (end - at >= kFrameBytes && header_at(at) == kRow1);
-      sink_.add_damage(damage);
+      sink_.damage |= damage;
       if (!room) return at;
     } else if (kind == kEnd1 || kind == kEnd2) {
       ++ends_seen_[kind == kEnd1 ? 1 : 2];
@@ -329,7 +325,7 @@ bool SocketsWorker<Hash, kRowBytes, kForm>::advance_ends() {
     }
     return true;
   };
-  if (rest_.begin < rest_.end || !tell_all.template operator()<kEnd1>(ends_sent_[1])) return moved;
+  if (!rest_.empty() || !tell_all.template operator()<kEnd1>(ends_sent_[1])) return moved;
   const Output& own_stage1 = outputs_[worker_count_];
   if (ends_seen_[1] == worker_count_ - 1 && own_stage1.is_empty()) {
     tell_all.template operator()<kEnd2>(ends_sent_[2]);
@@ -341,7 +337,7 @@ bool SocketsWorker<Hash, kRowBytes, kForm>::advance_ends() {
 
 template <class Hash, uint32_t kRowBytes, SocketsForm kForm>
 Status SocketsWorker<Hash, kRowBytes, kForm>::run_round() {
-  sink_.reset();
+  sink_ = {};
   rest_ = job_.range_of(self_);
   for (uint32_t stage : {1, 2}) ends_seen_[stage] = ends_sent_[stage] = 0;
 
@@ -355,7 +351,7 @@ Status SocketsWorker<Hash, kRowBytes, kForm>::run_round() {
     for (SocketsConnection& each : connections_) moved |= handle_socket(each);
     moved |= generate();
     moved |= advance_ends();
-    progress_.store(sink_.count(), std::memory_order_relaxed);
+    progress_.store(sink_.count, std::memory_order_relaxed);
     if (moved) {
       idle_turns = 0;
       continue;

@@ -54,12 +54,12 @@ Result<JavaRun> read_result(const TwoStageJob& job, const RunOptions& options,
       RoundTotals totals;
       totals.seconds = round.at("seconds").get<double>();
       totals.cpu_seconds = round.at("cpu_seconds").get<double>();
-      totals.count = round.at("count").get<uint64_t>();
-      totals.checksum = round.at("checksum").get<uint64_t>();
+      totals.rows.count = round.at("count").get<uint64_t>();
+      totals.rows.checksum = round.at("checksum").get<uint64_t>();
       rounds.push_back(std::move(totals));
     }
     JavaRun run;
-    run.rounds = timed_figures(job, options, rounds);
+    run.rounds = timed_figures(job.expectation(), options, rounds);
     run.connect_seconds = json.at("connect_seconds").get<double>();
     return run;
   } catch (const nlohmann::json::exception& problem) {

@@ -16,7 +16,7 @@ struct JavaOptions {
   std::string class_path;      ///< with io.faro.bench and io.faro
   std::string transport;       ///< "shm", "tcp", "verbs", "nio" or "nio-paper"
   std::string level = "many";  ///< of Faro's API: "many", "one" or "codec" (RowsLevel.java)
-  std::vector<std::string> hosts = {"127.0.0.1"};  ///< see ClusterOptions
+  std::vector<std::string> hosts = {"127.0.0.1"};  ///< see FaroOptions
   Config config;  ///< settings of every node; handed on as environment
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <mutex>
 #include <string>
 
 namespace faro::bench {
@@ -66,23 +64,12 @@ Status TwoStageJob::validate() const {
 
 IntegerRange TwoStageJob::range_of(uint32_t worker) const noexcept {
   const uint64_t first = process_of(worker) * rows_per_process;
-  const uint64_t within = worker % workers_per_process;
-  return IntegerRange{first + rows_per_process * within / workers_per_process,
-                      first + rows_per_process * (within + 1) / workers_per_process};
+  return IntegerRange{first, first + rows_per_process}.part(worker % workers_per_process,
+                                                            workers_per_process);
 }
 
-ExpectedTotals expected_totals(const TwoStageJob& job) {
-  static std::mutex mutex;
-  static std::map<uint64_t, ExpectedTotals> known;  // by row count, guarded by mutex
-  const uint64_t row_count = job.row_count();
-  std::lock_guard lock(mutex);
-  const auto [entry, is_new] = known.try_emplace(row_count);
-  if (is_new) {
-    uint64_t sum = 0;
-    for (uint64_t n = 0; n < row_count; ++n) sum += mix(transform(n));
-    entry->second = ExpectedTotals{row_count, sum};
-  }
-  return entry->second;
+Expectation TwoStageJob::expectation() const noexcept {
+  return {row_count(), 2 * row_count(), workload::totals_of(row_count(), transform)};
 }
 
 }  // namespace faro::bench

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "faro/shuffle.h"
-#include "lab/bench/row_loops.h"
 #include "lab/bench/turn_worker.h"
 #include "lab/bench/two_stage_job.h"
 
@@ -29,15 +28,13 @@ class TwoStageWorker final : public TurnWorker {
   TwoStageWorker(const TwoStageJob& job, Worker& worker, std::atomic<uint64_t>& progress)
       : TurnWorker(worker, progress), job_(job), generated_(kBlockRows), forwarded_(kBlockRows) {}
 
-  WorkTotals totals() const override { return {sink_.count(), sink_.checksum()}; }
+  Totals totals() const override { return sink_.totals(); }
 
  private:
-  using Loops = RowLoops<kRowBytes>;
+  using Loops = workload::RowLoops<kRowBytes>;
   using Codec = RowCodec<kRowBytes>;
 
-  struct Row {
-    char bytes[kRowBytes];
-  };
+  using Row = workload::IntegerRow<kRowBytes>;
 
   /// One of the two shuffles, at this worker.
   struct Stage {
@@ -78,7 +75,7 @@ class TwoStageWorker final : public TurnWorker {
       spec.stage = stage == &stage1_ ? 1 : 2;
       if (Status status = stage->open(worker_, spec); !status.ok()) return status;
     }
-    sink_.reset();
+    sink_ = {};
     rest_ = job_.range_of(worker_.number());
     forward_begin_ = forward_end_ = 0;
     generated_begin_ = generated_end_ = 0;
@@ -100,7 +97,7 @@ class TwoStageWorker final : public TurnWorker {
     moved |= forward();
     if (!moved) moved = generate();
     moved |= finish();
-    progress_.store(sink_.count(), std::memory_order_relaxed);
+    progress_.store(sink_.count, std::memory_order_relaxed);
     return moved || over_;
   }
 
@@ -110,10 +107,8 @@ class TwoStageWorker final : public TurnWorker {
     while (!stage2_.ended) {
       const Outcome outcome = receive(stage2_);
       if (outcome != Outcome::done) return moved || stage2_.ended;
-      uint64_t damage = 0;
       const std::span<const Row> rows = batch_.rows<Row>();
-      sink_.consume_batch(rows.size(), Loops::sum_of_mix(rows.data(), rows.size(), damage));
-      sink_.add_damage(damage);
+      sink_ += Loops::sum(rows.data(), rows.size());
       batch_.release();
       moved = true;
     }
@@ -138,7 +133,7 @@ class TwoStageWorker final : public TurnWorker {
       const size_t taken = told(
           stage2_, stage2_.sender.send_all(std::span<const Row>(forwarded_.data() + forward_begin_,
                                                                 forward_end_ - forward_begin_),
-                                           Hash{}, key_of, Wait::none()));
+                                           Hash{}, Row::key_of, Wait::none()));
       forward_begin_ += taken;
       moved |= taken > 0;
       if (forward_begin_ != forward_end_) return moved;
@@ -153,7 +148,7 @@ class TwoStageWorker final : public TurnWorker {
         rows.size(), Hash{},
         [&](size_t i) { return n = transform(Codec::read(rows[i].bytes, damage)); },
         [&](size_t, std::byte* to) { Codec::write(to, n); }, Wait::none());
-    sink_.add_damage(damage);
+    sink_.damage |= damage;
     return told(stage2_, sent);
   }
 
@@ -162,7 +157,7 @@ class TwoStageWorker final : public TurnWorker {
     uint64_t damage = 0;
     if (rows.size() > forwarded_.size()) forwarded_.resize(rows.size());
     Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
-    sink_.add_damage(damage);
+    sink_.damage |= damage;
     forward_begin_ = 0;
     forward_end_ = rows.size();
   }
@@ -171,7 +166,7 @@ class TwoStageWorker final : public TurnWorker {
   bool generate() { return kInPlace ? generate_in_place() : generate_in_blocks(); }
 
   bool generate_in_place() {
-    const uint64_t count = std::min<uint64_t>(kTurnRows, rest_.end - rest_.begin);
+    const uint64_t count = std::min<uint64_t>(kTurnRows, rest_.size());
     uint64_t n = 0;
     const size_t sent =
         told(stage1_, stage1_.sender.write_all(
@@ -185,7 +180,7 @@ class TwoStageWorker final : public TurnWorker {
     bool moved = false;
     for (uint32_t made = 0; made < kTurnRows; made += kBlockRows) {
       if (generated_begin_ == generated_end_) {
-        const uint64_t count = std::min<uint64_t>(kBlockRows, rest_.end - rest_.begin);
+        const uint64_t count = std::min<uint64_t>(kBlockRows, rest_.size());
         if (count == 0) break;
         Loops::generate(rest_.begin, count, generated_.data());
         rest_.begin += count;
@@ -196,7 +191,7 @@ class TwoStageWorker final : public TurnWorker {
           told(stage1_,
                stage1_.sender.send_all(std::span<const Row>(generated_.data() + generated_begin_,
                                                             generated_end_ - generated_begin_),
-                                       Hash{}, key_of, Wait::none()));
+                                       Hash{}, Row::key_of, Wait::none()));
       generated_begin_ += taken;
       moved |= taken > 0;
       if (generated_begin_ != generated_end_) break;
@@ -206,7 +201,7 @@ class TwoStageWorker final : public TurnWorker {
 
   bool finish() {
     bool moved = false;
-    if (!stage1_.finished && rest_.begin == rest_.end && generated_begin_ == generated_end_)
+    if (!stage1_.finished && rest_.empty() && generated_begin_ == generated_end_)
       moved |= finish(stage1_);
     if (!stage2_.finished && stage1_.ended && forward_begin_ == forward_end_) {
       moved |= finish(stage2_);
@@ -238,18 +233,12 @@ class TwoStageWorker final : public TurnWorker {
     over_ = true;
   }
 
-  static constexpr auto key_of = [](const Row& row) noexcept {
-    uint64_t n;
-    std::memcpy(&n, row.bytes, 8);
-    return n;
-  };
-
   const TwoStageJob job_;
 
   Stage stage1_;
   Stage stage2_;
   Batch batch_;
-  Sink sink_;
+  RowSum sink_;
   IntegerRange rest_;           // still to be generated
   std::vector<Row> generated_;  // not yet sent: [generated_begin_, generated_end_)
   size_t generated_begin_ = 0;

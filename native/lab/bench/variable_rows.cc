@@ -28,25 +28,18 @@ struct ProduceLoop {
   }
 };
 
-struct Checked {
-  uint64_t count = 0;
-  uint64_t sum = 0;
-  uint64_t damage = 0;
-};
-
 /// Reads every byte of a batch.
 struct CheckLoop {
-  [[gnu::always_inline]] static inline Checked run(const Batch* batch) {
-    Checked checked;
+  [[gnu::always_inline]] static inline RowSum run(const Batch* batch) {
+    RowSum sum;
     for (const std::span<const std::byte> row : batch->each_row()) {
       if (row.size() != Codec::kBytes) {
-        checked.damage = UINT64_MAX;
+        sum.damage = UINT64_MAX;
         break;
       }
-      checked.sum += mix(Codec::read(row.data(), checked.damage));
-      ++checked.count;
+      sum.add(Codec::read(row.data(), sum.damage));
     }
-    return checked;
+    return sum;
   }
 };
 
@@ -67,11 +60,7 @@ class VariableRowsWorker final : public OneStageWorker {
     return Status::Ok();
   }
 
-  void check(const Batch& batch, Sink& sink) override {
-    const Checked checked = check_(&batch);
-    sink.consume_batch(checked.count, checked.sum);
-    sink.add_damage(checked.damage);
-  }
+  RowSum check(const Batch& batch) override { return check_(&batch); }
 
   bool produce(Outcome& outcome) override {
     const uint64_t begin = rest().begin;
@@ -89,11 +78,13 @@ class VariableRowsWorker final : public OneStageWorker {
 
 Result<FaroRun> run_variable_rows(const VariableRowsJob& job, const FaroOptions& faro,
                                   const RunOptions& options) {
-  return run_one_stage(
-      {job.process_count, job.workers_per_process, job.row_count(), job.row_count()}, faro, options,
-      [&job](Worker& worker, std::atomic<uint64_t>& progress) -> std::unique_ptr<RoundWorker> {
-        return std::make_unique<VariableRowsWorker>(job, worker, progress);
-      });
+  return run_cluster({job.process_count,
+                      job.workers_per_process,
+                      {job.row_count(), job.row_count(), workload::totals_of(job.row_count())},
+                      [&job](Worker& worker, std::atomic<uint64_t>& progress) {
+                        return std::make_unique<VariableRowsWorker>(job, worker, progress);
+                      }},
+                     faro, options);
 }
 
 }  // namespace faro::bench

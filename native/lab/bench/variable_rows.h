@@ -4,8 +4,7 @@
 #include <cstdint>
 
 #include "faro/status.h"
-#include "lab/bench/figures.h"
-#include "lab/bench/two_stage.h"
+#include "lab/bench/cluster.h"
 
 namespace faro::bench {
 

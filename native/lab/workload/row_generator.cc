@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "faro/hash.h"
+#include "lab/workload/integer_rows.h"
 
 namespace faro::workload {
 namespace {
@@ -60,7 +60,7 @@ void RowGenerator::destinations(uint32_t sender, uint64_t row, std::vector<uint3
   switch (plan_.spread) {
     case Spread::by_key:
     case Spread::one_key:
-      to.push_back(partition(FinalizerHash()(key(sender, row)), all));
+      to.push_back(destination_of<FinalizerHash>(key(sender, row), all));
       return;
     case Spread::broadcast:
       for (uint32_t r = 0; r < all; ++r) to.push_back(r);
@@ -81,7 +81,7 @@ bool RowGenerator::is_for(uint32_t receiver, uint32_t sender, uint64_t row) cons
   switch (plan_.spread) {
     case Spread::by_key:
     case Spread::one_key:
-      return partition(FinalizerHash()(key(sender, row)), all) == receiver;
+      return destination_of<FinalizerHash>(key(sender, row), all) == receiver;
     case Spread::broadcast:
       return true;
     case Spread::multicast: {

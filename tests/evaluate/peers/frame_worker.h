@@ -12,8 +12,8 @@
 #include "faro/shuffle.h"
 #include "frame_carrier.h"
 #include "frame_queue.h"
-#include "lab/bench/row_loops.h"
 #include "lab/bench/two_stage_job.h"
+#include "lab/workload/row_loops.h"
 #include "shuffle/kernels/kernels.h"
 
 namespace faro::evaluate {
@@ -36,7 +36,7 @@ class FrameWorker {
   /// Begins a round. All workers must be in the same one.
   void begin() {
     rest_ = job_.range_of(self_);
-    sink_.reset();
+    sink_ = {};
     generated_.clear();
     forwarded_.clear();
     for (uint32_t stage = 0; stage < kStages; ++stage) {
@@ -52,15 +52,15 @@ class FrameWorker {
     bool moved = consume();
     moved |= forward();
     if (!moved) moved = generate();
-    if (rest_.begin == rest_.end && generated_.empty()) moved |= finish(0);
+    if (rest_.empty() && generated_.empty()) moved |= finish(0);
     if (ended(0) && forwarded_.empty()) moved |= finish(1);
     return moved;
   }
 
-  const bench::Sink& sink() const noexcept { return sink_; }
+  workload::Totals totals() const noexcept { return sink_.totals(); }
 
  private:
-  using Loops = bench::RowLoops<sizeof(uint64_t)>;
+  using Loops = workload::RowLoops<sizeof(uint64_t)>;
 
   static constexpr size_t kBlockRows = 2048;
 
@@ -94,9 +94,7 @@ class FrameWorker {
 
   bool consume() {
     return take(1, [this](std::span<const std::byte> rows) {
-      uint64_t damage = 0;
-      const size_t count = rows.size() / sizeof(uint64_t);
-      sink_.consume_batch(count, Loops::sum_of_mix(rows.data(), count, damage));
+      sink_ += Loops::sum(rows.data(), rows.size() / sizeof(uint64_t));
     });
   }
 
@@ -114,7 +112,7 @@ class FrameWorker {
 
   bool generate() {
     if (generated_.empty()) {
-      const size_t count = std::min<uint64_t>(kBlockRows, rest_.end - rest_.begin);
+      const size_t count = std::min<uint64_t>(kBlockRows, rest_.size());
       Loops::generate(rest_.begin, count, generated_.fill(count));
       rest_.begin += count;
     }
@@ -199,8 +197,8 @@ class FrameWorker {
   FrameQueue own_[kStages];
   Rows generated_;
   Rows forwarded_;
-  bench::IntegerRange rest_;  // still to be generated
-  bench::Sink sink_;
+  workload::IntegerRange rest_;  // still to be generated
+  workload::RowSum sink_;
   uint32_t ends_sent_[kStages] = {};  // the next worker to be told
   uint32_t ends_seen_[kStages] = {};
 };

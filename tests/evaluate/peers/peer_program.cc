@@ -50,14 +50,14 @@ int print_rounds(const bench::TwoStageJob& job, const std::string& version,
   bool all = true;
   std::printf("{\"version\": \"%s\", \"rounds\": [", version.c_str());
   for (size_t i = 0; i < rounds.size(); ++i) {
-    const bench::RunFigures run = figures_of(job, rounds[i]);
-    all &= run.verified;
+    const bench::RunFigures run = figures_of(job.expectation(), rounds[i]);
+    all &= run.verified();
     std::printf(
         "%s{\"seconds\": %.9f, \"cpu_seconds\": %.9f, \"count\": %llu, \"checksum\": \"%016llx\", "
         "\"verified\": %s}",
         i == 0 ? "" : ", ", run.seconds, run.cpu_seconds,
-        static_cast<unsigned long long>(run.count), static_cast<unsigned long long>(run.checksum),
-        run.verified ? "true" : "false");
+        static_cast<unsigned long long>(run.totals.count),
+        static_cast<unsigned long long>(run.totals.checksum), run.verified() ? "true" : "false");
   }
   std::printf("]}\n");
   return all ? 0 : 1;

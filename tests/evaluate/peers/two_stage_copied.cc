@@ -79,8 +79,7 @@ int run(const PeerFlags& flags) {
     totals.seconds = static_cast<double>(RoundClock::now_ns() - clock.start_ns()) * 1e-9;
     totals.cpu_seconds = static_cast<double>(clock.cpu_taken_ns()) * 1e-9;
     for (auto& worker : workers) {
-      totals.count += worker->sink().count();
-      totals.checksum += worker->sink().checksum();
+      totals.rows += worker->totals();
     }
     rounds.push_back(totals);
   }

@@ -150,9 +150,9 @@ class Rank {
   bench::RoundTotals round(const Work& work) {
     MPI_Barrier(MPI_COMM_WORLD);
     const RoundClock clock;
-    const bench::Sink sink = work();
+    const workload::Totals rows = work();
     // In this order: what a rank takes while it waits for the others is not counted.
-    uint64_t mine[] = {clock.cpu_taken_ns(), sink.count(), sink.checksum()};
+    uint64_t mine[] = {clock.cpu_taken_ns(), rows.count, rows.checksum};
     uint64_t end_ns = RoundClock::now_ns();
     uint64_t start_ns = clock.start_ns();
     uint64_t sums[3] = {};
@@ -164,43 +164,42 @@ class Rank {
     bench::RoundTotals totals;
     totals.seconds = static_cast<double>(last_ns - first_ns) * 1e-9;
     totals.cpu_seconds = static_cast<double>(sums[0]) * 1e-9;
-    totals.count = sums[1];
-    totals.checksum = sums[2];
+    totals.rows = {sums[1], sums[2]};
     return totals;
   }
 
-  bench::Sink frames(MpiCarrier& carrier, FrameWorker& worker) {
+  workload::Totals frames(MpiCarrier& carrier, FrameWorker& worker) {
     worker.begin();
     while (!worker.over()) {
       if (!worker.turn()) sched_yield();
     }
     carrier.wait_for_sends();
-    return worker.sink();
+    return worker.totals();
   }
 
-  bench::Sink steps() {
-    using Loops = bench::RowLoops<sizeof(uint64_t)>;
+  workload::Totals steps() {
+    using Loops = workload::RowLoops<sizeof(uint64_t)>;
     // About a frame for each receiver. All ranks take as many steps as the one that has most to do.
     const uint64_t block = kFrameBytes / sizeof(uint64_t) * job_.worker_count();
     const uint64_t most =
         (job_.rows_per_process + job_.workers_per_process - 1) / job_.workers_per_process;
-    bench::IntegerRange rest = job_.range_of(rank_);
+    workload::IntegerRange rest = job_.range_of(rank_);
     std::vector<uint64_t> generated(block);
     std::vector<uint64_t> forwarded;
-    bench::Sink sink;
+    workload::RowSum sink;
     uint64_t damage = 0;
     for (uint64_t done = 0; done < most; done += block) {
-      const uint64_t count = std::min(block, rest.end - rest.begin);
+      const uint64_t count = std::min(block, rest.size());
       Loops::generate(rest.begin, count, generated.data());
       rest.begin += count;
       const std::vector<uint64_t>& first = exchanges_[0].run(generated.data(), count);
       forwarded.resize(first.size());
       Loops::transform(first.data(), first.size(), forwarded.data(), damage);
       const std::vector<uint64_t>& second = exchanges_[1].run(forwarded.data(), forwarded.size());
-      sink.consume_batch(second.size(), Loops::sum_of_mix(second.data(), second.size(), damage));
+      sink += Loops::sum(second.data(), second.size());
     }
-    sink.add_damage(damage);
-    return sink;
+    sink.damage |= damage;
+    return sink.totals();
   }
 
   uint32_t number() const noexcept { return rank_; }

@@ -146,7 +146,7 @@ Status run_process(const PeerFlags& flags, const std::string& name, bench::Group
         while (!worker.over()) {
           if (!worker.turn()) sched_yield();
         }
-        member.end_round(local, round, worker.sink().count(), worker.sink().checksum());
+        member.end_round(local, round, worker.totals());
       }
       return Status::Ok();
     });
@@ -159,8 +159,8 @@ int run(const PeerFlags& flags) {
   bench::RunOptions options;
   options.warmup_rounds = 0;
   options.timed_rounds = flags.rounds;
-  Result<bench::ProcessGroup> group =
-      bench::ProcessGroup::create(group_options(flags.job, options));
+  Result<bench::ProcessGroup> group = bench::ProcessGroup::create(
+      group_options(flags.job.process_count, flags.job.workers_per_process, options));
   if (!group) {
     std::fprintf(stderr, "%s\n", group.status().to_string().c_str());
     return 3;

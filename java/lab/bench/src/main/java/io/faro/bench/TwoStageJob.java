@@ -4,7 +4,7 @@ import io.faro.Partition;
 
 /**
  * The synthetic job of the benchmark, as {@code native/lab/bench/two_stage_job.h}: the same integers,
- * destinations and checksum, so that nodes in C++ and Java can carry it together.
+ * destinations and checksum ({@code native/lab/workload/integer_rows.h}), so that nodes in C++ and Java can carry it together.
  *
  * <pre>
  *   generate n -> shuffle 1 by hash(n) -> n := n*3/2 -> shuffle 2 by hash(n) -> sink

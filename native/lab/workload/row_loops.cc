@@ -1,9 +1,8 @@
-#include "lab/bench/row_loops.h"
+#include "lab/workload/row_loops.h"
 
 #include "base/vectorised.h"
-#include "lab/bench/two_stage_job.h"
 
-namespace faro::bench {
+namespace faro::workload {
 namespace {
 
 template <uint32_t kRowBytes>
@@ -28,19 +27,10 @@ struct TransformLoop {
   }
 };
 
-struct SumAndDamage {
-  uint64_t sum = 0;
-  uint64_t damage = 0;
-};
-
 template <uint32_t kRowBytes>
 struct SumLoop {
-  [[gnu::always_inline]] static inline SumAndDamage run(const char* rows, size_t count) {
-    SumAndDamage result;
-    for (size_t i = 0; i < count; ++i) {
-      result.sum += mix(RowCodec<kRowBytes>::read(rows + i * kRowBytes, result.damage));
-    }
-    return result;
+  [[gnu::always_inline]] static inline RowSum run(const char* rows, size_t count) {
+    return sum_rows<kRowBytes>(rows, count);
   }
 };
 
@@ -78,15 +68,12 @@ void RowLoops<kRowBytes>::transform(const void* from, size_t count, void* to,
 }
 
 template <uint32_t kRowBytes>
-uint64_t RowLoops<kRowBytes>::sum_of_mix(const void* rows, size_t count,
-                                         uint64_t& damage) noexcept {
+RowSum RowLoops<kRowBytes>::sum(const void* rows, size_t count) noexcept {
   static const auto loop = [] {
     const Sample<kRowBytes> sample;
     return base::fastest<SumLoop<kRowBytes>>([&](auto each) { each(sample.from, sample.kRows); });
   }();
-  const SumAndDamage result = loop(static_cast<const char*>(rows), count);
-  damage |= result.damage;
-  return result.sum;
+  return loop(static_cast<const char*>(rows), count);
 }
 
 template struct RowLoops<8>;
@@ -97,4 +84,4 @@ template struct RowLoops<64>;
 template struct RowLoops<100>;
 template struct RowLoops<128>;
 
-}  // namespace faro::bench
+}  // namespace faro::workload

@@ -1,11 +1,16 @@
-// What the stages of the two-stage job do with a whole batch of rows: the loops of its generator, of
-// n := n*3/2 and of its sink, compiled for the processor at hand (base/vectorised.h).
+// What a stage does with a whole batch of integer rows: make, transform and add them up, by loops compiled for the processor at hand
+// (base/vectorised.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace faro::bench {
+#include "lab/workload/integer_rows.h"
+
+namespace faro::workload {
+
+/// The widths that loops are compiled for.
+inline constexpr uint32_t kRowWidths[] = {8, 16, 24, 32, 64, 100, 128};
 
 /// Rows lie one behind the other, kRowBytes (of kRowWidths) each, as RowCodec writes them; they need
 /// no alignment. `damage`: as RowCodec::read.
@@ -16,8 +21,7 @@ struct RowLoops {
   static void generate(uint64_t first, size_t count, void* to) noexcept;
   /// Writes the rows of transform(n) for all rows n at `from` to `to`. The two do not overlap.
   static void transform(const void* from, size_t count, void* to, uint64_t& damage) noexcept;
-  /// The sum of mix(n) over all rows.
-  static uint64_t sum_of_mix(const void* rows, size_t count, uint64_t& damage) noexcept;
+  static RowSum sum(const void* rows, size_t count) noexcept;
 };
 
 extern template struct RowLoops<8>;
@@ -28,4 +32,4 @@ extern template struct RowLoops<64>;
 extern template struct RowLoops<100>;
 extern template struct RowLoops<128>;
 
-}  // namespace faro::bench
+}  // namespace faro::workload
