@@ -52,7 +52,7 @@ class Outgoing {
 
   /// Contiguous space for a frame of at least `least_bytes` (header included, at most
   /// frame_limit()), up to `most_bytes` (at most half the ring). Empty if there is no space now: the peer has to release
-  /// some first. Until `commit` the same space is returned again, so there is nothing to abort. An empty
+  /// some first. Until `commit` the same call returns the same space again, or more of it, so there is nothing to abort. An empty
   /// claim also asks for a wake-up: the worker's doorbell rings when there may be space. Without such a
   /// request the transport need not ring it.
   virtual Claim claim(uint32_t least_bytes, uint32_t most_bytes) = 0;
@@ -65,8 +65,8 @@ class Outgoing {
   virtual void post() = 0;
 
   /// The same, but not urgent: the transport may wait for more to send along. It sends at the latest on
-  /// Transport::flush, a `post` to the same node, a claim that finds no space, or after some milliseconds,
-  /// so that a worker that computes for a long time does not keep its peers waiting.
+  /// Transport::flush, a `post` to the same node, a claim that finds no space, or after 100 µs while workers make calls and some
+  /// milliseconds while they do not, so that a worker that computes for a long time does not keep its peers waiting.
   virtual void post_soon() { post(); }
 
   /// Committed bytes that were not posted. What post_soon holds back counts as posted.
@@ -77,7 +77,7 @@ class Outgoing {
   /// Where claims lie; empty if nothing can be sent.
   virtual std::span<std::byte> memory() const = 0;
   virtual const OutgoingCounters& counters() const = 0;
-  /// Counts in `counters` from now on, which outlives this; before, it counts in its own memory. Threads: the
+  /// Counts in `counters` from now on, which must outlive this; until then, in memory of its own. Threads: the
   /// one that opens the session, before any worker uses the ring.
   virtual void count_in(OutgoingCounters& counters) = 0;
 };
@@ -96,12 +96,13 @@ class Incoming {
   ///            frames come
   virtual Next next(FrameView& view) = 0;
 
-  /// Gives a frame's space back, in any order. The sender gets space back in order, once a quarter of the
-  /// ring is free, or at once when the ring is empty.
+  /// Gives a frame's space back, in any order. The sender gets space back in order. It is told when a
+  /// quarter of the ring has been released since it was last told, or nothing is left unreleased; a transport may delay that
+  /// while the sender cannot be blocked.
   virtual void release(uint32_t token) = 0;
 
-  /// Sends a read notification for everything released, however little, unless the sender cannot be
-  /// blocked on it; at the latest with Transport::flush. Whether the sender may be blocked depends on what
+  /// Sends a read notification for everything released, however little; a transport may leave it out while
+  /// the sender cannot be blocked on it; at the latest with Transport::flush. Whether the sender may be blocked depends on what
   /// has arrived. So call it before the worker sleeps, for every ring that it took from or released to
   /// since the last call.
   virtual void flush_releases() = 0;

@@ -74,7 +74,7 @@ class RowClaim {
 /// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
 /// workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
 /// once, whole and in order. A row is copied, or written in place, before the call returns; it may then lie in the open
-/// frame until that is full, flush, finish, or until the worker waits.
+/// frame until a later row finds no room in it, flush, finish, or until the worker waits.
 ///
 /// What calls answer:
 ///   done        the row was sent, or dropped because this receiver has stopped while others have not
@@ -121,7 +121,7 @@ class ShuffleSender {
     return row.commit().ok() ? Outcome::done : Outcome::failed;
   }
 
-  /// Space to write one row of up to `bytes` bytes in place, into `row`, whose claim of before is aborted. One claim per
+  /// Space to write one row of up to `bytes` bytes in place, into `row`; a claim that it already has is aborted. One claim per
   /// worker at a time. Until it is committed or aborted send nothing else with this worker: another claim, and what goes the
   /// same way as the claimed row, answers `failed` with wrong_state; other rows may overtake it.
   Outcome claim(uint32_t receiver, size_t bytes, RowClaim& row, Wait wait = Wait::forever()) const;
@@ -140,7 +140,7 @@ class ShuffleSender {
   }
 
   /// Starts the transfer of everything this worker has sent so far, however little. Rows are sent without it, too, when a
-  /// frame is full, when the worker waits, and by finish. Answers done or failed. Blocks: never.
+  /// later row finds no room in their frame, when the worker waits, and by finish. Answers done or failed. Blocks: never.
   Outcome flush() const;
 
   /// No more rows: every receiver learns it after the last row. Everything is flushed. Repeatable, and

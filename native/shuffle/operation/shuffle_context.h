@@ -40,13 +40,16 @@ class ShuffleContext {
 
   const WorkerContext& worker() const noexcept { return gate_.worker; }
   const std::shared_ptr<Query>& query() const noexcept { return query_; }
-  const ShuffleSpec& spec() const noexcept { return spec_; }  // both lists are named
+  const ShuffleSpec& spec() const noexcept {
+    return spec_;
+  }  // senders and receivers are filled in: never empty
   const StageLists& lists() const noexcept { return lists_; }
   Operation& operation() noexcept { return gate_.operation; }
   /// Why the last call answered failed.
   const Status& status() const noexcept { return status_; }
 
-  /// Before each call: the thread owns the worker, the session is open, the query has not failed.
+  /// The first step of every attempt: takes or checks the ownership of the worker, handles alerts, and checks that session
+  /// and query are alive.
   Outcome enter();
   Status enter_worker() { return gate_.ownership.enter(); }
   /// Runs an attempt once, or until it can be done.

@@ -18,7 +18,7 @@ constexpr uint32_t kYieldsBeforeFlush = 2;
 
 // The drain delay doubles within one wait up to that many times drain.delay_us: without an end to it the
 // time that a plan needs whose rows must be spilled would double with each ring's worth of them.
-// With the defaults a lane then moves on by 2 MiB a second.
+// With the defaults a ring then moves on by 2 MiB a second.
 constexpr base::Nanoseconds kDrainDelayGrowth = 16;
 
 // A worker with nothing to do looks at the sockets again after so long (a system call each time).

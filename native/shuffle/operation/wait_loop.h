@@ -4,7 +4,7 @@
 // attempts go through. Before `run` answers would_wait it has looked at all rings. What the worker has
 // pending is flushed, and all read positions are told, after a short while without progress, after
 // the first few yields of a wait, and always before it sleeps (DESIGN.md HC-2). After the drain delay
-// frames that nobody polls are spilled (HC-3).
+// frames that nobody receives are spilled (HC-3).
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class WorkForOthers {
 
   /// The engine holds batches in place: then it must not wait.
   virtual bool holds_batches() const noexcept = 0;
-  /// Frames that nobody polls keep a sender waiting; `spill` copies them to overflow, and returns whether it could.
+  /// Frames that nobody receives keep a sender waiting; `spill` copies them to overflow, and returns whether it could.
   virtual bool has_blocked_sender() const noexcept = 0;
   virtual bool spill() = 0;
 
@@ -63,11 +63,12 @@ class WaitLoop {
         doorbell_(&doorbell),
         waiter_(std::move(waiter)) {}
 
-  /// What an attempt is for. That a condition of the engine's own holds is no progress of its rows:
+  /// What an attempt is for. A condition of the engine's own that holds does not count as progress of its rows:
   /// a worker that waits for such a condition again and again still drains its rings.
   enum class For : uint8_t { rows, condition };
 
-  /// Tries once; what would wait is answered after what DESIGN.md HC-2 demands.
+  /// Tries. If that would wait, takes what has arrived, moves the queues on, spills if that is due, and tries again if
+  /// anything arrived or was spilled. Answers `holding` for would_wait while batches are held.
   /// Where memory cannot be had a query fails (Operation::lack_memory), and not the process.
   template <For what = For::rows, typename Attempt>
   Outcome run(Attempt&& attempt) {
@@ -128,7 +129,7 @@ class WaitLoop {
     call_waits_ = false;
     return outcome;
   }
-  /// After each sleep. Threads: any.
+  /// Ends what arm() began, whether or not the worker slept. Threads: any.
   void woken() noexcept { worker_.membership.worker_wakes(); }
 
   void send_queued() { others_.send_queued(); }
@@ -172,7 +173,7 @@ class WaitLoop {
 
   bool call_waits_ = false;
   base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
-  base::Nanoseconds spill_at_ = 0;       // when frames that nobody polls are spilled next
+  base::Nanoseconds spill_at_ = 0;       // when frames that nobody receives are spilled next
   base::Nanoseconds drain_delay_ = 0;    // from one spill to the next
   base::Nanoseconds network_polled_at_ = 0;
   bool network_had_data_ = false;

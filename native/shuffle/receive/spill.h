@@ -1,4 +1,4 @@
-// Spill: copies frames that nobody polls from their rings to overflow (DESIGN.md HC-3).
+// Spill: copies frames that nobody receives from their rings to overflow (DESIGN.md HC-3).
 #pragma once
 
 #include <cstdint>

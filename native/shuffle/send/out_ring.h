@@ -1,7 +1,7 @@
 // OutRing: one outgoing ring of a worker, shared by all its shuffles; OutStream: one shuffle's rows for one receiver.
 //
 // A ring has at most one open frame, which belongs to one stream. While a ring's queue (the outgoing overflow) is not
-// empty, everything for the ring joins the queue, in order (native/DESIGN.md#hc-5).
+// empty, nothing for the ring overtakes it (native/DESIGN.md#hc-5).
 //
 // Threads: everything here belongs to the worker.
 #pragma once
@@ -55,8 +55,9 @@ struct QueuedFrame {
     if (overflow != nullptr) overflow->free(stored);
   }
 };
-static_assert(sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
-              "it, and what the spill file keeps of a part");
+static_assert(
+    sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
+    "the budget counts kDescriptionBytes for a QueuedFrame and its record in the spill file");
 
 /// One outgoing ring.
 struct OutRing {

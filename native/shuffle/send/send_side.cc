@@ -71,7 +71,7 @@ bool SendSide::make_room_in_own_ring(OutRing& ring) {
 void SendSide::commit(OutRing& ring, uint32_t length) {
   ring.transport->commit(length);
   // A transfer starts a little below the threshold, too. What is missing may be less than the next row needs, or room
-  // for a frame of a single row: full frames with rows of 100 bytes leave up to 128 bytes of the 16 KiB missing.
+  // for a frame of a single row: full frames with rows of 100 bytes leave up to 64 bytes of the 16 KiB missing.
   const uint32_t frame = ring.transport->frame_limit();
   const uint64_t threshold = worker_.settings.threshold_bytes;
   const uint64_t missing = threshold >= frame ? frame / 8 : 0;

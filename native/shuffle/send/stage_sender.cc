@@ -157,7 +157,7 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
   return done_or_stopped();
 }
 
-// The inlined path stops at a receiver that has stopped; here it is left out.
+// The inlined path cannot get past a receiver that has stopped; this one skips it.
 size_t StageSender::broadcast_into_open_frames(std::span<const std::byte> rows) noexcept {
   if (stopped_count_ == 0 || rows.empty()) return 0;
   const uint32_t row_bytes = shuffle_.spec().row_bytes;

@@ -48,7 +48,8 @@ Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
   const transport::Claim claim =
       side_.claim(ring, least, wire::full_frame_limit(settings.ring_bytes));
   if (claim.bytes == 0) {
-    // The receiver can only make room by reading what is there, so it has to get it.
+    // The receiver can only make room by reading what is there, so it has to get it. With batches held the call goes on
+    // in overflow and does not depend on that room.
     if (!side_.holds_batches()) ring.transport->post();
     return Outcome::would_wait;
   }
@@ -87,7 +88,7 @@ void StreamWriter::close_if_full(OutStream& stream, uint32_t next_bytes) {
     side_.close(stream);
 }
 
-// --- rows that do not
+// --- rows too large for a frame
 
 Outcome StreamWriter::prepare_large(OutStream& stream) {
   OutRing& ring = stream.ring;

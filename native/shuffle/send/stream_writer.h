@@ -41,8 +41,8 @@ class StreamWriter {
   Outcome make_room_in_ring(OutStream& stream, uint32_t bytes);
   /// Writes a row into the room that make_room has made.
   void write(OutStream& stream, std::span<const std::byte> row);
-  /// Closes the frame if no row of `next_bytes` fits any more, provided that the threshold is smaller than a frame:
-  /// then the transfer starts with the row that reaches it.
+  /// Closes the frame at once if it has no room for another row of `next_bytes` bytes and the threshold is below the frame
+  /// limit. Rows of the inlined path do not get here: the next call that is not inlined closes their frame.
   void close_if_full(OutStream& stream, uint32_t next_bytes);
 
   /// Before a row larger than a frame: sends what is open or queued for the ring, and OPEN.
