@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * Ends a native call that waits ({@link Session#open}, {@link Session#awaitNode}), from another thread.
- * Once cancelled it stays cancelled: calls that get it later do not wait at all.
+ * Lets another thread end a native call that waits ({@link Session#open}, {@link Session#awaitNode}). A cancellation is
+ * final: calls that receive it later do not wait at all.
  *
  * <p>Threads: any. Call {@link #close} when no further call will get it.
  */

@@ -1,7 +1,7 @@
 package io.faro;
 
 /**
- * The reference lanes of one shuffle at one worker, from and to the workers of the same node.
+ * The reference lanes of one shuffle at one worker, to and from the other workers of this node.
  *
  * <p>Threads: the worker's.
  */

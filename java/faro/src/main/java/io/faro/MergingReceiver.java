@@ -4,8 +4,8 @@ import java.util.Comparator;
 import java.util.Iterator;
 
 /**
- * Receives objects that each sender sends in order, merged into one ordered stream. Made by {@link
- * ShuffleReceiver#merge}.
+ * Merges the objects of all senders, each of which sends them in order, into one ordered stream. Made by {@link
+ * ObjectShuffle#merge} or {@link ShuffleReceiver#merge}.
  *
  * <pre>{@code
  * for (Order order : shuffle.receiver().merge(ORDERS, Comparator.comparing(Order::day))) {
@@ -13,9 +13,10 @@ import java.util.Iterator;
  * }
  * }</pre>
  *
- * <p>Equal objects come in the order of their senders in {@link ShuffleSpec#senders}, those of one sender in the order
- * in which they were sent. It holds at most one batch of each sender. Before the worker has to wait, these are copied
- * to overflow memory, so that it holds none while it waits. An object costs log2(senders) + 1 comparisons.
+ * <p>Equal objects are ordered by the position of their senders in {@link ShuffleSpec#senders}; those of one sender stay in
+ * the order in which they were sent. The receiver holds at most one batch of each sender. Before the worker waits, it copies
+ * these batches to overflow memory, so that it holds no ring while it waits. Each object costs log2(senders) + 1
+ * comparisons.
  *
  * <p>Threads: those of the worker. Valid as long as its shuffle is open; nothing else may receive from it meanwhile.
  * Errors: {@link Code#INVALID_ARGUMENT} if the objects of a sender are not in order, {@link Code#OVERFLOW_EXHAUSTED} if
@@ -40,8 +41,8 @@ public final class MergingReceiver<T> implements Iterable<T> {
 
   private final Stream<T>[] streams; // by place of the sender
   private final Comparator<? super T> order;
-  // The loser in each inner node of a tournament; [0]: the winner. Node n has the children 2n and 2n + 1; those from
-  // streams.length on are the streams.
+  // A loser tree: the loser of each match, with the overall winner in [0]. Node n has the children 2n and 2n + 1; nodes
+  // from streams.length on are the streams.
   private final int[] losers;
   private int begun; // streams whose first object, or end, has come
   private boolean isTaken; // the winner's object was handed out, so its next one is needed

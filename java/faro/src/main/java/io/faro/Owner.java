@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * The thread that owns a worker or a row buffer, and the claims of that thread: an epoch lasts from one native
- * call to the next one, and a claim ends with it.
+ * Which thread owns a worker or a row buffer, and how long its claims are valid: a claim belongs to an epoch, and each
+ * native call begins a new epoch.
  *
  * <p>Threads: one at a time. The first thread that enters owns it until {@link #releaseOwnership} or its end.
  */
@@ -66,20 +66,20 @@ final class Owner {
     HOLDER.setRelease(this, null);
   }
 
-  /** The calling thread's ownership becomes Faro's, until {@link #giveBack}: other calls are refused with this text. */
+  /** Moves ownership from the calling thread to Faro until {@link #giveBack}. Calls meanwhile fail with this text. */
   void lendTo(String activity) {
     enter();
     HOLDER.setRelease(this, activity);
   }
 
-  /** Faro is done with it; the next thread that enters takes it. */
+  /** Ends Faro's ownership. The next thread that enters becomes the owner. */
   void giveBack() {
     HOLDER.setRelease(this, null);
   }
 
   /**
-   * Called before each native call, and after each call from native code into Java: frames may close then, so claims
-   * end.
+   * Ends all claims. Called before each native call, and after each call from native code into Java, because frames may
+   * close there.
    */
   void nextEpoch() {
     epoch++;

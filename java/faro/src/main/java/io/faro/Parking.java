@@ -6,9 +6,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * The waits of one worker while a virtual thread owns it: no native call waits. The call arms the worker's doorbell
- * instead, the thread that waits for all workers of the session listens to it, and the virtual thread parks until
- * there is something to look at. So its carrier runs others meanwhile.
+ * How a worker waits while a virtual thread owns it. A native call that blocked would hold the carrier thread, so no call
+ * blocks. Instead the call arms the worker's doorbell and the virtual thread parks, which frees its carrier. The session's
+ * readiness thread listens to the doorbell and unparks the virtual thread, which then tries the call again.
  *
  * <p>Threads: the worker's.
  */
@@ -26,10 +26,10 @@ final class Parking {
   }
 
   /**
-   * Calls until the answer is something else than WOULD_WAIT, or the time limit has passed: DEADLINE.
+   * Repeats the call until its result is not WOULD_WAIT. Returns DEADLINE if the time limit passes first.
    *
    * @param timeout in nanoseconds, above 0
-   * @throws InterruptedException if the thread is interrupted before anything was done
+   * @throws InterruptedException if the thread is interrupted before the call has done anything
    */
   int await(Worker.Attempt attempt, long timeout) throws InterruptedException {
     long begin = System.nanoTime();
@@ -62,8 +62,8 @@ final class Parking {
   }
 
   /**
-   * Tries once. If that answers WOULD_WAIT, what {@link ReadyWatch#expect} has answered before completes when it should
-   * be tried again.
+   * Tries the call once. If it returns WOULD_WAIT, the future that the caller got from {@link ReadyWatch#expect} completes
+   * when the call should be tried again.
    */
   int arm(Worker.Attempt attempt) {
     boolean armed = false;
@@ -78,7 +78,7 @@ final class Parking {
     }
   }
 
-  // The doorbell is armed, and somebody listens to it: not any more when this tries.
+  // The readiness thread still listens to the armed doorbell. The wake-up makes it stop before the call is tried again.
   private int lastAttempt(Worker.Attempt attempt, CompletableFuture<Void> ready) {
     worker.wake();
     ready.join();

@@ -6,8 +6,9 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.IntSupplier;
 
 /**
- * The stages that complete when workers of a session should look again. The session's readiness thread completes them: it
- * is native, sleeps on the doorbells of all these workers at once, and starts with the first one that is armed.
+ * The pending futures of a session, at most one per worker. Each completes when its worker should try again. The session's
+ * readiness thread completes them: a native thread that starts when the first worker is armed, and sleeps on the doorbells
+ * of all armed workers at once.
  *
  * <p>Threads: any.
  */
@@ -18,7 +19,12 @@ final class ReadyWatch {
     pending = new AtomicReferenceArray<>(workerCount);
   }
 
-  /** {@code arm} answers DONE, HOLDING, or WOULD_WAIT: then {@link #complete} will be called for the worker. */
+  /**
+   * A stage that completes when the worker should try again. {@code arm} arms the doorbell; if it returns WOULD_WAIT, the
+   * readiness thread calls {@link #complete} later. After DONE the stage is already complete.
+   *
+   * @throws FaroException {@link Code#HOLDING} if {@code arm} returns HOLDING
+   */
   CompletionStage<Void> whenReady(int worker, IntSupplier arm) {
     CompletableFuture<Void> ready = expect(worker);
     Outcome outcome = Outcome.of(arm.getAsInt());
@@ -32,14 +38,14 @@ final class ReadyWatch {
   }
 
   /**
-   * The stage that completes when the worker should look again. To be asked for before its doorbell is armed: from
-   * then on the thread may look for it. If it is not armed then, {@link #complete} must follow.
+   * The worker's pending future. Call this before arming the doorbell, because the readiness thread may complete the future
+   * as soon as the doorbell is armed. If the doorbell is not armed after all, call {@link #complete}.
    */
   CompletableFuture<Void> expect(int worker) {
     return pending.updateAndGet(worker, before -> before == null ? new CompletableFuture<>() : before);
   }
 
-  /** The worker should look now. Called by the readiness thread, too (jni/callbacks.cc). */
+  /** Completes the worker's pending future, if there is one. Also called by the readiness thread (jni/callbacks.cc). */
   void complete(int worker) {
     CompletableFuture<Void> stage = pending.getAndSet(worker, null);
     if (stage != null) {

@@ -15,17 +15,18 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 
 /**
- * The counters of one session in the platform's MBean server: {@code
- * io.faro:type=Session,session=0-4294967296}, and the same with {@code type=Worker,…,worker=2} and {@code
- * type=Link,…,node=1}. An attribute for each counter, named as in C++.
+ * Registers the counters of one session with the platform's MBean server. There is one bean for the session ({@code
+ * io.faro:type=Session,session=0-4294967296}), one for each worker ({@code type=Worker,…,worker=2}) and one for each link
+ * ({@code type=Link,…,node=1}). A bean has one attribute per counter, with the same name as in C++.
  *
- * <p>Holds the session by its handle only, so that one that was forgotten can be found. Threads: any.
+ * <p>The beans refer to the session by its native handle, not by the {@link Session} object, so they do not keep a session
+ * that the application has dropped from being collected. Threads: any.
  */
 final class SessionBeans {
   private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
   private final List<ObjectName> registered = new ArrayList<>();
 
-  /** Registers all; if one fails, none. */
+  /** Registers all beans. If one cannot be registered, unregisters the others and throws. */
   SessionBeans(int node, long session) {
     String of = ",session=" + node + "-" + session;
     SessionMetrics now = NativeMetrics.of(session);
@@ -43,7 +44,7 @@ final class SessionBeans {
     }
   }
 
-  /** Unregisters all. */
+  /** Unregisters all beans. Idempotent. */
   synchronized void close() {
     for (ObjectName name : registered) {
       try {
@@ -66,7 +67,7 @@ final class SessionBeans {
     }
   }
 
-  /** Read-only; public for the server. */
+  /** A read-only MBean. */
   private record Bean(Supplier<Counters> counters) implements DynamicMBean {
     @Override
     public Object getAttribute(String name) throws AttributeNotFoundException {

@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The settings of one node: what differs from the defaults. Immutable. Checked, as a whole, when a
- * session is opened with it.
+ * The configuration of one node: the settings that differ from their defaults. Immutable. The values are checked together
+ * when a session is opened.
  */
 public final class SessionConfig {
   private final Map<Setting, String> values;
@@ -20,12 +20,12 @@ public final class SessionConfig {
     environment = builder.environment;
   }
 
-  /** A builder in which every setting has its default. */
+  /** A builder that starts with the defaults. */
   public static Builder builder() {
     return new Builder();
   }
 
-  /** The value as text: what was set, or the default. The environment is not looked at. */
+  /** The value of a setting as text: the one that was set here, or the default. Ignores environment variables. */
   public String get(Setting setting) {
     return values.getOrDefault(setting, setting.defaultValue());
   }
@@ -34,7 +34,7 @@ public final class SessionConfig {
     return environment;
   }
 
-  /** The same with another value. */
+  /** A copy with one setting changed. */
   SessionConfig with(Setting setting, String value) {
     Builder builder = new Builder();
     builder.values.putAll(values);
@@ -42,7 +42,7 @@ public final class SessionConfig {
     return builder.set(setting, value).build();
   }
 
-  /** Name, NUL, value, NUL, and so on. */
+  /** For native code: each setting as its name, a NUL, its value, a NUL. */
   byte[] encoded() {
     StringBuilder text = new StringBuilder();
     values.forEach((setting, value) -> text.append(setting.key()).append('\0').append(value).append('\0'));
@@ -56,7 +56,7 @@ public final class SessionConfig {
 
     private Builder() {}
 
-    /** Sets one setting from text: numbers in decimal digits, bytes also with KiB, MiB or GiB. */
+    /** Sets a setting from text. Numbers are decimal; sizes may end with KiB, MiB or GiB. */
     public Builder set(Setting setting, String value) {
       Objects.requireNonNull(setting, "setting");
       if (Objects.requireNonNull(value, setting.key()).indexOf('\0') >= 0) {
@@ -66,29 +66,29 @@ public final class SessionConfig {
       return this;
     }
 
-    /** Sets a numeric setting, in its own unit. */
+    /** Sets a numeric setting, in the unit of that setting. */
     public Builder set(Setting setting, long value) {
       return set(setting, Long.toString(value));
     }
 
-    /** This node's number, and host:port of all nodes in the order of their numbers. */
+    /** Sets the number of this node and the addresses (host:port) of all nodes, ordered by node number. */
     public Builder cluster(int node, List<String> nodes) {
       String joined = String.join(",", List.copyOf(nodes)); // none of them is null
       return set(Setting.CLUSTER_NODE, node).set(Setting.CLUSTER_NODES, joined);
     }
 
-    /** Workers of each node. */
+    /** Sets the number of workers on each node. */
     public Builder workers(int workersPerNode) {
       return set(Setting.CLUSTER_WORKERS, workersPerNode);
     }
 
-    /** Takes the FARO_… environment variables, too; what was set here wins. */
+    /** Also reads the FARO_… environment variables. Settings made on this builder take precedence. */
     public Builder environment() {
       environment = true;
       return this;
     }
 
-    /** The configuration as it stands. */
+    /** Builds the configuration. The builder can be used again. */
     public SessionConfig build() {
       return new SessionConfig(this);
     }

@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * What happens to a session, and the thread that tells its listener: it starts with the first one. The network
- * thread, which must not be held up, only queues events.
+ * Passes the events of a session to its listener. The network thread must not block, so it only queues events; a thread of
+ * this class, which starts with the first listener, makes the calls.
  *
  * <p>Threads: any.
  */
@@ -60,12 +60,12 @@ final class SessionEvents {
     }
   }
 
-  /** Events are queued from now on. Idempotent. */
+  /** Starts queueing events. Idempotent. */
   private static native int listen(long session);
 
   /**
-   * Blocks until there is an event, and answers its kind. In {@code to}: the node, the query's counter, incarnation and
-   * issuer, and the negative code of the cause, which is this thread's last error.
+   * Blocks until there is an event and returns its kind. Stores in {@code to} the node, the query's counter, incarnation and
+   * issuer, and the negative code of the cause, which is also this thread's last error.
    */
   private static native int awaitEvent(long session, long[] to);
 }

@@ -1,33 +1,33 @@
 package io.faro;
 
 /**
- * What a session tells its engine without being asked; by default nothing is done about it.
+ * Receives the events of a session. The default methods ignore them.
  *
- * <p>Threads: one of Faro for each session that somebody listens to, one call after the other, in the order in which
- * it happened. A call that blocks holds up those after it, and nothing else; what it throws goes to the thread's
- * uncaught exception handler. A call may come while {@link Session#close} is under way, but nothing is told of what
- * closing the own session ends. A session to which only its listener refers is not forgotten: then close it.
+ * <p>Threads: each session with a listener has one thread, which makes the calls one after the other, in the order of the
+ * events. A call that blocks delays only later calls; an exception goes to the thread's uncaught exception handler. A call
+ * may be made while {@link Session#close} is running, but events that closing this session causes are not reported. A
+ * session that only its listener refers to is not closed automatically, so close it yourself.
  */
 public interface SessionListener {
   /**
-   * A node is lost: it died, hangs or broke the protocol. Queries that contain it have failed.
+   * A node was lost: it died, hung or violated the protocol. Queries that contain it have failed.
    *
-   * @param cause what they were told, which names the node; {@link Code#PEER_LOST} or {@link Code#PROTOCOL_ERROR}
+   * @param cause the cause of these failures, which names the node; {@link Code#PEER_LOST} or {@link Code#PROTOCOL_ERROR}
    */
   default void nodeLost(int node, FaroException cause) {}
 
-  /** A node has closed its session. What needed it still has failed, as by a loss. */
+  /** A node has closed its session. Queries that still needed it have failed, as if it had been lost. */
   default void nodeLeft(int node) {}
 
   /**
-   * A node that was lost, has left or was missing is there: queries may contain it, as after {@link Session#awaitNode}.
+   * A node that was lost, had left or was missing has joined: queries may contain it, as after {@link Session#awaitNode}.
    */
   default void nodeReturned(int node) {}
 
   /**
-   * A query that this node uses, has declared or has begun has failed here. Once per query; it still has to be ended.
+   * A query that this node uses, declared or began has failed. Called once per query; the workers must still end it.
    *
-   * @param cause the first one
+   * @param cause the first cause
    */
   default void queryFailed(QueryId query, FaroException cause) {}
 }

@@ -1,200 +1,174 @@
 package io.faro;
 
 /**
- * Every setting of a session: what it does, its unit, and its default. A value that is malformed or out
- * of range is refused when the session is opened, by an error that names the range.
+ * All settings of a session, with their units and defaults. Opening a session with a malformed value or one out of range
+ * throws {@link Code#CONFIG_INVALID}, with the valid range in the message.
  */
 public enum Setting {
-  /** Name of the cluster; nodes with another name are refused. */
+  /** Name of the cluster. Nodes with a different name are rejected. */
   CLUSTER_ID("cluster.id", "faro"),
-  /** Number of this node, its place in cluster.nodes. */
+  /** Number of this node: its position in cluster.nodes, from 0. */
   CLUSTER_NODE("cluster.node", "0"),
-  /**
-   * Addresses of all nodes, host:port or [ipv6]:port, separated by commas, in the order of their
-   * numbers.
-   */
+  /** Addresses of all nodes (host:port or [ipv6]:port), separated by commas, ordered by node number. */
   CLUSTER_NODES("cluster.nodes", ""),
-  /** Workers per node: one number for all nodes, or one per node separated by commas. */
+  /** Workers per node: one number for all nodes, or one number per node, separated by commas. */
   CLUSTER_WORKERS("cluster.workers", "1"),
-  /**
-   * Address to listen on; empty: this node's own entry of cluster.nodes. Port 0 lets the system
-   * choose.
-   */
+  /** Address to listen on. Empty: this node's entry in cluster.nodes. With port 0 the system chooses a port. */
   CLUSTER_LISTEN("cluster.listen", ""),
   /**
-   * File of the secret that all nodes of the cluster share, at least 32 bytes, for its owner only
-   * (chmod 600); or put the secret itself into the environment variable FARO_SECRET. Empty: no
-   * secret.
+   * File with the secret that all nodes of the cluster share: at least 32 bytes, readable by its owner only (chmod
+   * 600). The environment variable FARO_SECRET can hold the secret instead. Empty: no secret.
    */
   SECURITY_SECRET_FILE("security.secret_file", ""),
   /**
-   * TLS 1.3 between nodes, each with a certificate: off, on, or control (control connections
-   * alone: rows travel in the clear).
+   * TLS 1.3 between nodes, with a certificate on each side: off, on, or control (control connections only; rows are not
+   * encrypted).
    */
   SECURITY_TLS("security.tls", "off"),
   /**
-   * This node's certificate for TLS, PEM, followed by those between it and the authority; its
-   * subjectAltName has the host by which cluster.nodes names this node. Certificate, key and
-   * authority are read again when they change.
+   * TLS certificate of this node (PEM), followed by any intermediate certificates. Its subjectAltName must contain the
+   * host by which cluster.nodes names this node. Changes to the certificate, key and authority files are picked up at
+   * run time.
    */
   SECURITY_CERTIFICATE("security.certificate", ""),
-  /**
-   * Private key of that certificate, PEM, without a pass phrase, for its owner only (chmod 600).
-   */
+  /** Private key of that certificate (PEM, no pass phrase), readable by its owner only (chmod 600). */
   SECURITY_KEY("security.key", ""),
-  /**
-   * Certificates of the authorities that sign the nodes' certificates, PEM; no others are trusted.
-   */
+  /** Certificates (PEM) of the authorities that sign the nodes' certificates. No other authorities are trusted. */
   SECURITY_AUTHORITY("security.authority", ""),
   /**
-   * 1: without a secret, listen also on addresses that other machines may reach; anyone who
-   * reaches the port can then join. 0: only on loopback.
+   * 1: without a secret, also listen on addresses that other machines can reach; anyone who reaches the port can then
+   * join. 0: listen on loopback only.
    */
   SECURITY_OPEN("security.open", "0"),
   /**
-   * Transport of every link: auto (shm on one host, else verbs where both ends have it, else tcp),
-   * shm, verbs or tcp.
+   * Transport of every link: shm, verbs, tcp, or auto (shm within a host; otherwise verbs if both ends support it;
+   * otherwise tcp).
    */
   TRANSPORT("transport", "auto"),
-  /** Size of one ring; a power of two. A frame takes at most half of it. */
+  /** Size of a ring; a power of two. A frame takes at most half of it. */
   RING_BYTES("ring.bytes", "32768"),
-  /** Rings of a lane; the shuffles of a query spread over them by stage. */
+  /** Number of rings per lane. The shuffles of a query are spread over them by stage. */
   RING_PER_LANE("ring.per_lane", "2"),
   /**
-   * Bytes pending in a ring before a transfer starts without a flush; at most half of ring.bytes,
-   * which the default follows.
+   * Pending bytes in a ring that start a transfer without a flush. At most half of ring.bytes; a smaller ring lowers the
+   * default to that.
    */
   TRANSFER_THRESHOLD_BYTES("transfer.threshold_bytes", "16384"),
-  /** Largest row; rows beyond a quarter ring travel as fragments. */
+  /** Largest row. A row above a quarter of a ring is sent as fragments. */
   ROW_LIMIT_BYTES("row.limit_bytes", "268435456"),
-  /** Shuffles that one worker may have open at a time, over all its queries. */
+  /** Number of shuffles that a worker can have open at a time, over all its queries. */
   SHUFFLE_LIMIT("shuffle.limit", "64"),
   /**
-   * Local address (IPv6 in brackets) that chooses the RDMA device, the one that owns it, with port
-   * and GID; empty: that of this node in cluster.nodes.
+   * Local address (IPv6 in brackets) that selects the RDMA device, port and GID that own it. Empty: this node's address
+   * in cluster.nodes.
    */
   VERBS_ADDRESS("verbs.address", ""),
   /**
-   * Chooses the RDMA device by name: an RDMA device (mlx5_0, or mlx5_0:2 for its second port) or a
-   * network interface (eth1), for its first IPv4 address.
+   * Selects the RDMA device by name: an RDMA device (mlx5_0, or mlx5_0:2 for its second port) or a network interface
+   * (eth1: its first IPv4 address).
    */
   VERBS_DEVICE("verbs.device", ""),
   /**
-   * With an RDMA device in verbs.device: the GID whose address is used; empty: the first of RoCEv2
-   * with an IPv4 address.
+   * If verbs.device names an RDMA device: the index of the GID to use. Empty: the first RoCEv2 GID with an IPv4
+   * address.
    */
   VERBS_GID_INDEX("verbs.gid_index", ""),
   /**
-   * How a receiver learns of data: send (batched messages), immediate (with the data itself; not
-   * on iWARP) or auto (immediate where both ends can).
+   * How a receiver is notified of data: send (by batched messages), immediate (with the data itself; not on iWARP), or
+   * auto (immediate if both ends support it).
    */
   VERBS_NOTIFY("verbs.notify", "auto"),
   /**
-   * When a receiver learns of data: chained (posted together with the data) or paper (after the
-   * write of the data has completed; by messages).
+   * When a receiver is notified of data: chained (the notification is posted together with the data) or paper (after
+   * the write has completed; by messages).
    */
   VERBS_ORDER("verbs.order", "chained"),
   /**
-   * What shares a queue pair: link (all lanes between two nodes), worker (all lanes of a worker)
-   * or lane (a lane and the lane back).
+   * What shares a queue pair: link (all lanes between two nodes), worker (all lanes of a worker), or lane (a lane and
+   * the lane in the opposite direction).
    */
   VERBS_QUEUE_PAIRS("verbs.queue_pairs", "link"),
-  /**
-   * Receives posted ahead per queue pair, each of 512 bytes; the peer can have that many messages
-   * in flight.
-   */
+  /** Receive buffers posted per queue pair, 512 bytes each. The peer can have this many messages in flight. */
   VERBS_RECEIVES("verbs.receives", "64"),
-  /** Work requests that a queue pair can have in flight, each with 512 bytes for a message. */
+  /** Work requests that a queue pair can have in flight. Each has 512 bytes for a message. */
   VERBS_SEND_QUEUE("verbs.send_queue", "256"),
   /**
-   * Writes and messages up to this size are copied into the work request, as far as the device
-   * takes it; on iWARP at least 64.
+   * Writes and messages up to this size are copied into the work request, if the device supports it. At least 64 on
+   * iWARP.
    */
   VERBS_INLINE_BYTES("verbs.inline_bytes", "256"),
-  /**
-   * Traffic class of RDMA packets (the TOS byte, DSCP in its upper six bits); 0: the system's
-   * default.
-   */
+  /** Traffic class of RDMA packets (the TOS byte; its upper six bits are the DSCP). 0: the system default. */
   VERBS_TRAFFIC_CLASS("verbs.traffic_class", "0"),
-  /** Service level of RDMA packets, 0 to 15; empty: what rdma_cm chooses. Not on iWARP. */
+  /** Service level of RDMA packets, 0 to 15. Empty: chosen by rdma_cm. Not on iWARP. */
   VERBS_SERVICE_LEVEL("verbs.service_level", ""),
   /**
-   * Path MTU, the bytes of rows and messages in one packet: 256, 512, 1024, 2048 or 4096, but not
-   * more than the port has now; 0: what the port has. Not on iWARP.
+   * Path MTU, the payload of one packet in bytes: 256, 512, 1024, 2048 or 4096, but at most the active MTU of the port.
+   * 0: the active MTU. Not on iWARP.
    */
   VERBS_MTU("verbs.mtu", "0"),
   /**
-   * Time for an acknowledgement, 4.096 us * 2^timeout, before a packet is sent again; 0: what
-   * rdma_cm chooses. Not on iWARP.
+   * Time to wait for an acknowledgement before a packet is sent again: 4.096 us * 2^timeout. 0: chosen by rdma_cm. Not
+   * on iWARP.
    */
   VERBS_TIMEOUT("verbs.timeout", "18"),
-  /** Times that a packet is sent again before its peer is lost. Not on iWARP. */
+  /** Number of times a packet is sent again before the peer is declared lost. Not on iWARP. */
   VERBS_RETRY_COUNT("verbs.retry_count", "7"),
   /**
-   * Times that a message is sent again if no receive is posted for it, which credits prevent; 7:
+   * Number of times a message is sent again if the peer has no receive buffer posted, which flow control prevents. 7:
    * without limit. Not on iWARP.
    */
   VERBS_RNR_RETRY_COUNT("verbs.rnr_retry_count", "7"),
-  /** Code of the time that such a message waits (12: 0.64 ms). Not on iWARP. */
+  /** Code of the delay before such a message is sent again (12: 0.64 ms). Not on iWARP. */
   VERBS_MIN_RNR_TIMER("verbs.min_rnr_timer", "12"),
-  /**
-   * 1: the network thread polls all the time, at the cost of a processor; 0: it sleeps until there
-   * is work.
-   */
+  /** 1: the network thread polls continuously, which takes a whole processor. 0: it sleeps until there is work. */
   VERBS_BUSY_POLL("verbs.busy_poll", "0"),
-  /** 1: rings in huge pages, which must be available (vm.nr_hugepages). */
+  /** 1: allocate rings in huge pages, which must be available (vm.nr_hugepages). */
   VERBS_HUGE_PAGES("verbs.huge_pages", "0"),
-  /** Path of libfaro_verbs.so; empty: next to libfaro or the program, or where the loader looks. */
+  /** Path of libfaro_verbs.so. Empty: next to libfaro or the program, or in the search path of the loader. */
   VERBS_MODULE("verbs.module", ""),
-  /**
-   * Most memory that the rings of this node may take at open; 0: what the machine's limits allow.
-   */
+  /** Most memory that the rings of this node may take when the session opens. 0: the limits of the machine. */
   MEMORY_LIMIT_BYTES("memory.limit_bytes", "0"),
-  /** Memory for spilled rows, per node; beyond it they go to a file. */
+  /** Memory for spilled rows, per node. Rows beyond it go to the overflow file. */
   OVERFLOW_MEMORY_BYTES("overflow.memory_bytes", "67108864"),
-  /**
-   * Size to which the overflow file of this node may grow; beyond it the query that uses most
-   * fails.
-   */
+  /** Maximum size of this node's overflow file. When it is full, the query that uses most of it fails. */
   OVERFLOW_FILE_BYTES("overflow.file_bytes", "8589934592"),
   /**
-   * Most that one query may have spilled on this node, in memory and file together; beyond it that
-   * query fails. 0: as much as the node has.
+   * Most that one query may spill on this node, memory and file together; a query beyond it fails. 0: no limit of its
+   * own.
    */
   OVERFLOW_QUERY_LIMIT_BYTES("overflow.query_limit_bytes", "0"),
-  /** Folder for the overflow file; the file has no name and vanishes with the process. */
+  /** Folder of the overflow file. The file has no name and disappears with the process. */
   OVERFLOW_FOLDER("overflow.folder", "/tmp"),
-  /** Time for connecting the whole cluster, including nodes that start late. */
+  /** Time limit for connecting the whole cluster, including nodes that start late. */
   CONNECT_TIMEOUT_MS("connect.timeout_ms", "30000"),
-  /** Time that close waits for peers and for calls still inside the session. */
+  /** How long close waits for peers and for calls that are still inside the session. */
   CLOSE_TIMEOUT_MS("close.timeout_ms", "5000"),
-  /** A peer that is silent for this long is lost; heartbeats are sent four times as often. */
+  /** A peer that is silent for this long is declared lost. Heartbeats are sent four times as often. */
   LIVENESS_TIMEOUT_MS("liveness.timeout_ms", "10000"),
-  /** Rows for a shuffle that no worker here opens within this time fail their query. */
+  /** A query fails if rows arrive for a shuffle that no worker of this node opens within this time. */
   QUERY_UNOPENED_TIMEOUT_MS("query.unopened_timeout_ms", "60000"),
   /**
-   * Folder for the file of this node's counters, which faro stat, top and explain read; removed at
-   * close. Empty: no file.
+   * Folder of the file with this node's counters, which faro stat, top and explain read. The file is removed at close.
+   * Empty: no file.
    */
   COUNTERS_FOLDER("counters.folder", "/dev/shm"),
   /**
-   * Loopback address, host:port, at which this node answers GET /metrics with its counters for
-   * Prometheus; empty: nowhere. Port 0 lets the system choose, and the log says which.
+   * Loopback address (host:port) that serves this node's counters to Prometheus at GET /metrics. Empty: none. With port
+   * 0 the system chooses a port, which is logged.
    */
   METRICS_LISTEN("metrics.listen", ""),
   /**
-   * Loops that hash and scatter rows sent many at a time: scalar, avx2, avx512, or auto (the
-   * fastest one, found by a calibration once per row width and number of receivers); faro doctor
-   * shows them.
+   * Implementation of the loops that hash and scatter many rows at a time: scalar, avx2, avx512, or auto (the fastest,
+   * measured once per row width and number of receivers). faro doctor shows them.
    */
   KERNEL_SCATTER("kernel.scatter", "auto"),
-  /** Times that a waiting worker yields the processor before it sleeps. */
+  /** Number of times a waiting worker yields the processor before it sleeps. */
   WAIT_YIELDS("wait.yields", "20"),
-  /** Longest single sleep of a waiting worker; only a lost doorbell makes it matter. */
+  /** Longest sleep of a waiting worker. It matters only if a doorbell is lost. */
   WAIT_SLEEP_MS("wait.sleep_ms", "1000"),
   /**
-   * Time without progress before a waiting worker spills unwanted rows; doubles within one wait,
-   * at most 16 times as long.
+   * Time without progress before a waiting worker spills rows that are not being received. Doubles within a wait, up to 16
+   * times as long.
    */
   DRAIN_DELAY_US("drain.delay_us", "1000");
 
@@ -206,12 +180,12 @@ public enum Setting {
     this.defaultValue = defaultValue;
   }
 
-  /** The name, as in a configuration file: {@code "ring.bytes"}. */
+  /** The name in a configuration file, for example {@code "ring.bytes"}. */
   public String key() {
     return key;
   }
 
-  /** The value where nothing else is set, as text. */
+  /** The default value as text. */
   public String defaultValue() {
     return defaultValue;
   }

@@ -20,12 +20,12 @@ public final class Worker {
   private static final int WOULD_WAIT = Outcome.WOULD_WAIT.number();
   private static final int HOLDING = Outcome.HOLDING.number();
 
-  /** In place of a time limit: the native call arms the worker's doorbell where it would wait, and answers WOULD_WAIT. */
+  /** In place of a time limit: instead of waiting, the native call arms the worker's doorbell and returns WOULD_WAIT. */
   static final long ARM = -1;
 
   /**
-   * A native call that waits at most that many nanoseconds; with 0 it tries once, with {@link #ARM} as said there.
-   * Answers as {@link Outcome#of} takes it.
+   * A native call that waits at most {@code timeout} nanoseconds. With 0 it tries once; for {@link #ARM} see there. It
+   * returns what {@link Outcome#of} expects.
    */
   interface Attempt {
     int call(long timeout);
@@ -74,10 +74,10 @@ public final class Worker {
   }
 
   /**
-   * Opens a shuffle. Never blocks: senders may start before their receivers have opened. Every
-   * worker that the spec names has to open it, with the same senders, receivers and width of rows:
-   * else the query fails with {@link Code#STAGE_MISMATCH}, or {@link Code#QUERY_UNOPENED} if one
-   * ends its part without.
+   * Opens a shuffle. Never blocks: senders may start before their receivers have opened it. Every worker that the spec
+   * names must open the shuffle with the same senders, receivers and row width. If they differ, the query fails with
+   * {@link Code#STAGE_MISMATCH}; if a worker ends its part of the query without opening it, with {@link
+   * Code#QUERY_UNOPENED}.
    */
   public Shuffle openShuffle(ShuffleSpec spec) {
     call();
@@ -115,9 +115,9 @@ public final class Worker {
   }
 
   /**
-   * Waits until the condition holds, moving on everything others need meanwhile. Whoever makes it
-   * true from another thread calls {@link #wake}. The condition is called on this thread,
-   * repeatedly, and must not wait; what it throws is thrown here.
+   * Waits until the condition holds. While it waits, the worker does everything that other workers need from it. A thread
+   * that makes the condition true must call {@link #wake}. The condition is called repeatedly on this thread and must not
+   * block; an exception that it throws is thrown here.
    *
    * @return {@link Outcome#DONE} or {@link Outcome#HOLDING}
    * @throws InterruptedException if the thread is interrupted meanwhile
@@ -141,19 +141,17 @@ public final class Worker {
   }
 
   /**
-   * The wait of an engine that is driven by events: returns at once, with a stage that completes when
-   * {@code progress} should be tried again.
+   * Waits without blocking, for event-driven engines: returns at once a stage that completes when {@code progress} should
+   * be tried again.
    *
-   * <p>{@code progress} is a turn of the engine: it tries everything that this worker could do, waits for
-   * nothing, and tells whether it did anything. It is called on this thread, a few times at
-   * most: before the doorbell is armed and, if there was nothing to do, again afterwards, so that nothing that arrives is
-   * missed. If it has done something
-   * the stage is complete. If not, the stage completes when rows, room or a failure arrive, when somebody
-   * calls {@link #wake}, when the session is closed, and after {@code wait.sleep_ms} in any case. What its
-   * progress throws is thrown here.
+   * <p>{@code progress} is one turn of the engine. It tries everything that this worker could do, without waiting, and
+   * returns whether it did anything. It is called on this thread, at most a few times: before the doorbell is armed and, if
+   * it did nothing, once more afterwards, so that no event is missed. If it did something, the stage is already complete.
+   * Otherwise the stage completes when rows, room or a failure arrive, when a thread calls {@link #wake}, when the session
+   * is closed, or at the latest after {@code wait.sleep_ms}. An exception that {@code progress} throws is thrown here.
    *
-   * <p>One thread of Faro completes the stages of all workers: let dependents run elsewhere ({@code
-   * thenRunAsync}), on a thread that this worker is handed over to, or on the one that owns it.
+   * <p>One thread of Faro completes the stages of all workers, so do not run dependents on it: use {@code thenRunAsync}
+   * with the thread that owns this worker, or one that it is handed over to.
    *
    * @throws FaroException {@link Code#HOLDING} if the worker holds batches, {@link Code#SESSION_CLOSED}
    */
@@ -162,15 +160,15 @@ public final class Worker {
     return readyWatch.whenReady(localIndex, () -> arm(session, localIndex, () -> holds(progress)));
   }
 
-  /** Makes a sleeping wait of this worker look again. Threads: any. Never blocks. */
+  /** Wakes this worker if it is asleep in a wait, so that it checks again. Threads: any. Never blocks. */
   public void wake() {
     wake(session, localIndex);
   }
 
   /**
-   * This worker's part in a query is over; its shuffles of that query must be closed. Waits for the
-   * outcome, which the issuer decides when every participating worker has ended. A worker whose part has
-   * failed calls {@link #endQuery(QueryId, Throwable)}.
+   * Ends this worker's part in a query; its shuffles of that query must be closed. Waits for the outcome, which the issuer
+   * decides when every participating worker has ended its part. A worker whose part has failed calls {@link
+   * #endQuery(QueryId, Throwable)} instead.
    *
    * @throws FaroException with the first cause, if the query failed
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
@@ -180,10 +178,10 @@ public final class Worker {
   }
 
   /**
-   * This worker's part in a query has failed and is over; its shuffles of that query must be closed. The
-   * query fails on every participant: with this failure's class and message, as {@link Code#QUERY_FAILED}, or
-   * with what has failed it before, for instance the cancelling by a shuffle that was closed before its end. A
-   * worker that fails before it opens a shuffle has to say so by this: the others wait for its rows.
+   * Ends this worker's part in a query with a failure; its shuffles of that query must be closed. The query then fails on
+   * every participant with {@link Code#QUERY_FAILED} and this failure's class and message. If it has failed already, for
+   * instance because a shuffle was closed before its end, it keeps its first cause. A worker that fails before it opens its
+   * shuffles must call this method, because the other workers wait for its rows.
    *
    * <pre>{@code
    * try {
@@ -195,7 +193,7 @@ public final class Worker {
    * worker.endQuery(query);
    * }</pre>
    *
-   * @return why the query has failed, as every participant is told; nothing is thrown for that
+   * @return why the query has failed, as every participant is told; this failure is not thrown
    * @throws FaroException if this worker's part could not end, for instance {@link Code#WRONG_STATE} if a
    *     shuffle is open
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
@@ -224,8 +222,8 @@ public final class Worker {
 
   /**
    * As {@link #endQuery(QueryId)}, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if the outcome is not
-   * known by then. Call it again until it is, for instance in each turn of {@link #whenReady}; other queries of this
-   * worker go on meanwhile.
+   * known by then. Call it again until it is, for instance in each turn of {@link #whenReady}. Other queries of this worker
+   * continue meanwhile.
    *
    * @return DONE, WOULD_WAIT, DEADLINE or HOLDING
    * @throws FaroException with the first cause, if the query failed
@@ -236,18 +234,18 @@ public final class Worker {
     return Outcome.of(isOpen(result) || result == HOLDING ? result : ended(query, result));
   }
 
-  /** Whether this worker's part is still to be ended: the time was over. */
+  /** Whether the time limit has passed, so that this worker's part is not over yet. */
   private static boolean isOpen(int result) {
     return result == WOULD_WAIT || result == Outcome.DEADLINE.number();
   }
 
   /**
    * As {@link #endQuery(QueryId)}, without waiting: the stage completes when the outcome is known, exceptionally if the
-   * query failed. Until then the worker does nothing else: whoever uses it gets {@link Code#WRONG_STATE}; afterwards it
-   * belongs to nobody, as after {@link #releaseOwnership}. An engine with several queries on one worker takes {@link
+   * query failed. Until then every other use of the worker throws {@link Code#WRONG_STATE}. Afterwards no thread owns the
+   * worker, as after {@link #releaseOwnership}. An engine that runs several queries on one worker should use {@link
    * #endQuery(QueryId, Wait)}.
    *
-   * <p>A thread of Faro completes the stage: let dependents run elsewhere ({@code thenRunAsync}).
+   * <p>A thread of Faro completes the stage, so do not run dependents on it: use {@code thenRunAsync}.
    */
   public CompletionStage<Void> endQueryAsync(QueryId query) {
     CompletableFuture<Void> stage = new CompletableFuture<>();
@@ -259,8 +257,8 @@ public final class Worker {
   }
 
   /**
-   * As {@link #endQuery(QueryId, Throwable)}, without waiting, as {@link #endQueryAsync(QueryId)}: the stage completes
-   * with why the query has failed.
+   * As {@link #endQuery(QueryId, Throwable)}, but without waiting, like {@link #endQueryAsync(QueryId)}. The stage completes
+   * with the query's failure.
    */
   public CompletionStage<FaroException> endQueryAsync(QueryId query, Throwable failure) {
     CompletableFuture<FaroException> stage = new CompletableFuture<>();
@@ -275,7 +273,7 @@ public final class Worker {
     tryEndAsync(query, failure, stage, answer);
   }
 
-  // On the thread that has begun it, then on the one that completes stages.
+  // Runs on the thread that began it, then on the readiness thread.
   private <T> void tryEndAsync(
       QueryId query, PartFailure failure, CompletableFuture<T> stage, IntFunction<T> answer) {
     T value;
@@ -304,7 +302,7 @@ public final class Worker {
         : result;
   }
 
-  // What a native call has answered that has not waited in vain; the same, if this worker's part is over.
+  // Checks the result of a native call that did not time out. Unless the call was refused, this worker's part is over.
   private int ended(QueryId query, int result) {
     if (result == HOLDING) {
       throw new FaroException(Code.HOLDING, "worker " + number + " holds batches: release them first");
@@ -353,7 +351,7 @@ public final class Worker {
   }
 
   /**
-   * Makes a native call wait; it looks first. Not for {@link Wait#NONE}.
+   * Lets a native call wait; it tries once before it does. Not for {@link Wait#NONE}.
    *
    * @throws X if the thread is interrupted before anything was done
    */
