@@ -24,10 +24,8 @@ struct Flags {
 };
 
 int run(const Flags& flags) {
-  const Result<Config> config = flags.settings.load();
-  Status status = config.status();
-  if (status.ok()) status = validate_settings(config.value());
-  if (!status.ok()) return bench_error(status);
+  const Result<Config> config = flags.settings.load_valid();
+  if (!config) return bench_error(config.status());
   const BenchInputs inputs{config.value(), flags.java_class_path, flags.json};
   return flags.full || !flags.parts.empty() ? run_full_bench(inputs, flags.parts)
                                             : run_standard_bench(inputs);

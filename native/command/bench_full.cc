@@ -80,6 +80,10 @@ class FullBench {
     for (const Part& part : kParts) {
       if (!names.empty() && std::find(names.begin(), names.end(), part.name) == names.end())
         continue;
+      std::optional<Result<bench::CpuPin>> pin;
+      if (part.is_pinned) pin.emplace(bench::CpuPin::pin(cpu_));
+      if (pin && !*pin) return pin->status();
+      is_pinned_ = part.is_pinned;
       FARO_RETURN_IF_ERROR((this->*part.run)());
     }
     line_.clear();
@@ -99,9 +103,12 @@ class FullBench {
  private:
   struct Part {
     std::string_view name;
+    bool is_pinned;  // to one processor
     Status (FullBench::*run)();
   };
   static const std::array<Part, 8> kParts;
+
+  std::optional<uint32_t> cpu() const { return is_pinned_ ? std::optional(cpu_) : std::nullopt; }
 
   static TwoStageJob job_of(uint32_t processes, uint32_t workers) {
     TwoStageJob job;
@@ -111,7 +118,7 @@ class FullBench {
   }
 
   Status run_contest_of(const std::vector<Contestant>& contestants, const std::string& title,
-                        std::optional<uint32_t> cpu, uint32_t warmup_rounds = 1) {
+                        uint32_t warmup_rounds = 1) {
     bench::ContestOptions options;
     options.laps = kLaps;
     options.warmup_rounds = warmup_rounds;
@@ -121,30 +128,27 @@ class FullBench {
     line_.begin(title);
     Result<std::vector<ContestResult>> results = run_contest(contestants, options);
     if (!results) return results.status();
-    contests_.push_back({title, std::move(results).value(), cpu, kLaps});
+    contests_.push_back({title, std::move(results).value(), cpu(), kLaps});
     return Status::Ok();
   }
 
   Status run_pinned() {
-    const uint32_t cpu = bench::CpuPin::first_allowed();
-    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
-    if (!pin) return pin.status();
     TwoStageJob job = job_of(4, 1);
     TwoStageJob cheap = job;
     cheap.hash = HashKind::multiplicative;
-    const std::string title = fmt::format("{} on processor {}", shape_text(job), cpu);
+    const std::string title = fmt::format("{} on processor {}", shape_text(job), cpu_);
     FARO_RETURN_IF_ERROR(run_contest_of({{Carrier::faro_shm, job},
                                          {Carrier::faro_tcp, job},
                                          {Carrier::sockets, job},
                                          {Carrier::plain_loop, job}},
-                                        title, cpu));
+                                        title));
     const std::vector<ContestResult>& results = contests_.back().results;
     const RunFigures shm = results[0].median;
     const RunFigures tcp = results[1].median;
     const RunFigures sockets = results[2].median;
     const RunFigures plain = results[3].median;
     FARO_RETURN_IF_ERROR(run_contest_of({{Carrier::faro_shm, cheap}, {Carrier::sockets, cheap}},
-                                        title + ", cheap hash", cpu));
+                                        title + ", cheap hash"));
     const RunFigures shm_cheap = contests_.back().results[0].median;
 
     const std::string where = "4 × 1 on one processor: ";
@@ -174,15 +178,11 @@ class FullBench {
   }
 
   Status run_widths() {
-    const uint32_t cpu = bench::CpuPin::first_allowed();
-    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
-    if (!pin) return pin.status();
     for (const uint32_t row_bytes : bench::kRowWidths) {
       const TwoStageJob job = wide_job(4, 1, row_bytes);
       FARO_RETURN_IF_ERROR(run_contest_of(
           {{Carrier::faro_shm, job}, {Carrier::plain_loop, job}, {Carrier::copies, job}},
-          fmt::format("{} on processor {}, rows of {} bytes", shape_text(job), cpu, row_bytes),
-          cpu));
+          fmt::format("{} on processor {}, rows of {} bytes", shape_text(job), cpu_, row_bytes)));
       if (row_bytes < kWideRowBytes) continue;
       const std::vector<ContestResult>& results = contests_.back().results;
       add({fmt::format("shm_copies_{}", row_bytes),
@@ -195,14 +195,10 @@ class FullBench {
   }
 
   Status run_tcp() {
-    const uint32_t cpu = bench::CpuPin::first_allowed();
-    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
-    if (!pin) return pin.status();
     for (const TwoStageJob& job : {wide_job(8, 1, 8), wide_job(8, 4, 8), wide_job(4, 1, 100)}) {
-      FARO_RETURN_IF_ERROR(run_contest_of(
-          {{Carrier::faro_tcp, job}, {Carrier::sockets, job}},
-          fmt::format("{} on processor {}, rows of {} bytes", shape_text(job), cpu, job.row_bytes),
-          cpu));
+      FARO_RETURN_IF_ERROR(run_contest_of({{Carrier::faro_tcp, job}, {Carrier::sockets, job}},
+                                          fmt::format("{} on processor {}, rows of {} bytes",
+                                                      shape_text(job), cpu_, job.row_bytes)));
       const std::vector<ContestResult>& results = contests_.back().results;
       add({fmt::format("tcp_cpu_{}x{}_{}", job.process_count, job.workers_per_process,
                        job.row_bytes),
@@ -215,9 +211,6 @@ class FullBench {
 
   Status run_java() {
     if (inputs_.java_class_path.empty()) return Status::Ok();
-    const uint32_t cpu = bench::CpuPin::first_allowed();
-    const Result<bench::CpuPin> pin = bench::CpuPin::pin(cpu);
-    if (!pin) return pin.status();
     const TwoStageJob job = job_of(4, 1);
     FARO_RETURN_IF_ERROR(run_contest_of(
         {{Carrier::faro_shm, job},
@@ -226,7 +219,7 @@ class FullBench {
          {Carrier::java_shm_codec, job},
          {Carrier::java_tcp, job},
          {Carrier::java_nio, job}},
-        fmt::format("{} on processor {}, Java", shape_text(job), cpu), cpu, kJavaWarmupRounds));
+        fmt::format("{} on processor {}, Java", shape_text(job), cpu_), kJavaWarmupRounds));
     const std::vector<ContestResult>& results = contests_.back().results;
     const RunFigures& cpp = results[0].median;
     const ContestResult& shm = results[1];
@@ -264,7 +257,7 @@ class FullBench {
     const TwoStageJob job = job_of(processes, workers);
     FARO_RETURN_IF_ERROR(run_contest_of(
         {{Carrier::faro_shm, job}, {Carrier::faro_tcp, job}, {Carrier::sockets, job}},
-        shape_text(job), std::nullopt));
+        shape_text(job)));
     const std::vector<ContestResult>& results = contests_.back().results;
     add({fmt::format("shm_wall_{}x{}", processes, workers),
          fmt::format("{} × {}: shm against sockets, wall", processes, workers), " ×", 4, true,
@@ -273,8 +266,6 @@ class FullBench {
   }
 
   Status run_variable() {
-    const Result<bench::CpuPin> pin = bench::CpuPin::pin(bench::CpuPin::first_allowed());
-    if (!pin) return pin.status();
     const bench::VariableRowsJob job;
     bench::FaroOptions faro;
     faro.config = config_;
@@ -385,17 +376,19 @@ class FullBench {
   std::vector<ContestReport> contests_;
   std::vector<Figure> figures_;
   bool others_verified_ = true;
+  const uint32_t cpu_ = bench::CpuPin::first_allowed();
+  bool is_pinned_ = false;
 };
 
 const std::array<FullBench::Part, 8> FullBench::kParts = {{
-    {"pinned", &FullBench::run_pinned},
-    {"widths", &FullBench::run_widths},
-    {"tcp", &FullBench::run_tcp},
-    {"java", &FullBench::run_java},
-    {"unpinned", &FullBench::run_unpinned},
-    {"variable-rows", &FullBench::run_variable},
-    {"idle", &FullBench::run_idle},
-    {"connect", &FullBench::run_connect},
+    {"pinned", true, &FullBench::run_pinned},
+    {"widths", true, &FullBench::run_widths},
+    {"tcp", true, &FullBench::run_tcp},
+    {"java", true, &FullBench::run_java},
+    {"unpinned", false, &FullBench::run_unpinned},
+    {"variable-rows", true, &FullBench::run_variable},
+    {"idle", false, &FullBench::run_idle},
+    {"connect", false, &FullBench::run_connect},
 }};
 
 std::string figure_table(const std::vector<Figure>& figures) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "base/return_if_error.h"
@@ -12,10 +11,7 @@
 
 namespace faro::command {
 
-int bench_error(const Status& status) {
-  fmt::print(stderr, "faro bench: {}\n", status.message());
-  return exit_code_of(status.code());
-}
+int bench_error(const Status& status) { return report_error("bench", status); }
 
 Status check_transports(const std::vector<std::string>& names) {
   for (const std::string& name : names) {

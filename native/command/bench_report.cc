@@ -97,56 +97,21 @@ std::string contest_table(const std::vector<ContestReport>& reports) {
 }
 
 Json metrics_json(const SessionMetrics& metrics) {
+  const auto put_in = [](Json& json) {
+    return [&json](const char* name, const auto& value) { json[name] = value; };
+  };
   Json json;
-  json["overflow_memory_peak_bytes"] = metrics.overflow_memory_peak_bytes;
-  json["overflow_file_peak_bytes"] = metrics.overflow_file_peak_bytes;
-  json["queries_failed"] = metrics.queries_failed;
-  json["workers"] = Json::array();
-  for (const WorkerMetrics& worker : metrics.workers) {
-    json["workers"].push_back({{"worker", worker.worker},
-                               {"rows_sent", worker.rows_sent},
-                               {"rows_received", worker.rows_received},
-                               {"rows_dropped", worker.rows_dropped},
-                               {"waits", worker.waits},
-                               {"sleeps", worker.sleeps},
-                               {"blocked_ns", worker.blocked_ns},
-                               {"frames_spilled", worker.frames_spilled},
-                               {"bytes_spilled", worker.bytes_spilled},
-                               {"frames_out_overflow", worker.frames_out_overflow},
-                               {"bytes_out_overflow", worker.bytes_out_overflow},
-                               {"operations", worker.operations}});
-  }
-  json["links"] = Json::array();
+  bench::each_session_metric(metrics, put_in(json));
+  for (const char* const list : {"workers", "links", "lanes"}) json[list] = Json::array();
+  for (const WorkerMetrics& worker : metrics.workers)
+    bench::each_worker_metric(worker, put_in(json["workers"].emplace_back()));
   for (const LinkMetrics& link : metrics.links) {
-    json["links"].push_back({{"node", link.node},
-                             {"transport", link.transport},
-                             {"frames_sent", link.frames_sent},
-                             {"bytes_sent", link.bytes_sent},
-                             {"transfers", link.transfers},
-                             {"no_room", link.no_room},
-                             {"frames_received", link.frames_received},
-                             {"bytes_received", link.bytes_received},
-                             {"read_notifications", link.read_notifications},
-                             {"posts", link.posts},
-                             {"writes", link.writes},
-                             {"notifications", link.notifications},
-                             {"credit_returns", link.credit_returns},
-                             {"signalled_posts", link.signalled_posts},
-                             {"completions", link.completions},
-                             {"network_events", link.network_events}});
+    Json& one = json["links"].emplace_back();
+    bench::each_link_metric(link, put_in(one));
+    one["transport"] = link.transport;
   }
-  json["lanes"] = Json::array();
-  for (const LaneMetrics& lane : metrics.lanes) {
-    json["lanes"].push_back({{"sender", lane.sender},
-                             {"receiver", lane.receiver},
-                             {"frames_sent", lane.frames_sent},
-                             {"bytes_sent", lane.bytes_sent},
-                             {"transfers", lane.transfers},
-                             {"no_room", lane.no_room},
-                             {"frames_received", lane.frames_received},
-                             {"bytes_received", lane.bytes_received},
-                             {"read_notifications", lane.read_notifications}});
-  }
+  for (const LaneMetrics& lane : metrics.lanes)
+    bench::each_lane_metric(lane, put_in(json["lanes"].emplace_back()));
   return json;
 }
 

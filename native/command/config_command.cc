@@ -109,13 +109,8 @@ void print_json(const Config& config) {
 }
 
 int run(const Flags& flags) {
-  Result<Config> config = flags.settings.load();
-  Status status = config.status();
-  if (status.ok()) status = validate_settings(config.value());
-  if (!status.ok()) {
-    fmt::print(stderr, "faro config: {}\n", status.message());
-    return exit_code_of(status.code());
-  }
+  const Result<Config> config = flags.settings.load_valid();
+  if (!config) return report_error("config", config.status());
   if (flags.json) {
     print_json(config.value());
   } else {

@@ -100,13 +100,8 @@ void print_json(const std::vector<TransportReport>& transports, const std::vecto
 }
 
 int run(const Flags& flags) {
-  const Result<Config> config = flags.settings.load();
-  Status status = config.status();
-  if (status.ok()) status = validate_settings(config.value());
-  if (!status.ok()) {
-    fmt::print(stderr, "faro doctor: {}\n", status.message());
-    return exit_code_of(status.code());
-  }
+  const Result<Config> config = flags.settings.load_valid();
+  if (!config) return report_error("doctor", config.status());
   const std::vector<TransportReport> transports = {
       check_shm(config.value()), check_tcp(config.value()), check_verbs(config.value())};
   std::vector<Check> machine = check_machine(config.value());

@@ -1,6 +1,8 @@
 // The exit codes of the faro command.
 #pragma once
 
+#include <string_view>
+
 #include "faro/status.h"
 
 namespace faro::command {
@@ -34,5 +36,8 @@ constexpr ExitCode exit_code_of(Code code) noexcept {
       return kExitFailed;
   }
 }
+
+/// Prints "faro COMMAND: …" on stderr; returns the exit code that belongs to the error.
+int report_error(std::string_view command, const Status& status);
 
 }  // namespace faro::command

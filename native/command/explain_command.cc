@@ -30,14 +30,8 @@ int run(Flags& flags) {
     std::this_thread::sleep_for(std::chrono::duration<double>(flags.interval_s));
     nodes = flags.watch.look();
   }
-  if (!nodes.ok()) {
-    fmt::print(stderr, "faro explain: {}\n", nodes.status().message());
-    return exit_code_of(nodes.status().code());
-  }
-  if (nodes->empty()) {
-    fmt::print(stderr, "faro explain: {}\n", flags.watch.none_text());
-    return kExitFailed;
-  }
+  if (!nodes.ok()) return report_error("explain", nodes.status());
+  if (nodes->empty()) return report_error("explain", flags.watch.none());
   const std::vector<ExplainedQuery> queries = explain(*nodes, flags.query);
   if (flags.json) {
     fmt::print("{}\n", json_text(explain_json(queries), true));

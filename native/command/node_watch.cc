@@ -99,10 +99,11 @@ Result<std::vector<NodeChange>> NodeWatch::look() {
   return changes;
 }
 
-std::string NodeWatch::none_text() const {
-  return pid_ != 0
-             ? fmt::format("process {} has no node that this user can see in {}", pid_, folder_)
-             : fmt::format("no node of this user has a counter file in {}", folder_);
+Status NodeWatch::none() const {
+  return {Code::system_error,
+          pid_ != 0
+              ? fmt::format("process {} has no node that this user can see in {}", pid_, folder_)
+              : fmt::format("no node of this user has a counter file in {}", folder_)};
 }
 
 }  // namespace faro::command

@@ -38,8 +38,8 @@ class NodeWatch {
   /// Errors: config_invalid; system_error, invalid_argument: a file that was named cannot be read.
   Result<std::vector<NodeChange>> look();
 
-  /// "No node …": the message if there are none.
-  std::string none_text() const;
+  /// "No node …": the error if there are none.
+  Status none() const;
 
  private:
   struct Known {

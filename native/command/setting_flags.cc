@@ -15,4 +15,12 @@ void SettingFlags::add_to(CLI::App& app) {
 
 Result<Config> SettingFlags::load() const { return load_settings(file_, sets_); }
 
+Result<Config> SettingFlags::load_valid() const {
+  Result<Config> config = load();
+  if (!config) return config;
+  const Status status = validate_settings(*config);
+  if (!status.ok()) return status;
+  return config;
+}
+
 }  // namespace faro::command

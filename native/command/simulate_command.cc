@@ -60,10 +60,7 @@ std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRange
 
 int run(const Flags& flags) {
   Result<SeedRanges> loaded = SeedRanges::load(flags.resume);
-  if (!loaded) {
-    fmt::print(stderr, "faro simulate: {}\n", loaded.status().message());
-    return exit_code_of(loaded.status().code());
-  }
+  if (!loaded) return report_error("simulate", loaded.status());
   SeedRange& range = loaded->find_or_add(flags.seed, flags.runs, version_text());
   if (range.done > 0) fmt::print("{} of {} runs were done before\n", range.done, range.runs);
   Status saved;
@@ -73,10 +70,7 @@ int run(const Flags& flags) {
       "\n{} of {} runs from seed {} without a violation, {:.1f} s, {:.1f} runs/s, hash {:016x}\n",
       range.done, range.runs, range.seed, range.seconds,
       range.seconds > 0 ? static_cast<double>(range.done) / range.seconds : 0, range.hash);
-  if (!saved.ok()) {
-    fmt::print(stderr, "faro simulate: {}\n", saved.message());
-    return kExitFailed;
-  }
+  if (!saved.ok()) return report_error("simulate", saved);
   if (!violation) return kExitOk;
   fmt::print("\n{}\nseed {}: {}\nto repeat it: faro simulate --seed {} --runs 1\n",
              violation->trace, violation->seed, violation->violation, violation->seed);

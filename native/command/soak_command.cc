@@ -56,10 +56,7 @@ std::string command_of(const soak::Options& options) {
 
 int run(soak::Options options) {
   const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
-  if (!secret) {
-    fmt::print(stderr, "faro soak: {}\n", secret.status().message());
-    return kExitFailed;
-  }
+  if (!secret) return report_error("soak", secret.status());
   options.secret_file = secret->path();
   fmt::print("seed {}, {} nodes, of which node {} is the witness, liveness.timeout_ms = {}\n",
              options.seed, soak::kNodes, soak::witness_of(options), options.liveness_ms);

@@ -32,24 +32,14 @@ struct Flags {
 
 CLI::Validator positive_interval() { return CLI::Range(0.01, 3600.0); }
 
-int say(const char* command, const Status& status) {
-  fmt::print(stderr, "faro {}: {}\n", command, status.message());
-  return exit_code_of(status.code());
-}
-
-int none(const char* command, const NodeWatch& watch) {
-  fmt::print(stderr, "faro {}: {}\n", command, watch.none_text());
-  return kExitFailed;
-}
-
 void wait_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
 int run_stat(Flags& flags) {
   Result<std::vector<NodeChange>> first = flags.watch.look();
-  if (!first.ok()) return say("stat", first.status());
-  if (first->empty()) return none("stat", flags.watch);
+  if (!first.ok()) return report_error("stat", first.status());
+  if (first->empty()) return report_error("stat", flags.watch.none());
   StatOrder order;
   order.idle_too = flags.all;
   if (flags.all) order.most_lanes = order.most_workers = SIZE_MAX;
@@ -57,8 +47,8 @@ int run_stat(Flags& flags) {
   for (;;) {
     wait_for(flags.interval_s);
     const Result<std::vector<NodeChange>> nodes = flags.watch.look();
-    if (!nodes.ok()) return say("stat", nodes.status());
-    if (nodes->empty()) return flags.once ? none("stat", flags.watch) : kExitOk;
+    if (!nodes.ok()) return report_error("stat", nodes.status());
+    if (nodes->empty()) return flags.once ? report_error("stat", flags.watch.none()) : kExitOk;
     const std::string text =
         flags.json ? json_text(stat_json(*nodes), flags.once) : stat_text(*nodes, order);
     fmt::print("{}{}\n", redraw ? kClearScreen : "", text);
@@ -69,20 +59,21 @@ int run_stat(Flags& flags) {
 
 int run_top(Flags& flags) {
   Result<std::vector<NodeChange>> nodes = flags.watch.look();
-  if (!nodes.ok()) return say("top", nodes.status());
-  if (nodes->empty()) return none("top", flags.watch);
+  if (!nodes.ok()) return report_error("top", nodes.status());
+  if (nodes->empty()) return report_error("top", flags.watch.none());
   const Result<std::unique_ptr<Terminal>> terminal = Terminal::open();
-  if (!terminal.ok()) return say("top", terminal.status());
+  if (!terminal.ok()) return report_error("top", terminal.status());
   StatOrder order;
   order.by_rate = true;
   while (!(*terminal)->key_that_ends(flags.interval_s)) {
     nodes = flags.watch.look();
-    if (!nodes.ok()) return say("top", nodes.status());
+    if (!nodes.ok()) return report_error("top", nodes.status());
     const size_t lines = (*terminal)->lines();
     const size_t free = lines > kOtherLines + 2 ? lines - kOtherLines : 2;
     order.most_workers = free / 2;
     order.most_lanes = free - order.most_workers;
-    (*terminal)->show(nodes->empty() ? flags.watch.none_text() + "\n" : stat_text(*nodes, order));
+    (*terminal)->show(nodes->empty() ? std::string(flags.watch.none().message()) + "\n"
+                                     : stat_text(*nodes, order));
   }
   return kExitOk;
 }

@@ -22,37 +22,9 @@ constexpr uint64_t kLinkWords = 18;
 constexpr uint64_t kLaneWords = 10;
 constexpr uint64_t kSessionWords = 6;
 
-// One list of members for both directions: `visit` writes or reads a word.
 template <class Round, class Visit>
 void each_round_word(Round& r, Visit visit) {
   visit(r.elapsed_ns), visit(r.cpu_ns), visit(r.rows.count), visit(r.rows.checksum);
-}
-template <class Metrics, class Visit>
-void each_worker_word(Metrics& w, Visit visit) {
-  visit(w.worker), visit(w.rows_sent), visit(w.rows_received), visit(w.rows_dropped);
-  visit(w.waits), visit(w.sleeps), visit(w.blocked_ns), visit(w.frames_spilled);
-  visit(w.bytes_spilled), visit(w.frames_out_overflow), visit(w.bytes_out_overflow);
-  visit(w.open_shuffles), visit(w.operations), visit(w.held_frames);
-}
-template <class Metrics, class Visit>
-void each_link_word(Metrics& l, Visit visit) {
-  visit(l.node), visit(l.connected), visit(l.frames_sent), visit(l.bytes_sent);
-  visit(l.transfers), visit(l.frames_received), visit(l.bytes_received);
-  visit(l.read_notifications), visit(l.posts), visit(l.writes), visit(l.notifications);
-  visit(l.credit_returns), visit(l.signalled_posts), visit(l.completions);
-  visit(l.network_events), visit(l.no_room), visit(l.unreleased_bytes);
-}
-template <class Metrics, class Visit>
-void each_lane_word(Metrics& l, Visit visit) {
-  visit(l.sender), visit(l.receiver), visit(l.frames_sent), visit(l.bytes_sent);
-  visit(l.transfers), visit(l.frames_received), visit(l.bytes_received);
-  visit(l.read_notifications), visit(l.no_room), visit(l.unreleased_bytes);
-}
-template <class Metrics, class Visit>
-void each_session_word(Metrics& s, Visit visit) {
-  visit(s.overflow_memory_bytes), visit(s.overflow_memory_peak_bytes);
-  visit(s.overflow_file_bytes), visit(s.overflow_file_peak_bytes);
-  visit(s.queries_running), visit(s.queries_failed);
 }
 
 uint64_t name_word(const std::string& name) {
@@ -103,19 +75,20 @@ class Reader {
 std::vector<uint64_t> encode(const NodeReport& report) {
   std::vector<uint64_t> words{0, kVersion, report.connect_ns, report.idle_cpu_ns};
   const auto put = [&words](const auto& value) { words.push_back(static_cast<uint64_t>(value)); };
+  const auto put_metric = [&put](const char*, const auto& value) { put(value); };
   put(report.rounds.size());
   for (const NodeRound& round : report.rounds) each_round_word(round, put);
   const SessionMetrics& metrics = report.metrics;
   put(metrics.workers.size());
-  for (const WorkerMetrics& worker : metrics.workers) each_worker_word(worker, put);
+  for (const WorkerMetrics& worker : metrics.workers) each_worker_metric(worker, put_metric);
   put(metrics.links.size());
   for (const LinkMetrics& link : metrics.links) {
-    each_link_word(link, put);
+    each_link_metric(link, put_metric);
     put(name_word(link.transport));
   }
   put(metrics.lanes.size());
-  for (const LaneMetrics& lane : metrics.lanes) each_lane_word(lane, put);
-  each_session_word(metrics, put);
+  for (const LaneMetrics& lane : metrics.lanes) each_lane_metric(lane, put_metric);
+  each_session_metric(metrics, put_metric);
   words[0] = words.size();
   return words;
 }
@@ -133,6 +106,7 @@ Result<NodeReport> decode(std::span<const uint64_t> words) {
   const auto take = [&reader](auto& value) {
     value = static_cast<std::remove_reference_t<decltype(value)>>(reader.next());
   };
+  const auto take_metric = [&take](const char*, auto& value) { take(value); };
   NodeReport report;
   take(report.connect_ns);
   take(report.idle_cpu_ns);
@@ -140,15 +114,15 @@ Result<NodeReport> decode(std::span<const uint64_t> words) {
   for (NodeRound& round : report.rounds) each_round_word(round, take);
   SessionMetrics& metrics = report.metrics;
   metrics.workers.resize(reader.next_count(kWorkerWords));
-  for (WorkerMetrics& worker : metrics.workers) each_worker_word(worker, take);
+  for (WorkerMetrics& worker : metrics.workers) each_worker_metric(worker, take_metric);
   metrics.links.resize(reader.next_count(kLinkWords));
   for (LinkMetrics& link : metrics.links) {
-    each_link_word(link, take);
+    each_link_metric(link, take_metric);
     link.transport = name_of(reader.next());
   }
   metrics.lanes.resize(reader.next_count(kLaneWords));
-  for (LaneMetrics& lane : metrics.lanes) each_lane_word(lane, take);
-  each_session_word(metrics, take);
+  for (LaneMetrics& lane : metrics.lanes) each_lane_metric(lane, take_metric);
+  each_session_metric(metrics, take_metric);
   if (reader.short_of_words() || !reader.at_end()) {
     return Status(Code::protocol_error,
                   "a benchmark report with counts that do not fit its length");

@@ -28,6 +28,49 @@ struct NodeReport {
   SessionMetrics metrics;  ///< at the end; warm-up included
 };
 
+// One list of members for words and JSON: visit(name, member).
+template <class Metrics, class Visit>
+void each_worker_metric(Metrics& w, Visit visit) {
+  visit("worker", w.worker), visit("rows_sent", w.rows_sent),
+      visit("rows_received", w.rows_received), visit("rows_dropped", w.rows_dropped);
+  visit("waits", w.waits), visit("sleeps", w.sleeps), visit("blocked_ns", w.blocked_ns),
+      visit("frames_spilled", w.frames_spilled);
+  visit("bytes_spilled", w.bytes_spilled), visit("frames_out_overflow", w.frames_out_overflow),
+      visit("bytes_out_overflow", w.bytes_out_overflow);
+  visit("open_shuffles", w.open_shuffles), visit("operations", w.operations),
+      visit("held_frames", w.held_frames);
+}
+template <class Metrics, class Visit>
+void each_link_metric(Metrics& l, Visit visit) {
+  visit("node", l.node), visit("connected", l.connected), visit("frames_sent", l.frames_sent),
+      visit("bytes_sent", l.bytes_sent);
+  visit("transfers", l.transfers), visit("frames_received", l.frames_received),
+      visit("bytes_received", l.bytes_received);
+  visit("read_notifications", l.read_notifications), visit("posts", l.posts),
+      visit("writes", l.writes), visit("notifications", l.notifications);
+  visit("credit_returns", l.credit_returns), visit("signalled_posts", l.signalled_posts),
+      visit("completions", l.completions);
+  visit("network_events", l.network_events), visit("no_room", l.no_room),
+      visit("unreleased_bytes", l.unreleased_bytes);
+}
+template <class Metrics, class Visit>
+void each_lane_metric(Metrics& l, Visit visit) {
+  visit("sender", l.sender), visit("receiver", l.receiver), visit("frames_sent", l.frames_sent),
+      visit("bytes_sent", l.bytes_sent);
+  visit("transfers", l.transfers), visit("frames_received", l.frames_received),
+      visit("bytes_received", l.bytes_received);
+  visit("read_notifications", l.read_notifications), visit("no_room", l.no_room),
+      visit("unreleased_bytes", l.unreleased_bytes);
+}
+template <class Metrics, class Visit>
+void each_session_metric(Metrics& s, Visit visit) {
+  visit("overflow_memory_bytes", s.overflow_memory_bytes),
+      visit("overflow_memory_peak_bytes", s.overflow_memory_peak_bytes);
+  visit("overflow_file_bytes", s.overflow_file_bytes),
+      visit("overflow_file_peak_bytes", s.overflow_file_peak_bytes);
+  visit("queries_running", s.queries_running), visit("queries_failed", s.queries_failed);
+}
+
 /// A sequence of 64-bit little-endian words; see the .cc. Threads: any.
 std::vector<uint64_t> encode(const NodeReport& report);
 

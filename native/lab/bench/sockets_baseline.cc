@@ -45,17 +45,6 @@ Status run_worker(const TwoStageJob& job, const SocketsOptions& options, GroupMe
 
 }  // namespace
 
-std::string_view form_name(SocketsForm form) noexcept {
-  return form == SocketsForm::paper ? "paper" : "tuned";
-}
-
-Result<SocketsForm> parse_form(std::string_view name) {
-  for (SocketsForm form : {SocketsForm::paper, SocketsForm::tuned}) {
-    if (name == form_name(form)) return form;
-  }
-  return Status(Code::invalid_argument, "form = " + std::string(name) + ": must be paper or tuned");
-}
-
 Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
                                                      const SocketsOptions& sockets,
                                                      const RunOptions& options) {
@@ -91,17 +80,6 @@ Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
   };
   return run_group(group_options(job.process_count, job.workers_per_process, options),
                    job.expectation(), options, body);
-}
-
-Result<RunFigures> run_sockets_baseline(const TwoStageJob& job, SocketsForm form,
-                                        const ProgressSink& progress) {
-  SocketsOptions sockets;
-  sockets.form = form;
-  RunOptions options;
-  options.progress = progress;
-  Result<std::vector<RunFigures>> runs = run_sockets_baseline(job, sockets, options);
-  if (!runs) return runs.status();
-  return runs.value().front();
 }
 
 }  // namespace faro::bench

@@ -27,7 +27,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "faro/status.h"
@@ -43,12 +42,6 @@ enum class SocketsForm : uint8_t {
   /// Rows gather in outgoing buffers of 16 KiB.
   tuned,
 };
-
-/// "paper" or "tuned".
-std::string_view form_name(SocketsForm form) noexcept;
-
-/// Errors: invalid_argument names the text and the accepted names.
-Result<SocketsForm> parse_form(std::string_view name);
 
 /// What can be varied. The defaults are the fastest found on a machine with 2 processors, within
 /// the form that was given: outgoing buffers of 64 KiB would cost 15 to 20 % less, but Faro's
@@ -85,9 +78,5 @@ struct SocketsOptions {
 Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
                                                      const SocketsOptions& sockets,
                                                      const RunOptions& options);
-
-/// One timed round after one warm-up, with the defaults.
-Result<RunFigures> run_sockets_baseline(const TwoStageJob& job, SocketsForm form,
-                                        const ProgressSink& progress = {});
 
 }  // namespace faro::bench
