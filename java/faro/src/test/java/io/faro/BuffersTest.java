@@ -1,5 +1,6 @@
 package io.faro;
 
+import static io.faro.Checks.codeOf;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -95,9 +96,7 @@ class BuffersTest {
         assertThrows(
             ReadOnlyBufferException.class, () -> batch.getBytes(0, ByteBuffer.allocate(8).asReadOnlyBuffer()));
         batch.release();
-        assertEquals(
-            Code.WRONG_STATE,
-            assertThrows(FaroException.class, () -> batch.getBytes(0, ByteBuffer.allocate(8))).code());
+        assertEquals(Code.WRONG_STATE, codeOf(() -> batch.getBytes(0, ByteBuffer.allocate(8))));
         assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch));
       }
       cluster.worker(0).endQuery(query);

@@ -1,5 +1,6 @@
 package io.faro;
 
+import static io.faro.Checks.check;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -53,10 +54,6 @@ class ByReferenceTest {
   private static final RowCodec<Row> IMMUTABLE = new RowsAs(true);
   private static final RowCodec<Row> MUTABLE = new RowsAs(false);
 
-  private static void check(Outcome outcome) {
-    assertEquals(Outcome.DONE, outcome);
-  }
-
   private static Row next(ObjectReceiver<Row> receiver) {
     check(receiver.next(Wait.NONE));
     return receiver.get();
@@ -71,30 +68,26 @@ class ByReferenceTest {
     try (Cluster cluster = new Cluster("auto", 2, 1)) {
       ShuffleSpec spec = spec(cluster);
       List<Row> rows = List.of(new Row(0), new Row(1));
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              for (Row row : rows) {
-                check(shuffle.sender().objects(IMMUTABLE).send((int) row.value, row));
-                check(shuffle.sender().objects(MUTABLE).send((int) row.value, row));
-              }
-              check(shuffle.sender().finish());
-              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
-              int same = 0;
-              for (int i = 0; i < 4; i++) {
-                check(receiver.next());
-                Row row = receiver.get();
-                assertEquals(worker.number(), row.value);
-                if (row == rows.get(worker.number())) {
-                  assertEquals(worker.number(), receiver.sender());
-                  same++;
-                }
-              }
-              assertEquals(1, same);
-              assertEquals(Outcome.END_OF_STREAM, receiver.next());
-            }
-            worker.endQuery(spec.query());
-          });
+      cluster.shuffle(spec, (worker, shuffle) -> {
+        for (Row row : rows) {
+          check(shuffle.sender().objects(IMMUTABLE).send((int) row.value, row));
+          check(shuffle.sender().objects(MUTABLE).send((int) row.value, row));
+        }
+        check(shuffle.sender().finish());
+        ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
+        int same = 0;
+        for (int i = 0; i < 4; i++) {
+          check(receiver.next());
+          Row row = receiver.get();
+          assertEquals(worker.number(), row.value);
+          if (row == rows.get(worker.number())) {
+            assertEquals(worker.number(), receiver.sender());
+            same++;
+          }
+        }
+        assertEquals(1, same);
+        assertEquals(Outcome.END_OF_STREAM, receiver.next());
+      });
     }
   }
 
@@ -103,24 +96,20 @@ class ByReferenceTest {
     int rows = 50_000;
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
       ShuffleSpec spec = spec(cluster);
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender().objects(MUTABLE);
-              Row row = new Row(0);
-              for (; row.value < rows; row.value++) {
-                check(sender.send(1 - worker.number(), row));
-              }
-              check(shuffle.sender().finish());
-              ObjectReceiver<Row> receiver = shuffle.receiver().objects(MUTABLE);
-              for (long i = 0; i < rows; i++) {
-                check(receiver.next());
-                assertEquals(i, receiver.get().value);
-              }
-              assertEquals(Outcome.END_OF_STREAM, receiver.next());
-            }
-            worker.endQuery(spec.query());
-          });
+      cluster.shuffle(spec, (worker, shuffle) -> {
+        ObjectSender<Row> sender = shuffle.sender().objects(MUTABLE);
+        Row row = new Row(0);
+        for (; row.value < rows; row.value++) {
+          check(sender.send(1 - worker.number(), row));
+        }
+        check(shuffle.sender().finish());
+        ObjectReceiver<Row> receiver = shuffle.receiver().objects(MUTABLE);
+        for (long i = 0; i < rows; i++) {
+          check(receiver.next());
+          assertEquals(i, receiver.get().value);
+        }
+        assertEquals(Outcome.END_OF_STREAM, receiver.next());
+      });
     }
   }
 
@@ -179,32 +168,28 @@ class ByReferenceTest {
     }
     try (Cluster cluster = new Cluster("shm", 2, 2)) {
       ShuffleSpec spec = spec(cluster).withReferenceLimit(64);
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
-              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
-              int[] next = new int[4];
-              int[] same = new int[4];
-              for (int i = 0; i < rows; i++) {
-                check(sender.broadcast(sent.get(i)));
-                while (i % 1000 == 0 && receiver.next(Wait.NONE) == Outcome.DONE) {
-                  count(receiver, sent, next, same);
-                }
-              }
-              check(shuffle.sender().finish());
-              while (receiver.next() == Outcome.DONE) {
-                count(receiver, sent, next, same);
-              }
-              for (int from = 0; from < 4; from++) {
-                assertEquals(rows, next[from]);
-                boolean local = from / 2 == worker.number() / 2;
-                assertEquals(local, same[from] > 0, "from worker " + from);
-                assertTrue(same[from] < rows, "the limit was never met");
-              }
-            }
-            worker.endQuery(spec.query());
-          });
+      cluster.shuffle(spec, (worker, shuffle) -> {
+        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+        ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
+        int[] next = new int[4];
+        int[] same = new int[4];
+        for (int i = 0; i < rows; i++) {
+          check(sender.broadcast(sent.get(i)));
+          while (i % 1000 == 0 && receiver.next(Wait.NONE) == Outcome.DONE) {
+            count(receiver, sent, next, same);
+          }
+        }
+        check(shuffle.sender().finish());
+        while (receiver.next() == Outcome.DONE) {
+          count(receiver, sent, next, same);
+        }
+        for (int from = 0; from < 4; from++) {
+          assertEquals(rows, next[from]);
+          boolean local = from / 2 == worker.number() / 2;
+          assertEquals(local, same[from] > 0, "from worker " + from);
+          assertTrue(same[from] < rows, "the limit was never met");
+        }
+      });
     }
   }
 
@@ -222,25 +207,21 @@ class ByReferenceTest {
     AtomicLong received = new AtomicLong();
     try (Cluster cluster = new Cluster("shm", 2, 2)) {
       ShuffleSpec spec = spec(cluster).withReferenceLimit(64);
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
-              // Sends everything before it polls anything.
-              for (long i = 0; i < rows; i++) {
-                check(sender.send((int) (i % 4), new Row(i)));
-              }
-              check(shuffle.sender().finish());
-              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
-              long[] next = {worker.number(), worker.number(), worker.number(), worker.number()};
-              while (receiver.next() == Outcome.DONE) {
-                assertEquals(next[receiver.sender()], receiver.get().value);
-                next[receiver.sender()] += 4;
-                received.incrementAndGet();
-              }
-            }
-            worker.endQuery(spec.query());
-          });
+      cluster.shuffle(spec, (worker, shuffle) -> {
+        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+        // Sends everything before it polls anything.
+        for (long i = 0; i < rows; i++) {
+          check(sender.send((int) (i % 4), new Row(i)));
+        }
+        check(shuffle.sender().finish());
+        ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
+        long[] next = {worker.number(), worker.number(), worker.number(), worker.number()};
+        while (receiver.next() == Outcome.DONE) {
+          assertEquals(next[receiver.sender()], receiver.get().value);
+          next[receiver.sender()] += 4;
+          received.incrementAndGet();
+        }
+      });
     }
     assertEquals(4L * rows, received.get());
   }
@@ -250,45 +231,40 @@ class ByReferenceTest {
     try (Cluster cluster = new Cluster(1, 2, c -> c.set(Setting.WAIT_SLEEP_MS, 10_000))) {
       ShuffleSpec spec = spec(cluster);
       int turns = 500;
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
-              ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
-              for (int i = 0; i < turns; i++) {
-                if (i % 2 == worker.number()) {
-                  check(sender.send(1 - worker.number(), new Row(i)));
-                } else {
-                  check(receiver.next());
-                  assertEquals(i, receiver.get().value);
-                }
-              }
-              check(shuffle.sender().finish());
-              assertEquals(Outcome.END_OF_STREAM, receiver.next());
-            }
-            worker.endQuery(spec.query());
-          });
+      cluster.shuffle(spec, (worker, shuffle) -> {
+        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+        ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
+        for (int i = 0; i < turns; i++) {
+          if (i % 2 == worker.number()) {
+            check(sender.send(1 - worker.number(), new Row(i)));
+          } else {
+            check(receiver.next());
+            assertEquals(i, receiver.get().value);
+          }
+        }
+        check(shuffle.sender().finish());
+        assertEquals(Outcome.END_OF_STREAM, receiver.next());
+      });
     }
   }
 
   @Test
   void rowsThatWereNotReadArePassedOver() {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster))) {
-        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
-        check(sender.send(0, new Row(1), Wait.NONE));
-        check(sender.send(0, new Row(2), Wait.NONE));
-        shuffle.sender().flush();
-        try (Batch unread = shuffle.receiver().newBatch()) {
-          check(shuffle.receiver().receive(unread, Wait.NONE));
-          FaroException refused = assertThrows(FaroException.class, unread::nextRow);
-          assertEquals(Code.WRONG_STATE, refused.code());
-        }
-        check(sender.send(0, new Row(3), Wait.NONE));
-        shuffle.sender().flush();
-        assertEquals(3, next(shuffle.receiver().objects(IMMUTABLE)).value);
-        check(shuffle.sender().finish(Wait.NONE));
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster))) {
+      ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+      check(sender.send(0, new Row(1), Wait.NONE));
+      check(sender.send(0, new Row(2), Wait.NONE));
+      shuffle.sender().flush();
+      try (Batch unread = shuffle.receiver().newBatch()) {
+        check(shuffle.receiver().receive(unread, Wait.NONE));
+        FaroException refused = assertThrows(FaroException.class, unread::nextRow);
+        assertEquals(Code.WRONG_STATE, refused.code());
       }
+      check(sender.send(0, new Row(3), Wait.NONE));
+      shuffle.sender().flush();
+      assertEquals(3, next(shuffle.receiver().objects(IMMUTABLE)).value);
+      check(shuffle.sender().finish(Wait.NONE));
     }
   }
 

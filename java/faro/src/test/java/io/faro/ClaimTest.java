@@ -1,6 +1,7 @@
 package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static io.faro.Checks.check;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -29,34 +30,29 @@ class ClaimTest {
         cluster.session(0).beginQuery(), 1, rowBytes, new int[] {0}, new int[] {receiver});
   }
 
-  private static void check(Outcome outcome) {
-    assertEquals(Outcome.DONE, outcome);
-  }
-
   @ParameterizedTest
   @ValueSource(ints = {Long.BYTES, 0})
   void whatIsSentMeanwhileEndsIt(int rowBytes) {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster, rowBytes, 0))) {
-        RowWriter writer = shuffle.sender().rows();
-        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
-        check(sender.send(0, 6L, Wait.NONE));
-        check(writer.claim(0, Long.BYTES, Wait.NONE));
-        check(sender.send(0, 7L, Wait.NONE));
-        FaroException lost = assertThrows(FaroException.class, () -> writer.putLong(0, 1));
-        assertEquals(Code.WRONG_STATE, lost.code());
-        assertThrows(FaroException.class, () -> writer.commit(Long.BYTES));
-        check(writer.claim(0, Long.BYTES, Wait.NONE));
-        writer.putLong(0, 8);
-        writer.commit(Long.BYTES);
-        check(shuffle.sender().finish(Wait.NONE));
-        ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
-        for (long expected = 6; expected <= 8; expected++) {
-          check(receiver.next(Wait.NONE));
-          assertEquals(expected, receiver.get());
-        }
-        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster, rowBytes, 0))) {
+      RowWriter writer = shuffle.sender().rows();
+      ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+      check(sender.send(0, 6L, Wait.NONE));
+      check(writer.claim(0, Long.BYTES, Wait.NONE));
+      check(sender.send(0, 7L, Wait.NONE));
+      FaroException lost = assertThrows(FaroException.class, () -> writer.putLong(0, 1));
+      assertEquals(Code.WRONG_STATE, lost.code());
+      assertThrows(FaroException.class, () -> writer.commit(Long.BYTES));
+      check(writer.claim(0, Long.BYTES, Wait.NONE));
+      writer.putLong(0, 8);
+      writer.commit(Long.BYTES);
+      check(shuffle.sender().finish(Wait.NONE));
+      ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
+      for (long expected = 6; expected <= 8; expected++) {
+        check(receiver.next(Wait.NONE));
+        assertEquals(expected, receiver.get());
       }
+      assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
     }
   }
 

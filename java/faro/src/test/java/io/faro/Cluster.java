@@ -108,6 +108,21 @@ final class Cluster implements AutoCloseable {
     }
   }
 
+  interface ShuffleTask {
+    void run(Worker worker, Shuffle shuffle) throws Exception;
+  }
+
+  /** Runs the task on a thread per worker, with its shuffle of this spec, and ends the query. */
+  void shuffle(ShuffleSpec spec, ShuffleTask task) throws Exception {
+    onEachWorker(
+        worker -> {
+          try (Shuffle shuffle = worker.openShuffle(spec)) {
+            task.run(worker, shuffle);
+          }
+          worker.endQuery(spec.query());
+        });
+  }
+
   @Override
   public void close() {
     List<CompletableFuture<Void>> closing = new ArrayList<>();

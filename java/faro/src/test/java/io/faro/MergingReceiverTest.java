@@ -49,22 +49,18 @@ class MergingReceiverTest {
   void whatEachSenderHasSortedComesSortedFromAll(String transport, int nodes, int workers) throws Exception {
     try (Cluster cluster = smallRings(transport, nodes, workers)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-              ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.immutable(RowCodecs.LONG));
-              for (long row : sorted(worker.number())) {
-                assertEquals(Outcome.DONE, sender.broadcast(row));
-              }
-              assertEquals(Outcome.DONE, shuffle.sender().finish());
-              List<Long> merged = new ArrayList<>();
-              for (Long row : shuffle.receiver().merge(RowCodecs.immutable(RowCodecs.LONG), BY_KEY)) {
-                merged.add(row);
-              }
-              checkMerged(merged, nodes * workers);
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(new ShuffleSpec(query, 1, 0), (worker, shuffle) -> {
+        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.immutable(RowCodecs.LONG));
+        for (long row : sorted(worker.number())) {
+          assertEquals(Outcome.DONE, sender.broadcast(row));
+        }
+        assertEquals(Outcome.DONE, shuffle.sender().finish());
+        List<Long> merged = new ArrayList<>();
+        for (Long row : shuffle.receiver().merge(RowCodecs.immutable(RowCodecs.LONG), BY_KEY)) {
+          merged.add(row);
+        }
+        checkMerged(merged, nodes * workers);
+      });
     }
   }
 
@@ -73,66 +69,60 @@ class MergingReceiverTest {
   void oneThatDoesNotWaitHoldsNothingWhenItHasNothing() throws Exception {
     try (Cluster cluster = smallRings("shm", 2, 1)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-              ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
-              MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, BY_KEY);
-              long[] rows = sorted(2 * worker.number());
-              List<Long> merged = new ArrayList<>();
-              int[] sent = {0};
-              boolean[] finished = {false};
-              Outcome[] last = {Outcome.WOULD_WAIT};
-              while (last[0] != Outcome.END_OF_STREAM || !finished[0]) {
-                assertEquals(
-                    Outcome.DONE,
-                    worker.waitUntil(
-                        () -> {
-                          boolean progress = false;
-                          while (sent[0] < rows.length && sender.broadcast(rows[sent[0]], Wait.NONE) == Outcome.DONE) {
-                            sent[0]++;
-                            progress = true;
-                          }
-                          if (sent[0] == rows.length && !finished[0]) {
-                            finished[0] = shuffle.sender().finish(Wait.NONE) == Outcome.DONE;
-                            progress |= finished[0];
-                          }
-                          while ((last[0] = receiver.next(Wait.NONE)) == Outcome.DONE) {
-                            assertEquals(receiver.get() & 0xff, 2 * receiver.sender());
-                            merged.add(receiver.get());
-                            progress = true;
-                          }
-                          return progress || last[0] == Outcome.END_OF_STREAM;
-                        }));
-              }
-              assertNull(receiver.get());
-              assertEquals(sorted(0).length + sorted(2).length, merged.size());
-              assertEquals(merged.stream().sorted(BY_KEY).toList(), merged);
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(new ShuffleSpec(query, 1, 8), (worker, shuffle) -> {
+        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+        MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, BY_KEY);
+        long[] rows = sorted(2 * worker.number());
+        List<Long> merged = new ArrayList<>();
+        int[] sent = {0};
+        boolean[] finished = {false};
+        Outcome[] last = {Outcome.WOULD_WAIT};
+        while (last[0] != Outcome.END_OF_STREAM || !finished[0]) {
+          assertEquals(
+              Outcome.DONE,
+              worker.waitUntil(
+                  () -> {
+                    boolean progress = false;
+                    while (sent[0] < rows.length && sender.broadcast(rows[sent[0]], Wait.NONE) == Outcome.DONE) {
+                      sent[0]++;
+                      progress = true;
+                    }
+                    if (sent[0] == rows.length && !finished[0]) {
+                      finished[0] = shuffle.sender().finish(Wait.NONE) == Outcome.DONE;
+                      progress |= finished[0];
+                    }
+                    while ((last[0] = receiver.next(Wait.NONE)) == Outcome.DONE) {
+                      assertEquals(receiver.get() & 0xff, 2 * receiver.sender());
+                      merged.add(receiver.get());
+                      progress = true;
+                    }
+                    return progress || last[0] == Outcome.END_OF_STREAM;
+                  }));
+        }
+        assertNull(receiver.get());
+        assertEquals(sorted(0).length + sorted(2).length, merged.size());
+        assertEquals(merged.stream().sorted(BY_KEY).toList(), merged);
+      });
     }
   }
 
   @Test
   void aSenderThatDoesNotSortIsNamed() throws Exception {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 8))) {
-        LongSender sender = shuffle.sender().longs();
-        for (long row : new long[] {1, 3, 2}) {
-          assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE));
-        }
-        assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
-        MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, Comparator.naturalOrder());
-        assertEquals(Outcome.DONE, receiver.next());
-        assertEquals(1L, receiver.get());
-        assertEquals(Outcome.DONE, receiver.next());
-        assertEquals(3L, receiver.get());
-        FaroException refused = assertThrows(FaroException.class, receiver::next);
-        assertEquals(Code.INVALID_ARGUMENT, refused.code());
-        assertTrue(refused.getMessage().contains("the objects of worker 0 are not sent in the order"), refused.getMessage());
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+      LongSender sender = shuffle.sender().longs();
+      for (long row : new long[] {1, 3, 2}) {
+        assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE));
       }
+      assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+      MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, Comparator.naturalOrder());
+      assertEquals(Outcome.DONE, receiver.next());
+      assertEquals(1L, receiver.get());
+      assertEquals(Outcome.DONE, receiver.next());
+      assertEquals(3L, receiver.get());
+      FaroException refused = assertThrows(FaroException.class, receiver::next);
+      assertEquals(Code.INVALID_ARGUMENT, refused.code());
+      assertTrue(refused.getMessage().contains("the objects of worker 0 are not sent in the order"), refused.getMessage());
     }
   }
 

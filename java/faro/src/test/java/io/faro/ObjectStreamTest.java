@@ -1,5 +1,7 @@
 package io.faro;
 
+import static io.faro.Checks.check;
+import static io.faro.Checks.failure;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -26,42 +28,30 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Many objects at a time, objects for many receivers, and iteration. */
 @Timeout(20)
 class ObjectStreamTest {
-  private static void check(Outcome outcome) {
-    assertEquals(Outcome.DONE, outcome);
-  }
-
-  private static FaroException failure(org.junit.jupiter.api.function.Executable call) {
-    return assertThrows(FaroException.class, call);
-  }
-
   @Test
   void sendsManyAndIteratesToTheEnd() throws Exception {
     List<String> words =
         IntStream.range(0, 30_000).mapToObj(i -> "word " + i).collect(Collectors.toList());
     try (Cluster cluster = new Cluster("tcp", 2, 1)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-              ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
-              assertEquals(
-                  words.size() - 1,
-                  sender.sendAll(words, 1, words.size(), word -> word.hashCode() & 1));
-              check(sender.stoppedBy());
-              check(shuffle.sender().finish());
-              List<List<String>> received = List.of(new ArrayList<>(), new ArrayList<>());
-              ObjectReceiver<String> receiver = shuffle.receiver().objects(RowCodecs.STRING);
-              for (String word : receiver) {
-                received.get(receiver.sender()).add(word);
-              }
-              List<String> mine =
-                  words.subList(1, words.size()).stream()
-                      .filter(word -> (word.hashCode() & 1) == worker.number())
-                      .collect(Collectors.toList());
-              assertEquals(List.of(mine, mine), received);
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(new ShuffleSpec(query, 1, 0), (worker, shuffle) -> {
+        ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
+        assertEquals(
+            words.size() - 1,
+            sender.sendAll(words, 1, words.size(), word -> word.hashCode() & 1));
+        check(sender.stoppedBy());
+        check(shuffle.sender().finish());
+        List<List<String>> received = List.of(new ArrayList<>(), new ArrayList<>());
+        ObjectReceiver<String> receiver = shuffle.receiver().objects(RowCodecs.STRING);
+        for (String word : receiver) {
+          received.get(receiver.sender()).add(word);
+        }
+        List<String> mine =
+            words.subList(1, words.size()).stream()
+                .filter(word -> (word.hashCode() & 1) == worker.number())
+                .collect(Collectors.toList());
+        assertEquals(List.of(mine, mine), received);
+      });
     }
   }
 
@@ -130,19 +120,15 @@ class ObjectStreamTest {
     AtomicLong sum = new AtomicLong();
     try (Cluster cluster = new Cluster("tcp", 2, 1)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-              LongSender sender = shuffle.sender().longs();
-              assertEquals(rows.length, sender.sendAll(rows, 0, rows.length, Partition.FINALIZER));
-              check(shuffle.sender().finish());
-              for (long row : shuffle.receiver().objects(RowCodecs.LONG)) {
-                assertEquals(worker.number(), Partition.FINALIZER.receiverOf(row, 2));
-                sum.addAndGet(row);
-              }
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(new ShuffleSpec(query, 1, 8), (worker, shuffle) -> {
+        LongSender sender = shuffle.sender().longs();
+        assertEquals(rows.length, sender.sendAll(rows, 0, rows.length, Partition.FINALIZER));
+        check(shuffle.sender().finish());
+        for (long row : shuffle.receiver().objects(RowCodecs.LONG)) {
+          assertEquals(worker.number(), Partition.FINALIZER.receiverOf(row, 2));
+          sum.addAndGet(row);
+        }
+      });
     }
     assertEquals(2 * Arrays.stream(rows).sum(), sum.get());
   }
@@ -151,37 +137,33 @@ class ObjectStreamTest {
   void sendsOneObjectToSomeOrAllReceivers() throws Exception {
     try (Cluster cluster = new Cluster("auto", 2, 2)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-              ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
-              if (worker.number() == 0) {
-                check(sender.broadcast("all"));
-                check(sender.multicast(new int[] {3, 1}, "odd"));
-                check(sender.send(1, "one"));
-                check(sender.broadcast("all again", Wait.NONE));
-                check(sender.multicast(new int[] {0}, "zero", Wait.NONE));
-                assertEquals(
-                    Code.INVALID_ARGUMENT,
-                    failure(() -> sender.multicast(new int[] {0, 4}, "nobody", Wait.NONE)).code());
-                assertEquals(
-                    Code.INVALID_ARGUMENT,
-                    failure(() -> sender.multicast(new int[] {-1}, "nobody", Wait.NONE)).code());
-              }
-              check(shuffle.sender().finish());
-              List<String> received = new ArrayList<>();
-              shuffle.receiver().objects(RowCodecs.STRING).forEach(received::add);
-              assertEquals(
-                  List.of(
-                          List.of("all", "all again", "zero"),
-                          List.of("all", "odd", "one", "all again"),
-                          List.of("all", "all again"),
-                          List.of("all", "odd", "all again"))
-                      .get(worker.number()),
-                  received);
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(new ShuffleSpec(query, 1, 0), (worker, shuffle) -> {
+        ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
+        if (worker.number() == 0) {
+          check(sender.broadcast("all"));
+          check(sender.multicast(new int[] {3, 1}, "odd"));
+          check(sender.send(1, "one"));
+          check(sender.broadcast("all again", Wait.NONE));
+          check(sender.multicast(new int[] {0}, "zero", Wait.NONE));
+          assertEquals(
+              Code.INVALID_ARGUMENT,
+              failure(() -> sender.multicast(new int[] {0, 4}, "nobody", Wait.NONE)).code());
+          assertEquals(
+              Code.INVALID_ARGUMENT,
+              failure(() -> sender.multicast(new int[] {-1}, "nobody", Wait.NONE)).code());
+        }
+        check(shuffle.sender().finish());
+        List<String> received = new ArrayList<>();
+        shuffle.receiver().objects(RowCodecs.STRING).forEach(received::add);
+        assertEquals(
+            List.of(
+                    List.of("all", "all again", "zero"),
+                    List.of("all", "odd", "one", "all again"),
+                    List.of("all", "all again"),
+                    List.of("all", "odd", "all again"))
+                .get(worker.number()),
+            received);
+      });
     }
   }
 

@@ -22,24 +22,20 @@ class RowCodecTest {
   private static <T> void carries(RowCodec<T> codec, List<T> objects, Check<T> check) throws Exception {
     try (Cluster cluster = new Cluster("shm", 2, 1)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, codec.rowBytes()))) {
-              ObjectSender<T> sender = shuffle.sender().objects(codec);
-              for (T object : objects) {
-                assertEquals(Outcome.DONE, sender.send(1 - worker.number(), object));
-              }
-              assertEquals(Outcome.DONE, shuffle.sender().finish());
-              ObjectReceiver<T> receiver = shuffle.receiver().objects(codec);
-              for (T object : objects) {
-                assertEquals(Outcome.DONE, receiver.next());
-                check.equal(object, receiver.get());
-                assertEquals(1 - worker.number(), receiver.sender());
-              }
-              assertEquals(Outcome.END_OF_STREAM, receiver.next());
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(new ShuffleSpec(query, 1, codec.rowBytes()), (worker, shuffle) -> {
+        ObjectSender<T> sender = shuffle.sender().objects(codec);
+        for (T object : objects) {
+          assertEquals(Outcome.DONE, sender.send(1 - worker.number(), object));
+        }
+        assertEquals(Outcome.DONE, shuffle.sender().finish());
+        ObjectReceiver<T> receiver = shuffle.receiver().objects(codec);
+        for (T object : objects) {
+          assertEquals(Outcome.DONE, receiver.next());
+          check.equal(object, receiver.get());
+          assertEquals(1 - worker.number(), receiver.sender());
+        }
+        assertEquals(Outcome.END_OF_STREAM, receiver.next());
+      });
     }
   }
 
@@ -131,18 +127,16 @@ class RowCodecTest {
 
   @Test
   void aWorkerSendsAndReceivesTheRowsOfAStageByOneFormat() throws Exception {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 0))) {
-        shuffle.sender().objects(RowCodecs.STRING);
-        shuffle.sender().objects(RowCodecs.STRING);
-        FaroException other = assertThrows(FaroException.class, () -> shuffle.sender().objects(RowCodecs.BYTES));
-        assertEquals("stage 1: worker 0 sends its rows as STRING, not as BYTES", other.getMessage());
-        shuffle.receiver().objects(RowCodecs.BYTES);
-        other = assertThrows(FaroException.class, () -> shuffle.receiver().objects(RowCodecs.STRING));
-        assertEquals("stage 1: worker 0 reads the rows as BYTES, not as STRING", other.getMessage());
-        assertEquals(Code.INVALID_ARGUMENT, other.code());
-      }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
+      shuffle.sender().objects(RowCodecs.STRING);
+      shuffle.sender().objects(RowCodecs.STRING);
+      FaroException other = assertThrows(FaroException.class, () -> shuffle.sender().objects(RowCodecs.BYTES));
+      assertEquals("stage 1: worker 0 sends its rows as STRING, not as BYTES", other.getMessage());
+      shuffle.receiver().objects(RowCodecs.BYTES);
+      other = assertThrows(FaroException.class, () -> shuffle.receiver().objects(RowCodecs.STRING));
+      assertEquals("stage 1: worker 0 reads the rows as BYTES, not as STRING", other.getMessage());
+      assertEquals(Code.INVALID_ARGUMENT, other.code());
     }
   }
 

@@ -1,5 +1,6 @@
 package io.faro;
 
+import static io.faro.Checks.codeOf;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -15,10 +16,6 @@ import org.junit.jupiter.api.Timeout;
 
 @Timeout(30)
 class SessionTest {
-  private static Code codeOf(org.junit.jupiter.api.function.Executable call) {
-    return assertThrows(FaroException.class, call).code();
-  }
-
   @Test
   void knowsTheShapeOfItsCluster() {
     try (Cluster cluster = new Cluster("auto", 2, 3)) {

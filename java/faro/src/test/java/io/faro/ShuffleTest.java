@@ -1,5 +1,7 @@
 package io.faro;
 
+import static io.faro.Checks.check;
+import static io.faro.Checks.codeOf;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -24,10 +26,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(20)
 class ShuffleTest {
-  private static Code codeOf(org.junit.jupiter.api.function.Executable call) {
-    return assertThrows(FaroException.class, call).code();
-  }
-
   /** Polls until the end of the stream. */
   private interface BatchReader {
     void read(Batch batch);
@@ -40,10 +38,6 @@ class ShuffleTest {
     }
   }
 
-  private static void check(Outcome outcome) {
-    assertEquals(Outcome.DONE, outcome);
-  }
-
   // --- all to all
 
   @ParameterizedTest
@@ -52,34 +46,30 @@ class ShuffleTest {
     int rows = 200_000;
     try (Cluster cluster = new Cluster(transport, 2, 2)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-              LongSender sender = shuffle.sender().longs();
-              int peers = shuffle.sender().receiverCount();
-              // Sends everything before it polls anything.
-              for (int i = 0; i < rows; i++) {
-                check(sender.send(i % peers, (long) worker.number() << 32 | i));
+      cluster.shuffle(new ShuffleSpec(query, 1, 8), (worker, shuffle) -> {
+        LongSender sender = shuffle.sender().longs();
+        int peers = shuffle.sender().receiverCount();
+        // Sends everything before it polls anything.
+        for (int i = 0; i < rows; i++) {
+          check(sender.send(i % peers, (long) worker.number() << 32 | i));
+        }
+        check(shuffle.sender().finish());
+        int[] next = new int[peers];
+        Arrays.fill(next, worker.number());
+        drain(
+            shuffle,
+            batch -> {
+              for (int i = 0; i < batch.rowCount(); i++) {
+                long row = batch.getLong(i * 8);
+                int from = batch.sender();
+                assertEquals((long) from << 32 | next[from], row);
+                next[from] += peers;
               }
-              check(shuffle.sender().finish());
-              int[] next = new int[peers];
-              Arrays.fill(next, worker.number());
-              drain(
-                  shuffle,
-                  batch -> {
-                    for (int i = 0; i < batch.rowCount(); i++) {
-                      long row = batch.getLong(i * 8);
-                      int from = batch.sender();
-                      assertEquals((long) from << 32 | next[from], row);
-                      next[from] += peers;
-                    }
-                  });
-              for (int end : next) {
-                assertTrue(end >= rows, "lost the end of a stream");
-              }
-            }
-            worker.endQuery(query);
-          });
+            });
+        for (int end : next) {
+          assertTrue(end >= rows, "lost the end of a stream");
+        }
+      });
     }
   }
 
@@ -98,8 +88,7 @@ class ShuffleTest {
       check(sender.send(0, rows, Wait.NONE)); // in the next batch
       rows++;
       for (int receiver : new int[] {-1, 1}) {
-        assertEquals(
-            Code.INVALID_ARGUMENT, assertThrows(FaroException.class, () -> sender.put(receiver, 1)).code());
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> sender.put(receiver, 1)));
       }
       Thread other =
           new Thread(
@@ -122,7 +111,7 @@ class ShuffleTest {
           });
       assertEquals(rows, next[0]);
       shuffle.close();
-      assertEquals(Code.CLOSED, assertThrows(FaroException.class, () -> sender.put(0, 1)).code());
+      assertEquals(Code.CLOSED, codeOf(() -> sender.put(0, 1)));
       worker.endQuery(shuffle.spec().query());
     }
   }
@@ -151,7 +140,7 @@ class ShuffleTest {
         assertThrows(IndexOutOfBoundsException.class, () -> batch.getBytes(8, new byte[4], 0, 1));
         assertThrows(IndexOutOfBoundsException.class, () -> batch.getBytes(0, new byte[4], 0, -1));
         batch.release();
-        assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> batch.getLong(0)).code());
+        assertEquals(Code.WRONG_STATE, codeOf(() -> batch.getLong(0)));
         assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch, Wait.NONE));
       }
       worker.endQuery(query);
@@ -170,38 +159,34 @@ class ShuffleTest {
     AtomicLong sum = new AtomicLong();
     try (Cluster cluster = new Cluster("shm", 3, 1)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
-              LongSender sender = shuffle.sender().longs();
-              int[] taken = {0};
-              while (taken[0] < keys.length) {
-                taken[0] += sender.sendAll(keys, taken[0], keys.length, partition, Wait.NONE);
-                if (taken[0] < keys.length) {
-                  assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
-                  worker.waitUntil(
-                      () -> {
-                        int more = sender.sendAll(keys, taken[0], keys.length, partition, Wait.NONE);
-                        taken[0] += more;
-                        return more > 0;
-                      });
-                }
+      cluster.shuffle(new ShuffleSpec(query, 1, 8), (worker, shuffle) -> {
+        LongSender sender = shuffle.sender().longs();
+        int[] taken = {0};
+        while (taken[0] < keys.length) {
+          taken[0] += sender.sendAll(keys, taken[0], keys.length, partition, Wait.NONE);
+          if (taken[0] < keys.length) {
+            assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
+            worker.waitUntil(
+                () -> {
+                  int more = sender.sendAll(keys, taken[0], keys.length, partition, Wait.NONE);
+                  taken[0] += more;
+                  return more > 0;
+                });
+          }
+        }
+        check(shuffle.sender().finish());
+        long[] rows = new long[8192];
+        drain(
+            shuffle,
+            batch -> {
+              batch.getLongs(0, rows, 0, batch.rowCount());
+              for (int i = 0; i < batch.rowCount(); i++) {
+                assertEquals(worker.number(), partition.receiverOf(rows[i], 3));
+                sum.addAndGet(rows[i]);
               }
-              check(shuffle.sender().finish());
-              long[] rows = new long[8192];
-              drain(
-                  shuffle,
-                  batch -> {
-                    batch.getLongs(0, rows, 0, batch.rowCount());
-                    for (int i = 0; i < batch.rowCount(); i++) {
-                      assertEquals(worker.number(), partition.receiverOf(rows[i], 3));
-                      sum.addAndGet(rows[i]);
-                    }
-                    received.addAndGet(batch.rowCount());
-                  });
-            }
-            worker.endQuery(query);
-          });
+              received.addAndGet(batch.rowCount());
+            });
+      });
     }
     assertEquals(3L * keys.length, received.get());
     assertEquals(3 * Arrays.stream(keys).sum(), sum.get());
@@ -214,35 +199,31 @@ class ShuffleTest {
     int[] lengths = {0, 1, 7, 100, 4000, 8170, 8171, 8172, 8173, 8192, 40_000, 1_000_000};
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
       QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 0))) {
-              RowWriter writer = shuffle.sender().rows();
-              for (int length : lengths) {
-                byte[] row = row(length);
-                for (int to = 0; to < 2; to++) {
-                  check(writer.claim(to, length + 16)); // more than is used
-                  writer.putBytes(0, row, 0, length);
-                  writer.commit(length);
-                }
-                check(shuffle.sender().broadcast(row, 0, length));
+      cluster.shuffle(new ShuffleSpec(query, 1, 0), (worker, shuffle) -> {
+        RowWriter writer = shuffle.sender().rows();
+        for (int length : lengths) {
+          byte[] row = row(length);
+          for (int to = 0; to < 2; to++) {
+            check(writer.claim(to, length + 16)); // more than is used
+            writer.putBytes(0, row, 0, length);
+            writer.commit(length);
+          }
+          check(shuffle.sender().broadcast(row, 0, length));
+        }
+        check(shuffle.sender().finish());
+        int[] seen = new int[2];
+        drain(
+            shuffle,
+            batch -> {
+              while (batch.nextRow()) {
+                int number = seen[batch.sender()]++;
+                byte[] row = new byte[batch.rowLength()];
+                batch.getBytes(batch.rowOffset(), row, 0, row.length);
+                assertArrayEquals(row(lengths[number / 2]), row);
               }
-              check(shuffle.sender().finish());
-              int[] seen = new int[2];
-              drain(
-                  shuffle,
-                  batch -> {
-                    while (batch.nextRow()) {
-                      int number = seen[batch.sender()]++;
-                      byte[] row = new byte[batch.rowLength()];
-                      batch.getBytes(batch.rowOffset(), row, 0, row.length);
-                      assertArrayEquals(row(lengths[number / 2]), row);
-                    }
-                  });
-              assertArrayEquals(new int[] {2 * lengths.length, 2 * lengths.length}, seen);
-            }
-            worker.endQuery(query);
-          });
+            });
+        assertArrayEquals(new int[] {2 * lengths.length, 2 * lengths.length}, seen);
+      });
     }
   }
 
@@ -254,61 +235,57 @@ class ShuffleTest {
 
   @Test
   void writesAndReadsEveryWidthInPlace() {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 27))) {
-        RowWriter writer = shuffle.sender().rows();
-        check(writer.claim(0, 27, Wait.NONE));
-        writer.putLong(0, Long.MIN_VALUE + 5);
-        writer.putInt(8, -7);
-        writer.putShort(12, (short) -9);
-        writer.putByte(14, (byte) -11);
-        writer.putDouble(15, Math.PI);
-        writer.putBytes(23, new byte[] {1, 2, 3, 4}, 0, 4);
-        writer.commit(27);
-        check(shuffle.sender().finish(Wait.NONE));
-        Batch batch = shuffle.receiver().newBatch();
-        check(shuffle.receiver().receive(batch, Wait.NONE));
-        assertEquals(1, batch.rowCount());
-        assertEquals(Long.MIN_VALUE + 5, batch.getLong(0));
-        assertEquals(-7, batch.getInt(8));
-        assertEquals(-9, batch.getShort(12));
-        assertEquals(-11, batch.getByte(14));
-        assertEquals(Math.PI, batch.getDouble(15));
-        assertEquals(0x04030201, batch.getInt(23)); // little-endian
-        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch, Wait.NONE));
-      }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 27))) {
+      RowWriter writer = shuffle.sender().rows();
+      check(writer.claim(0, 27, Wait.NONE));
+      writer.putLong(0, Long.MIN_VALUE + 5);
+      writer.putInt(8, -7);
+      writer.putShort(12, (short) -9);
+      writer.putByte(14, (byte) -11);
+      writer.putDouble(15, Math.PI);
+      writer.putBytes(23, new byte[] {1, 2, 3, 4}, 0, 4);
+      writer.commit(27);
+      check(shuffle.sender().finish(Wait.NONE));
+      Batch batch = shuffle.receiver().newBatch();
+      check(shuffle.receiver().receive(batch, Wait.NONE));
+      assertEquals(1, batch.rowCount());
+      assertEquals(Long.MIN_VALUE + 5, batch.getLong(0));
+      assertEquals(-7, batch.getInt(8));
+      assertEquals(-9, batch.getShort(12));
+      assertEquals(-11, batch.getByte(14));
+      assertEquals(Math.PI, batch.getDouble(15));
+      assertEquals(0x04030201, batch.getInt(23)); // little-endian
+      assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch, Wait.NONE));
     }
   }
 
   @Test
   void rowsGoToOverflowWhileFramesAreHeld() {
     int rows = 100_000;
-    try (Cluster cluster = new Cluster("shm", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
-        LongSender sender = shuffle.sender().longs();
-        Batch held = shuffle.receiver().newBatch();
-        check(sender.send(0, 0, Wait.NONE));
-        shuffle.sender().flush();
-        check(shuffle.receiver().receive(held, Wait.NONE));
-        for (int i = 1; i < rows; i++) {
-          check(sender.send(0, i, Wait.NONE));
-        }
-        assertEquals(0, held.getLong(0));
-        held.release();
-        Batch batch = shuffle.receiver().newBatch();
-        int next = 1;
-        for (Outcome outcome; (outcome = shuffle.receiver().receive(batch, Wait.NONE)) != Outcome.END_OF_STREAM; ) {
-          shuffle.sender().finish(Wait.NONE);
-          if (outcome == Outcome.DONE) {
-            for (int i = 0; i < batch.rowCount(); i++) {
-              assertEquals(next++, batch.getLong(i * 8));
-            }
+    try (Cluster cluster = new Cluster("shm", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+      LongSender sender = shuffle.sender().longs();
+      Batch held = shuffle.receiver().newBatch();
+      check(sender.send(0, 0, Wait.NONE));
+      shuffle.sender().flush();
+      check(shuffle.receiver().receive(held, Wait.NONE));
+      for (int i = 1; i < rows; i++) {
+        check(sender.send(0, i, Wait.NONE));
+      }
+      assertEquals(0, held.getLong(0));
+      held.release();
+      Batch batch = shuffle.receiver().newBatch();
+      int next = 1;
+      for (Outcome outcome; (outcome = shuffle.receiver().receive(batch, Wait.NONE)) != Outcome.END_OF_STREAM; ) {
+        shuffle.sender().finish(Wait.NONE);
+        if (outcome == Outcome.DONE) {
+          for (int i = 0; i < batch.rowCount(); i++) {
+            assertEquals(next++, batch.getLong(i * 8));
           }
         }
-        assertEquals(rows, next);
       }
+      assertEquals(rows, next);
     }
   }
 
@@ -595,22 +572,20 @@ class ShuffleTest {
 
   @Test
   void aClaimEndsWithTheNextCall() {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
-        RowWriter writer = shuffle.sender().rows();
-        assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
-        check(writer.claim(0, 8, Wait.NONE));
-        assertThrows(IndexOutOfBoundsException.class, () -> writer.putLong(1, 1));
-        assertThrows(IndexOutOfBoundsException.class, () -> writer.commit(9));
-        shuffle.sender().flush(); // the batch may be closed now
-        assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
-        check(writer.claim(0, 8, Wait.NONE));
-        writer.abort();
-        assertEquals(Code.WRONG_STATE, codeOf(() -> writer.commit(8)));
-        check(shuffle.sender().finish(Wait.NONE));
-        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(shuffle.receiver().newBatch(), Wait.NONE));
-      }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
+      RowWriter writer = shuffle.sender().rows();
+      assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
+      check(writer.claim(0, 8, Wait.NONE));
+      assertThrows(IndexOutOfBoundsException.class, () -> writer.putLong(1, 1));
+      assertThrows(IndexOutOfBoundsException.class, () -> writer.commit(9));
+      shuffle.sender().flush(); // the batch may be closed now
+      assertEquals(Code.WRONG_STATE, codeOf(() -> writer.putInt(0, 1)));
+      check(writer.claim(0, 8, Wait.NONE));
+      writer.abort();
+      assertEquals(Code.WRONG_STATE, codeOf(() -> writer.commit(8)));
+      check(shuffle.sender().finish(Wait.NONE));
+      assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(shuffle.receiver().newBatch(), Wait.NONE));
     }
   }
 

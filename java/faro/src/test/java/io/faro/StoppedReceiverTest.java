@@ -104,19 +104,15 @@ class StoppedReceiverTest {
       QueryId query = cluster.session(0).beginQuery();
       LongSupplier dropped =
           () -> cluster.session(0).metrics().workers().get(RUNNING).rowsDropped();
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, Long.BYTES))) {
-              if (worker.number() == STOPPED) {
-                shuffle.receiver().stop();
-                assertEquals(Outcome.DONE, shuffle.sender().finish());
-              } else {
-                assertEquals(Outcome.DONE, sendUntil(worker, shuffle, dropped));
-                task.run(shuffle, dropped);
-              }
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(new ShuffleSpec(query, 1, Long.BYTES), (worker, shuffle) -> {
+        if (worker.number() == STOPPED) {
+          shuffle.receiver().stop();
+          assertEquals(Outcome.DONE, shuffle.sender().finish());
+        } else {
+          assertEquals(Outcome.DONE, sendUntil(worker, shuffle, dropped));
+          task.run(shuffle, dropped);
+        }
+      });
     }
   }
 

@@ -1,5 +1,6 @@
 package io.faro;
 
+import static io.faro.Checks.failure;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -18,10 +19,6 @@ import org.junit.jupiter.api.Timeout;
 class WaitTest {
   private static final Wait<InterruptedException> NOT_AT_ALL = Wait.atMost(Duration.ZERO);
   private static final Wait<InterruptedException> SHORT = Wait.atMost(Duration.ofMillis(5));
-
-  private static FaroException failure(org.junit.jupiter.api.function.Executable call) {
-    return assertThrows(FaroException.class, call);
-  }
 
   @Test
   void aNegativeTimeLimitIsRefusedByItsValue() {

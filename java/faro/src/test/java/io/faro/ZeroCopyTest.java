@@ -1,7 +1,7 @@
 package io.faro;
 
+import static io.faro.Checks.codeOf;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.management.ThreadMXBean;
@@ -45,30 +45,26 @@ class ZeroCopyTest {
   void longsCostTheHeapNothing(String transport) throws Exception {
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
       ShuffleSpec spec = toWorker1(cluster, Long.BYTES);
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              if (worker.number() == 0) {
-                LongSender sender = shuffle.sender().longs();
-                nothingIsAllocatedBy("send", row -> sender.send(0, row, Wait.NONE) == Outcome.DONE);
-                shuffle.sender().finish();
-              } else {
-                Batch batch = shuffle.receiver().newBatch();
-                int[] next = new int[1];
-                nothingIsAllocatedBy(
-                    "poll",
-                    row -> {
-                      if (batch.isEmpty()) {
-                        next[0] = 0;
-                        return shuffle.receiver().receive(batch, Wait.NONE) == Outcome.DONE && take(batch, next, row);
-                      }
-                      return take(batch, next, row);
-                    });
-                drain(shuffle);
-              }
-            }
-            worker.endQuery(spec.query());
-          });
+      cluster.shuffle(spec, (worker, shuffle) -> {
+        if (worker.number() == 0) {
+          LongSender sender = shuffle.sender().longs();
+          nothingIsAllocatedBy("send", row -> sender.send(0, row, Wait.NONE) == Outcome.DONE);
+          shuffle.sender().finish();
+        } else {
+          Batch batch = shuffle.receiver().newBatch();
+          int[] next = new int[1];
+          nothingIsAllocatedBy(
+              "poll",
+              row -> {
+                if (batch.isEmpty()) {
+                  next[0] = 0;
+                  return shuffle.receiver().receive(batch, Wait.NONE) == Outcome.DONE && take(batch, next, row);
+                }
+                return take(batch, next, row);
+              });
+          drain(shuffle);
+        }
+      });
     }
   }
 
@@ -85,42 +81,38 @@ class ZeroCopyTest {
   void rowsWithALengthEachCostTheHeapNothing(String transport) throws Exception {
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
       ShuffleSpec spec = toWorker1(cluster, 0);
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              if (worker.number() == 0) {
-                RowWriter writer = shuffle.sender().rows();
-                nothingIsAllocatedBy(
-                    "write",
-                    row -> {
-                      if (writer.claim(0, 40, Wait.NONE) != Outcome.DONE) {
-                        return false;
-                      }
-                      writer.putLong(0, row);
-                      writer.commit(8 + row % 32);
-                      return true;
-                    });
-                shuffle.sender().finish();
-              } else {
-                Batch batch = shuffle.receiver().newBatch();
-                nothingIsAllocatedBy(
-                    "read",
-                    row -> {
-                      if (!batch.nextRow()) {
-                        if (shuffle.receiver().receive(batch, Wait.NONE) != Outcome.DONE) {
-                          return false;
-                        }
-                        batch.nextRow();
-                      }
-                      assertRow(row, batch.getLong(batch.rowOffset()));
-                      assertRow(8 + row % 32, batch.rowLength());
-                      return true;
-                    });
-                drain(shuffle);
-              }
-            }
-            worker.endQuery(spec.query());
-          });
+      cluster.shuffle(spec, (worker, shuffle) -> {
+        if (worker.number() == 0) {
+          RowWriter writer = shuffle.sender().rows();
+          nothingIsAllocatedBy(
+              "write",
+              row -> {
+                if (writer.claim(0, 40, Wait.NONE) != Outcome.DONE) {
+                  return false;
+                }
+                writer.putLong(0, row);
+                writer.commit(8 + row % 32);
+                return true;
+              });
+          shuffle.sender().finish();
+        } else {
+          Batch batch = shuffle.receiver().newBatch();
+          nothingIsAllocatedBy(
+              "read",
+              row -> {
+                if (!batch.nextRow()) {
+                  if (shuffle.receiver().receive(batch, Wait.NONE) != Outcome.DONE) {
+                    return false;
+                  }
+                  batch.nextRow();
+                }
+                assertRow(row, batch.getLong(batch.rowOffset()));
+                assertRow(8 + row % 32, batch.rowLength());
+                return true;
+              });
+          drain(shuffle);
+        }
+      });
     }
   }
 
@@ -157,9 +149,7 @@ class ZeroCopyTest {
                 assertEquals(Outcome.DONE, writer.claim(0, 8, Wait.NONE));
                 return false; // the worker may close the batch before it asks again
               }
-              assertEquals(
-                  Code.WRONG_STATE,
-                  assertThrows(FaroException.class, () -> writer.commit(8)).code());
+              assertEquals(Code.WRONG_STATE, codeOf(() -> writer.commit(8)));
               assertEquals(Outcome.DONE, sender.send(0, 2, Wait.NONE));
               return true;
             });
