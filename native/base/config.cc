@@ -1,7 +1,5 @@
 #include "faro/config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -10,8 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "base/error.h"
 #include "base/processor.h"
-#include "base/return_if_error.h"
 #include "base/settings.h"
 #include "base/toml.h"
 #include "faro/hash.h"
@@ -127,7 +125,10 @@ std::optional<size_t> index_of(std::string_view name) {
 constexpr std::string_view kDefault = "default";
 constexpr std::string_view kHalfOfRing = "default (half of ring.bytes)";
 
-Status invalid(std::string message) { return Status(Code::config_invalid, std::move(message)); }
+template <typename... Args>
+Status invalid(fmt::format_string<Args...> text, Args&&... args) {
+  return base::error(Code::config_invalid, text, std::forward<Args>(args)...);
+}
 
 Status apply_toml(const toml::table& table, const std::string& prefix, const std::string& path,
                   Config& config) {
@@ -136,13 +137,12 @@ Status apply_toml(const toml::table& table, const std::string& prefix, const std
     if (const auto* inner = node.as_table()) {
       FARO_RETURN_IF_ERROR(apply_toml(*inner, name + ".", path, config));
     } else if (const auto number = node.value_exact<int64_t>()) {
-      if (*number < 0)
-        return invalid(fmt::format("{}: {} = {} must not be negative", path, name, *number));
+      if (*number < 0) return invalid("{}: {} = {} must not be negative", path, name, *number);
       FARO_RETURN_IF_ERROR(config.set(name, static_cast<uint64_t>(*number), path));
     } else if (const auto text = node.value_exact<std::string>()) {
       FARO_RETURN_IF_ERROR(config.set(name, std::string_view(*text), path));
     } else {
-      return invalid(fmt::format("{}: {} must be a string or a whole number", path, name));
+      return invalid("{}: {} must be a string or a whole number", path, name);
     }
   }
   return Status::Ok();
@@ -164,7 +164,7 @@ Config::Config() {
 
 Status Config::set(std::string_view name, std::string_view text, std::string_view source) {
   const auto index = index_of(name);
-  if (!index) return invalid(fmt::format("unknown setting {}; `faro config` lists all", name));
+  if (!index) return invalid("unknown setting {}; `faro config` lists all", name);
   const SettingInfo& row = table()[*index];
   Value value;
   value.text = std::string(trim(text));
@@ -172,13 +172,12 @@ Status Config::set(std::string_view name, std::string_view text, std::string_vie
   if (row.numeric) {
     const auto number = parse_number(text, row.unit);
     if (!number) {
-      return invalid(
-          fmt::format("{} = '{}' is not a number{}", row.name, text,
-                      row.unit == Unit::bytes ? " of bytes (digits, KiB, MiB or GiB)" : ""));
+      return invalid("{} = '{}' is not a number{}", row.name, text,
+                     row.unit == Unit::bytes ? " of bytes (digits, KiB, MiB or GiB)" : "");
     }
     if (*number < row.least || *number > row.most) {
-      return invalid(fmt::format("{} = {} is outside {} … {}{}", row.name, *number, row.least,
-                                 row.most, unit_name(row.unit)));
+      return invalid("{} = {} is outside {} … {}{}", row.name, *number, row.least, row.most,
+                     unit_name(row.unit));
     }
     value.number = *number;
     value.text = std::to_string(*number);
@@ -206,7 +205,7 @@ Status Config::set(std::string_view name, uint64_t number, std::string_view sour
 }
 
 Status Config::set(std::string_view name, int number) {
-  if (number < 0) return invalid(fmt::format("{} = {} must not be negative", name, number));
+  if (number < 0) return invalid("{} = {} must not be negative", name, number);
   return set(name, static_cast<uint64_t>(number));
 }
 
@@ -216,7 +215,7 @@ Status Config::load_environment() {
     known.emplace(row.environment);
     if (const char* text = std::getenv(std::string(row.environment).c_str())) {
       if (Status status = set(row.name, text, "environment"); !status.ok()) {
-        return invalid(fmt::format("{}: {}", row.environment, status.message()));
+        return invalid("{}: {}", row.environment, status.message());
       }
     }
   }
@@ -224,8 +223,7 @@ Status Config::load_environment() {
     const std::string_view variable(*entry);
     const std::string_view name = variable.substr(0, variable.find('='));
     if (name.substr(0, 5) == "FARO_" && known.find(name) == known.end()) {
-      return invalid(
-          fmt::format("environment variable {} is no setting; `faro config` lists all", name));
+      return invalid("environment variable {} is no setting; `faro config` lists all", name);
     }
   }
   return Status::Ok();
@@ -234,8 +232,8 @@ Status Config::load_environment() {
 Status Config::load_file(const std::string& path) {
   const toml::parse_result parsed = toml::parse_file(path);
   if (!parsed) {
-    return invalid(fmt::format("{}: line {}: {}", path, parsed.error().source().begin.line,
-                               parsed.error().description()));
+    return invalid("{}: line {}: {}", path, parsed.error().source().begin.line,
+                   parsed.error().description());
   }
   Config changed = *this;
   FARO_RETURN_IF_ERROR(apply_toml(parsed.table(), "", path, changed));
@@ -276,12 +274,11 @@ uint64_t digest_of(const Config& config) {
 Status check_address(std::string_view name, const std::string& address, std::string_view whose) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0)
-    return invalid(fmt::format("{}: '{}'{} is not host:port", name, address, whose));
+    return invalid("{}: '{}'{} is not host:port", name, address, whose);
   const std::string port = address.substr(colon + 1);
   const bool digits = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
   if (digits && port.size() <= 5 && std::stoul(port) <= 65535) return Status::Ok();
-  return invalid(
-      fmt::format("{}: '{}'{}: the port '{}' is outside 0 … 65535", name, address, whose, port));
+  return invalid("{}: '{}'{}: the port '{}' is outside 0 … 65535", name, address, whose, port);
 }
 
 Status check_cluster(const Config& config, Settings& settings) {
@@ -289,8 +286,8 @@ Status check_cluster(const Config& config, Settings& settings) {
   const size_t node_count = settings.node_addresses.size();
   if (node_count == 0) return invalid("cluster.nodes is empty; name at least one node");
   if (settings.node >= node_count) {
-    return invalid(fmt::format("cluster.node = {} but cluster.nodes has {} entries (0 … {})",
-                               settings.node, node_count, node_count - 1));
+    return invalid("cluster.node = {} but cluster.nodes has {} entries (0 … {})", settings.node,
+                   node_count, node_count - 1);
   }
   std::set<std::string> seen;
   for (size_t i = 0; i < node_count; ++i) {
@@ -298,7 +295,7 @@ Status check_cluster(const Config& config, Settings& settings) {
     FARO_RETURN_IF_ERROR(check_address("cluster.nodes", address, fmt::format(" (node {})", i)));
     const bool any_port = address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
     if (!any_port && !seen.insert(address).second) {
-      return invalid(fmt::format("cluster.nodes: two nodes have the address {}", address));
+      return invalid("cluster.nodes: two nodes have the address {}", address);
     }
   }
   if (!settings.listen.empty())
@@ -307,15 +304,15 @@ Status check_cluster(const Config& config, Settings& settings) {
     FARO_RETURN_IF_ERROR(check_address("metrics.listen", settings.metrics_listen, ""));
   const std::vector<std::string> workers = split(settings.workers);
   if (workers.size() != 1 && workers.size() != node_count) {
-    return invalid(fmt::format("cluster.workers = {} has {} numbers for {} nodes", settings.workers,
-                               workers.size(), node_count));
+    return invalid("cluster.workers = {} has {} numbers for {} nodes", settings.workers,
+                   workers.size(), node_count);
   }
   for (size_t i = 0; i < node_count; ++i) {
     const std::string& text = workers[workers.size() == 1 ? 0 : i];
     const auto number = parse_number(text, Unit::number);
     if (!number || *number < 1 || *number > 4096) {
-      return invalid(fmt::format("cluster.workers = {}: '{}' is outside 1 … 4096",
-                                 config.get("cluster.workers"), text));
+      return invalid("cluster.workers = {}: '{}' is outside 1 … 4096",
+                     config.get("cluster.workers"), text);
     }
     settings.workers_per_node.push_back(static_cast<uint32_t>(*number));
   }
@@ -325,7 +322,7 @@ Status check_cluster(const Config& config, Settings& settings) {
 Status check_choice(std::string_view name, std::string_view value,
                     std::initializer_list<std::string_view> choices) {
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return Status::Ok();
-  return invalid(fmt::format("{} = {} is none of {}", name, value, fmt::join(choices, ", ")));
+  return invalid("{} = {} is none of {}", name, value, fmt::join(choices, ", "));
 }
 
 Status check_kernel(const std::string& kernel) {
@@ -340,29 +337,29 @@ Status check_kernel(const std::string& kernel) {
 
 Status check_verbs_device(const Settings& settings) {
   if (!settings.verbs_address.empty() && !settings.verbs_device.empty()) {
-    return invalid(fmt::format("verbs.address = {} and verbs.device = {}: only one can choose",
-                               settings.verbs_address, settings.verbs_device));
+    return invalid("verbs.address = {} and verbs.device = {}: only one can choose",
+                   settings.verbs_address, settings.verbs_device);
   }
   const std::string& index = settings.verbs_gid_index;
   if (index.empty()) return Status::Ok();
   if (settings.verbs_device.empty()) {
-    return invalid(fmt::format("verbs.gid_index = {} without verbs.device", index));
+    return invalid("verbs.gid_index = {} without verbs.device", index);
   }
   const auto number = parse_number(index, Unit::number);
   if (number && *number < 65536) return Status::Ok();
-  return invalid(fmt::format("verbs.gid_index = {} is no number from 0 to 65535", index));
+  return invalid("verbs.gid_index = {} is no number from 0 to 65535", index);
 }
 
 Status check_verbs_path(const Settings& settings) {
   const uint64_t mtu = settings.verbs_mtu;
   if (mtu != 0 && (mtu < 256 || (mtu & (mtu - 1)) != 0)) {
-    return invalid(fmt::format("verbs.mtu = {} is none of 0, 256, 512, 1024, 2048, 4096", mtu));
+    return invalid("verbs.mtu = {} is none of 0, 256, 512, 1024, 2048, 4096", mtu);
   }
   const std::string& level = settings.verbs_service_level;
   if (level.empty()) return Status::Ok();
   const auto number = parse_number(level, Unit::number);
   if (number && *number < 16) return Status::Ok();
-  return invalid(fmt::format("verbs.service_level = {} is no number from 0 to 15", level));
+  return invalid("verbs.service_level = {} is no number from 0 to 15", level);
 }
 
 }  // namespace
@@ -377,11 +374,11 @@ Result<Settings> Settings::resolve(const Config& config) {
 #undef FARO_TEXT
   FARO_RETURN_IF_ERROR(check_cluster(config, settings));
   if ((settings.ring_bytes & (settings.ring_bytes - 1)) != 0) {
-    return invalid(fmt::format("ring.bytes = {} is not a power of two", settings.ring_bytes));
+    return invalid("ring.bytes = {} is not a power of two", settings.ring_bytes);
   }
   if (settings.threshold_bytes > settings.ring_bytes / 2) {
-    return invalid(fmt::format("transfer.threshold_bytes = {} is more than half of ring.bytes = {}",
-                               settings.threshold_bytes, settings.ring_bytes));
+    return invalid("transfer.threshold_bytes = {} is more than half of ring.bytes = {}",
+                   settings.threshold_bytes, settings.ring_bytes);
   }
   FARO_RETURN_IF_ERROR(
       check_choice("transport", settings.transport, {"auto", "shm", "verbs", "tcp"}));

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "base/error.h"
 #include "base/unique_fd.h"
 
 namespace faro::base {
@@ -34,7 +35,7 @@ std::string why_not_private(int fd) {
 Result<std::vector<std::byte>> read_private_file(const std::string& path, std::string_view setting,
                                                  size_t limit) {
   const auto invalid = [&](std::string_view why) {
-    return Status(Code::config_invalid, fmt::format("{} = {}: {}", setting, path, why));
+    return base::error(Code::config_invalid, "{} = {}: {}", setting, path, why);
   };
   // A pipe must not hold up open: it is refused.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

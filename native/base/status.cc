@@ -4,38 +4,34 @@
 
 namespace faro {
 
-std::string_view code_name(Code code) noexcept {
-  switch (code) {
-#define FARO_CODE(name, number, category, meaning) \
-  case Code::name:                                 \
-    return #name;
+namespace {
+
+struct Description {
+  Code code;
+  std::string_view name, meaning;
+  Category category;
+};
+
+constexpr Description kUnknown{
+    {}, "unknown", "a code of another version of Faro", Category::process};
+
+const Description& describe(Code code) noexcept {
+#define FARO_CODE(name, number, category, meaning) {Code::name, #name, meaning, Category::category},
+  static constexpr Description kCodes[] = {
 #include "faro/codes.def"
+  };
 #undef FARO_CODE
+  for (const Description& known : kCodes) {
+    if (known.code == code) return known;
   }
-  return "unknown";
+  return kUnknown;
 }
 
-std::string_view code_meaning(Code code) noexcept {
-  switch (code) {
-#define FARO_CODE(name, number, category, meaning) \
-  case Code::name:                                 \
-    return meaning;
-#include "faro/codes.def"
-#undef FARO_CODE
-  }
-  return "a code of another version of Faro";
-}
+}  // namespace
 
-Category category_of(Code code) noexcept {
-  switch (code) {
-#define FARO_CODE(name, number, category, meaning) \
-  case Code::name:                                 \
-    return Category::category;
-#include "faro/codes.def"
-#undef FARO_CODE
-  }
-  return Category::process;
-}
+std::string_view code_name(Code code) noexcept { return describe(code).name; }
+std::string_view code_meaning(Code code) noexcept { return describe(code).meaning; }
+Category category_of(Code code) noexcept { return describe(code).category; }
 
 std::string_view category_name(Category category) noexcept {
   switch (category) {

@@ -1,11 +1,12 @@
 #include "base/thread.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include <csignal>
 #include <system_error>
 #include <utility>
+
+#include "base/error.h"
 
 namespace faro::base {
 
@@ -22,8 +23,8 @@ Result<std::thread> start_thread(const char* name, std::function<void()> body) {
       body();
     });
   } catch (const std::system_error& error) {
-    status = Status(Code::system_error,
-                    fmt::format("the system has no thread for {}: {}", name, error.what()));
+    status =
+        base::error(Code::system_error, "the system has no thread for {}: {}", name, error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!status.ok()) return status;

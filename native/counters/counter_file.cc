@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "base/file_space.h"
 #include "counters/descriptions.h"
 
@@ -28,7 +29,7 @@ constexpr char kFileStart[] = "faro-";
 constexpr int kNamesTried = 1000;
 
 Status system_error(std::string_view what, const std::string& where) {
-  return Status(Code::system_error, fmt::format("{} {}: {}", what, where, std::strerror(errno)));
+  return base::error(Code::system_error, "{} {}: {}", what, where, std::strerror(errno));
 }
 
 uint32_t awaited_words(const Shape& shape) { return (shape.worker_count() + 63) / 64; }
@@ -37,23 +38,22 @@ std::array<SectionPlace, kSections> places_of(const Shape& shape) {
   const auto nodes = static_cast<uint32_t>(shape.workers_per_node.size());
   const uint32_t workers = shape.local_workers();
   const uint32_t rings = workers * shape.worker_count() * shape.rings_per_lane;
-  const auto whole_lines = [](size_t bytes) { return static_cast<uint32_t>((bytes + 63) & ~63ul); };
   std::array<SectionPlace, kSections> places;
-  const auto set = [&places](Section section, size_t count, size_t stride) {
-    SectionPlace& place = places[static_cast<uint32_t>(section)];
-    place.count = static_cast<uint32_t>(count);
-    place.stride_bytes = static_cast<uint32_t>(stride);
+  const auto set = [&places](Section section, size_t count, size_t stride = 0) {
+    const auto s = static_cast<uint32_t>(section);
+    places[s].count = static_cast<uint32_t>(count);
+    places[s].stride_bytes = static_cast<uint32_t>(std::max(stride, kRecordBytes[s]));
   };
-  set(Section::descriptions, descriptions().size(), sizeof(Description));
-  set(Section::node, 1, sizeof(NodeCounters));
-  set(Section::peers, nodes, sizeof(Peer));
-  set(Section::peer_counters, nodes, sizeof(PeerCounters));
-  set(Section::workers, workers, sizeof(WorkerCounters));
-  set(Section::waits, workers, sizeof(Sequenced<Wait>));
-  set(Section::awaited, workers, whole_lines(awaited_words(shape) * sizeof(Counter)));
-  set(Section::outgoing, rings, sizeof(OutgoingCounters));
-  set(Section::incoming, rings, sizeof(IncomingCounters));
-  set(Section::queries, kQuerySlots, sizeof(Sequenced<QueryState>));
+  set(Section::descriptions, descriptions().size());
+  set(Section::node, 1);
+  set(Section::peers, nodes);
+  set(Section::peer_counters, nodes);
+  set(Section::workers, workers);
+  set(Section::waits, workers);
+  set(Section::awaited, workers, (awaited_words(shape) * sizeof(Counter) + 63) & ~size_t{63});
+  set(Section::outgoing, rings);
+  set(Section::incoming, rings);
+  set(Section::queries, kQuerySlots);
   uint64_t offset = sizeof(Header);
   for (SectionPlace& place : places) {
     place.offset = offset;
@@ -175,8 +175,8 @@ Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
     }
     // Allocated, never sparse: a folder that is full must be an error here and not SIGBUS later.
     if (const int error = base::reserve_file(fd.get(), 0, size); error != 0) {
-      return Status(Code::system_error, fmt::format("no room for {} bytes of counters in {}: {}",
-                                                    size, folder, base::reserve_error_text(error)));
+      return base::error(Code::system_error, "no room for {} bytes of counters in {}: {}", size,
+                         folder, base::reserve_error_text(error));
     }
     struct flock lock {};
     lock.l_type = F_WRLCK;
@@ -186,7 +186,7 @@ Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
   void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                             fd.valid() ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd.get(), 0);
   if (memory == MAP_FAILED) {
-    return Status(Code::resource_limit, fmt::format("no memory for {} bytes of counters", size));
+    return base::error(Code::resource_limit, "no memory for {} bytes of counters", size);
   }
   fill(static_cast<std::byte*>(memory), shape, now);
   std::string path;
@@ -252,7 +252,7 @@ Result<base::UniqueFd> open_counter_file(const std::string& path, bool named) {
   if (fstat(fd.get(), &state) != 0) return system_error("cannot read", path);
   const bool ours = state.st_uid == geteuid() || (named && geteuid() == 0);
   if (!S_ISREG(state.st_mode) || !ours) {
-    return Status(Code::system_error, fmt::format("{} is not a file of this user", path));
+    return base::error(Code::system_error, "{} is not a file of this user", path);
   }
   return fd;
 }

@@ -14,41 +14,12 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/printable.h"
-#include "base/return_if_error.h"
 #include "counters/counter_file.h"
 
 namespace faro::counters {
 namespace {
-
-// Processes of the same user write these files. Even so, no content may make the reader leave the bounds of its
-// copy. Sizes are constant from the start, so they are checked once.
-constexpr size_t record_bytes(Section section) {
-  switch (section) {
-    case Section::descriptions:
-      return sizeof(Description);
-    case Section::node:
-      return sizeof(NodeCounters);
-    case Section::peers:
-      return sizeof(Peer);
-    case Section::peer_counters:
-      return sizeof(PeerCounters);
-    case Section::workers:
-      return sizeof(WorkerCounters);
-    case Section::waits:
-      return sizeof(Sequenced<Wait>);
-    case Section::outgoing:
-      return sizeof(OutgoingCounters);
-    case Section::incoming:
-      return sizeof(IncomingCounters);
-    case Section::queries:
-      return sizeof(Sequenced<QueryState>);
-    case Section::awaited:
-    case Section::count:
-      break;
-  }
-  return 64;
-}
 
 template <size_t N>
 std::string text_of(const std::array<char, N>& chars) {
@@ -90,13 +61,12 @@ const Record& CounterView::at(Section section, uint32_t index) const {
 }
 
 Result<std::unique_ptr<CounterView>> CounterView::open(const std::string& path, bool named) {
-  Result<base::UniqueFd> fd = open_counter_file(path, named);
-  if (!fd.ok()) return fd.status();
+  FARO_ASSIGN_OR_RETURN(auto fd, open_counter_file(path, named));
   const auto bad = [&path](std::string_view why) {
-    return Status(Code::invalid_argument, fmt::format("{} is no counter file: {}", path, why));
+    return base::error(Code::invalid_argument, "{} is no counter file: {}", path, why);
   };
   struct stat state {};
-  if (fstat(fd->get(), &state) != 0 || static_cast<size_t>(state.st_size) < sizeof(Header))
+  if (fstat(fd.get(), &state) != 0 || static_cast<size_t>(state.st_size) < sizeof(Header))
     return bad("too short");
   const auto bytes = static_cast<uint64_t>(state.st_size);
   // A node allocates its file: one that claims more than it takes would cost its reader the memory.
@@ -104,7 +74,7 @@ Result<std::unique_ptr<CounterView>> CounterView::open(const std::string& path, 
   if (bytes > kFileLimit || static_cast<uint64_t>(state.st_blocks) * kBlock < bytes)
     return bad(fmt::format("it claims {} bytes and takes {}", bytes,
                            static_cast<uint64_t>(state.st_blocks) * kBlock));
-  std::unique_ptr<CounterView> view(new CounterView(bytes, std::move(*fd), path));
+  std::unique_ptr<CounterView> view(new CounterView(bytes, std::move(fd), path));
   if (!view->copy_file(view->copy_, 0, bytes)) return bad("it was cut short");
   FARO_RETURN_IF_ERROR(view->check());
   return view;
@@ -150,26 +120,27 @@ bool CounterView::load(Section section, uint32_t index, Value& value) const {
   return reinterpret_cast<const Sequenced<Value>*>(later)->sequence() == record.sequence();
 }
 
+// Processes of the same user write these files. Even so, no content may make the reader leave the bounds of its
+// copy. Sizes are constant from the start, so they are checked once.
 Status CounterView::check() {
   const auto bad = [this](std::string_view why) {
-    return Status(Code::invalid_argument, fmt::format("{} is no counter file: {}", path_, why));
+    return base::error(Code::invalid_argument, "{} is no counter file: {}", path_, why);
   };
   if (memory_.size() < sizeof(Header)) return bad("too short");
   std::memcpy(&header_, memory_.data(), sizeof header_);
   if (header().magic != kMagic) return bad("no magic number");
   if (header().version != kLayoutVersion) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("{} has version {} of the layout, this faro reads {}: use the faro of "
-                    "that process's library",
-                    path_, header().version, kLayoutVersion));
+    return base::error(Code::invalid_argument,
+                       "{} has version {} of the layout, this faro reads {}: use the faro of that "
+                       "process's library",
+                       path_, header().version, kLayoutVersion);
   }
   for (uint32_t s = 0; s < kSections; ++s) {
     const SectionPlace& place = header().sections[s];
     const uint64_t bytes = uint64_t{place.count} * place.stride_bytes;
     if (place.offset % 64 != 0 || place.stride_bytes % 64 != 0 ||
-        place.stride_bytes < record_bytes(static_cast<Section>(s)) ||
-        place.offset > memory_.size() || bytes > memory_.size() - place.offset) {
+        place.stride_bytes < kRecordBytes[s] || place.offset > memory_.size() ||
+        bytes > memory_.size() - place.offset) {
       return bad(fmt::format("section {} lies outside of it", s));
     }
   }

@@ -134,4 +134,10 @@ struct QueryState {
 };
 static_assert(sizeof(QueryState) == 96 && sizeof(Sequenced<QueryState>) == 128);
 
+/// The least stride of each section; that of `awaited` grows with the cluster.
+inline constexpr std::array<size_t, kSections> kRecordBytes = {
+    sizeof(Description),      sizeof(NodeCounters),         sizeof(Peer), sizeof(PeerCounters),
+    sizeof(WorkerCounters),   sizeof(Sequenced<Wait>),      64,           sizeof(OutgoingCounters),
+    sizeof(IncomingCounters), sizeof(Sequenced<QueryState>)};
+
 }  // namespace faro::counters

@@ -50,13 +50,6 @@ Name name_of(const Description& row) {
   return made;
 }
 
-template <typename Values>
-uint64_t value_at(const Values& values, const Description& row) {
-  uint64_t value;
-  __builtin_memcpy(&value, reinterpret_cast<const std::byte*>(&values) + row.offset, sizeof value);
-  return value;
-}
-
 class Text {
  public:
   explicit Text(const NodeView& node)

@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "base/error.h"
+
 namespace faro::links {
 namespace {
 
@@ -32,8 +34,8 @@ base::Nanoseconds Admission::next_deadline() const {
 void Admission::check_deadlines(base::Nanoseconds now) {
   while (!pending_.empty() && now >= pending_.front().deadline) {
     refuse(pending_.begin(),
-           Status(Code::deadline_exceeded, fmt::format("no complete handshake within {} s",
-                                                       kHandshakeTime / 1'000'000'000)));
+           base::error(Code::deadline_exceeded, "no complete handshake within {} s",
+                       kHandshakeTime / 1'000'000'000));
   }
   start_queued(now);
 }
@@ -73,10 +75,10 @@ void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
   const bool queues = must_queue(host);
   const size_t queued = queues ? queued_from(host) : 0;
   if (queued >= AttemptLimiter::kWaitingPerAddress) {
-    const Status cause(Code::authentication_failed,
-                       fmt::format("too many attempts from {} have failed, and {} of its "
-                                   "connections wait for their turn already",
-                                   host, queued));
+    const Status cause = base::error(Code::authentication_failed,
+                                     "too many attempts from {} have failed, and {} of its "
+                                     "connections wait for their turn already",
+                                     host, queued);
     connection->send(wire::encode_refuse({cause.code(), true, std::string(cause.message())}));
     return note_refused(connection->peer_address(), {cause, true, false});
   }

@@ -1,6 +1,5 @@
 #include "links/control_stream.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -11,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "base/error.h"
 #include "wire/control.h"
 
 namespace faro::links {
@@ -55,9 +55,9 @@ void ControlStream::send_raw(std::span<const std::byte> bytes) {
 void ControlStream::send(std::span<const std::byte> message) {
   if (ended() || !failure_.ok()) return;
   if (outgoing_.size() - sent_ + message.size() > kOutgoingLimit) {
-    failure_ = Status(Code::peer_lost,
-                      fmt::format("the peer does not take control messages: {} bytes are queued",
-                                  outgoing_.size() - sent_));
+    failure_ =
+        base::error(Code::peer_lost, "the peer does not take control messages: {} bytes are queued",
+                    outgoing_.size() - sent_);
     mark_unsettled();
     return;
   }
@@ -99,7 +99,7 @@ Status ControlStream::broken(int error) const {
     return Status(Code::peer_lost,
                   "the connection was closed by the peer: its process has probably died");
   }
-  return Status(Code::peer_lost, fmt::format("the connection is broken: {}", std::strerror(error)));
+  return base::error(Code::peer_lost, "the connection is broken: {}", std::strerror(error));
 }
 
 void ControlStream::settle() {
@@ -149,8 +149,8 @@ bool ControlStream::deliver() {
     uint32_t length = 0;
     std::memcpy(&length, incoming_.data() + at, sizeof length);
     if (length == 0 || length > wire::kControlMessageLimit) {
-      fail(Status(Code::protocol_error, fmt::format("a control message of {} bytes (limit {})",
-                                                    length, wire::kControlMessageLimit)));
+      fail(base::error(Code::protocol_error, "a control message of {} bytes (limit {})", length,
+                       wire::kControlMessageLimit));
       return false;
     }
     if (incoming_.size() - at - wire::kControlLengthBytes < length) break;

@@ -1,12 +1,13 @@
 #include "links/dial.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "base/error.h"
 
 namespace faro::links {
 namespace {
@@ -60,9 +61,8 @@ void Dial::try_next() {
       error = EMFILE;
     }
     socket_.reset();
-    last_ = Status(Code::connect_failed,
-                   fmt::format("connect to {}: {}", transport::tcp::to_string(candidate),
-                               std::strerror(error)));
+    last_ = base::error(Code::connect_failed, "connect to {}: {}",
+                        transport::tcp::to_string(candidate), std::strerror(error));
   }
   const Done done = std::move(done_);
   const Status last = last_;
@@ -80,9 +80,8 @@ void Dial::on_connected() {
     return done(std::move(socket_));
   }
   socket_.reset();
-  last_ = Status(Code::connect_failed,
-                 fmt::format("connect to {}: {}", transport::tcp::to_string(candidates_[next_ - 1]),
-                             std::strerror(error)));
+  last_ = base::error(Code::connect_failed, "connect to {}: {}",
+                      transport::tcp::to_string(candidates_[next_ - 1]), std::strerror(error));
   try_next();
 }
 

@@ -1,6 +1,5 @@
 #include "links/epoll_reactor.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,12 +11,13 @@
 #include <utility>
 
 #include "base/each.h"
+#include "base/error.h"
 
 namespace faro::links {
 namespace {
 
 Status system_error(const char* call) {
-  return Status(Code::system_error, fmt::format("{}: {}", call, std::strerror(errno)));
+  return base::error(Code::system_error, "{}: {}", call, std::strerror(errno));
 }
 
 uint64_t key_of(int fd, uint32_t generation) {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/printable.h"
 #include "faro/hash.h"
 
@@ -53,11 +53,10 @@ Refusal Handshake::as_believed(Refusal refusal) const {
   if (!dialled_) return refusal;
   refusal.retry = true;
   refusal.verified = false;
-  refusal.status =
-      Status(refusal.status.code(),
-             fmt::format("{} (unverified: the process at {} has not proved that it belongs to "
-                         "the cluster)",
-                         refusal.status.message(), peer_address_));
+  refusal.status = base::error(
+      refusal.status.code(),
+      "{} (unverified: the process at {} has not proved that it belongs to the cluster)",
+      refusal.status.message(), peer_address_);
   return refusal;
 }
 
@@ -68,6 +67,10 @@ void Handshake::end(const Refusal& refusal) {
 }
 
 // Whether the peer has proved everything that this node requires. Without a secret and TLS it requires nothing.
+void Handshake::break_off(std::string_view what) {
+  end({Status(Code::protocol_error, std::string(what)), true, false});
+}
+
 bool Handshake::proven() const {
   const bool knows_secret =
       ours_.secret == nullptr || (authentication_ != nullptr && authentication_->content());
@@ -79,8 +82,8 @@ std::string Handshake::peer_name() const { return ours_.name_of(peer_, peer_addr
 void Handshake::on_closed(const Status& cause) {
   state_ = State::done;
   if (cause.code() == Code::authentication_failed) {  // TLS
-    const Status status(cause.code(), fmt::format("TLS between {} and {}: {}", ours_.name,
-                                                  peer_address_, cause.message()));
+    const Status status = base::error(cause.code(), "TLS between {} and {}: {}", ours_.name,
+                                      peer_address_, cause.message());
     return owner_.on_refused(*this, {status, dialled_.has_value(), false, false});
   }
   owner_.on_refused(*this,
@@ -102,9 +105,8 @@ void Handshake::on_message(std::span<const std::byte> message) {
   }
   if (state_ == State::expects_hello && kind == ControlKind::hello) return on_hello(message);
   if (state_ == State::expects_auth && kind == ControlKind::auth) return on_auth(message);
-  end({Status(Code::protocol_error,
-              fmt::format("{} sent {} in the handshake where it is not allowed", peer_address_,
-                          wire::name_of(kind))),
+  end({base::error(Code::protocol_error, "{} sent {} in the handshake where it is not allowed",
+                   peer_address_, wire::name_of(kind)),
        true, false});
 }
 
@@ -168,7 +170,7 @@ Status Handshake::check_certificate() const {
   // If no host fits, no certificate can; without TLS compare() refuses such a peer.
   const Status checked = connection_->check_peer(ours_.host_of(peer_.head));
   if (checked.ok()) return Status::Ok();
-  return {checked.code(), fmt::format("{}: {}", peer_name(), checked.message())};
+  return base::error(checked.code(), "{}: {}", peer_name(), checked.message());
 }
 
 void Handshake::send_auth(std::vector<std::byte> payload, bool last) {
@@ -197,28 +199,23 @@ void Handshake::on_auth(std::span<const std::byte> message) {
   if (!auth.ok()) return end({auth.status(), true, false});
   if (auth.value().method != authentication_->method())
     return end(other_method(auth.value().method));
-  if (peer_said_last_)
-    return end({Status(Code::protocol_error, "AUTH after the last one"), true, false});
+  if (peer_said_last_) return break_off("AUTH after the last one");
   peer_said_last_ = auth.value().last;
   std::vector<std::byte> answer;
   if (said_last_ && authentication_->content()) {
     // Now only the accepting side has to agree.
     if (!auth.value().payload.empty() || !peer_said_last_)
-      return end(
-          {Status(Code::protocol_error, "an AUTH after the proof that is not the one that agrees"),
-           true, false});
+      return break_off("an AUTH after the proof that is not the one that agrees");
   } else {
     const Status status = authentication_->advance(auth.value().payload, answer);
     if (!status.ok()) return end_authentication(status);
   }
   if (!authentication_->content() && peer_said_last_)
-    return end({Status(Code::protocol_error, "AUTH ended without a proof"), true, false});
+    return break_off("AUTH ended without a proof");
   if (authentication_->content() && !agreed_) {
-    if (dialled_ && peer_said_last_)
-      return end({Status(Code::protocol_error, "AUTH ended without agreement"), true, false});
+    if (dialled_ && peer_said_last_) return break_off("AUTH ended without agreement");
     // Otherwise anyone could have sent the messages after it.
-    if (!dialled_ && !peer_said_last_)
-      return end({Status(Code::protocol_error, "AUTH with a proof is not the last"), true, false});
+    if (!dialled_ && !peer_said_last_) return break_off("AUTH with a proof is not the last");
     // The proof goes first, so that the peer believes what the accepting side then says against it.
     if (!dialled_) send_auth(std::exchange(answer, {}), false);
     if (!agree()) return;
@@ -231,8 +228,7 @@ void Handshake::on_auth(std::span<const std::byte> message) {
 
 // Names both sides, but does not reveal what was wrong with a proof.
 void Handshake::end_authentication(const Status& status) {
-  end({Status(status.code(),
-              fmt::format("{} and {}: {}", ours_.name, peer_name(), status.message())),
+  end({base::error(status.code(), "{} and {}: {}", ours_.name, peer_name(), status.message()),
        status.code() != Code::authentication_failed, status.code() == Code::authentication_failed});
 }
 

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace faro::links {
 namespace {
 
@@ -122,11 +124,10 @@ MachineLimits machine_limits() {
 
 Status check_limits(const Need& need, uint64_t memory_limit_bytes, const MachineLimits& machine) {
   const auto refuse = [&](std::string_view limit, uint64_t bytes, std::string_view advice) {
-    return Status(
-        Code::resource_limit,
-        fmt::format("the rings of this node need {} bytes ({}), but {} is {} bytes ({}); {}",
-                    need.memory_bytes, in_mebibytes(need.memory_bytes), limit, bytes,
-                    in_mebibytes(bytes), advice));
+    return base::error(Code::resource_limit,
+                       "the rings of this node need {} bytes ({}), but {} is {} bytes ({}); {}",
+                       need.memory_bytes, in_mebibytes(need.memory_bytes), limit, bytes,
+                       in_mebibytes(bytes), advice);
   };
   constexpr std::string_view kSmaller =
       "smaller ring.bytes, ring.per_lane or fewer workers need less";
@@ -141,21 +142,18 @@ Status check_limits(const Need& need, uint64_t memory_limit_bytes, const Machine
                   kSmaller);
   }
   if (need.pinned_bytes > machine.pinned_bytes) {
-    return Status(
-        Code::resource_limit,
-        fmt::format("the RDMA links of this node pin {} bytes ({}), but the limit of locked memory "
-                    "leaves {} bytes ({}); raise it (ulimit -l, LimitMEMLOCK= of a service, "
-                    "--ulimit memlock=-1 of a container), or use transport = tcp",
-                    need.pinned_bytes, in_mebibytes(need.pinned_bytes), machine.pinned_bytes,
-                    in_mebibytes(machine.pinned_bytes)));
+    return base::error(Code::resource_limit,
+                       "the RDMA links of this node pin {} bytes ({}), but the limit of locked "
+                       "memory leaves {} bytes ({}); raise it (ulimit -l, LimitMEMLOCK= of a "
+                       "service, --ulimit memlock=-1 of a container), or use transport = tcp",
+                       need.pinned_bytes, in_mebibytes(need.pinned_bytes), machine.pinned_bytes,
+                       in_mebibytes(machine.pinned_bytes));
   }
   if (need.descriptors > machine.descriptors) {
-    return Status(
-        Code::resource_limit,
-        fmt::format(
-            "this session needs about {} file descriptors, but RLIMIT_NOFILE leaves {}; raise it "
-            "(ulimit -n)",
-            need.descriptors, machine.descriptors));
+    return base::error(Code::resource_limit,
+                       "this session needs about {} file descriptors, but RLIMIT_NOFILE leaves {}; "
+                       "raise it (ulimit -n)",
+                       need.descriptors, machine.descriptors);
   }
   return Status::Ok();
 }

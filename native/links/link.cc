@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 
 namespace faro::links {
@@ -19,7 +20,7 @@ constexpr base::Nanoseconds kSuspense = 200'000'000;
 }  // namespace
 
 Status protocol_violation(std::string_view what) {
-  return Status(Code::protocol_error, fmt::format("it broke the protocol: {}", what));
+  return base::error(Code::protocol_error, "it broke the protocol: {}", what);
 }
 
 Link::Link(Owner& owner, transport::LinkContext context,
@@ -180,7 +181,7 @@ void Link::on_setup(std::span<const std::byte> message) {
 void Link::on_ending(std::span<const std::byte> message) {
   const auto ending = wire::decode_ending(message);
   if (!ending.ok()) return fail(protocol_violation("a malformed REFUSE or FAIL"));
-  lose(Status(ending.value().code, fmt::format("it gave up: {}", ending.value().reason)),
+  lose(base::error(ending.value().code, "it gave up: {}", ending.value().reason),
        !ending.value().retry);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/each.h"
+#include "base/error.h"
 
 namespace faro::links {
 namespace {
@@ -54,10 +55,9 @@ void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
   if (judges && now >= expiry(link)) {
     const bool is_up = link.state().connected();
     return link.fail(
-        Status(Code::peer_lost,
-               fmt::format("{} heard nothing from {} for {} = {}", name_, link.name(),
-                           is_up ? "liveness.timeout_ms" : "connect.timeout_ms",
-                           is_up ? settings_.liveness_timeout_ms : settings_.connect_timeout_ms)));
+        base::error(Code::peer_lost, "{} heard nothing from {} for {} = {}", name_, link.name(),
+                    is_up ? "liveness.timeout_ms" : "connect.timeout_ms",
+                    is_up ? settings_.liveness_timeout_ms : settings_.connect_timeout_ms));
   }
   if (liveness_.beat()) link.send(wire::encode_plain(wire::ControlKind::heartbeat));
 }

@@ -20,7 +20,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #include "base/clock.h"
 #include "faro/status.h"

@@ -1,11 +1,11 @@
 #include "links/listener.h"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "base/error.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::links {
@@ -19,18 +19,16 @@ constexpr int kBacklog = 1024;
 Status bind_error(const std::string& address, int error) {
   switch (error) {
     case EADDRINUSE:
-      return Status(
-          Code::address_in_use,
-          fmt::format("cannot listen on {}: the address is taken by another process", address));
+      return base::error(Code::address_in_use,
+                         "cannot listen on {}: the address is taken by another process", address);
     case EADDRNOTAVAIL:
-      return Status(
+      return base::error(
           Code::config_invalid,
-          fmt::format(
-              "cannot listen on {}: no address of this machine (cluster.listen can name another)",
-              address));
+          "cannot listen on {}: no address of this machine (cluster.listen can name another)",
+          address);
     default:
-      return Status(Code::system_error,
-                    fmt::format("cannot listen on {}: {}", address, std::strerror(error)));
+      return base::error(Code::system_error, "cannot listen on {}: {}", address,
+                         std::strerror(error));
   }
 }
 
@@ -39,8 +37,7 @@ Status bind_error(const std::string& address, int error) {
 Result<Listener> Listener::bind(const std::string& address) {
   auto resolved = transport::tcp::resolve(address);
   if (!resolved.ok())
-    return Status(Code::config_invalid,
-                  fmt::format("cannot listen: {}", resolved.status().message()));
+    return base::error(Code::config_invalid, "cannot listen: {}", resolved.status().message());
   int error = EADDRNOTAVAIL;
   for (const SocketAddress& candidate : resolved.value()) {
     base::UniqueFd socket(

@@ -7,7 +7,6 @@
 
 #include <sys/random.h>
 
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>

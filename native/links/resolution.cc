@@ -1,11 +1,11 @@
 #include "links/resolution.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 
 #include <mutex>
 #include <utility>
 
+#include "base/error.h"
 #include "base/thread.h"
 
 namespace faro::links {
@@ -60,8 +60,8 @@ void Resolution::start() {
   });
   // Detached: a resolver cannot be interrupted, and no thread should have to wait for it.
   if (thread.ok()) return thread->detach();
-  wanted->answer(Status(Code::connect_failed, fmt::format("'{}' cannot be resolved: {}", address_,
-                                                          thread.status().message())));
+  wanted->answer(base::error(Code::connect_failed, "'{}' cannot be resolved: {}", address_,
+                             thread.status().message()));
 }
 
 }  // namespace faro::links

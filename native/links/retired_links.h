@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "links/link.h"
 

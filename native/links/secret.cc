@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/error.h"
 #include "base/private_file.h"
 
 namespace faro::links {
@@ -19,7 +20,7 @@ using Loaded = Result<std::shared_ptr<const Secret>>;
 constexpr const char* kVariable = "FARO_SECRET";
 
 Status invalid(std::string_view source, std::string_view why) {
-  return Status(Code::config_invalid, fmt::format("{}: {}", source, why));
+  return base::error(Code::config_invalid, "{}: {}", source, why);
 }
 
 std::span<const std::byte> without_white_end(std::span<const std::byte> bytes) {
@@ -32,10 +33,9 @@ std::span<const std::byte> without_white_end(std::span<const std::byte> bytes) {
 
 Loaded load_file(const std::string& path) {
   constexpr std::string_view kSetting = "security.secret_file";
-  auto bytes = base::read_private_file(path, kSetting, Secret::kMostBytes);
-  if (!bytes.ok()) return bytes.status();
-  Loaded made = Secret::make(*bytes, fmt::format("{} = {}", kSetting, path));
-  base::overwrite(*bytes);
+  FARO_ASSIGN_OR_RETURN(auto bytes, base::read_private_file(path, kSetting, Secret::kMostBytes));
+  Loaded made = Secret::make(bytes, fmt::format("{} = {}", kSetting, path));
+  base::overwrite(bytes);
   return made;
 }
 

@@ -86,9 +86,8 @@ Status SecretAuthentication::check_proof(std::span<const std::byte> received) {
   Secret::Mac shown;
   if (received.size() != shown.size()) return malformed();
   std::copy(received.begin(), received.end(), shown.begin());
-  const Result<Secret::Mac> right = proof_of(other(role_));
-  if (!right.ok()) return right.status();
-  if (!equal(*right, shown)) {
+  FARO_ASSIGN_OR_RETURN(const auto right, proof_of(other(role_)));
+  if (!equal(right, shown)) {
     return Status(Code::authentication_failed,
                   "they have different secrets (security.secret_file or FARO_SECRET), or someone "
                   "between them has altered the handshake");
@@ -98,9 +97,8 @@ Status SecretAuthentication::check_proof(std::span<const std::byte> received) {
 }
 
 Status SecretAuthentication::prove(std::vector<std::byte>& answer) {
-  const Result<Secret::Mac> proof = proof_of(role_);
-  if (!proof.ok()) return proof.status();
-  append(answer, *proof);
+  FARO_ASSIGN_OR_RETURN(const auto proof, proof_of(role_));
+  append(answer, proof);
   said_all_ = true;
   return Status::Ok();
 }

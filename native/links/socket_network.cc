@@ -1,6 +1,5 @@
 #include "links/socket_network.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -9,8 +8,8 @@
 #include <utility>
 
 #include "base/each.h"
+#include "base/error.h"
 #include "base/log.h"
-#include "base/return_if_error.h"
 #include "links/host_identity.h"
 #include "transport/tcp/socket_address.h"
 #include "wire/control.h"
@@ -54,22 +53,20 @@ bool on_loopback(const Listener& listener) {
 }  // namespace
 
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings) {
-  auto listener = Listener::bind(settings.listen.empty() ? settings.node_addresses[settings.node]
-                                                         : settings.listen);
-  if (!listener.ok()) return listener.status();
-  return create(settings, std::move(listener.value()));
+  FARO_ASSIGN_OR_RETURN(
+      auto listener, Listener::bind(settings.listen.empty() ? settings.node_addresses[settings.node]
+                                                            : settings.listen));
+  return create(settings, std::move(listener));
 }
 
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
                                                              Listener listener) {
-  auto credentials = tls::Credentials::load(settings);
-  if (!credentials.ok()) return credentials.status();
-  auto reactor = EpollReactor::create(base::SystemClock::instance());
-  if (!reactor.ok()) return reactor.status();
+  FARO_ASSIGN_OR_RETURN(auto credentials, tls::Credentials::load(settings));
+  FARO_ASSIGN_OR_RETURN(auto reactor, EpollReactor::create(base::SystemClock::instance()));
   std::string address = advertised(settings, listener);
   return std::unique_ptr<SocketNetwork>(
-      new SocketNetwork(std::move(reactor.value()), std::move(listener), std::move(address),
-                        std::move(*credentials), settings.tls == "on"));
+      new SocketNetwork(std::move(reactor), std::move(listener), std::move(address),
+                        std::move(credentials), settings.tls == "on"));
 }
 
 SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener,
@@ -203,9 +200,9 @@ void SocketNetwork::on_data(const std::array<std::byte, 16>& token, tls::Socket 
 
 // The peer speaks plaintext, so it is answered in plaintext.
 void SocketNetwork::refuse_without_tls(tls::Socket socket, const std::string& peer_address) {
-  const Status cause(
-      Code::authentication_failed,
-      fmt::format("{} wants TLS (security.tls), {} speaks without", local_address_, peer_address));
+  const Status cause =
+      base::error(Code::authentication_failed, "{} wants TLS (security.tls), {} speaks without",
+                  local_address_, peer_address);
   if (const auto stream = make_stream(std::move(socket), peer_address); stream.ok()) {
     SocketConnection(*stream).send(
         wire::encode_refuse({cause.code(), false, std::string(cause.message())}));

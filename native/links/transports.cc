@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
-#include "base/return_if_error.h"
 #include "transport/plugin/plugin_loader.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"
@@ -27,8 +27,8 @@ Status Transports::make(const base::Settings& settings) {
       owned_.push_back(std::move(*made));
       usable_.push_back(owned_.back().get());
     } else if (forced) {
-      return Status(Code::transport_unavailable,
-                    fmt::format("transport = {}: {}", name, made.status().message()));
+      return base::error(Code::transport_unavailable, "transport = {}: {}", name,
+                         made.status().message());
     } else {
       base::log(LogLevel::debug, "{} is not offered: {}", name, made.status().message());
     }
@@ -48,10 +48,8 @@ Result<std::unique_ptr<transport::Transport>> Transports::make_one(
   } else if (settings.tls == "on") {
     return Status(Code::transport_unavailable, "security.tls = on, and it cannot encrypt rows");
   } else {
-    auto loaded =
-        transport::plugin::load_verbs({settings, network_.local_address(), base::log_line});
-    if (!loaded.ok()) return loaded.status();
-    transport = std::move(*loaded);
+    FARO_ASSIGN_OR_RETURN(transport, transport::plugin::load_verbs(
+                                         {settings, network_.local_address(), base::log_line}));
   }
   FARO_RETURN_IF_ERROR(transport->available());
   return transport;

@@ -1,7 +1,6 @@
 // Transports: the transports that work on this node, preferred first, and which of them a link gets.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/each.h"
+#include "base/error.h"
 #include "base/log.h"
-#include "base/return_if_error.h"
 #include "ring/doorbell.h"
 
 namespace faro::node {
@@ -42,10 +41,9 @@ Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
                                  [](NodeCore* node) {
                                    if (!node->life_.forked()) delete node;
                                  });
-  Result<std::unique_ptr<session::Membership>> membership = session::Membership::open(
-      settings, std::move(environment.network), *core, environment.cancellation);
-  if (!membership.ok()) return membership.status();
-  core->membership_ = std::move(*membership);
+  FARO_ASSIGN_OR_RETURN(core->membership_,
+                        session::Membership::open(settings, std::move(environment.network), *core,
+                                                  environment.cancellation));
   core->start(environment);
   return core;
 }
@@ -62,8 +60,7 @@ void NodeCore::start(const NodeEnvironment& environment) {
     shape.worker_count.push_back(node.worker_count);
   }
   const uint32_t local_workers = shape.worker_count[shape.node];
-  left_ =
-      Status(Code::peer_lost, fmt::format("{} closed its session", shape.node_names[shape.node]));
+  left_ = base::error(Code::peer_lost, "{} closed its session", shape.node_names[shape.node]);
   overflow_.show_in(membership_->counters().node());
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
                                                    settings_.unopened_timeout_ms * 1'000'000);
@@ -89,9 +86,9 @@ void NodeCore::on_message(uint32_t from_node, std::span<const std::byte> bytes) 
       },
       [this, from_node] {
         fail_peer(from_node,
-                  Status(Code::protocol_error,
-                         fmt::format("over {} bytes of query messages before this node was open",
-                                     EarlyEvents::kPeerBytes)));
+                  base::error(Code::protocol_error,
+                              "over {} bytes of query messages before this node was open",
+                              EarlyEvents::kPeerBytes));
       });
 }
 
@@ -100,9 +97,8 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
   if (const std::optional<wire::QueryMessage> message = wire::decode_query_message(bytes)) {
     queries_->on_message(from_node, *message);
   } else {
-    fail_peer(from_node,
-              Status(Code::protocol_error,
-                     fmt::format("a malformed query message of {} bytes", bytes.size())));
+    fail_peer(from_node, base::error(Code::protocol_error, "a malformed query message of {} bytes",
+                                     bytes.size()));
   }
 }
 
@@ -115,8 +111,8 @@ void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
 
 void NodeCore::on_peer_left(uint32_t node) {
   early_.loses(node, [this, node] {
-    lose_peer(node, Status(Code::peer_lost,
-                           fmt::format("{} closed its session", membership_->nodes()[node].name)));
+    lose_peer(node, base::error(Code::peer_lost, "{} closed its session",
+                                membership_->nodes()[node].name));
     events_.tell_left(node);
   });
 }
@@ -157,16 +153,9 @@ void NodeCore::count_network() noexcept {
     transport::LinkCounters sum;
     membership_->link(peer.number)->add_counters(sum);
     counters::PeerCounters& shown = file.peer(peer.number);
-    const auto show = [](counters::Counter& to, const counters::Counter& from) {
-      counters::set(to, from.load(std::memory_order_relaxed));
-    };
-    show(shown.posts, sum.posts);
-    show(shown.writes, sum.writes);
-    show(shown.notifications, sum.notifications);
-    show(shown.credit_returns, sum.returns);
-    show(shown.signalled_posts, sum.signalled);
-    show(shown.completions, sum.completions);
-    show(shown.network_events, sum.events);
+#define FARO_NETWORK_COUNTER(id, name, kind, help) \
+  counters::set(shown.name, sum.name.load(std::memory_order_relaxed));
+#include "counters/counters.def"
   }
 }
 
@@ -212,11 +201,10 @@ Status NodeCore::wait_for_workers(base::Nanoseconds deadline) {
     const std::string who = who_is_busy();
     if (who.empty()) return Status::Ok();
     if (membership_->clock().now_ns() >= deadline) {
-      Status status(
+      Status status = base::error(
           Code::deadline_exceeded,
-          fmt::format(
-              "{} after close.timeout_ms = {}; the session's memory stays mapped until it is done",
-              who, settings_.close_timeout_ms));
+          "{} after close.timeout_ms = {}; the session's memory stays mapped until it is done", who,
+          settings_.close_timeout_ms);
       base::log(LogLevel::warning, "{}", status.message());
       return status;
     }
@@ -252,13 +240,8 @@ SessionMetrics NodeCore::metrics() const {
     link.connected = membership_->connected(peer.number);
     transport::LinkCounters network;
     data->add_counters(network);
-    link.posts = read(network.posts);
-    link.writes = read(network.writes);
-    link.notifications = read(network.notifications);
-    link.credit_returns = read(network.returns);
-    link.signalled_posts = read(network.signalled);
-    link.completions = read(network.completions);
-    link.network_events = read(network.events);
+#define FARO_NETWORK_COUNTER(id, name, kind, help) link.name = read(network.name);
+#include "counters/counters.def"
     for (uint32_t local = 0; local < self.worker_count; ++local) {
       for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
         LaneMetrics to;
@@ -267,24 +250,14 @@ SessionMetrics NodeCore::metrics() const {
         to.receiver = from.sender = peer.first_worker + remote;
         for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
           const counters::OutgoingCounters& sent = file.outgoing(local, to.receiver, k);
-          to.frames_sent += read(sent.frames_sent);
-          to.bytes_sent += read(sent.bytes_sent);
-          to.transfers += read(sent.transfers);
-          to.no_room += read(sent.no_room);
           const counters::IncomingCounters& received = file.incoming(local, from.sender, k);
-          from.frames_received += read(received.frames_received);
-          from.bytes_received += read(received.bytes_received);
-          from.read_notifications += read(received.read_notifications);
-          from.unreleased_bytes += read(received.unreleased_bytes);
+#define FARO_OUTGOING_COUNTER(id, name, kind, help) to.name += read(sent.name);
+#define FARO_INCOMING_COUNTER(id, name, kind, help) from.name += read(received.name);
+#include "counters/counters.def"
         }
-        link.frames_sent += to.frames_sent;
-        link.bytes_sent += to.bytes_sent;
-        link.transfers += to.transfers;
-        link.no_room += to.no_room;
-        link.frames_received += from.frames_received;
-        link.bytes_received += from.bytes_received;
-        link.read_notifications += from.read_notifications;
-        link.unreleased_bytes += from.unreleased_bytes;
+#define FARO_OUTGOING_COUNTER(id, name, kind, help) link.name += to.name;
+#define FARO_INCOMING_COUNTER(id, name, kind, help) link.name += from.name;
+#include "counters/counters.def"
         metrics.lanes.push_back(to);
         metrics.lanes.push_back(from);
       }

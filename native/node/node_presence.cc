@@ -1,11 +1,10 @@
 #include "node/node_presence.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "base/error.h"
 #include "base/on_cancel.h"
 
 namespace faro::node {
@@ -23,8 +22,8 @@ bool NodePresence::is_present(uint32_t node) const {
 Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancellation) {
   constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);  // added to a time
   if (!wait.is_none() && wait.limit() < std::chrono::nanoseconds::zero()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("a time limit of {} ns is negative", wait.limit().count()));
+    return base::error(Code::invalid_argument, "a time limit of {} ns is negative",
+                       wait.limit().count());
   }
   const detail::OnCancel wakes(cancellation, [this] {
     { const std::lock_guard lock(mutex_); }  // whoever waits has not looked yet, or is asleep
@@ -32,8 +31,8 @@ Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancell
   });
   std::unique_lock lock(mutex_);
   if (node >= present_.size()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("node {} does not exist (0 … {})", node, present_.size() - 1));
+    return base::error(Code::invalid_argument, "node {} does not exist (0 … {})", node,
+                       present_.size() - 1);
   }
   const auto over = [&] { return closed_ || present_[node] || cancellation.cancelled(); };
   if (wait.is_forever()) {
@@ -44,8 +43,8 @@ Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancell
   if (closed_) return Status(Code::session_closed, "the session was closed");
   if (present_[node]) return Status::Ok();
   if (cancellation.cancelled())
-    return Status(Code::cancelled, fmt::format("the wait for node {} was cancelled", node));
-  return Status(Code::deadline_exceeded, fmt::format("node {} is not there", node)).of_node(node);
+    return base::error(Code::cancelled, "the wait for node {} was cancelled", node);
+  return base::error(Code::deadline_exceeded, "node {} is not there", node).of_node(node);
 }
 
 void NodePresence::lost(uint32_t node) {

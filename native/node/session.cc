@@ -1,13 +1,13 @@
 // faro::Session and Listener, over NodeCore.
 #include "faro/session.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
+#include "base/error.h"
 #include "base/settings.h"
 #include "base/thread.h"
 #include "links/listener.h"
@@ -61,20 +61,17 @@ void open_in_thread(Open open, OpenDone done) {
 Result<std::unique_ptr<Session>> SessionAccess::open(const base::Settings& settings,
                                                      node::NodeEnvironment environment) {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
-    Result<std::shared_ptr<node::NodeCore>> core =
-        node::NodeCore::open(settings, std::move(environment));
-    if (!core.ok()) return core.status();
-    return std::unique_ptr<Session>(new Session(std::move(*core)));
+    FARO_ASSIGN_OR_RETURN(auto core, node::NodeCore::open(settings, std::move(environment)));
+    return std::unique_ptr<Session>(new Session(std::move(core)));
   });
 }
 
 // --- Listener
 
 Result<Listener> Listener::bind(const std::string& address) {
-  Result<links::Listener> bound = links::Listener::bind(address);
-  if (!bound.ok()) return bound.status();
-  std::string name = bound->address();
-  return Listener(std::move(*bound).take().release(), std::move(name));
+  FARO_ASSIGN_OR_RETURN(auto bound, links::Listener::bind(address));
+  std::string name = bound.address();
+  return Listener(std::move(bound).take().release(), std::move(name));
 }
 Listener::Listener(Listener&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
@@ -105,26 +102,24 @@ Session::~Session() { (void)close(); }
 Result<std::unique_ptr<Session>> Session::open(const Config& config,
                                                const Cancellation& cancellation) {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
-    Result<base::Settings> settings = base::Settings::resolve(config);
-    if (!settings.ok()) return settings.status();
-    auto network = links::SocketNetwork::create(*settings);
+    FARO_ASSIGN_OR_RETURN(auto settings, base::Settings::resolve(config));
+    auto network = links::SocketNetwork::create(settings);
     if (network.status().code() == Code::address_in_use) {
-      return session::ask_who_listens(*settings, network.status());
+      return session::ask_who_listens(settings, network.status());
     }
-    return open_on(*settings, std::move(network), cancellation);
+    return open_on(settings, std::move(network), cancellation);
   });
 }
 
 Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener,
                                                const Cancellation& cancellation) {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
-    Result<base::Settings> settings = base::Settings::resolve(config);
-    if (!settings.ok()) return settings.status();
+    FARO_ASSIGN_OR_RETURN(auto settings, base::Settings::resolve(config));
     const std::string address = listener.address();
-    return open_on(*settings,
+    return open_on(settings,
                    links::SocketNetwork::create(
-                       *settings, links::Listener::adopt(
-                                      base::UniqueFd(SessionAccess::release(listener)), address)),
+                       settings, links::Listener::adopt(
+                                     base::UniqueFd(SessionAccess::release(listener)), address)),
                    cancellation);
   });
 }
@@ -164,10 +159,9 @@ Status Session::declare_query(const QueryId& query, const std::vector<uint32_t>&
   return core_->queries().declare(query, workers);
 }
 Status Session::cancel_query(const QueryId& query, std::string_view reason) {
-  return core_->queries().cancel(
-      query,
-      Status(Code::query_cancelled,
-             fmt::format("cancelled on {}: {}", core_->membership().nodes()[node()].name, reason)));
+  return core_->queries().cancel(query,
+                                 base::error(Code::query_cancelled, "cancelled on {}: {}",
+                                             core_->membership().nodes()[node()].name, reason));
 }
 bool Session::has_node(uint32_t node) const noexcept { return core_->presence().is_present(node); }
 Status Session::await_node(uint32_t node, Wait wait, const Cancellation& cancellation) {

@@ -10,12 +10,10 @@
 // position, or the bit is set again. If it leaves a ring non-empty, it visits the ring again without a bit.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cassert>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace faro::ring {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "base/printable.h"
 #include "faro/hash.h"
 
@@ -165,18 +166,15 @@ Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topo
                                       links::Network& network) {
   ClusterIdentity identity;
   identity.name = topology.own().name;
-  auto secret = links::load_secret(settings);
-  if (!secret.ok()) return secret.status();
-  identity.secret = std::move(*secret);
+  FARO_ASSIGN_OR_RETURN(identity.secret, links::load_secret(settings));
   if (is_left_open(settings, identity, network)) {
-    return Status(
+    return base::error(
         Code::config_invalid,
-        fmt::format("{} listens where other machines may reach it, and the cluster has no secret: "
-                    "anyone who reaches the port could join. Give all nodes the same secret by "
-                    "security.secret_file (a file) or the environment variable FARO_SECRET, or "
-                    "certificates by security.tls, or set security.open = 1 if the network keeps "
-                    "others out",
-                    identity.name));
+        "{} listens where other machines may reach it, and the cluster has no secret: anyone who "
+        "reaches the port could join. Give all nodes the same secret by security.secret_file (a "
+        "file) or the environment variable FARO_SECRET, or certificates by security.tls, or set "
+        "security.open = 1 if the network keeps others out",
+        identity.name);
   }
   for (const Node& node : topology.nodes()) identity.hosts.push_back(topology.host(node.number));
   wire::Hello& hello = identity.hello;

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 
 namespace faro::session {
@@ -42,9 +42,9 @@ std::optional<ClusterOpening::Failure> ClusterOpening::check(base::Nanoseconds n
   if (failed()) return Failure{fatal_, fatal_.code() == Code::connect_failed || !spreads_};
   if (cancellation.cancelled()) {
     return Failure{
-        Status(Code::cancelled, fmt::format("opening the session of {} was cancelled; it was "
-                                            "still waiting for {}",
-                                            topology_.own().name, missing_peers())),
+        base::error(Code::cancelled,
+                    "opening the session of {} was cancelled; it was still waiting for {}",
+                    topology_.own().name, missing_peers()),
         true};
   }
   if (now >= deadline_) return Failure{missing(), true};
@@ -92,9 +92,9 @@ void ClusterOpening::look_up_missing() {
     if (topology_.dials(peer) || links_.find(peer) != nullptr) return;
     const auto told = [this, peer](links::Resolution::Addresses addresses) {
       if (addresses.ok()) return;
-      note_disconnected(
-          peer, Status(Code::connect_failed, fmt::format("{}, and {}", peers_[peer].last.message(),
-                                                         addresses.status().message())));
+      note_disconnected(peer,
+                        base::error(Code::connect_failed, "{}, and {}", peers_[peer].last.message(),
+                                    addresses.status().message()));
     };
     look_ups_.push_back(
         std::make_unique<links::Resolution>(network_.reactor(), topology_.address(peer), told));
@@ -159,7 +159,7 @@ void ClusterOpening::note_claim(uint32_t peer, const Status& claim) {
 
 void ClusterOpening::note_refused(const std::string& from, const links::Refusal& refusal) {
   const Status& cause = refusal.status;
-  last_refused_ = Status(cause.code(), fmt::format("{}: {}", from, cause.message()));
+  last_refused_ = base::error(cause.code(), "{}: {}", from, cause.message());
   if (refusal.ends_open) fail(cause);
 }
 
@@ -189,7 +189,7 @@ bool ClusterOpening::on_detached(const links::Link& link, const Status& cause, b
   if (!final) return true;
   // A limit of the other process is not our fault, but a disagreement concerns both sides.
   const Code code = cause.category() == Category::session ? cause.code() : Code::connect_failed;
-  fail(Status(code, fmt::format("{}: {}", link.name(), cause.message())));
+  fail(base::error(code, "{}: {}", link.name(), cause.message()));
   return false;
 }
 
@@ -204,8 +204,8 @@ bool ClusterOpening::on_lost(const links::Link& link, const Status& cause) {
 
 bool ClusterOpening::on_left(const links::Link& link) {
   if (rejoin_.goes_on_without(link)) return true;
-  fail(Status(Code::connect_failed,
-              fmt::format("{} closed its session while the cluster was connecting", link.name())));
+  fail(base::error(Code::connect_failed, "{} closed its session while the cluster was connecting",
+                   link.name()));
   return false;
 }
 

@@ -1,10 +1,8 @@
 #include "session/link_factory.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::session {
 
@@ -61,9 +59,8 @@ Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
   const auto transport =
       is_chosen ? transports_.chosen(link.choice()->transport, link.peer()) : transport_of(link);
   if (!transport.ok() && is_chosen) {
-    return Status(Code::transport_unavailable,
-                  fmt::format("{} chose transport {}: {}", link.name(), link.choice()->transport,
-                              transport.status().message()));
+    return base::error(Code::transport_unavailable, "{} chose transport {}: {}", link.name(),
+                       link.choice()->transport, transport.status().message());
   }
   if (!transport.ok()) return transport.status();
   transport::StreamToken token;
@@ -86,9 +83,9 @@ Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
 Result<transport::Transport*> LinkFactory::transport_of(const links::Link& link) const {
   auto transport = transports_.choose(link.peer());
   if (transport.ok()) return transport;
-  return Status(Code::transport_unavailable,
-                fmt::format("transport = {}: none works between {} and {}: {}", settings_.transport,
-                            topology_.own().name, link.name(), transport.status().message()));
+  return base::error(Code::transport_unavailable,
+                     "transport = {}: none works between {} and {}: {}", settings_.transport,
+                     topology_.own().name, link.name(), transport.status().message());
 }
 
 }  // namespace faro::session

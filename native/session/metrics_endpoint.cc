@@ -1,6 +1,5 @@
 #include "session/metrics_endpoint.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -10,10 +9,10 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "counters/prometheus_text.h"
@@ -38,27 +37,22 @@ Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
     const std::string& address, std::span<const std::byte> counters) {
   Result<links::Listener> listener = links::Listener::bind(address);
   if (!listener.ok()) {
-    return Status(listener.status().code(),
-                  fmt::format("metrics.listen: {}", listener.status().message()));
+    return base::error(listener.status().code(), "metrics.listen: {}", listener.status().message());
   }
   const std::string bound = listener->address();
   if (!bound.starts_with("127.") && !bound.starts_with("[::1]:")) {
-    return Status(
-        Code::config_invalid,
-        fmt::format("metrics.listen = {}: only a loopback address is allowed, because "
-                    "clients are not authenticated; to serve others put a proxy in front of it",
-                    address));
+    return base::error(Code::config_invalid,
+                       "metrics.listen = {}: only a loopback address is allowed, because clients "
+                       "are not authenticated; to serve others put a proxy in front of it",
+                       address);
   }
   base::UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stop.valid())
-    return Status(Code::system_error, fmt::format("eventfd: {}", std::strerror(errno)));
-  auto view = counters::CounterView::over(counters);
-  if (!view.ok()) return view.status();
-  std::unique_ptr<MetricsEndpoint> endpoint(new MetricsEndpoint(
-      std::move(*listener).take(), bound, std::move(stop), std::move(view.value())));
-  auto thread = base::start_thread(kThreadName, [self = endpoint.get()] { self->run(); });
-  if (!thread.ok()) return thread.status();
-  endpoint->thread_ = std::move(*thread);
+  if (!stop.valid()) return base::error(Code::system_error, "eventfd: {}", std::strerror(errno));
+  FARO_ASSIGN_OR_RETURN(auto view, counters::CounterView::over(counters));
+  std::unique_ptr<MetricsEndpoint> endpoint(
+      new MetricsEndpoint(std::move(*listener).take(), bound, std::move(stop), std::move(view)));
+  FARO_ASSIGN_OR_RETURN(endpoint->thread_,
+                        base::start_thread(kThreadName, [self = endpoint.get()] { self->run(); }));
   return endpoint;
 }
 

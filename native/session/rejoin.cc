@@ -1,8 +1,7 @@
 #include "session/rejoin.h"
 
-#include <fmt/format.h>
-
 #include "base/each.h"
+#include "base/error.h"
 #include "base/log.h"
 
 namespace faro::session {
@@ -45,10 +44,9 @@ bool Rejoin::linked(const links::Link& link) const {
 
 Status Departed::check(uint32_t peer, uint64_t incarnation) const {
   if (peers_[peer].incarnation != incarnation) return Status::Ok();
-  return Status(
-      Code::configuration_mismatch,
-      fmt::format("{} was lost to {}, and does not come back by itself: it has to start again",
-                  topology_.node(peer).name, topology_.own().name));
+  return base::error(Code::configuration_mismatch,
+                     "{} was lost to {}, and does not come back by itself: it has to start again",
+                     topology_.node(peer).name, topology_.own().name);
 }
 
 void Departed::failed_to_join(uint32_t peer, const Status& cause, base::Nanoseconds now) {

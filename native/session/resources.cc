@@ -93,14 +93,12 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
                               .pinned_bytes = taken_.pinned_bytes}));
   FARO_RETURN_IF_ERROR(make_counters());
   FARO_RETURN_IF_ERROR(start_metrics());
-  auto doorbells = transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size()));
-  if (!doorbells.ok()) return doorbells.status();
-  doorbells_ = std::move(doorbells.value());
+  FARO_ASSIGN_OR_RETURN(
+      doorbells_, transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size())));
   make_ready_sets();
-  auto local = transport::shm::make_local_link(topology_.outgoing(topology_.self()), workers_,
-                                               &local_events);
-  if (!local.ok()) return local.status();
-  local_link_ = std::move(local.value());
+  FARO_ASSIGN_OR_RETURN(
+      local_link_, transport::shm::make_local_link(topology_.outgoing(topology_.self()), workers_,
+                                                   &local_events));
   return Status::Ok();
 }
 
@@ -149,9 +147,8 @@ Status Resources::make_counters() {
 
 Status Resources::start_metrics() {
   if (settings_.metrics_listen.empty()) return Status::Ok();
-  auto started = MetricsEndpoint::start(settings_.metrics_listen, counters_->memory());
-  if (!started.ok()) return started.status();
-  metrics_ = std::move(started.value());
+  FARO_ASSIGN_OR_RETURN(metrics_,
+                        MetricsEndpoint::start(settings_.metrics_listen, counters_->memory()));
   base::log(LogLevel::info, "{}: metrics at http://{}/metrics", topology_.own().name,
             metrics_->address());
   return Status::Ok();

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/each.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/on_cancel.h"
-#include "base/return_if_error.h"
 
 namespace faro::session {
 namespace {
@@ -24,11 +24,10 @@ Status check_dialled_addresses(const Topology& topology) {
   Status status;
   topology.for_each_peer([&](uint32_t node) {
     if (!status.ok() || !topology.dials(node) || !topology.has_any_port(node)) return;
-    status =
-        Status(Code::config_invalid,
-               fmt::format("cluster.nodes: node {} has the address {}, but node {} has to dial "
-                           "it and needs its port",
-                           node, topology.address(node), topology.self()));
+    status = base::error(
+        Code::config_invalid,
+        "cluster.nodes: node {} has the address {}, but node {} has to dial it and needs its port",
+        node, topology.address(node), topology.self());
   });
   return status;
 }
@@ -107,9 +106,7 @@ Status Roster::open_cluster(const Cancellation& cancellation) {
 }
 
 Status Roster::prepare() {
-  auto identity = make_identity(settings_, topology_, network_);
-  if (!identity.ok()) return identity.status();
-  identity_ = std::move(*identity);
+  FARO_ASSIGN_OR_RETURN(identity_, make_identity(settings_, topology_, network_));
   topology_.set_incarnation(topology_.self(), identity_.hello.incarnation);
   FARO_RETURN_IF_ERROR(transports_.make(settings_));
   identity_.hello.transports = transports_.names();
@@ -224,9 +221,13 @@ void Roster::set_up_links() {
 }
 
 Status Roster::allocate() {
-  const auto need = factory_.need(links_);
-  if (!need.ok()) return need.status();
-  return resources_.allocate(*need, static_cast<transport::LinkEvents&>(*this));
+  FARO_ASSIGN_OR_RETURN(const auto need, factory_.need(links_));
+  return resources_.allocate(need, static_cast<transport::LinkEvents&>(*this));
+}
+
+links::Refusal Roster::closed_refusal() const {
+  return {base::error(Code::session_closed, "{} has closed its session", identity_.name), true,
+          false};
 }
 
 void Roster::begin_closing() {
@@ -236,9 +237,7 @@ void Roster::begin_closing() {
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
   base::Each each;
   each.run([&] {
-    const links::Refusal closing{
-        Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)),
-        true, false};
+    const links::Refusal closing = closed_refusal();
     admission_.refuse_all(closing);
     admission_.expect_closing();
     diallers_.stop(closing);
@@ -260,11 +259,7 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
     return links::Refusal{Status(Code::configuration_mismatch, std::move(text)), retry, false};
   };
   if (opening_ != nullptr && opening_->failed()) return opening_->refusal();
-  if (!linking()) {
-    return links::Refusal{
-        Status(Code::session_closed, fmt::format("{} has closed its session", identity_.name)),
-        true, false};
-  }
+  if (!linking()) return closed_refusal();
   const uint32_t number = hello.head.node;
   if (topology_.dials(number)) {
     return refuse(fmt::format("{} at {} dials {}: a node dials those with lower numbers only",
@@ -422,7 +417,7 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
     return note_failed_return(link.place(), cause);
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
-  const Status lost(code, fmt::format("{} is lost: {}", link.name(), cause.message()));
+  const Status lost = base::error(code, "{} is lost: {}", link.name(), cause.message());
   base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
   observer_.on_peer_lost(link.place(), lost);
   drop_link(link);
@@ -460,8 +455,8 @@ void Roster::on_link_failed(const Status& cause) {
   // The local link: something in this process has overwritten its rings.
   network_.reactor().defer([this, cause] {
     if (phase_ != Phase::open) return;
-    const Status lost(Code::internal_error, fmt::format("{}: its own rings are broken: {}",
-                                                        identity_.name, cause.message()));
+    const Status lost = base::error(Code::internal_error, "{}: its own rings are broken: {}",
+                                    identity_.name, cause.message());
     base::log(LogLevel::error, "{}", lost.message());
     resources_.local_link()->stop();
     observer_.on_peer_lost(topology_.self(), lost);

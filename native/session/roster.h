@@ -20,7 +20,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "links/admission.h"
 #include "links/diallers.h"
@@ -77,6 +76,7 @@ class Roster final : private links::Admission::Host,
   void look_at_times();
   /// Links may still come up.
   bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
+  links::Refusal closed_refusal() const;
   bool may_set_up() const;
   void set_up_links();
   Status allocate();

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "base/unique_fd.h"
 #include "links/handshake.h"
 #include "links/socket_network.h"
@@ -80,7 +81,7 @@ Status ask_who_listens(const base::Settings& settings, const Status& taken) {
   }
   const Status answer = Question(identity, **network).ask(address);
   if (answer.code() != Code::configuration_mismatch) return taken;
-  return Status(taken.code(), fmt::format("{}: {}", taken.message(), answer.message()));
+  return base::error(taken.code(), "{}: {}", taken.message(), answer.message());
 }
 
 }  // namespace faro::session

@@ -1,8 +1,8 @@
 #include "shuffle/link_lanes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "base/error.h"
 
 namespace faro::shuffle {
 
@@ -25,10 +25,10 @@ Status LinkLanes::check(const ShuffleSpec& spec) {
     const bool takes_part = std::ranges::any_of(spec.senders, is_there) ||
                             std::ranges::any_of(spec.receivers, is_there);
     if (!takes_part || rebind(peer.number)) continue;
-    return Status(Code::wrong_state,
-                  fmt::format("stage {}: worker {} still holds a batch or a claim of {} as it was "
-                              "before it started again; release it first",
-                              spec.stage, worker_.number, peer.name));
+    return base::error(Code::wrong_state,
+                       "stage {}: worker {} still holds a batch or a claim of {} as it was before "
+                       "it started again; release it first",
+                       spec.stage, worker_.number, peer.name);
   }
   return Status::Ok();
 }

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
 #include "base/planted.h"
-#include "base/return_if_error.h"
 
 namespace faro::shuffle {
 namespace {
@@ -90,12 +90,6 @@ void LocalWorker::send_queued() {
   sweep();
 }
 
-base::Nanoseconds LocalWorker::ask_at(base::Nanoseconds stalled_since) const noexcept {
-  return receive_side_.inboxes().ask_at(stalled_since);
-}
-
-void LocalWorker::ask(base::Nanoseconds now) { receive_side_.inboxes().ask(now); }
-
 // --- waiting for a condition
 
 Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wait) {
@@ -122,9 +116,9 @@ Outcome LocalWorker::arm(const std::function<bool()>& progress, Progress what) {
 Status LocalWorker::check_closed(const QueryId& id) const {
   for (const auto& shuffle : shuffles_) {
     if (shuffle->is_closed() || shuffle->query()->id != id) continue;
-    return Status(Code::wrong_state,
-                  fmt::format("query {} cannot end at worker {}: its shuffle of stage {} is open",
-                              id.to_string(), number(), shuffle->spec().stage));
+    return base::error(Code::wrong_state,
+                       "query {} cannot end at worker {}: its shuffle of stage {} is open",
+                       id.to_string(), number(), shuffle->spec().stage);
   }
   return Status::Ok();
 }
@@ -182,15 +176,12 @@ Outcome LocalWorker::attempt_end(const std::shared_ptr<Query>& query) {
 
 // --- shuffles
 
-Result<uint16_t> LocalWorker::take_slot() {
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i] || base::planted(base::Plant::slot_reused_too_early)) {
-      slots_[i] = true;
-      return static_cast<uint16_t>(i);
-    }
-  }
-  return Status(Code::limit_exceeded, fmt::format("worker {} has shuffle.limit = {} shuffles open",
-                                                  number(), slots_.size()));
+// There is one: make_shuffle has checked the limit.
+uint16_t LocalWorker::take_slot() {
+  uint16_t slot = 0;
+  while (slots_[slot] && !base::planted(base::Plant::slot_reused_too_early)) ++slot;
+  slots_[slot] = true;
+  return slot;
 }
 
 Result<Shuffle> LocalWorker::open_shuffle(const ShuffleSpec& spec) {
@@ -206,9 +197,8 @@ Result<Shuffle> LocalWorker::open_shuffle(const ShuffleSpec& spec) {
 // Names all workers where none is named.
 Status LocalWorker::complete(ShuffleSpec& spec) const {
   if (spec.stage > ShuffleSpec::kStageLimit) {
-    return Status(Code::invalid_argument,
-                  fmt::format("stage {} is outside 0 … {}", static_cast<int32_t>(spec.stage),
-                              ShuffleSpec::kStageLimit));
+    return base::error(Code::invalid_argument, "stage {} is outside 0 … {}",
+                       static_cast<int32_t>(spec.stage), ShuffleSpec::kStageLimit);
   }
   const uint32_t worker_count = context_.membership.worker_count();
   for (std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
@@ -219,19 +209,18 @@ Status LocalWorker::complete(ShuffleSpec& spec) const {
     std::vector<bool> seen(worker_count);
     for (const uint32_t worker : *workers) {
       if (worker >= worker_count || seen[worker]) {
-        return Status(Code::invalid_argument,
-                      fmt::format("stage {}: worker {} {}", spec.stage, worker,
-                                  worker >= worker_count
-                                      ? fmt::format("does not exist (0 … {})", worker_count - 1)
-                                      : "is named twice"));
+        return base::error(Code::invalid_argument, "stage {}: worker {} {}", spec.stage, worker,
+                           worker >= worker_count
+                               ? fmt::format("does not exist (0 … {})", worker_count - 1)
+                               : "is named twice");
       }
       seen[worker] = true;
     }
   }
   if (spec.row_bytes > context_.settings.row_limit_bytes) {
-    return Status(Code::invalid_argument,
-                  fmt::format("stage {}: row_bytes = {} is above row.limit_bytes = {}", spec.stage,
-                              spec.row_bytes, context_.settings.row_limit_bytes));
+    return base::error(Code::invalid_argument,
+                       "stage {}: row_bytes = {} is above row.limit_bytes = {}", spec.stage,
+                       spec.row_bytes, context_.settings.row_limit_bytes);
   }
   return Status::Ok();
 }
@@ -240,16 +229,16 @@ Status LocalWorker::complete(ShuffleSpec& spec) const {
 Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) {
   for (const auto& shuffle : shuffles_) {
     if (shuffle->query().get() == &query && shuffle->spec().stage == spec.stage) {
-      return Status(Code::invalid_argument,
-                    fmt::format("stage {} of query {} was opened at worker {} already", spec.stage,
-                                spec.query.to_string(), number()));
+      return base::error(Code::invalid_argument,
+                         "stage {} of query {} was opened at worker {} already", spec.stage,
+                         spec.query.to_string(), number());
     }
   }
   const Inbox* const inbox = receive_side_.inboxes().find(spec.query, spec.stage);
   if (inbox != nullptr && inbox->discarding) {
-    return Status(Code::invalid_argument,
-                  fmt::format("stage {} of query {} was opened and closed at worker {} already",
-                              spec.stage, spec.query.to_string(), number()));
+    return base::error(Code::invalid_argument,
+                       "stage {} of query {} was opened and closed at worker {} already",
+                       spec.stage, spec.query.to_string(), number());
   }
   return Status::Ok();
 }
@@ -257,17 +246,14 @@ Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) 
 Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   FARO_RETURN_IF_ERROR(ownership_.enter());
   FARO_RETURN_IF_ERROR(complete(spec));
-  Result<std::shared_ptr<Query>> used = context_.queries.use(spec.query);
-  if (!used.ok()) return used.status();
-  const std::shared_ptr<Query> query = *used;
+  FARO_ASSIGN_OR_RETURN(const std::shared_ptr<Query> query, context_.queries.use(spec.query));
   if (query->failed()) return query->cause();
   sweep();
   FARO_RETURN_IF_ERROR(check_unopened(spec, *query));
   FARO_RETURN_IF_ERROR(link_lanes_.check(spec));
   if (shuffles_.size() >= slots_.size()) {
-    return Status(
-        Code::limit_exceeded,
-        fmt::format("worker {} has shuffle.limit = {} shuffles open", number(), slots_.size()));
+    return base::error(Code::limit_exceeded, "worker {} has shuffle.limit = {} shuffles open",
+                       number(), slots_.size());
   }
   const bool sends = std::ranges::find(spec.senders, number()) != spec.senders.end();
   const bool receives = std::ranges::find(spec.receivers, number()) != spec.receivers.end();
@@ -291,12 +277,11 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
     inbox->format = format;
   }
   if (sends) {
-    Result<uint16_t> slot = take_slot();
-    if (!slot.ok()) return slot.status();
+    const uint16_t slot = take_slot();
     try {
-      shuffle->become_sender(std::move(format), *slot);
+      shuffle->become_sender(std::move(format), slot);
     } catch (const std::bad_alloc&) {
-      slots_[*slot] = false;
+      slots_[slot] = false;
       throw;
     }
   }
@@ -326,25 +311,11 @@ void LocalWorker::sweep() noexcept {
 // --- metrics
 
 WorkerMetrics LocalWorker::metrics() const {
-  const counters::WorkerCounters& c = context_.counters;
-  const auto read = [](const counters::Counter& counter) {
-    return counter.load(std::memory_order_relaxed);
-  };
   WorkerMetrics m;
   m.worker = number();
-  m.rows_sent = read(c.rows_sent);
-  m.rows_received = read(c.rows_received);
-  m.rows_dropped = read(c.rows_dropped);
-  m.waits = read(c.waits);
-  m.sleeps = read(c.sleeps);
-  m.blocked_ns = read(c.blocked_ns);
-  m.frames_spilled = read(c.frames_spilled);
-  m.bytes_spilled = read(c.bytes_spilled);
-  m.frames_out_overflow = read(c.frames_out_overflow);
-  m.bytes_out_overflow = read(c.bytes_out_overflow);
-  m.open_shuffles = read(c.open_shuffles);
-  m.operations = read(c.operations);
-  m.held_frames = read(c.held_frames);
+#define FARO_WORKER_COUNTER(id, name, kind, help) \
+  m.name = context_.counters.name.load(std::memory_order_relaxed);
+#include "counters/counters.def"
   return m;
 }
 

@@ -81,15 +81,17 @@ class LocalWorker final : private WorkForOthers {
   bool holds_batches() const noexcept override { return receive_side_.frames().held() > 0; }
   bool has_blocked_sender() const noexcept override { return receive_side_.has_blocked_sender(); }
   bool spill() override { return receive_side_.spill_blocked(); }
-  base::Nanoseconds ask_at(base::Nanoseconds stalled_since) const noexcept override;
-  void ask(base::Nanoseconds now) override;
+  base::Nanoseconds ask_at(base::Nanoseconds stalled_since) const noexcept override {
+    return receive_side_.inboxes().ask_at(stalled_since);
+  }
+  void ask(base::Nanoseconds now) override { receive_side_.inboxes().ask(now); }
 
   bool handle_alerts();
   Outcome fail(Status status) noexcept;
   Status complete(ShuffleSpec& spec) const;
   Result<Shuffle> make_shuffle(ShuffleSpec spec);
   Status check_unopened(const ShuffleSpec& spec, const Query& query);
-  Result<uint16_t> take_slot();
+  uint16_t take_slot();
   Status check_closed(const QueryId& id) const;
   Result<std::shared_ptr<Query>> query_to_end(const QueryId& id);
   bool is_sending(const Query& query) const;

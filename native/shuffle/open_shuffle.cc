@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "shuffle/local_worker.h"
 
 namespace faro::shuffle {
@@ -53,16 +53,15 @@ void OpenShuffle::drop_rows() {
 Status OpenShuffle::cancel(std::string_view reason) {
   return guarded([&] {
     if (query()->failed()) return query()->cause();
-    fail_query(Code::query_cancelled,
-               fmt::format("cancelled by worker {}: {}", worker().number, reason));
+    fail_query(
+        base::error(Code::query_cancelled, "cancelled by worker {}: {}", worker().number, reason));
     return Status::Ok();
   });
 }
 
 // Closed by whoever has not seen it to its end: the others would wait forever, or take what is missing for the end.
 void OpenShuffle::abandon(std::string_view what) {
-  fail_query(Code::query_cancelled,
-             fmt::format("worker {} closed its {}{}", worker().number, what,
+  fail_query(base::error(Code::query_cancelled, "worker {} closed its {}{}", worker().number, what,
                          std::uncaught_exceptions() > 0 ? ", by an exception" : ""));
 }
 

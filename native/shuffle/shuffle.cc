@@ -1,12 +1,10 @@
 // faro::Shuffle, over OpenShuffle.
 #include "faro/shuffle.h"
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "shuffle/open_shuffle.h"
 
 namespace faro {
@@ -16,8 +14,8 @@ Status not_open() { return Status(Code::closed, "the shuffle is not open"); }
 
 Status check_side(const shuffle::OpenShuffle& core, bool is_there, std::string_view what) {
   if (is_there) return Status::Ok();
-  return Status(Code::wrong_state, fmt::format("worker {} is no {} of stage {}",
-                                               core.worker().number, what, core.spec().stage))
+  return base::error(Code::wrong_state, "worker {} is no {} of stage {}", core.worker().number,
+                     what, core.spec().stage)
       .of_query(core.query()->id)
       .of_stage(core.spec().stage);
 }
@@ -36,9 +34,8 @@ Status Shuffle::check_sender(size_t row_bytes) const {
   if (core_ == nullptr) return not_open();
   FARO_RETURN_IF_ERROR(check_side(*core_, core_->sender() != nullptr, "sender"));
   if (spec().row_bytes == row_bytes) return Status::Ok();
-  return Status(Code::invalid_argument,
-                fmt::format("stage {}: rows of {} bytes, but row_bytes = {}", spec().stage,
-                            row_bytes, spec().row_bytes));
+  return base::error(Code::invalid_argument, "stage {}: rows of {} bytes, but row_bytes = {}",
+                     spec().stage, row_bytes, spec().row_bytes);
 }
 
 void Shuffle::describe(ShuffleSender& sender) const {

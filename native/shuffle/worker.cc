@@ -1,9 +1,8 @@
 // faro::Worker, over LocalWorker.
-#include <fmt/format.h>
 
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "faro/session.h"
 #include "shuffle/local_worker.h"
 
@@ -11,9 +10,9 @@ namespace faro {
 
 Status Worker::check_exists() const {
   if (core_ != nullptr) return Status::Ok();
-  return Status(Code::invalid_argument,
-                fmt::format("there is no such worker on this node: it has {} (0 … {})",
-                            worker_count_, worker_count_ - 1));
+  return base::error(Code::invalid_argument,
+                     "there is no such worker on this node: it has {} (0 … {})", worker_count_,
+                     worker_count_ - 1);
 }
 
 uint32_t Worker::number() const noexcept { return core_ == nullptr ? UINT32_MAX : core_->number(); }

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/private_file.h"
-#include "base/return_if_error.h"
 #include "tls/openssl.h"
 
 namespace faro::tls {
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kFileBytes = 64 * 1024;
 
 Status invalid(std::string_view setting, const std::string& file, std::string_view why) {
-  return {Code::config_invalid, fmt::format("{} = {}: {}", setting, file, why)};
+  return base::error(Code::config_invalid, "{} = {}: {}", setting, file, why);
 }
 
 // The first thing that libssl found wrong.
@@ -45,11 +45,10 @@ using Owned = std::unique_ptr<T, Free>;
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
 Status use_key(SSL_CTX* context, const std::string& file) {
-  auto text = base::read_private_file(file, "security.key", kFileBytes);
-  if (!text.ok()) return text.status();
-  const Owned<BIO> bio(BIO_new_mem_buf(text->data(), static_cast<int>(text->size())));
+  FARO_ASSIGN_OR_RETURN(auto text, base::read_private_file(file, "security.key", kFileBytes));
+  const Owned<BIO> bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_pass_phrase, nullptr));
-  base::overwrite(*text);
+  base::overwrite(text);
   if (key == nullptr) {
     return invalid("security.key", file,
                    fmt::format("no private key without a pass phrase, in PEM ({})", reason()));
@@ -65,7 +64,7 @@ Status check_own(SSL_CTX* context, const std::string& file) {
   SSL_CTX_get0_chain_certs(context, &chain);
   if (check == nullptr || X509_STORE_CTX_init(check.get(), SSL_CTX_get_cert_store(context),
                                               SSL_CTX_get0_certificate(context), chain) != 1) {
-    return {Code::system_error, fmt::format("libssl: {}", reason())};
+    return base::error(Code::system_error, "libssl: {}", reason());
   }
   if (X509_verify_cert(check.get()) == 1) return {};
   return invalid("security.certificate", file,
@@ -82,14 +81,13 @@ Result<std::shared_ptr<Credentials>> Credentials::load(const base::Settings& set
        {std::pair("security.certificate", &files.certificate),
         std::pair("security.key", &files.key), std::pair("security.authority", &files.authority)}) {
     if (!file->empty()) continue;
-    return Status(Code::config_invalid,
-                  fmt::format("security.tls = {} needs {}: a file in PEM", settings.tls, setting));
+    return base::error(Code::config_invalid, "security.tls = {} needs {}: a file in PEM",
+                       settings.tls, setting);
   }
   std::string state = state_of(files);
-  auto context = read(files);
-  if (!context.ok()) return context.status();
+  FARO_ASSIGN_OR_RETURN(auto context, read(files));
   return std::shared_ptr<Credentials>(
-      new Credentials(std::move(files), std::move(state), std::move(*context)));
+      new Credentials(std::move(files), std::move(state), std::move(context)));
 }
 
 // Differs whenever one of the files was written or exchanged, or its owner or mode.
@@ -107,7 +105,7 @@ std::string Credentials::state_of(const Files& files) {
 Result<Credentials::Context> Credentials::read(const Files& files) {
   ERR_clear_error();
   const Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
-  if (context == nullptr) return Status(Code::system_error, fmt::format("libssl: {}", reason()));
+  if (context == nullptr) return base::error(Code::system_error, "libssl: {}", reason());
   SSL_CTX* const raw = context.get();
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);

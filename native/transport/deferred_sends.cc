@@ -1,6 +1,5 @@
 #include "transport/deferred_sends.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -10,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::transport {
 
@@ -21,7 +20,7 @@ DeferredSends::~DeferredSends() {
 Status DeferredSends::open(Reactor& reactor) {
   timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer_.valid()) {
-    return Status(Code::system_error, fmt::format("timerfd_create: {}", std::strerror(errno)));
+    return base::error(Code::system_error, "timerfd_create: {}", std::strerror(errno));
   }
   FARO_RETURN_IF_ERROR(reactor.add(timer_.get(), EPOLLIN, [this](uint32_t) {
     uint64_t count = 0;

@@ -126,27 +126,14 @@ struct Capabilities {
 /// Counts what the data path of a link, or of a part of it, has asked of its network device. Each counter is
 /// written by one thread at a time, relaxed.
 struct LinkCounters {
-  std::atomic<uint64_t> posts{0};          // calls that hand over work requests
-  std::atomic<uint64_t> writes{0};         // work requests that carry rows
-  std::atomic<uint64_t> notifications{0};  // messages that announce rows written, or rows read
-  std::atomic<uint64_t> returns{0};        // messages that only return credits
-  std::atomic<uint64_t> signalled{0};      // posts that ask for a completion
-  std::atomic<uint64_t> completions{0};    // completions taken, of sends and receives
-  std::atomic<uint64_t> events{0};         // events that woke the network thread to take some
+#define FARO_NETWORK_COUNTER(id, name, kind, help) counters::Counter name{0};
+#include "counters/counters.def"
 
   /// Threads: any; `sum` belongs to the caller.
   void add_to(LinkCounters& sum) const noexcept {
-    const auto add = [](std::atomic<uint64_t>& to, const std::atomic<uint64_t>& more) {
-      to.store(to.load(std::memory_order_relaxed) + more.load(std::memory_order_relaxed),
-               std::memory_order_relaxed);
-    };
-    add(sum.posts, posts);
-    add(sum.writes, writes);
-    add(sum.notifications, notifications);
-    add(sum.returns, returns);
-    add(sum.signalled, signalled);
-    add(sum.completions, completions);
-    add(sum.events, events);
+#define FARO_NETWORK_COUNTER(id, name, kind, help) \
+  counters::count(sum.name, name.load(std::memory_order_relaxed));
+#include "counters/counters.def"
   }
 };
 

@@ -1,10 +1,9 @@
 #include "wire/control.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
 #include "base/printable.h"
 #include "wire/bytes.h"
 
@@ -18,7 +17,7 @@ constexpr size_t kHelloHeadBytes = 32;
 ControlMessage begin(ControlKind kind) { return ControlMessage(1, static_cast<std::byte>(kind)); }
 
 Status malformed(ControlKind kind) {
-  return Status(Code::protocol_error, fmt::format("malformed {}", name_of(kind)));
+  return base::error(Code::protocol_error, "malformed {}", name_of(kind));
 }
 
 void put_padding(ByteWriter& writer) {

@@ -1,7 +1,6 @@
 #include "shuffle/kernels/kernels.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>

@@ -1,7 +1,6 @@
 // NodeLife: whether a node is open, and who keeps its memory.
 #pragma once
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "faro/status.h"
 
 namespace faro::shuffle {
@@ -29,7 +29,7 @@ class NodeLife {
 
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   Status closed_status() const {
-    return Status(Code::session_closed, fmt::format("the session of {} was closed", name_));
+    return base::error(Code::session_closed, "the session of {} was closed", name_);
   }
   /// False if it was closed before.
   bool close() noexcept { return !closed_.exchange(true, std::memory_order_acq_rel); }

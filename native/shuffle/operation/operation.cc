@@ -1,6 +1,6 @@
 #include "shuffle/operation/operation.h"
 
-#include <fmt/format.h>
+#include "base/error.h"
 
 namespace faro::shuffle {
 
@@ -22,8 +22,8 @@ Outcome Operation::overflow_exhausted(const std::shared_ptr<Query>& query, uint6
                                       const Status& cause) {
   const std::string& name = worker_.own_node().name;
   if (worker_.overflow.is_above_query_limit(query->usage, bytes)) {
-    worker_.queries.fail(
-        *query, Status(Code::overflow_exhausted, fmt::format("{} on {}", cause.message(), name)));
+    worker_.queries.fail(*query,
+                         base::error(Code::overflow_exhausted, "{} on {}", cause.message(), name));
     return Outcome::failed;
   }
   std::shared_ptr<Query> victim = worker_.queries.biggest_overflow_user();
@@ -31,9 +31,9 @@ Outcome Operation::overflow_exhausted(const std::shared_ptr<Query>& query, uint6
   if (victim == nullptr || victim->usage.bytes.load(std::memory_order_relaxed) < own)
     victim = query;
   worker_.queries.fail(
-      *victim, Status(Code::overflow_exhausted,
-                      fmt::format("{}; this query uses most of it on {}: {} bytes", cause.message(),
-                                  name, victim->usage.bytes.load(std::memory_order_relaxed))));
+      *victim,
+      base::error(Code::overflow_exhausted, "{}; this query uses most of it on {}: {} bytes",
+                  cause.message(), name, victim->usage.bytes.load(std::memory_order_relaxed)));
   // The caller may be in the middle of a list that handling the alert would change: it is handled
   // when the next operation begins.
   return victim == query ? Outcome::failed : blocked_on_.overflow(query->id);

@@ -1,8 +1,8 @@
 #include "shuffle/operation/ownership.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
+
+#include "base/error.h"
 
 namespace faro::shuffle {
 namespace {
@@ -34,9 +34,10 @@ Status Ownership::enter() {
     const void* nobody = nullptr;
     // Acquire: sees everything the thread did that gave the worker up (its release in give_up).
     if (!owner_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
-      return Status(Code::wrong_state, fmt::format("worker {} belongs to another thread; that "
-                                                   "thread has to call release_ownership() first",
-                                                   worker_.number));
+      return base::error(
+          Code::wrong_state,
+          "worker {} belongs to another thread; that thread has to call release_ownership() first",
+          worker_.number);
     }
   }
   counters::count(worker_.counters.operations);
@@ -76,16 +77,15 @@ Outcome Ownership::look_at(const std::function<bool()>& condition, Status& cause
 
 Status Ownership::check_may_wait(Wait wait) const {
   if (wait.limit() < std::chrono::nanoseconds::zero()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("worker {}: a time limit of {} ns is negative", worker_.number,
-                              wait.limit().count()));
+    return base::error(Code::invalid_argument, "worker {}: a time limit of {} ns is negative",
+                       worker_.number, wait.limit().count());
   }
   const bool is_mine = owner_.load(std::memory_order_relaxed) == this_thread();
   if (!is_mine || !in_condition_) return Status::Ok();  // another thread's call fails by enter()
-  return Status(Code::wrong_state,
-                fmt::format("worker {} is called from a condition that it waits for, in "
-                            "which nothing may wait: use Wait::none()",
-                            worker_.number));
+  return base::error(Code::wrong_state,
+                     "worker {} is called from a condition that it waits for, in which nothing may "
+                     "wait: use Wait::none()",
+                     worker_.number);
 }
 
 }  // namespace faro::shuffle

@@ -1,6 +1,5 @@
 #include "shuffle/operation/ready_watch.h"
 
-#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,14 +8,14 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "base/thread.h"
 
 namespace faro::shuffle {
 namespace {
 
 Status chosen_already(const char* what) {
-  return Status(Code::wrong_state,
-                fmt::format("the worker tells that it is ready by {} already", what));
+  return base::error(Code::wrong_state, "the worker tells that it is ready by {} already", what);
 }
 
 }  // namespace
@@ -57,10 +56,10 @@ Status ReadyWatch::watch(Readiness& worker, base::Nanoseconds sleep_ns) {
 // Under the lock.
 Status ReadyWatch::start() {
   if (thread_.joinable()) return Status::Ok();
-  auto thread = base::start_thread("faro-ready", [this, node = node_.keep_alive()] { run(); });
-  if (!thread.ok()) return thread.status();
+  FARO_ASSIGN_OR_RETURN(
+      auto thread, base::start_thread("faro-ready", [this, node = node_.keep_alive()] { run(); }));
   running_.store(true, std::memory_order_relaxed);
-  thread_ = std::move(*thread);
+  thread_ = std::move(thread);
   return Status::Ok();
 }
 
@@ -135,7 +134,7 @@ Result<int> Readiness::descriptor() {
   if (!descriptor_.valid()) {
     base::UniqueFd made(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!made.valid())
-      return Status(Code::system_error, fmt::format("eventfd failed: {}", std::strerror(errno)));
+      return base::error(Code::system_error, "eventfd failed: {}", std::strerror(errno));
     descriptor_ = std::move(made);
   }
   return descriptor_.get();

@@ -1,6 +1,6 @@
 #include "shuffle/operation/shuffle_context.h"
 
-#include <fmt/format.h>
+#include "base/error.h"
 
 namespace faro::shuffle {
 
@@ -19,21 +19,12 @@ Outcome ShuffleContext::fail(const Status& status) {
   return Outcome::failed;
 }
 
-Outcome ShuffleContext::fail(Code code, std::string message) {
-  return fail(Status(code, std::move(message)).of_query(query_->id).of_stage(spec_.stage));
-}
-
-void ShuffleContext::fail_query(Code code, std::string message) {
-  worker().queries.fail(*query_, Status(code, std::move(message)).of_stage(spec_.stage));
-}
-
 Status ShuffleContext::name_format(RowFormat& known, std::string_view format,
                                    std::string_view what) const {
   RowFormat said = RowFormat::of(format);
   if (!known.agrees(said)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("stage {}: worker {} {} rows as {}, not as {}", spec_.stage,
-                              worker().number, what, known.beside(said), said.beside(known)));
+    return base::error(Code::invalid_argument, "stage {}: worker {} {} rows as {}, not as {}",
+                       spec_.stage, worker().number, what, known.beside(said), said.beside(known));
   }
   if (said.digest != 0) known = std::move(said);
   return Status::Ok();

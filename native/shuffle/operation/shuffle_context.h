@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "faro/outcome.h"
 #include "faro/shuffle.h"
 #include "faro/status.h"
@@ -77,9 +78,16 @@ class ShuffleContext {
 
   /// Notes why, and answers failed.
   Outcome fail(const Status& status);
-  Outcome fail(Code code, std::string message);
+  /// The same of this stage; `text` as fmt::format has it.
+  template <typename... Args>
+  Outcome fail(Code code, fmt::format_string<Args...> text, Args&&... args) {
+    const Status status = base::error(code, text, std::forward<Args>(args)...);
+    return fail(status.of_query(query_->id).of_stage(spec_.stage));
+  }
   /// Fails the query, everywhere, because of this stage.
-  void fail_query(Code code, std::string message);
+  void fail_query(const Status& cause) {
+    worker().queries.fail(*query_, cause.of_stage(spec_.stage));
+  }
 
   /// A batch or a claim refers to this shuffle, which lives as long.
   void refer() noexcept { ++references_; }

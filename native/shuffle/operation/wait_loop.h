@@ -7,7 +7,6 @@
 // frames that nobody receives are spilled (HC-3).
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>

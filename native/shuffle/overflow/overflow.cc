@@ -1,11 +1,9 @@
 #include "shuffle/overflow/overflow.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <new>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::shuffle {
 namespace {
@@ -37,11 +35,9 @@ bool Overflow::is_above_query_limit(const OverflowUsage& usage, uint64_t bytes) 
 }
 
 Status Overflow::above_query_limit(const OverflowUsage& usage, uint64_t bytes) const {
-  return Status(
-      Code::overflow_exhausted,
-      fmt::format("the query has {} of overflow.query_limit_bytes = {} spilled, {} more "
-                  "needed",
-                  usage.bytes.load(std::memory_order_relaxed), limits_.query_bytes, bytes));
+  return base::error(Code::overflow_exhausted,
+                     "the query has {} of overflow.query_limit_bytes = {} spilled, {} more needed",
+                     usage.bytes.load(std::memory_order_relaxed), limits_.query_bytes, bytes);
 }
 
 bool Overflow::charge(OverflowUsage& usage, uint64_t bytes) noexcept {
@@ -114,8 +110,7 @@ bool Overflow::allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t ro
 
 Status Overflow::allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out) {
   if (room > UINT64_MAX / 2) {
-    return Status(Code::overflow_exhausted,
-                  fmt::format("{} bytes are more than overflow can hold", room));
+    return base::error(Code::overflow_exhausted, "{} bytes are more than overflow can hold", room);
   }
   uint64_t whole = spill_bytes(room);
   if (!charge(usage, whole + kDescriptionBytes)) {
@@ -127,11 +122,10 @@ Status Overflow::allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t ro
   };
   if (!take_memory(kDescriptionBytes, limits_.most_memory_bytes())) {
     uncharge();
-    return Status(
-        Code::overflow_exhausted,
-        fmt::format("the overflow file has too many parts: what describes them takes the "
-                    "rest of {} bytes, beside rows in memory (overflow.memory_bytes = {})",
-                    limits_.most_memory_bytes(), limits_.memory_bytes));
+    return base::error(Code::overflow_exhausted,
+                       "the overflow file has too many parts: what describes them takes the rest "
+                       "of {} bytes, beside rows in memory (overflow.memory_bytes = {})",
+                       limits_.most_memory_bytes(), limits_.memory_bytes);
   }
   try {
     Result<Extent> extent = take_file(whole);
@@ -141,9 +135,9 @@ Status Overflow::allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t ro
     }
     give_memory(kDescriptionBytes);
     uncharge();
-    return Status(Code::overflow_exhausted,
-                  fmt::format("{}; memory too: {} of overflow.memory_bytes = {} in use",
-                              extent.status().message(), memory_bytes(), limits_.memory_bytes));
+    return base::error(Code::overflow_exhausted,
+                       "{}; memory too: {} of overflow.memory_bytes = {} in use",
+                       extent.status().message(), memory_bytes(), limits_.memory_bytes);
   } catch (...) {
     give_memory(kDescriptionBytes);
     uncharge();
@@ -158,8 +152,8 @@ Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, Stored& out) {
   made.memory = file_->map(made.extent);
   if (made.memory == nullptr) {
     free(made);
-    return Status(Code::overflow_exhausted,
-                  fmt::format("{} bytes of the overflow file cannot be mapped", bytes));
+    return base::error(Code::overflow_exhausted, "{} bytes of the overflow file cannot be mapped",
+                       bytes);
   }
   made.place = Stored::Place::mapped;
   out = made;
@@ -237,8 +231,8 @@ Status Overflow::load(Stored& stored) {
   }
   std::byte* const memory = file_->map(stored.extent);
   if (memory == nullptr) {
-    return Status(Code::overflow_exhausted,
-                  fmt::format("{} bytes of the overflow file cannot be mapped", stored.bytes));
+    return base::error(Code::overflow_exhausted, "{} bytes of the overflow file cannot be mapped",
+                       stored.bytes);
   }
   stored.memory = memory;
   stored.place = Stored::Place::mapped;

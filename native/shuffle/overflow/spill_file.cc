@@ -1,17 +1,18 @@
 #include "shuffle/overflow/spill_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <utility>
 
+#include "base/error.h"
 #include "base/file_space.h"
-#include "base/return_if_error.h"
 #include "base/unique_fd.h"
 
 namespace faro::shuffle {
@@ -37,9 +38,6 @@ class FileOnDisk final : public SpillFile {
  public:
   FileOnDisk(std::string folder, uint64_t limit_bytes)
       : folder_(std::move(folder)), limit_(limit_bytes) {}
-  ~FileOnDisk() override {
-    if (fd_ >= 0) ::close(fd_);
-  }
 
   Result<Extent> allocate(uint64_t bytes) override {
     const uint64_t size = spill_bytes(bytes);
@@ -59,18 +57,16 @@ class FileOnDisk final : public SpillFile {
       return extent;
     }
     if (size > limit_ || end_ > limit_ - size) {
-      return Status(
+      return base::error(
           Code::overflow_exhausted,
-          fmt::format(
-              "the overflow file is full: {} of overflow.file_bytes = {} in use, {} more needed",
-              used_, limit_, size));
+          "the overflow file is full: {} of overflow.file_bytes = {} in use, {} more needed", used_,
+          limit_, size);
     }
-    if (const int error = base::reserve_file(fd_, end_, size); error != 0) {
-      return Status(
+    if (const int error = base::reserve_file(fd_.get(), end_, size); error != 0) {
+      return base::error(
           Code::overflow_exhausted,
-          fmt::format(
-              "the overflow file in overflow.folder = {} cannot grow from {} by {} bytes: {}",
-              folder_, end_, size, base::reserve_error_text(error)));
+          "the overflow file in overflow.folder = {} cannot grow from {} by {} bytes: {}", folder_,
+          end_, size, base::reserve_error_text(error));
     }
     extent.offset = end_;
     end_ += size;
@@ -103,7 +99,7 @@ class FileOnDisk final : public SpillFile {
     }
     if (used_ == 0 || offset + bytes == end_) {  // the end of the file: give it back to the disk
       end_ = offset;
-      [[maybe_unused]] const int ignored = ftruncate(fd_, static_cast<off_t>(end_));
+      [[maybe_unused]] const int ignored = ftruncate(fd_.get(), static_cast<off_t>(end_));
       return;
     }
     try {
@@ -116,7 +112,7 @@ class FileOnDisk final : public SpillFile {
   Status write(const Extent& extent, uint64_t at, std::span<const std::byte> bytes) override {
     size_t done = 0;
     while (done < bytes.size()) {
-      const ssize_t n = pwrite(fd_, bytes.data() + done, bytes.size() - done,
+      const ssize_t n = pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
                                static_cast<off_t>(extent.offset + at + done));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return failure("write");
@@ -128,7 +124,7 @@ class FileOnDisk final : public SpillFile {
   Status read(const Extent& extent, std::span<std::byte> bytes) override {
     size_t done = 0;
     while (done < bytes.size()) {
-      const ssize_t n = pread(fd_, bytes.data() + done, bytes.size() - done,
+      const ssize_t n = pread(fd_.get(), bytes.data() + done, bytes.size() - done,
                               static_cast<off_t>(extent.offset + done));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return failure("read");
@@ -179,12 +175,11 @@ class FileOnDisk final : public SpillFile {
 
  private:
   Status open_locked() {
-    if (fd_ >= 0) return Status::Ok();
-    fd_ = make_file(folder_);
-    if (fd_ >= 0) return Status::Ok();
-    return Status(Code::overflow_exhausted,
-                  fmt::format("no overflow file can be made in overflow.folder = {}: {}", folder_,
-                              std::strerror(errno)));
+    if (!fd_.valid()) fd_.reset(make_file(folder_));
+    if (fd_.valid()) return Status::Ok();
+    return base::error(Code::overflow_exhausted,
+                       "no overflow file can be made in overflow.folder = {}: {}", folder_,
+                       std::strerror(errno));
   }
 
   static bool is_in_one_window(const Extent& extent) {
@@ -192,15 +187,15 @@ class FileOnDisk final : public SpillFile {
   }
   static uint64_t window_offset(const Extent& extent) { return extent.offset / kWindow * kWindow; }
   std::byte* map_part(uint64_t offset, uint64_t bytes) const {
-    void* at =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
+                    static_cast<off_t>(offset));
     return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
   }
 
   Status failure(const char* what) const {
-    return Status(Code::overflow_exhausted,
-                  fmt::format("cannot {} the overflow file in overflow.folder = {}: {}", what,
-                              folder_, std::strerror(errno)));
+    return base::error(Code::overflow_exhausted,
+                       "cannot {} the overflow file in overflow.folder = {}: {}", what, folder_,
+                       std::strerror(errno));
   }
 
   void use(uint64_t bytes) {
@@ -224,8 +219,8 @@ class FileOnDisk final : public SpillFile {
   const std::string folder_;
   const uint64_t limit_;
   mutable std::mutex mutex_;
-  int fd_ = -1;       // set once, before the first extent
-  uint64_t end_ = 0;  // size of the file
+  base::UniqueFd fd_;  // set once, before the first extent
+  uint64_t end_ = 0;   // size of the file
   uint64_t used_ = 0;
   uint64_t peak_ = 0;
   std::map<uint64_t, uint64_t> free_;   // offset to bytes, never adjacent
@@ -237,9 +232,8 @@ class FileOnDisk final : public SpillFile {
 Status check_spill_folder(const std::string& folder) {
   const base::UniqueFd file(make_file(folder));
   if (file.valid()) return Status::Ok();
-  return Status(Code::config_invalid,
-                fmt::format("overflow.folder = {}: no file can be made there: {}", folder,
-                            std::strerror(errno)));
+  return base::error(Code::config_invalid, "overflow.folder = {}: no file can be made there: {}",
+                     folder, std::strerror(errno));
 }
 
 std::unique_ptr<SpillFile> make_spill_file(std::string folder, uint64_t limit_bytes) {

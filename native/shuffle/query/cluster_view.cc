@@ -1,8 +1,8 @@
 #include "shuffle/query/cluster_view.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "base/error.h"
 
 namespace faro::shuffle {
 
@@ -11,9 +11,9 @@ ClusterView::ClusterView(ClusterShape shape)
   for (uint32_t n = 0; n < node_count(); ++n) {
     if (incarnation(n) != 0) continue;
     losses_[n] =
-        Status(Code::peer_lost, fmt::format("{} is missing: it has not come back since this "
-                                            "node opened its session",
-                                            name(n)))
+        base::error(Code::peer_lost,
+                    "{} is missing: it has not come back since this node opened its session",
+                    name(n))
             .of_node(n);
   }
 }
@@ -34,8 +34,8 @@ uint32_t ClusterView::node_of_worker(uint32_t worker) const {
 Status ClusterView::why_not_in(const QueryId& id, uint32_t node) const {
   if (!is_there(node)) return loss(node);
   if (id.issuer != own() || id.counter > joined_at_[node]) return Status::Ok();
-  return Status(Code::peer_lost, fmt::format("query {} began before {} was lost, or had come back",
-                                             id.to_string(), name(node)))
+  return base::error(Code::peer_lost, "query {} began before {} was lost, or had come back",
+                     id.to_string(), name(node))
       .of_node(node);
 }
 

@@ -1,9 +1,8 @@
 #include "shuffle/query/known_queries.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "shuffle/query/query_messages.h"
 
@@ -24,9 +23,9 @@ void KnownQueries::add(const Pointer& query) {
   context_.report.show_running(queries_.size());
 }
 
-KnownQueries::Pointer KnownQueries::find_or_make(const QueryId& id) {
+Result<KnownQueries::Pointer> KnownQueries::find_or_make(const QueryId& id) {
   if (Pointer known = find(id)) return known;
-  if (!can_live(id) || used_count() >= kLimit) return nullptr;
+  if (!can_live(id) || used_count() >= kLimit) return why_not(id);
   auto query = std::make_shared<TrackedQuery>(id, context_);
   add(query);
   query->show();
@@ -43,22 +42,22 @@ bool KnownQueries::can_live(const QueryId& id) const {
 
 Status KnownQueries::why_not(const QueryId& id) const {
   if (used_count() >= kLimit) {
-    return Status(Code::limit_exceeded, fmt::format("{} queries are running, the limit", kLimit));
+    return base::error(Code::limit_exceeded, "{} queries are running, the limit", kLimit);
   }
   const ClusterView& cluster = context_.cluster;
   const bool is_known_issuer = id.issuer < cluster.node_count();
   if (is_known_issuer && !cluster.is_there(id.issuer)) return cluster.loss(id.issuer).of_query(id);
   if (is_known_issuer && !cluster.is_of_this_life(id)) {
-    return Status(Code::peer_lost, fmt::format("query {} was begun by another process than the one "
-                                               "that is {} now: it has ended with it",
-                                               id.to_string(), cluster.name(id.issuer)))
+    return base::error(Code::peer_lost,
+                       "query {} was begun by another process than the one that is {} now: it has "
+                       "ended with it",
+                       id.to_string(), cluster.name(id.issuer))
         .of_node(id.issuer)
         .of_query(id);
   }
   const bool never_begun = id.issuer == cluster.own() && id.counter > begun_;
-  return Status(Code::query_ended,
-                fmt::format("query {} {}", id.to_string(),
-                            never_begun ? "was never begun by this node" : "has ended"))
+  return base::error(Code::query_ended, "query {} {}", id.to_string(),
+                     never_begun ? "was never begun by this node" : "has ended")
       .of_query(id);
 }
 
@@ -118,10 +117,9 @@ void KnownQueries::drop(TrackedQuery& query, Outbound& out) {
   const Coordinator* const coordinator = query.coordinator();
   if (coordinator == nullptr) return forget_unverified(query);
   const ClusterView& cluster = context_.cluster;
-  const Status cause(
-      Code::query_ended,
-      fmt::format("query {} was not used by {}, and was forgotten for {} later ones",
-                  query.id.to_string(), cluster.own_name(), UnverifiedQueries::kQuota));
+  const Status cause = base::error(
+      Code::query_ended, "query {} was not used by {}, and was forgotten for {} later ones",
+      query.id.to_string(), cluster.own_name(), UnverifiedQueries::kQuota);
   query.settle(cause);
   for (uint32_t n = 0; n < cluster.node_count(); ++n) {
     const bool has_voted = query.nodes().contains(n) && coordinator->has_voted(n);

@@ -33,9 +33,8 @@ class KnownQueries {
   const Map& all() const { return queries_; }
   /// nullptr: it is not known.
   Pointer find(const QueryId& id) const;
-  /// For what this node does itself; made known if it was not. nullptr: it cannot be used (why_not).
-  Pointer find_or_make(const QueryId& id);
-  Status why_not(const QueryId& id) const;
+  /// For what this node does itself; made known if it was not. Errors: limit_exceeded, peer_lost, query_ended.
+  Result<Pointer> find_or_make(const QueryId& id);
   /// For what a peer says of it; made known if it was not. nullptr: it is nothing that the peer may speak of,
   /// or there is no room.
   Pointer hear(const QueryId& id, uint32_t peer, Outbound& out);
@@ -58,6 +57,7 @@ class KnownQueries {
   void forget_settled_unverified();
 
  private:
+  Status why_not(const QueryId& id) const;
   void forget(TrackedQuery& query);
   bool make_room(uint32_t peer, const TrackedQuery* keep, Outbound& out);
   void drop(TrackedQuery& query, Outbound& out);

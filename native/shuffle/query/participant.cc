@@ -1,9 +1,8 @@
 #include "shuffle/query/participant.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "base/error.h"
 #include "shuffle/query/query_messages.h"
 
 namespace faro::shuffle {
@@ -43,12 +42,10 @@ void Participant::remove_due(base::Nanoseconds now, base::Nanoseconds timeout) {
 Status Participant::judge_unopened(uint32_t worker, const QueryNodes& nodes) const {
   for (const UnopenedRows& rows : unopened_) {
     if (rows.worker != worker || !nodes.contains(cluster_.node_of_worker(rows.sender))) continue;
-    return Status(
-               Code::query_unopened,
-               fmt::format(
-                   "worker {} of {} ended its part of query {} without opening stage {}, in which "
-                   "worker {} sends to it",
-                   worker, cluster_.own_name(), query_.to_string(), rows.stage, rows.sender))
+    return base::error(Code::query_unopened,
+                       "worker {} of {} ended its part of query {} without opening stage {}, in "
+                       "which worker {} sends to it",
+                       worker, cluster_.own_name(), query_.to_string(), rows.stage, rows.sender)
         .of_stage(rows.stage);
   }
   return Status::Ok();

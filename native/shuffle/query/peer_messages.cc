@@ -1,11 +1,10 @@
 #include "shuffle/query/peer_messages.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "shuffle/query/query_messages.h"
 
 namespace faro::shuffle {
@@ -39,9 +38,8 @@ KnownQueries::Pointer PeerMessages::query_that_peer_may_fail(uint32_t peer, cons
   if (!decides(id)) return query;
   if (query == nullptr) {
     out.send(peer,
-             outcome_of(
-                 id, context_.cluster.own(),
-                 Status(Code::query_ended, fmt::format("query {} has ended", id.to_string())), 0));
+             outcome_of(id, context_.cluster.own(),
+                        base::error(Code::query_ended, "query {} has ended", id.to_string()), 0));
     return nullptr;
   }
   if (query->unverified() != nullptr || query->nodes().contains(peer)) return query;
@@ -101,9 +99,8 @@ bool PeerMessages::on_await(uint32_t peer, const wire::QueryMessage& message, Ou
     // It has come too late for a query that has ended here.
     if (!known_.can_live(id)) {
       out.send(peer, failure_of(id, cluster.own(),
-                                Status(Code::query_ended,
-                                       fmt::format("query {} has ended on {}", id.to_string(),
-                                                   cluster.own_name()))));
+                                base::error(Code::query_ended, "query {} has ended on {}",
+                                            id.to_string(), cluster.own_name())));
     }
     return false;
   }

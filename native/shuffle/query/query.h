@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <utility>
 
 #include "faro/query.h"
 #include "faro/status.h"

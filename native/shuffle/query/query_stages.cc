@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/error.h"
 #include "faro/hash.h"
 
 namespace faro::shuffle {
@@ -19,11 +20,10 @@ Status QueryStages::open(uint32_t worker, uint32_t number, const StageLists& lis
   }
   Stage& stage = known->second;
   if (stage.lists.digest != lists.digest) {
-    return Status(
-               Code::stage_mismatch,
-               fmt::format("stage {} of query {}: worker {} opened it with {}, worker {} with {}",
-                           number, query_.to_string(), stage.opened_first, stage.lists.text, worker,
-                           lists.text))
+    return base::error(Code::stage_mismatch,
+                       "stage {} of query {}: worker {} opened it with {}, worker {} with {}",
+                       number, query_.to_string(), stage.opened_first, stage.lists.text, worker,
+                       lists.text)
         .of_stage(number);
   }
   stage.opened[worker - workers_.first()] = true;
@@ -40,19 +40,17 @@ std::optional<Status> QueryStages::judge(const Awaited& awaited, const Awaiting&
   const auto stage = stages_.find(awaited.stage);
   if (stage != stages_.end() && stage->second.opened[awaited.sender - workers_.first()]) {
     if (stage->second.lists.digest == awaiting.lists) return Status::Ok();
-    return Status(Code::stage_mismatch,
-                  fmt::format("query {}: {} opened stage {} with {}, but {}", query_.to_string(),
-                              who, awaited.stage, stage->second.lists.text, awaiting.text))
+    return base::error(Code::stage_mismatch, "query {}: {} opened stage {} with {}, but {}",
+                       query_.to_string(), who, awaited.stage, stage->second.lists.text,
+                       awaiting.text)
         .of_stage(awaited.stage);
   }
   if (workers_.is_pending(awaited.sender)) return std::nullopt;
   const bool takes_part = workers_.contains(awaited.sender);
-  return Status(
-             Code::query_unopened,
-             fmt::format("{} {} query {}{}, but {}", who,
-                         takes_part ? "ended its part of" : "takes no part in", query_.to_string(),
-                         takes_part ? fmt::format(" without opening stage {}", awaited.stage) : "",
-                         awaiting.text))
+  return base::error(Code::query_unopened, "{} {} query {}{}, but {}", who,
+                     takes_part ? "ended its part of" : "takes no part in", query_.to_string(),
+                     takes_part ? fmt::format(" without opening stage {}", awaited.stage) : "",
+                     awaiting.text)
       .of_stage(awaited.stage);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/each.h"
+#include "base/error.h"
 #include "base/planted.h"
 #include "shuffle/query/peer_messages.h"
 #include "shuffle/query/query_messages.h"
@@ -92,13 +93,11 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
   const ClusterView& cluster = context_.cluster;
   for (uint32_t worker : workers) {
     if (worker >= cluster.worker_count()) {
-      return Status(Code::invalid_argument,
-                    fmt::format("query {}: worker {} does not exist (0 … {})", id.to_string(),
-                                worker, cluster.worker_count() - 1));
+      return base::error(Code::invalid_argument, "query {}: worker {} does not exist (0 … {})",
+                         id.to_string(), worker, cluster.worker_count() - 1);
     }
   }
-  const std::shared_ptr<TrackedQuery> query = known_.find_or_make(id);
-  if (query == nullptr) return known_.why_not(id);
+  FARO_ASSIGN_OR_RETURN(const KnownQueries::Pointer query, known_.find_or_make(id));
   // It has failed, and its issuer, which would end it here with its own end, is gone.
   // Its workers end it all the same.
   if (query->unverified() != nullptr && query->outcome_known() && !cluster.is_there(id.issuer)) {
@@ -106,8 +105,8 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
     return query->outcome();
   }
   if (query->part().is_declared() || query->part().is_used()) {
-    return Status(Code::wrong_state,
-                  fmt::format("query {} is in use already; declare it before", id.to_string()));
+    return base::error(Code::wrong_state, "query {} is in use already; declare it before",
+                       id.to_string());
   }
   query->declare(workers);
   known_.verify(*query, out);
@@ -134,19 +133,18 @@ std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
     query = known_.hear(id, from_node, out);
     if (query == nullptr && is_new && from_node != cluster.own()) {
       // No room for it: its rows are thrown away, so it must not end well. Who takes part is told, and tells.
-      out.send(
-          from_node,
-          failure_of(id, cluster.own(),
-                     Status(Code::query_unopened,
-                            fmt::format(
-                                "{} keeps the rows of {} queries that it does not know, all it can",
-                                cluster.own_name(), UnverifiedQueries::kQuota))));
+      out.send(from_node,
+               failure_of(
+                   id, cluster.own(),
+                   base::error(Code::query_unopened,
+                               "{} keeps the rows of {} queries that it does not know, all it can",
+                               cluster.own_name(), UnverifiedQueries::kQuota)));
     }
     if (query != nullptr && !query->nodes().contains(from_node)) {
-      out.end_link(from_node,
-                   Status(Code::protocol_error,
-                          fmt::format("it opens a shuffle of query {}, in which it takes no part",
-                                      id.to_string())));
+      out.end_link(
+          from_node,
+          base::error(Code::protocol_error,
+                      "it opens a shuffle of query {}, in which it takes no part", id.to_string()));
       query = nullptr;
     }
     return false;
@@ -155,25 +153,22 @@ std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
 }
 
 Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
-  std::shared_ptr<TrackedQuery> query;
-  Status status;
+  Result<KnownQueries::Pointer> query = KnownQueries::Pointer();
   change([&](Outbound& out) {
-    if (!closed_.ok()) {
-      status = closed_;
-      return false;
-    }
-    query = known_.find_or_make(id);
-    if (query == nullptr) {
-      status = known_.why_not(id);
-      return false;
-    }
-    query->part().use();
-    known_.verify(*query, out);
-    (void)query->fail_if_lost(out);
+    query = usable_locked(id);
+    if (!query.ok()) return false;
+    (*query)->part().use();
+    known_.verify(**query, out);
+    (void)(*query)->fail_if_lost(out);
     return !out.empty();
   });
-  if (!status.ok()) return status;
-  return std::shared_ptr<Query>(std::move(query));
+  if (!query.ok()) return query.status();
+  return std::shared_ptr<Query>(std::move(*query));
+}
+
+Result<KnownQueries::Pointer> QueryTable::usable_locked(const QueryId& id) {
+  FARO_RETURN_IF_ERROR(closed_);
+  return known_.find_or_make(id);
 }
 
 bool QueryTable::takes_part(const Query& query, uint32_t node) const {
@@ -222,7 +217,7 @@ void QueryTable::lose_rows(Query& query, uint32_t node) {
   change([&](Outbound& out) {
     if (const Status* const loss = tracked(query).nodes().loss(node))
       return tracked(query).fail_here(*loss, out);
-    const Status lost(Code::peer_lost, fmt::format("{} was lost", context_.cluster.name(node)));
+    const Status lost = base::error(Code::peer_lost, "{} was lost", context_.cluster.name(node));
     return tracked(query).fail_here(lost.of_node(node), out);
   });
 }
@@ -230,22 +225,15 @@ void QueryTable::lose_rows(Query& query, uint32_t node) {
 Status QueryTable::cancel(const QueryId& id, const Status& cause) {
   Status status;
   change([&](Outbound& out) {
-    if (!closed_.ok()) {
-      status = closed_;
+    const Result<KnownQueries::Pointer> query = usable_locked(id);
+    status = query.status();
+    if (!query.ok()) return false;
+    if ((*query)->outcome_known()) {
+      status = base::error(Code::query_ended, "query {} has ended", id.to_string()).of_query(id);
       return false;
     }
-    const std::shared_ptr<TrackedQuery> query = known_.find_or_make(id);
-    if (query == nullptr) {
-      status = known_.why_not(id);
-      return false;
-    }
-    if (query->outcome_known()) {
-      status =
-          Status(Code::query_ended, fmt::format("query {} has ended", id.to_string())).of_query(id);
-      return false;
-    }
-    known_.verify(*query, out);
-    return query->fail_here(cause, out);
+    known_.verify(**query, out);
+    return (*query)->fail_here(cause, out);
   });
   return status;
 }

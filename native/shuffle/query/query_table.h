@@ -136,6 +136,8 @@ class QueryTable {
   template <typename Part>
   void change(Part&& part);
   void flush(Outbound& out, bool alert);
+  /// The query, if the session is open and it can be used; made known if it was not.
+  Result<KnownQueries::Pointer> usable_locked(const QueryId& id);
   Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
   bool lose_node_locked(uint32_t node, const Status& cause, Outbound& out);
   bool tick_locked(Outbound& out);

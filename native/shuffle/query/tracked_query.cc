@@ -1,11 +1,10 @@
 #include "shuffle/query/tracked_query.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
 
+#include "base/error.h"
 #include "shuffle/query/query_messages.h"
 
 namespace faro::shuffle {
@@ -148,16 +147,16 @@ bool TrackedQuery::close(const Status& cause, Outbound& out) {
 Status TrackedQuery::open_stage(uint32_t worker, const ShuffleSpec& spec, const StageLists& lists,
                                 Outbound& out) {
   if (part_.workers().has_ended(worker)) {
-    return Status(Code::wrong_state,
-                  fmt::format("worker {} has ended its part of query {}", worker, id.to_string()));
+    return base::error(Code::wrong_state, "worker {} has ended its part of query {}", worker,
+                       id.to_string());
   }
   const std::vector<uint32_t> members = members_of(spec);
   for (const uint32_t member : members) {
     const uint32_t node = context_.cluster.node_of_worker(member);
     if (nodes_.contains(node)) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("stage {}: worker {} of {} takes no part in query {}", spec.stage,
-                              member, context_.cluster.name(node), id.to_string()));
+    return base::error(Code::invalid_argument,
+                       "stage {}: worker {} of {} takes no part in query {}", spec.stage, member,
+                       context_.cluster.name(node), id.to_string());
   }
   const Status opened = part_.stages().open(worker, spec.stage, lists, members);
   if (!opened.ok()) {
@@ -203,19 +202,16 @@ bool TrackedQuery::expire_unopened(Outbound& out) {
   for (const UnopenedRows& rows : part_.unopened()) {
     if (!rows.is_due(context_.now, timeout)) continue;
     const uint32_t node = context_.cluster.node_of_worker(rows.sender);
-    const Status cause =
-        Status(Code::query_unopened,
-               fmt::format(
-                   "worker {} sent rows of stage {} to worker {}, which did not open it within "
-                   "query.unopened_timeout_ms = {}",
-                   rows.sender, rows.stage, rows.worker, timeout / 1'000'000))
-            .of_stage(rows.stage);
+    const Status cause = base::error(Code::query_unopened,
+                                     "worker {} sent rows of stage {} to worker {}, which did not "
+                                     "open it within query.unopened_timeout_ms = {}",
+                                     rows.sender, rows.stage, rows.worker, timeout / 1'000'000)
+                             .of_stage(rows.stage);
     if (nodes_.contains(node) || node == context_.cluster.own()) {
       alert |= fail_by_sender(node, cause, out);
     } else {  // rows of a node that takes no part only end its link
-      out.end_link(node,
-                   Status(Code::protocol_error, fmt::format("{}; it takes no part in query {}",
-                                                            cause.message(), id.to_string())));
+      out.end_link(node, base::error(Code::protocol_error, "{}; it takes no part in query {}",
+                                     cause.message(), id.to_string()));
     }
   }
   part_.remove_due(context_.now, timeout);
@@ -245,14 +241,12 @@ void TrackedQuery::decide_if_all_voted(Outbound& out) {
   const Coordinator::Verdict verdict = coordinator_->judge(nodes_, failed());
   if (verdict == Coordinator::Verdict::wait) return;
   if (verdict == Coordinator::Verdict::unbalanced) {
-    (void)fail(
-        Status(Code::stage_mismatch,
-               fmt::format(
-                   "query {}: not all workers have opened the same stages. One has ended its part "
-                   "without opening a stage in which others name it, or with other senders or "
-                   "receivers than they; rows may be missing",
-                   id.to_string())),
-        false, out);
+    (void)fail(base::error(Code::stage_mismatch,
+                           "query {}: not all workers have opened the same stages. One has ended "
+                           "its part without opening a stage in which others name it, or with "
+                           "other senders or receivers than they; rows may be missing",
+                           id.to_string()),
+               false, out);
   }
   Outbound told =
       coordinator_->announce(nodes_, cause(), context_.ended.low_water(context_.cluster.own()));
@@ -265,9 +259,8 @@ void TrackedQuery::dismiss(uint32_t node, Outbound& out) {
   const uint32_t own = context_.cluster.own();
   if (!coordinator_ || node == own) return;
   out.send(node, outcome_of(id, own,
-                            Status(Code::query_ended,
-                                   fmt::format("{} takes no part in query {}",
-                                               context_.cluster.name(node), id.to_string())),
+                            base::error(Code::query_ended, "{} takes no part in query {}",
+                                        context_.cluster.name(node), id.to_string()),
                             0));
 }
 
@@ -280,10 +273,10 @@ bool TrackedQuery::learn_outcome(const Status& outcome, Outbound& out) {
   const ClusterView& cluster = context_.cluster;
   const bool is_needed = !unverified_ && nodes_.contains(cluster.own()) && !part_.has_voted();
   if (outcome.ok() && ((failed() && !part_.gave_up_asking()) || is_needed)) {
-    out.end_link(id.issuer, Status(Code::protocol_error,
-                                   fmt::format("it says that query {} is done, which {} has {}",
-                                               id.to_string(), cluster.own_name(),
-                                               failed() ? "failed" : "not ended")));
+    out.end_link(
+        id.issuer,
+        base::error(Code::protocol_error, "it says that query {} is done, which {} has {}",
+                    id.to_string(), cluster.own_name(), failed() ? "failed" : "not ended"));
     return false;
   }
   if (!outcome.ok()) (void)fail(outcome, false, out);

@@ -1,10 +1,9 @@
 #include "shuffle/receive/delivery.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "base/planted.h"
 
 namespace faro::shuffle {
@@ -59,9 +58,9 @@ FrameNode* Delivery::assemble(Inbox& inbox, Inbox::Stream& stream) {
     if (!continues_row(inbox, stream, *node)) {
       worker_.queries.fail(
           *inbox.query(),
-          Status(Code::query_failed,
-                 fmt::format("stage {}: worker {} sent a fragment that does not continue its row",
-                             inbox.stage(), node->sender))
+          base::error(Code::query_failed,
+                      "stage {}: worker {} sent a fragment that does not continue its row",
+                      inbox.stage(), node->sender)
               .of_stage(inbox.stage()));
       return nullptr;
     }

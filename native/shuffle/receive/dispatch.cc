@@ -5,15 +5,15 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "shuffle/receive/broken_ring.h"
 
 namespace faro::shuffle {
 
 void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
   if (view.header.slot >= ring.slots.size()) {
-    fail_ring(worker_, ring,
-              fmt::format("frame for slot {}, but slots end at {} (shuffle.limit)",
-                          view.header.slot, ring.slots.size() - 1));
+    fail_ring(worker_, ring, "frame for slot {}, but slots end at {} (shuffle.limit)",
+              view.header.slot, ring.slots.size() - 1);
     return;
   }
   switch (view.header.kind) {
@@ -60,13 +60,12 @@ void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
 // Null, and the query fails, if that node's workers have sent to too many stages that nobody has opened here.
 Inbox* Dispatch::add_unopened(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage) {
   if (inboxes_.unopened_by(ring.sender_node) >= ring.slots.size()) {
-    worker_.queries.fail_by_sender(
-        *query, ring.sender_node,
-        Status(Code::query_unopened,
-               fmt::format("worker {} was sent rows for more than shuffle.limit = {} shuffles that "
-                           "it has not opened",
-                           worker_.number, ring.slots.size()))
-            .of_stage(stage));
+    worker_.queries.fail_by_sender(*query, ring.sender_node,
+                                   base::error(Code::query_unopened,
+                                               "worker {} was sent rows for more than "
+                                               "shuffle.limit = {} shuffles that it has not opened",
+                                               worker_.number, ring.slots.size())
+                                       .of_stage(stage));
     return nullptr;
   }
   worker_.queries.add_unopened(*query, worker_.number, stage, ring.sender, worker_.now());
@@ -91,9 +90,8 @@ void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenP
                                   open.stage, ring.sender, open.row_bytes, worker_.number,
                                   inbox.row_bytes));
   } else if (stream.bound || stream.finish_seen) {
-    fail_ring(worker_, ring,
-              fmt::format("stage {} of query {} opened twice", open.stage,
-                          inbox.query()->id.to_string()));
+    fail_ring(worker_, ring, "stage {} of query {} opened twice", open.stage,
+              inbox.query()->id.to_string());
   } else {
     stream.bound = true;
     stream.ring = &ring;
@@ -109,8 +107,7 @@ void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenP
 void Dispatch::on_finish(InRing& ring, const transport::FrameView& view) {
   Binding& binding = ring.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
-    fail_ring(worker_, ring,
-              fmt::format("FINISH for slot {}, which is not open", view.header.slot));
+    fail_ring(worker_, ring, "FINISH for slot {}, which is not open", view.header.slot);
     return;
   }
   // The slot is free once this has gone well: a FINISH that there was no memory for is dispatched again.
@@ -125,10 +122,9 @@ void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameVi
   if (finish.row_count != stream.rows_received) {
     worker_.queries.fail_by_sender(
         *inbox.query(), ring.sender_node,
-        Status(Code::query_failed,
-               fmt::format("stage {}: worker {} sent {} rows to worker {}, but {} arrived",
-                           inbox.stage(), ring.sender, finish.row_count, worker_.number,
-                           stream.rows_received))
+        base::error(Code::query_failed,
+                    "stage {}: worker {} sent {} rows to worker {}, but {} arrived", inbox.stage(),
+                    ring.sender, finish.row_count, worker_.number, stream.rows_received)
             .of_stage(inbox.stage()));
   }
   stream.finish_seen = true;
@@ -139,7 +135,7 @@ void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameVi
 void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
   const Binding binding = ring.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
-    fail_ring(worker_, ring, fmt::format("rows for slot {}, which is not open", view.header.slot));
+    fail_ring(worker_, ring, "rows for slot {}, which is not open", view.header.slot);
     return;
   }
   if (binding.state == Binding::State::discard) {
@@ -155,9 +151,8 @@ void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
                         ? rows * stream.row_bytes == view.payload_bytes()
                         : rows * sizeof(wire::RowLength) <= view.payload_bytes();
   if (!fits) {
-    fail_ring(worker_, ring,
-              fmt::format("{} rows of {} bytes in a frame of {}", rows, stream.row_bytes,
-                          view.payload_bytes()));
+    fail_ring(worker_, ring, "{} rows of {} bytes in a frame of {}", rows, stream.row_bytes,
+              view.payload_bytes());
     return;
   }
   FrameNode* const node = frames_.take();

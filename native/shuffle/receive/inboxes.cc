@@ -1,9 +1,9 @@
 #include "shuffle/receive/inboxes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/error.h"
 
 namespace faro::shuffle {
 namespace {
@@ -73,8 +73,8 @@ void Inboxes::finish_if_done(Inbox& inbox, Inbox::Stream& stream) {
   if (stream.assembly.place != Stored::Place::none) {
     worker_.queries.fail(
         *inbox.query(),
-        Status(Code::query_failed,
-               fmt::format("stage {}: a sender finished in the middle of a row", inbox.stage()))
+        base::error(Code::query_failed, "stage {}: a sender finished in the middle of a row",
+                    inbox.stage())
             .of_stage(inbox.stage()));
   }
   stream.finished = true;

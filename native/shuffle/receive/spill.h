@@ -1,8 +1,6 @@
 // Spill: copies frames that nobody receives from their rings to overflow (DESIGN.md HC-3).
 #pragma once
 
-#include <cstdint>
-
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/in_ring.h"

@@ -1,34 +1,31 @@
 #include "shuffle/receive/stage_agreement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/error.h"
 #include "shuffle/receive/broken_ring.h"
 
 namespace faro::shuffle {
 
 Status StageAgreement::lists_differ(const Inbox& inbox, uint32_t sender,
                                     const wire::OpenPayload& opened) const {
-  return Status(
-             Code::stage_mismatch,
-             fmt::format("stage {} of query {}: worker {} opened it with {} senders and {} "
-                         "receivers, others than worker {}, with {}",
-                         inbox.stage(), inbox.query()->id.to_string(), sender, opened.sender_count,
-                         opened.receiver_count, worker_.number, inbox.lists.text))
+  return base::error(Code::stage_mismatch,
+                     "stage {} of query {}: worker {} opened it with {} senders and {} receivers, "
+                     "others than worker {}, with {}",
+                     inbox.stage(), inbox.query()->id.to_string(), sender, opened.sender_count,
+                     opened.receiver_count, worker_.number, inbox.lists.text)
       .of_stage(inbox.stage());
 }
 
 Status StageAgreement::formats_differ(const Inbox& inbox, uint32_t sender, const RowFormat& written,
                                       const RowFormat& read) const {
   const std::vector<session::Node>& nodes = worker_.membership.nodes();
-  return Status(
-             Code::stage_mismatch,
-             fmt::format("stage {} of query {}: the rows that worker {} of {} sends are {}, but "
-                         "worker {} of {} reads them as {}",
-                         inbox.stage(), inbox.query()->id.to_string(), sender,
-                         nodes[worker_.queries.node_of_worker(sender)].name, written.beside(read),
-                         worker_.number, worker_.own_node().name, read.beside(written)))
+  return base::error(Code::stage_mismatch,
+                     "stage {} of query {}: the rows that worker {} of {} sends are {}, but worker "
+                     "{} of {} reads them as {}",
+                     inbox.stage(), inbox.query()->id.to_string(), sender,
+                     nodes[worker_.queries.node_of_worker(sender)].name, written.beside(read),
+                     worker_.number, worker_.own_node().name, read.beside(written))
       .of_stage(inbox.stage());
 }
 
@@ -51,9 +48,8 @@ Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const 
     if (is_sender && agrees && stream.row_bytes == spec.row_bytes && format.agrees(written))
       continue;
     if (!worker_.queries.takes_part(*inbox.query(), stream.ring->sender_node)) {
-      fail_ring(worker_, *stream.ring,
-                fmt::format("it sends rows of query {}, in which its node takes no part",
-                            spec.query.to_string()));
+      fail_ring(worker_, *stream.ring, "it sends rows of query {}, in which its node takes no part",
+                spec.query.to_string());
       inboxes_.forget(inbox, sender);
       continue;
     }
@@ -62,11 +58,10 @@ Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const 
         !is_sender || !agrees ? lists_differ(inbox, sender, stream.opened)
         : !format.agrees(written)
             ? formats_differ(inbox, sender, written, format)
-            : Status(
+            : base::error(
                   Code::stage_mismatch,
-                  fmt::format("stage {}: worker {} sends rows with row_bytes = {}, worker "
-                              "{} opened it with {}",
-                              spec.stage, sender, stream.row_bytes, worker_.number, spec.row_bytes))
+                  "stage {}: worker {} sends rows with row_bytes = {}, worker {} opened it with {}",
+                  spec.stage, sender, stream.row_bytes, worker_.number, spec.row_bytes)
                   .of_stage(spec.stage);
     worker_.queries.fail(*inbox.query(), status);
     return status;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::shuffle {
 
@@ -37,8 +37,8 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   if (only_sender != nullptr) {
     if (*only_sender >= shuffle_.worker().membership.worker_count() ||
         !inbox_.is_sender(*only_sender)) {
-      return shuffle_.fail(Code::invalid_argument, fmt::format("stage {}: worker {} is no sender",
-                                                               inbox_.stage(), *only_sender));
+      return shuffle_.fail(Code::invalid_argument, "stage {}: worker {} is no sender",
+                           inbox_.stage(), *only_sender);
     }
     only = &inbox_.stream(*only_sender);
   }
@@ -114,9 +114,8 @@ void StageReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
   (void)shuffle_.guarded([&] {
     const std::string width = row_bytes == 0 ? "a length each" : fmt::format("{} bytes", row_bytes);
     shuffle_.fail_query(
-        Code::query_failed,
-        fmt::format("worker {} reads the rows of stage {}, which have {}, as rows "
-                    "of {} bytes",
+        base::error(Code::query_failed,
+                    "worker {} reads the rows of stage {}, which have {}, as rows of {} bytes",
                     shuffle_.worker().number, shuffle_.spec().stage, width, read_as));
     return Status::Ok();
   });

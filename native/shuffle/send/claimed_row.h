@@ -1,7 +1,6 @@
 // ClaimedRow: a row that the engine writes in place before it is sent; what is behind faro::RowClaim.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 

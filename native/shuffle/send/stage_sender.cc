@@ -1,12 +1,11 @@
 #include "shuffle/send/stage_sender.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
 #include "shuffle/kernels/kernels.h"
 
 namespace faro::shuffle {
@@ -49,15 +48,13 @@ Status StageSender::send_as(std::string_view format) {
 Outcome StageSender::enter() {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
   if (finish_called_)
-    return shuffle_.fail(Code::wrong_state,
-                         fmt::format("stage {}: send after finish", shuffle_.spec().stage));
+    return shuffle_.fail(Code::wrong_state, "stage {}: send after finish", shuffle_.spec().stage);
   return Outcome::done;
 }
 
 Outcome StageSender::fail_no_receiver(uint32_t receiver) {
-  return shuffle_.fail(Code::invalid_argument,
-                       fmt::format("stage {}: receiver {} does not exist (0 … {})",
-                                   shuffle_.spec().stage, receiver, receiver_count() - 1));
+  return shuffle_.fail(Code::invalid_argument, "stage {}: receiver {} does not exist (0 … {})",
+                       shuffle_.spec().stage, receiver, receiver_count() - 1);
 }
 
 // That all exist, and each is named once.
@@ -66,9 +63,8 @@ Outcome StageSender::check_receivers(std::span<const uint32_t> receivers) {
   for (const uint32_t receiver : receivers) {
     if (receiver >= receiver_count()) return fail_no_receiver(receiver);
     if (std::exchange(named_[receiver], multicasts_) == multicasts_) {
-      return shuffle_.fail(
-          Code::invalid_argument,
-          fmt::format("stage {}: receiver {} is named twice", shuffle_.spec().stage, receiver));
+      return shuffle_.fail(Code::invalid_argument, "stage {}: receiver {} is named twice",
+                           shuffle_.spec().stage, receiver);
     }
   }
   return Outcome::done;
@@ -78,15 +74,14 @@ Outcome StageSender::check_receivers(std::span<const uint32_t> receivers) {
 Outcome StageSender::check_row(std::string_view what, size_t bytes) {
   const ShuffleSpec& spec = shuffle_.spec();
   if (spec.row_bytes != 0 && bytes != spec.row_bytes) {
-    return shuffle_.fail(Code::invalid_argument,
-                         fmt::format("stage {}: a {} of {} bytes, but row_bytes = {}", spec.stage,
-                                     what, bytes, spec.row_bytes));
+    return shuffle_.fail(Code::invalid_argument, "stage {}: a {} of {} bytes, but row_bytes = {}",
+                         spec.stage, what, bytes, spec.row_bytes);
   }
   const uint64_t limit = shuffle_.worker().settings.row_limit_bytes;
   if (bytes > limit) {
     return shuffle_.fail(Code::row_too_large,
-                         fmt::format("stage {}: a {} of {} bytes is above row.limit_bytes = {}",
-                                     spec.stage, what, bytes, limit));
+                         "stage {}: a {} of {} bytes is above row.limit_bytes = {}", spec.stage,
+                         what, bytes, limit);
   }
   return Outcome::done;
 }
@@ -187,9 +182,8 @@ Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>
 Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
   if (side_.has_claim()) {
-    return shuffle_.fail(Code::wrong_state,
-                         fmt::format("worker {} has an open claim; commit or abort it first",
-                                     shuffle_.worker().number));
+    return shuffle_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
+                         shuffle_.worker().number);
   }
   if (receiver >= receiver_count()) return fail_no_receiver(receiver);
   if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
@@ -205,9 +199,8 @@ Status StageSender::commit_claim(std::span<std::byte> data, size_t bytes) {
       return Status(Code::wrong_state, "the claim was committed or aborted before");
     const ShuffleSpec& spec = shuffle_.spec();
     if (bytes > data.size() || (spec.row_bytes != 0 && bytes != spec.row_bytes)) {
-      return Status(Code::invalid_argument,
-                    fmt::format("stage {}: commit of {} bytes of a claim of {}", spec.stage, bytes,
-                                data.size()));
+      return base::error(Code::invalid_argument, "stage {}: commit of {} bytes of a claim of {}",
+                         spec.stage, bytes, data.size());
     }
     if (shuffle_.enter() == Outcome::done) return claimed_row_.commit(bytes);
     claimed_row_.abort();
@@ -239,8 +232,8 @@ Outcome StageSender::finish(Wait wait) {
 Outcome StageSender::attempt_finish() {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
   if (claimed_row_.is_open())
-    return shuffle_.fail(Code::wrong_state,
-                         fmt::format("stage {}: finish with an open claim", shuffle_.spec().stage));
+    return shuffle_.fail(Code::wrong_state, "stage {}: finish with an open claim",
+                         shuffle_.spec().stage);
   finish_called_ = true;
   bool all = true;
   for (OutStream& stream : streams_) {

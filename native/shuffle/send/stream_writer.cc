@@ -15,10 +15,9 @@ using wire::FrameHeader;
 using wire::FrameKind;
 
 Outcome StreamWriter::fail_by_claim(const OutRing& ring) {
-  return shuffle_.fail(
-      Code::wrong_state,
-      fmt::format("worker {} has an open claim for worker {}; commit or abort it first",
-                  shuffle_.worker().number, ring.receiver));
+  return shuffle_.fail(Code::wrong_state,
+                       "worker {} has an open claim for worker {}; commit or abort it first",
+                       shuffle_.worker().number, ring.receiver);
 }
 
 // --- rows that fit into a frame

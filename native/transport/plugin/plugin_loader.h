@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "faro/status.h"
 #include "transport/plugin/plugin.h"

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::transport::shm {
 namespace {
@@ -38,9 +38,9 @@ Status failed(std::string_view what, int error) {
 }
 
 Status no_descriptor(int error) {
-  return {Code::resource_limit,
-          fmt::format("shared memory needs a file descriptor: {} (limit `ulimit -n`)",
-                      std::strerror(error))};
+  return base::error(Code::resource_limit,
+                     "shared memory needs a file descriptor: {} (limit `ulimit -n`)",
+                     std::strerror(error));
 }
 
 bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE; }
@@ -85,11 +85,10 @@ Status check_same_user(int fd) {
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
     return failed("SO_PEERCRED", errno);
   if (peer.uid == geteuid()) return {};
-  return {Code::transport_unavailable,
-          fmt::format(
-              "shared memory is only for processes of one user: the other has uid {}, this one {}; "
-              "run both as the same user, or set transport=tcp",
-              peer.uid, geteuid())};
+  return base::error(Code::transport_unavailable,
+                     "shared memory is only for processes of one user: the other has uid {}, this "
+                     "one {}; run both as the same user, or set transport=tcp",
+                     peer.uid, geteuid());
 }
 
 Status send_descriptors(int fd, const std::vector<int>& descriptors) {
@@ -120,10 +119,9 @@ Status draw_random(void* bytes, size_t count) {
 }
 
 Status check_abstract_sockets() {
-  Result<std::string> name = draw_name();
-  if (!name.ok()) return name.status();
+  FARO_ASSIGN_OR_RETURN(auto name, draw_name());
   const base::UniqueFd fd = make_socket();
-  const Status status = fd.valid() ? listen_at(fd, *name) : failed("socket(AF_UNIX)", errno);
+  const Status status = fd.valid() ? listen_at(fd, name) : failed("socket(AF_UNIX)", errno);
   if (status.ok()) return {};
   return {Code::transport_unavailable, std::string(status.message())};
 }
@@ -131,13 +129,12 @@ Status check_abstract_sockets() {
 // --- giving
 
 Result<std::shared_ptr<FdSender>> FdSender::open(Reactor& reactor) {
-  Result<std::string> name = draw_name();
-  if (!name.ok()) return name.status();
+  FARO_ASSIGN_OR_RETURN(auto name, draw_name());
   base::UniqueFd fd = make_socket();
   if (!fd.valid())
     return out_of_descriptors(errno) ? no_descriptor(errno) : failed("socket", errno);
-  FARO_RETURN_IF_ERROR(listen_at(fd, *name));
-  std::shared_ptr<FdSender> listener(new FdSender(reactor, std::move(fd), std::move(*name)));
+  FARO_RETURN_IF_ERROR(listen_at(fd, name));
+  std::shared_ptr<FdSender> listener(new FdSender(reactor, std::move(fd), std::move(name)));
   FARO_RETURN_IF_ERROR(reactor.add(listener->fd_.get(), EPOLLIN,
                                    [self = listener.get()](uint32_t) { self->on_connections(); }));
   return listener;
@@ -319,9 +316,8 @@ Result<std::vector<base::UniqueFd>> FdReceiver::receive() {
         "descriptors of the peer's shared memory were lost on receipt (limit `ulimit -n`)");
   }
   if (fds.size() != fd_count_) {
-    return Status(
-        Code::protocol_error,
-        fmt::format("the peer handed over {} descriptors instead of {}", fds.size(), fd_count_));
+    return base::error(Code::protocol_error, "the peer handed over {} descriptors instead of {}",
+                       fds.size(), fd_count_);
   }
   return fds;
 }

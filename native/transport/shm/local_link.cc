@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shm_datapath.h"
 
@@ -15,15 +16,14 @@ Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   LinkEvents* events) {
   assert(rings.sender_workers == rings.receiver_workers);
   assert(workers.size() == rings.receiver_workers);
-  Result<std::shared_ptr<Segment>> segment =
-      Segment::make_private(rings, "the rings between local workers");
-  if (!segment.ok()) return segment.status();
+  FARO_ASSIGN_OR_RETURN(auto segment,
+                        Segment::make_private(rings, "the rings between local workers"));
 
   ShmLink::Parts parts;
   parts.capabilities.name = "local";
   parts.capabilities.same_host_only = true;
-  parts.outgoing = *segment;
-  parts.incoming = *segment;
+  parts.outgoing = segment;
+  parts.incoming = segment;
   parts.events = events;
   for (const WorkerEnd& worker : workers) parts.peer_doorbells.push_back(worker.doorbell);
   return std::unique_ptr<DataLink>(new ShmLink(std::move(parts)));

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/return_if_error.h"
+
 namespace faro::transport::shm {
 
 Result<NodeDoorbells> NodeDoorbells::make(uint32_t worker_count) {
@@ -11,11 +13,9 @@ Result<NodeDoorbells> NodeDoorbells::make(uint32_t worker_count) {
   doorbells.worker_count_ = worker_count;
   Result<base::UniqueFd> fd = create_sealed_memfd("faro-doorbells", bytes, kWhat);
   if (!fd.ok() && fd.status().code() != Code::transport_unavailable) return fd.status();
-  Result<Mapping> mapping =
-      fd.ok() ? Mapping::map(fd->get(), bytes, kWhat) : Mapping::allocate_private(bytes, kWhat);
-  if (!mapping.ok()) return mapping.status();
+  FARO_ASSIGN_OR_RETURN(doorbells.mapping_, fd.ok() ? Mapping::map(fd->get(), bytes, kWhat)
+                                                    : Mapping::allocate_private(bytes, kWhat));
   if (fd.ok()) doorbells.fd_ = std::move(*fd);
-  doorbells.mapping_ = std::move(*mapping);
   return doorbells;
 }
 

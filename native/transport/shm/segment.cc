@@ -3,9 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::transport::shm {
 namespace {
@@ -27,52 +25,47 @@ SegmentHeader header_for(const SegmentLayout& layout) {
 Result<std::shared_ptr<Segment>> Segment::make_private(const ring::Layout& rings,
                                                        std::string_view what) {
   const SegmentLayout layout(rings);
-  Result<Mapping> mapping = Mapping::allocate_private(layout.bytes(), what);
-  if (!mapping.ok()) return mapping.status();
-  return std::shared_ptr<Segment>(new Segment(std::move(*mapping), layout));
+  FARO_ASSIGN_OR_RETURN(auto mapping, Mapping::allocate_private(layout.bytes(), what));
+  return std::shared_ptr<Segment>(new Segment(std::move(mapping), layout));
 }
 
 Result<std::shared_ptr<Segment>> Segment::make_shared(const ring::Layout& rings,
                                                       std::string_view what, base::UniqueFd& fd) {
   const SegmentLayout layout(rings);
-  Result<base::UniqueFd> memfd = create_sealed_memfd("faro-segment", layout.bytes(), what);
-  if (!memfd.ok()) return memfd.status();
-  Result<Mapping> mapping = Mapping::map(memfd->get(), layout.bytes(), what);
-  if (!mapping.ok()) return mapping.status();
+  FARO_ASSIGN_OR_RETURN(auto memfd, create_sealed_memfd("faro-segment", layout.bytes(), what));
+  FARO_ASSIGN_OR_RETURN(auto mapping, Mapping::map(memfd.get(), layout.bytes(), what));
   const SegmentHeader header = header_for(layout);
-  std::memcpy(mapping->data(), &header, sizeof header);
-  fd = std::move(*memfd);
-  return std::shared_ptr<Segment>(new Segment(std::move(*mapping), layout));
+  std::memcpy(mapping.data(), &header, sizeof header);
+  fd = std::move(memfd);
+  return std::shared_ptr<Segment>(new Segment(std::move(mapping), layout));
 }
 
 Result<std::shared_ptr<Segment>> Segment::map_peer(int fd, const ring::Layout& rings,
                                                    std::string_view what) {
   const SegmentLayout layout(rings);
   FARO_RETURN_IF_ERROR(check_sealed_memfd(fd, layout.bytes(), true, what));
-  Result<Mapping> mapping = Mapping::map(fd, layout.bytes(), what);
-  if (!mapping.ok()) return mapping.status();
+  FARO_ASSIGN_OR_RETURN(auto mapping, Mapping::map(fd, layout.bytes(), what));
 
   SegmentHeader theirs;
-  std::memcpy(&theirs, mapping->data(),
+  std::memcpy(&theirs, mapping.data(),
               sizeof theirs);  // looked at once; never used for an address
   const SegmentHeader ours = header_for(layout);
   if (theirs.magic != ours.magic) {
-    return Status(Code::protocol_error, fmt::format("{}: not a segment of Faro", what));
+    return base::error(Code::protocol_error, "{}: not a segment of Faro", what);
   }
   if (theirs.version != ours.version) {
-    return Status(Code::protocol_error, fmt::format("{}: segment version {} instead of {}", what,
-                                                    theirs.version, ours.version));
+    return base::error(Code::protocol_error, "{}: segment version {} instead of {}", what,
+                       theirs.version, ours.version);
   }
   if (std::memcmp(&theirs, &ours, sizeof ours) != 0) {
-    return Status(
+    return base::error(
         Code::protocol_error,
-        fmt::format("{}: made for {} x {} workers, {} rings a lane of {} bytes, instead of "
-                    "{} x {}, {} of {}",
-                    what, theirs.sender_workers, theirs.receiver_workers, theirs.rings_per_lane,
-                    theirs.ring_bytes, ours.sender_workers, ours.receiver_workers,
-                    ours.rings_per_lane, ours.ring_bytes));
+        "{}: made for {} x {} workers, {} rings a lane of {} bytes, instead of {} x {}, {} of {}",
+        what, theirs.sender_workers, theirs.receiver_workers, theirs.rings_per_lane,
+        theirs.ring_bytes, ours.sender_workers, ours.receiver_workers, ours.rings_per_lane,
+        ours.ring_bytes);
   }
-  return std::shared_ptr<Segment>(new Segment(std::move(*mapping), layout));
+  return std::shared_ptr<Segment>(new Segment(std::move(mapping), layout));
 }
 
 }  // namespace faro::transport::shm

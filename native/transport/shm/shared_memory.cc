@@ -6,13 +6,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/file_space.h"
 
 namespace faro::transport::shm {
@@ -40,11 +40,10 @@ std::string limit_text(rlim_t limit) {
 Status no_memory(int error, uint64_t bytes, std::string_view what) {
   rlimit address_space{RLIM_INFINITY, RLIM_INFINITY};
   getrlimit(RLIMIT_AS, &address_space);
-  return {Code::resource_limit,
-          fmt::format("{} needs {} bytes of memory: {} (limits: free memory, the memory limit of "
-                      "the container, "
-                      "address space `ulimit -v` {})",
-                      what, bytes, std::strerror(error), limit_text(address_space.rlim_cur))};
+  return base::error(Code::resource_limit,
+                     "{} needs {} bytes of memory: {} (limits: free memory, the memory limit of "
+                     "the container, address space `ulimit -v` {})",
+                     what, bytes, std::strerror(error), limit_text(address_space.rlim_cur));
 }
 
 int memfd(const char* name) {
@@ -61,17 +60,16 @@ void Mapping::unmap() noexcept {
 }
 
 Result<Mapping> Mapping::allocate_private(uint64_t bytes, std::string_view what) {
-  bytes = whole_pages(bytes);
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) return no_memory(errno, bytes, what);
-  return Mapping({static_cast<std::byte*>(memory), bytes});
+  return make(MAP_PRIVATE | MAP_ANONYMOUS, -1, bytes, what);
 }
 
 Result<Mapping> Mapping::map(int memfd, uint64_t bytes, std::string_view what) {
+  return make(MAP_SHARED, memfd, bytes, what);
+}
+
+Result<Mapping> Mapping::make(int flags, int fd, uint64_t bytes, std::string_view what) {
   bytes = whole_pages(bytes);
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memfd, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, fd, 0);
   if (memory == MAP_FAILED) return no_memory(errno, bytes, what);
   return Mapping({static_cast<std::byte*>(memory), bytes});
 }
@@ -83,34 +81,32 @@ Result<base::UniqueFd> create_sealed_memfd(const char* name, uint64_t bytes,
   if (!fd.valid()) {
     const int error = errno;
     if (error == EMFILE || error == ENFILE) {
-      return Status(Code::resource_limit,
-                    fmt::format("{} needs a file descriptor: {} (limit `ulimit -n`)", what,
-                                std::strerror(error)));
+      return base::error(Code::resource_limit, "{} needs a file descriptor: {} (limit `ulimit -n`)",
+                         what, std::strerror(error));
     }
-    return Status(Code::transport_unavailable,
-                  fmt::format("{}: memfd_create: {}", what, std::strerror(error)));
+    return base::error(Code::transport_unavailable, "{}: memfd_create: {}", what,
+                       std::strerror(error));
   }
   // posix_fallocate sets the size as well.
   if (const int error = base::reserve_file(fd.get(), 0, bytes); error != 0) {
     if (error == EFBIG) {
-      return Status(Code::resource_limit,
-                    fmt::format("{} needs {} bytes of shared memory, but {}", what, bytes,
-                                base::reserve_error_text(error)));
+      return base::error(Code::resource_limit, "{} needs {} bytes of shared memory, but {}", what,
+                         bytes, base::reserve_error_text(error));
     }
     if (error == ENOSPC || error == ENOMEM) return no_memory(error, bytes, what);
-    return Status(Code::system_error, fmt::format("{}: allocating {} bytes of shared memory: {}",
-                                                  what, bytes, std::strerror(error)));
+    return base::error(Code::system_error, "{}: allocating {} bytes of shared memory: {}", what,
+                       bytes, std::strerror(error));
   }
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
-    return Status(Code::transport_unavailable,
-                  fmt::format("{}: sealing shared memory: {}", what, std::strerror(errno)));
+    return base::error(Code::transport_unavailable, "{}: sealing shared memory: {}", what,
+                       std::strerror(errno));
   }
   return fd;
 }
 
 Status check_sealed_memfd(int fd, uint64_t bytes, bool exactly, std::string_view what) {
   const auto refuse = [&](std::string reason) {
-    return Status(Code::protocol_error, fmt::format("{}: {}", what, reason));
+    return base::error(Code::protocol_error, "{}: {}", what, reason);
   };
   // Only memfds (and files of a tmpfs, which cannot have these seals) know F_GET_SEALS.
   const int seals = fcntl(fd, F_GET_SEALS);

@@ -45,6 +45,7 @@ class Mapping {
   static Result<Mapping> map(int memfd, uint64_t bytes, std::string_view what);
 
  private:
+  static Result<Mapping> make(int flags, int fd, uint64_t bytes, std::string_view what);
   explicit Mapping(std::span<std::byte> memory) noexcept : memory_(memory) {}
   void unmap() noexcept;
 

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
+#include "base/error.h"
 
 namespace faro::transport::shm {
 
@@ -12,8 +12,8 @@ void ShmLinkState::fail(const char* direction, uint32_t ring, const char* why) {
   if (failed.exchange(true, std::memory_order_relaxed) || events == nullptr) return;
   Status cause(Code::protocol_error, "");
   try {
-    cause = Status(Code::protocol_error,
-                   fmt::format("shared memory, {} ring {}: {}", direction, ring, why));
+    cause =
+        base::error(Code::protocol_error, "shared memory, {} ring {}: {}", direction, ring, why);
   } catch (const std::bad_alloc&) {
     // Without the words.
   }

@@ -33,10 +33,9 @@ Status ShmSetup::start() {
         "the doorbells of this node could not be put into shared memory when its session opened "
         "(memfd_create or its seals)"};
   }
-  Result<std::shared_ptr<Segment>> segment =
-      Segment::make_shared(context_.incoming, "the incoming rings of a link", incoming_fd_);
-  if (!segment.ok()) return segment.status();
-  incoming_ = std::move(*segment);
+  FARO_ASSIGN_OR_RETURN(
+      incoming_,
+      Segment::make_shared(context_.incoming, "the incoming rings of a link", incoming_fd_));
 
   FARO_RETURN_IF_ERROR(draw_random(token_.data(), token_.size()));
   listener_->offer(token_, {incoming_fd_.get(), context_.doorbells.fd},
@@ -93,13 +92,11 @@ Status ShmSetup::map_peer_memory(const std::vector<base::UniqueFd>& fds) {
   const uint64_t doorbell_bytes =
       uint64_t{sizeof(ring::DoorbellLine)} * context_.outgoing.receiver_workers;
   FARO_RETURN_IF_ERROR(check_sealed_memfd(fds[1].get(), doorbell_bytes, true, kDoorbells));
-  Result<Mapping> doorbells = Mapping::map(fds[1].get(), doorbell_bytes, kDoorbells);
-  if (!doorbells.ok()) return doorbells.status();
-  Result<std::shared_ptr<Segment>> segment =
-      Segment::map_peer(fds[0].get(), context_.outgoing, "the outgoing rings of a link");
-  if (!segment.ok()) return segment.status();
-  peer_doorbells_ = std::move(*doorbells);
-  outgoing_ = std::move(*segment);
+  FARO_ASSIGN_OR_RETURN(auto doorbells, Mapping::map(fds[1].get(), doorbell_bytes, kDoorbells));
+  FARO_ASSIGN_OR_RETURN(auto segment, Segment::map_peer(fds[0].get(), context_.outgoing,
+                                                        "the outgoing rings of a link"));
+  peer_doorbells_ = std::move(doorbells);
+  outgoing_ = std::move(segment);
   return {};
 }
 

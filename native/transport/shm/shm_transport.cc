@@ -1,9 +1,6 @@
 #include "transport/shm/shm_transport.h"
 
-#include <string>
-
-#include <fmt/format.h>
-
+#include "base/error.h"
 #include "transport/shm/fd_passing.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shared_memory.h"
@@ -29,7 +26,7 @@ Status ShmTransport::available() const {
                       : memory.status();
   if (status.ok()) status = check_abstract_sockets();
   if (status.ok()) return {};
-  return {Code::transport_unavailable, fmt::format("{}; {}", status.message(), kRemedy)};
+  return base::error(Code::transport_unavailable, "{}; {}", status.message(), kRemedy);
 }
 
 uint64_t ShmTransport::memory_bytes(const ring::Layout& /*outgoing*/,

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/error.h"
+
 namespace faro::transport::tcp {
 
 bool is_loopback(const SocketAddress& address) {
@@ -30,14 +32,14 @@ Result<std::vector<SocketAddress>> resolve(const std::string& address) {
   const size_t colon = address.rfind(':');
   const std::string host = host_of(address);
   if (host.empty() || colon + 1 == address.size()) {
-    return Status(Code::connect_failed, fmt::format("'{}' is not host:port", address));
+    return base::error(Code::connect_failed, "'{}' is not host:port", address);
   }
 
   // getaddrinfo takes any number, modulo 65536.
   const char* const port = address.c_str() + colon + 1;
   if (std::strspn(port, "0123456789") != std::strlen(port) ||
       std::strtoul(port, nullptr, 10) > 65535)
-    return Status(Code::connect_failed, fmt::format("'{}' has no port from 0 to 65535", address));
+    return base::error(Code::connect_failed, "'{}' has no port from 0 to 65535", address);
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -45,8 +47,8 @@ Result<std::vector<SocketAddress>> resolve(const std::string& address) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), port, &hints, &found);
   if (error != 0) {
-    return Status(Code::connect_failed,
-                  fmt::format("'{}' cannot be resolved: {}", address, gai_strerror(error)));
+    return base::error(Code::connect_failed, "'{}' cannot be resolved: {}", address,
+                       gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   std::vector<SocketAddress> addresses;
@@ -57,7 +59,7 @@ Result<std::vector<SocketAddress>> resolve(const std::string& address) {
     added.length = each->ai_addrlen;
   }
   if (addresses.empty()) {
-    return Status(Code::connect_failed, fmt::format("'{}' has no IPv4 or IPv6 address", address));
+    return base::error(Code::connect_failed, "'{}' has no IPv4 or IPv6 address", address);
   }
   return addresses;
 }

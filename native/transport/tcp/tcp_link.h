@@ -41,7 +41,6 @@
 #include <new>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "transport/messaged_channel.h"
 #include "transport/tcp/ring_region.h"

@@ -9,12 +9,11 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
@@ -177,17 +176,17 @@ bool TcpLink::take_messages() {
 Status TcpLink::accept_read(const wire::DataMessage& message) {
   const uint32_t number = wire::ring_of(message);
   if (number >= outgoing_.size()) {
-    return {Code::protocol_error,
-            fmt::format("READ of ring {}; there are {}", number, outgoing_.size())};
+    return base::error(Code::protocol_error, "READ of ring {}; there are {}", number,
+                       outgoing_.size());
   }
   TcpOutgoing& ring = outgoing_[number];
   const wire::Position before = ring.free();
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
   if (message.length != 0 || message.position <= before || message.position > sent ||
       message.position % wire::kFrameAlignment != 0) {
-    return {Code::protocol_error,
-            fmt::format("READ of ring {} at {} with length {}; it was at {} and {} was sent",
-                        number, message.position, message.length, before, sent)};
+    return base::error(Code::protocol_error,
+                       "READ of ring {} at {} with length {}; it was at {} and {} was sent", number,
+                       message.position, message.length, before, sent);
   }
   if (ring.free_up_to(message.position)) note_worker(context_.outgoing.sender_of(number));
   return {};
@@ -196,17 +195,17 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
 Status TcpLink::accept_written(const wire::DataMessage& message) {
   const uint32_t number = wire::ring_of(message);
   if (number >= incoming_.size()) {
-    return {Code::protocol_error,
-            fmt::format("WRITTEN of ring {}; there are {}", number, incoming_.size())};
+    return base::error(Code::protocol_error, "WRITTEN of ring {}; there are {}", number,
+                       incoming_.size());
   }
   TcpIncoming& ring = incoming_[number];
   const wire::Position written = ring.written();
   const uint64_t free = ring.write_limit() - written;  // an honest peer's credit is at most this
   if (message.position != written || message.length == 0 || message.length > free ||
       message.length % wire::kFrameAlignment != 0) {
-    return {Code::protocol_error,
-            fmt::format("WRITTEN of ring {} at {} with length {}; expected at {} with at most {}",
-                        number, message.position, message.length, written, free)};
+    return base::error(Code::protocol_error,
+                       "WRITTEN of ring {} at {} with length {}; expected at {} with at most {}",
+                       number, message.position, message.length, written, free);
   }
   filling_ = &ring;
   fill_position_ = message.position;

@@ -1,36 +1,31 @@
 #include "transport/tcp/tcp_receiver.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
 
 TcpReceiver::~TcpReceiver() {
-  if (reactor_ != nullptr) reactor_->remove(gate_epoll_);
-  if (gate_epoll_ >= 0) close(gate_epoll_);
-  if (data_epoll_ >= 0) close(data_epoll_);
+  if (reactor_ != nullptr) reactor_->remove(gate_epoll_.get());
 }
 
 Status TcpReceiver::open(Reactor& reactor) {
-  data_epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  gate_epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  data_epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  gate_epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};
   event.events = EPOLLIN;
-  if (data_epoll_ < 0 || gate_epoll_ < 0 ||
-      epoll_ctl(gate_epoll_, EPOLL_CTL_ADD, data_epoll_, &event) != 0) {
-    return Status(Code::system_error,
-                  fmt::format("epoll for data connections: {}", std::strerror(errno)));
+  if (!data_epoll_.valid() || !gate_epoll_.valid() ||
+      epoll_ctl(gate_epoll_.get(), EPOLL_CTL_ADD, data_epoll_.get(), &event) != 0) {
+    return base::error(Code::system_error, "epoll for data connections: {}", std::strerror(errno));
   }
-  FARO_RETURN_IF_ERROR(reactor.add(gate_epoll_, EPOLLIN, [this](uint32_t) {
+  FARO_RETURN_IF_ERROR(reactor.add(gate_epoll_.get(), EPOLLIN, [this](uint32_t) {
     // A worker is reading: it takes everything, or the level wakes this thread again.
     if (!read()) sched_yield();
   }));
@@ -43,14 +38,13 @@ Status TcpReceiver::add(Reactor& reactor, TcpLink& link, int fd) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = &link;
-  if (epoll_ctl(data_epoll_, EPOLL_CTL_ADD, fd, &event) == 0) return Status::Ok();
-  return Status(Code::system_error,
-                fmt::format("epoll for a data connection: {}", std::strerror(errno)));
+  if (epoll_ctl(data_epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return Status::Ok();
+  return base::error(Code::system_error, "epoll for a data connection: {}", std::strerror(errno));
 }
 
 void TcpReceiver::remove(int fd) noexcept {
   epoll_event unused{};
-  if (data_epoll_ >= 0) epoll_ctl(data_epoll_, EPOLL_CTL_DEL, fd, &unused);
+  if (data_epoll_.valid()) epoll_ctl(data_epoll_.get(), EPOLL_CTL_DEL, fd, &unused);
 }
 
 void TcpReceiver::take() noexcept {
@@ -58,7 +52,7 @@ void TcpReceiver::take() noexcept {
 }
 
 bool TcpReceiver::poll() noexcept {
-  if (data_epoll_ < 0) return false;
+  if (!data_epoll_.valid()) return false;
   if (armed_.load(std::memory_order_relaxed) && sleeping_.load(std::memory_order_relaxed) == 0) {
     std::lock_guard lock(gate_mutex_);
     if (sleeping_.load(std::memory_order_relaxed) == 0) arm_locked(false);
@@ -69,7 +63,8 @@ bool TcpReceiver::poll() noexcept {
 bool TcpReceiver::read() noexcept {
   if (!try_take()) return false;
   std::array<epoll_event, 32> events;
-  const int count = epoll_wait(data_epoll_, events.data(), static_cast<int>(events.size()), 0);
+  const int count =
+      epoll_wait(data_epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i)
     static_cast<TcpLink*>(events[static_cast<size_t>(i)].data.ptr)->on_readable(false);
   give();
@@ -77,14 +72,14 @@ bool TcpReceiver::read() noexcept {
 }
 
 void TcpReceiver::worker_sleeps() noexcept {
-  if (data_epoll_ < 0) return;
+  if (!data_epoll_.valid()) return;
   std::lock_guard lock(gate_mutex_);
   sleeping_.store(sleeping_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!armed_.load(std::memory_order_relaxed)) arm_locked(true);
 }
 
 void TcpReceiver::worker_wakes() noexcept {
-  if (data_epoll_ < 0) return;
+  if (!data_epoll_.valid()) return;
   std::lock_guard lock(gate_mutex_);
   sleeping_.store(sleeping_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
@@ -92,7 +87,7 @@ void TcpReceiver::worker_wakes() noexcept {
 void TcpReceiver::arm_locked(bool armed) noexcept {
   epoll_event event{};
   event.events = armed ? EPOLLIN : 0u;
-  epoll_ctl(gate_epoll_, EPOLL_CTL_MOD, data_epoll_, &event);
+  epoll_ctl(gate_epoll_.get(), EPOLL_CTL_MOD, data_epoll_.get(), &event);
   armed_.store(armed, std::memory_order_relaxed);
 }
 

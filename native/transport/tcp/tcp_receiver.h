@@ -15,6 +15,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/unique_fd.h"
 #include "faro/status.h"
 #include "transport/transport.h"
 
@@ -52,8 +53,8 @@ class TcpReceiver {
   void arm_locked(bool armed) noexcept;
 
   Reactor* reactor_ = nullptr;
-  int data_epoll_ = -1;
-  int gate_epoll_ = -1;
+  base::UniqueFd data_epoll_;
+  base::UniqueFd gate_epoll_;
   std::atomic<bool> taken_{false};
 
   std::mutex gate_mutex_;              // never on the way of a row: only around sleeps

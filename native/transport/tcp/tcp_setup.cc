@@ -1,6 +1,5 @@
 // Setting a link up: the initiator dials the peer's listener and says in the preamble which link it
 // means; the other side gets the connection from its session. No setup messages.
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -10,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_link.h"
 #include "transport/tcp/tcp_transport.h"
@@ -35,16 +34,14 @@ class TcpSetup final : public LinkSetup {
     FARO_RETURN_IF_ERROR(allocate(context_.outgoing, outgoing_));
     FARO_RETURN_IF_ERROR(allocate(context_.incoming, incoming_));
     if (!context_.initiator) return {};
-    Result<std::vector<SocketAddress>> addresses = resolve(context_.peer_address);
-    if (!addresses.ok()) return addresses.status();
-    addresses_ = std::move(*addresses);
+    FARO_ASSIGN_OR_RETURN(addresses_, resolve(context_.peer_address));
     dial_next();
     return status_;
   }
 
   Status on_message(std::span<const std::byte> message) override {
-    return {Code::protocol_error,
-            fmt::format("setup message of {} bytes; tcp has none", message.size())};
+    return base::error(Code::protocol_error, "setup message of {} bytes; tcp has none",
+                       message.size());
   }
 
   Status on_stream(DataStream stream) override {
@@ -76,14 +73,14 @@ class TcpSetup final : public LinkSetup {
   static Status allocate(const ring::Layout& layout, RingRegion& region) {
     region = RingRegion(layout);
     if (region.ok()) return {};
-    return {Code::resource_limit, fmt::format("{} bytes for the rings of a link: {}",
-                                              layout.region_bytes(), std::strerror(errno))};
+    return base::error(Code::resource_limit, "{} bytes for the rings of a link: {}",
+                       layout.region_bytes(), std::strerror(errno));
   }
 
   // Dials the next address of the peer that does not fail at once; status_ is set when there is
   // none.
   void dial_next() {
-    Status last(Code::connect_failed, fmt::format("no address of {}", context_.peer_address));
+    Status last = base::error(Code::connect_failed, "no address of {}", context_.peer_address);
     while (next_address_ < addresses_.size()) {
       const SocketAddress& address = addresses_[next_address_++];
       fd_ = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -104,8 +101,8 @@ class TcpSetup final : public LinkSetup {
 
   Status dial_error(int error) const {
     const std::string text = to_string(addresses_[next_address_ - 1]);
-    return {Code::connect_failed,
-            fmt::format("data connection to {}: {}", text, std::strerror(error))};
+    return base::error(Code::connect_failed, "data connection to {}: {}", text,
+                       std::strerror(error));
   }
 
   void on_dialled() {
@@ -159,12 +156,11 @@ class TcpSetup final : public LinkSetup {
       std::byte unread{};
       const iovec piece{&unread, sizeof unread};
       const bool tls_failed = tls_ != nullptr && tls_->receive({&piece, 1}) < 0 && errno == EPROTO;
-      status_ = tls_failed
-                    ? tls_error()
-                    : Status(Code::connect_failed,
-                             fmt::format(
+      status_ = tls_failed ? tls_error()
+                           : base::error(
+                                 Code::connect_failed,
                                  "data connection to {}: closed by the peer, whose log may say why",
-                                 to_string(addresses_[next_address_ - 1])));
+                                 to_string(addresses_[next_address_ - 1]));
       close_socket();
     });
     registered_ = status_.ok();
@@ -182,15 +178,15 @@ class TcpSetup final : public LinkSetup {
 
   Status tls_error() const {
     const Status why = tls_->failure();
-    return {why.code(), fmt::format("data connection to {}: {}",
-                                    to_string(addresses_[next_address_ - 1]), why.message())};
+    return base::error(why.code(), "data connection to {}: {}",
+                       to_string(addresses_[next_address_ - 1]), why.message());
   }
 
   Status tune() {
     const int on = 1;
     // Transfers are gathered before they are sent; waiting for more would only delay them.
     if (setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
-      return {Code::system_error, fmt::format("TCP_NODELAY: {}", std::strerror(errno))};
+      return base::error(Code::system_error, "TCP_NODELAY: {}", std::strerror(errno));
     }
     return {};
   }

@@ -1,6 +1,6 @@
 #include "transport/verbs/completion_error.h"
 
-#include <fmt/format.h>
+#include "base/error.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -53,9 +53,8 @@ Meaning meaning_of(ibv_wc_status status) {
 
 Status completion_error(const ibv_wc& completion, const std::string& operation) {
   const Meaning meaning = meaning_of(completion.status);
-  return {meaning.code,
-          fmt::format("{} failed with \"{}\" (vendor code {:#x}): {}", operation,
-                      ibv_wc_status_str(completion.status), completion.vendor_err, meaning.text)};
+  return base::error(meaning.code, "{} failed with \"{}\" (vendor code {:#x}): {}", operation,
+                     ibv_wc_status_str(completion.status), completion.vendor_err, meaning.text);
 }
 
 }  // namespace faro::transport::verbs

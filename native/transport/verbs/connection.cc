@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "transport/verbs/sigpipe_shield.h"
 
 namespace faro::transport::verbs {
@@ -93,11 +93,11 @@ void Connection::tune() {
 
 Status Connection::create_queue_pair(const std::shared_ptr<Device>& device) {
   if (id_->verbs != device->context()) {
-    return {Code::transport_unavailable,
-            fmt::format(
-                "the connection goes by {}, but this node uses {}; verbs.address chooses",
-                id_->verbs == nullptr ? "no RDMA device" : ibv_get_device_name(id_->verbs->device),
-                device->name())};
+    return base::error(
+        Code::transport_unavailable,
+        "the connection goes by {}, but this node uses {}; verbs.address chooses",
+        id_->verbs == nullptr ? "no RDMA device" : ibv_get_device_name(id_->verbs->device),
+        device->name());
   }
   device_ = device;
   const int entries = static_cast<int>(options_.send_depth + options_.receives);

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -18,8 +18,9 @@ namespace {
 constexpr int kBacklog = 128;
 constexpr int kMostPorts = 10;  // to try; it is rare that one is taken
 
-Status unavailable(std::string message) {
-  return {Code::transport_unavailable, std::move(message)};
+template <typename... Args>
+Status unavailable(fmt::format_string<Args...> text, Args&&... args) {
+  return base::error(Code::transport_unavailable, text, std::forward<Args>(args)...);
 }
 
 // Checked before librdmacm is called, which prints warnings if there is no device.
@@ -40,39 +41,37 @@ Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(
     return unavailable("this machine has no RDMA device (/sys/class/infiniband has none)");
   }
   if (access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
-    return unavailable(fmt::format(
+    return unavailable(
         "/dev/infiniband/rdma_cm: {}; load the module rdma_ucm, and let this user open the device",
-        std::strerror(errno)));
+        std::strerror(errno));
   }
   std::unique_ptr<ConnectionManager> manager(new ConnectionManager);
   manager->local_ = local;
   manager->channel_ = rdma_create_event_channel();
   if (manager->channel_ == nullptr)
-    return unavailable(fmt::format("rdma_create_event_channel: {}", std::strerror(errno)));
+    return unavailable("rdma_create_event_channel: {}", std::strerror(errno));
   const int flags = fcntl(manager->channel_->fd, F_GETFL);
   if (flags < 0 || fcntl(manager->channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
-    return unavailable(fmt::format("rdma_cm's events: {}", std::strerror(errno)));
+    return unavailable("rdma_cm's events: {}", std::strerror(errno));
   if (rdma_create_id(manager->channel_, &manager->listener_, nullptr, RDMA_PS_TCP) != 0)
-    return unavailable(fmt::format("rdma_create_id: {}", std::strerror(errno)));
+    return unavailable("rdma_create_id: {}", std::strerror(errno));
 
   tcp::SocketAddress any_port = local;
   any_port.set_port(0);
   const std::string text = tcp::to_string(any_port);
   if (rdma_bind_addr(manager->listener_, reinterpret_cast<sockaddr*>(&any_port.storage)) != 0) {
     return unavailable(
-        fmt::format("no RDMA device owns the address {} (rdma_bind_addr: {}); name "
-                    "the node by an address of an RDMA device, or set verbs.address",
-                    text, std::strerror(errno)));
+        "no RDMA device owns the address {} (rdma_bind_addr: {}); name the node by an address of "
+        "an RDMA device, or set verbs.address",
+        text, std::strerror(errno));
   }
   if (manager->listener_->verbs == nullptr) {
     return unavailable(
-        fmt::format("the address {} belongs to no RDMA device in particular; name "
-                    "the node by an address of an RDMA device, or set verbs.address",
-                    text));
+        "the address {} belongs to no RDMA device in particular; name the node by an address of an "
+        "RDMA device, or set verbs.address",
+        text);
   }
-  auto device = Device::open(manager->listener_->verbs);
-  if (!device.ok()) return device.status();
-  manager->device_ = std::move(*device);
+  FARO_ASSIGN_OR_RETURN(manager->device_, Device::open(manager->listener_->verbs));
   return manager;
 }
 
@@ -90,8 +89,8 @@ Status ConnectionManager::start(Reactor& reactor) {
   reactor_ = &reactor;
   watch_ = std::make_unique<DeviceWatch>(*device_, [this] {
     if (lost_) {
-      lost_({Code::peer_lost,
-             fmt::format("the local RDMA device {} failed, or is being removed", device_->name())});
+      lost_(base::error(Code::peer_lost, "the local RDMA device {} failed, or is being removed",
+                        device_->name()));
     }
   });
   return watch_->start(reactor);
@@ -104,7 +103,7 @@ Result<uint16_t> ConnectionManager::listen() {
     if (rdma_listen(listener_, kBacklog) == 0) {
       listening_ = true;
     } else if (errno != EADDRINUSE || tries == kMostPorts) {
-      return unavailable(fmt::format("rdma_listen: {}", std::strerror(errno)));
+      return unavailable("rdma_listen: {}", std::strerror(errno));
     } else {
       FARO_RETURN_IF_ERROR(bind_anew());
     }
@@ -116,11 +115,11 @@ Result<uint16_t> ConnectionManager::listen() {
 Status ConnectionManager::bind_anew() {
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP) != 0)
-    return unavailable(fmt::format("rdma_create_id: {}", std::strerror(errno)));
+    return unavailable("rdma_create_id: {}", std::strerror(errno));
   tcp::SocketAddress any_port = local_;
   any_port.set_port(0);
   if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any_port.storage)) != 0) {
-    const Status failed = unavailable(fmt::format("rdma_bind_addr: {}", std::strerror(errno)));
+    const Status failed = unavailable("rdma_bind_addr: {}", std::strerror(errno));
     rdma_destroy_id(id);
     return failed;
   }

@@ -9,14 +9,17 @@
 #include <fstream>
 #include <memory>
 
+#include "base/error.h"
+
 namespace faro::transport::verbs {
 namespace {
 
 // More than any device has.
 constexpr uint32_t kGidLimit = 1024;
 
-Status unavailable(std::string message) {
-  return {Code::transport_unavailable, std::move(message)};
+template <typename... Args>
+Status unavailable(fmt::format_string<Args...> text, Args&&... args) {
+  return base::error(Code::transport_unavailable, text, std::forward<Args>(args)...);
 }
 
 std::string first_line(const std::string& path) {
@@ -37,23 +40,21 @@ Result<std::string> address_of_port(const std::string& name, const std::string& 
                                     std::optional<uint32_t> gid_index) {
   if (gid_index) {
     if (const auto address = address_of_gid(port_folder, *gid_index)) return *address;
-    return unavailable(
-        fmt::format("GID {} of {} is no IPv4 address of RoCEv2 (`show_gids`, or {}/gids)",
-                    *gid_index, name, port_folder));
+    return unavailable("GID {} of {} is no IPv4 address of RoCEv2 (`show_gids`, or {}/gids)",
+                       *gid_index, name, port_folder);
   }
   for (uint32_t index = 0; index < kGidLimit; ++index) {
     if (const auto address = address_of_gid(port_folder, index)) return *address;
   }
   return unavailable(
-      fmt::format("{} has no IPv4 address of RoCEv2 among its GIDs; name the network "
-                  "interface instead, or set verbs.address",
-                  name));
+      "{} has no IPv4 address of RoCEv2 among its GIDs; name the network interface instead, or set "
+      "verbs.address",
+      name);
 }
 
 Result<std::string> address_of_interface(const std::string& name) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0)
-    return unavailable(fmt::format("getifaddrs: {}", std::strerror(errno)));
+  if (getifaddrs(&list) != 0) return unavailable("getifaddrs: {}", std::strerror(errno));
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   bool exists = false;
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
@@ -65,9 +66,8 @@ Result<std::string> address_of_interface(const std::string& name) {
     if (inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) != nullptr)
       return std::string(text);
   }
-  return unavailable(
-      exists ? fmt::format("the interface {} has no IPv4 address", name)
-             : fmt::format("there is no RDMA device and no network interface {}", name));
+  if (exists) return unavailable("the interface {} has no IPv4 address", name);
+  return unavailable("there is no RDMA device and no network interface {}", name);
 }
 
 }  // namespace
@@ -89,15 +89,13 @@ Result<std::string> device_address(const std::string& name, std::optional<uint32
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) {
     if (gid_index)
-      return unavailable(
-          fmt::format("verbs.gid_index needs an RDMA device in verbs.device, and {} is "
-                      "none",
-                      name));
+      return unavailable("verbs.gid_index needs an RDMA device in verbs.device, and {} is none",
+                         name);
     return address_of_interface(name);
   }
   const std::string port_folder = folder + "/ports/" + port;
   if (!std::filesystem::exists(port_folder, ignored))
-    return unavailable(fmt::format("{} has no port {}", name.substr(0, colon), port));
+    return unavailable("{} has no port {}", name.substr(0, colon), port);
   return address_of_port(name, port_folder, gid_index);
 }
 

@@ -1,8 +1,8 @@
 #include "transport/verbs/queue_pair_path.h"
 
-#include <fmt/format.h>
-
 #include <bit>
+
+#include "base/error.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -16,11 +16,10 @@ static_assert(IBV_MTU_256 == 1 && IBV_MTU_4096 == 5);
 
 Status check_mtu(const PathOptions& options, ibv_mtu active, const std::string& device) {
   if (options.mtu_bytes <= bytes_of(active)) return {};
-  return {
-      Code::transport_unavailable,
-      fmt::format("verbs.mtu = {}, but the port of {} has an active MTU of {}; raise that of its "
-                  "network, or leave verbs.mtu at 0",
-                  options.mtu_bytes, device, bytes_of(active))};
+  return base::error(Code::transport_unavailable,
+                     "verbs.mtu = {}, but the port of {} has an active MTU of {}; raise that of "
+                     "its network, or leave verbs.mtu at 0",
+                     options.mtu_bytes, device, bytes_of(active));
 }
 
 void apply_path(const PathOptions& options, ibv_qp_attr& attributes) noexcept {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -50,9 +50,8 @@ Status RegisteredMemory::map(uint64_t bytes, bool huge_pages) {
   if (mapped == MAP_FAILED) {
     const char* const advice =
         huge_pages ? "; see /proc/sys/vm/nr_hugepages, or leave verbs.huge_pages at 0" : "";
-    return {Code::resource_limit,
-            fmt::format("{} bytes of {}memory for a link: {}{}", need,
-                        huge_pages ? "huge-page " : "", std::strerror(errno), advice)};
+    return base::error(Code::resource_limit, "{} bytes of {}memory for a link: {}{}", need,
+                       huge_pages ? "huge-page " : "", std::strerror(errno), advice);
   }
   base_ = static_cast<std::byte*>(mapped);
   bytes_ = bytes;

@@ -40,9 +40,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <string>
 
 #include "transport/messaged_channel.h"
 #include "transport/transport.h"
@@ -87,7 +85,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   void arm() noexcept;
   void on_device_lost(const Status& cause) noexcept;
   PollState& poll_state() noexcept { return poll_state_; }
-  void count_event() noexcept { count(counters_.events); }
+  void count_event() noexcept { count(counters_.network_events); }
 
  private:
   // Posting (verbs_datapath.cc). The holder of the right to post.

@@ -1,11 +1,11 @@
 // Sending: from what is committed or released to the send queue. verbs_receive.cc has the other
 // direction, verbs_channel.h the picture and the arguments.
 #include <endian.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
 #include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
 
@@ -98,7 +98,7 @@ void VerbsChannel::fill_with_message() noexcept {
     add_message();
   } else if (credits_.return_due() && credits_.may_return()) {
     credits_.return_sent();
-    count(counters_.returns);
+    count(counters_.credit_returns);
     add_message();
   }
 }
@@ -211,7 +211,7 @@ bool VerbsChannel::post_chain() noexcept {
   if (signal) {
     chain_.last().send_flags |= IBV_SEND_SIGNALED;
     ++signals_;
-    count(counters_.signalled);
+    count(counters_.signalled_posts);
   }
   places_.announce(signal);
   count(counters_.posts);
@@ -219,8 +219,8 @@ bool VerbsChannel::post_chain() noexcept {
   if (error == 0) [[likely]]
     return true;
   // Places were counted, so the queue is not full: the connection has gone.
-  fail({Code::peer_lost,
-        fmt::format("RDMA connection broken while posting: {}", std::strerror(error))});
+  fail(base::error(Code::peer_lost, "RDMA connection broken while posting: {}",
+                   std::strerror(error)));
   return false;
 }
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "transport/verbs/completion_error.h"
 #include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
@@ -142,18 +142,18 @@ void VerbsChannel::take_received(const ibv_wc& completion) {
 Status VerbsChannel::take_message(uint32_t index) {
   const int error = post_receive(endpoint_->queue_pair(), parts_.messages, index);
   if (error == 0) return {};
-  return {Code::peer_lost,
-          fmt::format("RDMA connection broken while posting a receive: {}", std::strerror(error))};
+  return base::error(Code::peer_lost, "RDMA connection broken while posting a receive: {}",
+                     std::strerror(error));
 }
 
 Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
   wire::VerbsHead head;
-  if (bytes < sizeof head) return {Code::protocol_error, fmt::format("a SEND of {} bytes", bytes)};
+  if (bytes < sizeof head) return base::error(Code::protocol_error, "a SEND of {} bytes", bytes);
   std::memcpy(&head, message_at(index), sizeof head);
   if (head.record_count > wire::kVerbsRecordLimit || head.reserved != 0 ||
       bytes != sizeof head + head.record_count * sizeof(wire::VerbsRecord)) {
-    return {Code::protocol_error,
-            fmt::format("a SEND of {} bytes with {} records", bytes, head.record_count)};
+    return base::error(Code::protocol_error, "a SEND of {} bytes with {} records", bytes,
+                       head.record_count);
   }
   std::array<wire::VerbsRecord, wire::kVerbsRecordLimit> records;
   std::memcpy(records.data(), message_at(index) + sizeof head, bytes - sizeof head);
@@ -164,9 +164,10 @@ Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
     credits_.note_taken();
   }
   if (!credits_.accept({head.notes, head.returns})) {
-    return {Code::protocol_error, fmt::format("credits for {} notifications and {} returns, but "
-                                              "fewer were sent, or more were confirmed before",
-                                              head.notes, head.returns)};
+    return base::error(Code::protocol_error,
+                       "credits for {} notifications and {} returns, but fewer were sent, or more "
+                       "were confirmed before",
+                       head.notes, head.returns);
   }
   for (uint32_t i = 0; i < head.record_count; ++i) FARO_RETURN_IF_ERROR(accept_record(records[i]));
   return {};
@@ -181,14 +182,14 @@ Status VerbsChannel::accept_record(const wire::VerbsRecord& record) {
 
 Status VerbsChannel::accept_read(uint32_t number, wire::Position position) {
   if (number >= link_.outgoing_.size()) {
-    return {Code::protocol_error,
-            fmt::format("READ of ring {}; there are {}", number, link_.outgoing_.size())};
+    return base::error(Code::protocol_error, "READ of ring {}; there are {}", number,
+                       link_.outgoing_.size());
   }
   VerbsOutgoing& ring = link_.outgoing_[number];
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
   if (position <= ring.peer_read_ || position > sent || position % wire::kFrameAlignment != 0) {
-    return {Code::protocol_error, fmt::format("READ of ring {} at {}; it was at {} and {} was sent",
-                                              number, position, ring.peer_read_, sent)};
+    return base::error(Code::protocol_error, "READ of ring {} at {}; it was at {} and {} was sent",
+                       number, position, ring.peer_read_, sent);
   }
   ring.peer_read_ = position;
   if (ring.update_free()) wake_sender(number);
@@ -197,16 +198,16 @@ Status VerbsChannel::accept_read(uint32_t number, wire::Position position) {
 
 Status VerbsChannel::accept_written(uint32_t number, wire::Position position) {
   if (number >= link_.incoming_.size()) {
-    return {Code::protocol_error,
-            fmt::format("WRITTEN of ring {}; there are {}", number, link_.incoming_.size())};
+    return base::error(Code::protocol_error, "WRITTEN of ring {}; there are {}", number,
+                       link_.incoming_.size());
   }
   VerbsIncoming& ring = link_.incoming_[number];
   const wire::Position written = ring.written();
   const wire::Position limit = ring.write_limit();
   if (position <= written || position > limit || position % wire::kFrameAlignment != 0) {
-    return {Code::protocol_error,
-            fmt::format("WRITTEN of ring {} at {}; it was at {} and may go to {}", number, position,
-                        written, limit)};
+    return base::error(Code::protocol_error,
+                       "WRITTEN of ring {} at {}; it was at {} and may go to {}", number, position,
+                       written, limit);
   }
   ring.arrived(position);
   note_worker(context_.incoming.receiver_of(number));
@@ -218,7 +219,7 @@ Status VerbsChannel::accept_immediate(uint32_t index, uint32_t code) {
   credits_.note_taken();
   const ImmediateCode::Written written = link_.incoming_code_.decode(code);
   if (!link_.incoming_code_.fits() || written.ring >= link_.incoming_.size()) {
-    return {Code::protocol_error, fmt::format("immediate {:#x} is of no ring", code)};
+    return base::error(Code::protocol_error, "immediate {:#x} is of no ring", code);
   }
   return accept_written(written.ring, link_.incoming_[written.ring].written() + written.bytes);
 }

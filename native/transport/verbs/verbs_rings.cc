@@ -1,7 +1,6 @@
 #include "transport/verbs/verbs_rings.h"
 
-#include <fmt/format.h>
-
+#include "base/error.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::transport::verbs {
@@ -11,7 +10,7 @@ VerbsOutgoing::VerbsOutgoing(VerbsLink& link, MessagedChannel& channel, uint32_t
     : MessagedOutgoing(channel, ring, base, ring_bytes), link_(link) {}
 
 void VerbsOutgoing::on_broken() {
-  link_.fail({Code::protocol_error, fmt::format("impossible read position for ring {}", number_)});
+  link_.fail(base::error(Code::protocol_error, "impossible read position for ring {}", number_));
 }
 
 bool VerbsOutgoing::update_free() noexcept {
@@ -26,7 +25,7 @@ VerbsIncoming::VerbsIncoming(VerbsLink& link, MessagedChannel& channel, uint32_t
     : MessagedIncoming(channel, ring, base, ring_bytes, worker, ready_ring), link_(link) {}
 
 void VerbsIncoming::on_invalid(const char* why) {
-  link_.fail({Code::protocol_error, fmt::format("{} in ring {}", why, number_)});
+  link_.fail(base::error(Code::protocol_error, "{} in ring {}", why, number_));
 }
 
 }  // namespace faro::transport::verbs

@@ -1,13 +1,12 @@
 #include "transport/verbs/verbs_setup.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::transport::verbs {
@@ -50,20 +49,19 @@ Status VerbsSetup::check_limits() const {
   const ibv_device_attr& device = manager_.device()->limits();
   const uint32_t most = static_cast<uint32_t>(device.max_qp_wr);
   if (options_.connection.send_depth > most || options_.connection.receives > most) {
-    return {Code::resource_limit,
-            fmt::format("{} takes {} work requests in a queue, but verbs.send_queue is {} and "
-                        "verbs.receives {}",
-                        manager_.device()->name(), most, options_.connection.send_depth,
-                        options_.connection.receives)};
+    return base::error(
+        Code::resource_limit,
+        "{} takes {} work requests in a queue, but verbs.send_queue is {} and verbs.receives {}",
+        manager_.device()->name(), most, options_.connection.send_depth,
+        options_.connection.receives);
   }
   const uint32_t requests =
       LinkParts::requests_per_ring(context_.outgoing.ring_bytes, write_limit()) + 1;
   if (requests > LinkParts::chain_limit(options_.connection.send_depth)) {
-    return {
-        Code::resource_limit,
-        fmt::format("a transfer of a whole ring takes {} work requests of at most {} bytes, too "
-                    "many for verbs.send_queue = {}; use a larger one, or a smaller ring.bytes",
-                    requests, write_limit(), options_.connection.send_depth)};
+    return base::error(Code::resource_limit,
+                       "a transfer of a whole ring takes {} work requests of at most {} bytes, too "
+                       "many for verbs.send_queue = {}; use a larger one, or a smaller ring.bytes",
+                       requests, write_limit(), options_.connection.send_depth);
   }
   return {};
 }
@@ -79,9 +77,8 @@ uint32_t VerbsSetup::write_limit() const {
 
 Status VerbsSetup::allocate() {
   const auto make = [this](uint64_t bytes, Access access, RegisteredMemory& memory) -> Status {
-    auto made = RegisteredMemory::make(manager_.device(), bytes, access, options_.huge_pages);
-    if (!made.ok()) return made.status();
-    memory = std::move(*made);
+    FARO_ASSIGN_OR_RETURN(
+        memory, RegisteredMemory::make(manager_.device(), bytes, access, options_.huge_pages));
     return {};
   };
   write_limit_ = write_limit();
@@ -93,11 +90,10 @@ Status VerbsSetup::allocate() {
 }
 
 Status VerbsSetup::tell_listener() {
-  const Result<uint16_t> port = manager_.listen();
-  if (!port.ok()) return port.status();
+  FARO_ASSIGN_OR_RETURN(const auto port, manager_.listen());
   wire::VerbsListen listen{};
   listen.kind = wire::VerbsSetupKind::listen;
-  listen.port = *port;
+  listen.port = port;
   if (tells_address_) {
     const tcp::SocketAddress& local = manager_.local();
     if (local.family() == AF_INET6) {
@@ -127,8 +123,8 @@ void VerbsSetup::tell_memory() {
 Status VerbsSetup::on_message(std::span<const std::byte> message) {
   if (const auto listen = wire::load_verbs_listen(message)) return on_listen(*listen);
   if (const auto memory = wire::load_verbs_memory(message)) return on_memory(*memory);
-  return {Code::protocol_error,
-          fmt::format("a setup message of {} bytes that verbs does not know", message.size())};
+  return base::error(Code::protocol_error, "a setup message of {} bytes that verbs does not know",
+                     message.size());
 }
 
 Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
@@ -136,9 +132,8 @@ Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
     return {Code::protocol_error, "a LISTEN out of place"};
   tcp::SocketAddress peer;
   if (listen.family == 0) {
-    const auto addresses = tcp::resolve(context_.peer_address);
-    if (!addresses.ok()) return addresses.status();
-    peer = addresses->front();
+    FARO_ASSIGN_OR_RETURN(const auto addresses, tcp::resolve(context_.peer_address));
+    peer = addresses.front();
   } else if (listen.family == 4) {
     auto* address = reinterpret_cast<sockaddr_in*>(&peer.storage);
     address->sin_family = AF_INET;
@@ -161,9 +156,8 @@ Status VerbsSetup::on_listen(const wire::VerbsListen& listen) {
 Status VerbsSetup::dial(uint32_t channel) {
   tcp::SocketAddress local = manager_.local();
   local.set_port(0);
-  auto connection = Connection::create(manager_.channel(), options_.connection);
-  if (!connection.ok()) return connection.status();
-  connections_[channel] = std::move(*connection);
+  FARO_ASSIGN_OR_RETURN(connections_[channel],
+                        Connection::create(manager_.channel(), options_.connection));
   connections_[channel]->set_setup_handler(this);
   return connections_[channel]->resolve(local.get(), peer_device_.get());
 }
@@ -172,11 +166,11 @@ Status VerbsSetup::on_memory(const wire::VerbsMemory& memory) {
   if (peer_.has_value()) return {Code::protocol_error, "a second MEMORY"};
   if (memory.bytes != context_.outgoing.region_bytes() ||
       memory.receives < Credits::kLeastReceives || memory.receives > Credits::kMostReceives) {
-    return {
+    return base::error(
         Code::protocol_error,
-        fmt::format("MEMORY of {} bytes with {} receives; expected {} bytes and {} to {} receives",
-                    memory.bytes, memory.receives, context_.outgoing.region_bytes(),
-                    Credits::kLeastReceives, Credits::kMostReceives)};
+        "MEMORY of {} bytes with {} receives; expected {} bytes and {} to {} receives",
+        memory.bytes, memory.receives, context_.outgoing.region_bytes(), Credits::kLeastReceives,
+        Credits::kMostReceives);
   }
   peer_ = memory;
   return {};

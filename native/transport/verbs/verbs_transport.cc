@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
 #include "transport/verbs/device_address.h"
 #include "transport/verbs/verbs_setup.h"
 
@@ -34,18 +33,14 @@ Result<std::string> VerbsTransport::chosen_address(const plugin::Request& reques
 
 Status VerbsTransport::open(const plugin::Request& request) {
   const base::Settings& settings = request.settings;
-  const Result<std::string> address = chosen_address(request);
-  if (!address.ok()) return address.status();
-  const auto addresses = tcp::resolve(*address);
-  if (!addresses.ok()) return addresses.status();
-  auto manager = ConnectionManager::open(addresses->front());
-  if (!manager.ok()) return manager.status();
-  manager_ = std::move(*manager);
+  FARO_ASSIGN_OR_RETURN(const auto address, chosen_address(request));
+  FARO_ASSIGN_OR_RETURN(const auto addresses, tcp::resolve(address));
+  FARO_ASSIGN_OR_RETURN(manager_, ConnectionManager::open(addresses.front()));
   const Device& device = *manager_->device();
   if (settings.verbs_notify == "immediate" && !device.has_immediates()) {
-    return {Code::transport_unavailable,
-            fmt::format("verbs.notify = immediate, but {} is iWARP and has no WRITE WITH IMMEDIATE",
-                        device.name())};
+    return base::error(Code::transport_unavailable,
+                       "verbs.notify = immediate, but {} is iWARP and has no WRITE WITH IMMEDIATE",
+                       device.name());
   }
   ibv_port_attr port{};
   if (!device.is_iwarp() && ibv_query_port(device.context(), manager_->device_port(), &port) == 0) {
@@ -56,7 +51,7 @@ Status VerbsTransport::open(const plugin::Request& request) {
   request.log(LogLevel::info, fmt::format("verbs: {} port {} ({}), which owns {}", device.name(),
                                           manager_->device_port(),
                                           device.is_iwarp() ? "iWARP" : "InfiniBand or RoCE",
-                                          tcp::to_string(addresses->front())));
+                                          tcp::to_string(addresses.front())));
   return {};
 }
 
