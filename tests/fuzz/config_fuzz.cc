@@ -74,24 +74,22 @@ void load_environment(Config& config, std::string_view text) {
 }
 
 }  // namespace
-}  // namespace faro::fuzz
 
 // The file, a line of only "%%", the environment.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro;
-  using namespace faro::fuzz;
+void run_target(Input input) {
   constexpr std::string_view kMiddle = "\n%%\n";
-  const std::string_view text = text_of(std::as_bytes(std::span(data, size)));
+  const std::string_view text = text_of(input.rest());
   const size_t middle = std::min(text.find(kMiddle), text.size());
   Config config;
   load_file(config, text.substr(0, middle));
   load_environment(config, text.substr(std::min(middle + kMiddle.size(), text.size())));
   check_values(config);
   const auto settings = base::Settings::resolve(config);
-  if (!settings.ok()) return check_failure(settings.status(), true), 0;
+  if (!settings.ok()) return check_failure(settings.status(), true);
   require(settings->node < settings->node_count() &&
               settings->node_addresses.size() == settings->workers_per_node.size(),
           "a node is part of its cluster");
   require(settings->threshold_bytes <= settings->ring_bytes / 2, "a threshold can be reached");
-  return 0;
 }
+
+}  // namespace faro::fuzz

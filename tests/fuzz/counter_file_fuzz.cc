@@ -102,12 +102,8 @@ void check_page(const NodeView& view) {
 }
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro;
-  using namespace faro::fuzz;
-  Input input(data, size);
+void run_target(Input input) {
   const auto good = good_file();
   // Perhaps cut short.
   const uint16_t cut = input.number<uint16_t>();
@@ -115,16 +111,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (uint32_t changes = input.below(16); changes > 0; --changes) change(input, file.memory());
   const auto opened = CounterView::over(file.memory());
   if (!opened.ok()) {
-    require(opened.status().code() == Code::invalid_argument && !opened.status().message().empty(),
-            "why it is no counter file is said");
-    return 0;
+    return require(
+        opened.status().code() == Code::invalid_argument && !opened.status().message().empty(),
+        "why it is no counter file is said");
   }
   for (int look = 0; look < 2; ++look) {
     const NodeView view = (*opened)->read();
     check(view, file.memory().size());
     check_page(view);
-    if (input.empty()) break;
+    if (input.empty()) return;
     change(input, file.memory());
   }
-  return 0;
 }
+
+}  // namespace faro::fuzz

@@ -116,10 +116,9 @@ class FdPassingRun {
         if (!callers_.empty()) callers_.pop_back();
         break;
       case 3:
-        hear_offer();
-        break;
+        return hear_offer();
       default:
-        answer();
+        return answer();
     }
   }
 
@@ -205,10 +204,7 @@ class FdPassingRun {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  FdPassingRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { FdPassingRun(input).run(); }
+
+}  // namespace faro::fuzz

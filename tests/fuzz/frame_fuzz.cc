@@ -126,29 +126,24 @@ class FrameRun {
         std::vector<std::byte> payload;
         append(payload, bytes_of(open));
         if (kind == 1) append_format(payload);
-        put(k, {0, FrameKind::open, 0, slot, 0, 0}, payload);
-        break;
+        return put(k, {0, FrameKind::open, 0, slot, 0, 0}, payload);
       }
       case 2: {
         const wire::FinishPayload finish{input_.number<uint8_t>()};
-        put(k, {0, FrameKind::finish, 0, slot, 0, 0}, bytes_of(finish));
-        break;
+        return put(k, {0, FrameKind::finish, 0, slot, 0, 0}, bytes_of(finish));
       }
       case 3:
       case 4: {
         const uint32_t rows = input_.below(8);
-        put(k, {0, FrameKind::data, 0, slot, rows, 0}, this->rows(rows));
-        break;
+        return put(k, {0, FrameKind::data, 0, slot, rows, 0}, this->rows(rows));
       }
       case 5:
-        fragment(k, slot);
-        break;
+        return fragment(k, slot);
       case 6: {
         FrameHeader header{};
         const std::vector<std::byte> raw = input_.piece(sizeof header);
         if (!raw.empty()) std::memcpy(&header, raw.data(), raw.size());
-        put_as_it_is(k, header, input_.piece(256));
-        break;
+        return put_as_it_is(k, header, input_.piece(256));
       }
       default: {  // changes what lies there
         const size_t ring_bytes = node_->membership().outgoing_layout(0).ring_bytes;
@@ -234,13 +229,11 @@ class FrameRun {
     switch (input_.below(12)) {
       case 0:
       case 1:
-        open_shuffle();
-        break;
+        return open_shuffle();
       case 2:
       case 3:
       case 4:
-        poll();
-        break;
+        return poll();
       case 5:
         if (Batch* const batch = any(batches_)) batch->release();
         break;
@@ -342,10 +335,7 @@ class FrameRun {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  FrameRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { FrameRun(input).run(); }
+
+}  // namespace faro::fuzz

@@ -1,7 +1,7 @@
 // What a fuzz target is made of: it takes bytes apart, feeds them to the real code, and says what
 // has to hold. README.md in this folder says how targets are built, run and replayed.
 //
-// A target is one file that defines LLVMFuzzerTestOneInput. The same bytes must always do the same:
+// A target is one file that defines run_target. The same bytes must always do the same:
 // no thread, no clock but a hand-set one, nothing that is kept from one input to the next.
 #pragma once
 
@@ -12,14 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "faro/log.h"
-
-/// One run of a target. Always returns 0; a finding ends the process.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace faro::fuzz {
 
@@ -38,6 +34,7 @@ class Input {
   Input(const uint8_t* data, size_t size) : rest_(std::as_bytes(std::span(data, size))) {}
 
   bool empty() const { return rest_.empty(); }
+  std::span<const std::byte> rest() const { return rest_; }
 
   /// Little-endian, as in the messages of wire/.
   template <std::unsigned_integral T>
@@ -80,6 +77,9 @@ inline bool printable(std::string_view text) {
   }
   return true;
 }
+
+/// One run of a target, which each defines; a finding ends the process.
+void run_target(Input input);
 
 /// Log lines are made, looked at and dropped, whatever their level.
 inline const bool log_lines_are_checked = [] {

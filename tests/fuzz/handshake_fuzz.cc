@@ -1,7 +1,6 @@
 // Somebody stands between two nodes that shake hands, and changes, drops, repeats and adds messages.
 // With a secret nobody may be admitted to whom anything was said that the other had not said; without
 // one, whoever is admitted fits the cluster.
-#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -127,10 +126,7 @@ class HandshakeRun {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  HandshakeRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { HandshakeRun(input).run(); }
+
+}  // namespace faro::fuzz

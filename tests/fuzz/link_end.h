@@ -1,16 +1,28 @@
 // This node's end of a link with a peer that may send anything: one worker, which sends and receives as workers do.
 #pragma once
 
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/hand_reactor.h"
+#include "support/data_header.h"
 #include "transport/mirrored_ring.h"
 #include "transport/transport.h"
 
 namespace faro::fuzz {
+
+inline void require_inside(const transport::Claim& claim, uint32_t least,
+                           std::span<const std::byte> ring) {
+  require(claim.bytes >= least && claim.data >= ring.data() &&
+              claim.data + claim.bytes <= ring.data() + ring.size(),
+          "a claim lies in its ring");
+}
+inline void require_inside(const transport::FrameView& view, std::span<const std::byte> ring) {
+  require(view.payload >= ring.data() + sizeof view.header &&
+              view.payload + view.payload_bytes() <= ring.data() + ring.size(),
+          "a frame lies in its ring");
+}
 
 /// Threads: one. Outlives the link.
 class LinkEnd final : private transport::LinkEvents {
@@ -36,15 +48,8 @@ class LinkEnd final : private transport::LinkEvents {
     const uint32_t length = 16 + 16 * input.below(64);
     const transport::Claim claim = ring.claim(length, length);
     if (claim.bytes == 0) return;
-    const std::span<std::byte> memory = static_cast<transport::MirroredOutgoing&>(ring).memory();
-    require(claim.bytes >= length && claim.data >= memory.data() &&
-                claim.data + claim.bytes <= memory.data() + memory.size(),
-            "a claim lies in its ring");
-    wire::FrameHeader header{};
-    header.length = length;
-    header.kind = wire::FrameKind::data;
-    header.row_count = 1;
-    std::memcpy(claim.data, &header, sizeof header);
+    require_inside(claim, length, static_cast<transport::MirroredOutgoing&>(ring).memory());
+    test::put_data_header(claim.data, length);
     ring.commit(length);
     input.flag() ? ring.post_soon() : ring.post();
   }
@@ -57,11 +62,7 @@ class LinkEnd final : private transport::LinkEvents {
     require(next != transport::Next::invalid || failed(), "a broken rule fails the link");
     require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
     if (next != transport::Next::frame) return;
-    const std::span<const std::byte> memory =
-        static_cast<transport::MirroredIncoming&>(ring).memory();
-    require(view.payload >= memory.data() + sizeof view.header &&
-                view.payload + view.payload_bytes() <= memory.data() + memory.size(),
-            "a frame lies in its ring");
+    require_inside(view, static_cast<transport::MirroredIncoming&>(ring).memory());
     held_.emplace_back(number, view.token);
   }
 

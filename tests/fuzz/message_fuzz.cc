@@ -139,15 +139,14 @@ void check_scrape(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  const auto bytes = std::as_bytes(std::span(data, size));
+void run_target(Input input) {
+  const auto bytes = input.rest();
   check_control_messages(bytes);
   check_query_message(bytes);
   check_preamble(bytes);
   check_verbs_setup(bytes);
   check_scrape(bytes);
-  return 0;
 }
+
+}  // namespace faro::fuzz

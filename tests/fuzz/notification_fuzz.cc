@@ -210,33 +210,26 @@ class NotificationRun {
     const uint32_t ring = input_.below(2);
     switch (input_.below(10)) {
       case 0:
-        device_->arrives(input_.piece(wire::kVerbsMessageBytes));
-        break;
+        return device_->arrives(input_.piece(wire::kVerbsMessageBytes));
       case 1:
       case 2:
-        sends();
-        break;
+        return sends();
       case 3:
-        device_->arrives(input_.flag() ? input_.number<uint32_t>()
-                                       : (ring << 6) | input_.below(64));  // 64 units to a ring
-        break;
+        return device_->arrives(input_.flag()
+                                    ? input_.number<uint32_t>()
+                                    : (ring << 6) | input_.below(64));  // 64 units to a ring
       case 4:
-        writes(ring);
-        break;
+        return writes(ring);
       case 5:
-        end_.send(*link_, ring, input_);
-        break;
+        return end_.send(*link_, ring, input_);
       case 6:
-        end_.receive(*link_, ring);
-        break;
+        return end_.receive(*link_, ring);
       case 7:
-        end_.release(*link_, input_.number<uint8_t>());
-        break;
+        return end_.release(*link_, input_.number<uint8_t>());
       case 8:
-        link_->incoming(ring).flush_releases();
-        break;
+        return link_->incoming(ring).flush_releases();
       default:
-        device_->completes();
+        return device_->completes();
     }
   }
 
@@ -286,10 +279,7 @@ class NotificationRun {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  NotificationRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { NotificationRun(input).run(); }
+
+}  // namespace faro::fuzz

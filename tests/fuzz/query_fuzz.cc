@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -108,12 +107,10 @@ class QueryRun final : private shuffle::QueryEnvironment {
   void work() {
     switch (input_.below(14)) {
       case 0:
-        begun_.push_back(table_.begin());
-        break;
+        return begun_.push_back(table_.begin());
       case 1:
       case 2:
-        use(id());
-        break;
+        return use(id());
       case 3:
         if (Used* const used = any()) end(*used, input_.below(2));
         break;
@@ -125,8 +122,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
         (void)table_.cancel(id(), Status(Code::query_cancelled, "enough"));
         break;
       case 6:
-        declare(id());
-        break;
+        return declare(id());
       case 7:
         if (Used* const used = any()) {
           const uint32_t stage = input_.below(4);
@@ -139,11 +135,9 @@ class QueryRun final : private shuffle::QueryEnvironment {
         table_.on_tick(now_);
         break;
       case 9:
-        receive();
-        break;
+        return receive();
       case 10:
-        lose_or_return(peer());
-        break;
+        return lose_or_return(peer());
       case 11:
         if (Used* const used = any()) {
           const std::array<uint32_t, 2> senders = {input_.below(6), input_.below(6)};
@@ -257,10 +251,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  QueryRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { QueryRun(input).run(); }
+
+}  // namespace faro::fuzz

@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
     if (!file.is_open()) return std::fprintf(stderr, "%s cannot be read\n", path.c_str()), 1;
     std::fprintf(stderr, "%s, %zu bytes\n", path.c_str(), bytes.size());
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    faro::fuzz::run_target({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
   }
   std::printf("%zu inputs\n", files.size());
   return files.empty() ? 1 : 0;

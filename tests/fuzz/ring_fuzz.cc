@@ -28,33 +28,34 @@ class RingRun {
 
   void run() {
     for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) {
-      switch (input_.below(8)) {
-        case 0:
-          written_ += uint64_t{64} * (1 + input_.below(16));
-          break;
-        case 1:
-          written_ = input_.number<uint64_t>();
-          break;
-        case 2: {
-          const size_t offset = input_.number<uint16_t>();
-          overwrite(offset, input_.piece(kRingBytes));
-          break;
-        }
-        case 3:
-          forge();
-          break;
-        case 4:
-        case 5:
-          take();
-          break;
-        default:
-          release();
-      }
+      step();
       check_positions();
     }
   }
 
  private:
+  void step() {
+    switch (input_.below(8)) {
+      case 0:
+        written_ += uint64_t{64} * (1 + input_.below(16));
+        break;
+      case 1:
+        written_ = input_.number<uint64_t>();
+        break;
+      case 2: {
+        const size_t offset = input_.number<uint16_t>();
+        return overwrite(offset, input_.piece(kRingBytes));
+      }
+      case 3:
+        return forge();
+      case 4:
+      case 5:
+        return take();
+      default:
+        return release();
+    }
+  }
+
   // A ring is as good after years as at its start.
   static std::array<Position, 3> starts() {
     return {0, (uint64_t{1} << 32) - 512, ~uint64_t{0} - 4095};
@@ -140,10 +141,7 @@ class RingRun {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  RingRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { RingRun(input).run(); }
+
+}  // namespace faro::fuzz

@@ -1,13 +1,13 @@
 // A link through shared memory whose peer writes anything anywhere it can: the header of the segment
 // that it hands over, read positions there, and in our segment written positions, hints and rings.
-#include <sys/mman.h>
 
-#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
+#include "fuzz/link_end.h"
+#include "support/data_header.h"
 #include "transport/shm/shm_datapath.h"
 
 namespace faro::fuzz {
@@ -105,20 +105,16 @@ class SharedMemoryRun final : private transport::LinkEvents {
         theirs.segment().read(ring).position = input_.number<uint64_t>();
         break;
       case 4:
-        scribble(input_.flag() ? ours.bytes() : theirs.bytes());
-        break;
+        return scribble(input_.flag() ? ours.bytes() : theirs.bytes());
       case 5:
-        forge(ours, ring);
-        break;
+        return forge(ours, ring);
       case 6:
-        send(link.outgoing(ring), {outgoing_->ring(ring), kRings.ring_bytes});
-        break;
+        return send(link.outgoing(ring), {outgoing_->ring(ring), kRings.ring_bytes});
       case 7:
       case 8:
-        receive(link.incoming(ring), ring, {ours.segment().ring(ring), kRings.ring_bytes});
-        break;
+        return receive(link.incoming(ring), ring, {ours.segment().ring(ring), kRings.ring_bytes});
       default:
-        release(link);
+        return release(link);
     }
   }
 
@@ -141,14 +137,8 @@ class SharedMemoryRun final : private transport::LinkEvents {
     const uint32_t least = 16 + input_.below(64) * 16;
     const Claim claim = ring.claim(least, 1024);
     if (claim.bytes == 0) return;
-    require(claim.bytes >= least && claim.data >= memory.data() &&
-                claim.data + claim.bytes <= memory.data() + memory.size(),
-            "a claim lies in its ring");
-    wire::FrameHeader header{};
-    header.length = least;
-    header.kind = wire::FrameKind::data;
-    header.row_count = 1;
-    std::memcpy(claim.data, &header, sizeof header);
+    require_inside(claim, least, memory);
+    test::put_data_header(claim.data, least);
     ring.commit(least);
     if (input_.flag()) ring.post();
   }
@@ -159,9 +149,7 @@ class SharedMemoryRun final : private transport::LinkEvents {
     require(next != Next::invalid || failures_ == 1, "a broken rule fails the link, once");
     require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
     if (next != Next::frame) return;
-    require(view.payload >= memory.data() + sizeof view.header &&
-                view.payload + view.payload_bytes() <= memory.data() + memory.size(),
-            "a frame lies in its ring");
+    require_inside(view, memory);
     held_.emplace_back(number, view.token);
   }
 
@@ -187,10 +175,7 @@ class SharedMemoryRun final : private transport::LinkEvents {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  SharedMemoryRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { SharedMemoryRun(input).run(); }
+
+}  // namespace faro::fuzz

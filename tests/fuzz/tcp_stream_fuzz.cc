@@ -51,34 +51,27 @@ class TcpStreamRun {
     const uint32_t ring = input_.below(2);
     switch (input_.below(10)) {
       case 0:
-        says(input_.piece(8192));
-        break;
+        return says(input_.piece(8192));
       case 1:
-        says_message({ring | (input_.flag() ? wire::kReadMessage : 0), input_.number<uint32_t>(),
-                      input_.number<uint64_t>()});
-        break;
+        return says_message({ring | (input_.flag() ? wire::kReadMessage : 0),
+                             input_.number<uint32_t>(), input_.number<uint64_t>()});
       case 2:
       case 3:
-        writes(ring);
-        break;
+        return writes(ring);
       case 4:
         read_[ring] += uint64_t{64} * input_.below(64);
         says_message(wire::read_message(ring, read_[ring]));
         break;
       case 5:
-        end_.send(*link_, ring, input_);
-        break;
+        return end_.send(*link_, ring, input_);
       case 6:
-        end_.receive(*link_, ring);
-        break;
+        return end_.receive(*link_, ring);
       case 7:
-        end_.release(*link_, input_.number<uint8_t>());
-        break;
+        return end_.release(*link_, input_.number<uint8_t>());
       case 8:
-        link_->incoming(ring).flush_releases();
-        break;
+        return link_->incoming(ring).flush_releases();
       default:
-        drain();
+        return drain();
     }
   }
 
@@ -140,10 +133,7 @@ class TcpStreamRun {
 };
 
 }  // namespace
-}  // namespace faro::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace faro::fuzz;
-  TcpStreamRun(Input(data, size)).run();
-  return 0;
-}
+void run_target(Input input) { TcpStreamRun(input).run(); }
+
+}  // namespace faro::fuzz

@@ -5,7 +5,6 @@
 // What a target makes of an input stands in its own file; where that changes, so do its seeds here.
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "counters/layout.h"
+#include "support/data_header.h"
 #include "wire/control.h"
 #include "wire/data_message.h"
 #include "wire/frame.h"
@@ -166,14 +166,6 @@ void write_queries(const Corpus& corpus) {
   corpus.add("stop", Seed().moves({0, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 1, 2, 0, 0, 0, 0}));
 }
 
-wire::FrameHeader data_header(uint32_t payload, uint32_t rows) {
-  wire::FrameHeader header{};
-  header.length = static_cast<uint32_t>(sizeof header) + payload;
-  header.kind = wire::FrameKind::data;
-  header.row_count = rows;
-  return header;
-}
-
 void write_rings(const Corpus& corpus) {
   const Seed frame = Seed().moves({3, 2}).value(uint16_t{40}).moves({0, 3});  // forged
   for (uint8_t start = 0; start < 3; ++start) {
@@ -186,7 +178,7 @@ void write_rings(const Corpus& corpus) {
   corpus.add("raw_frame", Seed()
                               .moves({0, 2})
                               .value(uint16_t{0})
-                              .piece(bytes_of(data_header(24, 3)))
+                              .piece(bytes_of(test::data_header(40, 3)))
                               .moves({0, 0, 4, 6, 0}));
 }
 
@@ -246,7 +238,7 @@ void write_tcp_streams(const Corpus& corpus) {
   corpus.add("more_than_the_ring_holds",
              Seed().moves({1, 2, 7}).value(uint16_t{129}).moves({1, 1, 40, 200, 0, 9}));
   Bytes raw = bytes_of(wire::written_message(1, 64, 0));
-  const Bytes header = bytes_of(data_header(40, 5));
+  const Bytes header = bytes_of(test::data_header(56, 5));
   raw.insert(raw.end(), header.begin(), header.end());
   raw.resize(sizeof(wire::DataMessage) + 64);
   corpus.add("raw_bytes", Seed().moves({0, 0}).piece(raw).moves({7, 1, 6}));
