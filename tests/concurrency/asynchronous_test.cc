@@ -66,8 +66,7 @@ TEST(AsynchronousOpen, an_open_that_waits_ends_when_another_thread_cancels_it) {
   const Status status = ended.get();
   opens.join();
   EXPECT_EQ(status.code(), Code::cancelled);
-  EXPECT_NE(status.message().find("still waiting for node 0"), std::string::npos)
-      << status.to_string();
+  expect_contains(status.message(), "still waiting for node 0");
 }
 
 TEST(AsynchronousOpen, an_open_that_was_cancelled_before_does_not_wait) {
@@ -97,7 +96,7 @@ TEST(AsynchronousOpen, the_others_go_on_waiting_for_a_node_whose_open_was_cancel
   std::vector<Opened> sessions;  // nobody leaves before all are there
   for (Answered<Opened>& each : opened) sessions.push_back(each.get());
   for (const Opened& session : sessions) {
-    EXPECT_TRUE(session.ok()) << session.status().to_string();
+    EXPECT_TRUE(is_ok(session));
   }
 }
 
@@ -112,7 +111,7 @@ TEST(AsynchronousOpen, tells_what_is_wrong_by_its_callback) {
 class AwaitingANode : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(cluster_.status().ok()) << cluster_.status().to_string();
+    ASSERT_TRUE(is_ok(cluster_.status()));
     Answered<Status> closed;
     Session::close_async(std::move(cluster_.session(1)), closed.callback());
     EXPECT_TRUE(closed.get().ok());

@@ -63,7 +63,7 @@ TEST_P(CasesThreads, every_row_arrives_once_whole_and_in_order) {
   // Slow consumers spill a ring after each drain delay: give slow machines a longer one.
   if (what.check) settings.push_back({"overflow.memory_bytes", "1 MiB"});
   SessionCluster cluster(shape.nodes, settings);
-  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  ASSERT_TRUE(is_ok(cluster.status()));
   ThreadHost host(cluster);
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     auto board = std::make_unique<Board>();
@@ -86,7 +86,7 @@ TEST_P(CasesThreads, every_row_arrives_once_whole_and_in_order) {
       EXPECT_EQ(metrics.overflow_memory_bytes, 0u) << "node " << n;
       EXPECT_EQ(metrics.overflow_file_bytes, 0u) << "node " << n;
       if (what.check) {
-        EXPECT_TRUE(what.check(metrics).ok()) << what.check(metrics).to_string();
+        EXPECT_TRUE(is_ok(what.check(metrics)));
       }
     }
   }

@@ -18,28 +18,15 @@
 #include "faro/log.h"
 #include "links/attempt_limiter.h"
 #include "links/secret_authentication.h"
-#include "session/cluster_identity.h"
 #include "support/cluster.h"
 #include "support/crowded_network.h"
 #include "support/raw_peer.h"
 #include "support/secret_file.h"
 
-namespace faro {
+namespace faro::test {
 namespace {
 
-using test::ClusterPlan;
-using test::kOtherSecret;
-using test::RawPeer;
-using test::RecordingObserver;
-using test::SecretFile;
-using test::ThreadCluster;
-using test::transports_to_test;
-
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-void expect_contains(std::string_view text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
-}
+using Pairs = ClusterPlan::Settings;
 
 class WhoMayJoin : public testing::Test {
  protected:
@@ -56,11 +43,8 @@ class WhoMayJoin : public testing::Test {
 
 TEST_F(WhoMayJoin, nodes_with_the_same_secret_over_every_transport) {
   for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
-    ClusterPlan plan(4);
-    plan.set("transport", transport);
-    plan.set("security.secret_file", secret_.path());
-    ThreadCluster cluster(plan);
-    ASSERT_TRUE(cluster.all_open()) << transport << ": " << cluster.problems();
+    ClusterPlan plan(4, {{"transport", transport}, {"security.secret_file", secret_.path()}});
+    OpenCluster cluster(plan);
     for (uint32_t node = 1; node < 4; ++node) EXPECT_TRUE(cluster[0].connected(node));
   }
 }
@@ -75,9 +59,7 @@ TEST_F(WhoMayJoin, nobody_with_a_wrong_or_missing_secret_and_both_sides_say_so) 
                {{}, right_, "has none"}};
   for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
     for (const auto& each : cases) {
-      ClusterPlan plan(2);
-      plan.set("transport", transport);
-      plan.set("connect.timeout_ms", "1500");
+      ClusterPlan plan(2, {{"transport", transport}, {"connect.timeout_ms", "1500"}});
       ThreadCluster cluster(plan, [&](uint32_t node) { return node == 0 ? each.zero : each.one; });
       EXPECT_EQ(cluster.status(1).code(), Code::authentication_failed) << cluster.problems();
       for (uint32_t node = 0; node < 2; ++node) {
@@ -90,15 +72,10 @@ TEST_F(WhoMayJoin, nobody_with_a_wrong_or_missing_secret_and_both_sides_say_so) 
   }
 }
 
-/// An outsider that speaks for node 1 of a plan; keeps what it says.
+/// An outsider that speaks for node 1 of a plan to node 0; keeps what it says.
 class Speaker {
  public:
-  Speaker(const ClusterPlan& plan, const std::string& address) : peer_(address) {
-    hello_ = session::hello_of(plan.settings(1).value());
-    hello_.incarnation = 0x1234;
-    hello_.address = "127.0.0.1:9";
-    hello_.transports = {"tcp", "shm"};
-  }
+  explicit Speaker(const ClusterPlan& plan) : peer_(plan.address(0)), hello_(plan.hello(1)) {}
 
   /// A whole handshake, or as far as it is let. Returns the last answer.
   std::optional<wire::ControlMessage> authenticate(std::string_view secret) {
@@ -132,19 +109,9 @@ class Speaker {
   }
 
   RawPeer peer_;
-  wire::Hello hello_;
+  const wire::Hello hello_;
   std::vector<wire::ControlMessage> said_;
 };
-
-using Opened = Result<std::unique_ptr<session::Membership>>;
-
-/// Opens a node in a thread of its own.
-std::future<Opened> open_later(ClusterPlan& plan, uint32_t node, RecordingObserver& observer,
-                               const Pairs& settings) {
-  return std::async(std::launch::async, [&plan, &observer, node, settings] {
-    return plan.open(node, observer, settings);
-  });
-}
 
 std::string reason_of(const std::optional<wire::ControlMessage>& message) {
   if (!message || wire::kind_of(*message) != wire::ControlKind::refuse) return "no REFUSE";
@@ -153,12 +120,11 @@ std::string reason_of(const std::optional<wire::ControlMessage>& message) {
 
 TEST_F(WhoMayJoin, a_recorded_handshake_opens_nothing_and_nobody_is_told_a_token) {
   ClusterPlan plan(3);  // node 0 waits for more than the one who is recorded
-  RecordingObserver observers[3];
-  auto zero = open_later(plan, 0, observers[0], right_);
+  OpeningNode zero(plan, 0, right_);
   std::vector<wire::ControlMessage> recorded;
   {
-    Speaker member(plan, plan.address(0));
-    const auto last = member.authenticate(test::kSecret);
+    Speaker member(plan);
+    const auto last = member.authenticate(kSecret);
     ASSERT_TRUE(last && wire::kind_of(*last) == wire::ControlKind::auth) << reason_of(last);
     recorded = member.said();
   }
@@ -173,16 +139,14 @@ TEST_F(WhoMayJoin, a_recorded_handshake_opens_nothing_and_nobody_is_told_a_token
   }
   expect_contains(reason_of(answer), "have different secrets");
   EXPECT_TRUE(replay.closed_within(10'000));
-  auto one = open_later(plan, 1, observers[1], right_);
-  auto two = open_later(plan, 2, observers[2], right_);
-  const Opened nodes[] = {zero.get(), one.get(), two.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode one(plan, 1, right_);
+  OpeningNode two(plan, 2, right_);
+  expect_open({&zero, &one, &two});
 }
 
 TEST_F(WhoMayJoin, a_storm_of_guesses_and_garbage_is_cut_short_and_the_cluster_opens) {
   ClusterPlan plan(2);
-  RecordingObserver observers[2];
-  auto zero = open_later(plan, 0, observers[0], right_);
+  OpeningNode zero(plan, 0, right_);
   const base::Clock& clock = base::SystemClock::instance();
   const base::Nanoseconds begin = clock.now_ns();
   constexpr int kGuesses = 3 * links::AttemptLimiter::kAtOnce;
@@ -190,24 +154,22 @@ TEST_F(WhoMayJoin, a_storm_of_guesses_and_garbage_is_cut_short_and_the_cluster_o
     RawPeer garbage(plan.address(0));
     garbage.send_preamble();
     garbage.send_message(wire::encode(wire::Auth{wire::AuthMethod::secret, true, {}}));
-    Speaker guess(plan, plan.address(0));
+    Speaker guess(plan);
     expect_contains(reason_of(guess.authenticate(kOtherSecret)), "have different secrets");
   }
   EXPECT_GE(clock.now_ns() - begin,
             (kGuesses - links::AttemptLimiter::kAtOnce) * links::AttemptLimiter::kInterval)
       << "it is not limited";
-  auto one = open_later(plan, 1, observers[1], right_);
-  const Opened nodes[] = {zero.get(), one.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode one(plan, 1, right_);
+  expect_open({&zero, &one});
 }
 
 TEST_F(WhoMayJoin, few_of_an_address_that_keeps_failing_wait_for_their_turn) {
   ClusterPlan plan(2);
   plan.wrap_networks([](uint32_t, std::unique_ptr<links::Network> network) {
-    return std::make_unique<test::CrowdedNetwork>(std::move(network));
+    return std::make_unique<CrowdedNetwork>(std::move(network));
   });
-  RecordingObserver observers[2];
-  auto zero = open_later(plan, 0, observers[0], right_);
+  OpeningNode zero(plan, 0, right_);
   std::vector<std::unique_ptr<RawPeer>> storm;
   for (size_t i = 0; i < 3 * links::AttemptLimiter::kWaitingPerAddress; ++i) {
     storm.push_back(std::make_unique<RawPeer>(plan.address(0)));
@@ -216,31 +178,28 @@ TEST_F(WhoMayJoin, few_of_an_address_that_keeps_failing_wait_for_their_turn) {
   expect_contains(reason_of(storm.back()->receive()), "wait for their turn already");
   storm.clear();
   // Node 1 comes from the same address: it is let in when those who came before have had theirs.
-  auto one = open_later(plan, 1, observers[1], right_);
-  const Opened nodes[] = {zero.get(), one.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode one(plan, 1, right_);
+  expect_open({&zero, &one});
 }
 
 TEST_F(WhoMayJoin, nodes_from_an_address_from_which_somebody_guesses_all_the_time) {
   ClusterPlan plan(2);
-  RecordingObserver observers[2];
-  auto zero = open_later(plan, 0, observers[0], right_);
+  OpeningNode zero(plan, 0, right_);
   std::atomic<bool> over = false;
   std::atomic<int> guesses = 0;
   std::thread guesser([&] {
     while (!over) {
-      (void)Speaker(plan, plan.address(0)).authenticate(kOtherSecret);
+      (void)Speaker(plan).authenticate(kOtherSecret);
       ++guesses;
       guesses.notify_one();
     }
   });
   for (int seen = 0; seen < 2 * links::AttemptLimiter::kAtOnce; seen = guesses) guesses.wait(seen);
-  auto one = open_later(plan, 1, observers[1], right_);
-  const Opened opened = one.get();
+  OpeningNode one(plan, 1, right_);
+  (void)one.opened();
   over = true;
   guesser.join();
-  const Opened nodes[] = {zero.get(), opened.ok() ? Opened(nullptr) : Opened(opened.status())};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  expect_open({&zero, &one});
 }
 
 /// Somebody without the secret who listens where a node should be, and answers everyone with this.
@@ -271,30 +230,27 @@ class Impostor {
 
 TEST_F(WhoMayJoin, nodes_whose_address_somebody_else_had_before_who_wants_to_end_the_open) {
   ClusterPlan plan(2);
-  RecordingObserver observers[2];
   { const links::Listener given_up = plan.take_listener(0); }
   std::optional<Impostor> impostor;
   impostor.emplace(plan.address(0),
                    wire::encode_refuse({Code::configuration_mismatch, false, "go home"}));
-  auto one = open_later(plan, 1, observers[1], right_);
+  OpeningNode one(plan, 1, right_);
   for (int i = 0; i < 3; ++i) impostor->answer_one();
   impostor.reset();
   plan.listen_again(0);
-  auto zero = open_later(plan, 0, observers[0], right_);
-  const Opened nodes[] = {zero.get(), one.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode zero(plan, 0, right_);
+  expect_open({&zero, &one});
 }
 
 TEST_F(WhoMayJoin, nobody_and_what_was_heard_is_reported_at_the_time_limit_as_unverified) {
   ClusterPlan plan(2);
-  RecordingObserver observer;
   { const links::Listener given_up = plan.take_listener(0); }
   Impostor impostor(plan.address(0), wire::encode_refuse({Code::internal_error, false, "go home"}));
   Pairs settings = right_;
   settings.emplace_back("connect.timeout_ms", "1500");
-  auto one = open_later(plan, 1, observer, settings);
+  OpeningNode one(plan, 1, settings);
   impostor.answer_one();
-  const Status status = one.get().status();
+  const Status status = one.status();
   EXPECT_EQ(status.code(), Code::connect_failed);
   expect_contains(status.message(), "connect.timeout_ms = 1500");
   expect_contains(status.message(), "go home (unverified: ");
@@ -302,8 +258,7 @@ TEST_F(WhoMayJoin, nobody_and_what_was_heard_is_reported_at_the_time_limit_as_un
 
 TEST_F(WhoMayJoin, who_is_about_to_is_not_pushed_out_by_a_flood_from_elsewhere) {
   ClusterPlan plan(2);
-  RecordingObserver observers[2];
-  auto zero = open_later(plan, 0, observers[0], right_);
+  OpeningNode zero(plan, 0, right_);
   RawPeer honest(plan.address(0));
   honest.send_preamble();
   std::vector<std::unique_ptr<RawPeer>> flood;
@@ -313,24 +268,19 @@ TEST_F(WhoMayJoin, who_is_about_to_is_not_pushed_out_by_a_flood_from_elsewhere) 
     flood.back()->send_preamble();
   }
   EXPECT_TRUE(flood[0]->closed_within(4000)) << "nobody was pushed out";
-  wire::Hello hello = session::hello_of(plan.settings(1).value());
-  hello.incarnation = 0x1234;
-  hello.transports = {"tcp"};
-  honest.send_message(wire::encode(hello));
+  honest.send_message(wire::encode(plan.hello(1)));
   const auto answer = honest.receive();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(wire::kind_of(*answer), wire::ControlKind::hello);
   flood.clear();
-  auto one = open_later(plan, 1, observers[1], right_);
-  const Opened nodes[] = {zero.get(), one.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode one(plan, 1, right_);
+  expect_open({&zero, &one});
 }
 
 TEST_F(WhoMayJoin, a_node_listens_beyond_loopback_only_with_a_secret_or_on_demand) {
   const auto open = [](const Pairs& settings) {
-    ClusterPlan plan(1, "0.0.0.0");
-    RecordingObserver observer;
-    return plan.open(0, observer, settings).status();
+    ClusterPlan plan(1, {}, "0.0.0.0");
+    return OpeningNode(plan, 0, settings).status();
   };
   const Status refused = open({{"security.open", "0"}});
   EXPECT_EQ(refused.code(), Code::config_invalid);
@@ -338,10 +288,9 @@ TEST_F(WhoMayJoin, a_node_listens_beyond_loopback_only_with_a_secret_or_on_deman
   expect_contains(refused.message(), "security.open = 1");
   EXPECT_TRUE(open({{"security.open", "1"}}).ok());
   EXPECT_TRUE(open({{"security.open", "0"}, right_[0]}).ok());
-  ClusterPlan loopback(1, "127.0.0.1");
-  RecordingObserver observer;
-  EXPECT_TRUE(loopback.open(0, observer, {{"security.open", "0"}}).ok());
+  ClusterPlan loopback(1, {}, "127.0.0.1");
+  EXPECT_TRUE(OpeningNode(loopback, 0, {{"security.open", "0"}}).status().ok());
 }
 
 }  // namespace
-}  // namespace faro
+}  // namespace faro::test

@@ -8,14 +8,10 @@
 #include <set>
 
 #include "support/cluster.h"
+#include "support/send_frame.h"
 
-namespace faro {
+namespace faro::test {
 namespace {
-
-using test::bytes_of;
-using test::ClusterPlan;
-using test::RecordingObserver;
-using test::ThreadCluster;
 
 class MembershipOver : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Transports, MembershipOver, testing::Values("auto", "shm", "tcp"),
@@ -23,11 +19,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, MembershipOver, testing::Values("auto", "sh
 
 TEST_P(MembershipOver, opens_clusters_of_two_to_eight_nodes) {
   for (uint32_t count = 1; count <= 8; ++count) {
-    ClusterPlan plan(count);
-    plan.set("transport", GetParam());
-    plan.set("cluster.workers", "2");
-    ThreadCluster cluster(plan);
-    ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+    ClusterPlan plan(count, {{"transport", GetParam()}, {"cluster.workers", "2"}});
+    OpenCluster cluster(plan);
     std::set<uint64_t> incarnations;
     for (uint32_t node = 0; node < count; ++node) {
       EXPECT_EQ(cluster[node].worker_count(), 2 * count);
@@ -42,26 +35,21 @@ TEST_P(MembershipOver, opens_clusters_of_two_to_eight_nodes) {
 }
 
 TEST_P(MembershipOver, nodes_are_found_by_name) {
-  ClusterPlan plan(3);
-  plan.set("transport", GetParam());
+  ClusterPlan plan(3, {{"transport", GetParam()}});
   std::string names;
   for (uint32_t node = 0; node < plan.node_count(); ++node) {
     const std::string& address = plan.address(node);
     names += (node == 0 ? "localhost" : ",localhost") + address.substr(address.rfind(':'));
   }
   plan.set_nodes(names);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
 }
 
 // A frame from every worker to every worker, by way of the ready sets, checked for its origin.
 TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
   constexpr uint32_t kNodes = 3;
-  ClusterPlan plan(kNodes);
-  plan.set("transport", GetParam());
-  plan.set("cluster.workers", "1,3,2");
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  ClusterPlan plan(kNodes, {{"transport", GetParam()}, {"cluster.workers", "1,3,2"}});
+  OpenCluster cluster(plan);
 
   for (uint32_t from = 0; from < kNodes; ++from) {
     for (uint32_t to = 0; to < kNodes; ++to) {
@@ -69,15 +57,7 @@ TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
       for (uint32_t ring = 0; ring < layout.ring_count(); ++ring) {
         transport::Outgoing& outgoing = cluster[from].link(to)->outgoing(ring);
         const uint64_t mark = from * 1000 + ring;
-        const auto claim = outgoing.claim(sizeof(wire::FrameHeader) + sizeof mark, 64);
-        ASSERT_GT(claim.bytes, 0u);
-        wire::FrameHeader header{};
-        header.length = sizeof header + sizeof mark;
-        header.kind = wire::FrameKind::data;
-        header.row_count = 1;
-        std::memcpy(claim.data, &header, sizeof header);
-        std::memcpy(claim.data + sizeof header, &mark, sizeof mark);
-        outgoing.commit(header.length);
+        ASSERT_TRUE(send_frame(outgoing, std::as_bytes(std::span(&mark, 1))));
         outgoing.post();
       }
     }
@@ -132,8 +112,7 @@ TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
 
 TEST(Membership, delivers_control_messages_in_order_and_to_itself) {
   ClusterPlan plan(3);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   constexpr int kMessages = 10'000;  // more than the command queue holds
   for (int i = 0; i < kMessages; ++i) {
     for (uint32_t to = 0; to < 3; ++to) cluster[0].send(to, bytes_of(std::to_string(i)));
@@ -151,7 +130,7 @@ TEST(Membership, delivers_control_messages_in_order_and_to_itself) {
 
 /// A network whose next round ends with an exception that is not a std::exception, as one of a plug-in with
 /// a C++ runtime of its own is not.
-class ThrowingNetwork final : public test::ForwardingNetwork {
+class ThrowingNetwork final : public ForwardingNetwork {
  public:
   ThrowingNetwork(std::unique_ptr<links::Network> inner, std::atomic<bool>& throws_next)
       : ForwardingNetwork(std::move(inner)), throws_next_(throws_next) {}
@@ -172,8 +151,7 @@ TEST(Membership, goes_on_after_an_exception_of_another_runtime) {
     return node != 0 ? std::move(inner)
                      : std::make_unique<ThrowingNetwork>(std::move(inner), throws_next);
   });
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   // Each message to itself is a round of the network thread, the later of which throws.
   throws_next = true;
   RecordingObserver& observer = cluster.observer(0);
@@ -187,4 +165,4 @@ TEST(Membership, goes_on_after_an_exception_of_another_runtime) {
 }
 
 }  // namespace
-}  // namespace faro
+}  // namespace faro::test

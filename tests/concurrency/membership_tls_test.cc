@@ -29,23 +29,10 @@
 #include "transport/tcp/socket_address.h"
 #include "wire/preamble.h"
 
-namespace faro {
+namespace faro::test {
 namespace {
 
-using test::Authority;
-using test::ClusterPlan;
-using test::NodeFiles;
-using test::PausableNetwork;
-using test::RecordingObserver;
-using test::ThreadCluster;
-using test::transports_to_test;
-
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-using Opened = Result<std::unique_ptr<session::Membership>>;
-
-void expect_contains(std::string_view text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
-}
+using Pairs = ClusterPlan::Settings;
 
 class JoinsByCertificate : public testing::Test {
  protected:
@@ -59,12 +46,6 @@ class JoinsByCertificate : public testing::Test {
     return authority.issue({.hosts = {transport::tcp::host_of(plan.address(0)),
                                       transport::tcp::host_of(plan.address(1))}});
   }
-  static std::future<Opened> open_later(ClusterPlan& plan, uint32_t node,
-                                        RecordingObserver& observer, Pairs settings) {
-    return std::async(std::launch::async, [&plan, &observer, node, settings] {
-      return plan.open(node, observer, settings);
-    });
-  }
 
   const Authority authority_;
 };
@@ -72,11 +53,9 @@ class JoinsByCertificate : public testing::Test {
 TEST_F(JoinsByCertificate, nodes_of_one_authority_over_every_transport) {
   for (const char* tls : {"on", "control"}) {
     for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
-      ClusterPlan plan(4);
-      plan.set("transport", transport);
+      ClusterPlan plan(4, {{"transport", transport}});
       const NodeFiles files = files_for(plan, authority_);
-      ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(tls); });
-      ASSERT_TRUE(cluster.all_open()) << tls << ", " << transport << ": " << cluster.problems();
+      OpenCluster cluster(plan, [&](uint32_t) { return files.settings(tls); });
       for (uint32_t node = 1; node < 4; ++node) EXPECT_TRUE(cluster[0].connected(node));
     }
   }
@@ -104,8 +83,7 @@ TEST_F(JoinsByCertificate,
       {{}, right.settings(), "begins with TLS", "it may have security.tls = off"},
   };
   for (const auto& each : cases) {
-    ClusterPlan plan(2);
-    plan.set("connect.timeout_ms", "1500");
+    ClusterPlan plan(2, {{"connect.timeout_ms", "1500"}});
     ThreadCluster cluster(plan, [&](uint32_t node) { return node == 0 ? each.zero : each.one; });
     EXPECT_FALSE(cluster.status(0).ok());
     EXPECT_FALSE(cluster.status(1).ok());
@@ -151,24 +129,20 @@ std::string knock(const std::string& address, const NodeFiles& files) {
 }
 
 TEST_F(JoinsByCertificate, nobody_whose_certificate_has_expired_and_it_is_told) {
-  ClusterPlan plan(2);
-  plan.set("connect.timeout_ms", "1500");
+  ClusterPlan plan(2, {{"connect.timeout_ms", "1500"}});
   const NodeFiles files = files_for(plan, authority_);
-  RecordingObserver observer;
-  auto zero = open_later(plan, 0, observer, files.settings());
+  OpeningNode zero(plan, 0, files.settings());
   expect_contains(knock(plan.address(0), authority_.issue({.until_s = -60})),
                   "certificate expired");
-  const Opened node = zero.get();
-  EXPECT_FALSE(node.ok());
-  expect_contains(node.status().message(), "certificate has expired");
+  EXPECT_FALSE(zero.status().ok());
+  expect_contains(zero.status().message(), "certificate has expired");
 }
 
 TEST_F(JoinsByCertificate, a_storm_of_unauthenticated_peers_is_cut_short_and_the_cluster_opens) {
   ClusterPlan plan(2);
   const NodeFiles files = files_for(plan, authority_);
   const NodeFiles foreign = files_for(plan, Authority());
-  RecordingObserver observers[2];
-  auto zero = open_later(plan, 0, observers[0], files.settings());
+  OpeningNode zero(plan, 0, files.settings());
   const base::Clock& clock = base::SystemClock::instance();
   const base::Nanoseconds begin = clock.now_ns();
   constexpr int kKnocks = 3 * links::AttemptLimiter::kAtOnce;
@@ -176,16 +150,14 @@ TEST_F(JoinsByCertificate, a_storm_of_unauthenticated_peers_is_cut_short_and_the
   EXPECT_GE(clock.now_ns() - begin,
             (kKnocks - links::AttemptLimiter::kAtOnce) * links::AttemptLimiter::kInterval)
       << "it is not limited";
-  auto one = open_later(plan, 1, observers[1], files.settings());
-  const Opened nodes[] = {zero.get(), one.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode one(plan, 1, files.settings());
+  expect_open({&zero, &one});
 }
 
 TEST_F(JoinsByCertificate, nobody_who_leaves_with_its_last_word_but_the_others_do) {
   ClusterPlan plan(2);
   const NodeFiles files = files_for(plan, authority_);
-  RecordingObserver observers[2];
-  auto zero = open_later(plan, 0, observers[0], files.settings());
+  OpeningNode zero(plan, 0, files.settings());
   {
     TlsOutsider outsider(plan.address(0), files);
     ASSERT_TRUE(outsider.connected);
@@ -198,9 +170,8 @@ TEST_F(JoinsByCertificate, nobody_who_leaves_with_its_last_word_but_the_others_d
     pollfd answered{outsider.fd.get(), POLLRDHUP, 0};
     EXPECT_EQ(poll(&answered, 1, 10'000), 1) << "it is neither answered nor left";
   }
-  auto one = open_later(plan, 1, observers[1], files.settings());
-  const Opened nodes[] = {zero.get(), one.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode one(plan, 1, files.settings());
+  expect_open({&zero, &one});
 }
 
 TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_warned_of) {
@@ -211,8 +182,7 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
   const NodeFiles files = files_for(plan, authority_);
   PausableNetwork* slow = nullptr;  // for whose goodbye the other one waits
   PausableNetwork::give(plan, 1, slow);
-  ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(); });
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan, [&](uint32_t) { return files.settings(); });
   set_log_level(LogLevel::debug);
   set_log_sink([&](LogLevel level, std::string_view line) {
     if (line.find("refused a connection") == std::string_view::npos) return;
@@ -245,40 +215,34 @@ TEST_F(JoinsByCertificate, nobody_while_it_closes_and_who_gives_up_then_is_not_w
 }
 
 TEST_F(JoinsByCertificate, whoever_has_been_admitted_whatever_others_on_its_host_do) {
-  ClusterPlan plan(2);
-  plan.set("transport", "tcp");
+  ClusterPlan plan(2, {{"transport", "tcp"}});
   plan.wrap_networks([](uint32_t, std::unique_ptr<links::Network> network) {
-    return std::make_unique<test::CrowdedNetwork>(std::move(network));
+    return std::make_unique<CrowdedNetwork>(std::move(network));
   });
   const NodeFiles files = files_for(plan, authority_);
-  ThreadCluster cluster(plan, [&](uint32_t) { return files.settings(); });
-  EXPECT_TRUE(cluster.all_open()) << cluster.problems();
+  const OpenCluster cluster(plan, [&](uint32_t) { return files.settings(); });
 }
 
 TEST_F(JoinsByCertificate, certificates_may_change_while_a_node_waits_for_the_others) {
-  ClusterPlan plan(2);
-  plan.set("transport", "tcp");
+  ClusterPlan plan(2, {{"transport", "tcp"}});
   const NodeFiles files = files_for(plan, Authority());
-  RecordingObserver observers[2];
-  auto zero = open_later(plan, 0, observers[0], files.settings());
+  OpeningNode zero(plan, 0, files.settings());
   // It has read the old ones: it answers.
   expect_contains(knock(plan.address(0), authority_.issue()), "alert");
   authority_.renew(files, {.hosts = {transport::tcp::host_of(plan.address(0)),
                                      transport::tcp::host_of(plan.address(1))}});
   const NodeFiles files_of_one = files_for(plan, authority_);
-  auto one = open_later(plan, 1, observers[1], files_of_one.settings());
-  const Opened nodes[] = {zero.get(), one.get()};
-  for (const Opened& node : nodes) EXPECT_TRUE(node.ok()) << node.status().to_string();
+  OpeningNode one(plan, 1, files_of_one.settings());
+  expect_open({&zero, &one});
 }
 
 TEST_F(JoinsByCertificate, a_node_with_a_certificate_may_listen_beyond_loopback) {
-  ClusterPlan plan(1, "0.0.0.0");
+  ClusterPlan plan(1, {}, "0.0.0.0");
   const NodeFiles files = authority_.issue();
   Pairs settings = files.settings();
   settings.emplace_back("security.open", "0");
-  RecordingObserver observer;
-  const Status status = plan.open(0, observer, settings).status();
-  EXPECT_TRUE(status.ok()) << status.to_string();
+  const Status status = OpeningNode(plan, 0, settings).status();
+  EXPECT_TRUE(is_ok(status));
 }
 
 TEST_F(JoinsByCertificate, rows_over_verbs_are_never_taken_for_encrypted) {
@@ -296,4 +260,4 @@ TEST_F(JoinsByCertificate, rows_over_verbs_are_never_taken_for_encrypted) {
 }
 
 }  // namespace
-}  // namespace faro
+}  // namespace faro::test

@@ -8,30 +8,19 @@
 #include <chrono>
 #include <future>
 
-#include "faro/hash.h"
 #include "faro/log.h"
 #include "support/cluster.h"
 #include "support/pausable_network.h"
 #include "support/raw_peer.h"
 #include "wire/control.h"
 
-namespace faro {
+namespace faro::test {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using test::bytes_of;
-using test::ClusterPlan;
-using test::PausableNetwork;
-using test::RawPeer;
-using test::RecordingObserver;
-using test::ThreadCluster;
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-void expect_contains(std::string_view text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
-}
+using Pairs = ClusterPlan::Settings;
 
 /// Log lines of the test's life, instead of stderr.
 class LogLines {
@@ -61,22 +50,6 @@ class LogLines {
   size_t warnings_ = 0;
 };
 
-// A node that could join: what its HELLO would say.
-wire::Hello hello_of(const base::Settings& settings, uint32_t node, uint32_t expected) {
-  wire::Hello hello;
-  hello.head.node = node;
-  hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
-  hello.expected_node = expected;
-  hello.node_count = settings.node_count();
-  hello.incarnation = 0x1234;
-  hello.settings_digest = settings.digest_value;
-  hello.cluster_id = settings.cluster_id;
-  hello.address = "127.0.0.1:9";
-  hello.host_identity = "elsewhere";
-  hello.transports = {"tcp"};
-  return hello;
-}
-
 class OpeningTrouble : public testing::Test {
  protected:
   LogLines log_;
@@ -100,8 +73,7 @@ TEST_F(OpeningTrouble,
 }
 
 TEST_F(OpeningTrouble, a_different_setting_on_one_of_many_nodes_reaches_all) {
-  ClusterPlan plan(5);
-  plan.set("connect.timeout_ms", "5000");
+  ClusterPlan plan(5, {{"connect.timeout_ms", "5000"}});
   ThreadCluster cluster(plan, [](uint32_t node) {
     return node == 3 ? Pairs{{"liveness.timeout_ms", "1234"}} : Pairs{};
   });
@@ -115,24 +87,14 @@ TEST_F(OpeningTrouble, a_different_setting_on_one_of_many_nodes_reaches_all) {
 }
 
 TEST_F(OpeningTrouble, another_cluster_is_refused_and_ours_opens) {
-  ClusterPlan ours(2);
-  ours.set("cluster.id", "ours");
-  ClusterPlan theirs(2);
-  theirs.set("cluster.id", "theirs");
-  theirs.set("connect.timeout_ms", "5000");
+  ClusterPlan ours(2, {{"cluster.id", "ours"}});
+  ClusterPlan theirs(2, {{"cluster.id", "theirs"}, {"connect.timeout_ms", "5000"}});
   theirs.set_nodes(ours.address(0) + "," + theirs.address(1));
-  RecordingObserver outsider;
-  Status refused;
-  std::thread intruder([&] { refused = theirs.open(1, outsider).status(); });
-  RecordingObserver first;
-  Result<std::unique_ptr<session::Membership>> zero = Status(Code::internal_error, "not opened");
-  std::thread opening([&] { zero = ours.open(0, first); });
-  intruder.join();  // node 0 is alone until its answer has come
-  RecordingObserver second;
-  auto one = ours.open(1, second);
-  opening.join();
-  ASSERT_TRUE(zero.ok()) << zero.status().to_string();
-  ASSERT_TRUE(one.ok()) << one.status().to_string();
+  const OpeningNode intruder(theirs, 1);
+  const OpeningNode zero(ours, 0);
+  const Status refused = intruder.status();  // node 0 is alone until its answer has come
+  const OpeningNode one(ours, 1);
+  expect_open({&zero, &one});
   EXPECT_EQ(refused.code(), Code::configuration_mismatch);
   expect_contains(refused.message(), "cluster.id is ours on node 0");
   expect_contains(refused.message(), "theirs on node 1");
@@ -144,31 +106,15 @@ TEST_F(OpeningTrouble,
   ClusterPlan plan(3);
   ClusterPlan twin(3);
   twin.set_nodes(plan.addresses());
-  RecordingObserver observers[4];
-  using Opened = Result<std::unique_ptr<session::Membership>>;
-  std::future<Opened> zero =
-      std::async(std::launch::async, [&] { return plan.open(0, observers[0]); });
-  std::promise<void> refused;
-  std::atomic<bool> told{false};
-  const auto contend = [&](ClusterPlan& with, RecordingObserver& observer) {
-    Opened opened = with.open(2, observer);
-    if (!told.exchange(true))
-      refused.set_value();  // the winner cannot be open yet: node 1 is missing
-    return opened;
-  };
-  std::future<Opened> two =
-      std::async(std::launch::async, [&] { return contend(plan, observers[2]); });
-  std::future<Opened> other =
-      std::async(std::launch::async, [&] { return contend(twin, observers[3]); });
-  refused.get_future().wait();
-  Opened one = plan.open(1, observers[1]);
-  Opened first = two.get();
-  Opened second = other.get();
-  Opened node_zero = zero.get();
-  EXPECT_TRUE(node_zero.ok()) << node_zero.status().to_string();
-  EXPECT_TRUE(one.ok()) << one.status().to_string();
-  ASSERT_NE(first.ok(), second.ok());
-  const Status loser = first.ok() ? second.status() : first.status();
+  const OpeningNode zero(plan, 0);
+  const OpeningNode first(plan, 2);
+  const OpeningNode second(twin, 2);
+  // The winner cannot be open yet: node 1 is missing.
+  while (!first.has_ended() && !second.has_ended()) std::this_thread::yield();
+  const OpeningNode one(plan, 1);
+  expect_open({&zero, &one});
+  ASSERT_NE(first.status().ok(), second.status().ok());
+  const Status loser = first.status().ok() ? second.status() : first.status();
   EXPECT_EQ(loser.code(), Code::configuration_mismatch) << loser.to_string();
   expect_contains(loser.message(), "node number 2 is taken");
 }
@@ -178,11 +124,10 @@ TEST_F(OpeningTrouble, a_node_at_the_address_of_another_number_ends_open_on_both
   ClusterPlan swapped(3);
   // Node 2 believes that node 0 listens where node 1 does.
   swapped.set_nodes(plan.address(1) + "," + plan.address(0) + "," + plan.address(2));
-  RecordingObserver observers[2];
-  Status one;
-  std::thread first([&] { one = plan.open(1, observers[0]).status(); });
-  const Status two = swapped.open(2, observers[1]).status();
-  first.join();
+  const OpeningNode first(plan, 1);
+  const OpeningNode second(swapped, 2);
+  const Status one = first.status();
+  const Status two = second.status();
   EXPECT_EQ(one.code(), Code::configuration_mismatch) << one.to_string();
   EXPECT_EQ(two.code(), Code::configuration_mismatch) << two.to_string();
   expect_contains(two.message(), plan.address(1) + " is node 1");
@@ -193,18 +138,15 @@ TEST_F(OpeningTrouble, a_node_that_reaches_itself_says_so) {
   ClusterPlan plan(2);
   const std::string own = plan.address(1);
   plan.set_nodes("localhost" + own.substr(own.rfind(':')) + "," + own);
-  RecordingObserver observer;
-  const Status status = plan.open(1, observer).status();
+  const Status status = OpeningNode(plan, 1).status();
   EXPECT_EQ(status.code(), Code::configuration_mismatch);
   expect_contains(status.message(), "reaches itself");
 }
 
 TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
   ClusterPlan plan(2);
-  RecordingObserver observer;
-  Status status;
-  std::thread opening([&] { status = plan.open(0, observer).status(); });
-  wire::Hello hello = hello_of(plan.settings(1).value(), 1, 0);
+  const OpeningNode opening(plan, 0);
+  wire::Hello hello = plan.hello(1);
   hello.head.version = 77;
   auto message = wire::encode(hello);
   message.resize(40);  // what follows the head may be anything in another version
@@ -212,17 +154,14 @@ TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
   ASSERT_TRUE(old.connected());
   old.send_preamble();
   old.send_message(message);
-  const auto answer = old.receive();
-  ASSERT_TRUE(answer.has_value());
-  const auto ending = wire::decode_ending(*answer);
+  const auto ending = old.receive_ending();
   ASSERT_TRUE(ending.ok());
   EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
   expect_contains(ending.value().reason, "speaks protocol version 3");
   expect_contains(ending.value().reason, "speaks version 77");
-  opening.join();
-  EXPECT_EQ(status.code(),
-            Code::configuration_mismatch);  // it is of our cluster: open cannot succeed
-  expect_contains(status.message(), "speaks version 77");
+  // It is of our cluster: open cannot succeed.
+  EXPECT_EQ(opening.status().code(), Code::configuration_mismatch);
+  expect_contains(opening.status().message(), "speaks version 77");
 }
 
 TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_opening) {
@@ -232,35 +171,20 @@ TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_
     for (int i = 0; i < 60; ++i) {
       auto outsider = std::make_unique<RawPeer>(plan.address(node));
       ASSERT_TRUE(outsider->connected());
-      switch (i % 6) {
-        case 0:
-          outsider->send_text("GET / HTTP/1.1\r\nHost: example\r\n\r\n");
-          break;
-        case 1:
-          outsider->send_text("FARO");
-          break;
-        case 2:
-          outsider->send_preamble();
-          break;
-        case 3:
-          outsider->send_preamble();
-          outsider->send_text(std::string(300, '\xff'));
-          break;
-        case 4: {
-          outsider->send_preamble();
-          auto half = wire::encode(hello_of(plan.settings(2).value(), 2, node));
-          half.resize(half.size() / 2);
-          outsider->send_message(half);
-          break;
-        }
-        default:
-          break;  // says nothing
+      const int kind = i % 6;  // the last says nothing
+      if (kind == 0) outsider->send_text("GET / HTTP/1.1\r\nHost: example\r\n\r\n");
+      if (kind == 1) outsider->send_text("FARO");
+      if (kind >= 2 && kind <= 4) outsider->send_preamble();
+      if (kind == 3) outsider->send_text(std::string(300, '\xff'));
+      if (kind == 4) {
+        auto half = wire::encode(plan.hello(2, node));
+        half.resize(half.size() / 2);
+        outsider->send_message(half);
       }
       outsiders.push_back(std::move(outsider));
     }
   }
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   cluster[2].send(0, bytes_of("hello"));
   EXPECT_TRUE(cluster.observer(0).wait([&] { return cluster.observer(0).messages().size() == 1; }));
   EXPECT_GT(log_.count("does not begin") + log_.count("not a Faro connection"), 0u);
@@ -283,30 +207,26 @@ TEST_F(OpeningTrouble, a_taken_port_is_named) {
 
 TEST_F(OpeningTrouble, a_memory_limit_that_is_too_small_is_an_error_before_anyone_is_dialled) {
   ClusterPlan plan(2);
-  RecordingObserver observer;
-  const Status status = plan.open(1, observer, {{"memory.limit_bytes", "10000"}}).status();
+  const Status status = OpeningNode(plan, 1, {{"memory.limit_bytes", "10000"}}).status();
   EXPECT_EQ(status.code(), Code::resource_limit);
   expect_contains(status.message(), "memory.limit_bytes is 10000 bytes");
   expect_contains(status.message(), "need ");
 }
 
 std::unique_ptr<links::Network> foreign(uint32_t node, std::unique_ptr<links::Network> network) {
-  return std::make_unique<test::RemoteHostNetwork>(std::move(network),
-                                                   "host " + std::to_string(node));
+  return std::make_unique<RemoteHostNetwork>(std::move(network), "host " + std::to_string(node));
 }
 
 TEST_F(OpeningTrouble, nodes_of_different_hosts_are_linked_by_tcp) {
   ClusterPlan plan(2);
   plan.wrap_networks(foreign);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   EXPECT_EQ(cluster[0].link(1)->capabilities().name, "tcp");
   EXPECT_EQ(cluster[1].link(0)->capabilities().name, "tcp");
 }
 
 TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
-  ClusterPlan plan(2);
-  plan.set("transport", "shm");
+  ClusterPlan plan(2, {{"transport", "shm"}});
   plan.wrap_networks(foreign);
   ThreadCluster cluster(plan);
   for (uint32_t node = 0; node < 2; ++node) {
@@ -317,9 +237,8 @@ TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
 }
 
 TEST_F(OpeningTrouble, forced_verbs_without_its_module_is_an_error_that_names_the_path) {
-  ClusterPlan plan(2);
-  plan.set("transport", "verbs");
-  plan.set("verbs.module", "/no/such/folder/libfaro_verbs.so");
+  ClusterPlan plan(2,
+                   {{"transport", "verbs"}, {"verbs.module", "/no/such/folder/libfaro_verbs.so"}});
   ThreadCluster cluster(plan);
   for (uint32_t node = 0; node < 2; ++node) {
     EXPECT_EQ(cluster.status(node).code(), Code::transport_unavailable) << cluster.problems();
@@ -329,19 +248,16 @@ TEST_F(OpeningTrouble, forced_verbs_without_its_module_is_an_error_that_names_th
 }
 
 TEST_F(OpeningTrouble, verbs_that_is_not_there_is_not_missed) {
-  ClusterPlan plan(2);
-  plan.set("verbs.module", "/no/such/folder/libfaro_verbs.so");
+  ClusterPlan plan(2, {{"verbs.module", "/no/such/folder/libfaro_verbs.so"}});
   plan.wrap_networks(foreign);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   EXPECT_EQ(cluster[0].link(1)->capabilities().name, "tcp");
 }
 
 // Enough for the least need (shared memory: one copy of the rings), too little for what tcp takes; which of them
 // it will be is known when the peers are.
 TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {
-  ClusterPlan plan(2);
-  plan.set("ring.bytes", "64 KiB");
+  ClusterPlan plan(2, {{"ring.bytes", "64 KiB"}});
   plan.wrap_networks(foreign);
   const auto start = steady_clock::now();
   ThreadCluster cluster(plan, [](uint32_t node) {
@@ -357,13 +273,9 @@ TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {
 }
 
 TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) {
-  ClusterPlan plan(4);
-  plan.set("connect.timeout_ms", "2000");
-  {
-    [[maybe_unused]] const links::Listener closed = plan.take_listener(0);
-  }  // nobody listens there
-  RecordingObserver observer;
-  const Status status = plan.open(2, observer).status();
+  ClusterPlan plan(4, {{"connect.timeout_ms", "2000"}});
+  { const links::Listener closed = plan.take_listener(0); }  // nobody listens there
+  const Status status = OpeningNode(plan, 2).status();
   EXPECT_EQ(status.code(), Code::connect_failed);
   expect_contains(status.message(), "0 of 3 peers linked within connect.timeout_ms = 2000");
   expect_contains(status.message(), "node 0 (" + plan.address(0) + "): connect to");
@@ -376,15 +288,12 @@ TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) 
 }
 
 TEST_F(OpeningTrouble, a_node_that_starts_after_the_others_gave_up_says_who_is_not_there) {
-  ClusterPlan plan(3);
-  plan.set("connect.timeout_ms", "300");
-  RecordingObserver observers[3];
-  std::future<Status> zero =
-      std::async(std::launch::async, [&] { return plan.open(0, observers[0]).status(); });
-  const Status one = plan.open(1, observers[1]).status();
-  EXPECT_EQ(zero.get().code(), Code::connect_failed);
-  EXPECT_EQ(one.code(), Code::connect_failed);
-  const Status late = plan.open(2, observers[2]).status();
+  ClusterPlan plan(3, {{"connect.timeout_ms", "300"}});
+  const OpeningNode zero(plan, 0);
+  const OpeningNode one(plan, 1);
+  EXPECT_EQ(zero.status().code(), Code::connect_failed);
+  EXPECT_EQ(one.status().code(), Code::connect_failed);
+  const Status late = OpeningNode(plan, 2).status();
   EXPECT_EQ(late.code(), Code::connect_failed) << late.to_string();
   for (uint32_t node = 0; node < 2; ++node) {
     const std::string missing = "node " + std::to_string(node) + " (" + plan.address(node) + ")";
@@ -396,52 +305,34 @@ TEST_F(OpeningTrouble, a_node_that_starts_after_the_others_gave_up_says_who_is_n
 
 TEST_F(OpeningTrouble, a_slow_starter_is_waited_for) {
   ClusterPlan plan(3);
-  RecordingObserver observers[3];
-  Result<std::unique_ptr<session::Membership>> members[3] = {Status(Code::internal_error, ""),
-                                                             Status(Code::internal_error, ""),
-                                                             Status(Code::internal_error, "")};
-  const std::string late_address = plan.address(0);
-  { [[maybe_unused]] const links::Listener closed = plan.take_listener(0); }
-  std::thread one([&] { members[1] = plan.open(1, observers[1]); });
-  std::thread two([&] { members[2] = plan.open(2, observers[2]); });
+  { const links::Listener closed = plan.take_listener(0); }
+  OpeningNode one(plan, 1);
+  const OpeningNode two(plan, 2);
   // The late one begins when the others have been refused there for a while: a tick tells.
-  ASSERT_TRUE(observers[1].wait([&] { return observers[1].ticks() >= 0; }));
-  auto settings = plan.settings(0);
-  ASSERT_TRUE(settings.ok());
-  auto network = links::SocketNetwork::create(settings.value());
-  ASSERT_TRUE(network.ok()) << network.status().to_string();
-  members[0] =
-      session::Membership::open(settings.value(), std::move(network.value()), observers[0]);
-  one.join();
-  two.join();
-  for (auto& member : members) ASSERT_TRUE(member.ok()) << member.status().to_string();
-  std::vector<std::thread> closing;
-  for (auto& member : members) closing.emplace_back([&member] { member.value()->close(); });
-  for (auto& thread : closing) thread.join();
+  ASSERT_TRUE(one.observer().wait([&] { return one.observer().ticks() >= 0; }));
+  plan.listen_again(0);
+  const OpeningNode zero(plan, 0);
+  expect_open({&zero, &one, &two});
 }
 
 TEST_F(OpeningTrouble, nodes_that_are_not_dialled_may_have_port_zero) {
   ClusterPlan plan(2);
   plan.set_nodes(plan.address(0) + ",127.0.0.1:0");
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   expect_contains(cluster[0].nodes()[1].name, plan.address(1));
   ClusterPlan unreachable(2);
   unreachable.set_nodes("127.0.0.1:0," + unreachable.address(1));
-  RecordingObserver observer;
-  const Status status = unreachable.open(1, observer).status();
+  const Status status = OpeningNode(unreachable, 1).status();
   EXPECT_EQ(status.code(), Code::config_invalid);
   expect_contains(status.message(), "cluster.nodes: node 0");
 }
 
 TEST_F(OpeningTrouble, ipv6_works_where_the_machine_has_it) {
   if (!links::Listener::bind("[::1]:0").ok()) GTEST_SKIP() << "no IPv6 loopback here";
-  ClusterPlan plan(3, "[::1]");
+  ClusterPlan plan(3, {}, "[::1]");
   for (const char* transport : {"shm", "tcp"}) {
-    ClusterPlan each(3, "[::1]");
-    each.set("transport", transport);
-    ThreadCluster cluster(each);
-    ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+    ClusterPlan each(3, {{"transport", transport}}, "[::1]");
+    OpenCluster cluster(each);
   }
 }
 
@@ -449,16 +340,13 @@ class RunningTrouble : public OpeningTrouble {};
 
 TEST_F(RunningTrouble, a_late_unauthenticated_peer_is_refused_politely) {
   ClusterPlan plan(2);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   RawPeer late(plan.address(0));
-  wire::Hello hello = hello_of(cluster[0].settings(), 1, 0);
+  wire::Hello hello = plan.hello(1);
   hello.cluster_id = "somebody else";
   late.send_preamble();
   late.send_message(wire::encode(hello));
-  const auto answer = late.receive();
-  ASSERT_TRUE(answer.has_value());
-  const auto ending = wire::decode_ending(*answer);
+  const auto ending = late.receive_ending();
   ASSERT_TRUE(ending.ok());
   EXPECT_FALSE(ending.value().retry);
   expect_contains(ending.value().reason, "cluster.id is faro on node 0");
@@ -468,13 +356,10 @@ TEST_F(RunningTrouble, a_late_unauthenticated_peer_is_refused_politely) {
 
 TEST_F(RunningTrouble, a_node_that_comes_back_with_a_number_in_use_is_refused) {
   ClusterPlan plan(2);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
-  ClusterPlan again(2);
+  OpenCluster cluster(plan);
+  ClusterPlan again(2, {{"connect.timeout_ms", "5000"}});
   again.set_nodes(plan.addresses());
-  again.set("connect.timeout_ms", "5000");
-  RecordingObserver observer;
-  const Status status = again.open(1, observer).status();
+  const Status status = OpeningNode(again, 1).status();
   EXPECT_EQ(status.code(), Code::configuration_mismatch) << status.to_string();
   expect_contains(status.message(), "node number 1 is taken");
   EXPECT_TRUE(cluster[0].connected(1));
@@ -483,8 +368,7 @@ TEST_F(RunningTrouble, a_node_that_comes_back_with_a_number_in_use_is_refused) {
 
 TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause) {
   ClusterPlan plan(3);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   cluster[0].fail_link(1, cluster[0].link(1),
                        Status(Code::protocol_error, "frame for a slot that was never opened"));
   for (uint32_t node = 0; node < 2; ++node) {
@@ -513,10 +397,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, Closing, testing::Values("shm", "tcp"),
 TEST_P(Closing, in_any_order_tells_the_others_that_a_node_has_left) {
   for (const std::vector<uint32_t>& order :
        {std::vector<uint32_t>{0, 1, 2}, {2, 1, 0}, {1, 0, 2}}) {
-    ClusterPlan plan(3);
-    plan.set("transport", GetParam());
-    ThreadCluster cluster(plan);
-    ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+    ClusterPlan plan(3, {{"transport", GetParam()}});
+    OpenCluster cluster(plan);
     for (size_t i = 0; i < order.size(); ++i) {
       cluster[order[i]].close();
       for (size_t k = i + 1; k < order.size(); ++k) {
@@ -533,10 +415,8 @@ TEST_P(Closing, in_any_order_tells_the_others_that_a_node_has_left) {
 }
 
 TEST_P(Closing, delivers_what_was_sent_before) {
-  ClusterPlan plan(2);
-  plan.set("transport", GetParam());
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  ClusterPlan plan(2, {{"transport", GetParam()}});
+  OpenCluster cluster(plan);
   for (int i = 0; i < 500; ++i) cluster[0].send(1, bytes_of(std::string(1000, 'x')));
   cluster[0].close();
   RecordingObserver& observer = cluster.observer(1);
@@ -546,12 +426,10 @@ TEST_P(Closing, delivers_what_was_sent_before) {
 
 // It waits for the goodbye of node 2, and meanwhile node 1, whose link is gone, looks for who comes in its place.
 TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {
-  ClusterPlan plan(3);
-  plan.set("transport", GetParam());
+  ClusterPlan plan(3, {{"transport", GetParam()}});
   PausableNetwork* slow = nullptr;
   PausableNetwork::give(plan, 2, slow);
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  OpenCluster cluster(plan);
   set_log_level(LogLevel::debug);
   {
     const LogLines log;
@@ -570,10 +448,8 @@ TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {
 }
 
 TEST_P(Closing, twice_and_from_several_threads_is_harmless) {
-  ClusterPlan plan(2);
-  plan.set("transport", GetParam());
-  ThreadCluster cluster(plan);
-  ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+  ClusterPlan plan(2, {{"transport", GetParam()}});
+  OpenCluster cluster(plan);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] { cluster[static_cast<uint32_t>(i % 2)].close(); });
@@ -603,10 +479,8 @@ TEST_P(Closing, two_hundred_sessions_leave_no_descriptor_and_no_thread) {
   size_t threads = 0;
   for (int round = 0; round < kRounds; ++round) {
     {
-      ClusterPlan plan(2);
-      plan.set("transport", GetParam());
-      ThreadCluster cluster(plan);
-      ASSERT_TRUE(cluster.all_open()) << cluster.problems();
+      ClusterPlan plan(2, {{"transport", GetParam()}});
+      OpenCluster cluster(plan);
     }
     if (round == 5) {  // what is made once and kept is there
       descriptors = entries_of("/proc/self/fd");
@@ -618,4 +492,4 @@ TEST_P(Closing, two_hundred_sessions_leave_no_descriptor_and_no_thread) {
 }
 
 }  // namespace
-}  // namespace faro
+}  // namespace faro::test

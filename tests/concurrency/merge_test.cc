@@ -65,7 +65,7 @@ TEST_F(ShuffleApi, sorted_streams_are_merged_stably_and_nothing_is_held) {
       // It is a sender, too: its own rows go to overflow while it still makes them.
       send();
       auto merged = MergingReceiver<Keyed, ByKey>::make(shuffle);
-      ASSERT_TRUE(merged.ok()) << merged.status().to_string();
+      ASSERT_TRUE(is_ok(merged));
       Keyed row{};
       Outcome outcome = Outcome::done;
       for (const Keyed& next : expected) {

@@ -75,12 +75,12 @@ class MetricsEndpointTest : public testing::Test {
       counters_->set_peer(node, peer);
     }
     auto endpoint = MetricsEndpoint::start("127.0.0.1:0", counters_->memory());
-    EXPECT_TRUE(endpoint.ok()) << endpoint.status().to_string();
+    EXPECT_TRUE(test::is_ok(endpoint));
     endpoint_ = std::move(*endpoint);
   }
   const std::string& address() { return endpoint_->address(); }
   void expect_in(const std::string& line, const std::string& text) {
-    EXPECT_NE(text.find(line + "\n"), std::string::npos) << line << "\nis not in\n" << text;
+    test::expect_contains(text, line + "\n");
   }
 
   std::unique_ptr<counters::CounterFile> counters_;
@@ -170,7 +170,7 @@ TEST_F(MetricsEndpointTest, ends_with_connections_open) {
 TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_others_reach) {
   const Status status = MetricsEndpoint::start("0.0.0.0:0", counters_->memory()).status();
   EXPECT_EQ(status.code(), Code::config_invalid);
-  EXPECT_NE(status.message().find("metrics.listen = 0.0.0.0:0"), std::string::npos);
+  test::expect_contains(status.message(), "metrics.listen = 0.0.0.0:0");
 }
 
 TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_is_taken) {
@@ -193,11 +193,11 @@ TEST(SessionMetrics, are_at_the_address_that_the_log_names_until_close) {
                                      {"metrics.listen", "127.0.0.1:0"},
                                      {"counters.folder", ""},
                                      {"cluster.workers", "2"}});
-    ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+    ASSERT_TRUE(test::is_ok(cluster.status()));
     const std::string text = scrape(address);
-    EXPECT_NE(text.find("faro_open{cluster=\"faro\",node=\"0\"} 1\n"), std::string::npos) << text;
-    EXPECT_NE(text.find("faro_worker_waits_total{cluster=\"faro\",node=\"0\",worker=\"1\"} 0\n"),
-              std::string::npos);
+    test::expect_contains(text, "faro_open{cluster=\"faro\",node=\"0\"} 1\n");
+    test::expect_contains(text,
+                          "faro_worker_waits_total{cluster=\"faro\",node=\"0\",worker=\"1\"} 0\n");
   }
   set_log_sink(nullptr);
   set_log_level(LogLevel::warning);

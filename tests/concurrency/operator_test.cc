@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -50,7 +49,7 @@ class OperatorTest : public testing::TestWithParam<const char*> {
  protected:
   OperatorTest()
       : cluster_(2, small_rings({{"cluster.workers", "2"}, {"transport", GetParam()}})) {}
-  void SetUp() override { ASSERT_TRUE(cluster_.status().ok()) << cluster_.status().to_string(); }
+  void SetUp() override { ASSERT_TRUE(is_ok(cluster_.status())); }
 
   SessionCluster cluster_;
 };
@@ -167,8 +166,7 @@ TEST_P(OperatorTest, a_cancelled_query_fails_the_operator_with_the_reason) {
     }
     EXPECT_EQ(outcome, Outcome::failed);
     EXPECT_EQ(scan->status().code(), Code::query_cancelled);
-    EXPECT_NE(scan->status().message().find("enough"), std::string::npos)
-        << scan->status().message();
+    expect_contains(scan->status().message(), "enough");
     scan->shuffle().close();
     EXPECT_EQ(worker.end_query(query), Outcome::failed);
   });

@@ -10,11 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <semaphore>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "support/shuffle_api.h"
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,10 +18,6 @@
 
 namespace faro::test {
 namespace {
-
-void expect_contains(std::string_view text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
-}
 
 std::vector<std::byte> filled(size_t size, int value) {
   return std::vector<std::byte>(size, static_cast<std::byte>(value));
@@ -66,7 +61,7 @@ TEST(SessionFolders, that_are_missing_are_found_at_open_with_key_value_and_reaso
   // No file will ever be made there.
   const SessionCluster unused(
       1, {{"overflow.folder", folder.path() + "/none"}, {"overflow.file_bytes", "0"}});
-  EXPECT_TRUE(unused.status().ok()) << unused.status().to_string();
+  EXPECT_TRUE(is_ok(unused.status()));
 }
 
 /// Sends to itself until that fails, and says why.
@@ -141,7 +136,7 @@ TEST(Fork, a_child_that_exits_or_destroys_a_session_does_not_disturb_its_parent)
     const TemporaryFolder folder;
     auto cluster = std::make_unique<SessionCluster>(
         2, small_rings({{"transport", transport}, {"counters.folder", folder.path()}}));
-    ASSERT_TRUE(cluster->status().ok()) << cluster->status().to_string();
+    ASSERT_TRUE(is_ok(cluster->status()));
     expect_connected(*cluster);
     const QueryId query = (*cluster)[0].begin_query();
     Shuffle open = std::move(*cluster->worker(0).open_shuffle({query, 0, 8, {0}, {1}}));

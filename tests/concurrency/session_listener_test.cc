@@ -27,7 +27,7 @@ TEST_F(SessionListening, a_node_that_closes_has_left_and_one_that_opens_again_ha
   EXPECT_EQ(events->await("left"), "left 1");
   EXPECT_FALSE(session(0).has_node(1));
   const Status restarted = cluster_->restart(1);
-  ASSERT_TRUE(restarted.ok()) << restarted.to_string();
+  ASSERT_TRUE(is_ok(restarted));
   EXPECT_EQ(events->await("returned"), "returned 1");
   EXPECT_TRUE(session(0).has_node(1));
   expect_working();
@@ -42,7 +42,7 @@ TEST_F(SessionListening, a_failed_query_is_told_once_on_every_node_that_has_to_d
   const QueryId query = session(0).begin_query();
   for (const uint32_t node : {0u, 1u}) {
     const Status declared = session(node).declare_query(query, {0, 1});
-    ASSERT_TRUE(declared.ok()) << declared.to_string();
+    ASSERT_TRUE(is_ok(declared));
   }
   std::thread other([&] { (void)worker(0).end_query(query); });
   EXPECT_EQ(worker(1).end_query(query, Status(Code::query_failed, "no such table")),
@@ -50,7 +50,7 @@ TEST_F(SessionListening, a_failed_query_is_told_once_on_every_node_that_has_to_d
   other.join();
   const std::string told = "failed " + query.to_string();
   for (const uint32_t node : {0u, 1u}) {
-    EXPECT_NE(events[node]->await(told).find("worker 1 failed: no such table"), std::string::npos);
+    expect_contains(events[node]->await(told), "worker 1 failed: no such table");
     EXPECT_EQ(events[node]->count("failed"), 1u);
   }
   EXPECT_EQ(events[2]->count("failed"), 0u);
@@ -68,8 +68,8 @@ TEST_F(SessionListening, a_listener_may_use_the_session_and_its_successor_is_tol
     if (query == first) (void)session().cancel_query(second, "so is this");
   }});
   (void)session().cancel_query(first, "not needed");
-  EXPECT_NE(latter->await("failed " + first.to_string()).find("not needed"), std::string::npos);
-  EXPECT_NE(latter->await("failed " + second.to_string()).find("so is this"), std::string::npos);
+  expect_contains(latter->await("failed " + first.to_string()), "not needed");
+  expect_contains(latter->await("failed " + second.to_string()), "so is this");
   EXPECT_EQ(former->count("failed"), 0u);
 }
 

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "base/clock.h"
 #include "ring/doorbell.h"
 #include "ring/ready_set.h"
+#include "support/data_header.h"
 #include "transport/shm/local_link.h"
 #include "transport/shm/node_doorbells.h"
 #include "transport/shm/segment.h"
@@ -79,12 +79,8 @@ bool sleep_unless(ring::DoorbellLine& line, Look&& look) {
 bool send(Outgoing& out, uint32_t number, uint32_t length) {
   const Claim claim = out.claim(length, length);
   if (claim.bytes == 0) return false;
-  wire::FrameHeader header{};
-  header.length = length;
-  header.kind = wire::FrameKind::data;
-  header.row_count = number;
   std::memset(claim.data, static_cast<int>(number), length);
-  std::memcpy(claim.data, &header, sizeof header);
+  test::put_data_header(claim.data, length, number);
   out.commit(length);
   return true;
 }

@@ -109,7 +109,7 @@ TEST_P(ShuffleEndings, a_receiver_that_stops_before_it_closes_lets_the_query_be_
     Shuffle receiver = open_shuffle(worker(1), gather());
     (void)receiver.receiver()->stop();
   }
-  for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
+  for (const Status& cause : end_everywhere()) EXPECT_TRUE(is_ok(cause));
 }
 
 TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver) {
@@ -124,7 +124,7 @@ TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver)
     EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
     EXPECT_EQ(receiver.receiver()->receive_from(1, batch), Outcome::end_of_stream);
   }
-  for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
+  for (const Status& cause : end_everywhere()) EXPECT_TRUE(is_ok(cause));
 
   id_ = session().begin_query();
   const ShuffleSpec again = spec(id_, 0, 8, {0, 1}, {1});
@@ -330,7 +330,7 @@ TEST_P(ShuffleEndings, a_format_is_compared_only_with_another_one_that_is_given)
       EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::done);
       EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::end_of_stream);
     }
-    for (const Status& cause : end_everywhere()) EXPECT_TRUE(cause.ok()) << cause.to_string();
+    for (const Status& cause : end_everywhere()) EXPECT_TRUE(is_ok(cause));
   }
 }
 

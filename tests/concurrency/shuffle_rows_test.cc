@@ -45,7 +45,7 @@ TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
   const Result<ShuffleSender> sender = shuffle.sender();
-  ASSERT_TRUE(sender.ok()) << sender.status().to_string();
+  ASSERT_TRUE(is_ok(sender));
   EXPECT_EQ(shuffle.sender<uint64_t>().status().code(), Code::invalid_argument);
   const std::vector<size_t> sizes = {0,    1,    3,    100,  500, 500, 1000,
                                      1001, 1004, 1008, 1024, 0,   7,   5000};

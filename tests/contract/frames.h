@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string>
 
+#include "support/data_header.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
@@ -23,8 +23,9 @@ constexpr uint64_t mix(uint64_t x) {
 /// The frames of one ring, from one end. Both ends use the same seed.
 class FrameSequence {
  public:
-  /// Frames of random lengths up to `longest` bytes.
-  FrameSequence(uint64_t seed, uint32_t longest) : seed_(seed), longest_(longest) {}
+  /// Frames of random lengths up to `longest` bytes, or of one length if that is given.
+  FrameSequence(uint64_t seed, uint32_t longest, uint32_t length = 0)
+      : seed_(seed), longest_(longest), fixed_length_(length) {}
 
   uint64_t count() const { return number_; }
   void set_length(uint32_t length) { fixed_length_ = length; }
@@ -40,11 +41,8 @@ class FrameSequence {
     const uint32_t bytes = length();
     const transport::Claim claim = outgoing.claim(bytes, bytes);
     if (claim.bytes == 0) return false;
-    wire::FrameHeader header{};
-    header.length = bytes;
-    header.kind = wire::FrameKind::data;
+    wire::FrameHeader header = data_header(bytes);
     header.slot = static_cast<uint16_t>(number_);
-    header.row_count = 1;
     std::memcpy(claim.data, &header, sizeof header);
     for (uint32_t at = sizeof header; at < bytes; at += 8) {
       const uint64_t word = word_at(at);
@@ -87,8 +85,14 @@ class FrameSequence {
 
   uint64_t seed_;
   uint32_t longest_;
-  uint32_t fixed_length_ = 0;
+  uint32_t fixed_length_;
   uint64_t number_ = 0;
+};
+
+/// The same frames, from both ends.
+struct FrameSequences {
+  FrameSequence sent;
+  FrameSequence received = sent;
 };
 
 }  // namespace faro::test

@@ -40,7 +40,7 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
   void open(const PairShape& shape) {
     shape_ = shape;
     Result<std::unique_ptr<TransportPair>> opened = GetParam().open(shape);
-    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    ASSERT_TRUE(is_ok(opened));
     pair_ = std::move(*opened);
   }
   void TearDown() override {
@@ -157,8 +157,7 @@ TEST_P(TransportContract, a_new_link_has_nothing_to_read_and_a_whole_ring_to_wri
 
 TEST_P(TransportContract, a_frame_arrives_only_when_it_is_posted) {
   open(kOneRing);
-  FrameSequence sent(1, kRing / 4);
-  FrameSequence received(1, kRing / 4);
+  auto [sent, received] = FrameSequences{{1, kRing / 4}};
   ASSERT_TRUE(sent.try_send(outgoing()));
   EXPECT_GT(outgoing().pending_bytes(), 0u);
   settle();
@@ -171,8 +170,7 @@ TEST_P(TransportContract, a_frame_arrives_only_when_it_is_posted) {
 
 TEST_P(TransportContract, a_post_that_may_wait_arrives_when_its_worker_waits_at_the_latest) {
   open(PairShape::symmetric(1, 2, kRing));
-  FrameSequence sent(18, 64);
-  FrameSequence received(18, 64);
+  auto [sent, received] = FrameSequences{{18, 64}};
   ASSERT_TRUE(sent.try_send(outgoing()));
   outgoing().post_soon();
   EXPECT_EQ(outgoing().pending_bytes(), 0u);
@@ -198,8 +196,7 @@ TEST_P(TransportContract, a_post_that_may_wait_arrives_when_its_worker_waits_at_
 
 TEST_P(TransportContract, frames_of_every_size_arrive_whole_and_in_order) {
   open(kOneRing);
-  FrameSequence sent(2, kRing / 4);
-  FrameSequence received(2, kRing / 4);
+  auto [sent, received] = FrameSequences{{2, kRing / 4}};
   for (uint32_t length = FrameSequence::kLeast; length <= kRing / 4; ++length) {
     sent.set_length(length);
     received.set_length(length);
@@ -213,11 +210,8 @@ TEST_P(TransportContract, frames_of_every_size_arrive_whole_and_in_order) {
 
 TEST_P(TransportContract, frames_wrap_around_the_end_of_the_ring_with_pads) {
   open(kOneRing);
-  FrameSequence sent(3, kRing / 4);
-  FrameSequence received(3, kRing / 4);
   // 960 bytes do not divide 4096: each round ends at another offset.
-  sent.set_length(960 - 7);
-  received.set_length(960 - 7);
+  auto [sent, received] = FrameSequences{{3, kRing / 4, 960 - 7}};
   for (int round = 0; round < 200; ++round) {
     uint64_t count = 0;
     ASSERT_TRUE(pump_until([&] { return (count += fill(sent)) > 0; })) << "round " << round;
@@ -228,10 +222,7 @@ TEST_P(TransportContract, frames_wrap_around_the_end_of_the_ring_with_pads) {
 
 TEST_P(TransportContract, a_full_ring_takes_no_frame_until_the_receiver_releases) {
   open(kOneRing);
-  FrameSequence sent(4, kRing / 4);
-  FrameSequence received(4, kRing / 4);
-  sent.set_length(kRing / 4);
-  received.set_length(kRing / 4);
+  auto [sent, received] = FrameSequences{{4, kRing / 4, kRing / 4}};
   ASSERT_EQ(fill(sent), 4u);
   EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u);
   const std::vector<uint32_t> tokens = take(received, 4);
@@ -244,10 +235,7 @@ TEST_P(TransportContract, a_full_ring_takes_no_frame_until_the_receiver_releases
 
 TEST_P(TransportContract, space_comes_back_in_order_whatever_the_order_of_release) {
   open(kOneRing);
-  FrameSequence sent(5, kRing / 4);
-  FrameSequence received(5, kRing / 4);
-  sent.set_length(kRing / 4);
-  received.set_length(kRing / 4);
+  auto [sent, received] = FrameSequences{{5, kRing / 4, kRing / 4}};
   ASSERT_EQ(fill(sent), 4u);
   const std::vector<uint32_t> tokens = take(received, 4);
   ASSERT_EQ(tokens.size(), 4u);
@@ -265,10 +253,7 @@ TEST_P(TransportContract, space_comes_back_in_order_whatever_the_order_of_releas
 
 TEST_P(TransportContract, flushing_tells_of_every_release_however_small) {
   open(kOneRing);
-  FrameSequence sent(6, 64);
-  FrameSequence received(6, 64);
-  sent.set_length(64);
-  received.set_length(64);
+  auto [sent, received] = FrameSequences{{6, 64, 64}};
   ASSERT_EQ(fill(sent), kRing / 64);
   const std::vector<uint32_t> tokens = take(received, kRing / 64);
   ASSERT_EQ(tokens.size(), kRing / 64);
@@ -282,10 +267,7 @@ TEST_P(TransportContract, flushing_tells_of_every_release_however_small) {
 
 TEST_P(TransportContract, read_positions_are_told_a_quarter_ring_at_a_time) {
   open(kOneRing);
-  FrameSequence sent(7, 64);
-  FrameSequence received(7, 64);
-  sent.set_length(64);
-  received.set_length(64);
+  auto [sent, received] = FrameSequences{{7, 64, 64}};
   ASSERT_EQ(fill(sent), kRing / 64);
   for (const uint32_t token : take(received, kRing / 64)) incoming().release(token);
   EXPECT_EQ(incoming().counters().read_notifications.load(), 4u);
@@ -293,8 +275,7 @@ TEST_P(TransportContract, read_positions_are_told_a_quarter_ring_at_a_time) {
 
 TEST_P(TransportContract, a_ring_without_frames_left_tells_its_read_position_at_once) {
   open(kOneRing);
-  FrameSequence sent(8, 64);
-  FrameSequence received(8, 64);
+  auto [sent, received] = FrameSequences{{8, 64}};
   ASSERT_TRUE(sent.try_send(outgoing()));
   outgoing().post();
   for (const uint32_t token : take(received, 1)) incoming().release(token);
@@ -305,10 +286,7 @@ TEST_P(TransportContract, a_ring_without_frames_left_tells_its_read_position_at_
 
 TEST_P(TransportContract, more_unreleased_frames_than_are_tracked_wait_in_the_ring) {
   open(PairShape::symmetric(1, 1, 16384));
-  FrameSequence sent(9, 64);
-  FrameSequence received(9, 64);
-  sent.set_length(64);
-  received.set_length(64);
+  auto [sent, received] = FrameSequences{{9, 64, 64}};
   const uint64_t count = fill(sent);
   ASSERT_EQ(count, 256u);
   const std::vector<uint32_t> tokens = take(received, ring::Consumer::kTracked);
@@ -398,10 +376,7 @@ TEST_P(TransportContract, a_sleeping_receiver_is_woken_by_frames) {
 
 TEST_P(TransportContract, a_sender_that_sleeps_for_space_is_woken_by_read_positions) {
   open(kOneRing);
-  FrameSequence sent(11, kRing / 4);
-  FrameSequence received(11, kRing / 4);
-  sent.set_length(kRing / 4);
-  received.set_length(kRing / 4);
+  auto [sent, received] = FrameSequences{{11, kRing / 4, kRing / 4}};
   ASSERT_EQ(fill(sent), 4u);
   const std::vector<uint32_t> tokens = take(received, 4);
   ring::Doorbell doorbell(&pair_->doorbell(0, 0));
@@ -415,10 +390,7 @@ TEST_P(TransportContract, a_sender_that_sleeps_for_space_is_woken_by_read_positi
 
 TEST_P(TransportContract, counters_count_what_happened) {
   open(kOneRing);
-  FrameSequence sent(12, 64);
-  FrameSequence received(12, 64);
-  sent.set_length(100);
-  received.set_length(100);
+  auto [sent, received] = FrameSequences{{12, 64, 100}};
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(sent.try_send(outgoing()));
   outgoing().post();
   outgoing().post();  // nothing to start
@@ -494,8 +466,7 @@ TEST_P(TransportContract, a_frame_arrives_though_its_sender_never_looks_again) {
   if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
   open(PairShape::symmetric(1, 1, 8192));
   pair_->run_network_threads();
-  FrameSequence sent(1, 64);
-  FrameSequence received(1, 64);
+  auto [sent, received] = FrameSequences{{1, 64}};
   pair_->poll(0);
   for (int frame = 0; frame < 3; ++frame) {
     ASSERT_TRUE(sent.try_send(outgoing()));
@@ -516,10 +487,7 @@ TEST_P(TransportContract, a_frame_arrives_though_its_sender_never_looks_again) {
 TEST_P(TransportContract, a_large_ring_carries_more_than_a_socket_takes_at_once) {
   constexpr uint32_t kLarge = 16 << 20;
   open(PairShape::symmetric(1, 1, kLarge));
-  FrameSequence sent(14, kLarge / 4);
-  FrameSequence received(14, kLarge / 4);
-  sent.set_length(kLarge / 4 - 100);
-  received.set_length(kLarge / 4 - 100);
+  auto [sent, received] = FrameSequences{{14, kLarge / 4, kLarge / 4 - 100}};
   for (int round = 0; round < 3; ++round) {
     uint64_t count = 0;
     ASSERT_TRUE(pump_until([&] { return (count += fill(sent)) > 0; }));
@@ -530,8 +498,7 @@ TEST_P(TransportContract, a_large_ring_carries_more_than_a_socket_takes_at_once)
 
 TEST_P(TransportContract, after_stop_every_call_is_harmless) {
   open(kOneRing);
-  FrameSequence sent(15, 512);
-  FrameSequence received(15, 512);
+  auto [sent, received] = FrameSequences{{15, 512}};
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(sent.try_send(outgoing()));
   outgoing().post();
   const std::vector<uint32_t> tokens = take(received, 2);
@@ -565,8 +532,7 @@ TEST_P(TransportContract, a_peer_that_vanishes_fails_the_link_once) {
   if (!GetParam().no_loss_because.empty()) GTEST_SKIP() << GetParam().no_loss_because;
   open(kOneRing);
   failure_expected_ = true;
-  FrameSequence sent(17, 512);
-  FrameSequence received(17, 512);
+  auto [sent, received] = FrameSequences{{17, 512}};
   ASSERT_TRUE(sent.try_send(outgoing()));
   outgoing().post();
   take(received, 1);  // held to the end
@@ -585,55 +551,13 @@ struct BadFrame {
 };
 constexpr BadFrame kBadFrames[] = {
     {"no frame at all", {}},
-    {"shorter than its header",
-     {.length = 15,
-      .kind = wire::FrameKind::data,
-      .flags = 0,
-      .slot = 0,
-      .row_count = 1,
-      .reserved = 0}},
-    {"beyond what was written",
-     {.length = 257,
-      .kind = wire::FrameKind::data,
-      .flags = 0,
-      .slot = 0,
-      .row_count = 1,
-      .reserved = 0}},
-    {"2^31 bytes",
-     {.length = 1u << 31,
-      .kind = wire::FrameKind::data,
-      .flags = 0,
-      .slot = 0,
-      .row_count = 1,
-      .reserved = 0}},
-    {"2^32 - 1 bytes",
-     {.length = ~0u,
-      .kind = wire::FrameKind::data,
-      .flags = 0,
-      .slot = 0,
-      .row_count = 1,
-      .reserved = 0}},
-    {"an unknown kind",
-     {.length = 256,
-      .kind = static_cast<wire::FrameKind>(99),
-      .flags = 0,
-      .slot = 0,
-      .row_count = 1,
-      .reserved = 0}},
-    {"unknown flags",
-     {.length = 256,
-      .kind = wire::FrameKind::data,
-      .flags = 1,
-      .slot = 0,
-      .row_count = 1,
-      .reserved = 0}},
-    {"a pad in the middle",
-     {.length = 256,
-      .kind = wire::FrameKind::pad,
-      .flags = 0,
-      .slot = 0,
-      .row_count = 0,
-      .reserved = 0}},
+    {"shorter than its header", data_header(15)},
+    {"beyond what was written", data_header(257)},
+    {"2^31 bytes", data_header(1u << 31)},
+    {"2^32 - 1 bytes", data_header(~0u)},
+    {"an unknown kind", {256, static_cast<wire::FrameKind>(99), 0, 0, 1, 0}},
+    {"unknown flags", {256, wire::FrameKind::data, 1, 0, 1, 0}},
+    {"a pad in the middle", {256, wire::FrameKind::pad, 0, 0, 0, 0}},
 };
 
 TEST_P(TransportContract, a_peer_that_writes_nonsense_fails_the_link_once_with_protocol_error) {

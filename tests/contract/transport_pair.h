@@ -17,6 +17,7 @@
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
+#include "support/expect.h"
 #include "transport/transport.h"
 
 namespace faro::test {

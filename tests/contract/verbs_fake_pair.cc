@@ -219,7 +219,7 @@ TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_he
         shape,
         {.transports = {std::move(own), std::make_shared<FakeTransport>(1, fabrics, options)},
          .pump = {}});
-    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    ASSERT_TRUE(is_ok(opened));
     TransportPair& pair = **opened;
     while (pair.pump()) {
     }

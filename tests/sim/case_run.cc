@@ -1,4 +1,5 @@
 #include "sim/case_run.h"
+#include "support/expect.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ void run(const Case& what, uint64_t seed, ClusterShape shape, const SettingList&
     for (const SettingList* list : {&settings, &what.settings}) {
       for (const auto& [name, value] : *list) {
         const Status status = config.set(name, std::string_view(value));
-        EXPECT_TRUE(status.ok()) << status.to_string();
+        EXPECT_TRUE(is_ok(status));
       }
     }
   };
@@ -72,7 +73,7 @@ void run(const Case& what, uint64_t seed, ClusterShape shape, const SettingList&
     EXPECT_EQ(metrics.overflow_file_bytes, 0u) << "node " << node;
     if (what.check) {
       const Status status = what.check(metrics);
-      EXPECT_TRUE(status.ok()) << status.to_string();
+      EXPECT_TRUE(is_ok(status));
     }
     memory += metrics.overflow_memory_peak_bytes;
     file += metrics.overflow_file_peak_bytes;

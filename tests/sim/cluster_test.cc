@@ -11,6 +11,7 @@
 #include "node/session_access.h"
 #include "sim/seeds.h"
 #include "sim/sim_pair.h"
+#include "support/expect.h"
 #include "support/secret_file.h"
 
 namespace faro::test {
@@ -82,7 +83,7 @@ TEST(SimCluster, a_node_that_never_starts_ends_open_at_its_deadline) {
   const base::Nanoseconds before = cluster.world().now();
   const Status opened = cluster.open_only({0, 2});
   EXPECT_EQ(opened.code(), Code::connect_failed) << opened.to_string();
-  EXPECT_NE(opened.to_string().find("node 1"), std::string::npos) << opened.to_string();
+  expect_contains(opened.to_string(), "node 1");
   EXPECT_FALSE(cluster.world().failed()) << cluster.world().report();
   EXPECT_GE(cluster.world().now() - before, 2'000'000'000u);
   EXPECT_LT(cluster.world().now() - before, 4'000'000'000u);
@@ -302,7 +303,7 @@ TEST(SimCluster, whole_sessions_open_carry_a_gather_and_close) {
       spec.row_bytes = sizeof(uint64_t);
       spec.receivers = {0};
       Result<Shuffle> shuffle = worker.open_shuffle(spec);
-      ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+      ASSERT_TRUE(is_ok(shuffle));
       for (uint64_t value = 1; value <= 1000; ++value) {
         ASSERT_EQ(shuffle->sender()->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
       }
@@ -378,7 +379,7 @@ TEST(SimCluster, two_workers_answer_each_other_row_by_row) {
       spec.query = query;
       spec.row_bytes = sizeof(uint64_t);
       Result<Shuffle> shuffle = worker.open_shuffle(spec);
-      ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+      ASSERT_TRUE(is_ok(shuffle));
       for (uint64_t value = worker.number(); value < 2 * kRounds; value += 2) {
         if (value > 0) {
           Batch batch;
@@ -430,7 +431,7 @@ ClosedWhileHeld close_while_held(uint64_t seed, base::Nanoseconds held) {
     spec.query = cluster.session(0).begin_query();
     spec.row_bytes = sizeof(uint64_t);
     Result<Shuffle> shuffle = worker.open_shuffle(spec);
-    ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+    ASSERT_TRUE(is_ok(shuffle));
     const uint64_t value = 7;
     ASSERT_EQ(shuffle->sender()->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
     ASSERT_EQ(shuffle->sender()->finish(), Outcome::done);
@@ -458,7 +459,7 @@ constexpr base::Nanoseconds kSecond = 1'000'000'000;
 TEST(SimCluster, a_close_waits_for_a_held_batch_in_simulated_time) {
   for_each_seed(20, [](uint64_t seed) {
     const ClosedWhileHeld closed = close_while_held(seed, 10 * kSecond);
-    EXPECT_TRUE(closed.status.ok()) << closed.status.to_string();
+    EXPECT_TRUE(is_ok(closed.status));
     EXPECT_GT(closed.took, 9 * kSecond);
     EXPECT_LT(closed.took, 11 * kSecond);
   });

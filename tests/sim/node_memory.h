@@ -2,7 +2,6 @@
 // made to fail. The program that links it has its operator new.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/seeds.h"
+#include "support/expect.h"
 
 namespace faro::sim {
 namespace {
@@ -202,7 +203,7 @@ TEST(SimNetwork, dialling_where_nobody_listens_is_refused) {
     a.dial("node1:7000");
     a.run_until([&] { return a.refused.has_value(); });
     EXPECT_EQ(a.refused->code(), Code::connect_failed);
-    EXPECT_NE(a.refused->to_string().find("node1:7000"), std::string::npos);
+    test::expect_contains(a.refused->to_string(), "node1:7000");
   });
   EXPECT_TRUE(world.run().ok()) << world.report();
 }

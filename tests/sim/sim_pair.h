@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +15,8 @@
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
+#include "support/expect.h"
+#include "support/send_frame.h"
 
 namespace faro::test {
 
@@ -71,7 +71,7 @@ class SimPair {
     }
     for (uint32_t i = 0; i < 2; ++i) {
       const Status status = setups[i]->on_message(sent[1 - i]);
-      EXPECT_TRUE(status.ok()) << status.to_string();
+      EXPECT_TRUE(is_ok(status));
       EXPECT_TRUE(setups[i]->ready());
       sides_[i]->link = setups[i]->take();
       sides_[i]->context.send = nullptr;
@@ -92,20 +92,5 @@ class SimPair {
   sim::SimTransport transport_;
   std::array<std::unique_ptr<Side>, 2> sides_;
 };
-
-/// Sends one data frame of `payload`, which fits. False if there is no space now.
-inline bool send_frame(transport::Outgoing& outgoing, std::span<const std::byte> payload) {
-  const auto length = static_cast<uint32_t>(sizeof(wire::FrameHeader) + payload.size());
-  const transport::Claim claim = outgoing.claim(length, length);
-  if (claim.bytes == 0) return false;
-  wire::FrameHeader header{};
-  header.length = length;
-  header.kind = wire::FrameKind::data;
-  header.row_count = 1;
-  std::memcpy(claim.data, &header, sizeof header);
-  std::memcpy(claim.data + sizeof header, payload.data(), payload.size());
-  outgoing.commit(length);
-  return true;
-}
 
 }  // namespace faro::test

@@ -9,6 +9,7 @@
 
 #include "sim/seeds.h"
 #include "sim/sim_pair.h"
+#include "support/expect.h"
 
 namespace faro::sim {
 namespace {
@@ -19,10 +20,6 @@ using ring::Next;
 using test::for_each_seed;
 using test::send_frame;
 using test::SimPair;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // The k-th frame of a ring: its bytes say which one it is, and where in it they stand.
 std::vector<std::byte> make_payload(uint32_t ring, uint64_t k, uint64_t bytes) {
@@ -313,7 +310,7 @@ TEST(SimTransport, notices_that_bytes_change_while_they_are_transferred) {
   ASSERT_TRUE(send_frame(outgoing, make_payload(0, 0, 40)));
   outgoing.post();
   at[30] ^= std::byte{1};
-  EXPECT_TRUE(contains(world.settle().to_string(), "of the outgoing ring were changed"));
+  EXPECT_TRUE(test::contains(world.settle().to_string(), "of the outgoing ring were changed"));
 }
 
 TEST(SimTransport, nothing_arrives_after_stop) {

@@ -1,9 +1,7 @@
 // Thousands of simulated runs: the invariants of native/DESIGN.md hold, and the runs were what they are said to be.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <string>
 
 #include "lab/simulation/run.h"
 #include "lab/simulation/run_plan.h"

@@ -15,15 +15,12 @@
 #include "lab/simulation/transport/sim_waiter.h"
 #include "ring/doorbell.h"
 #include "sim/seeds.h"
+#include "support/expect.h"
 
 namespace faro::sim {
 namespace {
 
 using test::for_each_seed;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(World, runs_every_fiber_to_its_end) {
   World world(1);
@@ -268,12 +265,12 @@ TEST(World, reports_who_waits_for_what_when_nothing_can_ever_run) {
   world.spawn("worker 4", [&] { world.wait_until(never, base::kForever, "a barrier"); });
   const Status status = world.run();
   EXPECT_EQ(status.code(), Code::internal_error);
-  EXPECT_TRUE(contains(status.to_string(), "seed 77")) << status.to_string();
-  EXPECT_TRUE(contains(status.to_string(), "deadlock")) << status.to_string();
+  EXPECT_TRUE(test::contains(status.to_string(), "seed 77")) << status.to_string();
+  EXPECT_TRUE(test::contains(status.to_string(), "deadlock")) << status.to_string();
   const std::string report = world.report();
-  EXPECT_TRUE(contains(report, "worker 3: waits for its doorbell since")) << report;
-  EXPECT_TRUE(contains(report, "(polls stage 2)")) << report;
-  EXPECT_TRUE(contains(report, "worker 4: waits for a barrier")) << report;
+  EXPECT_TRUE(test::contains(report, "worker 3: waits for its doorbell since")) << report;
+  EXPECT_TRUE(test::contains(report, "(polls stage 2)")) << report;
+  EXPECT_TRUE(test::contains(report, "worker 4: waits for a barrier")) << report;
   EXPECT_EQ(world.run().to_string(), status.to_string()) << "it stays failed";
 }
 
@@ -292,7 +289,7 @@ TEST(World, reports_a_deadlock_though_timers_still_run) {
     }
   });
   const Status status = world.run();
-  EXPECT_TRUE(contains(status.to_string(), "no progress for 3000 ms")) << status.to_string();
+  EXPECT_TRUE(test::contains(status.to_string(), "no progress for 3000 ms")) << status.to_string();
 }
 
 TEST(World, progress_postpones_the_stall_limit) {
@@ -315,13 +312,13 @@ TEST(World, ends_a_fiber_that_spins_for_ever) {
   world.spawn("spinner", [&] {
     for (;;) world.yield();
   });
-  EXPECT_TRUE(contains(world.run().to_string(), "more than 1000 steps"));
+  EXPECT_TRUE(test::contains(world.run().to_string(), "more than 1000 steps"));
 }
 
 TEST(World, an_exception_of_a_fiber_is_a_violation) {
   World world(1);
   world.spawn("thrower", [] { throw std::runtime_error("no luck"); });
-  EXPECT_TRUE(contains(world.run().to_string(), "thrower threw no luck"));
+  EXPECT_TRUE(test::contains(world.run().to_string(), "thrower threw no luck"));
 }
 
 TEST(World, an_agent_that_waits_is_a_violation) {
@@ -332,7 +329,7 @@ TEST(World, an_agent_that_waits_is_a_violation) {
   });
   world.spawn("worker",
               [&] { world.wait_until([] { return false; }, world.now() + 1'000'000'000, "time"); });
-  EXPECT_TRUE(contains(world.run().to_string(), "network threads must not wait"));
+  EXPECT_TRUE(test::contains(world.run().to_string(), "network threads must not wait"));
 }
 
 TEST(World, agents_run_when_woken_when_due_and_until_removed) {

@@ -1,16 +1,16 @@
 // Clusters for tests of the session layer: nodes of one process, each with a network and an observer of its own.
 #pragma once
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,7 +20,9 @@
 #include "base/settings.h"
 #include "links/listener.h"
 #include "links/socket_network.h"
+#include "session/cluster_identity.h"
 #include "session/membership.h"
+#include "support/expect.h"
 #include "support/held_address.h"
 #include "support/test_network.h"
 
@@ -154,13 +156,16 @@ class RemoteHostNetwork final : public ForwardingNetwork {
 /// Listeners of all nodes, with ports that the system chose, and the settings that go with them.
 class ClusterPlan {
  public:
-  /// `host`: where all nodes listen; empty: on the addresses of test_network.h.
-  explicit ClusterPlan(uint32_t node_count, const std::string& host = "") {
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+
+  /// `common`: settings of all nodes. `host`: where all listen; empty: on the addresses of test_network.h.
+  explicit ClusterPlan(uint32_t node_count, Settings common = {}, const std::string& host = "")
+      : common_(std::move(common)) {
     for (uint32_t node = 0; node < node_count; ++node) {
       held_.push_back(
           std::make_unique<HeldAddress>(host.empty() ? listen_address(node) : host + ":0"));
       auto listener = links::Listener::bind(held_.back()->address());
-      EXPECT_TRUE(listener.ok()) << listener.status().to_string();
+      EXPECT_TRUE(is_ok(listener));
       if (!addresses_.empty()) addresses_ += ",";
       addresses_ += listener.value().address();
       each_address_.push_back(listener.value().address());
@@ -168,17 +173,13 @@ class ClusterPlan {
     }
   }
 
-  void set(std::string_view name, std::string_view value) {
-    common_.push_back({std::string(name), std::string(value)});
-  }
   void set_nodes(std::string addresses) { addresses_ = std::move(addresses); }
   const std::string& addresses() const { return addresses_; }
   const std::string& address(uint32_t node) const { return each_address_[node]; }
   uint32_t node_count() const { return static_cast<uint32_t>(listeners_.size()); }
 
   /// `more`: settings of this node only.
-  Result<base::Settings> settings(
-      uint32_t node, const std::vector<std::pair<std::string, std::string>>& more = {}) const {
+  Result<base::Settings> settings(uint32_t node, const Settings& more = {}) const {
     Config config;
     FARO_RETURN_IF_ERROR(config.set("cluster.nodes", addresses_));
     FARO_RETURN_IF_ERROR(config.set("cluster.node", uint64_t{node}));
@@ -189,12 +190,21 @@ class ClusterPlan {
     for (const auto& [name, value] : more) FARO_RETURN_IF_ERROR(config.set(name, value));
     return base::Settings::resolve(config);
   }
+  /// What a node says to another one, for a peer that is made by hand.
+  wire::Hello hello(uint32_t node, uint32_t to = 0) const {
+    wire::Hello hello = session::hello_of(settings(node).value());
+    hello.expected_node = to;
+    hello.incarnation = 0x1234;
+    hello.address = address(node);
+    hello.transports = {"tcp"};
+    return hello;
+  }
   /// The listener of a node; once.
   links::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
   /// For a node that starts again: one where it listened before, which must be closed.
   void listen_again(uint32_t node) {
     auto listener = links::Listener::bind(each_address_[node]);
-    ASSERT_TRUE(listener.ok()) << listener.status().to_string();
+    ASSERT_TRUE(is_ok(listener));
     *listeners_[node] = std::move(listener.value());
   }
 
@@ -204,9 +214,8 @@ class ClusterPlan {
   void wrap_networks(Wrap wrap) { wrap_ = std::move(wrap); }
 
   /// Opens one node; blocks as Membership::open does.
-  Result<std::unique_ptr<session::Membership>> open(
-      uint32_t node, session::Observer& observer,
-      const std::vector<std::pair<std::string, std::string>>& more = {}) {
+  Result<std::unique_ptr<session::Membership>> open(uint32_t node, session::Observer& observer,
+                                                    const Settings& more = {}) {
     auto resolved = settings(node, more);
     if (!resolved.ok()) return resolved.status();
     auto network = links::SocketNetwork::create(resolved.value(), take_listener(node));
@@ -217,7 +226,7 @@ class ClusterPlan {
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> common_;
+  const Settings common_;
   Wrap wrap_;
   std::string addresses_;
   std::vector<std::string> each_address_;
@@ -225,10 +234,37 @@ class ClusterPlan {
   std::vector<std::unique_ptr<links::Listener>> listeners_;
 };
 
+/// A node of a plan that opens in a thread of its own, and stays open as long as this exists.
+class OpeningNode {
+ public:
+  using Opened = Result<std::unique_ptr<session::Membership>>;
+
+  OpeningNode(ClusterPlan& plan, uint32_t node, const ClusterPlan::Settings& more = {})
+      : opened_(std::async(std::launch::async, [this, &plan, node, more] {
+                  return plan.open(node, observer_, more);
+                }).share()) {}
+
+  /// Blocks: until it is open, or cannot.
+  const Opened& opened() const { return opened_.get(); }
+  Status status() const { return opened().status(); }
+  bool has_ended() const {
+    return opened_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+  RecordingObserver& observer() { return observer_; }
+
+ private:
+  RecordingObserver observer_;
+  const std::shared_future<Opened> opened_;
+};
+
+inline void expect_open(std::initializer_list<const OpeningNode*> nodes) {
+  for (const OpeningNode* node : nodes) EXPECT_TRUE(is_ok(node->opened()));
+}
+
 /// All nodes of a plan, opened by a thread each.
 class ThreadCluster {
  public:
-  using More = std::function<std::vector<std::pair<std::string, std::string>>(uint32_t)>;
+  using More = std::function<ClusterPlan::Settings(uint32_t)>;
 
   explicit ThreadCluster(ClusterPlan& plan, const More& more = {}) {
     const uint32_t count = plan.node_count();
@@ -240,8 +276,7 @@ class ThreadCluster {
     for (uint32_t node = 0; node < count; ++node) {
       threads.emplace_back([&, node] {
         auto opened =
-            plan.open(node, *observers_[node],
-                      more ? more(node) : std::vector<std::pair<std::string, std::string>>{});
+            plan.open(node, *observers_[node], more ? more(node) : ClusterPlan::Settings());
         statuses_[node] = opened.status();
         if (opened.ok()) members_[node] = std::move(opened.value());
       });
@@ -280,6 +315,14 @@ class ThreadCluster {
   std::vector<std::unique_ptr<RecordingObserver>> observers_;
   std::vector<std::unique_ptr<session::Membership>> members_;
   std::vector<Status> statuses_;
+};
+
+/// One whose nodes have all opened; if not, the test ends as failed.
+class OpenCluster : public ThreadCluster {
+ public:
+  explicit OpenCluster(ClusterPlan& plan, const More& more = {}) : ThreadCluster(plan, more) {
+    if (!all_open()) throw std::runtime_error(problems());
+  }
 };
 
 }  // namespace faro::test

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "support/expect.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::test {
@@ -18,7 +19,7 @@ class HeldAddress {
   /// `address`: with port 0, for which the system chooses one; another one may be taken.
   explicit HeldAddress(const std::string& address) {
     auto resolved = transport::tcp::resolve(address);
-    EXPECT_TRUE(resolved.ok()) << resolved.status().to_string();
+    EXPECT_TRUE(is_ok(resolved));
     transport::tcp::SocketAddress bound = resolved.value().front();
     socket_ = base::UniqueFd(::socket(bound.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int one = 1;

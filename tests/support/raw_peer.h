@@ -7,11 +7,9 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/unique_fd.h"
 #include "wire/control.h"
@@ -62,6 +60,12 @@ class RawPeer {
     wire::ControlMessage message(length);
     if (!read_exactly(message, limit_ms)) return std::nullopt;
     return message;
+  }
+  /// The next message, which is a REFUSE or a FAIL.
+  Result<wire::Ending> receive_ending() {
+    const auto message = receive();
+    if (!message) return Status(Code::peer_lost, "no message");
+    return wire::decode_ending(*message);
   }
   /// Whether the other side closes within the limit (whatever it sends before).
   bool closed_within(int limit_ms) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "base/return_if_error.h"
 #include "faro/session.h"
+#include "support/expect.h"
 #include "support/held_address.h"
 #include "support/test_network.h"
 

@@ -33,7 +33,7 @@ class ShuffleApi : public testing::Test {
     // One link needs real memory: not shared, so that the thread sanitizer sees it.
     settings.insert(settings.begin(), {"transport", "tcp"});
     cluster_ = std::make_unique<SessionCluster>(nodes, small_rings(settings));
-    ASSERT_TRUE(cluster_->status().ok()) << cluster_->status().to_string();
+    ASSERT_TRUE(is_ok(cluster_->status()));
   }
   Session& session(uint32_t node = 0) { return (*cluster_)[node]; }
   Worker& worker(uint32_t number = 0) { return cluster_->worker(number); }
@@ -44,7 +44,7 @@ class ShuffleApi : public testing::Test {
   }
   Shuffle open_shuffle(Worker& at, const ShuffleSpec& what) {
     Result<Shuffle> opened = at.open_shuffle(what);
-    EXPECT_TRUE(opened.ok()) << opened.status().to_string();
+    EXPECT_TRUE(is_ok(opened));
     return opened.ok() ? std::move(*opened) : Shuffle();
   }
   /// Sends and takes one row in a query of its own: the session works.

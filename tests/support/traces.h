@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>

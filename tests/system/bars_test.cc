@@ -7,6 +7,7 @@
 
 #include "lab/bench/copies.h"
 #include "lab/bench/plain_loop.h"
+#include "support/expect.h"
 
 namespace faro::bench {
 namespace {
@@ -29,7 +30,7 @@ void expect_verified(const Bar& bar, const TwoStageJob& job) {
   RunOptions options;
   options.timed_rounds = 2;
   const Result<std::vector<RunFigures>> runs = bar.run(job, options);
-  ASSERT_TRUE(runs.ok()) << runs.status().to_string();
+  ASSERT_TRUE(test::is_ok(runs));
   ASSERT_EQ(runs.value().size(), 2u);
   for (const RunFigures& run : runs.value()) {
     EXPECT_EQ(run.totals.count, job.row_count());

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -154,7 +153,7 @@ TEST_P(CasesProcesses, every_row_arrives_once_whole_and_in_order) {
   std::string addresses;
   for (uint32_t n = 0; n < shape.nodes; ++n) {
     Result<Listener> listener = Listener::bind(listen_address(n));
-    ASSERT_TRUE(listener.ok()) << listener.status().to_string();
+    ASSERT_TRUE(is_ok(listener));
     addresses += (n == 0 ? "" : ",") + listener->address();
     listeners.push_back(std::move(*listener));
   }

@@ -16,6 +16,7 @@
 #include "faro/config.h"
 #include "support/certificates.h"
 #include "support/child.h"
+#include "support/expect.h"
 #include "support/held_address.h"
 #include "support/small_disk.h"
 #include "support/temporary_folder.h"
@@ -31,10 +32,6 @@ constexpr int kOk = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kMachine = 3;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// The JSON on stdout; fails the test if there is none, or anything beside it.
 json parse(const CommandResult& result) {

@@ -1,11 +1,8 @@
 // A disk that is full: the query that uses most of overflow fails with what the disk says, and no other.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 

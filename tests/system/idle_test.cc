@@ -2,7 +2,6 @@
 // whatever it waits for. tests/softroce/ has the same measured over RDMA.
 #include <dirent.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -51,7 +50,7 @@ Ticks network_ticks() {
 /// What both network threads take while all workers wait for nothing.
 void measure(const SettingList& settings, long& ticks) {
   SessionCluster cluster(2, settings);
-  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  ASSERT_TRUE(is_ok(cluster.status()));
   Ticks before = network_ticks();
   while (before.threads != 2) before = network_ticks();  // a new thread has no name yet
   cluster.run_workers([&](uint32_t worker) {

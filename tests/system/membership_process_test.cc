@@ -15,17 +15,11 @@
 #include "support/test_network.h"
 #include "wire/control.h"
 
-namespace faro {
+namespace faro::test {
 namespace {
 
-using test::bytes_of;
-using test::Child;
-using test::ClusterPlan;
-using test::RecordingObserver;
-using test::transports_to_test;
-
 // A network whose process dies in its n-th round, or when nothing happens any more.
-class DyingNetwork final : public test::ForwardingNetwork {
+class DyingNetwork final : public ForwardingNetwork {
  public:
   DyingNetwork(std::unique_ptr<links::Network> inner, int rounds)
       : ForwardingNetwork(std::move(inner)), rounds_left_(rounds) {}
@@ -43,7 +37,7 @@ class DyingNetwork final : public test::ForwardingNetwork {
 };
 
 // A network whose process dies when it would send its n-th message that sets up a link, counted over all links.
-class NetworkThatDiesBeforeAMessage final : public test::ForwardingNetwork,
+class NetworkThatDiesBeforeAMessage final : public ForwardingNetwork,
                                             private links::Network::Acceptor {
  public:
   NetworkThatDiesBeforeAMessage(std::unique_ptr<links::Network> inner, int messages)
@@ -200,10 +194,6 @@ class Processes {
   std::vector<std::unique_ptr<Child>> children_;
 };
 
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-}
-
 class ProcessesOver : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Transports, ProcessesOver,
                          testing::ValuesIn(transports_to_test({"auto", "shm", "tcp"})),
@@ -211,9 +201,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, ProcessesOver,
 
 TEST_P(ProcessesOver, two_to_eight_open_talk_and_close) {
   for (const uint32_t count : {2u, 3u, 5u, 8u}) {
-    ClusterPlan plan(count);
-    plan.set("transport", GetParam());
-    plan.set("cluster.workers", "2");
+    ClusterPlan plan(count, {{"transport", GetParam()}, {"cluster.workers", "2"}});
     Processes nodes(plan);
     for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
     for (uint32_t from = 0; from < count; ++from) {
@@ -232,8 +220,7 @@ TEST_P(ProcessesOver, two_to_eight_open_talk_and_close) {
 }
 
 TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
-  ClusterPlan plan(4);
-  plan.set("transport", GetParam());
+  ClusterPlan plan(4, {{"transport", GetParam()}});
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
   nodes[2].signal(SIGKILL);
@@ -254,8 +241,7 @@ TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
 // Killed before, while and after it is admitted by the others: without node 3 nobody can be open yet.
 TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) {
   for (const int rounds : {0, 1, 2, 3, 5, 1000}) {
-    ClusterPlan plan(4);
-    plan.set("connect.timeout_ms", "2000");
+    ClusterPlan plan(4, {{"connect.timeout_ms", "2000"}});
     let_node_1_die(plan, rounds);
     Processes nodes(plan, {0, 1, 2});
     EXPECT_EQ(nodes[1].wait_for_end(), -SIGKILL);
@@ -275,9 +261,7 @@ TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_sa
   bool has_opened = false;
   for (int messages = 0; !has_opened; ++messages) {
     ASSERT_LT(messages, 100);
-    ClusterPlan plan(4);
-    plan.set("transport", GetParam());
-    plan.set("connect.timeout_ms", "500");
+    ClusterPlan plan(4, {{"transport", GetParam()}, {"connect.timeout_ms", "500"}});
     plan.wrap_networks(
         [messages](uint32_t node,
                    std::unique_ptr<links::Network> network) -> std::unique_ptr<links::Network> {
@@ -303,8 +287,7 @@ TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_sa
 }
 
 TEST_P(ProcessesOver, a_node_killed_while_it_closes_is_gone_for_the_others_once) {
-  ClusterPlan plan(3);
-  plan.set("transport", GetParam());
+  ClusterPlan plan(3, {{"transport", GetParam()}});
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
   nodes[1].say("close");
@@ -317,8 +300,7 @@ TEST_P(ProcessesOver, a_node_killed_while_it_closes_is_gone_for_the_others_once)
 }
 
 TEST(Processes, a_node_stopped_for_less_than_the_limit_is_not_lost) {
-  ClusterPlan plan(3);
-  plan.set("liveness.timeout_ms", "4000");
+  ClusterPlan plan(3, {{"liveness.timeout_ms", "4000"}});
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
   nodes[1].stop();
@@ -329,8 +311,7 @@ TEST(Processes, a_node_stopped_for_less_than_the_limit_is_not_lost) {
 }
 
 TEST(Processes, a_node_stopped_for_longer_is_lost_and_told_so_and_accuses_nobody) {
-  ClusterPlan plan(3);
-  plan.set("liveness.timeout_ms", "400");
+  ClusterPlan plan(3, {{"liveness.timeout_ms", "400"}});
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
   nodes[1].stop();
@@ -352,13 +333,11 @@ TEST(Processes, a_node_stopped_for_longer_is_lost_and_told_so_and_accuses_nobody
 
 // All stopped together (a laptop's lid, a paused virtual machine): nobody may be accused afterwards.
 TEST(Processes, stopped_together_for_longer_than_the_limit_lose_nobody) {
-  ClusterPlan plan(3);
-  plan.set("liveness.timeout_ms", "400");
+  ClusterPlan plan(3, {{"liveness.timeout_ms", "400"}});
   Processes nodes(plan);
   for (const std::string& outcome : nodes.outcomes()) ASSERT_EQ(outcome, "open");
   // The stop has to outlast the limit: until others, who stopped later, have been given up.
-  ClusterPlan later(2);
-  later.set("liveness.timeout_ms", "400");
+  ClusterPlan later(2, {{"liveness.timeout_ms", "400"}});
   Processes clock(later);
   for (const std::string& outcome : clock.outcomes()) ASSERT_EQ(outcome, "open");
   for (uint32_t node = 0; node < 3; ++node) nodes[node].stop();
@@ -389,4 +368,4 @@ TEST(Processes, too_few_descriptors_are_an_error_before_connecting) {
 }
 
 }  // namespace
-}  // namespace faro
+}  // namespace faro::test

@@ -15,7 +15,6 @@
 #include <fstream>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "base/unique_fd.h"
 #include "faro/log.h"
@@ -27,10 +26,6 @@ namespace {
 
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-}
 
 /// A process that opens node 0 of these when it is told to, and says how that ended.
 Child node_0(const std::string& addresses) {
@@ -71,7 +66,7 @@ TEST(SessionProcesses, of_one_number_do_not_disturb_a_cluster_that_is_open) {
   Child twin = node_0(address);
   const Result<Config> config = config_of(0, address, small_rings());
   const Result<std::unique_ptr<Session>> session = Session::open(*config);
-  ASSERT_TRUE(session.ok()) << session.status().to_string();
+  ASSERT_TRUE(is_ok(session));
   twin.say("open");
   const std::string outcome = twin.hear().value_or("ended");
   expect_contains(outcome, "address_in_use: cannot listen on " + address);

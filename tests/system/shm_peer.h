@@ -17,7 +17,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/return_if_error.h"

@@ -12,6 +12,7 @@
 
 #include "contract/frames.h"
 #include "ring/doorbell.h"
+#include "support/expect.h"
 #include "system/shm_peer.h"
 
 namespace faro::test {
@@ -94,7 +95,7 @@ TEST(ShmProcesses, a_peer_that_is_killed_while_it_sends_leaves_whole_frames_and_
       ShmPeer peer(std::move(control), kRing);
       ASSERT_TRUE(peer.start().ok());
       const Status connected = peer.connect();
-      ASSERT_TRUE(connected.ok()) << connected.to_string();
+      ASSERT_TRUE(is_ok(connected));
       FrameSequence sequence(1, kRing / 4);
       FrameSequence back(2, kRing / 4);
       FrameView view;

@@ -6,7 +6,6 @@
 #include <sched.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/expect.h"
 #include "support/temporary_folder.h"
 #include "support/test_network.h"
 #include "system/cables.h"
@@ -265,10 +265,6 @@ class TroubledCluster {
   std::unique_ptr<Child> nodes_[kFaultNodes];
   UnauthenticatedPeers flood_;
 };
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-}
 
 using PhaseOfTrouble = std::tuple<Trouble, size_t>;
 

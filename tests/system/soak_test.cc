@@ -9,13 +9,10 @@
 #include <vector>
 
 #include "command_runner.h"
+#include "support/expect.h"
 
 namespace faro::test {
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Soak, counts_kills_and_how_long_survivors_took_to_know) {
   const CommandResult result = run_faro({"soak", "--kills", "8", "--seed", "5"});

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lab/bench/process_group.h"
+#include "support/expect.h"
 
 namespace faro::bench {
 namespace {
@@ -35,7 +36,7 @@ void expect_no_children() {
 }
 
 void expect_verified(const Result<std::vector<RunFigures>>& runs, size_t rounds) {
-  ASSERT_TRUE(runs.ok()) << runs.status().to_string();
+  ASSERT_TRUE(test::is_ok(runs));
   EXPECT_EQ(runs.value().size(), rounds);
   for (const RunFigures& run : runs.value()) {
     EXPECT_EQ(run.totals.count, run.expected.totals.count);
@@ -156,8 +157,7 @@ TEST(SocketsBaseline, names_a_process_that_is_killed_in_the_middle) {
   Result<std::vector<RunFigures>> runs = run_sockets_baseline(job, SocketsOptions(), options);
   ASSERT_FALSE(runs.ok());
   EXPECT_EQ(runs.status().code(), Code::peer_lost) << runs.status().to_string();
-  EXPECT_NE(runs.status().message().find("process 2 was ended by signal 9"), std::string::npos)
-      << runs.status().to_string();
+  test::expect_contains(runs.status().message(), "process 2 was ended by signal 9");
   expect_no_children();
 }
 
@@ -197,7 +197,7 @@ TEST(ProcessGroup, brings_back_what_each_worker_did_in_each_round) {
     });
     return Status::Ok();
   });
-  ASSERT_TRUE(rounds.ok()) << rounds.status().to_string();
+  ASSERT_TRUE(test::is_ok(rounds));
   ASSERT_EQ(rounds.value().size(), 2u);
   EXPECT_EQ(area->load(), 2u);
   for (uint32_t round = 0; round < 2; ++round) {
@@ -234,7 +234,7 @@ TEST(ProcessGroup, counts_the_processor_time_of_all_threads_within_the_round_onl
     });
     return Status::Ok();
   });
-  ASSERT_TRUE(rounds.ok()) << rounds.status().to_string();
+  ASSERT_TRUE(test::is_ok(rounds));
   EXPECT_NEAR(rounds.value()[0].cpu_seconds, 4 * 0.050, 0.040);
   EXPECT_GE(rounds.value()[0].seconds, 0.050);
 }

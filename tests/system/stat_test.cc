@@ -159,10 +159,6 @@ json look_until(const std::function<json()>& look_once,
   return seen;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(Explain, names_the_worker_the_stage_and_the_peer_that_does_not_drain) {
   TemporaryFolder folder;
   TwoNodes nodes(folder.path());
@@ -201,7 +197,7 @@ TEST(Explain, names_the_worker_the_stage_and_the_peer_that_does_not_drain) {
 TEST(Explain, names_the_worker_that_sends_nothing_to_one_that_polls) {
   TemporaryFolder folder;
   SessionCluster cluster(2, small_rings({{"counters.folder", folder.path()}}));
-  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  ASSERT_TRUE(is_ok(cluster.status()));
   const QueryId query = cluster[0].begin_query();
   std::thread receiver([&] {
     Result<Shuffle> shuffle = cluster.worker(1).open_shuffle(from_0_to_1(query));
@@ -252,7 +248,7 @@ TEST(Explain, names_a_process_that_is_stopped) {
 TEST(Explain, names_every_node_that_has_not_ended_its_part) {
   TemporaryFolder folder;
   SessionCluster cluster(3, small_rings({{"counters.folder", folder.path()}}));
-  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  ASSERT_TRUE(is_ok(cluster.status()));
   const QueryId query = cluster[0].begin_query();
   for (uint32_t w = 0; w < 3; ++w) ASSERT_TRUE(cluster[w].declare_query(query, {0, 1, 2}).ok());
   std::vector<std::thread> enders;
@@ -281,10 +277,10 @@ TEST(Explain, names_every_node_that_has_not_ended_its_part) {
 TEST(Explain, knows_a_node_that_has_returned_while_another_is_missing) {
   TemporaryFolder folder;
   SessionCluster cluster(3, small_rings({{"counters.folder", folder.path()}}));
-  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  ASSERT_TRUE(is_ok(cluster.status()));
   cluster.session(1).reset();
   const Status returned = cluster.restart(2);
-  ASSERT_TRUE(returned.ok()) << returned.to_string();
+  ASSERT_TRUE(is_ok(returned));
   Session& first = cluster[0];
   Session& last = cluster[2];
   const QueryId query = first.begin_query();
@@ -388,7 +384,7 @@ TEST(Session, whose_counters_have_no_place_works_without) {
   Session* opened = nullptr;
   {
     SessionCluster cluster(1, {{"counters.folder", "/proc"}});
-    ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+    ASSERT_TRUE(is_ok(cluster.status()));
     opened = &cluster[0];
     EXPECT_EQ(opened->metrics().workers.size(), 1u);
   }
@@ -399,7 +395,7 @@ TEST(Session, whose_counters_have_no_place_works_without) {
 TEST(Top, needs_a_terminal) {
   TemporaryFolder folder;
   SessionCluster cluster(1, {{"counters.folder", folder.path()}});
-  ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+  ASSERT_TRUE(is_ok(cluster.status()));
   const CommandResult result = run_faro({"top", "--folder", folder.path()});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.errors, "needs a terminal; `faro stat`")) << result.errors;
@@ -458,7 +454,7 @@ TEST(Top, shows_nodes_until_q_and_gives_the_screen_back) {
   for (const char key : {'q', '\x03'}) {
     TemporaryFolder folder;
     SessionCluster cluster(1, {{"counters.folder", folder.path()}, {"cluster.id", "on-top"}});
-    ASSERT_TRUE(cluster.status().ok()) << cluster.status().to_string();
+    ASSERT_TRUE(is_ok(cluster.status()));
     TopOnTerminal top(folder.path());
     EXPECT_TRUE(contains(top.read_until("on-top"), "rows/s out") ||
                 contains(top.read_until("rows/s out"), "on-top"));

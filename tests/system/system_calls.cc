@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <string_view>

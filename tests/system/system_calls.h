@@ -2,10 +2,8 @@
 // library under test has no seam for it and is the same as everywhere.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <span>
-#include <string>
 
 namespace faro::test {
 

@@ -8,7 +8,6 @@
 #include <array>
 #include <barrier>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <future>
 #include <memory>

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -94,7 +93,7 @@ TEST_F(Users, the_token_of_an_offer_is_worth_nothing_to_another_user) {
     });
     TestReactor reactor;
     auto listener = FdSender::open(reactor);
-    ASSERT_TRUE(listener.ok()) << listener.status().to_string();
+    ASSERT_TRUE(is_ok(listener));
     std::optional<Status> given;
     (*listener)->offer(kToken, {1, 2}, [&](const Status& status) { given = status; });
     {
@@ -131,8 +130,7 @@ TEST_F(Users, descriptors_from_another_user_are_not_taken) {
 
 /// Opens two nodes, node 1 as another user; each says what its link to the other is, or the error.
 std::array<std::string, 2> open_as_two_users(const char* transport) {
-  ClusterPlan plan(2);
-  plan.set("transport", transport);
+  ClusterPlan plan(2, {{"transport", transport}});
   std::array<std::unique_ptr<Child>, 2> nodes;
   for (uint32_t node = 0; node < 2; ++node) {
     nodes[node] = std::make_unique<Child>([&plan, node](const Child::Side& test) {
@@ -155,7 +153,7 @@ TEST_F(Users, that_open_a_cluster_are_linked_by_tcp) {
 
 TEST_F(Users, that_insist_on_shared_memory_are_told_why_not) {
   for (const std::string& outcome : open_as_two_users("shm")) {
-    EXPECT_NE(outcome.find("transport = shm"), std::string::npos) << outcome;
+    expect_contains(outcome, "transport = shm");
   }
 }
 

@@ -15,6 +15,7 @@
 #include "counters/counter_view.h"
 #include "counters/descriptions.h"
 #include "support/child.h"
+#include "support/expect.h"
 #include "support/temporary_folder.h"
 
 namespace faro::counters {
@@ -37,13 +38,13 @@ Shape some_shape() {
 
 std::unique_ptr<CounterFile> make(const std::string& folder) {
   auto file = CounterFile::make(some_shape(), folder, 1);
-  EXPECT_TRUE(file.ok()) << file.status().to_string();
+  EXPECT_TRUE(test::is_ok(file));
   return std::move(*file);
 }
 
 NodeView read(const std::string& path) {
   const auto view = CounterView::open(path);
-  EXPECT_TRUE(view.ok()) << view.status().to_string();
+  EXPECT_TRUE(test::is_ok(view));
   return (*view)->read();
 }
 
@@ -181,7 +182,7 @@ TEST(CounterFile, without_a_folder_is_memory) {
 TEST(CounterFile, cannot_be_made_where_there_is_no_folder) {
   const auto file = CounterFile::make(some_shape(), "/dev/shm/faro-no-such-folder", 1);
   EXPECT_EQ(file.status().code(), Code::config_invalid);
-  EXPECT_NE(file.status().message().find("faro-no-such-folder"), std::string::npos);
+  test::expect_contains(file.status().message(), "faro-no-such-folder");
 }
 
 TEST(CounterFile,
@@ -235,8 +236,7 @@ TEST(CounterView, reads_no_more_than_a_file_really_takes) {
   ASSERT_EQ(truncate(forged.c_str(), off_t{2} << 30), 0);
   const Status status = CounterView::open(forged).status();
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_NE(status.message().find("claims 2147483648 bytes"), std::string::npos)
-      << status.to_string();
+  test::expect_contains(status.message(), "claims 2147483648 bytes");
 }
 
 TEST(CounterView, of_a_file_that_was_cut_short_shows_it_as_it_was_and_ended) {
@@ -244,7 +244,7 @@ TEST(CounterView, of_a_file_that_was_cut_short_shows_it_as_it_was_and_ended) {
   const auto file = make(folder.path());
   count(file->worker(0).rows_sent, 3);
   const auto view = CounterView::open(file->path());
-  ASSERT_TRUE(view.ok()) << view.status().to_string();
+  ASSERT_TRUE(test::is_ok(view));
   EXPECT_TRUE((*view)->read().alive);
   ASSERT_EQ(truncate(file->path().c_str(), 100), 0);
   const NodeView shown = (*view)->read();
@@ -261,7 +261,7 @@ TEST(CounterView, of_another_user_is_for_root_alone_and_only_if_it_is_named) {
   ASSERT_EQ(chown(file->path().c_str(), 12345, 12345), 0);
   EXPECT_EQ(CounterView::open(file->path()).status().code(), Code::system_error);
   const auto named = CounterView::open(file->path(), true);
-  EXPECT_TRUE(named.ok()) << named.status().to_string();
+  EXPECT_TRUE(test::is_ok(named));
 }
 
 TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {
@@ -272,7 +272,7 @@ TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {
   reinterpret_cast<Header*>(copy.data())->version = 77;
   const Status status = CounterView::over(std::as_bytes(std::span(copy))).status();
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_NE(status.message().find("version 77"), std::string::npos) << status.message();
+  test::expect_contains(status.message(), "version 77");
 }
 
 // Every byte of the header, one at a time: refused, or read without leaving the memory (which the

@@ -6,6 +6,7 @@
 
 #include "base/settings.h"
 #include "links/socket_network.h"
+#include "support/expect.h"
 
 namespace faro::links {
 namespace {
@@ -24,7 +25,7 @@ std::unique_ptr<SocketNetwork> network_at(const std::string& address) {
   settings.node_addresses = {address};
   settings.tls = "off";
   auto network = SocketNetwork::create(settings);
-  EXPECT_TRUE(network.ok()) << network.status().to_string();
+  EXPECT_TRUE(test::is_ok(network));
   return network.ok() ? std::move(*network) : nullptr;
 }
 

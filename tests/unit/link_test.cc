@@ -5,15 +5,14 @@
 
 #include <memory>
 #include <new>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "links/link_monitor.h"
 #include "links/link_table.h"
+#include "support/expect.h"
 #include "support/test_reactor.h"
 
 namespace faro::links {
@@ -125,8 +124,7 @@ TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_close
   peer_->on_message(
       wire::encode_refuse({Code::connect_failed, true, "node 1 (10.0.0.1:7000) was lost"}));
   ASSERT_EQ(losses_.size(), 1u);
-  EXPECT_NE(losses_[0].find("it gave up: node 1 (10.0.0.1:7000) was lost"), std::string::npos)
-      << losses_[0];
+  test::expect_contains(losses_[0], "it gave up: node 1 (10.0.0.1:7000) was lost");
   EXPECT_FALSE(link_->state().suspension());
 }
 

@@ -1,5 +1,6 @@
 // The words in which a node of the benchmark hands in its report.
 #include "lab/bench/node_report.h"
+#include "support/expect.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ NodeReport example() {
 
 TEST(NodeReport, comes_back_as_it_was) {
   const Result<NodeReport> read = decode(encode(example()));
-  ASSERT_TRUE(read.ok()) << read.status().to_string();
+  ASSERT_TRUE(test::is_ok(read));
   const NodeReport& report = read.value();
   EXPECT_EQ(report.connect_ns, 11u);
   EXPECT_EQ(report.idle_cpu_ns, 12u);

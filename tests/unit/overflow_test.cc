@@ -1,11 +1,11 @@
 // Overflow: memory up to a budget, then a file, then an error that says what is full. What is counted is
 // what is taken.
 #include "shuffle/overflow/overflow.h"
+#include "support/expect.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
-#include <string>
 #include <vector>
 
 namespace faro::shuffle {
@@ -206,10 +206,8 @@ TEST(Overflow, a_full_disk_is_an_error_that_names_both_limits_and_changes_nothin
   Stored stored;
   const Status status = store(disk, filled(101, 1), stored);
   EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  EXPECT_NE(status.message().find("No space left on device"), std::string::npos)
-      << status.message();
-  EXPECT_NE(status.message().find("overflow.memory_bytes = 100"), std::string::npos)
-      << status.message();
+  test::expect_contains(status.message(), "No space left on device");
+  test::expect_contains(status.message(), "overflow.memory_bytes = 100");
   EXPECT_EQ(stored.place, Stored::Place::none);
   EXPECT_EQ(disk.usage.bytes.load(), 0u);
   EXPECT_EQ(disk.overflow.memory_bytes(), 0u);
@@ -224,8 +222,7 @@ TEST(Overflow, a_query_has_a_limit_of_its_own_which_the_error_names) {
   EXPECT_TRUE(disk.overflow.is_above_query_limit(disk.usage, 8000));
   const Status status = disk.overflow.store(disk.usage, filled(8000, 1), 8000, b);
   EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  EXPECT_NE(status.message().find("overflow.query_limit_bytes = 10000"), std::string::npos)
-      << status.message();
+  test::expect_contains(status.message(), "overflow.query_limit_bytes = 10000");
   EXPECT_EQ(disk.usage.bytes.load(), in_memory(8000));
   EXPECT_FALSE(disk.overflow.is_above_query_limit(other, 8000));
   EXPECT_TRUE(disk.overflow.store(other, filled(8000, 1), 8000, c).ok()) << "others have theirs";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shuffle/query/query_table.h"
+#include "support/expect.h"
 
 namespace faro::shuffle {
 
@@ -80,13 +81,23 @@ class QueryCluster {
 
   std::shared_ptr<Query> use(uint32_t node, const QueryId& id) {
     Result<std::shared_ptr<Query>> query = (*this)[node].use(id);
-    EXPECT_TRUE(query.ok()) << query.status().to_string();
+    EXPECT_TRUE(test::is_ok(query));
     return query.ok() ? *query : nullptr;
+  }
+  /// Begins a query, which every node uses. Its id, and what it is at each of them.
+  std::pair<QueryId, std::vector<std::shared_ptr<Query>>> begin_everywhere(uint32_t issuer = 0) {
+    const QueryId id = (*this)[issuer].begin();
+    std::vector<std::shared_ptr<Query>> queries;
+    for (uint32_t n = 0; n < nodes.size(); ++n) queries.push_back(use(n, id));
+    return {id, queries};
   }
   /// Both workers of a node.
   void end(uint32_t node, Query& query) {
     (*this)[node].end(query, 2 * node);
     (*this)[node].end(query, 2 * node + 1);
+  }
+  void end_everywhere(const std::vector<std::shared_ptr<Query>>& queries) {
+    for (uint32_t n = 0; n < nodes.size(); ++n) end(n, *queries[n]);
   }
 
   std::vector<Node> nodes;
@@ -97,6 +108,20 @@ inline QueryMessage message_of(QueryMessageKind kind, const QueryId& id) {
   QueryMessage message;
   message.kind = kind;
   message.query = to_key(id);
+  return message;
+}
+/// FAIL or OUTCOME, and why.
+inline QueryMessage message_of(QueryMessageKind kind, const QueryId& id, Code code,
+                               const char* text = "") {
+  QueryMessage message = message_of(kind, id);
+  message.second = static_cast<int32_t>(code);
+  message.text = text;
+  return message;
+}
+inline QueryMessage stop_of(const QueryId& id, uint32_t stage, int32_t receiver) {
+  QueryMessage message = message_of(QueryMessageKind::stop, id);
+  message.first = stage;
+  message.second = receiver;
   return message;
 }
 

@@ -29,7 +29,7 @@ TEST(QueryLosses, a_query_begun_before_a_node_came_back_fails_by_name_and_does_n
   EXPECT_FALSE(elsewhere->failed()) << "only its issuer knows how old it is";
   const auto query = cluster.use(0, unused);
   EXPECT_EQ(query->cause().code(), Code::peer_lost);
-  EXPECT_NE(query->cause().message().find("node 1"), std::string_view::npos);
+  test::expect_contains(query->cause().message(), "node 1");
   EXPECT_TRUE(cluster.wires[0][1].empty()) << "its next incarnation knows nothing of it";
   cluster.deliver(0, 2);
   EXPECT_TRUE(elsewhere->failed());
@@ -63,8 +63,7 @@ TEST(QueryLosses, what_was_only_said_of_a_query_before_a_loss_does_not_spoil_it_
     QueryCluster cluster(3);
     QueryId id = cluster[0].begin();
     ++id.counter;  // the next one
-    QueryMessage stop = message_of(QueryMessageKind::stop, id);
-    stop.second = 2 * speaker;
+    QueryMessage stop = stop_of(id, 0, 2 * speaker);
     cluster[2].on_message(speaker, stop);
     const auto heard = cluster[2].hear(id, speaker);
     cluster[2].fail_by_sender(*heard, 1, Status(Code::limit_exceeded, "too many"));
@@ -179,8 +178,7 @@ TEST(QueryLosses, a_query_that_is_first_used_after_its_issuer_was_lost_is_over) 
     EXPECT_EQ(status.message(), kLost.message());
   }
   // What others still say of it is not remembered: nobody would end it.
-  QueryMessage fail = message_of(QueryMessageKind::fail, id);
-  fail.second = static_cast<int32_t>(Code::peer_lost);
+  QueryMessage fail = message_of(QueryMessageKind::fail, id, Code::peer_lost);
   cluster[0].on_message(2, fail);
   EXPECT_EQ(cluster[0].running_count(), 0u);
 }
@@ -222,26 +220,19 @@ TEST(QueryLosses, a_peer_stops_receivers_of_its_own_only) {
   QueryCluster cluster(3);
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(0, id);
-  QueryMessage stop = message_of(QueryMessageKind::stop, id);
-  stop.first = 7;
-  for (const int32_t receiver : {2, 4, 6, -1}) {  // 2 is of node 1, 6 and -1 are of none
-    stop.second = receiver;
-    cluster[0].on_message(1, stop);
-  }
+  for (const int32_t receiver : {2, 4, 6, -1})  // 2 is of node 1, 6 and -1 are of none
+    cluster[0].on_message(1, stop_of(id, 7, receiver));
   EXPECT_EQ(cluster[0].stops(*query, 7), std::vector<uint32_t>{2});
 }
 
 TEST(QueryLosses, a_peer_that_leaves_after_the_outcome_is_no_loss) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
-  const auto b = cluster.use(1, id);
-  cluster.end(0, *a);
-  cluster.end(1, *b);
+  const auto [id, at] = cluster.begin_everywhere();
+  cluster.end_everywhere(at);
   cluster.deliver(1, 0);
-  ASSERT_TRUE(a->outcome_known());
+  ASSERT_TRUE(at[0]->outcome_known());
   cluster[0].on_peer_lost(1, kLost);  // before its CONFIRM
-  EXPECT_FALSE(a->failed());
+  EXPECT_FALSE(at[0]->failed());
   EXPECT_EQ(cluster[0].running_count(), 0u);
 }
 
@@ -249,10 +240,8 @@ TEST(QueryLosses, a_peer_that_leaves_after_the_outcome_is_no_loss) {
 // on different connections.
 TEST(QueryLosses, a_participant_that_leaves_after_its_end_does_not_fail_the_others) {
   QueryCluster cluster(3);
-  const QueryId id = cluster[0].begin();
-  std::vector<std::shared_ptr<Query>> queries;
-  for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
-  for (uint32_t n = 0; n < 3; ++n) cluster.end(n, *queries[n]);
+  const auto [id, queries] = cluster.begin_everywhere();
+  cluster.end_everywhere(queries);
   cluster.deliver(1, 0);
   cluster.deliver(2, 0);
   cluster.deliver(0, 2);
@@ -260,7 +249,7 @@ TEST(QueryLosses, a_participant_that_leaves_after_its_end_does_not_fail_the_othe
   cluster[1].on_peer_lost(2, Status(Code::peer_lost, "node 2 closed its session"));
   cluster.deliver(0, 1);
   EXPECT_TRUE(queries[1]->outcome_known());
-  EXPECT_TRUE(queries[1]->cause().ok()) << queries[1]->cause().to_string();
+  EXPECT_TRUE(test::is_ok(queries[1]->cause()));
 }
 
 }  // namespace

@@ -46,15 +46,13 @@ class QueryStages : public testing::Test {
       EXPECT_EQ(cause.code(), code) << cause.to_string();
       EXPECT_EQ(cause.stage(), kStage);
       EXPECT_EQ(cause.query(), id_);
-      for (const std::string& word : words)
-        EXPECT_NE(cause.message().find(word), std::string_view::npos)
-            << word << ": " << cause.message();
+      for (const std::string& word : words) test::expect_contains(cause.message(), word);
     }
   }
   void expect_done_everywhere() {
     for (uint32_t n = 0; n < 3; ++n) {
       ASSERT_TRUE(queries_[n]->outcome_known()) << n;
-      EXPECT_TRUE(queries_[n]->outcome().ok()) << queries_[n]->outcome().to_string();
+      EXPECT_TRUE(test::is_ok(queries_[n]->outcome()));
       EXPECT_EQ(cluster_[n].running_count(), 0u);
     }
   }
@@ -125,11 +123,7 @@ TEST_F(QueryStages, who_asks_about_a_query_that_has_ended_there_is_told) {
   cluster.wires[2][0].clear();
   const auto late = cluster.use(0, id);
   cluster[0].await(*late, 0, kStage, gather_.senders, StageLists::of(gather_));
-  cluster[1].on_message(2, [&] {
-    QueryMessage outcome = message_of(QueryMessageKind::outcome, id);
-    outcome.second = static_cast<int32_t>(Code::query_cancelled);
-    return outcome;
-  }());
+  cluster[1].on_message(2, message_of(QueryMessageKind::outcome, id, Code::query_cancelled));
   cluster.deliver_all();
   EXPECT_TRUE(late->failed());
 }
@@ -174,7 +168,7 @@ TEST_F(QueryStages, rows_for_a_stage_that_their_receiver_ended_without_opening_f
     cluster[0].end(*at, 0);
     ASSERT_TRUE(at->failed());
     EXPECT_EQ(at->cause().code(), Code::query_unopened);
-    EXPECT_NE(at->cause().message().find("worker 0 of node 0 ended"), std::string_view::npos);
+    test::expect_contains(at->cause().message(), "worker 0 of node 0 ended");
     EXPECT_EQ(at->cause().stage(), kStage);
   }
 }
@@ -227,7 +221,7 @@ TEST_F(QueryStages, a_stage_names_only_workers_of_nodes_that_take_part) {
   const auto query = cluster_.use(0, id);
   const Status refused = cluster_[0].open_stage(*query, 0, gather_, StageLists::of(gather_));
   EXPECT_EQ(refused.code(), Code::invalid_argument);
-  EXPECT_NE(refused.message().find("worker 2 of node 1 takes no part"), std::string_view::npos);
+  test::expect_contains(refused.message(), "worker 2 of node 1 takes no part");
 }
 
 }  // namespace

@@ -14,9 +14,7 @@ namespace {
 
 TEST(QueryTable, ends_well_when_every_worker_has_ended) {
   QueryCluster cluster(3);
-  const QueryId id = cluster[0].begin();
-  std::vector<std::shared_ptr<Query>> queries;
-  for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
+  const auto [id, queries] = cluster.begin_everywhere();
   for (uint32_t n = 0; n < 3; ++n) {
     cluster[n].end(*queries[n], 2 * n);
     cluster.deliver_all();
@@ -55,11 +53,9 @@ class ShownQueries {
 TEST(QueryTable, shows_who_has_not_ended_and_nothing_of_what_is_over) {
   QueryCluster cluster(2);
   const ShownQueries shown(cluster[0]);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
-  const auto b = cluster.use(1, id);
-  cluster[0].add_unopened(*a, 1, 7, 2, 0);
-  cluster[0].end(*a, 0);
+  const auto [id, at] = cluster.begin_everywhere();
+  cluster[0].add_unopened(*at[0], 1, 7, 2, 0);
+  cluster[0].end(*at[0], 0);
   counters::NodeView node = shown.look();
   ASSERT_EQ(node.queries.size(), 1u);
   EXPECT_EQ(node.queries[0].id, id);
@@ -68,15 +64,15 @@ TEST(QueryTable, shows_who_has_not_ended_and_nothing_of_what_is_over) {
   EXPECT_EQ(node.queries[0].first_worker_pending, 1u);
   EXPECT_EQ(node.queries[0].unopened_worker, 1u);
   EXPECT_EQ(node.queries[0].unopened_stage, 7u);
-  cluster[0].remove_unopened(*a, 1, 7);
-  cluster[0].end(*a, 1);
+  cluster[0].remove_unopened(*at[0], 1, 7);
+  cluster[0].end(*at[0], 1);
   node = shown.look();
   EXPECT_EQ(node.queries[0].unopened_worker, counters::kAnyPeer);
   EXPECT_EQ(node.queries[0].nodes_pending, 1u) << "this node is the issuer, and waits for node 1";
   EXPECT_EQ(node.queries[0].first_node_pending, 1u);
-  cluster.end(1, *b);
+  cluster.end(1, *at[1]);
   cluster.deliver_all();
-  cluster[0].remove_unopened(*a, 1, 7);  // a worker that still has the query
+  cluster[0].remove_unopened(*at[0], 1, 7);  // a worker that still has the query
   node = shown.look();
   EXPECT_TRUE(node.queries.empty());
   EXPECT_EQ(node.counters.queries_running, 0u);
@@ -103,25 +99,21 @@ TEST(QueryTable, shows_as_many_queries_as_there_is_room_for_and_counts_them_all)
 
 TEST(QueryTable, ending_twice_is_ending_once) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
-  const auto b = cluster.use(1, id);
-  for (int i = 0; i < 3; ++i) cluster[1].end(*b, 2);
+  const auto [id, at] = cluster.begin_everywhere();
+  for (int i = 0; i < 3; ++i) cluster[1].end(*at[1], 2);
   cluster.deliver_all();
-  cluster.end(0, *a);
+  cluster.end(0, *at[0]);
   cluster.deliver_all();
-  EXPECT_FALSE(a->outcome_known()) << "worker 3 has not ended";
-  cluster[1].end(*b, 3);
+  EXPECT_FALSE(at[0]->outcome_known()) << "worker 3 has not ended";
+  cluster[1].end(*at[1], 3);
   cluster.deliver_all();
-  EXPECT_TRUE(a->outcome_known() && b->outcome_known());
+  EXPECT_TRUE(at[0]->outcome_known() && at[1]->outcome_known());
 }
 
 TEST(QueryTable, a_failure_reaches_every_participant_and_is_the_outcome) {
   for (const uint32_t failing : {0u, 1u, 2u}) {
     QueryCluster cluster(3);
-    const QueryId id = cluster[1].begin();
-    std::vector<std::shared_ptr<Query>> queries;
-    for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
+    const auto [id, queries] = cluster.begin_everywhere(1);
     cluster[failing].fail(*queries[failing], kCancelled);
     cluster[failing].fail(*queries[failing], Status(Code::query_failed, "a second cause"));
     cluster.deliver_all();
@@ -143,13 +135,11 @@ TEST(QueryTable, a_failure_reaches_every_participant_and_is_the_outcome) {
 TEST(QueryTable, a_failure_that_only_comes_with_the_end_is_the_outcome) {
   // The FAIL of node 1 to node 2 is slow; the issuer learns it with ENDED.
   QueryCluster cluster(3);
-  const QueryId id = cluster[0].begin();
-  std::vector<std::shared_ptr<Query>> queries;
-  for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
+  const auto [id, queries] = cluster.begin_everywhere();
   cluster[1].fail(*queries[1], kCancelled);
   cluster.wires[1][0].clear();
   cluster.wires[1][2].clear();
-  for (uint32_t n = 0; n < 3; ++n) cluster.end(n, *queries[n]);
+  cluster.end_everywhere(queries);
   cluster.deliver_all();
   for (uint32_t n = 0; n < 3; ++n) {
     EXPECT_TRUE(queries[n]->outcome_known());
@@ -181,9 +171,7 @@ TEST(QueryTable, a_stop_that_is_repeated_is_kept_once) {
   QueryCluster cluster(2);
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(0, id);
-  QueryMessage stop = message_of(QueryMessageKind::stop, id);
-  stop.first = 3;
-  stop.second = 2;
+  QueryMessage stop = stop_of(id, 3, 2);
   for (int i = 0; i < 1000; ++i) cluster[0].on_message(1, stop);
   EXPECT_EQ(cluster[0].stops(*query, 3).size(), 1u);
 }
@@ -223,9 +211,7 @@ TEST(QueryTable, an_outcome_comes_early_or_twice) {
   QueryCluster cluster(2);
   const QueryId id = cluster[0].begin();
   const auto query = cluster.use(1, id);
-  QueryMessage outcome = message_of(QueryMessageKind::outcome, id);
-  outcome.second = static_cast<int32_t>(Code::query_failed);
-  outcome.text = "elsewhere";
+  QueryMessage outcome = message_of(QueryMessageKind::outcome, id, Code::query_failed, "elsewhere");
   cluster[1].on_message(0, outcome);
   cluster[1].on_message(0, outcome);
   EXPECT_TRUE(query->outcome_known());
@@ -257,14 +243,11 @@ TEST(QueryTable, an_unknown_code_from_a_peer_is_a_failed_query) {
 
 TEST(QueryTable, a_confirmation_that_never_comes_keeps_the_issuer_remembering) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
-  const auto b = cluster.use(1, id);
-  cluster.end(0, *a);
-  cluster.end(1, *b);
+  const auto [id, at] = cluster.begin_everywhere();
+  cluster.end_everywhere(at);
   cluster.deliver(1, 0);
   cluster.deliver(0, 1);
-  EXPECT_TRUE(a->outcome_known() && b->outcome_known());
+  EXPECT_TRUE(at[0]->outcome_known() && at[1]->outcome_known());
   EXPECT_EQ(cluster[1].running_count(), 0u);
   EXPECT_EQ(cluster[0].running_count(), 1u);
   EXPECT_TRUE(cluster[0].use(id).ok()) << "not an error: it is still known";
@@ -284,11 +267,8 @@ TEST(QueryTable, a_confirmation_before_the_outcome_means_nothing) {
 
 TEST(QueryTable, who_asks_again_after_the_end_is_answered) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
-  const auto b = cluster.use(1, id);
-  cluster.end(0, *a);
-  cluster.end(1, *b);
+  const auto [id, at] = cluster.begin_everywhere();
+  cluster.end_everywhere(at);
   cluster.deliver_all();
   ASSERT_EQ(cluster[0].running_count(), 0u);
   cluster[0].on_message(1, message_of(QueryMessageKind::ended, id));
@@ -377,7 +357,7 @@ TEST(QueryTable, rows_that_nobody_opens_fail_their_query_in_time) {
   cluster[0].on_tick(5'000'000'000 + kUnopened);
   EXPECT_TRUE(query->failed());
   EXPECT_EQ(query->cause().code(), Code::query_unopened);
-  EXPECT_NE(query->cause().message().find("query.unopened_timeout_ms = 1000"), std::string::npos);
+  test::expect_contains(query->cause().message(), "query.unopened_timeout_ms = 1000");
   cluster.deliver_all();
   EXPECT_TRUE(cluster.use(1, id)->failed());
 
@@ -391,15 +371,13 @@ TEST(QueryTable, rows_that_nobody_opens_fail_their_query_in_time) {
 
 TEST(QueryTable, closing_fails_everything_and_nothing_begins) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
-  const auto b = cluster.use(1, id);
+  const auto [id, at] = cluster.begin_everywhere();
   cluster[0].close(Status(Code::peer_lost, "node 0 closed its session"));
   cluster[0].close(Status(Code::peer_lost, "again"));
-  EXPECT_TRUE(a->failed());
+  EXPECT_TRUE(at[0]->failed());
   cluster.deliver_all();
-  EXPECT_TRUE(b->failed());
-  EXPECT_EQ(b->cause().message(), "node 0 closed its session");
+  EXPECT_TRUE(at[1]->failed());
+  EXPECT_EQ(at[1]->cause().message(), "node 0 closed its session");
   EXPECT_FALSE(cluster[0].use(cluster[0].begin()).ok());
 }
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "unit/query_cluster.h"
@@ -17,8 +16,7 @@ QueryId made_up(uint32_t issuer, uint64_t number) {
 
 TEST(QueryUnverified, a_peer_that_makes_up_queries_makes_this_node_forget_its_own_oldest_ones) {
   QueryCluster cluster(3);
-  QueryMessage stop = message_of(QueryMessageKind::stop, {});
-  stop.second = 2;  // a worker of node 1
+  QueryMessage stop = stop_of({}, 0, 2);  // a worker of node 1
   ASSERT_NE(cluster[0].hear(made_up(2, 1), 2), nullptr);
   uint64_t said = 0;
   for (; said < 100'000; ++said) {
@@ -43,8 +41,7 @@ TEST(QueryUnverified, a_peer_that_makes_up_queries_makes_this_node_forget_its_ow
 
 TEST(QueryUnverified, more_stops_than_the_quota_of_one_query_that_nobody_knows_are_not_kept) {
   QueryCluster cluster(2);
-  QueryMessage stop = message_of(QueryMessageKind::stop, made_up(1, 1));
-  stop.second = 2;
+  QueryMessage stop = stop_of(made_up(1, 1), 0, 2);
   for (stop.first = 0; stop.first < 40'000; ++stop.first) cluster[0].on_message(1, stop);
   EXPECT_TRUE(cluster.nodes[0].offenders.empty());
   const auto query = cluster.use(0, made_up(1, 1));
@@ -58,8 +55,7 @@ TEST(QueryUnverified, more_stops_than_the_quota_of_one_query_that_nobody_knows_a
 
 TEST(QueryUnverified, a_peer_that_starts_again_has_its_whole_quota) {
   QueryCluster cluster(3);
-  QueryMessage stop = message_of(QueryMessageKind::stop, made_up(2, 1));
-  stop.second = 2;  // a worker of node 1
+  QueryMessage stop = stop_of(made_up(2, 1), 0, 2);  // a worker of node 1
   for (const int life : {0, 1}) {
     for (stop.first = 0; stop.first < 10'000; ++stop.first) cluster[0].on_message(1, stop);
     if (life > 0) break;
@@ -87,7 +83,7 @@ TEST(QueryUnverified, any_number_of_queries_that_this_node_never_uses_is_forgott
   for (int i = 0; i < 70'000; ++i) {
     const QueryId id = cluster[0].begin();
     const auto query = cluster[0].use(id);
-    ASSERT_TRUE(query.ok()) << query.status().to_string();
+    ASSERT_TRUE(test::is_ok(query));
     cluster[0].fail(**query, kCancelled);
     cluster.end(0, **query);
     for (int round = 0; round < 3; ++round) {
@@ -113,8 +109,7 @@ TEST(QueryUnverified, a_peer_that_takes_no_part_fails_nothing) {
     for (const bool early : {false, true}) {
       QueryCluster cluster(3);
       const QueryId id = cluster[0].begin();
-      QueryMessage lie = message_of(kind, id);
-      lie.second = static_cast<int32_t>(Code::query_failed);
+      QueryMessage lie = message_of(kind, id, Code::query_failed);
       if (early) {
         for (const uint32_t n : {0u, 2u}) cluster[n].on_message(1, lie);
       }
@@ -138,9 +133,7 @@ TEST(QueryUnverified, a_peer_that_takes_no_part_fails_nothing) {
 TEST(QueryUnverified, a_failure_that_comes_before_the_declaration_counts_if_its_node_takes_part) {
   QueryCluster cluster(3);
   const QueryId id = cluster[0].begin();
-  QueryMessage fail = message_of(QueryMessageKind::fail, id);
-  fail.second = static_cast<int32_t>(Code::query_cancelled);
-  fail.text = "enough";
+  QueryMessage fail = message_of(QueryMessageKind::fail, id, Code::query_cancelled, "enough");
   cluster[0].on_message(1, fail);
   cluster[2].on_message(1, fail);
   ASSERT_EQ(cluster[2].running_count(), 0u) << "the issuer will pass it on";
@@ -193,7 +186,7 @@ TEST(QueryUnverified, that_is_over_when_it_is_declared_is_forgotten_when_its_wor
   cluster[1].on_peer_lost(0, Status(Code::peer_lost, "node 0 is lost"));
   EXPECT_EQ(cluster[1].declare(id, {0, 2}).code(), Code::query_cancelled);
   const auto late = cluster[1].use(id);
-  ASSERT_TRUE(late.ok()) << late.status().to_string();
+  ASSERT_TRUE(test::is_ok(late));
   cluster[1].end(**late, 2);
   EXPECT_TRUE((*late)->outcome_known());
   EXPECT_EQ(cluster[1].find(id), nullptr);
@@ -202,10 +195,8 @@ TEST(QueryUnverified, that_is_over_when_it_is_declared_is_forgotten_when_its_wor
 TEST(QueryUnverified, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
   for (const uint32_t late : {1u, 2u}) {
     QueryCluster cluster(3);
-    const QueryId id = cluster[0].begin();
-    std::vector<std::shared_ptr<Query>> queries;
-    for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
-    for (uint32_t n = 0; n < 3; ++n) cluster.end(n, *queries[n]);
+    const auto [id, queries] = cluster.begin_everywhere();
+    cluster.end_everywhere(queries);
     cluster.deliver(1, 0);
     cluster.deliver(2, 0);
     ASSERT_TRUE(queries[0]->outcome_known());  // `done`, and under way
@@ -222,9 +213,7 @@ TEST(QueryUnverified, a_cancel_that_crosses_the_outcome_changes_it_nowhere) {
 
 TEST(QueryUnverified, a_cancel_after_the_own_end_is_the_outcome_if_the_issuer_has_not_decided) {
   QueryCluster cluster(3);
-  const QueryId id = cluster[0].begin();
-  std::vector<std::shared_ptr<Query>> queries;
-  for (uint32_t n = 0; n < 3; ++n) queries.push_back(cluster.use(n, id));
+  const auto [id, queries] = cluster.begin_everywhere();
   for (const uint32_t n : {0u, 1u}) cluster.end(n, *queries[n]);
   cluster[1].fail(*queries[1], kCancelled);
   cluster[1].fail(*queries[1], kCancelled);
@@ -295,8 +284,8 @@ TEST(QueryUnverified,
     EXPECT_FALSE(query->outcome_known());
     ASSERT_EQ(cluster.nodes[1].offenders.size(), 1u);
     EXPECT_EQ(cluster.nodes[1].offenders[0].first, 0u);
-    EXPECT_NE(cluster.nodes[1].offenders[0].second.message().find(failed ? "failed" : "not ended"),
-              std::string_view::npos);
+    test::expect_contains(cluster.nodes[1].offenders[0].second.message(),
+                          failed ? "failed" : "not ended");
   }
 }
 
@@ -352,8 +341,7 @@ TEST(QueryUnverified, a_failure_told_by_the_issuer_is_kept_while_the_issuer_says
   EXPECT_TRUE(cluster.use(1, id)->failed());
 
   // One that the issuer made up, and knows nothing of when it is asked.
-  QueryMessage fail = message_of(QueryMessageKind::fail, made_up(0, 1));
-  fail.second = static_cast<int32_t>(Code::query_failed);
+  QueryMessage fail = message_of(QueryMessageKind::fail, made_up(0, 1), Code::query_failed);
   cluster[1].on_message(0, fail);
   ASSERT_EQ(cluster[1].running_count(), 2u);
   cluster[1].on_tick(now += kUnopened);

@@ -10,6 +10,7 @@
 
 #include "ring/consumer.h"
 #include "ring/producer.h"
+#include "support/data_header.h"
 #include "wire/frame.h"
 
 namespace faro::test {
@@ -32,12 +33,8 @@ class RingPair {
   bool put(uint32_t length, uint32_t row_count = 1) {
     const ring::Claim claim = producer.claim(length, length);
     if (claim.bytes < length) return false;
-    wire::FrameHeader header{};
-    header.length = length;
-    header.kind = wire::FrameKind::data;
-    header.row_count = row_count;
     std::memset(claim.data, static_cast<int>(row_count), length);
-    std::memcpy(claim.data, &header, sizeof header);
+    put_data_header(claim.data, length, row_count);
     producer.commit(length);
     return true;
   }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "links/attempt_limiter.h"
 #include "links/secret.h"
 #include "links/secret_authentication.h"
+#include "support/expect.h"
 #include "support/handshake_pair.h"
 #include "support/secret_file.h"
 #include "support/wire_page.h"
@@ -20,10 +20,6 @@ namespace {
 using test::kOtherSecret;
 using test::kSecret;
 using test::SecretFile;
-
-void expect_contains(std::string_view text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
-}
 
 std::shared_ptr<const Secret> secret_of(std::string_view text) {
   return Secret::make(std::as_bytes(std::span(text)), "the test").value();
@@ -48,7 +44,7 @@ TEST(Secrets, are_read_from_a_file_without_the_line_break_at_its_end) {
   base::Settings settings;
   settings.secret_file = file.path();
   const auto loaded = load_secret(settings);
-  ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
+  ASSERT_TRUE(test::is_ok(loaded));
   const Secret::Mac mac = (*loaded)->sign({}).value();
   EXPECT_TRUE(equal(mac, secret_of(kSecret)->sign({}).value()));
   EXPECT_FALSE(equal(mac, secret_of(kOtherSecret)->sign({}).value()));
@@ -70,12 +66,12 @@ TEST(Secrets, that_cannot_be_used_are_refused_with_the_reason_and_never_shown) {
     const SecretFile file(each.text, each.mode);
     const Status status = load(file.path());
     EXPECT_EQ(status.code(), Code::config_invalid) << each.why;
-    expect_contains(status.message(), "security.secret_file = " + file.path());
-    expect_contains(status.message(), each.why);
+    test::expect_contains(status.message(), "security.secret_file = " + file.path());
+    test::expect_contains(status.message(), each.why);
     EXPECT_EQ(status.message().find(kSecret), std::string_view::npos);
   }
-  expect_contains(load("/no/such/file").message(), "No such file");
-  expect_contains(load("/tmp").message(), "no plain file");
+  test::expect_contains(load("/no/such/file").message(), "No such file");
+  test::expect_contains(load("/tmp").message(), "no plain file");
 }
 
 TEST(Secrets, come_from_the_environment_or_a_file_but_not_from_both) {
@@ -86,8 +82,8 @@ TEST(Secrets, come_from_the_environment_or_a_file_but_not_from_both) {
   EXPECT_NE(load_secret({}).value(), nullptr);
   const Status both = load(file.path());
   EXPECT_EQ(both.code(), Code::config_invalid);
-  expect_contains(both.message(), "FARO_SECRET");
-  expect_contains(both.message(), file.path());
+  test::expect_contains(both.message(), "FARO_SECRET");
+  test::expect_contains(both.message(), file.path());
   Config config;
   EXPECT_TRUE(config.load_environment().ok());
   EXPECT_EQ(config.set("security.secret", kSecret).code(), Code::config_invalid);
@@ -97,7 +93,7 @@ TEST(Secrets, in_the_environment_that_are_too_short_are_refused) {
   const Variable variable("short");
   const Status status = load("");
   EXPECT_EQ(status.code(), Code::config_invalid);
-  expect_contains(status.message(), "FARO_SECRET: the secret has 5 bytes");
+  test::expect_contains(status.message(), "FARO_SECRET: the secret has 5 bytes");
 }
 
 // RFC 4231, test case 2 has a key of 4 bytes; case 6 one that is long enough.
@@ -152,9 +148,9 @@ TEST(SecretHandshakes, refuse_a_wrong_or_missing_secret_on_both_sides_by_name) {
       ASSERT_TRUE(side->refused) << each.said;
       EXPECT_FALSE(side->admitted);
       EXPECT_EQ(side->refused->status.code(), Code::authentication_failed);
-      expect_contains(side->refused->status.message(), each.said);
-      expect_contains(side->refused->status.message(), "node 1 (h1:7000)");
-      expect_contains(side->refused->status.message(), "node 2 (h2:7000)");
+      test::expect_contains(side->refused->status.message(), each.said);
+      test::expect_contains(side->refused->status.message(), "node 1 (h1:7000)");
+      test::expect_contains(side->refused->status.message(), "node 2 (h2:7000)");
     }
     // Who has a secret believes nobody who has not shown that it knows it.
     EXPECT_EQ(pair.dialling.refused->ends_open, each.dialling.empty());
@@ -212,7 +208,7 @@ TEST(SecretHandshakes, nothing_that_is_said_before_the_proof_ends_the_open_of_th
     EXPECT_FALSE(pair.dialling.refused->ends_open);
     EXPECT_TRUE(pair.dialling.refused->retry);
     EXPECT_FALSE(pair.dialling.refused->verified);
-    expect_contains(pair.dialling.refused->status.message(), "unverified");
+    test::expect_contains(pair.dialling.refused->status.message(), "unverified");
   }
 }
 

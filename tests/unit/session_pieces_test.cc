@@ -15,14 +15,11 @@
 #include "links/limits.h"
 #include "links/liveness.h"
 #include "links/log_limiter.h"
+#include "support/expect.h"
 #include "support/handshake_pair.h"
 
 namespace faro::links {
 namespace {
-
-void expect_contains(std::string_view text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
-}
 
 // --------------------------------------------------------------------------------------- handshake
 
@@ -86,7 +83,7 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
       ASSERT_TRUE(side->refused) << difference.name;
       EXPECT_EQ(side->refused->status.code(), Code::configuration_mismatch) << difference.name;
       for (const std::string& part : difference.named)
-        expect_contains(side->refused->status.message(), part);
+        test::expect_contains(side->refused->status.message(), part);
       EXPECT_FALSE(side->admitted) << difference.name;
     }
     EXPECT_EQ(pair.dialling.refused->retry, pair.accepting.refused->retry);
@@ -244,12 +241,12 @@ TEST(Limits, are_quoted_with_the_need) {
   for (const Case& each : cases) {
     const Status status = check_limits(need, each.setting, each.machine);
     EXPECT_EQ(status.code(), Code::resource_limit);
-    expect_contains(status.message(), "need 1000000 bytes");
-    expect_contains(status.message(), each.named);
+    test::expect_contains(status.message(), "need 1000000 bytes");
+    test::expect_contains(status.message(), each.named);
   }
   const Status descriptors = check_limits(need, 0, {UINT64_MAX, UINT64_MAX, 49});
   EXPECT_EQ(descriptors.code(), Code::resource_limit);
-  expect_contains(descriptors.message(), "50 file descriptors, but RLIMIT_NOFILE leaves 49");
+  test::expect_contains(descriptors.message(), "50 file descriptors, but RLIMIT_NOFILE leaves 49");
 }
 
 TEST(Limits, of_locked_memory_bind_only_what_is_pinned) {
@@ -258,9 +255,9 @@ TEST(Limits, of_locked_memory_bind_only_what_is_pinned) {
   EXPECT_TRUE(check_limits({1'000'000, 50, 65'536}, 0, machine).ok());
   const Status pinned = check_limits({1'000'000, 50, 65'537}, 0, machine);
   EXPECT_EQ(pinned.code(), Code::resource_limit);
-  expect_contains(pinned.message(), "pin 65537 bytes");
-  expect_contains(pinned.message(), "leaves 65536 bytes");
-  expect_contains(pinned.message(), "ulimit -l");
+  test::expect_contains(pinned.message(), "pin 65537 bytes");
+  test::expect_contains(pinned.message(), "leaves 65536 bytes");
+  test::expect_contains(pinned.message(), "ulimit -l");
 }
 
 TEST(Limits, of_this_machine_can_be_read) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/expect.h"
 #include "support/test_reactor.h"
 #include "transport/shm/fd_passing.h"
 #include "transport/shm/node_doorbells.h"
@@ -57,7 +58,7 @@ class ShmFdPassing : public testing::Test {
  protected:
   void SetUp() override {
     Result<std::shared_ptr<FdSender>> opened = FdSender::open(reactor_);
-    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    ASSERT_TRUE(test::is_ok(opened));
     listener_ = *opened;
   }
   void offer() {
@@ -308,7 +309,7 @@ TEST_F(ShmSetupTest, is_ready_with_itself_only_when_fetched_and_handed_over) {
   EXPECT_FALSE(setup->ready());
   const base::Nanoseconds deadline = now() + kLimit;
   while (!setup->ready() && setup->status().ok() && now() < deadline) reactor_.run_once(100);
-  ASSERT_TRUE(setup->status().ok()) << setup->status().to_string();
+  ASSERT_TRUE(test::is_ok(setup->status()));
   ASSERT_TRUE(setup->ready());
   EXPECT_NE(setup->take(), nullptr);
 }

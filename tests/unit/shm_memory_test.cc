@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "support/expect.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shared_memory.h"
 #include "transport/shm/shm_transport.h"
@@ -31,7 +32,7 @@ base::UniqueFd plain_memfd(uint64_t bytes, bool allocated, int seals) {
 
 TEST(ShmMemory, is_accepted_as_it_is_made) {
   Result<base::UniqueFd> fd = create_sealed_memfd("faro-test", kBytes - 100, "memory");
-  ASSERT_TRUE(fd.ok()) << fd.status().to_string();
+  ASSERT_TRUE(test::is_ok(fd));
   EXPECT_TRUE(check_sealed_memfd(fd->get(), kBytes, true, "memory").ok());
   EXPECT_NE(ftruncate(fd->get(), 0), 0) << "nobody can shrink it";
   EXPECT_NE(ftruncate(fd->get(), 1 << 20), 0) << "nor let it grow";
@@ -79,8 +80,8 @@ TEST_P(ShmBadMemory, is_refused_and_says_why) {
   ASSERT_TRUE(fd.valid());
   const Status status = check_sealed_memfd(fd.get(), kBytes, true, "the peer's rings");
   EXPECT_EQ(status.code(), Code::protocol_error);
-  EXPECT_NE(status.message().find(GetParam().why), std::string::npos) << status.to_string();
-  EXPECT_NE(status.message().find("the peer's rings"), std::string::npos) << status.to_string();
+  test::expect_contains(status.message(), GetParam().why);
+  test::expect_contains(status.message(), "the peer's rings");
 }
 
 TEST(ShmMemory, that_exceeds_the_file_size_limit_is_an_error_naming_need_and_limit) {
@@ -93,17 +94,16 @@ TEST(ShmMemory, that_exceeds_the_file_size_limit_is_an_error_naming_need_and_lim
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   ASSERT_FALSE(fd.ok());
   EXPECT_EQ(fd.status().code(), Code::resource_limit);
-  EXPECT_NE(fd.status().message().find("1048576"), std::string::npos) << fd.status().to_string();
-  EXPECT_NE(fd.status().message().find("65536"), std::string::npos) << fd.status().to_string();
+  test::expect_contains(fd.status().message(), "1048576");
+  test::expect_contains(fd.status().message(), "65536");
 }
 
 TEST(ShmMemory, that_no_machine_has_is_an_error_naming_the_need) {
   Result<Mapping> mapping = Mapping::allocate_private(uint64_t{1} << 60, "the local rings");
   ASSERT_FALSE(mapping.ok());
   EXPECT_EQ(mapping.status().code(), Code::resource_limit);
-  EXPECT_NE(mapping.status().message().find("the local rings needs 1152921504606846976 bytes"),
-            std::string::npos)
-      << mapping.status().to_string();
+  test::expect_contains(mapping.status().message(),
+                        "the local rings needs 1152921504606846976 bytes");
 }
 
 constexpr ring::Layout kRings{2, 3, 2, 4096};
@@ -111,9 +111,9 @@ constexpr ring::Layout kRings{2, 3, 2, 4096};
 TEST(ShmSegment, made_by_the_receiver_is_seen_by_the_sender) {
   base::UniqueFd fd;
   Result<std::shared_ptr<Segment>> made = Segment::make_shared(kRings, "a segment", fd);
-  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  ASSERT_TRUE(test::is_ok(made));
   Result<std::shared_ptr<Segment>> mapped = Segment::map_peer(fd.get(), kRings, "a segment");
-  ASSERT_TRUE(mapped.ok()) << mapped.status().to_string();
+  ASSERT_TRUE(test::is_ok(mapped));
   for (uint32_t ring = 0; ring < kRings.ring_count(); ++ring) {
     (*mapped)->written(ring).position.store(ring + 1);
     (*made)->read(ring).position.store(ring + 2);
@@ -153,13 +153,12 @@ TEST(ShmSegment, of_another_shape_is_refused_even_if_it_has_the_same_size) {
   ASSERT_EQ(SegmentLayout(other).bytes(), (*made)->layout().bytes());
   const Status status = Segment::map_peer(fd.get(), other, "a segment").status();
   EXPECT_EQ(status.code(), Code::protocol_error);
-  EXPECT_NE(status.message().find("made for 2 x 1 workers"), std::string::npos)
-      << status.to_string();
+  test::expect_contains(status.message(), "made for 2 x 1 workers");
 }
 
 TEST(ShmTransport, is_available_here_and_needs_memory_for_the_incoming_direction_only) {
   ShmTransport transport;
-  EXPECT_TRUE(transport.available().ok()) << transport.available().to_string();
+  EXPECT_TRUE(test::is_ok(transport.available()));
   const ring::Layout outgoing{2, 4, 2, 1 << 20};
   const ring::Layout incoming{4, 2, 2, 4096};
   EXPECT_EQ(transport.memory_bytes(outgoing, incoming), SegmentLayout(incoming).bytes());

@@ -1,5 +1,6 @@
 // The spill file: extents, their reuse, and what happens when there is no more room.
 #include "shuffle/overflow/spill_file.h"
+#include "support/expect.h"
 
 #include <gtest/gtest.h>
 
@@ -63,7 +64,7 @@ TEST(SpillFile, is_not_made_before_it_is_needed) {
   EXPECT_EQ(file->used_bytes(), 0u);
   const Status status = file->allocate(1).status();
   EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  EXPECT_NE(status.message().find("/no such folder"), std::string::npos) << status.message();
+  test::expect_contains(status.message(), "/no such folder");
 }
 
 TEST(SpillFile, a_limit_is_an_error_that_names_it) {
@@ -72,8 +73,7 @@ TEST(SpillFile, a_limit_is_an_error_that_names_it) {
   ASSERT_TRUE(whole.ok());
   const Status status = file->allocate(1).status();
   EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  EXPECT_NE(status.message().find("overflow.file_bytes = 8192"), std::string::npos)
-      << status.message();
+  test::expect_contains(status.message(), "overflow.file_bytes = 8192");
   file->free(*whole);
   EXPECT_TRUE(file->allocate(2 * kBlock).ok()) << "what was given back can be used again";
   EXPECT_EQ(file->allocate(UINT64_MAX - kBlock).status().code(), Code::overflow_exhausted);

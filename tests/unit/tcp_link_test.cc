@@ -1,17 +1,17 @@
 // One end of a TCP link against a raw socket: the exact bytes it sends, and everything that a peer
 // must not send.
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "contract/frames.h"
+#include "support/data_header.h"
+#include "support/expect.h"
 #include "support/tcp_socket_pair.h"
 #include "support/test_reactor.h"
 #include "transport/tcp/tcp_transport.h"
@@ -88,14 +88,9 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
     std::vector<std::byte> bytes(sizeof(DataMessage) + length);
     const DataMessage message = wire::written_message(ring, length, position);
     std::memcpy(bytes.data(), &message, sizeof message);
-    wire::FrameHeader header{};
-    header.length = length;
-    header.kind = wire::FrameKind::data;
-    header.row_count = 1;
-    std::memcpy(bytes.data() + sizeof message, &header, sizeof header);
-    for (size_t i = sizeof message + sizeof header; i < bytes.size(); ++i) {
+    for (size_t i = sizeof message; i < bytes.size(); ++i)
       bytes[i] = static_cast<std::byte>(position / 64 + i);
-    }
+    put_data_header(bytes.data() + sizeof message, length);
     send_bytes(bytes.data(), bytes.size());
   }
   std::vector<std::byte> receive_bytes(size_t count) {
@@ -367,14 +362,10 @@ TEST_F(TcpLinkTest, messages_may_come_in_pieces_of_any_size) {
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 3; ++i) {
     const DataMessage message = wire::written_message(0, 128, i * 128);
-    wire::FrameHeader header{};
-    header.length = 100 + i;
-    header.kind = wire::FrameKind::data;
-    header.row_count = i + 1;
     const size_t at = bytes.size();
     bytes.resize(at + sizeof message + 128);
     std::memcpy(bytes.data() + at, &message, sizeof message);
-    std::memcpy(bytes.data() + at + sizeof message, &header, sizeof header);
+    put_data_header(bytes.data() + at + sizeof message, 100 + i, i + 1);
   }
   for (const size_t piece :
        {size_t{1}, size_t{7}, size_t{16}, size_t{17}, size_t{143}, size_t{145}, bytes.size()}) {
@@ -392,11 +383,7 @@ TEST_F(TcpLinkTest, messages_may_come_in_pieces_of_any_size) {
 TEST_F(TcpLinkTest, a_frame_is_not_shown_before_all_of_its_message_has_come) {
   send_message(wire::written_message(0, 128, 0));
   std::array<std::byte, 128> payload{};
-  wire::FrameHeader header{};
-  header.length = 20;
-  header.kind = wire::FrameKind::data;
-  header.row_count = 1;
-  std::memcpy(payload.data(), &header, sizeof header);
+  put_data_header(payload.data(), 20);
   send_bytes(payload.data(), 127);
   for (int i = 0; i < 20; ++i) reactor_.run_once(1);
   transport::FrameView view;
@@ -518,7 +505,7 @@ TEST_F(TcpLinkTest, a_connection_reset_is_a_loss_with_its_cause) {
   raw_.reset();
   ASSERT_TRUE(pump_until([&] { return failures_ > 0; }));
   EXPECT_EQ(failure_.code(), Code::peer_lost);
-  EXPECT_NE(failure_.message().find("Connection reset"), std::string::npos) << failure_.to_string();
+  expect_contains(failure_.message(), "Connection reset");
   EXPECT_TRUE(post(0, 64));
   EXPECT_EQ(failures_, 1);
 }
@@ -593,11 +580,7 @@ TEST_F(TcpLinkTest, random_streams_never_do_more_than_end_the_link) {
       for (size_t i = at + sizeof message; i < stream.size(); ++i)
         stream[i] = static_cast<std::byte>(mix(seed + i));
       if (draw(2) == 0 && payload >= 64) {  // a valid frame in it
-        wire::FrameHeader header{};
-        header.length = static_cast<uint32_t>(payload);
-        header.kind = wire::FrameKind::data;
-        header.row_count = 1;
-        std::memcpy(stream.data() + at + sizeof message, &header, sizeof header);
+        put_data_header(stream.data() + at + sizeof message, static_cast<uint32_t>(payload));
       }
       if (!wire::is_read(message)) written[ring] += message.length;
     }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/unique_fd.h"
+#include "support/data_header.h"
 #include "support/tcp_socket_pair.h"
 #include "support/test_reactor.h"
 #include "transport/tcp/tcp_transport.h"
@@ -43,11 +44,7 @@ class TcpReceiverTest : public testing::Test, public transport::LinkEvents {
     std::array<std::byte, sizeof(wire::DataMessage) + kFrame> bytes{};
     const wire::DataMessage message = wire::written_message(0, kFrame, sent_);
     std::memcpy(bytes.data(), &message, sizeof message);
-    wire::FrameHeader header{};
-    header.length = kFrame;
-    header.kind = wire::FrameKind::data;
-    header.row_count = 1;
-    std::memcpy(bytes.data() + sizeof message, &header, sizeof header);
+    put_data_header(bytes.data() + sizeof message, kFrame);
     ASSERT_EQ(send(raw_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
     sent_ += kFrame;

@@ -13,6 +13,7 @@
 
 #include "base/unique_fd.h"
 #include "support/certificates.h"
+#include "support/expect.h"
 #include "support/tcp_socket_pair.h"
 #include "support/test_reactor.h"
 #include "tls/credentials.h"
@@ -112,8 +113,7 @@ TEST_F(TcpSetupTest, the_initiator_notices_that_the_peer_has_closed_before_the_l
   ASSERT_TRUE(pump_until([&] { return !setup->status().ok(); }));
   EXPECT_FALSE(setup->ready());
   EXPECT_EQ(setup->status().code(), Code::connect_failed);
-  EXPECT_NE(setup->status().message().find(listening.address), std::string_view::npos)
-      << setup->status().to_string();
+  expect_contains(setup->status().message(), listening.address);
 }
 
 // With TLS 1.3 who dials has said all before its certificate is looked at.
@@ -150,9 +150,7 @@ TEST_F(TcpSetupTest, the_initiator_is_told_that_its_certificate_was_refused_afte
   ASSERT_EQ(shutdown(accepted.get(), SHUT_WR), 0);
   ASSERT_TRUE(pump_until([&] { return !setup->status().ok(); }));
   EXPECT_EQ(setup->status().code(), Code::authentication_failed);
-  EXPECT_NE(setup->status().message().find("refuses this node's certificate"),
-            std::string_view::npos)
-      << setup->status().to_string();
+  expect_contains(setup->status().message(), "refuses this node's certificate");
 }
 
 std::string dialled_from(int listening) {
@@ -211,10 +209,8 @@ TEST_F(TcpSetupTest, a_refused_dial_names_the_address) {
   ASSERT_TRUE(pump_until([&] { return !setup->status().ok(); }));
   EXPECT_FALSE(setup->ready());
   EXPECT_EQ(setup->status().code(), Code::connect_failed);
-  EXPECT_NE(setup->status().message().find(address), std::string::npos)
-      << setup->status().to_string();
-  EXPECT_NE(setup->status().message().find("refused"), std::string::npos)
-      << setup->status().to_string();
+  expect_contains(setup->status().message(), address);
+  expect_contains(setup->status().message(), "refused");
 }
 
 TEST_F(TcpSetupTest, addresses_that_are_none_are_refused) {

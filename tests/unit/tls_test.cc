@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -18,6 +17,7 @@
 
 #include "faro/log.h"
 #include "support/certificates.h"
+#include "support/expect.h"
 #include "support/tcp_socket_pair.h"
 #include "tls/credentials.h"
 #include "tls/socket.h"
@@ -25,16 +25,12 @@
 namespace faro::test {
 namespace {
 
-void expect_contains(std::string_view text, std::string_view part) {
-  EXPECT_NE(text.find(part), std::string_view::npos) << "'" << part << "' is not in: " << text;
-}
-
 /// Of files that stay, as those of a node do.
 std::shared_ptr<tls::Credentials> load(const NodeFiles& files) {
   static std::vector<NodeFiles> kept;
   kept.push_back(files);
   auto loaded = tls::Credentials::load(files.resolved());
-  EXPECT_TRUE(loaded.ok()) << loaded.status().to_string();
+  EXPECT_TRUE(is_ok(loaded));
   return *loaded;
 }
 

@@ -1,11 +1,11 @@
 // How a device, its port and its GID are found by name, on a copy of what the kernel shows of them.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "support/expect.h"
 #include "transport/verbs/device_address.h"
 
 namespace faro::transport::verbs {
@@ -38,10 +38,6 @@ class DeviceAddressTest : public testing::Test {
     const auto address = device_address(name, index, sysfs_);
     return address.ok() ? *address : std::string(address.status().message());
   }
-  void expect_contains(const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  }
-
   std::string sysfs_;
 };
 
@@ -57,12 +53,12 @@ TEST_F(DeviceAddressTest, an_index_chooses_another_gid) {
 
 TEST_F(DeviceAddressTest, an_index_of_anything_else_is_an_error) {
   for (const uint32_t index : {0u, 1u, 2u, 4000u})
-    expect_contains(find("roce0", index), "is no IPv4");
-  expect_contains(find("lo", 0), "needs an RDMA device");
+    test::expect_contains(find("roce0", index), "is no IPv4");
+  test::expect_contains(find("lo", 0), "needs an RDMA device");
 }
 
 TEST_F(DeviceAddressTest, a_device_without_addresses_says_what_to_name_instead) {
-  expect_contains(find("iwarp0"), "name the network interface instead");
+  test::expect_contains(find("iwarp0"), "name the network interface instead");
 }
 
 TEST_F(DeviceAddressTest, a_network_interface_has_addresses_of_its_own) {
@@ -70,8 +66,8 @@ TEST_F(DeviceAddressTest, a_network_interface_has_addresses_of_its_own) {
 }
 
 TEST_F(DeviceAddressTest, what_does_not_exist_is_an_error) {
-  expect_contains(find("roce0:7"), "has no port 7");
-  expect_contains(find("nothing9"), "no RDMA device and no network interface");
+  test::expect_contains(find("roce0:7"), "has no port 7");
+  test::expect_contains(find("nothing9"), "no RDMA device and no network interface");
 }
 
 TEST_F(DeviceAddressTest, only_mapped_gids_have_an_ipv4_address) {

@@ -1,11 +1,10 @@
 // The settings of a queue pair's path: what is refused, and what becomes of them.
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "base/return_if_error.h"
 #include "base/settings.h"
 #include "faro/config.h"
+#include "support/expect.h"
 #include "transport/verbs/verbs_options.h"
 
 namespace faro::transport::verbs {
@@ -29,7 +28,7 @@ TEST(VerbsPathTest, an_mtu_is_a_size_that_packets_can_have) {
     const auto resolved = resolve("verbs.mtu", bad);
     ASSERT_FALSE(resolved.ok()) << bad;
     EXPECT_EQ(resolved.status().code(), Code::config_invalid);
-    EXPECT_NE(resolved.status().message().find("verbs.mtu"), std::string::npos);
+    test::expect_contains(resolved.status().message(), "verbs.mtu");
   }
 }
 
@@ -40,7 +39,7 @@ TEST(VerbsPathTest, there_are_sixteen_service_levels) {
     const auto resolved = resolve("verbs.service_level", bad);
     ASSERT_FALSE(resolved.ok()) << bad;
     EXPECT_EQ(resolved.status().code(), Code::config_invalid);
-    EXPECT_NE(resolved.status().message().find("verbs.service_level"), std::string::npos);
+    test::expect_contains(resolved.status().message(), "verbs.service_level");
   }
 }
 
@@ -53,8 +52,7 @@ TEST(VerbsPathTest, an_mtu_beyond_that_of_the_port_is_refused_with_both) {
   EXPECT_TRUE(check_mtu(path_of("verbs.mtu", "1024"), IBV_MTU_1024, "rxe1").ok());
   const Status refused = check_mtu(path_of("verbs.mtu", "2048"), IBV_MTU_1024, "rxe1");
   EXPECT_EQ(refused.code(), Code::transport_unavailable);
-  for (const char* part : {"2048", "1024", "rxe1"})
-    EXPECT_NE(refused.message().find(part), std::string::npos) << refused.message();
+  for (const char* part : {"2048", "1024", "rxe1"}) test::expect_contains(refused.message(), part);
 }
 
 TEST(VerbsPathTest, what_is_not_set_stays_as_rdma_cm_has_it) {
