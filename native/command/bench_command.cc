@@ -36,7 +36,7 @@ int run(const Flags& flags) {
 void add_java_flag(CLI::App& command, std::string& class_path) {
   command
       .add_option("--java", class_path,
-                  "Class path of java/lab/bench: what runs in JVMs takes part, too")
+                  "Class path of java/lab/bench; adds the contestants that run in JVMs")
       ->type_name("PATHS");
 }
 
@@ -45,8 +45,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       "bench", "The two-stage shuffle against a sockets baseline: one table, in a minute");
   command->require_subcommand(0, 1);
   auto flags = std::make_shared<Flags>();
-  command->add_flag("--full", flags->full,
-                    "Measure every figure that has a goal, and print goal and figure");
+  command->add_flag("--full", flags->full, "Measure every figure that has a goal, and print both");
   command->add_option("--part", flags->parts, "Only these figures: " + full_bench_parts())
       ->delimiter(',')
       ->type_name("NAMES");

@@ -74,7 +74,7 @@ class FullBench {
       if (std::none_of(kParts.begin(), kParts.end(),
                        [&](const Part& part) { return part.name == name; })) {
         return Status(Code::invalid_argument,
-                      fmt::format("--part: '{}' is none of {}", name, part_names()));
+                      fmt::format("--part: '{}' is not one of {}", name, part_names()));
       }
     }
     for (const Part& part : kParts) {

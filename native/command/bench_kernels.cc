@@ -88,7 +88,7 @@ int run(const Flags& flags) {
   if (flags.json) {
     fmt::print("{}\n", json_of(all).dump(2));
   } else {
-    fmt::print("ns to hash a row ({}) and copy it behind the last one of its receiver.\n\n{}\n{}\n",
+    fmt::print("ns to hash a row ({}) and append it to the rows of its receiver.\n\n{}\n{}\n",
                flags.hash, table_of(all), machine_text(read_machine()));
   }
   return kExitOk;
@@ -98,7 +98,7 @@ int run(const Flags& flags) {
 
 void add_kernels_command(CLI::App& bench, int& exit_code) {
   CLI::App* command = bench.add_subcommand(
-      "kernels", "What each way to hash and scatter rows takes on this processor");
+      "kernels", "The cost of each way to hash and scatter rows on this processor");
   auto flags = std::make_shared<Flags>();
   command->add_option("--hash", flags->hash, "finalizer or multiplicative")
       ->capture_default_str()

@@ -143,7 +143,7 @@ void add_link_command(CLI::App& bench, int& exit_code) {
   command->add_option("--frame", flags->job.frame_bytes, "Bytes of a frame, a multiple of 64")
       ->type_name("BYTES");
   command->add_option("--count", flags->job.frame_count, "Frames of a run")->type_name("N");
-  command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
+  command->add_option("--repetitions", flags->repetitions, "Number of runs; the median is reported")
       ->check(CLI::Range(1u, 1000u).description(""))
       ->type_name("N");
   command->option_defaults()->always_capture_default(false);

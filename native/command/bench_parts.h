@@ -74,7 +74,7 @@ int exit_code_of(const std::vector<TransportRun>& runs);
 std::function<void(const bench::ContestProgress&)> contest_progress(
     ProgressLine& line, const std::vector<bench::Contestant>& contestants, uint32_t laps);
 
-/// What `rows` rows of the paper's form of the baseline are worth: it makes a system call for each.
+/// A note on the paper's form of the baseline, which runs fewer rows because it makes a system call for each.
 inline constexpr char kPaperNote[] =
     "* the sockets middleware as the paper describes it: a system call per row. Run with fewer "
     "rows,\n"

@@ -1,4 +1,4 @@
-// How results of the benchmark are shown: a table for people, JSON for keeping.
+// Shows the results of a benchmark: as a table for people, or as JSON for storage.
 #pragma once
 
 #include <cstdint>

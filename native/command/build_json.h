@@ -1,4 +1,4 @@
-// What a kept result says about its origin.
+// Where a stored result comes from: version, compiler, machine and date.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

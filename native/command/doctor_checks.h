@@ -19,7 +19,7 @@ struct Check {
   std::string remedy;  ///< what to do; empty if nothing
 };
 
-/// A transport: each thing that it needs is tried alone, and finally two connected nodes.
+/// A transport: tests each thing that it needs separately, and finally two connected nodes.
 struct TransportReport {
   std::string name;
   bool works = false;

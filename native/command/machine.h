@@ -1,4 +1,4 @@
-// What this machine is and allows, as read from the kernel.
+// The properties and limits of this machine, as the kernel reports them.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ int run(int argc, char** argv) {
     return command->get_name() == argv[1];
   };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first_word).empty()) {
-    // CLI11 would only say that a sub-command is required.
+    // CLI11 alone would only say that a sub-command is required.
     fmt::print(stderr,
                "faro: unknown command '{}': bench, plan, doctor, stat, top, explain, config, "
                "simulate or soak\n",

@@ -1,4 +1,4 @@
-// NodeWatch: the nodes of this host as their counter files show them, and what has changed since the last look.
+// NodeWatch: reads the counter files of the nodes of this host, and computes what has changed since the previous sample.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class App;
 
 namespace faro::command {
 
-/// A node now, and since the last look.
+/// A node's current sample, and the changes since the previous one.
 struct NodeChange {
   counters::NodeView now;
   counters::NodeView change;  ///< the same, but totals are what was added meanwhile

@@ -94,7 +94,7 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   return plan;
 }
 
-/// a + b, or "without end".
+/// a + b, or UINT64_MAX if that overflows.
 uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 }  // namespace

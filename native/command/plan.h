@@ -1,4 +1,4 @@
-// What a cluster of a given shape needs, computed before anyone runs it.
+// Computes what a cluster of a given shape needs, without running it.
 //
 // Rings: from each worker of a node to each worker of another there is a lane of ring.per_lane
 // rings. With m nodes of n workers and B bytes per lane a node has (m-1)·n²·B of outgoing rings and
@@ -36,7 +36,7 @@ struct StateSizes {
 };
 StateSizes state_sizes_of_this_build();
 
-/// The rings alone, without what lies beside them.
+/// The rings alone, without their headers and state.
 struct RingPlan {
   uint64_t outgoing_bytes = 0;  ///< the (m-1)·n²·B of this page
   uint64_t incoming_bytes = 0;
@@ -54,13 +54,13 @@ struct LinkPlan {
   LinkPlan& operator+=(const LinkPlan& other) noexcept;
 };
 
-/// The budgets of overflow, which may be without end: 2^64-1.
+/// The budgets of overflow. 2^64-1 means unlimited.
 struct OverflowPlan {
   uint64_t memory_bytes = 0;
   uint64_t file_bytes = 0;
   uint64_t table_bytes = 0;  ///< memory that describes what lies in the file
 
-  /// A sum that is too large is without end, too.
+  /// A sum that overflows is unlimited, too.
   OverflowPlan& operator+=(const OverflowPlan& other) noexcept;
 };
 

@@ -16,7 +16,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Begins a part of the work. Nothing else is shown if stderr is not a terminal.
+  /// Begins a part of the work. If stderr is not a terminal, only this is shown.
   void begin(std::string_view part);
 
   /// How much of the part is done (0 … 1), and what it is doing now. On a terminal only.

@@ -1,4 +1,4 @@
-// The file that records how far simulated ranges of seeds have got.
+// The file that records how much of each range of seeds was simulated.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ class SeedRanges {
   /// Errors: config_invalid if the file exists and cannot be read, or is something else.
   static Result<SeedRanges> load(std::string path);
 
-  /// The range as far as it got before; new if it was not begun by this build.
+  /// The recorded progress of the range. A range that this build has not begun is new.
   SeedRange& find_or_add(uint64_t seed, uint64_t runs, const std::string& build);
 
-  /// Replaces the file; it is never seen half written. Errors: system_error.
+  /// Replaces the file atomically. Errors: system_error.
   Status save() const;
 
  private:

@@ -1,4 +1,4 @@
-// Opens two nodes in this process, sends rows both ways and checks them. Shows whether a transport really works here,
+// Opens two nodes in this process, sends rows both ways and checks them. Shows whether a transport works here,
 // and what connecting costs.
 #pragma once
 

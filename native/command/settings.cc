@@ -33,7 +33,7 @@ Result<Config> load_settings(const std::string& named_file, const std::vector<st
 
 Status validate_settings(const Config& config) {
   if (!config.get("cluster.nodes").empty()) return config.validate();
-  // What a cluster consists of is known only where it is started: take as many nodes as needed.
+  // The nodes of the cluster are known only where it is started, so assume as many as needed.
   const std::string workers = config.get("cluster.workers");
   const uint64_t listed =
       1 + static_cast<uint64_t>(std::count(workers.begin(), workers.end(), ','));

@@ -14,7 +14,7 @@ namespace faro::command {
 /// each NAME=VALUE; a later one wins. Errors: config_invalid.
 Result<Config> load_settings(const std::string& file, const std::vector<std::string>& sets);
 
-/// Checks a configuration as a whole, also one that does not name its nodes (yet).
+/// Checks a configuration as a whole, even one that does not name its nodes yet.
 /// Errors: config_invalid.
 Status validate_settings(const Config& config);
 

@@ -30,7 +30,7 @@ std::string byte_rate_text(double per_second) {
 
 std::string age_text(uint64_t ns) { return seconds_text(static_cast<double>(ns) / 1e9); }
 
-/// The share of the time since the last look in which a worker was blocked, including its current wait.
+/// The share of the time since the previous sample in which a worker was blocked, including its current wait.
 double blocked_share(const NodeChange& node, size_t worker) {
   if (node.seconds == 0) return 0;
   const WorkerView& view = node.now.workers[worker];
@@ -60,7 +60,7 @@ void add_nodes(Table& table, const std::vector<NodeChange>& nodes) {
   }
 }
 
-/// A query as all nodes of this host that know it see it.
+/// A query, combined from all nodes of this host that know it.
 void add_queries(Table& table, const std::vector<NodeChange>& nodes) {
   bool any = false;
   for (const NodeChange& node : nodes) {

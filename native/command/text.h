@@ -22,7 +22,7 @@ std::string seconds_text(double seconds);
 /// "1 worker", "2 workers".
 std::string counted(uint64_t number, std::string_view noun);
 
-/// Columns of a terminal that UTF-8 text takes (if all its characters are as wide as ASCII ones).
+/// The width of UTF-8 text in terminal columns, if every character takes one column.
 size_t columns_of(std::string_view text) noexcept;
 
 /// Breaks text at spaces into lines of at most this many columns.
