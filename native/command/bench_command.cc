@@ -40,6 +40,19 @@ void add_java_flag(CLI::App& command, std::string& class_path) {
       ->type_name("PATHS");
 }
 
+void add_repetitions_flag(CLI::App& command, uint32_t& repetitions) {
+  command.add_option("--repetitions", repetitions, "Runs of which the median is taken")
+      ->check(CLI::Range(1u, 1000u).description(""))
+      ->type_name("N");
+}
+
+void add_transports_flag(CLI::App& command, std::vector<std::string>& transports,
+                         const std::string& help) {
+  command.add_option("--transport", transports, "One or several, separated by commas, of " + help)
+      ->delimiter(',')
+      ->type_name("NAMES");
+}
+
 void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "bench", "The two-stage shuffle against a sockets baseline: one table, in a minute");

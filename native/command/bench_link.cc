@@ -143,16 +143,10 @@ void add_link_command(CLI::App& bench, int& exit_code) {
   command->add_option("--frame", flags->job.frame_bytes, "Bytes of a frame, a multiple of 64")
       ->type_name("BYTES");
   command->add_option("--count", flags->job.frame_count, "Frames of a run")->type_name("N");
-  command->add_option("--repetitions", flags->repetitions, "Number of runs; the median is reported")
-      ->check(CLI::Range(1u, 1000u).description(""))
-      ->type_name("N");
+  add_repetitions_flag(*command, flags->repetitions);
   command->option_defaults()->always_capture_default(false);
-  command
-      ->add_option("--transport", flags->transports,
-                   "One or several, separated by commas, of auto, shm, tcp and verbs\n"
-                   "(default: shm,tcp; on several hosts: auto)")
-      ->delimiter(',')
-      ->type_name("NAMES");
+  add_transports_flag(*command, flags->transports,
+                      "auto, shm, tcp and verbs\n(default: shm,tcp; on several hosts: auto)");
   flags->nodes.add_to(*command);
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON, with all counters");

@@ -33,6 +33,13 @@ int run_full_bench(const BenchInputs& inputs, const std::vector<std::string>& pa
 /// The flag --java.
 void add_java_flag(CLI::App& command, std::string& class_path);
 
+/// The flag --repetitions.
+void add_repetitions_flag(CLI::App& command, uint32_t& repetitions);
+
+/// The flag --transport. `help`: what it says beside "One or several, separated by commas, of ".
+void add_transports_flag(CLI::App& command, std::vector<std::string>& transports,
+                         const std::string& help);
+
 /// The names of the parts, for a help text: "pinned, unpinned, …".
 std::string full_bench_parts();
 

@@ -123,14 +123,8 @@ void add_receive_command(CLI::App& bench, int& exit_code) {
       ->add_option("--pattern", flags->pattern,
                    "repartition (each row to the worker of its hash) or broadcast (to all)")
       ->type_name("NAME");
-  command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
-      ->check(range(1u, 1000u))
-      ->type_name("N");
-  command
-      ->add_option("--transport", flags->transports,
-                   "One or several, separated by commas, of auto, shm, tcp and verbs")
-      ->delimiter(',')
-      ->type_name("NAMES");
+  add_repetitions_flag(*command, flags->repetitions);
+  add_transports_flag(*command, flags->transports, "auto, shm, tcp and verbs");
   command->option_defaults()->always_capture_default(false);
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON");

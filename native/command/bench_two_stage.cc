@@ -52,7 +52,6 @@ struct Flags {
 struct Run {
   Config config;
   std::vector<Contestant> contestants;
-  std::optional<uint32_t> cpu;
 };
 
 /// The check without its name in the help.
@@ -102,7 +101,6 @@ Result<Run> read_flags(const Flags& flags) {
     }
     run.contestants.push_back({carrier.value(), job});
   }
-  run.cpu = flags.pin;
   return run;
 }
 
@@ -165,8 +163,8 @@ int run(const Flags& flags) {
   const Result<Run> read = read_flags(flags);
   if (!read) return bench_error(read.status());
   std::optional<bench::CpuPin> pin;
-  if (read.value().cpu) {
-    Result<bench::CpuPin> pinned = bench::CpuPin::pin(*read.value().cpu);
+  if (flags.pin) {
+    Result<bench::CpuPin> pinned = bench::CpuPin::pin(*flags.pin);
     if (!pinned) return bench_error(flag_error("--pin", pinned.status().message()));
     pin.emplace(std::move(pinned).value());
   }
@@ -188,7 +186,7 @@ int run(const Flags& flags) {
   const TwoStageJob& job = read.value().contestants.front().job;
   report.title = shape_text(job);
   report.laps = flags.repetitions;
-  report.pinned_cpu = read.value().cpu;
+  report.pinned_cpu = flags.pin;
   if (flags.json) {
     Json all = origin_json(read_machine());
     all["settings"] = Json::object();
@@ -231,21 +229,16 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
           std::vector<uint32_t>(std::begin(bench::kRowWidths), std::end(bench::kRowWidths)))))
       ->type_name("N");
   command->add_option("--hash", flags->hash, "finalizer or multiplicative")->type_name("NAME");
-  command->add_option("--repetitions", flags->repetitions, "Runs of which the median is taken")
-      ->check(quiet(CLI::Range(1u, 1000u)))
-      ->type_name("N");
+  add_repetitions_flag(*command, flags->repetitions);
   command
       ->add_option("--warmup", flags->warmup,
                    "Untimed runs before each timed one, in the same processes (JVMs need five)")
       ->check(quiet(CLI::Range(1u, 1000u)))
       ->type_name("N");
   command->option_defaults()->always_capture_default(false);
-  command
-      ->add_option("--transport", flags->transports,
-                   "One or several, separated by commas, of " + bench::carrier_names() +
-                       "\n(default: shm,tcp,sockets; on several hosts: auto)")
-      ->delimiter(',')
-      ->type_name("NAMES");
+  add_transports_flag(
+      *command, flags->transports,
+      bench::carrier_names() + "\n(default: shm,tcp,sockets; on several hosts: auto)");
   command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
   command

@@ -23,7 +23,7 @@ class OneStageWorker : public TurnWorker {
   /// Of every row; 0: they have a length each.
   virtual uint32_t row_bytes() const = 0;
   /// A round begins; shuffle() is open and rest() complete.
-  virtual Status begin() = 0;
+  virtual Status begin() { return Status::Ok(); }
   /// Of rows that have arrived.
   virtual RowSum check(const Batch& batch) = 0;
   /// Sends a block of rest(), or what there is room for; false if that was nothing. Says why it stopped, done
@@ -33,6 +33,7 @@ class OneStageWorker : public TurnWorker {
   virtual bool is_sent() const { return rest_.empty(); }
 
   Shuffle& shuffle() { return shuffle_; }
+  const ShuffleSender& sender() const { return sender_; }
   /// Rows that are still to be made.
   IntegerRange& rest() { return rest_; }
   const IntegerRange& rest() const { return rest_; }

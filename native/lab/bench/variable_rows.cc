@@ -53,25 +53,17 @@ class VariableRowsWorker final : public OneStageWorker {
 
   uint32_t row_bytes() const override { return 0; }
 
-  Status begin() override {
-    Result<ShuffleSender> sender = shuffle().sender();
-    if (!sender) return sender.status();
-    sender_ = sender.value();
-    return Status::Ok();
-  }
-
   RowSum check(const Batch& batch) override { return check_(&batch); }
 
   bool produce(Outcome& outcome) override {
     const uint64_t begin = rest().begin;
     const uint64_t stop = std::min<uint64_t>(rest().end, begin + kBlockRows);
-    rest().begin = produce_(&sender_, begin, stop, &outcome);
+    rest().begin = produce_(&sender(), begin, stop, &outcome);
     return rest().begin != begin;
   }
 
   const decltype(base::widest<ProduceLoop>()) produce_ = base::widest<ProduceLoop>();
   const decltype(base::widest<CheckLoop>()) check_ = base::widest<CheckLoop>();
-  ShuffleSender sender_;
 };
 
 }  // namespace

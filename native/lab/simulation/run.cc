@@ -245,36 +245,33 @@ class Run {
       if (nodes[plan_.node_of(worker)]) query.workers.push_back(worker);
     }
     if (query.workers.empty()) return "";
-    query.issuer = plan_.node_of(query.workers[plan_.seed % query.workers.size()]);
-    query.seed = plan_.seed;
     query.stage_bytes = 1024;
-    query.stages.emplace_back();
-    query.stages[0].query = static_cast<uint32_t>(plan_.queries.size());
-    query.stages[0].senders = query.stages[0].receivers = query.workers;
+    query.stages.resize(1);
     return run_later_query(std::move(query));
   }
 
   std::string use_all_slots() {
     const auto sound = std::find(later_.begin(), later_.end(), true);
     if (sound == later_.end()) return "";
-    const uint32_t worker = plan_.first_worker(static_cast<uint32_t>(sound - later_.begin()));
     QueryPlan query;
-    query.issuer = plan_.node_of(worker);
-    query.workers = {worker};
-    query.seed = plan_.seed;
+    query.workers = {plan_.first_worker(static_cast<uint32_t>(sound - later_.begin()))};
     query.stage_bytes = 64;
     query.stages.resize(plan_.shuffle_limit);
-    for (uint32_t s = 0; s < query.stages.size(); ++s) {
-      query.stages[s].query = static_cast<uint32_t>(plan_.queries.size());
-      query.stages[s].stage = s;
-      query.stages[s].senders = query.stages[s].receivers = query.workers;
-    }
     return run_later_query(std::move(query));
   }
 
+  // In all stages all workers of the query send to all.
   std::string run_later_query(QueryPlan query) {
     const auto index = static_cast<uint32_t>(plan_.queries.size());
     const std::vector<uint32_t> workers = query.workers;
+    query.issuer = plan_.node_of(workers[plan_.seed % workers.size()]);
+    query.seed = plan_.seed;
+    for (uint32_t s = 0; s < query.stages.size(); ++s) {
+      StagePlan& stage = query.stages[s];
+      stage.query = index;
+      stage.stage = s;
+      stage.senders = stage.receivers = workers;
+    }
     plan_.queries.push_back(std::move(query));
     if (const Status begun = begin_query(index); !begun.ok()) return begun.to_string();
     for (const uint32_t worker : workers) {
