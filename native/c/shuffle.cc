@@ -11,9 +11,9 @@
 using namespace faro::c;
 using faro::Status;
 
-static_assert(sizeof(faro_cursor) == sizeof(faro::detail::OutboxCursor) &&
-              offsetof(faro_cursor, at) == offsetof(faro::detail::OutboxCursor, at) &&
-              offsetof(faro_cursor, end) == offsetof(faro::detail::OutboxCursor, end));
+static_assert(sizeof(faro_cursor) == sizeof(faro::detail::FrameCursor) &&
+              offsetof(faro_cursor, at) == offsetof(faro::detail::FrameCursor, at) &&
+              offsetof(faro_cursor, end) == offsetof(faro::detail::FrameCursor, end));
 
 faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
     : shuffle(std::move(opened)), core(&of) {

@@ -41,7 +41,7 @@ void add_java_flag(CLI::App& command, std::string& class_path) {
 }
 
 void add_repetitions_flag(CLI::App& command, uint32_t& repetitions) {
-  command.add_option("--repetitions", repetitions, "Runs of which the median is taken")
+  command.add_option("--repetitions", repetitions, "Number of runs; the median is reported")
       ->check(CLI::Range(1u, 1000u).description(""))
       ->type_name("N");
 }

@@ -125,7 +125,7 @@ Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& r
                          static_cast<uint64_t>(contestant.carrier),
                          flags.repetitions};
     const std::string name(carrier_name(contestant.carrier));
-    line.begin(fmt::format("{}, waiting for all nodes", name));
+    line.begin(fmt::format("{}, while waiting for all nodes", name));
     options.on_round = [&line, &options, &name](uint32_t round) {
       line.update(static_cast<double>(round) / options.round_count,
                   round == 0
@@ -211,7 +211,7 @@ int run(const Flags& flags) {
 
 void add_two_stage_command(CLI::App& bench, int& exit_code) {
   CLI::App* command = bench.add_subcommand(
-      "two-stage", "The two-stage shuffle of integers, with everything as a flag");
+      "two-stage", "The two-stage shuffle of integers, with a flag for everything");
   auto flags = std::make_shared<Flags>();
   TwoStageJob& job = flags->job;
   command->option_defaults()->always_capture_default();

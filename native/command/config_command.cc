@@ -123,7 +123,7 @@ int run(const Flags& flags) {
 
 void add_config_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "config", "All settings: value, default, range, and where a value is from");
+      "config", "All settings: value, default, range, and where each value comes from");
   auto flags = std::make_shared<Flags>();
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON");

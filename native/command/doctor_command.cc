@@ -117,8 +117,8 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "doctor", "Which transports work here, and what to do about those that do not");
+  CLI::App* command =
+      app.add_subcommand("doctor", "Which transports work here, and how to fix those that do not");
   auto flags = std::make_shared<Flags>();
   flags->settings.add_to(*command);
   command->add_flag("--json", flags->json, "Print JSON");

@@ -67,7 +67,7 @@ Check clock_check(const Machine& machine) {
                      machine.clock_source == "arch_sys_counter";
   return {
       "clock", quick ? Health::ok : Health::warning, machine.clock_source,
-      quick ? "" : "reading the time takes a system call here; tsc or kvm-clock would be quicker"};
+      quick ? "" : "reading the time takes a system call here; tsc or kvm-clock would be faster"};
 }
 
 /// Which loops send rows of each width, and how long those that are supported take.
@@ -107,7 +107,7 @@ std::vector<Check> check_machine(const Config& config) {
   checks.push_back({"processors", Health::ok, std::move(processors), ""});
   add_kernel_checks(config, checks);
   checks.push_back(memory_check("memory", limits.available_bytes,
-                                "little memory: `faro plan` says what a cluster needs"));
+                                "little memory: `faro plan` shows what a cluster needs"));
   checks.push_back(memory_check("memory control group", limits.cgroup_bytes,
                                 "raise the container's memory limit; rings count against it"));
   checks.push_back(memlock_check(process, limits));

@@ -44,7 +44,7 @@ Check certificate_check(const base::Settings& settings) {
                             : counted(static_cast<uint64_t>(left_s / kSecondsPerDay), "day")));
   if (left_s < kSecondsPerDay) {
     check.health = Health::warning;
-    check.remedy = "put a new one in its place: it is read again before the next connection";
+    check.remedy = "replace the file: it is read again before the next connection";
   }
   return check;
 }

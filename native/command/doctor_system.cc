@@ -48,7 +48,8 @@ Check counters_folder_check(const Config& config) {
   const FolderState state = look_at_folder(folder);
   if (!state.writable) {
     return {name, Health::warning, fmt::format("{}: {}", folder, state.why_not),
-            "set counters.folder to one that this user can write to, or faro stat sees no node"};
+            "set counters.folder to a folder that this user can write to; until then faro stat "
+            "sees no node"};
   }
   const bool little = state.free_bytes < kLittleCounterBytes;
   return {name, little ? Health::warning : Health::ok,
@@ -122,7 +123,7 @@ Check time_limits_check(const Config& config) {
   }
   if (liveness_ms < kShortLivenessMs) {
     return {"time limits", Health::warning, std::move(found),
-            "a process that pauses for such a short time is declared lost: raise "
+            "a process that pauses even briefly is declared lost: raise "
             "liveness.timeout_ms"};
   }
   return {"time limits", Health::ok, std::move(found), ""};
@@ -146,7 +147,7 @@ Check network_check() {
       interfaces.insert(each->ifa_name);
   }
   if (interfaces.empty()) {
-    return {"networks", Health::warning, "none but loopback",
+    return {"networks", Health::warning, "only loopback",
             "nodes of other machines cannot be reached: bring an interface up"};
   }
   std::string found;
@@ -157,7 +158,7 @@ Check network_check() {
     found += fmt::format("{}{} (MTU {})", found.empty() ? "" : ", ", name, mtu);
   }
   return {"networks", small ? Health::warning : Health::ok, std::move(found),
-          small ? "a small MTU costs tcp throughput: raise it on the whole way (ip link set … mtu)"
+          small ? "a small MTU costs tcp throughput: raise it on the whole path (ip link set … mtu)"
                 : ""};
 }
 

@@ -39,13 +39,13 @@ Check check_memfd() {
   const UniqueFd fd(memfd_create("faro-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return fails(name, errno_text("memfd_create"), kSandboxRemedy);
   if (fallocate(fd.get(), 0, 0, 4096) != 0) {
-    return fails(name, errno_text("fallocate"), "more memory for this process");
+    return fails(name, errno_text("fallocate"), "give this process more memory");
   }
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return fails(name, errno_text("fcntl(F_ADD_SEALS)"), kSandboxRemedy);
   }
   if (ftruncate(fd.get(), 0) == 0) {
-    return fails(name, "a sealed memfd could be shrunk", "a kernel that keeps seals");
+    return fails(name, "a sealed memfd could be shrunk", "use a kernel that enforces seals");
   }
   return works(name, "made, sealed, and it stays as large as it is");
 }
@@ -110,7 +110,7 @@ Check check_futex() {
   std::array<void*, 2> views{};
   for (void*& view : views) {
     view = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-    if (view == MAP_FAILED) return fails(name, errno_text("mmap"), "more memory for this process");
+    if (view == MAP_FAILED) return fails(name, errno_text("mmap"), "give this process more memory");
   }
   auto* sleeper = static_cast<std::atomic<uint32_t>*>(views[0]);
   auto* ringer = static_cast<std::atomic<uint32_t>*>(views[1]);

@@ -65,9 +65,10 @@ TransportReport check_verbs(const Config& config) {
   report.name = "verbs";
   const std::vector<std::string> devices = rdma_devices();
   if (devices.empty()) {
-    report.checks.push_back({"RDMA devices", Health::absent, "none on this machine",
-                             "nothing: links between machines use tcp. With a NIC that can: its "
-                             "driver, and the packages rdma-core and ibverbs-providers"});
+    report.checks.push_back(
+        {"RDMA devices", Health::absent, "none on this machine",
+         "nothing: links between machines use tcp. For an RDMA NIC, install its "
+         "driver, and the packages rdma-core and ibverbs-providers"});
   } else {
     report.checks.push_back(works("RDMA devices", fmt::format("{}", fmt::join(devices, ", "))));
     for (Check& port : check_rdma_ports()) report.checks.push_back(std::move(port));
@@ -86,13 +87,11 @@ TransportReport check_verbs(const Config& config) {
   }
   const Health missing = devices.empty() ? Health::absent : Health::failed;
   report.checks.push_back(
-      loaded
-          ? works("module", "libfaro_verbs.so is loaded, with libibverbs and librdmacm")
-          : Check{
-                "module", missing, std::string(found.message()),
-                "the packages libibverbs1, librdmacm1 and ibverbs-providers, if they are missing; "
-                "else verbs.module, the path of the libfaro_verbs.so that was built with this "
-                "faro"});
+      loaded ? works("module", "libfaro_verbs.so is loaded, with libibverbs and librdmacm")
+             : Check{"module", missing, std::string(found.message()),
+                     "install libibverbs1, librdmacm1 and ibverbs-providers if they are missing; "
+                     "otherwise set verbs.module to the path of the libfaro_verbs.so that was "
+                     "built with this faro"});
   if (loaded && !devices.empty()) {
     report.checks.push_back(
         found.ok() ? works("address", chosen ? std::string("the settings verbs.* choose a device")

@@ -46,10 +46,11 @@ NodeView difference(const NodeView& before, NodeView now) {
 
 void NodeWatch::add_to(CLI::App& app) {
   app.add_option("--pid", pid_, "Only the nodes of this process")->type_name("PID");
-  app.add_option("--counter-file", file_, "Only this file, also if its process has ended")
+  app.add_option("--counter-file", file_, "Only this file, even if its process has ended")
       ->type_name("PATH");
-  app.add_option("--folder", folder_,
-                 "Where the files are; else counters.folder (FARO_COUNTERS_FOLDER, FARO_CONFIG)")
+  app.add_option(
+         "--folder", folder_,
+         "Folder of the files (default: counters.folder, by FARO_COUNTERS_FOLDER or FARO_CONFIG)")
       ->type_name("PATH");
 }
 
@@ -70,7 +71,7 @@ Result<std::vector<NodeChange>> NodeWatch::look() {
       if (!config.ok()) return config.status();
       folder_ = config->get("counters.folder");
     }
-    // Of others' files, and of other versions, only those that can be read.
+    // Files of other users and of other versions are skipped if they cannot be read.
     for (const std::string& path : counter_files_in(folder_)) (void)open_new(path);
   }
   std::vector<NodeChange> changes;

@@ -108,7 +108,7 @@ StateSizes state_sizes_of_this_build() {
   // The table by ready number also holds a pointer to it.
   sizes.outgoing_lane_ring = sizeof(shuffle::OutRing);
   sizes.incoming_lane_ring = sizeof(shuffle::InRing) + sizeof(void*);
-  sizes.per_receiver = sizeof(detail::OutboxCursor) + sizeof(shuffle::OutStream);
+  sizes.per_receiver = sizeof(detail::FrameCursor) + sizeof(shuffle::OutStream);
   sizes.per_sender = sizeof(shuffle::Inbox::Stream);
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;
   return sizes;

@@ -52,7 +52,7 @@ struct Verdict {
   std::string remark;
 };
 
-/// How long connecting may take, and what that was computed from.
+/// An estimate of the time to connect, and what it was computed from.
 struct ConnectEstimate {
   double seconds = 0;
   double per_link_seconds = 0;  ///< measured here with two nodes in this process
@@ -136,7 +136,7 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
         {std::move(id), std::move(what), need, have, true, Verdict::Kind::note, std::move(remark)});
   };
 
-  const std::string smaller = "smaller ring.bytes, fewer rings per lane or fewer workers need less";
+  const std::string smaller = "lower ring.bytes, or use fewer rings per lane or fewer workers";
   require("memory", "available memory", machine.open_bytes(), known(limits.available_bytes), true,
           smaller);
   require("cgroup", "memory control group", machine.open_bytes(), known(limits.cgroup_bytes), true,
@@ -152,7 +152,7 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
   const FolderState folder = look_at_folder(input.settings.overflow_folder);
   require("overflow_folder", fmt::format("space in {}", input.settings.overflow_folder),
           machine.overflow.file_bytes, folder.writable ? folder.free_bytes : 0, true,
-          folder.writable ? "another overflow.folder, or a lower overflow.file_bytes"
+          folder.writable ? "set another overflow.folder, or lower overflow.file_bytes"
                           : fmt::format("it cannot be written: {}", folder.why_not));
   require("open_files", "open files (a node)", node.descriptors, known(limits.descriptors), false,
           "raise RLIMIT_NOFILE (ulimit -n)");
@@ -295,7 +295,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
         seconds_text(estimate.seconds), seconds_text(estimate.per_link_seconds),
         counted(input.nodes_per_host, "node"), scaled(estimate.bytes_per_second));
   } else {
-    fmt::print("time to connect: not known, two nodes could not be connected here ({})\n\n",
+    fmt::print("time to connect: unknown, because two nodes could not be connected here ({})\n\n",
                estimate.why_not);
   }
 
@@ -389,7 +389,7 @@ int run(const Flags& flags) {
 
 void add_plan_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "plan", "What a cluster of m nodes and n workers takes, against this machine's limits");
+      "plan", "What a cluster of m nodes and n workers needs, compared with this machine's limits");
   auto flags = std::make_shared<Flags>();
   command->add_option("--nodes", flags->nodes, "Of the cluster (default: those of cluster.nodes)")
       ->check(CLI::Range(1u, kNodeLimit).description(""))

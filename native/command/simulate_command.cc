@@ -81,7 +81,7 @@ int run(const Flags& flags) {
 
 void add_simulate_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "simulate", "Whole clusters in one thread, with everything that can go wrong, by seed");
+      "simulate", "Simulate whole clusters and their faults in one thread, by seed");
   auto flags = std::make_shared<Flags>();
   command->add_option("--seed", flags->seed, "First seed (default: 1)")->type_name("S");
   command->add_option("--runs", flags->runs, "Number of runs, a seed each (default: 2000)")

@@ -43,7 +43,7 @@ void print_line(const soak::Progress& now) {
   std::fflush(stdout);
 }
 
-// What decides what is drawn.
+// Decides all random choices.
 std::string command_of(const soak::Options& options) {
   std::string command =
       fmt::format("faro soak --seed {} --liveness-ms {}", options.seed, options.liveness_ms);
@@ -86,17 +86,18 @@ int run(soak::Options options) {
 
 void add_soak_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "soak", "Clusters of real processes whose nodes are paused, stopped and killed, and return");
+      "soak",
+      "Run clusters of real processes whose nodes are paused, stopped, killed and restarted");
   auto options = std::make_shared<soak::Options>();
   options->seed = std::random_device()();
-  command->add_option("--seconds", options->seconds, "For how long (default: 1200)")
+  command->add_option("--seconds", options->seconds, "Duration (default: 1200)")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("S");
   command
       ->add_option("--kills", options->kills,
-                   "Instead: that many clusters, each with one node killed and no other fault")
+                   "Instead, run this many clusters, each with one node killed and no other fault")
       ->type_name("N");
-  command->add_option("--seed", options->seed, "Of all that is drawn (default: by chance)")
+  command->add_option("--seed", options->seed, "Seed of all random choices (default: random)")
       ->type_name("S");
   command->add_option("--liveness-ms", options->liveness_ms, "liveness.timeout_ms (default: 2000)")
       ->check(CLI::Range(100, 60000))

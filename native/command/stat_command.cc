@@ -80,7 +80,7 @@ int run_top(Flags& flags) {
 
 void add_common(CLI::App& command, Flags& flags) {
   flags.watch.add_to(command);
-  command.add_option("--interval", flags.interval_s, "Seconds from one look to the next")
+  command.add_option("--interval", flags.interval_s, "Seconds between two samples")
       ->check(positive_interval())
       ->type_name("SECONDS");
   command.footer(kExitCodeHelp);
@@ -93,15 +93,15 @@ void add_stat_command(CLI::App& app, int& exit_code) {
       "stat", "What the nodes of this host do: lanes, rates, waits, slow consumers");
   auto flags = std::make_shared<Flags>();
   add_common(*command, *flags);
-  command->add_flag("--once", flags->once, "Print one table, over one interval, and end");
+  command->add_flag("--once", flags->once, "Print one table over one interval, then exit");
   command->add_flag("--json", flags->json, "Print JSON, an object per line unless --once");
-  command->add_flag("--all", flags->all, "Idle lanes too");
+  command->add_flag("--all", flags->all, "Show idle lanes, too");
   command->callback([flags, &exit_code] { exit_code = run_stat(*flags); });
 }
 
 void add_top_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("top", "The same by rate, in the terminal, until q or Ctrl-C");
+      app.add_subcommand("top", "The same, sorted by rate, in the terminal, until q or Ctrl-C");
   auto flags = std::make_shared<Flags>();
   add_common(*command, *flags);
   command->callback([flags, &exit_code] { exit_code = run_top(*flags); });

@@ -51,11 +51,11 @@ std::string wait_text(const counters::WorkerView& worker) {
     case WaitKind::outcome:
       return fmt::format("the outcome of query {}", wait.query.to_string());
     case WaitKind::condition:
-      return "a condition of the engine's own";
+      return "a condition of the engine";
     case WaitKind::overflow:
       return fmt::format("overflow to be freed, query {}", wait.query.to_string());
   }
-  return "something that this faro does not know";
+  return "something that this version of faro does not know";
 }
 
 }  // namespace faro::command

@@ -83,7 +83,7 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
 // Whether the engine holds a batch, or has an open claim, in one of them.
 bool LinkLanes::uses_rings(uint32_t node) noexcept {
   const auto holds = [](const InRing& ring) { return ring.transport->unreleased_bytes() > 0; };
-  const auto is_claimed = [](const OutRing& ring) { return ring.is_claimed(); };
+  const auto is_claimed = [](const OutRing& ring) { return ring.is_row_claimed(); };
   return std::ranges::any_of(receive_side_.rings_of(node), holds) ||
          std::ranges::any_of(send_side_.rings_of(node), is_claimed);
 }

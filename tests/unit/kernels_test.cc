@@ -51,7 +51,7 @@ class Receivers {
     return sent_[receiver];
   }
 
-  std::vector<detail::OutboxCursor> cursors;
+  std::vector<detail::FrameCursor> cursors;
 
  private:
   struct Frame {
@@ -172,7 +172,7 @@ TEST_P(EveryKernel, ends_at_the_first_row_that_finds_no_room_and_sends_all_befor
       for (uint32_t r = 0; r < receiver_count; ++r) receivers.next_frame(r, 8);
       std::vector<size_t> room(receiver_count);
       for (uint32_t r = 0; r < receiver_count; ++r) {
-        const detail::OutboxCursor& cursor = receivers.cursors[r];
+        const detail::FrameCursor& cursor = receivers.cursors[r];
         room[r] = static_cast<size_t>(cursor.end - cursor.at) / 8;
       }
       size_t expected = 0;

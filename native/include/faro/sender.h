@@ -157,7 +157,7 @@ class ShuffleSender {
 
   /// In the open frame, for a row and its length.
   bool has_room(uint32_t receiver, size_t bytes) const noexcept {
-    const detail::OutboxCursor& cursor = cursors_[receiver];
+    const detail::FrameCursor& cursor = cursors_[receiver];
     const auto room = static_cast<size_t>(cursor.end - cursor.at);
     return room >= sizeof(uint32_t) && room - sizeof(uint32_t) >= bytes;
   }
@@ -176,7 +176,7 @@ class ShuffleSender {
   template <typename Fill>
   bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
     if (receiver >= inlined_receivers_ || !has_room(receiver, bytes)) return false;
-    detail::OutboxCursor& cursor = cursors_[receiver];
+    detail::FrameCursor& cursor = cursors_[receiver];
     std::byte* const at = cursor.at;
     const auto length = static_cast<uint32_t>(bytes);
     std::memcpy(at, &length, sizeof length);
@@ -187,7 +187,7 @@ class ShuffleSender {
   }
 
   shuffle::StageSender* sender_ = nullptr;
-  detail::OutboxCursor* cursors_ = nullptr;
+  detail::FrameCursor* cursors_ = nullptr;
   uint32_t* frame_rows_ = nullptr;  // rows in each receiver's open frame; for its header
   uint32_t receiver_count_ = 0;
   uint32_t inlined_receivers_ = 0;  // receiver_count_, if rows have a length each; else 0
@@ -202,7 +202,7 @@ class RowSender : public ShuffleSender {
   /// As ShuffleSender::send.
   Outcome send(uint32_t receiver, const Row& row, Wait wait = Wait::forever()) const noexcept {
     if (receiver < receiver_count_) [[likely]] {
-      detail::OutboxCursor& cursor = cursors_[receiver];
+      detail::FrameCursor& cursor = cursors_[receiver];
       std::byte* at = cursor.at;
       if (static_cast<size_t>(cursor.end - at) >= sizeof(Row)) [[likely]] {
         cursor.at = at + sizeof(Row);
@@ -254,12 +254,12 @@ class RowSender : public ShuffleSender {
   /// Sends every row, or the first ones, to every receiver.
   Sent broadcast_all(std::span<const Row> rows, Wait wait = Wait::forever()) const noexcept {
     if (sender_ == nullptr) return {0, Outcome::failed};
-    detail::OutboxCursor* const end = cursors_ + receiver_count_;
+    detail::FrameCursor* const end = cursors_ + receiver_count_;
     Sent sent;
     while (sent.rows < rows.size()) {
       const Row* const first = rows.data() + sent.rows;
       size_t count = rows.size() - sent.rows;
-      detail::OutboxCursor* cursor = cursors_;
+      detail::FrameCursor* cursor = cursors_;
       do {  // there is a receiver
         const size_t room = static_cast<size_t>(cursor->end - cursor->at) / sizeof(Row);
         count = room < count ? room : count;

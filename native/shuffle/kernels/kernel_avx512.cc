@@ -31,7 +31,7 @@ constexpr size_t kVectorBytes = kLanes * sizeof(uint64_t);
 template <uint32_t kReceivers>
 [[gnu::target(FARO_TARGET_AVX512)]] size_t scatter(const void* rows, const uint32_t* receivers,
                                                    size_t count,
-                                                   detail::OutboxCursor* cursors) noexcept {
+                                                   detail::FrameCursor* cursors) noexcept {
   const auto* const words = static_cast<const uint64_t*>(rows);
   std::byte* at[kReceivers];
   for (uint32_t r = 0; r < kReceivers; ++r) at[r] = cursors[r].at;

@@ -13,7 +13,7 @@
 namespace faro::shuffle {
 namespace {
 
-using detail::OutboxCursor;
+using detail::FrameCursor;
 
 // Rows of a turn: in the first cache, as rows are that an engine has just made.
 constexpr size_t kSampleBytes = 8 * 1024;
@@ -34,12 +34,12 @@ struct Sample {
   alignas(64) std::byte rows[kSampleBytes];
   alignas(64) std::byte frames[kFramesBytes + kMostReceivers * kStaggerBytes];
   size_t frame_bytes;
-  OutboxCursor cursors[kMostReceivers];
+  FrameCursor cursors[kMostReceivers];
 };
 Sample sample;
 
 /// Where rows to a receiver go that has none yet.
-OutboxCursor frame_of(uint32_t receiver) noexcept {
+FrameCursor frame_of(uint32_t receiver) noexcept {
   std::byte* const begin = sample.frames + receiver * (sample.frame_bytes + kStaggerBytes);
   return {begin, begin + sample.frame_bytes};
 }

@@ -9,7 +9,7 @@
 namespace faro::shuffle {
 namespace {
 
-wire::FragmentPayload header_of(const FrameNode& node) {
+wire::FragmentPayload fragment_of(const FrameNode& node) {
   wire::FragmentPayload fragment;
   std::memcpy(&fragment, node.payload, sizeof fragment);
   return fragment;
@@ -75,7 +75,7 @@ FrameNode* Delivery::assemble(Inbox& inbox, Inbox::Stream& stream) {
 
 bool Delivery::continues_row(const Inbox& inbox, const Inbox::Stream& stream,
                              const FrameNode& node) const {
-  const wire::FragmentPayload fragment = header_of(node);
+  const wire::FragmentPayload fragment = fragment_of(node);
   const bool is_first = stream.assembly.place == Stored::Place::none;
   const uint64_t row_bytes = is_first ? fragment.row_bytes : stream.assembly.bytes;
   const bool is_last = stream.assembled_bytes + bytes_of(node) == row_bytes;
@@ -89,7 +89,7 @@ bool Delivery::continues_row(const Inbox& inbox, const Inbox::Stream& stream,
 bool Delivery::append_fragment(Inbox& inbox, Inbox::Stream& stream) {
   FrameNode* const node = stream.first;
   if (stream.assembly.place == Stored::Place::none) {
-    const uint64_t row_bytes = header_of(*node).row_bytes;
+    const uint64_t row_bytes = fragment_of(*node).row_bytes;
     const Status status =
         worker_.overflow.allocate(inbox.query()->usage, row_bytes, stream.assembly);
     if (!status.ok()) {

@@ -43,7 +43,7 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
     only = &inbox_.stream(*only_sender);
   }
   FrameNode* const node = next_frame(only);
-  if (node == nullptr) return nothing_now(only, only_sender);
+  if (node == nullptr) return answer_without_frame(only, only_sender);
   side_.frames().handed_out(node);
   shuffle_.refer();
   batch.receiver_ = this;
@@ -63,7 +63,7 @@ FrameNode* StageReceiver::next_frame(Inbox::Stream* only) {
   return side_.poll() ? side_.delivery().next(inbox_, only) : nullptr;
 }
 
-Outcome StageReceiver::nothing_now(Inbox::Stream* only, const uint32_t* only_sender) {
+Outcome StageReceiver::answer_without_frame(Inbox::Stream* only, const uint32_t* only_sender) {
   if (shuffle_.query()->failed()) {
     shuffle_.drop_rows();
     return shuffle_.fail(shuffle_.query()->cause());

@@ -43,7 +43,7 @@ class StageReceiver {
  private:
   Outcome attempt(Batch& batch, const uint32_t* only_sender);
   FrameNode* next_frame(Inbox::Stream* only);
-  Outcome nothing_now(Inbox::Stream* only, const uint32_t* only_sender);
+  Outcome answer_without_frame(Inbox::Stream* only, const uint32_t* only_sender);
 
   ShuffleContext& shuffle_;
   ReceiveSide& side_;

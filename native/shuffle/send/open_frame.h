@@ -24,14 +24,14 @@ struct QueuedFrame;
 class OpenFrame {
  public:
   /// `row_bytes`: 0 if rows have a length each; then `row_count` is of those in the open frame.
-  OpenFrame(detail::OutboxCursor& cursor, uint32_t& row_count, uint32_t row_bytes)
+  OpenFrame(detail::FrameCursor& cursor, uint32_t& row_count, uint32_t row_bytes)
       : cursor_(cursor), row_count_(row_count), row_bytes_(row_bytes) {}
   OpenFrame(OpenFrame&&) noexcept;
   ~OpenFrame();
 
   bool is_open() const noexcept { return begin_ != nullptr; }
   bool is_in_overflow() const noexcept { return in_overflow_ != nullptr; }
-  bool is_claimed() const noexcept { return claimed_end_ != nullptr; }
+  bool is_row_claimed() const noexcept { return claimed_end_ != nullptr; }
 
   /// In `bytes` bytes at `begin`, the header included.
   void open_in_ring(std::byte* begin, size_t bytes) noexcept;
@@ -61,7 +61,7 @@ class OpenFrame {
   void abandon() noexcept;
 
  private:
-  detail::OutboxCursor& cursor_;
+  detail::FrameCursor& cursor_;
   uint32_t& row_count_;
   const uint32_t row_bytes_;
   std::byte* begin_ = nullptr;  // null: closed

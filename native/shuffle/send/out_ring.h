@@ -22,14 +22,14 @@ struct OutRing;
 
 /// One shuffle's way to one receiver.
 struct OutStream {
-  OutStream(ShuffleContext& of, OutRing& by, detail::OutboxCursor& cursor, uint32_t& row_count)
+  OutStream(ShuffleContext& of, OutRing& by, detail::FrameCursor& cursor, uint32_t& row_count)
       : shuffle(of), ring(by), frame(cursor, row_count, of.spec().row_bytes) {}
 
   ShuffleContext& shuffle;
   OutRing& ring;
   OpenFrame frame;
   uint16_t slot = 0;
-  bool opened = false;     // OPEN is committed or queued
+  bool announced = false;  // OPEN is committed or queued
   bool finished = false;   // FINISH is committed or queued
   bool stopped = false;    // the receiver needs no more
   uint32_t queued = 0;     // frames in the ring's queue; the stream lives until there are none
@@ -66,13 +66,15 @@ struct OutRing {
   uint32_t receiver = 0;                           // worker number
   bool to_self = false;  // this worker is also the receiver: only it can make room
   bool dirty = false;    // in the list of rings to flush
-  OutStream* open =
+  OutStream* open_stream =
       nullptr;  // the stream with the open frame, which lies in the ring or will join the queue
   std::unique_ptr<QueuedFrame> queue;  // first of the outgoing overflow
   QueuedFrame* queue_last = nullptr;
 
   /// A row is being written in place: nothing else can be sent through this ring until commit or abort.
-  bool is_claimed() const noexcept { return open != nullptr && open->frame.is_claimed(); }
+  bool is_row_claimed() const noexcept {
+    return open_stream != nullptr && open_stream->frame.is_row_claimed();
+  }
 
   bool queue_empty() const { return queue == nullptr; }
   void enqueue(std::unique_ptr<QueuedFrame> frame) {

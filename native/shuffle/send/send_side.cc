@@ -82,8 +82,8 @@ void SendSide::commit(OutRing& ring, uint32_t length) {
   }
 }
 
-void SendSide::opened(OutStream& stream) {
-  stream.ring.open = &stream;
+void SendSide::frame_opened(OutStream& stream) {
+  stream.ring.open_stream = &stream;
   mark_dirty(stream.ring);
 }
 
@@ -93,7 +93,7 @@ void SendSide::close(OutStream& stream) {
   const uint32_t rows = stream.frame.rows();
   uint32_t length = 0;
   std::unique_ptr<QueuedFrame> queued = stream.frame.close(stream.slot, length);
-  stream.ring.open = nullptr;
+  stream.ring.open_stream = nullptr;
   stream.rows_sent += rows;
   count(worker_.counters.rows_sent, rows);
   if (queued == nullptr) return commit(stream.ring, length);
@@ -104,7 +104,7 @@ void SendSide::close(OutStream& stream) {
 void SendSide::abandon(OutStream& stream) noexcept {
   if (!stream.frame.is_open()) return;
   stream.frame.abandon();
-  stream.ring.open = nullptr;
+  stream.ring.open_stream = nullptr;
 }
 
 void SendSide::mark_dirty(OutRing& ring) {
@@ -137,14 +137,14 @@ void SendSide::post_open_frames() {
 // in it. Returns whether a frame is still open.
 bool SendSide::post_open_frame(OutRing& ring) {
   if (!ring.queue_empty()) send_queued(ring);
-  const bool would_queue =
-      !ring.queue_empty() && ring.open != nullptr && ring.open->frame.is_in_overflow();
-  if (ring.open != nullptr && !ring.is_claimed() && !would_queue) {
+  const bool would_queue = !ring.queue_empty() && ring.open_stream != nullptr &&
+                           ring.open_stream->frame.is_in_overflow();
+  if (ring.open_stream != nullptr && !ring.is_row_claimed() && !would_queue) {
     close_open_frame(ring);
     if (!ring.queue_empty()) send_queued(ring);
   }
   ring.transport->post_soon();
-  return ring.open != nullptr;
+  return ring.open_stream != nullptr;
 }
 
 // --- the queues of the outgoing overflow
@@ -255,8 +255,8 @@ Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
 
 void SendSide::drop_rings(uint32_t node) {
   for (OutRing& ring : rings_of(node)) {
-    if (ring.open != nullptr && !ring.is_claimed()) {
-      ShuffleContext& shuffle = ring.open->shuffle;
+    if (ring.open_stream != nullptr && !ring.is_row_claimed()) {
+      ShuffleContext& shuffle = ring.open_stream->shuffle;
       worker_.queries.lose_rows(*shuffle.query(), node);
       shuffle.drop_rows();
     }

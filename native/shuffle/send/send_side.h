@@ -34,11 +34,11 @@ class SendSide {
   /// The claimed space holds a frame of `length` bytes. A transfer starts if the threshold is reached.
   void commit(OutRing& ring, uint32_t length);
   /// The frame of a stream is open now, in the ring or in overflow.
-  void opened(OutStream& stream);
+  void frame_opened(OutStream& stream);
   /// Commits or queues the open frame of a stream, if it has one.
   void close(OutStream& stream);
   void close_open_frame(OutRing& ring) {
-    if (ring.open != nullptr) close(*ring.open);
+    if (ring.open_stream != nullptr) close(*ring.open_stream);
   }
   /// Drops the open frame of a stream; its rows never existed.
   void abandon(OutStream& stream) noexcept;
@@ -71,7 +71,7 @@ class SendSide {
   void drop_rings(uint32_t node);
 
   /// A worker writes one row in place at a time.
-  bool has_claim() const noexcept { return has_claim_; }
+  bool has_row_claim() const noexcept { return has_claim_; }
   void set_claim(bool exists) noexcept { has_claim_ = exists; }
 
  private:

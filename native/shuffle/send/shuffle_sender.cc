@@ -27,7 +27,7 @@ Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_b
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(rows), row_bytes * count);
   const Outcome outcome = sender->broadcast(bytes.first(row_bytes), wait);
   if (outcome != Outcome::done) return {0, outcome};
-  return {1 + sender->broadcast_into_open_frames(bytes.subspan(row_bytes)), outcome};
+  return {1 + sender->broadcast_past_stopped(bytes.subspan(row_bytes)), outcome};
 }
 
 }  // namespace detail

@@ -153,7 +153,7 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
 }
 
 // The inlined path cannot get past a receiver that has stopped; this one skips it.
-size_t StageSender::broadcast_into_open_frames(std::span<const std::byte> rows) noexcept {
+size_t StageSender::broadcast_past_stopped(std::span<const std::byte> rows) noexcept {
   if (stopped_count_ == 0 || rows.empty()) return 0;
   const uint32_t row_bytes = shuffle_.spec().row_bytes;
   size_t fitting = rows.size() / row_bytes;
@@ -181,7 +181,7 @@ Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>
 
 Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
-  if (side_.has_claim()) {
+  if (side_.has_row_claim()) {
     return shuffle_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
                          shuffle_.worker().number);
   }
@@ -257,7 +257,7 @@ Outcome StageSender::attempt_finish() {
 Outcome StageSender::finish_stream(OutStream& stream) {
   OutRing& ring = stream.ring;
   // Another shuffle's open claim on this ring: its frame cannot be closed now.
-  if (ring.is_claimed()) return writer_.fail_by_claim(ring);
+  if (ring.is_row_claimed()) return writer_.fail_by_claim(ring);
   side_.close_open_frame(ring);
   if (!ring.queue_empty() && !side_.send_queued(ring) && !side_.holds_batches())
     return Outcome::would_wait;

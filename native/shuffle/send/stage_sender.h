@@ -31,7 +31,7 @@ class StageSender {
   Outcome broadcast(std::span<const std::byte> row, Wait wait);
   /// Of rows of a fixed width the first that fit into the open frames of all receivers, if some have
   /// stopped; returns how many.
-  size_t broadcast_into_open_frames(std::span<const std::byte> rows) noexcept;
+  size_t broadcast_past_stopped(std::span<const std::byte> rows) noexcept;
   /// Of all rings of the worker.
   Outcome flush() noexcept;
   Outcome finish(Wait wait);
@@ -50,7 +50,7 @@ class StageSender {
   Status send_as(std::string_view format);
 
   /// Where the inlined paths write, by receiver, and how many rows with a length each they have written.
-  detail::OutboxCursor* cursors() noexcept { return cursors_.data(); }
+  detail::FrameCursor* cursors() noexcept { return cursors_.data(); }
   uint32_t* frame_rows() noexcept { return frame_rows_.data(); }
   /// The loops for rows of its fixed width (setting kernel.scatter).
   detail::SendKernels kernels() const;
@@ -89,7 +89,7 @@ class StageSender {
   SendSide& side_;
   const uint16_t slot_;
   StreamWriter writer_;
-  std::vector<detail::OutboxCursor> cursors_;
+  std::vector<detail::FrameCursor> cursors_;
   std::vector<uint32_t> frame_rows_;
   std::vector<OutStream> streams_;  // by receiver, as the two above
   ClaimedRow claimed_row_;

@@ -32,14 +32,14 @@ Outcome StreamWriter::make_room(OutStream& stream, uint32_t bytes, WhenFull when
 Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
   if (stream.frame.has_room(bytes)) return Outcome::done;
   OutRing& ring = stream.ring;
-  if (ring.is_claimed()) return fail_by_claim(ring);
+  if (ring.is_row_claimed()) return fail_by_claim(ring);
   side_.close_open_frame(ring);
   // `planted` is a constant false, except in the test that plants bugs to see that they are found (base/planted.h).
   if (!ring.queue_empty() && !side_.send_queued(ring) &&
       !base::planted(base::Plant::skipped_overflow))
     return Outcome::would_wait;
-  if (!stream.opened) {
-    if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
+  if (!stream.announced) {
+    if (const Outcome outcome = announce(stream); outcome != Outcome::done) return outcome;
     if (!ring.queue_empty()) return Outcome::would_wait;
   }
   const base::Settings& settings = shuffle_.worker().settings;
@@ -58,13 +58,13 @@ Outcome StreamWriter::make_room_in_ring(OutStream& stream, uint32_t bytes) {
   const uint64_t to_threshold = threshold > pending ? threshold - pending : 0;
   stream.frame.open_in_ring(
       claim.data, std::min<uint64_t>(claim.bytes, std::max<uint64_t>(least, to_threshold)));
-  side_.opened(stream);
+  side_.frame_opened(stream);
   return Outcome::done;
 }
 
 Outcome StreamWriter::open_in_overflow(OutStream& stream) {
-  if (!stream.opened) {
-    if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
+  if (!stream.announced) {
+    if (const Outcome outcome = announce(stream); outcome != Outcome::done) return outcome;
   }
   const uint32_t limit = stream.ring.transport->frame_limit();
   std::unique_ptr<QueuedFrame> frame;
@@ -72,7 +72,7 @@ Outcome StreamWriter::open_in_overflow(OutStream& stream) {
       outcome != Outcome::done)
     return outcome;
   stream.frame.open_in_overflow(std::move(frame), limit);
-  side_.opened(stream);
+  side_.frame_opened(stream);
   return Outcome::done;
 }
 
@@ -91,13 +91,13 @@ void StreamWriter::close_if_full(OutStream& stream, uint32_t next_bytes) {
 
 Outcome StreamWriter::prepare_large(OutStream& stream) {
   OutRing& ring = stream.ring;
-  if (ring.is_claimed()) return fail_by_claim(ring);
+  if (ring.is_row_claimed()) return fail_by_claim(ring);
   side_.close_open_frame(ring);
   // One large row per ring at a time, or the queue would be a way around back-pressure.
   if (!ring.queue_empty() && !side_.send_queued(ring) && !side_.holds_batches())
     return side_.blocked_on_room(stream);
-  if (stream.opened) return Outcome::done;
-  const Outcome outcome = open(stream);
+  if (stream.announced) return Outcome::done;
+  const Outcome outcome = announce(stream);
   return outcome == Outcome::would_wait ? side_.blocked_on_room(stream) : outcome;
 }
 
@@ -160,7 +160,7 @@ Outcome StreamWriter::make_queued(OutStream& stream, FrameKind kind, uint64_t by
 
 // --- OPEN and FINISH
 
-Outcome StreamWriter::open(OutStream& stream) {
+Outcome StreamWriter::announce(OutStream& stream) {
   const ShuffleSpec& spec = shuffle_.spec();
   const StageLists& lists = shuffle_.lists();
   const wire::OpenPayload open{
@@ -169,13 +169,13 @@ Outcome StreamWriter::open(OutStream& stream) {
   std::string payload(reinterpret_cast<const char*>(&open), sizeof open);
   payload += format_.open_bytes();
   const Outcome outcome = send_control(stream, FrameKind::open, payload);
-  if (outcome == Outcome::done) stream.opened = true;
+  if (outcome == Outcome::done) stream.announced = true;
   return outcome;
 }
 
 Outcome StreamWriter::finish(OutStream& stream) {
-  if (!stream.opened) {
-    if (const Outcome outcome = open(stream); outcome != Outcome::done) return outcome;
+  if (!stream.announced) {
+    if (const Outcome outcome = announce(stream); outcome != Outcome::done) return outcome;
   }
   const wire::FinishPayload finish{stream.rows_sent};
   const std::string payload(reinterpret_cast<const char*>(&finish), sizeof finish);

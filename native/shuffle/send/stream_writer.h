@@ -67,7 +67,7 @@ class StreamWriter {
   uint32_t payload_limit(const OutStream& stream) const noexcept {
     return stream.ring.transport->frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
   }
-  Outcome open(OutStream& stream);
+  Outcome announce(OutStream& stream);
   Outcome open_in_overflow(OutStream& stream);
   Outcome send_control(OutStream& stream, wire::FrameKind kind, const std::string& payload);
 

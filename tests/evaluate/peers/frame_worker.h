@@ -66,7 +66,7 @@ class FrameWorker {
 
   /// Open frames of one stage, by receiver.
   struct Outgoing {
-    std::vector<detail::OutboxCursor> cursors;
+    std::vector<detail::FrameCursor> cursors;
     std::vector<std::byte*> begins;
 
     void resize(size_t receivers) {
@@ -160,7 +160,7 @@ class FrameWorker {
 
   /// Nothing is left to be sent in the open frame; false while it cannot be sent.
   bool send_open(uint32_t stage, uint32_t to) {
-    detail::OutboxCursor& cursor = outgoing_[stage].cursors[to];
+    detail::FrameCursor& cursor = outgoing_[stage].cursors[to];
     const size_t bytes = static_cast<size_t>(cursor.at - outgoing_[stage].begins[to]);
     if (bytes > 0 && !push(stage, to, bytes)) return false;
     outgoing_[stage].begins[to] = nullptr;

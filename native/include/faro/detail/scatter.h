@@ -13,7 +13,7 @@ namespace faro::detail {
 
 /// Where the next row for one receiver goes; at == end when there is no open frame. The worker's
 /// alone.
-struct OutboxCursor {
+struct FrameCursor {
   std::byte* at = nullptr;
   std::byte* end = nullptr;
 };
@@ -21,7 +21,7 @@ struct OutboxCursor {
 /// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's room is
 /// short or fewer than a vector are left; returns how many.
 using WordScatter = size_t (*)(const void* rows, const uint32_t* receivers, size_t count,
-                               OutboxCursor* cursors) noexcept;
+                               FrameCursor* cursors) noexcept;
 
 /// The loops of one way to send many rows: blocks of them, first hashed, then scattered.
 struct BlockKernel {
@@ -48,7 +48,7 @@ struct SendKernels {
 
 /// Copies a row behind the last one of its receiver; false: there is no room for it.
 template <typename Row>
-inline bool put_row(OutboxCursor& cursor, const Row& row) noexcept {
+inline bool put_row(FrameCursor& cursor, const Row& row) noexcept {
   std::byte* const at = cursor.at;
   if (static_cast<size_t>(cursor.end - at) < sizeof(Row)) [[unlikely]]
     return false;
@@ -62,7 +62,7 @@ inline bool put_row(OutboxCursor& cursor, const Row& row) noexcept {
 /// were sent.
 template <typename Row, typename Hash, typename Key, typename Slow>
 size_t scatter_one_by_one(std::span<const Row> rows, Hash hash, Key key, uint32_t receiver_count,
-                          OutboxCursor* cursors, Slow slow) noexcept {
+                          FrameCursor* cursors, Slow slow) noexcept {
   for (size_t i = 0; i < rows.size(); ++i) {
     const uint32_t receiver = faro::partition(hash(key(rows[i])), receiver_count);
     if (!put_row(cursors[receiver], rows[i])) [[unlikely]] {
@@ -75,7 +75,7 @@ size_t scatter_one_by_one(std::span<const Row> rows, Hash hash, Key key, uint32_
 /// The same by the loops of `kernel`, which are those of this hash.
 template <typename Row, typename Key, typename Slow>
 size_t scatter_in_blocks(const BlockKernel& kernel, std::span<const Row> rows, Key key,
-                         uint32_t receiver_count, OutboxCursor* cursors, Slow slow) noexcept {
+                         uint32_t receiver_count, FrameCursor* cursors, Slow slow) noexcept {
   constexpr size_t kBlock = 256;   // keys and receivers of a block: 3 KiB of stack, in L1
   constexpr size_t kBetween = 16;  // rows put one by one where a vector of them found no room
   uint64_t keys[kBlock];
@@ -109,11 +109,11 @@ size_t scatter_in_blocks(const BlockKernel& kernel, std::span<const Row> rows, K
 /// i in order. `slow` as above, called with a row that was written elsewhere.
 template <typename Row, typename Hash, typename Key, typename Fill, typename Slow>
 size_t write_one_by_one(size_t count, Hash hash, Key& key, Fill& fill, uint32_t receiver_count,
-                        OutboxCursor* cursors, Slow slow) {
+                        FrameCursor* cursors, Slow slow) {
   alignas(Row) std::byte scratch[sizeof(Row)];
   for (size_t i = 0; i < count; ++i) {
     const uint32_t receiver = faro::partition(hash(key(i)), receiver_count);
-    OutboxCursor& cursor = cursors[receiver];
+    FrameCursor& cursor = cursors[receiver];
     std::byte* const at = cursor.at;
     const bool has_room = static_cast<size_t>(cursor.end - at) >= sizeof(Row);
     // One call, whichever it is: a second one costs the loop its registers.
@@ -130,7 +130,7 @@ size_t write_one_by_one(size_t count, Hash hash, Key& key, Fill& fill, uint32_t 
 /// By `kernel`, or one by one if it is null.
 template <typename Row, typename Hash, typename Key, typename Slow>
 size_t scatter_rows(const BlockKernel* kernel, std::span<const Row> rows, Hash hash, Key key,
-                    uint32_t receiver_count, OutboxCursor* cursors, Slow slow) noexcept {
+                    uint32_t receiver_count, FrameCursor* cursors, Slow slow) noexcept {
   if (kernel == nullptr) return scatter_one_by_one(rows, hash, key, receiver_count, cursors, slow);
   return scatter_in_blocks(*kernel, rows, key, receiver_count, cursors, slow);
 }
