@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// Everything but `failed` is a normal result: never logged, never thrown. Not to be dropped: a row
@@ -47,3 +49,5 @@ constexpr const char* outcome_name(Outcome outcome) noexcept {
 }
 
 }  // namespace faro
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <ratio>
 
+#pragma GCC visibility push(default)
+
 namespace faro {
 
 /// How long a call may wait: the last argument of every call that can. Without it the call waits forever.
@@ -51,3 +53,5 @@ class Wait {
 };
 
 }  // namespace faro
+
+#pragma GCC visibility pop

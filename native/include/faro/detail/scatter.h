@@ -9,6 +9,8 @@
 
 #include "faro/hash.h"
 
+#pragma GCC visibility push(default)
+
 namespace faro::detail {
 
 /// Where the next row for one receiver goes; at == end when there is no open frame. The worker's
@@ -136,3 +138,5 @@ size_t scatter_rows(const BlockKernel* kernel, std::span<const Row> rows, Hash h
 }
 
 }  // namespace faro::detail
+
+#pragma GCC visibility pop
