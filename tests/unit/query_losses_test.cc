@@ -124,6 +124,20 @@ TEST(QueryLosses, are_one_line_of_the_log) {
   for (const auto& query : queries) EXPECT_EQ(query->cause().code(), Code::peer_lost);
 }
 
+TEST(QueryLosses,
+     rows_that_came_before_their_query_began_are_forgotten_with_the_life_that_sent_them) {
+  QueryCluster cluster(3);
+  const QueryId id = cluster[0].begin();
+  const auto heard = cluster[2].hear(id, 1);
+  cluster[2].add_unopened(*heard, 4, 7, 2, 0);
+  cluster[2].on_peer_lost(1, kLost);
+  cluster[2].on_peer_joined(1, kNextIncarnation);
+  const auto query = cluster.use(2, id);
+  ASSERT_EQ(query, heard);
+  cluster.end(2, *query);
+  EXPECT_FALSE(query->failed()) << query->cause().to_string();
+}
+
 TEST(QueryLosses, a_lost_participant_fails_the_queries_that_contain_it_and_no_others) {
   QueryCluster cluster(3);
   const QueryId with = cluster[0].begin();

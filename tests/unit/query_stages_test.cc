@@ -173,6 +173,21 @@ TEST_F(QueryStages, rows_for_a_stage_that_their_receiver_ended_without_opening_f
   }
 }
 
+TEST_F(QueryStages, rows_for_an_unopened_stage_count_for_each_sender_until_they_are_thrown_away) {
+  for (const bool thrown_away : {false, true}) {
+    QueryCluster cluster(3);
+    const QueryId id = cluster[0].begin();
+    ASSERT_TRUE(cluster[0].declare(id, {0, 1, 4, 5}).ok());
+    const auto at = cluster.use(0, id);
+    cluster[0].add_unopened(*at, 0, kStage, 2, 0);  // node 1, which takes no part
+    for (int again = 0; again < 2; ++again) cluster[0].add_unopened(*at, 0, kStage, 4, 0);
+    if (thrown_away) cluster[0].remove_unopened(*at, 0, kStage, 4);
+    cluster[0].end(*at, 0);
+    EXPECT_EQ(at->failed(), !thrown_away);
+    if (!thrown_away) test::expect_contains(at->cause().message(), "in which worker 4 sends to it");
+  }
+}
+
 // What was sent to a worker that never opened may still be under way when all have ended.
 TEST_F(QueryStages, that_are_not_opened_by_all_whom_they_name_do_not_end_well) {
   ASSERT_TRUE(open(2, gather_).ok());

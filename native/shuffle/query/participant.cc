@@ -35,6 +35,10 @@ void Participant::remove_unopened(uint32_t worker, uint32_t stage) {
   });
 }
 
+void Participant::remove_unopened(uint32_t worker, uint32_t stage, uint32_t sender) noexcept {
+  unopened_.erase(UnopenedRows{worker, stage, sender, 0});
+}
+
 void Participant::remove_due(base::Nanoseconds now, base::Nanoseconds timeout) {
   std::erase_if(unopened_, [&](const UnopenedRows& rows) { return rows.is_due(now, timeout); });
 }
@@ -66,6 +70,8 @@ std::optional<Status> Participant::give_up_asking(base::Nanoseconds now,
 
 void Participant::forget_former_life(uint32_t node) {
   std::erase_if(stops_, [&](const Stop& stop) { return cluster_.has_worker(node, stop.receiver); });
+  std::erase_if(unopened_,
+                [&](const UnopenedRows& rows) { return cluster_.has_worker(node, rows.sender); });
   stages_.forget_what_awaits(node);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,10 +24,14 @@ struct Stop {
   uint32_t stage, receiver;
   auto operator<=>(const Stop&) const = default;
 };
-/// Rows that came for a stage which a local worker has not opened.
+/// Rows that a sender has for a stage which a local worker has not opened.
 struct UnopenedRows {
   uint32_t worker, stage, sender;
   base::Nanoseconds since;
+  /// There is one of each sender in a stage of a worker.
+  bool operator<(const UnopenedRows& other) const {
+    return std::tie(worker, stage, sender) < std::tie(other.worker, other.stage, other.sender);
+  }
   bool is_due(base::Nanoseconds now, base::Nanoseconds timeout) const {
     return now >= since && now - since >= timeout;
   }
@@ -60,9 +65,10 @@ class Participant {
   void add(const Stop& stop) { stops_.insert(stop); }
   std::vector<uint32_t> stops(uint32_t stage) const;
 
-  const std::vector<UnopenedRows>& unopened() const { return unopened_; }
-  void add(const UnopenedRows& rows) { unopened_.push_back(rows); }
+  const std::set<UnopenedRows>& unopened() const { return unopened_; }
+  void add(const UnopenedRows& rows) { unopened_.insert(rows); }
   void remove_unopened(uint32_t worker, uint32_t stage);
+  void remove_unopened(uint32_t worker, uint32_t stage, uint32_t sender) noexcept;
   void remove_due(base::Nanoseconds now, base::Nanoseconds timeout);
   /// A worker has ended: why the query fails if it was sent what it does not open any more.
   Status judge_unopened(uint32_t worker, const QueryNodes& nodes) const;
@@ -99,7 +105,7 @@ class Participant {
   bool declared_ = false;
   bool voted_ = false;
   std::set<Stop> stops_;
-  std::vector<UnopenedRows> unopened_;
+  std::set<UnopenedRows> unopened_;
   std::optional<Question> asked_;
   bool gave_up_asking_ = false;
 };

@@ -287,6 +287,12 @@ void QueryTable::remove_unopened(Query& query, uint32_t worker, uint32_t stage) 
   tracked(query).remove_unopened(worker, stage);
 }
 
+void QueryTable::remove_unopened(Query& query, uint32_t worker, uint32_t stage,
+                                 uint32_t sender) noexcept {
+  std::lock_guard lock(mutex_);
+  tracked(query).remove_unopened(worker, stage, sender);
+}
+
 Status QueryTable::open_stage(Query& query, uint32_t worker, const ShuffleSpec& spec,
                               const StageLists& lists) {
   Status status;

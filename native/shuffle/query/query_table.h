@@ -101,6 +101,8 @@ class QueryTable {
   void add_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender,
                     base::Nanoseconds now);
   void remove_unopened(Query& query, uint32_t worker, uint32_t stage);
+  /// The rows of one sender are thrown away: its node was lost.
+  void remove_unopened(Query& query, uint32_t worker, uint32_t stage, uint32_t sender) noexcept;
 
   /// A local worker opens a stage. Errors: wrong_state if its part has ended, invalid_argument if a node that
   /// it names takes no part; stage_mismatch if others have opened it otherwise: then the query fails.

@@ -179,6 +179,11 @@ void TrackedQuery::remove_unopened(uint32_t worker, uint32_t stage) {
   show();
 }
 
+// Without a show, which may need memory: the next tick shows it.
+void TrackedQuery::remove_unopened(uint32_t worker, uint32_t stage, uint32_t sender) noexcept {
+  part_.remove_unopened(worker, stage, sender);
+}
+
 void TrackedQuery::end(uint32_t worker, Outbound& out) {
   if (part_.end(worker)) show();
   (void)fail_if(part_.judge_unopened(worker, nodes_), out);
@@ -360,8 +365,8 @@ counters::QueryState TrackedQuery::state() const {
   state.first_worker_pending += part_.workers().first();
   if (coordinator_) pending(coordinator_->pending(), state.nodes_pending, state.first_node_pending);
   if (!part_.unopened().empty()) {
-    state.unopened_worker = part_.unopened().front().worker;
-    state.unopened_stage = part_.unopened().front().stage;
+    state.unopened_worker = part_.unopened().begin()->worker;
+    state.unopened_stage = part_.unopened().begin()->stage;
   }
   return state;
 }

@@ -66,6 +66,7 @@ class TrackedQuery final : public Query {
                     Outbound& out);
   bool add_unopened(const UnopenedRows& rows, Outbound& out);
   void remove_unopened(uint32_t worker, uint32_t stage);
+  void remove_unopened(uint32_t worker, uint32_t stage, uint32_t sender) noexcept;
   /// A local worker has ended. When all have, this node votes.
   void end(uint32_t worker, Outbound& out);
 

@@ -51,14 +51,18 @@ void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
     }
     if (inbox->discarding) return;
   } else {
-    inbox = add_unopened(std::move(query), ring, open.stage);
+    inbox = add_inbox(std::move(query), ring, open.stage);
     if (inbox == nullptr) return;
+  }
+  if (!inbox->open) {
+    worker_.queries.add_unopened(*inbox->query(), worker_.number, open.stage, ring.sender,
+                                 worker_.now());
   }
   bind(*inbox, ring, view.header.slot, open, std::move(format));
 }
 
 // Null, and the query fails, if that node's workers have sent to too many stages that nobody has opened here.
-Inbox* Dispatch::add_unopened(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage) {
+Inbox* Dispatch::add_inbox(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage) {
   if (inboxes_.unopened_by(ring.sender_node) >= ring.slots.size()) {
     worker_.queries.fail_by_sender(*query, ring.sender_node,
                                    base::error(Code::query_unopened,
@@ -68,7 +72,6 @@ Inbox* Dispatch::add_unopened(std::shared_ptr<Query> query, const InRing& ring, 
                                        .of_stage(stage));
     return nullptr;
   }
-  worker_.queries.add_unopened(*query, worker_.number, stage, ring.sender, worker_.now());
   return &inboxes_.add(std::move(query), stage, ring.sender_node);
 }
 

@@ -30,7 +30,7 @@ class Dispatch {
   void on_finish(InRing& ring, const transport::FrameView& view);
   void finish(Inbox& inbox, const InRing& ring, const transport::FrameView& view);
   void on_rows(InRing& ring, const transport::FrameView& view);
-  Inbox* add_unopened(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage);
+  Inbox* add_inbox(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage);
   void bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenPayload& open,
             RowFormat format);
   void fail_stage(Inbox& inbox, std::string why);

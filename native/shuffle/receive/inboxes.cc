@@ -66,6 +66,16 @@ void Inboxes::forget(Inbox& inbox, uint32_t sender) noexcept {
   discard(inbox, stream);
   if (stream.finished) --inbox.finished_count;
   stream = Inbox::Stream{};
+  if (!inbox.open)
+    worker_.queries.remove_unopened(*inbox.query(), worker_.number, inbox.stage(), sender);
+}
+
+void Inboxes::forget_unopened(uint32_t sender) noexcept {
+  for (const auto& inbox : inboxes_) {
+    const Inbox::Stream& stream = inbox->stream(sender);
+    const bool has_opened = stream.bound || stream.finish_seen;
+    if (has_opened && !inbox->open && !inbox->discarding) forget(*inbox, sender);
+  }
 }
 
 void Inboxes::finish_if_done(Inbox& inbox, Inbox::Stream& stream) {

@@ -28,6 +28,8 @@ class Inboxes {
   void discard(Inbox& inbox) noexcept;
   /// As if that sender had never sent anything.
   void forget(Inbox& inbox, uint32_t sender) noexcept;
+  /// The same for a sender in all inboxes that the engine has not opened, also where it has finished.
+  void forget_unopened(uint32_t sender) noexcept;
   /// Nothing comes any more by the slot that a stream is bound to; `state`: what the slot then stands for.
   void unbind(Inbox::Stream& stream, Binding::State state) noexcept;
   /// Counts a stream that is finished now: FINISH has come, and every frame was handed out.

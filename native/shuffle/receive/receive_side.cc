@@ -150,6 +150,7 @@ void ReceiveSide::abandon(uint32_t node) {
     for (const Binding& binding : ring.slots) {
       if (binding.state == Binding::State::bound) inboxes_.forget(*binding.inbox, ring.sender);
     }
+    inboxes_.forget_unopened(ring.sender);
   }
 }
 
