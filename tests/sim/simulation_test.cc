@@ -57,8 +57,8 @@ TEST(Simulation, what_always_holds_does_hold_in_two_thousand_runs) {
 
 TEST(Simulation, what_was_broken_once_holds) {
   // Seeds beyond those above that have found something; what a seed means may have changed since.
-  for (const uint64_t seed :
-       {2736, 2853, 6534, 15045, 39798, 41478, 76018, 84902, 94243, 94655, 103943, 120207}) {
+  for (const uint64_t seed : {2736, 2853, 6534, 15045, 39798, 41478, 58082, 58776, 76018, 84902,
+                              94243, 94655, 103943, 120207}) {
     const RunReport report = simulation::run_seed(seed);
     EXPECT_EQ(report.violation, "") << report.trace;
   }

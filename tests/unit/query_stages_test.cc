@@ -109,6 +109,18 @@ TEST_F(QueryStages, who_asks_about_a_query_that_is_not_known_yet_is_answered_whe
   EXPECT_EQ(asking->cause().code(), Code::query_unopened);
 }
 
+TEST_F(QueryStages, who_asks_about_a_query_whose_issuer_is_lost_there_is_told_so) {
+  QueryCluster cluster(3);
+  const QueryId id = cluster[2].begin();
+  const auto late = cluster.use(0, id);
+  cluster[1].on_peer_lost(2, kLost.of_node(2));  // node 0 has not noticed yet
+  cluster[0].await(*late, 0, kStage, gather_.senders, StageLists::of(gather_));
+  cluster.deliver_all();
+  ASSERT_TRUE(late->failed());
+  EXPECT_EQ(late->cause().code(), Code::peer_lost);
+  test::expect_contains(late->cause().message(), kLost.message());
+}
+
 TEST_F(QueryStages, who_asks_about_a_query_that_has_ended_there_is_told) {
   QueryCluster cluster(3);
   const QueryId id = cluster[2].begin();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace faro::simulation {
 namespace {
@@ -80,10 +81,14 @@ void QueryRun::open() {
   }
   const Stage* opens_otherwise = nullptr;
   if (const auto bad = record().bad_parts.find(scene_.me); bad != record().bad_parts.end()) {
+    std::vector<uint32_t> sound = plan().workers;
+    std::erase_if(sound, [&](uint32_t worker) { return record().bad_parts.count(worker) > 0; });
     for (const Stage& stage : part_.stages()) {
-      if (opens_otherwise == nullptr && stage.is_shared()) opens_otherwise = &stage;
+      if (opens_otherwise == nullptr && stage.is_shared_with(plan().workers))
+        opens_otherwise = &stage;
     }
-    record().must_fail |= bad->second == BadPart::kFails || opens_otherwise != nullptr;
+    record().must_fail |= bad->second == BadPart::kFails ||
+                          (opens_otherwise != nullptr && opens_otherwise->is_shared_with(sound));
     if (bad->second != BadPart::kOpensOtherwise) return play_bad_part(bad->second);
   }
   const Status opened = part_.open(record().id, [&](const Stage& stage, ShuffleSpec& spec) {

@@ -26,11 +26,12 @@ Stage::Stage(Participant& participant, RowGenerator rows, Habits habits)
   ended_ = !checker_;
 }
 
-bool Stage::is_shared() const {
-  const auto is_other = [this](uint32_t worker) { return worker != participant_.me; };
-  return (sends() || receives()) &&
-         (std::any_of(rows_.senders().begin(), rows_.senders().end(), is_other) ||
-          std::any_of(rows_.receivers().begin(), rows_.receivers().end(), is_other));
+bool Stage::is_shared_with(const std::vector<uint32_t>& workers) const {
+  const auto takes_part = [this](uint32_t worker) {
+    return worker != participant_.me && (std::ranges::count(rows_.senders(), worker) > 0 ||
+                                         std::ranges::count(rows_.receivers(), worker) > 0);
+  };
+  return (sends() || receives()) && std::ranges::any_of(workers, takes_part);
 }
 
 ShuffleSpec Stage::spec(const QueryId& id) const {

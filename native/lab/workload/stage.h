@@ -39,8 +39,8 @@ class Stage {
   const StagePlan& plan() const { return rows_.plan(); }
   bool sends() const { return sends_; }
   bool receives() const { return checker_.has_value(); }
-  /// It and others send or receive here, so that it is missed.
-  bool is_shared() const;
+  /// It and another of `workers` send or receive here, so that it is missed.
+  bool is_shared_with(const std::vector<uint32_t>& workers) const;
   bool has_rows() const { return sends_ && made_ < habits_.rows; }
   uint64_t rows_made() const { return made_; }
   bool half_made() const { return made_ >= habits_.rows / 2; }

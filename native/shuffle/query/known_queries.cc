@@ -41,7 +41,7 @@ bool KnownQueries::can_live(const QueryId& id) const {
 }
 
 Status KnownQueries::why_not(const QueryId& id) const {
-  if (used_count() >= kLimit) {
+  if (can_live(id)) {
     return base::error(Code::limit_exceeded, "{} queries are running, the limit", kLimit);
   }
   const ClusterView& cluster = context_.cluster;
@@ -56,8 +56,8 @@ Status KnownQueries::why_not(const QueryId& id) const {
         .of_query(id);
   }
   const bool never_begun = id.issuer == cluster.own() && id.counter > begun_;
-  return base::error(Code::query_ended, "query {} {}", id.to_string(),
-                     never_begun ? "was never begun by this node" : "has ended")
+  return base::error(Code::query_ended, "query {} {} {}", id.to_string(),
+                     never_begun ? "was never begun by" : "has ended on", cluster.own_name())
       .of_query(id);
 }
 

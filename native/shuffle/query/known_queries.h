@@ -40,6 +40,8 @@ class KnownQueries {
   Pointer hear(const QueryId& id, uint32_t peer, Outbound& out);
   /// Whether a query can be known: it has begun, as far as can be told, and has not ended.
   bool can_live(const QueryId& id) const;
+  /// Why a query that is not known cannot be used: it cannot live, or else there are too many.
+  Status why_not(const QueryId& id) const;
 
   /// This node has to do with it from now on.
   void verify(TrackedQuery& query, Outbound& out);
@@ -57,7 +59,6 @@ class KnownQueries {
   void forget_settled_unverified();
 
  private:
-  Status why_not(const QueryId& id) const;
   void forget(TrackedQuery& query);
   bool make_room(uint32_t peer, const TrackedQuery* keep, Outbound& out);
   void drop(TrackedQuery& query, Outbound& out);

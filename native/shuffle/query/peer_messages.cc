@@ -97,11 +97,7 @@ bool PeerMessages::on_await(uint32_t peer, const wire::QueryMessage& message, Ou
   const KnownQueries::Pointer query = known_.hear(id, peer, out);
   if (query == nullptr) {
     // It has come too late for a query that has ended here.
-    if (!known_.can_live(id)) {
-      out.send(peer, failure_of(id, cluster.own(),
-                                base::error(Code::query_ended, "query {} has ended on {}",
-                                            id.to_string(), cluster.own_name())));
-    }
+    if (!known_.can_live(id)) out.send(peer, failure_of(id, cluster.own(), known_.why_not(id)));
     return false;
   }
   if (!query->nodes().contains(peer) || query->failed() || query->outcome_known()) return false;
