@@ -65,8 +65,7 @@ TEST(AsynchronousOpen, an_open_that_waits_ends_when_another_thread_cancels_it) {
   cancellation.cancel();
   const Status status = ended.get();
   opens.join();
-  EXPECT_EQ(status.code(), Code::cancelled);
-  expect_contains(status.message(), "still waiting for node 0");
+  expect_error(status, Code::cancelled, {"still waiting for node 0"});
 }
 
 TEST(AsynchronousOpen, an_open_that_was_cancelled_before_does_not_wait) {

@@ -250,10 +250,8 @@ TEST_F(WhoMayJoin, nobody_and_what_was_heard_is_reported_at_the_time_limit_as_un
   settings.emplace_back("connect.timeout_ms", "1500");
   OpeningNode one(plan, 1, settings);
   impostor.answer_one();
-  const Status status = one.status();
-  EXPECT_EQ(status.code(), Code::connect_failed);
-  expect_contains(status.message(), "connect.timeout_ms = 1500");
-  expect_contains(status.message(), "go home (unverified: ");
+  expect_error(one.status(), Code::connect_failed,
+               {"connect.timeout_ms = 1500", "go home (unverified: "});
 }
 
 TEST_F(WhoMayJoin, who_is_about_to_is_not_pushed_out_by_a_flood_from_elsewhere) {
@@ -282,10 +280,8 @@ TEST_F(WhoMayJoin, a_node_listens_beyond_loopback_only_with_a_secret_or_on_deman
     ClusterPlan plan(1, {}, "0.0.0.0");
     return OpeningNode(plan, 0, settings).status();
   };
-  const Status refused = open({{"security.open", "0"}});
-  EXPECT_EQ(refused.code(), Code::config_invalid);
-  expect_contains(refused.message(), "security.secret_file");
-  expect_contains(refused.message(), "security.open = 1");
+  expect_error(open({{"security.open", "0"}}), Code::config_invalid,
+               {"security.secret_file", "security.open = 1"});
   EXPECT_TRUE(open({{"security.open", "1"}}).ok());
   EXPECT_TRUE(open({{"security.open", "0"}, right_[0]}).ok());
   ClusterPlan loopback(1, {}, "127.0.0.1");

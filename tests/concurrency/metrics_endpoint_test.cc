@@ -168,9 +168,8 @@ TEST_F(MetricsEndpointTest, ends_with_connections_open) {
 }
 
 TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_others_reach) {
-  const Status status = MetricsEndpoint::start("0.0.0.0:0", counters_->memory()).status();
-  EXPECT_EQ(status.code(), Code::config_invalid);
-  test::expect_contains(status.message(), "metrics.listen = 0.0.0.0:0");
+  test::expect_error(MetricsEndpoint::start("0.0.0.0:0", counters_->memory()).status(),
+                     Code::config_invalid, {"metrics.listen = 0.0.0.0:0"});
 }
 
 TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_is_taken) {

@@ -147,8 +147,7 @@ TEST_F(ReadyWorkers, who_arms_nothing_has_no_thread_for_it_and_close_ends_it) {
 
 TEST_F(ReadyWorkers, what_would_tell_nobody_or_two_is_refused) {
   EXPECT_EQ(worker().arm(nothing), Outcome::failed);
-  EXPECT_EQ(worker().status().code(), Code::wrong_state);
-  names(worker().status(), {"ready_descriptor()", "on_ready()"});
+  expect_error(worker().status(), Code::wrong_state, {"ready_descriptor()", "on_ready()"});
   ASSERT_TRUE(worker(0).ready_descriptor().ok());
   EXPECT_EQ(worker(0).on_ready([] {}).code(), Code::wrong_state);
   EXPECT_EQ(worker(1).on_ready({}).code(), Code::invalid_argument);

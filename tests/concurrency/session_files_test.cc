@@ -40,9 +40,8 @@ TEST(SessionSettings, a_port_that_does_not_exist_is_refused_by_name) {
     expect_contains(status.message(), each.key);
     expect_contains(status.message(), each.value);
   }
-  const Status bound = Listener::bind("127.0.0.1:65536").status();
-  EXPECT_EQ(bound.code(), Code::config_invalid);
-  expect_contains(bound.message(), "127.0.0.1:65536");
+  expect_error(Listener::bind("127.0.0.1:65536").status(), Code::config_invalid,
+               {"127.0.0.1:65536"});
 }
 
 TEST(SessionFolders, that_are_missing_are_found_at_open_with_key_value_and_reason) {
@@ -165,9 +164,8 @@ TEST(Messages, name_a_stage_that_is_negative_as_it_was_given) {
   ShuffleSpec spec;
   spec.query = cluster[0].begin_query();
   spec.stage = static_cast<uint32_t>(-1);
-  const Status status = cluster.worker(0).open_shuffle(spec).status();
-  EXPECT_EQ(status.code(), Code::invalid_argument);
-  expect_contains(status.message(), "stage -1 ");
+  expect_error(cluster.worker(0).open_shuffle(spec).status(), Code::invalid_argument,
+               {"stage -1 "});
 }
 
 TEST(Messages, do_not_claim_what_nobody_knows_about_a_query) {
@@ -191,8 +189,7 @@ TEST(Messages, name_the_host_of_a_missing_node_that_cannot_be_resolved) {
   set_log_level(LogLevel::off);
   const Status status = Session::open(config, std::move(own)).status();
   set_log_level(LogLevel::warning);
-  EXPECT_EQ(status.code(), Code::connect_failed);
-  expect_contains(status.message(), "'no-such-host.invalid:7000' cannot be resolved");
+  expect_error(status, Code::connect_failed, {"'no-such-host.invalid:7000' cannot be resolved"});
 }
 
 }  // namespace

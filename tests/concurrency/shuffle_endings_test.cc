@@ -149,14 +149,14 @@ TEST_P(ShuffleEndings, a_part_that_fails_before_it_opens_fails_those_who_wait_fo
     EXPECT_EQ(
         end_query(worker(0), id_, Status(Code::resource_limit, "no memory for the table"), cause),
         Outcome::failed);
-    EXPECT_EQ(cause.code(), Code::query_failed);
-    names(cause, {"worker 0", "resource_limit", "no memory for the table"});
+    expect_error(cause, Code::query_failed,
+                 {"worker 0", "resource_limit", "no memory for the table"});
     worker(0).release_ownership();
   });
   Batch batch;
   EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
-  EXPECT_EQ(receiver.status().code(), Code::query_failed);
-  names(receiver.status(), {"worker 0", "resource_limit", "no memory for the table"});
+  expect_error(receiver.status(), Code::query_failed,
+               {"worker 0", "resource_limit", "no memory for the table"});
   receiver.close();
   failing.join();
   Status cause;
@@ -197,8 +197,8 @@ TEST_P(ShuffleEndings, a_part_that_only_ends_fails_those_who_wait_for_its_rows) 
   Batch batch;
   EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
   const Status failure = receiver.status();
-  EXPECT_EQ(failure.code(), Code::query_unopened) << failure.to_string();
-  names(failure, {"worker 0 of node 0", "query 0:1", "stage 3", "worker 1"});
+  expect_error(failure, Code::query_unopened,
+               {"worker 0 of node 0", "query 0:1", "stage 3", "worker 1"});
   EXPECT_EQ(failure.node(), 0u);
   EXPECT_EQ(failure.stage(), 3u);
   EXPECT_EQ(failure.query(), id_);

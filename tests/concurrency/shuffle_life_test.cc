@@ -129,9 +129,8 @@ TEST_F(ShuffleApi, more_shuffles_than_the_limit_are_refused) {
   const QueryId id = session().begin_query();
   Shuffle a = open_shuffle(worker(), spec(id, 0, 8));
   Shuffle b = open_shuffle(worker(), spec(id, 1, 8));
-  const Status status = worker().open_shuffle(spec(id, 2, 8)).status();
-  EXPECT_EQ(status.code(), Code::limit_exceeded);
-  names(status, {"shuffle.limit = 2"});
+  expect_error(worker().open_shuffle(spec(id, 2, 8)).status(), Code::limit_exceeded,
+               {"shuffle.limit = 2"});
   EXPECT_EQ(a.sender()->finish(), Outcome::done);
   (void)a.receiver()->stop();
   a.close();
@@ -148,8 +147,7 @@ TEST_F(ShuffleApi, a_sender_closed_without_finish_cancels_its_query) {
   }
   Batch batch;
   EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
-  EXPECT_EQ(receiver.status().code(), Code::query_cancelled);
-  names(receiver.status(), {"worker 0", "stage 0", "without finish"});
+  expect_error(receiver.status(), Code::query_cancelled, {"worker 0", "stage 0", "without finish"});
 }
 
 // FINISH waits in the queue behind what was sent while a batch was held.
@@ -168,8 +166,7 @@ TEST_F(ShuffleApi, a_sender_closed_while_its_finish_still_waits_cancels_its_quer
   shuffle.close();
   Status cause;
   EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
-  EXPECT_EQ(cause.code(), Code::query_cancelled);
-  names(cause, {"without finish"});
+  expect_error(cause, Code::query_cancelled, {"without finish"});
 }
 
 // --- moving onto itself, and what does not exist
@@ -207,9 +204,7 @@ TEST_F(ShuffleApi, a_worker_that_does_not_exist_refuses_everything) {
   const QueryId id = session().begin_query();
   Worker& nobody = session().worker(99);
   EXPECT_EQ(nobody.number(), UINT32_MAX);
-  const Status refused = nobody.open_shuffle(spec(id, 0, 8)).status();
-  EXPECT_EQ(refused.code(), Code::invalid_argument);
-  names(refused, {"it has 2"});
+  expect_error(nobody.open_shuffle(spec(id, 0, 8)).status(), Code::invalid_argument, {"it has 2"});
   std::array<Status, 4> causes;
   EXPECT_EQ(end_query(nobody, id, causes[0]), Outcome::failed);
   EXPECT_EQ(end_query(nobody, id, causes[1], Wait::none()), Outcome::failed);
@@ -281,8 +276,7 @@ TEST_F(ShuffleApi, another_thread_is_refused_until_the_worker_is_handed_over) {
     EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
     Status cause;
     EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
-    EXPECT_EQ(cause.code(), Code::wrong_state);
-    names(cause, {"worker 0", "release_ownership"});
+    expect_error(cause, Code::wrong_state, {"worker 0", "release_ownership"});
   }).join();
   EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::done);
   worker().release_ownership();
@@ -349,8 +343,7 @@ TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
   // The other node: this query has lost a participant, and no more.
   Batch batch;
   EXPECT_EQ(far.receiver()->receive(batch), Outcome::failed);
-  EXPECT_EQ(far.status().code(), Code::peer_lost) << far.status().to_string();
-  names(far.status(), {"node 0"});
+  expect_error(far.status(), Code::peer_lost, {"node 0"});
 }
 
 TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {

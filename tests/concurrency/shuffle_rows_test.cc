@@ -22,8 +22,8 @@ TEST_F(ShuffleApi, a_row_above_the_limit_is_refused_and_the_query_goes_on) {
   const QueryId id = session().begin_query();
   Shuffle shuffle = open_shuffle(worker(), spec(id, 3, 0));
   EXPECT_EQ(shuffle.sender()->send(0, filled(1001, 1), Wait::none()), Outcome::failed);
-  EXPECT_EQ(shuffle.status().code(), Code::row_too_large);
-  names(shuffle.status(), {"stage 3", "1001 bytes", "row.limit_bytes = 1000"});
+  expect_error(shuffle.status(), Code::row_too_large,
+               {"stage 3", "1001 bytes", "row.limit_bytes = 1000"});
   RowClaim claim;
   EXPECT_EQ(shuffle.sender()->claim(0, 1001, claim, Wait::none()), Outcome::failed);
   EXPECT_EQ(shuffle.status().code(), Code::row_too_large);
@@ -211,8 +211,7 @@ TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_
   {
     Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8, {0}, {0}));
     EXPECT_EQ(shuffle.sender()->send(1, filled(8, 1), Wait::none()), Outcome::failed);
-    EXPECT_EQ(shuffle.status().code(), Code::invalid_argument);
-    names(shuffle.status(), {"receiver 1 does not exist"});
+    expect_error(shuffle.status(), Code::invalid_argument, {"receiver 1 does not exist"});
     const uint32_t some[] = {0, 7};
     EXPECT_EQ(shuffle.sender()->multicast(some, filled(8, 1), Wait::none()), Outcome::failed);
     Result<RowSender<uint64_t>> sender = shuffle.sender<uint64_t>();
@@ -273,8 +272,7 @@ TEST_F(ShuffleApi, rows_read_as_wider_ones_fail_the_query_and_are_not_taken_for_
   shuffle.close();
   Status cause;
   EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
-  EXPECT_EQ(cause.code(), Code::query_failed);
-  names(cause, {"worker 0", "stage 3", "8 bytes", "4 bytes"});
+  expect_error(cause, Code::query_failed, {"worker 0", "stage 3", "8 bytes", "4 bytes"});
 }
 
 TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
@@ -303,8 +301,7 @@ TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
         ASSERT_FALSE(status.ok());
       }
     }
-    EXPECT_EQ(status.code(), Code::stage_mismatch);
-    names(status, {"row_bytes = 8", "16"});
+    expect_error(status, Code::stage_mismatch, {"row_bytes = 8", "16"});
     Batch none;
     Outcome outcome = Outcome::done;
     while (outcome == Outcome::done) {
@@ -335,8 +332,8 @@ TEST_F(ShuffleApi, rows_that_nobody_opens_fail_the_query_in_time) {
   });
   Batch batch;
   EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
-  EXPECT_EQ(shuffle.status().code(), Code::query_unopened);
-  names(shuffle.status(), {"worker 0", "stage 7", "worker 1", "query.unopened_timeout_ms = 100"});
+  expect_error(shuffle.status(), Code::query_unopened,
+               {"worker 0", "stage 7", "worker 1", "query.unopened_timeout_ms = 100"});
   shuffle.close();
   EXPECT_EQ(worker(0).end_query(id), Outcome::failed);
   worker(0).release_ownership();

@@ -28,8 +28,8 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
   for (int i = 0; i < 10'000 && outcome == Outcome::done; ++i)
     outcome = glutton.sender()->send(0, filled(100, i));
   ASSERT_EQ(outcome, Outcome::failed);
-  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
-  names(glutton.status(), {"overflow.memory_bytes = 16384", "overflow.file_bytes = 65536"});
+  expect_error(glutton.status(), Code::overflow_exhausted,
+               {"overflow.memory_bytes = 16384", "overflow.file_bytes = 65536"});
   Status cause;
   glutton.close();
   EXPECT_EQ(end_query(worker(), big, cause), Outcome::failed);
@@ -94,8 +94,8 @@ TEST_F(ShuffleApi, a_query_beyond_its_own_limit_fails_where_overflow_has_room_an
   for (int i = 0; i < 10'000 && outcome == Outcome::done; ++i)
     outcome = glutton.sender()->send(0, filled(100, i));
   ASSERT_EQ(outcome, Outcome::failed);
-  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
-  names(glutton.status(), {"overflow.query_limit_bytes = 16384", "node 0"});
+  expect_error(glutton.status(), Code::overflow_exhausted,
+               {"overflow.query_limit_bytes = 16384", "node 0"});
   EXPECT_LE(session().metrics().overflow_memory_peak_bytes, 16'384u);
   glutton.close();
   EXPECT_EQ(worker().end_query(greedy), Outcome::failed);
@@ -341,8 +341,7 @@ TEST_F(ShuffleApi, a_negative_time_limit_is_refused) {
   Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
   Batch batch;
   EXPECT_EQ(shuffle.receiver()->receive(batch, kNegative), Outcome::failed);
-  EXPECT_EQ(shuffle.status().code(), Code::invalid_argument);
-  names(shuffle.status(), {"worker 0", "-1000000 ns"});
+  expect_error(shuffle.status(), Code::invalid_argument, {"worker 0", "-1000000 ns"});
   EXPECT_EQ(worker(0).wait_until([] { return false; }, kNegative), Outcome::failed);
   EXPECT_EQ(worker(0).status().code(), Code::invalid_argument);
   (void)shuffle.cancel("seen enough");
@@ -368,8 +367,7 @@ TEST_F(ShuffleApi, a_wait_in_the_condition_of_another_one_fails_and_that_one_goe
     ++looks;
     Batch batch;
     EXPECT_EQ(shuffle.receiver()->receive(batch, Wait::at_most(milliseconds(1))), Outcome::failed);
-    EXPECT_EQ(shuffle.status().code(), Code::wrong_state) << shuffle.status().to_string();
-    names(shuffle.status(), {"worker 0", "condition"});
+    expect_error(shuffle.status(), Code::wrong_state, {"worker 0", "condition"});
     EXPECT_EQ(sender.sender()->finish(Wait::at_most(milliseconds(1))), Outcome::failed);
     EXPECT_EQ(worker(0).wait_until([] { return true; }, Wait::at_most(milliseconds(1))),
               Outcome::failed);

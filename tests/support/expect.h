@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,14 @@ inline testing::AssertionResult contains(const std::string& text, const std::str
 }
 inline void expect_contains(std::string_view text, std::string_view part) {
   EXPECT_TRUE(contains(std::string(text), std::string(part)));
+}
+/// That a status is of this code, and that its message has all these parts.
+inline void expect_error(const Status& status, Code code,
+                         std::initializer_list<std::string_view> parts,
+                         const std::source_location& at = std::source_location::current()) {
+  const testing::ScopedTrace trace(at.file_name(), static_cast<int>(at.line()), "");
+  EXPECT_EQ(status.code(), code) << status.to_string();
+  for (const std::string_view part : parts) expect_contains(status.message(), part);
 }
 
 }  // namespace faro::test

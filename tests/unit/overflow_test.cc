@@ -204,10 +204,8 @@ TEST(Overflow, a_full_disk_is_an_error_that_names_both_limits_and_changes_nothin
   Disk disk(100);
   disk.file.full = true;
   Stored stored;
-  const Status status = store(disk, filled(101, 1), stored);
-  EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  test::expect_contains(status.message(), "No space left on device");
-  test::expect_contains(status.message(), "overflow.memory_bytes = 100");
+  test::expect_error(store(disk, filled(101, 1), stored), Code::overflow_exhausted,
+                     {"No space left on device", "overflow.memory_bytes = 100"});
   EXPECT_EQ(stored.place, Stored::Place::none);
   EXPECT_EQ(disk.usage.bytes.load(), 0u);
   EXPECT_EQ(disk.overflow.memory_bytes(), 0u);
@@ -220,9 +218,8 @@ TEST(Overflow, a_query_has_a_limit_of_its_own_which_the_error_names) {
   Stored a, b, c;
   ASSERT_TRUE(disk.overflow.store(disk.usage, filled(8000, 1), 8000, a).ok());
   EXPECT_TRUE(disk.overflow.is_above_query_limit(disk.usage, 8000));
-  const Status status = disk.overflow.store(disk.usage, filled(8000, 1), 8000, b);
-  EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  test::expect_contains(status.message(), "overflow.query_limit_bytes = 10000");
+  test::expect_error(disk.overflow.store(disk.usage, filled(8000, 1), 8000, b),
+                     Code::overflow_exhausted, {"overflow.query_limit_bytes = 10000"});
   EXPECT_EQ(disk.usage.bytes.load(), in_memory(8000));
   EXPECT_FALSE(disk.overflow.is_above_query_limit(other, 8000));
   EXPECT_TRUE(disk.overflow.store(other, filled(8000, 1), 8000, c).ok()) << "others have theirs";

@@ -28,8 +28,7 @@ TEST(QueryLosses, a_query_begun_before_a_node_came_back_fails_by_name_and_does_n
   const auto elsewhere = cluster.use(2, unused);
   EXPECT_FALSE(elsewhere->failed()) << "only its issuer knows how old it is";
   const auto query = cluster.use(0, unused);
-  EXPECT_EQ(query->cause().code(), Code::peer_lost);
-  test::expect_contains(query->cause().message(), "node 1");
+  test::expect_error(query->cause(), Code::peer_lost, {"node 1"});
   EXPECT_TRUE(cluster.wires[0][1].empty()) << "its next incarnation knows nothing of it";
   cluster.deliver(0, 2);
   EXPECT_TRUE(elsewhere->failed());

@@ -117,8 +117,7 @@ TEST_F(QueryStages, who_asks_about_a_query_whose_issuer_is_lost_there_is_told_so
   cluster[0].await(*late, 0, kStage, gather_.senders, StageLists::of(gather_));
   cluster.deliver_all();
   ASSERT_TRUE(late->failed());
-  EXPECT_EQ(late->cause().code(), Code::peer_lost);
-  test::expect_contains(late->cause().message(), kLost.message());
+  test::expect_error(late->cause(), Code::peer_lost, {kLost.message()});
 }
 
 TEST_F(QueryStages, who_asks_about_a_query_that_has_ended_there_is_told) {
@@ -179,8 +178,7 @@ TEST_F(QueryStages, rows_for_a_stage_that_their_receiver_ended_without_opening_f
     EXPECT_EQ(at->failed(), ends_first);
     cluster[0].end(*at, 0);
     ASSERT_TRUE(at->failed());
-    EXPECT_EQ(at->cause().code(), Code::query_unopened);
-    test::expect_contains(at->cause().message(), "worker 0 of node 0 ended");
+    test::expect_error(at->cause(), Code::query_unopened, {"worker 0 of node 0 ended"});
     EXPECT_EQ(at->cause().stage(), kStage);
   }
 }
@@ -246,9 +244,8 @@ TEST_F(QueryStages, a_stage_names_only_workers_of_nodes_that_take_part) {
   const QueryId id = cluster_[0].begin();
   ASSERT_TRUE(cluster_[0].declare(id, {0, 1, 4}).ok());
   const auto query = cluster_.use(0, id);
-  const Status refused = cluster_[0].open_stage(*query, 0, gather_, StageLists::of(gather_));
-  EXPECT_EQ(refused.code(), Code::invalid_argument);
-  test::expect_contains(refused.message(), "worker 2 of node 1 takes no part");
+  test::expect_error(cluster_[0].open_stage(*query, 0, gather_, StageLists::of(gather_)),
+                     Code::invalid_argument, {"worker 2 of node 1 takes no part"});
 }
 
 }  // namespace

@@ -239,25 +239,20 @@ TEST(Limits, are_quoted_with_the_need) {
        "the memory control group of this process is 999997 bytes"},
   };
   for (const Case& each : cases) {
-    const Status status = check_limits(need, each.setting, each.machine);
-    EXPECT_EQ(status.code(), Code::resource_limit);
-    test::expect_contains(status.message(), "need 1000000 bytes");
-    test::expect_contains(status.message(), each.named);
+    test::expect_error(check_limits(need, each.setting, each.machine), Code::resource_limit,
+                       {"need 1000000 bytes", each.named});
   }
   const Status descriptors = check_limits(need, 0, {UINT64_MAX, UINT64_MAX, 49});
-  EXPECT_EQ(descriptors.code(), Code::resource_limit);
-  test::expect_contains(descriptors.message(), "50 file descriptors, but RLIMIT_NOFILE leaves 49");
+  test::expect_error(descriptors, Code::resource_limit,
+                     {"50 file descriptors, but RLIMIT_NOFILE leaves 49"});
 }
 
 TEST(Limits, of_locked_memory_bind_only_what_is_pinned) {
   MachineLimits machine;
   machine.pinned_bytes = 65'536;
   EXPECT_TRUE(check_limits({1'000'000, 50, 65'536}, 0, machine).ok());
-  const Status pinned = check_limits({1'000'000, 50, 65'537}, 0, machine);
-  EXPECT_EQ(pinned.code(), Code::resource_limit);
-  test::expect_contains(pinned.message(), "pin 65537 bytes");
-  test::expect_contains(pinned.message(), "leaves 65536 bytes");
-  test::expect_contains(pinned.message(), "ulimit -l");
+  test::expect_error(check_limits({1'000'000, 50, 65'537}, 0, machine), Code::resource_limit,
+                     {"pin 65537 bytes", "leaves 65536 bytes", "ulimit -l"});
 }
 
 TEST(Limits, of_this_machine_can_be_read) {

@@ -78,10 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(ShmBadMemory, is_refused_and_says_why) {
   const base::UniqueFd fd = GetParam().make();
   ASSERT_TRUE(fd.valid());
-  const Status status = check_sealed_memfd(fd.get(), kBytes, true, "the peer's rings");
-  EXPECT_EQ(status.code(), Code::protocol_error);
-  test::expect_contains(status.message(), GetParam().why);
-  test::expect_contains(status.message(), "the peer's rings");
+  test::expect_error(check_sealed_memfd(fd.get(), kBytes, true, "the peer's rings"),
+                     Code::protocol_error, {GetParam().why, "the peer's rings"});
 }
 
 TEST(ShmMemory, that_exceeds_the_file_size_limit_is_an_error_naming_need_and_limit) {
@@ -93,17 +91,14 @@ TEST(ShmMemory, that_exceeds_the_file_size_limit_is_an_error_naming_need_and_lim
   Result<base::UniqueFd> fd = create_sealed_memfd("faro-test", 1 << 20, "the incoming rings");
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   ASSERT_FALSE(fd.ok());
-  EXPECT_EQ(fd.status().code(), Code::resource_limit);
-  test::expect_contains(fd.status().message(), "1048576");
-  test::expect_contains(fd.status().message(), "65536");
+  test::expect_error(fd.status(), Code::resource_limit, {"1048576", "65536"});
 }
 
 TEST(ShmMemory, that_no_machine_has_is_an_error_naming_the_need) {
   Result<Mapping> mapping = Mapping::allocate_private(uint64_t{1} << 60, "the local rings");
   ASSERT_FALSE(mapping.ok());
-  EXPECT_EQ(mapping.status().code(), Code::resource_limit);
-  test::expect_contains(mapping.status().message(),
-                        "the local rings needs 1152921504606846976 bytes");
+  test::expect_error(mapping.status(), Code::resource_limit,
+                     {"the local rings needs 1152921504606846976 bytes"});
 }
 
 constexpr ring::Layout kRings{2, 3, 2, 4096};
@@ -151,9 +146,8 @@ TEST(ShmSegment, of_another_shape_is_refused_even_if_it_has_the_same_size) {
   ASSERT_TRUE(made.ok());
   const ring::Layout other{1, 1, 2, 4096};
   ASSERT_EQ(SegmentLayout(other).bytes(), (*made)->layout().bytes());
-  const Status status = Segment::map_peer(fd.get(), other, "a segment").status();
-  EXPECT_EQ(status.code(), Code::protocol_error);
-  test::expect_contains(status.message(), "made for 2 x 1 workers");
+  test::expect_error(Segment::map_peer(fd.get(), other, "a segment").status(), Code::protocol_error,
+                     {"made for 2 x 1 workers"});
 }
 
 TEST(ShmTransport, is_available_here_and_needs_memory_for_the_incoming_direction_only) {

@@ -188,8 +188,7 @@ TEST_F(ConnectionsThatBegin, one_that_leaves_in_the_handshake_has_failed) {
   EXPECT_TRUE(begins(outsider));
   outsider.reset();
   wait([&] { return !refused_.empty(); });
-  EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
-  test::expect_contains(refused_[0].message(), "left in the TLS handshake");
+  test::expect_error(refused_[0], Code::authentication_failed, {"left in the TLS handshake"});
 }
 
 TEST_F(ConnectionsThatBegin, one_that_breaks_off_the_handshake_before_it_is_answered_has_failed) {

@@ -62,9 +62,7 @@ TEST(SpillFile, has_no_name) {
 TEST(SpillFile, is_not_made_before_it_is_needed) {
   auto file = make_spill_file("/no such folder", 1 << 20);
   EXPECT_EQ(file->used_bytes(), 0u);
-  const Status status = file->allocate(1).status();
-  EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  test::expect_contains(status.message(), "/no such folder");
+  test::expect_error(file->allocate(1).status(), Code::overflow_exhausted, {"/no such folder"});
 }
 
 TEST(SpillFile, a_limit_is_an_error_that_names_it) {
@@ -72,8 +70,7 @@ TEST(SpillFile, a_limit_is_an_error_that_names_it) {
   Result<Extent> whole = file->allocate(2 * kBlock);
   ASSERT_TRUE(whole.ok());
   const Status status = file->allocate(1).status();
-  EXPECT_EQ(status.code(), Code::overflow_exhausted);
-  test::expect_contains(status.message(), "overflow.file_bytes = 8192");
+  test::expect_error(status, Code::overflow_exhausted, {"overflow.file_bytes = 8192"});
   file->free(*whole);
   EXPECT_TRUE(file->allocate(2 * kBlock).ok()) << "what was given back can be used again";
   EXPECT_EQ(file->allocate(UINT64_MAX - kBlock).status().code(), Code::overflow_exhausted);

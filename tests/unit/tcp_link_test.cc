@@ -504,8 +504,7 @@ TEST_F(TcpLinkTest, a_connection_reset_is_a_loss_with_its_cause) {
   ASSERT_EQ(setsockopt(raw_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
   raw_.reset();
   ASSERT_TRUE(pump_until([&] { return failures_ > 0; }));
-  EXPECT_EQ(failure_.code(), Code::peer_lost);
-  expect_contains(failure_.message(), "Connection reset");
+  expect_error(failure_, Code::peer_lost, {"Connection reset"});
   EXPECT_TRUE(post(0, 64));
   EXPECT_EQ(failures_, 1);
 }

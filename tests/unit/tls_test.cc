@@ -51,9 +51,8 @@ TEST(Credentials, are_none_without_tls_and_need_all_files_with_it) {
     (settings.*file).clear();
     EXPECT_EQ(tls::Credentials::load(settings).status().code(), Code::config_invalid);
     settings.*file = "/no/such/file";
-    const Status missing = tls::Credentials::load(settings).status();
-    EXPECT_EQ(missing.code(), Code::config_invalid);
-    expect_contains(missing.message(), "/no/such/file");
+    expect_error(tls::Credentials::load(settings).status(), Code::config_invalid,
+                 {"/no/such/file"});
   }
 }
 
@@ -191,9 +190,8 @@ TEST(TlsStreams, join_two_nodes_of_one_authority_and_check_who_is_who) {
     ends.greet();
     ASSERT_TRUE(ends.met()) << ends.dialled.tls()->failure().to_string();
     EXPECT_TRUE(ends.accepted.tls()->check_peer("one.test").ok());
-    const Status wrong = ends.accepted.tls()->check_peer("127.0.0.1");
-    EXPECT_EQ(wrong.code(), Code::authentication_failed);
-    expect_contains(wrong.message(), "not for 127.0.0.1");
+    expect_error(ends.accepted.tls()->check_peer("127.0.0.1"), Code::authentication_failed,
+                 {"not for 127.0.0.1"});
   }
 }
 
@@ -218,10 +216,8 @@ TEST(TlsStreams, that_must_not_be_fail_on_both_sides_with_the_reason) {
     EXPECT_FALSE(ends.met());
     EXPECT_EQ(ends.accepted_heard, "");
     for (const tls::Socket* end : {&ends.dialled, &ends.accepted}) {
-      const Status why = end->tls()->failure();
-      EXPECT_EQ(why.code(), Code::authentication_failed) << why.to_string();
-      expect_contains(why.message(),
-                      end == &ends.dialled ? each.dialling_says : each.accepting_says);
+      expect_error(end->tls()->failure(), Code::authentication_failed,
+                   {end == &ends.dialled ? each.dialling_says : each.accepting_says});
     }
   }
 }
@@ -242,9 +238,8 @@ TEST(TlsStreams, fail_with_who_has_no_certificate_or_an_older_version) {
     } while (ends.accepted.tls()->failure().ok() &&
              wait_for_input({&ends.dialled, &ends.accepted}));
     EXPECT_EQ(got, -1);
-    const Status why = ends.accepted.tls()->failure();
-    EXPECT_EQ(why.code(), Code::authentication_failed);
-    expect_contains(why.message(), older ? "unsupported protocol" : "no certificate");
+    expect_error(ends.accepted.tls()->failure(), Code::authentication_failed,
+                 {older ? "unsupported protocol" : "no certificate"});
   }
 }
 
