@@ -22,9 +22,7 @@
   CHECK((call) == FARO_OUTCOME_FAILED && last_error().code == (expected))
 
 static faro_error last_error(void) {
-  faro_error error;
-  memset(&error, 0, sizeof error);
-  error.size = sizeof error;
+  faro_error error = {.size = sizeof error};
   if (faro_last_error(&error) != FARO_CODE_OK) abort();
   return error;
 }
@@ -42,11 +40,8 @@ struct answer {
   faro_code code;
   faro_session* session;
 };
-static void answer_init(struct answer* answer) {
-  memset(answer, 0, sizeof *answer);
-  pthread_mutex_init(&answer->mutex, NULL);
-  pthread_cond_init(&answer->changed, NULL);
-}
+#define NO_ANSWER \
+  { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER }
 static void opened(void* context, faro_code code, faro_session* session) {
   struct answer* answer = context;
   pthread_mutex_lock(&answer->mutex);
@@ -85,28 +80,28 @@ static faro_config* config_of(const struct cluster* cluster, int node) {
   return config;
 }
 
-static void open_cluster(struct cluster* cluster) {
-  memset(cluster, 0, sizeof *cluster);
+static struct cluster open_cluster(void) {
+  struct cluster cluster = {0};
   faro_listener* listeners[kNodes];
   for (int i = 0; i < kNodes; ++i) {
     OK(faro_listener_bind("127.0.0.1:0", &listeners[i]));
-    if (i > 0) strcat(cluster->nodes, ",");
-    strcat(cluster->nodes, faro_listener_address(listeners[i]));
+    if (i > 0) strcat(cluster.nodes, ",");
+    strcat(cluster.nodes, faro_listener_address(listeners[i]));
   }
-  struct answer answers[kNodes];
+  struct answer answers[kNodes] = {NO_ANSWER, NO_ANSWER};
   for (int i = 0; i < kNodes; ++i) {
-    answer_init(&answers[i]);
-    faro_config* config = config_of(cluster, i);
+    faro_config* config = config_of(&cluster, i);
     OK(faro_session_open_async(config, listeners[i], NULL, opened, &answers[i]));
     faro_config_destroy(config);
     faro_listener_destroy(listeners[i]);
   }
   for (int i = 0; i < kNodes; ++i) {
     OK(await(&answers[i]));
-    cluster->sessions[i] = answers[i].session;
-    OK(faro_session_worker(cluster->sessions[i], 0, &cluster->workers[i]));
+    cluster.sessions[i] = answers[i].session;
+    OK(faro_session_worker(cluster.sessions[i], 0, &cluster.workers[i]));
   }
-  OK(faro_session_begin_query(cluster->sessions[0], &cluster->query));
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  return cluster;
 }
 
 static void close_cluster(struct cluster* cluster) {
@@ -116,12 +111,8 @@ static void close_cluster(struct cluster* cluster) {
 
 static faro_shuffle* open_shuffle(struct cluster* cluster, int node, uint32_t stage,
                                   uint32_t row_bytes) {
-  faro_shuffle_spec spec;
-  memset(&spec, 0, sizeof spec);
-  spec.size = sizeof spec;
-  spec.query = cluster->query;
-  spec.stage = stage;
-  spec.row_bytes = row_bytes;
+  const faro_shuffle_spec spec = {
+      .size = sizeof spec, .query = cluster->query, .stage = stage, .row_bytes = row_bytes};
   faro_shuffle* shuffle = NULL;
   OK(faro_worker_open_shuffle(cluster->workers[node], &spec, &shuffle));
   return shuffle;
@@ -150,13 +141,6 @@ static void on_workers(struct cluster* cluster, part part) {
   for (int i = 0; i < kNodes; ++i) pthread_join(threads[i], NULL);
 }
 
-static faro_rows no_rows(void) {
-  faro_rows rows;
-  memset(&rows, 0, sizeof rows);
-  rows.size = sizeof rows;
-  return rows;
-}
-
 static void end_query(struct cluster* cluster, int node) {
   DONE(faro_worker_end_query(cluster->workers[node], &cluster->query, FARO_CODE_OK, NULL,
                              FARO_WAIT_FOREVER));
@@ -180,12 +164,10 @@ static void refuses_nulls(void) {
   size_t sent = 0;
   uint32_t number = 0;
   uint64_t key = 1;
-  faro_query_id query;
-  memset(&query, 0, sizeof query);
+  faro_query_id query = {0};
 
   CHECK(faro_last_error(NULL) == invalid);
-  faro_error error;
-  memset(&error, 0, sizeof error);
+  faro_error error = {0};
   CHECK(faro_last_error(&error) == invalid);
   REFUSED(faro_log_set_level(99), invalid);
   REFUSED(faro_config_set(NULL, "ring.bytes", "1"), invalid);
@@ -298,8 +280,7 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   REFUSED(faro_session_declare_query(session, &cluster->query, NULL, 1), invalid);
   REFUSED(faro_session_cancel_query(session, &cluster->query, NULL), invalid);
 
-  faro_shuffle_spec spec;
-  memset(&spec, 0, sizeof spec);
+  faro_shuffle_spec spec = {0};
   faro_shuffle* shuffle = NULL;
   REFUSED(faro_worker_open_shuffle(worker, &spec, &shuffle), invalid);
   spec.size = sizeof spec;
@@ -317,9 +298,7 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   uint64_t row = 7;
   size_t sent = 0;
   faro_batch* batch = faro_batch_create();
-  faro_open_frames frames;
-  memset(&frames, 0, sizeof frames);
-  frames.size = sizeof frames;
+  faro_open_frames frames = {.size = sizeof frames};
   FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_WRONG_STATE);
   FAILED(faro_sender_send_all(shuffle, &row, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
          FARO_CODE_WRONG_STATE);
@@ -328,9 +307,7 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL), FARO_CODE_WRONG_STATE);
   FAILED(faro_receiver_stop(shuffle), FARO_CODE_WRONG_STATE);
   REFUSED(faro_receiver_name_format(shuffle, "x"), FARO_CODE_WRONG_STATE);
-  faro_shuffle_info info;
-  memset(&info, 0, sizeof info);
-  info.size = sizeof info;
+  faro_shuffle_info info = {.size = sizeof info};
   OK(faro_shuffle_describe(shuffle, &info));
   CHECK(info.sender_count == 1 && info.receiver_count == 1 && info.own_receiver == 1 &&
         info.is_sender == 0);
@@ -355,16 +332,14 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
          invalid);
   FAILED(faro_sender_finish(shuffle, negative), invalid);
   FAILED(faro_sender_claim(shuffle, 0, 8, FARO_WAIT_NONE, NULL), invalid);
-  faro_claim claim;
-  memset(&claim, 0, sizeof claim);
+  faro_claim claim = {0};
   FAILED(faro_sender_claim(shuffle, 0, 8, FARO_WAIT_NONE, &claim), invalid); /* no size */
   claim.size = sizeof claim;
   FAILED(faro_sender_claim(shuffle, 0, 8, negative, &claim), invalid);
   FAILED(faro_receiver_receive(shuffle, NULL, FARO_WAIT_NONE, NULL), invalid);
   FAILED(faro_receiver_receive(shuffle, batch, negative, NULL), invalid);
   FAILED(faro_receiver_receive_from(shuffle, 2, batch, FARO_WAIT_NONE, NULL), invalid);
-  faro_rows rows;
-  memset(&rows, 0, sizeof rows);
+  faro_rows rows = {0};
   FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, &rows), invalid); /* no size */
   REFUSED(faro_batch_describe(batch, &rows), invalid);
   rows.size = sizeof rows;
@@ -409,8 +384,7 @@ static void* use_from_another_thread(void* argument) {
 
 static void refuses_misuse(void) {
   refuses_nulls();
-  struct cluster cluster;
-  open_cluster(&cluster);
+  struct cluster cluster = open_cluster();
   refuses_on_a_shuffle(&cluster);
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, use_from_another_thread, cluster.workers[0]) == 0);
@@ -461,7 +435,7 @@ static void send_fixed(struct cluster* cluster, int node) {
   DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
 
   faro_batch* batch = faro_batch_create();
-  faro_rows got = no_rows();
+  faro_rows got = {.size = sizeof got};
   faro_outcome outcome;
   while ((outcome = faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, &got)) ==
          FARO_OUTCOME_DONE) {
@@ -478,9 +452,7 @@ static void send_fixed(struct cluster* cluster, int node) {
   faro_batch_destroy(batch);
   faro_shuffle_destroy(shuffle);
 
-  faro_worker_metrics metrics;
-  memset(&metrics, 0, sizeof metrics);
-  metrics.size = sizeof metrics;
+  faro_worker_metrics metrics = {.size = sizeof metrics};
   OK(faro_worker_read_metrics(cluster->workers[node], &metrics));
   CHECK(metrics.worker == (uint32_t)node && metrics.rows_sent == kRows &&
         metrics.rows_received > 0);
@@ -500,7 +472,7 @@ static void send_texts(struct cluster* cluster, int node) {
   faro_batch* batch = faro_batch_create();
   for (uint32_t sender = 0; sender < kNodes; ++sender) {
     char texts[64] = "";
-    faro_rows got = no_rows();
+    faro_rows got = {.size = sizeof got};
     faro_outcome outcome;
     while ((outcome = faro_receiver_receive_from(shuffle, sender, batch, FARO_WAIT_FOREVER,
                                                  &got)) == FARO_OUTCOME_DONE) {
@@ -533,12 +505,9 @@ static void send_both(struct cluster* cluster, int node) {
 }
 
 static void carries_rows_between_two_sessions(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
+  struct cluster cluster = open_cluster();
   on_workers(&cluster, send_both);
-  faro_session_metrics metrics;
-  memset(&metrics, 0, sizeof metrics);
-  metrics.size = sizeof metrics;
+  faro_session_metrics metrics = {.size = sizeof metrics};
   OK(faro_session_read_metrics(cluster.sessions[0], &metrics));
   CHECK(metrics.queries_failed == 0 && metrics.version == FARO_ABI_VERSION);
   close_cluster(&cluster);
@@ -556,9 +525,7 @@ static void put(faro_shuffle* shuffle, const faro_open_frames* frames, uint32_t 
   faro_cursor* cursor = cursor_of(frames, receiver);
   const size_t needed = bytes + (frames->row_bytes == 0 ? sizeof bytes : 0);
   if ((size_t)(cursor->end - cursor->at) < needed) {
-    faro_claim claim;
-    memset(&claim, 0, sizeof claim);
-    claim.size = sizeof claim;
+    faro_claim claim = {.size = sizeof claim};
     DONE(faro_sender_claim(shuffle, receiver, bytes, FARO_WAIT_FOREVER, &claim));
     CHECK(claim.bytes == bytes);
     if (claim.in_open_frame == 0) {
@@ -580,9 +547,7 @@ static void put(faro_shuffle* shuffle, const faro_open_frames* frames, uint32_t 
 
 static void put_rows(struct cluster* cluster, int node, uint32_t stage, uint32_t row_bytes) {
   faro_shuffle* shuffle = open_shuffle(cluster, node, stage, row_bytes);
-  faro_open_frames frames;
-  memset(&frames, 0, sizeof frames);
-  frames.size = sizeof frames;
+  faro_open_frames frames = {.size = sizeof frames};
   OK(faro_sender_open_frames(shuffle, &frames));
   CHECK(frames.receiver_count == kNodes && frames.row_bytes == row_bytes &&
         frames.cursor_bytes == sizeof(faro_cursor));
@@ -601,7 +566,7 @@ static void put_rows(struct cluster* cluster, int node, uint32_t stage, uint32_t
   REFUSED(faro_sender_commit(shuffle, 1), FARO_CODE_WRONG_STATE); /* nothing is claimed */
 
   faro_batch* batch = faro_batch_create();
-  faro_rows got = no_rows();
+  faro_rows got = {.size = sizeof got};
   uint64_t received = 0, large_rows = 0, count = 0;
   faro_outcome outcome;
   while ((outcome = faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, &got)) ==
@@ -628,8 +593,7 @@ static void put_both(struct cluster* cluster, int node) {
 }
 
 static void writes_rows_in_place(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
+  struct cluster cluster = open_cluster();
   on_workers(&cluster, put_both);
   close_cluster(&cluster);
 }
@@ -673,14 +637,10 @@ static void cancel(struct cluster* cluster) {
   faro_shuffle** shuffles = cluster->shuffles;
   for (int i = 0; i < kNodes; ++i) shuffles[i] = open_shuffle(cluster, i, 0, 8);
   /* As a binding makes room at a cursor, but the query fails before the claim is aborted: there is no room then. */
-  faro_open_frames frames;
-  memset(&frames, 0, sizeof frames);
-  frames.size = sizeof frames;
+  faro_open_frames frames = {.size = sizeof frames};
   OK(faro_sender_open_frames(shuffles[0], &frames));
   const faro_cursor* cursor = cursor_of(&frames, 1);
-  faro_claim claim;
-  memset(&claim, 0, sizeof claim);
-  claim.size = sizeof claim;
+  faro_claim claim = {.size = sizeof claim};
   DONE(faro_sender_claim(shuffles[0], 1, 8, FARO_WAIT_NONE, &claim));
   CHECK(claim.in_open_frame == 1);
   OK(faro_session_cancel_query(cluster->sessions[0], &cluster->query, "the user left"));
@@ -701,8 +661,7 @@ static void cancel(struct cluster* cluster) {
 }
 
 static void tells_why_a_query_failed(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
+  struct cluster cluster = open_cluster();
   on_workers(&cluster, open_part); /* by both, before a part fails: a failed query opens nothing */
   on_workers(&cluster, fail_part);
   OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
@@ -716,17 +675,13 @@ static void tells_why_a_query_failed(void) {
 /* --- opens_and_closes_without_waiting */
 
 static void opens_and_closes_without_waiting(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
-  faro_topology topology;
-  memset(&topology, 0, sizeof topology);
-  topology.size = sizeof topology;
+  struct cluster cluster = open_cluster();
+  faro_topology topology = {.size = sizeof topology};
   OK(faro_session_describe(cluster.sessions[1], &topology));
   CHECK(topology.node == 1 && topology.node_count == 2 && topology.worker_count == 2 &&
         topology.local_worker_count == 1 && topology.first_worker == 1 &&
         faro_worker_number(cluster.workers[1]) == 1);
-  struct answer answer;
-  answer_init(&answer);
+  struct answer answer = NO_ANSWER;
   OK(faro_session_await_node_async(cluster.sessions[0], 1, NULL, FARO_WAIT_FOREVER, done, &answer));
   OK(await(&answer));
   for (int i = 0; i < kNodes; ++i) {
@@ -749,9 +704,7 @@ static void opens_and_closes_without_waiting(void) {
 /* --- tells_rings_and_when_they_change */
 
 static faro_rings rings_of(faro_worker* worker) {
-  faro_rings rings;
-  memset(&rings, 0, sizeof rings);
-  rings.size = sizeof rings;
+  faro_rings rings = {.size = sizeof rings};
   OK(faro_worker_rings(worker, &rings));
   return rings;
 }
@@ -774,9 +727,7 @@ static void use_rings(struct cluster* cluster, int node) {
   faro_shuffle* shuffle = open_shuffle(cluster, node, 0, 8);
   const faro_rings rings = rings_of(cluster->workers[node]);
   CHECK(rings.ring_bytes == sizeof(faro_ring) && rings.ring_count >= 2 * kNodes);
-  faro_open_frames frames;
-  memset(&frames, 0, sizeof frames);
-  frames.size = sizeof frames;
+  faro_open_frames frames = {.size = sizeof frames};
   OK(faro_sender_open_frames(shuffle, &frames));
   for (uint32_t receiver = 0; receiver < kNodes; ++receiver) {
     const uint64_t row = 1;
@@ -787,7 +738,7 @@ static void use_rings(struct cluster* cluster, int node) {
   }
   DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
   faro_batch* batch = faro_batch_create();
-  faro_rows got = no_rows();
+  faro_rows got = {.size = sizeof got};
   while (faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, &got) == FARO_OUTCOME_DONE)
     CHECK(is_in_ring(&rings, got.address, got.bytes, got.sender, 0));
   faro_batch_destroy(batch);
@@ -796,8 +747,7 @@ static void use_rings(struct cluster* cluster, int node) {
 }
 
 static void tells_rings_and_when_they_change(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
+  struct cluster cluster = open_cluster();
   on_workers(&cluster, use_rings);
   const faro_rings rings = rings_of(cluster.workers[0]);
   const uint64_t before = *rings.generation;
@@ -828,7 +778,7 @@ struct turn {
 };
 static int32_t receive(void* context) {
   struct turn* turn = context;
-  faro_rows got = no_rows();
+  faro_rows got = {.size = sizeof got};
   const faro_outcome outcome =
       faro_receiver_receive(turn->shuffle, turn->batch, FARO_WAIT_NONE, &got);
   if (outcome == FARO_OUTCOME_WOULD_WAIT) return 0;
@@ -846,8 +796,7 @@ static void receive_by_events(struct cluster* cluster, int node) {
   for (uint64_t row = 0; row < 1000; ++row)
     DONE(faro_sender_send(turn.shuffle, (uint32_t)(row % kNodes), &row, sizeof row,
                           FARO_WAIT_FOREVER));
-  struct answer answer;
-  answer_init(&answer);
+  struct answer answer = NO_ANSWER;
   int32_t descriptor = -1;
   if (node == 0) {
     OK(faro_worker_ready_descriptor(worker, &descriptor));
@@ -874,8 +823,7 @@ static void receive_by_events(struct cluster* cluster, int node) {
 }
 
 static void wakes_event_loops(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
+  struct cluster cluster = open_cluster();
   on_workers(&cluster, receive_by_events);
   close_cluster(&cluster);
 }
@@ -907,24 +855,18 @@ static void on_failed(void* context, const faro_query_id* query, faro_code code)
 }
 
 static void tells_of_nodes_and_queries(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
-  struct told told;
-  memset(&told, 0, sizeof told);
-  answer_init(&told.lost);
-  answer_init(&told.left);
-  answer_init(&told.returned);
-  answer_init(&told.failed);
-  faro_session_listener listener;
-  memset(&listener, 0, sizeof listener);
+  struct cluster cluster = open_cluster();
+  struct told told = {
+      .lost = NO_ANSWER, .left = NO_ANSWER, .returned = NO_ANSWER, .failed = NO_ANSWER};
+  faro_session_listener listener = {0};
   REFUSED(faro_session_listen(cluster.sessions[0], &listener),
           FARO_CODE_INVALID_ARGUMENT); /* no size */
-  listener.size = sizeof listener;
-  listener.context = &told;
-  listener.node_lost = on_lost;
-  listener.node_left = on_left;
-  listener.node_returned = on_returned;
-  listener.query_failed = on_failed;
+  listener = (faro_session_listener){.size = sizeof listener,
+                                     .context = &told,
+                                     .node_lost = on_lost,
+                                     .node_left = on_left,
+                                     .node_returned = on_returned,
+                                     .query_failed = on_failed};
   OK(faro_session_listen(cluster.sessions[0], &listener));
 
   faro_shuffle* shuffle = open_shuffle(&cluster, 0, 0, 8);
@@ -947,8 +889,7 @@ static void tells_of_nodes_and_queries(void) {
 /* --- structs_of_other_versions */
 
 static void structs_of_other_versions(void) {
-  struct cluster cluster;
-  open_cluster(&cluster);
+  struct cluster cluster = open_cluster();
 
   /* A caller that knows fewer fields: what lies behind them stays. */
   struct {
@@ -972,12 +913,7 @@ static void structs_of_other_versions(void) {
   struct {
     faro_shuffle_spec spec;
     uint64_t behind;
-  } newer;
-  memset(&newer, 0, sizeof newer);
-  newer.spec.size = sizeof newer;
-  newer.spec.query = cluster.query;
-  newer.spec.row_bytes = 8;
-  newer.behind = 1;
+  } newer = {{.size = sizeof newer, .query = cluster.query, .row_bytes = 8}, .behind = 1};
   faro_shuffle* shuffle = NULL;
   REFUSED(faro_worker_open_shuffle(cluster.workers[0], &newer.spec, &shuffle),
           FARO_CODE_INVALID_ARGUMENT);
