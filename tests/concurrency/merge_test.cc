@@ -44,8 +44,7 @@ std::vector<Keyed> rows_of(uint32_t worker) {
 
 // Rings of 4 KiB: nobody can send all before it is taken.
 TEST_F(ShuffleApi, sorted_streams_are_merged_stably_and_nothing_is_held) {
-  open(2, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2, {{"cluster.workers", "2"}});
   std::vector<Keyed> expected;
   for (const uint32_t worker : {3u, 0u, 1u, 2u}) {  // as the senders are named
     const std::vector<Keyed> rows = rows_of(worker);
@@ -78,16 +77,13 @@ TEST_F(ShuffleApi, sorted_streams_are_merged_stably_and_nothing_is_held) {
       EXPECT_EQ(merged->next(row), Outcome::end_of_stream) << "repeatable";
       EXPECT_EQ(worker(w).metrics().held_frames, 0u);
     }
-    shuffle.close();
-    Status cause;
-    EXPECT_EQ(end_query(worker(w), id, cause), Outcome::done) << cause.to_string();
+    close_and_end(shuffle, w, id);
   });
 }
 
 // Lengths around a frame (1 KiB) and above.
 TEST_F(ShuffleApi, sorted_rows_with_a_length_each_are_merged) {
-  open(2);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2);
   const auto text = [](uint32_t worker, uint32_t n) {
     return std::to_string(100000 + 2 * n + worker) + std::string(n * 7 % 1500, 'x');
   };
@@ -111,15 +107,13 @@ TEST_F(ShuffleApi, sorted_rows_with_a_length_each_are_merged) {
       }
       EXPECT_EQ(merged->next(row), Outcome::end_of_stream);
     }
-    shuffle.close();
-    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+    close_and_end(shuffle, w, id);
   });
 }
 
 // One thread for both workers.
 TEST_F(ShuffleApi, a_merge_that_does_not_wait_goes_on_where_it_was) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   Shuffle first = open_shuffle(worker(0), spec(id, 0, 8, {}, {0}));
   Shuffle second = open_shuffle(worker(1), spec(id, 0, 8, {}, {0}));
   const RowSender<uint64_t> from0 = *first.sender<uint64_t>();
@@ -149,8 +143,7 @@ TEST_F(ShuffleApi, a_merge_that_does_not_wait_goes_on_where_it_was) {
 }
 
 TEST_F(ShuffleApi, a_merge_says_that_the_query_has_failed) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   Shuffle first = open_shuffle(worker(0), spec(id, 0, 8, {}, {0}));
   Shuffle second = open_shuffle(worker(1), spec(id, 0, 8, {}, {0}));
   auto merged = MergingReceiver<uint64_t>::make(first);

@@ -114,8 +114,7 @@ TEST_F(ReadyWorkers, closing_the_session_makes_all_that_are_armed_ready) {
   EXPECT_TRUE(session().close().ok());
   for (uint32_t w = 0; w < 2; ++w) {
     EXPECT_TRUE(is_readable(descriptors[w])) << "when close has returned";
-    EXPECT_EQ(worker(w).arm(nothing), Outcome::failed);
-    EXPECT_EQ(worker(w).status().code(), Code::session_closed);
+    expect_failed(worker(w).arm(nothing), worker(w), Code::session_closed);
   }
 }
 
@@ -130,8 +129,7 @@ TEST_F(ReadyWorkers, a_callback_may_close_the_session) {
   ASSERT_EQ(worker().arm(nothing), Outcome::would_wait);
   worker().wake();
   ASSERT_TRUE(closed.try_acquire_for(kLimit));
-  EXPECT_EQ(worker().arm(nothing), Outcome::failed);
-  EXPECT_EQ(worker().status().code(), Code::session_closed);
+  expect_failed(worker().arm(nothing), worker(), Code::session_closed);
 }
 
 TEST_F(ReadyWorkers, who_arms_nothing_has_no_thread_for_it_and_close_ends_it) {
@@ -146,8 +144,8 @@ TEST_F(ReadyWorkers, who_arms_nothing_has_no_thread_for_it_and_close_ends_it) {
 }
 
 TEST_F(ReadyWorkers, what_would_tell_nobody_or_two_is_refused) {
-  EXPECT_EQ(worker().arm(nothing), Outcome::failed);
-  expect_error(worker().status(), Code::wrong_state, {"ready_descriptor()", "on_ready()"});
+  expect_failed(worker().arm(nothing), worker(), Code::wrong_state,
+                {"ready_descriptor()", "on_ready()"});
   ASSERT_TRUE(worker(0).ready_descriptor().ok());
   EXPECT_EQ(worker(0).on_ready([] {}).code(), Code::wrong_state);
   EXPECT_EQ(worker(1).on_ready({}).code(), Code::invalid_argument);

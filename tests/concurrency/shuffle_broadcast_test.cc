@@ -27,8 +27,7 @@ std::map<uint32_t, std::vector<std::byte>> take_all(Shuffle& shuffle) {
 
 // One thread for both workers: who has stopped does so before the row is sent.
 TEST_F(ShuffleApi, rows_with_lengths_are_broadcast_past_a_receiver_that_has_stopped) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   Shuffle sender = open_shuffle(worker(0), spec(id, 0, 0, {0}));
   Shuffle stopped = open_shuffle(worker(1), spec(id, 0, 0, {0}));
   const ShuffleSender rows = *sender.sender();
@@ -45,14 +44,13 @@ TEST_F(ShuffleApi, rows_with_lengths_are_broadcast_past_a_receiver_that_has_stop
 
 // Room for one row more in the open frame of each, and for many.
 TEST_F(ShuffleApi, a_multicast_that_names_a_receiver_twice_sends_to_nobody) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   Shuffle sender = open_shuffle(worker(0), spec(id, 0, 400, {0}));
   Shuffle other = open_shuffle(worker(1), spec(id, 0, 400, {0}));
   const std::vector<uint32_t> everyone{0, 1}, twice{0, 1, 0};
   for (int row = 0; row < 3; ++row) {
-    EXPECT_EQ(sender.sender()->multicast(twice, filled(400, 9), Wait::none()), Outcome::failed);
-    expect_error(sender.status(), Code::invalid_argument, {"receiver 0 is named twice"});
+    expect_failed(sender.sender()->multicast(twice, filled(400, 9), Wait::none()), sender,
+                  Code::invalid_argument, {"receiver 0 is named twice"});
     ASSERT_EQ(sender.sender()->multicast(everyone, filled(400, row)), Outcome::done);
   }
   EXPECT_EQ(sender.sender()->finish(), Outcome::done);
@@ -64,8 +62,7 @@ TEST_F(ShuffleApi, a_multicast_that_names_a_receiver_twice_sends_to_nobody) {
 }
 
 TEST_F(ShuffleApi, a_large_row_for_a_receiver_that_is_named_twice_goes_to_nobody) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 3000));
   EXPECT_EQ(shuffle.sender()->multicast(std::vector<uint32_t>{0, 0}, filled(3000, 1)),
             Outcome::failed);
@@ -75,8 +72,7 @@ TEST_F(ShuffleApi, a_large_row_for_a_receiver_that_is_named_twice_goes_to_nobody
 
 // Many times what fits into the rings, so that the inlined path and the one that makes room meet.
 TEST_F(ShuffleApi, rows_that_are_broadcast_reach_everybody_in_order) {
-  open(2, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2, {{"cluster.workers", "2"}});
   std::vector<uint64_t> rows(5000);
   std::iota(rows.begin(), rows.end(), 0u);
   const auto bytes = std::as_bytes(std::span(rows));
@@ -99,8 +95,7 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_reach_everybody_in_order) {
       EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     }
     received[w] = take_all(shuffle);
-    shuffle.close();
-    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+    close_and_end(shuffle, w, id);
   });
   for (const auto& from : received) {
     EXPECT_EQ(from.size(), 2u);
@@ -109,8 +104,7 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_reach_everybody_in_order) {
 }
 
 TEST_F(ShuffleApi, rows_that_are_broadcast_go_to_all_or_to_none) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   std::vector<Shuffle> shuffles;
   for (const uint32_t w : {0, 1}) shuffles.push_back(open_shuffle(worker(w), spec(id, 0, 8, {0})));
   const RowSender<uint64_t> sender = *shuffles[0].sender<uint64_t>();
@@ -132,8 +126,7 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_go_to_all_or_to_none) {
 }
 
 TEST_F(ShuffleApi, rows_that_are_broadcast_are_dropped_for_a_receiver_that_has_stopped) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   constexpr uint64_t kRows = 20000;
   std::vector<uint64_t> rows(kRows);
   std::iota(rows.begin(), rows.end(), 0u);
@@ -152,15 +145,13 @@ TEST_F(ShuffleApi, rows_that_are_broadcast_are_dropped_for_a_receiver_that_has_s
       const auto bytes = std::as_bytes(std::span(rows));
       EXPECT_EQ(take_all(shuffle)[0], std::vector<std::byte>(bytes.begin(), bytes.end()));
     }
-    shuffle.close();
-    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+    close_and_end(shuffle, w, id);
   });
 }
 
 // A length each: around the size of a frame (1 KiB) and above.
 TEST_F(ShuffleApi, rows_with_a_length_each_are_broadcast_as_they_were_written) {
-  open(2);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2);
   std::vector<std::vector<std::byte>> rows;
   std::vector<std::byte> expected;
   for (int i = 0; i < 300; ++i) {
@@ -175,8 +166,7 @@ TEST_F(ShuffleApi, rows_with_a_length_each_are_broadcast_as_they_were_written) {
       EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     }
     EXPECT_EQ(take_all(shuffle)[1], expected);
-    shuffle.close();
-    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+    close_and_end(shuffle, w, id);
   });
 }
 

@@ -22,11 +22,12 @@ struct Place {
 
 class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Place> {
  protected:
-  void SetUp() override {
-    open(GetParam().nodes, {{"transport", GetParam().transport},
-                            {"cluster.workers", GetParam().nodes == 1 ? "2" : "1,1"},
-                            {"ring.per_lane", "1"}});
-    id_ = session().begin_query();
+  void SetUp() override { open_with({"ring.per_lane", "1"}); }
+  void open_with(const SettingList::value_type& setting) {
+    id_ =
+        open_and_begin(GetParam().nodes, {{"transport", GetParam().transport},
+                                          {"cluster.workers", GetParam().nodes == 1 ? "2" : "1,1"},
+                                          setting});
   }
 
   /// Ends the query at both workers; what each was told.
@@ -36,15 +37,11 @@ class ShuffleEndings : public ShuffleApi, public testing::WithParamInterface<Pla
     cluster_->run_workers([&](uint32_t w) { (void)end_query(worker(w), id_, causes[w]); });
     return causes;
   }
-  void expect_failed_everywhere(Code code, std::initializer_list<const char*> words) {
-    for (const Status& cause : end_everywhere()) {
-      EXPECT_EQ(cause.code(), code) << cause.to_string();
-      names(cause, words);
-    }
+  void expect_failed_everywhere(Code code, std::initializer_list<std::string_view> words) {
+    for (const Status& cause : end_everywhere()) expect_error(cause, code, words);
   }
   /// From worker 0 to worker 1.
   ShuffleSpec gather(uint32_t stage = 0) { return spec(id_, stage, 8, {0}, {1}); }
-
   ShuffleSpec gather_of(std::string format, uint32_t stage = 0) {
     ShuffleSpec spec = gather(stage);
     spec.format = std::move(format);
@@ -79,8 +76,7 @@ TEST_P(ShuffleEndings, rows_that_were_taken_but_perhaps_not_processed_are_no_end
   send_one_row();
   {
     Shuffle receiver = open_shuffle(worker(1), gather());
-    Batch batch;
-    ASSERT_EQ(receiver.receiver()->receive(batch), Outcome::done);
+    Batch batch = take_batch(receiver);
     // Nothing more comes, and that has arrived; but nobody has asked.
     batch.release();
     const Outcome waited =
@@ -145,36 +141,27 @@ TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver)
 TEST_P(ShuffleEndings, a_part_that_fails_before_it_opens_fails_those_who_wait_for_its_rows) {
   Shuffle receiver = open_shuffle(worker(1), gather());
   std::thread failing([&] {
-    Status cause;
-    EXPECT_EQ(
-        end_query(worker(0), id_, Status(Code::resource_limit, "no memory for the table"), cause),
-        Outcome::failed);
-    expect_error(cause, Code::query_failed,
-                 {"worker 0", "resource_limit", "no memory for the table"});
+    expect_error(
+        end_failed(worker(0), id_, Status(Code::resource_limit, "no memory for the table")),
+        Code::query_failed, {"worker 0", "resource_limit", "no memory for the table"});
     worker(0).release_ownership();
   });
   Batch batch;
-  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
-  expect_error(receiver.status(), Code::query_failed,
-               {"worker 0", "resource_limit", "no memory for the table"});
+  expect_failed(receiver.receiver()->receive(batch), receiver, Code::query_failed,
+                {"worker 0", "resource_limit", "no memory for the table"});
   receiver.close();
   failing.join();
-  Status cause;
-  EXPECT_EQ(end_query(worker(1), id_, cause), Outcome::failed);
-  names(cause, {"worker 0", "no memory for the table"});
+  expect_error(end_failed(worker(1), id_), Code::query_failed,
+               {"worker 0", "no memory for the table"});
 }
 
 TEST_P(ShuffleEndings, a_failed_part_keeps_its_code_if_it_is_one_of_a_query) {
-  Status cause;
-  EXPECT_EQ(end_query(worker(0), id_, Status(Code::query_cancelled, "the user left"), cause,
-                      Wait::none()),
-            Outcome::failed);
+  const Status cause =
+      end_failed(worker(0), id_, Status(Code::query_cancelled, "the user left"), Wait::none());
   EXPECT_EQ(cause.code(), Code::query_cancelled);
   EXPECT_EQ(cause.message(), "worker 0 failed: the user left");
   worker(0).release_ownership();
-  Status other;
-  EXPECT_EQ(end_query(worker(1), id_, other), Outcome::failed);
-  EXPECT_EQ(other.message(), "worker 0 failed: the user left");
+  EXPECT_EQ(end_failed(worker(1), id_).message(), "worker 0 failed: the user left");
 }
 
 TEST_P(ShuffleEndings, a_failure_that_is_ok_is_none) {
@@ -188,9 +175,7 @@ TEST_P(ShuffleEndings, a_failure_that_is_ok_is_none) {
 
 TEST_P(ShuffleEndings, a_part_that_only_ends_fails_those_who_wait_for_its_rows) {
   std::thread silent([&] {
-    Status cause;
-    EXPECT_EQ(end_query(worker(0), id_, cause), Outcome::failed);
-    EXPECT_EQ(cause.code(), Code::query_unopened);
+    EXPECT_EQ(end_failed(worker(0), id_).code(), Code::query_unopened);
     worker(0).release_ownership();
   });
   Shuffle receiver = open_shuffle(worker(1), gather(3));
@@ -228,12 +213,11 @@ TEST_P(ShuffleEndings, senders_and_receivers_that_differ_fail_the_query_by_both_
         }
         failure = shuffle.status();
       }
-      Status cause;
-      EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::failed);
-      EXPECT_EQ(cause.code(), Code::stage_mismatch) << cause.to_string();
+      const Status cause = end_failed(worker(w), id_);
+      expect_error(cause, Code::stage_mismatch,
+                   {"stage 3", "worker 0", "worker 1", "senders", "receivers"});
       EXPECT_EQ(cause.category(), Category::query);
       EXPECT_EQ(cause.stage(), 3u);
-      names(cause, {"stage 3", "worker 0", "worker 1", "senders", "receivers"});
     });
   }
 }
@@ -246,8 +230,7 @@ TEST_P(ShuffleEndings, rows_for_a_worker_that_never_opens_their_stage_do_not_end
       (void)sender.sender()->send(0, filled(8, 1));
       (void)sender.sender()->finish();
     }
-    Status cause;
-    EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::failed);
+    const Status cause = end_failed(worker(w), id_);
     EXPECT_EQ(cause.category(), Category::query) << cause.to_string();
   });
 }
@@ -263,8 +246,7 @@ TEST_P(ShuffleEndings, rows_of_another_width_than_is_expected_fail_the_query) {
       EXPECT_EQ(opened->receiver()->receive(batch), Outcome::failed);
     }
     if (opened.ok()) opened->close();
-    Status cause;
-    EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::failed);
+    const Status cause = end_failed(worker(w), id_);
     EXPECT_EQ(cause.code(), Code::stage_mismatch) << cause.to_string();
     EXPECT_EQ(cause.category(), Category::query);
     EXPECT_EQ(cause.stage(), 3u);
@@ -297,10 +279,10 @@ TEST_P(ShuffleEndings, rows_of_another_format_than_is_read_fail_the_query_by_bot
     EXPECT_EQ(failure.query(), id_);
     EXPECT_EQ(failure.stage(), 0u);
     const std::string query = "query " + id_.to_string();
-    const char* const reader = GetParam().nodes == 1 ? "worker 1 of node 0" : "worker 1 of node 1";
-    expect_failed_everywhere(Code::stage_mismatch,
-                             {"stage 0", query.c_str(), "worker 0 of node 0",
-                              "(key INT, value INT)", reader, "(key BIGINT)"});
+    const std::string reader = GetParam().nodes == 1 ? "worker 1 of node 0" : "worker 1 of node 1";
+    expect_failed_everywhere(
+        Code::stage_mismatch,
+        {"stage 0", query, "worker 0 of node 0", "(key INT, value INT)", reader, "(key BIGINT)"});
   }
 }
 
@@ -314,7 +296,7 @@ TEST_P(ShuffleEndings, formats_that_begin_alike_are_named_by_their_digests) {
     receiver->close();
   }
   expect_failed_everywhere(Code::stage_mismatch,
-                           {(std::string(256, 'x') + "… (digest ").c_str(), "reads them as"});
+                           {std::string(256, 'x') + "… (digest ", "reads them as"});
 }
 
 TEST_P(ShuffleEndings, a_format_is_compared_only_with_another_one_that_is_given) {
@@ -326,8 +308,7 @@ TEST_P(ShuffleEndings, a_format_is_compared_only_with_another_one_that_is_given)
     send_one_row(written);
     {
       Shuffle receiver = open_shuffle(worker(1), gather_of(read));
-      Batch batch;
-      EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::done);
+      Batch batch = take_batch(receiver);
       EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::end_of_stream);
     }
     for (const Status& cause : end_everywhere()) EXPECT_TRUE(is_ok(cause));
@@ -335,10 +316,7 @@ TEST_P(ShuffleEndings, a_format_is_compared_only_with_another_one_that_is_given)
 }
 
 TEST_P(ShuffleEndings, a_call_beyond_a_bound_is_refused_and_everything_else_goes_on) {
-  open(GetParam().nodes, {{"transport", GetParam().transport},
-                          {"cluster.workers", GetParam().nodes == 1 ? "2" : "1,1"},
-                          {"shuffle.limit", "1"}});
-  id_ = session().begin_query();
+  open_with({"shuffle.limit", "1"});
   cluster_->run_workers([&](uint32_t w) {
     Shuffle shuffle = open_shuffle(worker(w), gather());
     const Status refused = worker(w).open_shuffle(gather(1)).status();
@@ -352,9 +330,7 @@ TEST_P(ShuffleEndings, a_call_beyond_a_bound_is_refused_and_everything_else_goes
       Batch batch;
       EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
     }
-    shuffle.close();
-    Status cause;
-    EXPECT_EQ(end_query(worker(w), id_, cause), Outcome::done) << cause.to_string();
+    close_and_end(shuffle, w, id_);
   });
 }
 

@@ -19,15 +19,13 @@ namespace {
 // --- claims
 
 TEST_F(ShuffleApi, a_claim_is_the_only_one_and_closes_its_ring_to_others) {
-  open(1, {{"ring.per_lane", "1"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"ring.per_lane", "1"}});
   Shuffle a = open_shuffle(worker(), spec(id, 0, 0));
   Shuffle b = open_shuffle(worker(), spec(id, 1, 0));
   RowClaim claim;
   ASSERT_EQ(a.sender()->claim(0, 100, claim, Wait::none()), Outcome::done);
   RowClaim second;
-  EXPECT_EQ(b.sender()->claim(0, 100, second, Wait::none()), Outcome::failed);
-  EXPECT_EQ(b.status().code(), Code::wrong_state);
+  expect_failed(b.sender()->claim(0, 100, second, Wait::none()), b, Code::wrong_state);
   EXPECT_EQ(b.sender()->send(0, filled(10, 1), Wait::none()), Outcome::failed) << "the same ring";
   EXPECT_EQ(b.status().code(), Code::wrong_state);
   EXPECT_EQ(a.sender()->send(0, filled(10, 1), Wait::none()), Outcome::failed);
@@ -40,8 +38,7 @@ TEST_F(ShuffleApi, a_claim_is_the_only_one_and_closes_its_ring_to_others) {
   claim.abort();
   EXPECT_EQ(b.sender()->send(0, filled(10, 1), Wait::none()), Outcome::done);
   EXPECT_EQ(a.sender()->finish(), Outcome::done);
-  Batch batch;
-  ASSERT_EQ(a.receiver()->receive(batch), Outcome::done);
+  Batch batch = take_batch(a);
   EXPECT_EQ(batch.row_count(), 1u);
   EXPECT_EQ((*batch.each_row().begin()).size(), 50u);
   batch.release();
@@ -51,8 +48,7 @@ TEST_F(ShuffleApi, a_claim_is_the_only_one_and_closes_its_ring_to_others) {
 TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
   for (const size_t size : {size_t{100}, size_t{100'000}}) {
     for (const bool commit : {false, true}) {
-      open(1);
-      const QueryId id = session().begin_query();
+      const QueryId id = open_and_begin(1);
       RowClaim claim;
       {
         Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
@@ -70,14 +66,12 @@ TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
 // --- opening and closing
 
 TEST_F(ShuffleApi, a_stage_is_open_once) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
   EXPECT_EQ(worker().open_shuffle(spec(id, 0, 8)).status().code(), Code::invalid_argument);
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::done) << "repeatable";
-  EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::failed);
-  EXPECT_EQ(shuffle.status().code(), Code::wrong_state);
+  expect_failed(shuffle.sender()->send(0, filled(8, 1), Wait::none()), shuffle, Code::wrong_state);
   Batch batch;
   EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
   shuffle.close();
@@ -101,20 +95,17 @@ TEST_F(ShuffleApi, a_stage_is_open_once) {
                 .outcome,
             Outcome::failed);
   EXPECT_EQ(ShuffleSender().status().code(), Code::closed);
-  EXPECT_EQ(ShuffleReceiver().receive(batch), Outcome::failed);
-  EXPECT_EQ(ShuffleReceiver().status().code(), Code::closed);
+  expect_failed(ShuffleReceiver().receive(batch), ShuffleReceiver(), Code::closed);
 }
 
 TEST_F(ShuffleApi, slots_are_used_again_for_ever) {
-  open(2, {{"shuffle.limit", "3"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2, {{"shuffle.limit", "3"}});
   cluster_->run_workers([&](uint32_t w) {
     for (uint32_t stage = 0; stage < 60; ++stage) {
       Shuffle shuffle = open_shuffle(worker(w), spec(id, stage, 8));
       ASSERT_EQ(shuffle.sender()->send(1 - w, filled(8, static_cast<int>(stage))), Outcome::done);
       ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
-      Batch batch;
-      ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done) << shuffle.status().to_string();
+      Batch batch = take_batch(shuffle);
       EXPECT_EQ(batch.bytes()[0], static_cast<std::byte>(stage));
       batch.release();
       ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
@@ -125,8 +116,7 @@ TEST_F(ShuffleApi, slots_are_used_again_for_ever) {
 }
 
 TEST_F(ShuffleApi, more_shuffles_than_the_limit_are_refused) {
-  open(1, {{"shuffle.limit", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"shuffle.limit", "2"}});
   Shuffle a = open_shuffle(worker(), spec(id, 0, 8));
   Shuffle b = open_shuffle(worker(), spec(id, 1, 8));
   expect_error(worker().open_shuffle(spec(id, 2, 8)).status(), Code::limit_exceeded,
@@ -138,35 +128,29 @@ TEST_F(ShuffleApi, more_shuffles_than_the_limit_are_refused) {
 }
 
 TEST_F(ShuffleApi, a_sender_closed_without_finish_cancels_its_query) {
-  open(2);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2);
   Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8, {0}, {1}));
   {
     Shuffle sender = open_shuffle(worker(0), spec(id, 0, 8, {0}, {1}));
     EXPECT_EQ(sender.sender()->send(0, filled(8, 1)), Outcome::done);
   }
   Batch batch;
-  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
-  expect_error(receiver.status(), Code::query_cancelled, {"worker 0", "stage 0", "without finish"});
+  expect_failed(receiver.receiver()->receive(batch), receiver, Code::query_cancelled,
+                {"worker 0", "stage 0", "without finish"});
 }
 
 // FINISH waits in the queue behind what was sent while a batch was held.
 TEST_F(ShuffleApi, a_sender_closed_while_its_finish_still_waits_cancels_its_query) {
-  open(1, {{"ring.per_lane", "1"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"ring.per_lane", "1"}});
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 100));
-  ASSERT_EQ(shuffle.sender()->send(0, filled(100, 1)), Outcome::done);
-  (void)shuffle.sender()->flush();
-  Batch held;
-  ASSERT_EQ(shuffle.receiver()->receive(held), Outcome::done);
+  send_now(shuffle, filled(100, 1));
+  Batch held = take_batch(shuffle);
   for (int i = 0; i < 100; ++i) ASSERT_EQ(shuffle.sender()->send(0, filled(100, 1)), Outcome::done);
   ASSERT_EQ(shuffle.sender()->finish(Wait::none()), Outcome::holding);
   (void)shuffle.receiver()->stop();  // as a receiver it may close
   held.release();
   shuffle.close();
-  Status cause;
-  EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
-  expect_error(cause, Code::query_cancelled, {"without finish"});
+  expect_error(end_failed(worker(), id), Code::query_cancelled, {"without finish"});
 }
 
 // --- moving onto itself, and what does not exist
@@ -178,8 +162,7 @@ void move_onto_itself(T& value) {
 }
 
 TEST_F(ShuffleApi, what_is_moved_onto_itself_stays_as_it_is) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
   move_onto_itself(shuffle);
   ASSERT_TRUE(shuffle.is_open());
@@ -189,30 +172,23 @@ TEST_F(ShuffleApi, what_is_moved_onto_itself_stays_as_it_is) {
   ASSERT_EQ(claim.data().size(), 8u);
   EXPECT_TRUE(claim.commit().ok());
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
-  Batch batch;
-  ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+  Batch batch = take_batch(shuffle);
   move_onto_itself(batch);
   EXPECT_EQ(batch.row_count(), 1u);
   batch.release();
   EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
-  shuffle.close();
-  EXPECT_EQ(worker().end_query(id), Outcome::done);
+  close_and_end(shuffle, 0, id);
 }
 
 TEST_F(ShuffleApi, a_worker_that_does_not_exist_refuses_everything) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   Worker& nobody = session().worker(99);
   EXPECT_EQ(nobody.number(), UINT32_MAX);
   expect_error(nobody.open_shuffle(spec(id, 0, 8)).status(), Code::invalid_argument, {"it has 2"});
-  std::array<Status, 4> causes;
-  EXPECT_EQ(end_query(nobody, id, causes[0]), Outcome::failed);
-  EXPECT_EQ(end_query(nobody, id, causes[1], Wait::none()), Outcome::failed);
-  EXPECT_EQ(nobody.wait_until([] { return true; }), Outcome::failed);
-  causes[2] = nobody.status();
-  EXPECT_EQ(nobody.wait_until([] { return true; }, Wait::none()), Outcome::failed);
-  causes[3] = nobody.status();
-  for (const Status& cause : causes) EXPECT_EQ(cause.code(), Code::invalid_argument);
+  for (const Wait wait : {Wait::forever(), Wait::none()}) {
+    EXPECT_EQ(end_failed(nobody, id, Status::Ok(), wait).code(), Code::invalid_argument);
+    expect_failed(nobody.wait_until([] { return true; }, wait), nobody, Code::invalid_argument);
+  }
   nobody.wake();
   nobody.release_ownership();
   EXPECT_EQ(nobody.metrics().operations, 0u);
@@ -245,9 +221,7 @@ TEST_F(ShuffleApi, many_queries_leave_nothing_behind) {
       if (fails && i % 3 == w) (void)shuffle.cancel("a test");
       if (!fails) {
         EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
-        Batch batch;
-        while (shuffle.receiver()->receive(batch) == Outcome::done) {
-        }
+        (void)take_rows(shuffle);
       }
       shuffle.close();
       EXPECT_EQ(worker(w).end_query(ids[i]), fails ? Outcome::failed : Outcome::done) << i;
@@ -267,16 +241,13 @@ TEST_F(ShuffleApi, many_queries_leave_nothing_behind) {
 // --- threads and the session's end
 
 TEST_F(ShuffleApi, another_thread_is_refused_until_the_worker_is_handed_over) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
   std::thread([&] {
     EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::failed);
     EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::wrong_state);
     EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
-    Status cause;
-    EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
-    expect_error(cause, Code::wrong_state, {"worker 0", "release_ownership"});
+    expect_error(end_failed(worker(), id), Code::wrong_state, {"worker 0", "release_ownership"});
   }).join();
   EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::done);
   worker().release_ownership();
@@ -285,22 +256,20 @@ TEST_F(ShuffleApi, another_thread_is_refused_until_the_worker_is_handed_over) {
     EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     worker().release_ownership();
   }).join();
-  Batch batch;
-  ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+  Batch batch = take_batch(shuffle);
   EXPECT_EQ(batch.row_count(), 2u);
 }
 
 TEST_F(ShuffleApi, after_close_everything_says_so) {
-  open(2);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
   std::thread other([&] { EXPECT_TRUE(session(1).close().ok()); });
   EXPECT_TRUE(session().close().ok());
   EXPECT_TRUE(session().close().ok()) << "twice";
   other.join();
   Batch batch;
-  EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1), Wait::none()), Outcome::failed);
-  EXPECT_EQ(shuffle.status().code(), Code::session_closed);
+  expect_failed(shuffle.sender()->send(0, filled(8, 1), Wait::none()), shuffle,
+                Code::session_closed);
   EXPECT_EQ(shuffle.sender()->send(0, filled(8, 1)), Outcome::failed);
   EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::failed);
@@ -309,23 +278,19 @@ TEST_F(ShuffleApi, after_close_everything_says_so) {
   (void)shuffle.cancel("too late");
   EXPECT_EQ(worker().open_shuffle(spec(id, 1, 8)).status().code(), Code::session_closed);
   EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
-  Status cause;
-  EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
-  EXPECT_EQ(cause.code(), Code::session_closed);
+  EXPECT_EQ(end_failed(worker(), id).code(), Code::session_closed);
   (void)session().cancel_query(id, "too late");
   EXPECT_EQ(session().metrics().workers.size(), 1u);
   shuffle.close();
 }
 
 TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
-  open(2, {{"cluster.workers", "3,1"}, {"wait.sleep_ms", "1000"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2, {{"cluster.workers", "3,1"}, {"wait.sleep_ms", "1000"}});
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
     Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
     Batch batch;
-    EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
-    EXPECT_EQ(shuffle.status().code(), Code::session_closed) << shuffle.status().to_string();
+    expect_failed(shuffle.receiver()->receive(batch), shuffle, Code::session_closed);
   });
   threads.emplace_back(
       [&] { EXPECT_EQ(worker(1).wait_until([] { return false; }), Outcome::failed); });
@@ -342,14 +307,12 @@ TEST_F(ShuffleApi, closing_ends_the_waits_of_other_threads) {
   for (std::thread& thread : threads) thread.join();
   // The other node: this query has lost a participant, and no more.
   Batch batch;
-  EXPECT_EQ(far.receiver()->receive(batch), Outcome::failed);
-  expect_error(far.status(), Code::peer_lost, {"node 0"});
+  expect_failed(far.receiver()->receive(batch), far, Code::peer_lost, {"node 0"});
 }
 
 TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
   for (const bool own_node : {true, false}) {
-    open(2, {{"close.timeout_ms", "50"}});
-    const QueryId id = session().begin_query();
+    const QueryId id = open_and_begin(2, {{"close.timeout_ms", "50"}});
     std::vector<Batch> held(3);
     {
       Shuffle sender =
@@ -360,8 +323,7 @@ TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
       // In fragments: in memory. Then one that is copied, then one that stays in its ring.
       const size_t sizes[] = {20'000, 50, 100};
       for (int i = 0; i < 3; ++i) {
-        EXPECT_EQ(sender.sender()->send(0, filled(sizes[i], i + 1)), Outcome::done);
-        (void)sender.sender()->flush();
+        send_now(sender, filled(sizes[i], i + 1));
         Outcome outcome;
         while ((outcome = at.receiver()->receive(held[i], Wait::none())) == Outcome::would_wait)
           (void)sender.sender()

@@ -18,19 +18,16 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST_F(ShuffleApi, a_row_above_the_limit_is_refused_and_the_query_goes_on) {
-  open(1, {{"row.limit_bytes", "1000"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"row.limit_bytes", "1000"}});
   Shuffle shuffle = open_shuffle(worker(), spec(id, 3, 0));
-  EXPECT_EQ(shuffle.sender()->send(0, filled(1001, 1), Wait::none()), Outcome::failed);
-  expect_error(shuffle.status(), Code::row_too_large,
-               {"stage 3", "1001 bytes", "row.limit_bytes = 1000"});
+  expect_failed(shuffle.sender()->send(0, filled(1001, 1), Wait::none()), shuffle,
+                Code::row_too_large, {"stage 3", "1001 bytes", "row.limit_bytes = 1000"});
   RowClaim claim;
-  EXPECT_EQ(shuffle.sender()->claim(0, 1001, claim, Wait::none()), Outcome::failed);
-  EXPECT_EQ(shuffle.status().code(), Code::row_too_large);
+  expect_failed(shuffle.sender()->claim(0, 1001, claim, Wait::none()), shuffle,
+                Code::row_too_large);
   EXPECT_EQ(shuffle.sender()->send(0, filled(1000, 2)), Outcome::done);
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
-  Batch batch;
-  ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+  Batch batch = take_batch(shuffle);
   EXPECT_EQ((*batch.each_row().begin()).size(), 1000u);
   batch.release();
   EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
@@ -41,8 +38,7 @@ TEST_F(ShuffleApi, a_row_above_the_limit_is_refused_and_the_query_goes_on) {
 
 // Rows of every size around a frame (1 KiB) and far above it, copied and written in place.
 TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
   const Result<ShuffleSender> sender = shuffle.sender();
   ASSERT_TRUE(is_ok(sender));
@@ -62,7 +58,7 @@ TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
   EXPECT_EQ(sender->write(
                 1, 10, [](std::byte*) { ADD_FAILURE(); }, Wait::none()),
             Outcome::failed);
-  names(shuffle.status(), {"receiver 1 does not exist"});
+  expect_contains(shuffle.status().message(), "receiver 1 does not exist");
   ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
   size_t row_count = 0;
   Batch batch;
@@ -100,8 +96,7 @@ constexpr auto number_itself = [](size_t i) { return uint64_t{i}; };
 TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_go_where_their_keys_say) {
   constexpr uint32_t kWorkers = 3;
   constexpr size_t kRows = 3000;
-  open(1, {{"cluster.workers", std::to_string(kWorkers)}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", std::to_string(kWorkers)}});
   cluster_->run_workers([&](uint32_t w) {
     Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, sizeof(WideRow)));
     const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
@@ -128,8 +123,7 @@ TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_go_where_their_keys_say
 // What send_all spills then (shuffle_waiting_test.cc), writing in place leaves to its caller.
 TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_do_not_go_to_overflow) {
   constexpr size_t kRows = 300;  // several times the ring
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, sizeof(WideRow)));
   const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
   ASSERT_TRUE(sender.ok());
@@ -148,8 +142,7 @@ TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_do_not_go_to_overflow) 
   };
   send(Wait::none(), 1);
   (void)shuffle.sender()->flush();
-  Batch held;
-  ASSERT_EQ(shuffle.receiver()->receive(held), Outcome::done);
+  Batch held = take_batch(shuffle);
   note(held);
   for (const Wait wait : {Wait::none(), Wait::forever(), Wait::none()}) {
     send(wait, kRows - sent);
@@ -176,8 +169,7 @@ TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_do_not_go_to_overflow) 
 
 TEST_F(ShuffleApi, a_row_whose_writing_throws_was_not_begun) {
   constexpr size_t kRows = 50;  // some of them begin a frame, of 1 KiB
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, sizeof(WideRow)));
   const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
   ASSERT_TRUE(sender.ok());
@@ -206,12 +198,11 @@ TEST_F(ShuffleApi, a_row_whose_writing_throws_was_not_begun) {
 }
 
 TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_on) {
-  open(1, {{"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   {
     Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8, {0}, {0}));
-    EXPECT_EQ(shuffle.sender()->send(1, filled(8, 1), Wait::none()), Outcome::failed);
-    expect_error(shuffle.status(), Code::invalid_argument, {"receiver 1 does not exist"});
+    expect_failed(shuffle.sender()->send(1, filled(8, 1), Wait::none()), shuffle,
+                  Code::invalid_argument, {"receiver 1 does not exist"});
     const uint32_t some[] = {0, 7};
     EXPECT_EQ(shuffle.sender()->multicast(some, filled(8, 1), Wait::none()), Outcome::failed);
     Result<RowSender<uint64_t>> sender = shuffle.sender<uint64_t>();
@@ -242,11 +233,10 @@ TEST_F(ShuffleApi, a_node_that_does_not_exist_is_not_waited_for) {
 }
 
 TEST_F(ShuffleApi, a_row_of_another_width_is_refused) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
-  EXPECT_EQ(shuffle.sender()->send(0, filled(7, 1), Wait::none()), Outcome::failed);
-  names(shuffle.status(), {"7 bytes", "row_bytes = 8"});
+  expect_failed(shuffle.sender()->send(0, filled(7, 1), Wait::none()), shuffle,
+                Code::invalid_argument, {"7 bytes", "row_bytes = 8"});
   EXPECT_EQ(shuffle.sender<uint32_t>().status().code(), Code::invalid_argument);
   RowClaim claim;
   EXPECT_EQ(shuffle.sender()->claim(0, 9, claim, Wait::none()), Outcome::failed);
@@ -258,32 +248,27 @@ TEST_F(ShuffleApi, a_row_of_another_width_is_refused) {
 }
 
 TEST_F(ShuffleApi, rows_read_as_wider_ones_fail_the_query_and_are_not_taken_for_none) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 3, 8));
   ASSERT_EQ(shuffle.sender()->send(0, filled(8, 1)), Outcome::done);
   ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
-  Batch batch;
-  ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+  Batch batch = take_batch(shuffle);
   EXPECT_EQ(batch.rows<uint64_t>().size(), 1u);
   EXPECT_EQ(batch.rows<uint32_t>().size(), 0u);
   batch.release();
   EXPECT_EQ(batch.rows<uint32_t>().size(), 0u) << "an empty batch has no width";
   shuffle.close();
-  Status cause;
-  EXPECT_EQ(end_query(worker(), id, cause), Outcome::failed);
-  expect_error(cause, Code::query_failed, {"worker 0", "stage 3", "8 bytes", "4 bytes"});
+  expect_error(end_failed(worker(), id), Code::query_failed,
+               {"worker 0", "stage 3", "8 bytes", "4 bytes"});
 }
 
 TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
   for (const bool opened_before : {true, false}) {
-    open(2);
-    const QueryId id = session().begin_query();
+    const QueryId id = open_and_begin(2);
     Shuffle receiver;
     if (opened_before) receiver = open_shuffle(worker(1), spec(id, 0, 16, {0}, {1}));
     Shuffle sender = open_shuffle(worker(0), spec(id, 0, 8, {0}, {1}));
-    EXPECT_EQ(sender.sender()->send(0, filled(8, 1)), Outcome::done);
-    (void)sender.sender()->flush();
+    send_now(sender, filled(8, 1));
     Status status;
     if (opened_before) {
       Batch batch;
@@ -315,25 +300,21 @@ TEST_F(ShuffleApi, widths_that_differ_between_nodes_fail_the_query_on_both) {
 }
 
 TEST_F(ShuffleApi, rows_that_nobody_opens_fail_the_query_in_time) {
-  open(2, {{"query.unopened_timeout_ms", "100"}, {"liveness.timeout_ms", "400"}});
-  const QueryId id = session().begin_query();
+  const QueryId id =
+      open_and_begin(2, {{"query.unopened_timeout_ms", "100"}, {"liveness.timeout_ms", "400"}});
   Shuffle shuffle = open_shuffle(worker(0), spec(id, 7, 8));
-  EXPECT_EQ(shuffle.sender()->send(1, filled(8, 1)), Outcome::done);
-  (void)shuffle.sender()->flush();
+  send_now(shuffle, filled(8, 1), 1);
   std::thread other([&] {
     // Worker 1 lives, but has forgotten this stage: it opens another one.
     Shuffle wrong = open_shuffle(worker(1), spec(id, 8, 8, {1}, {1}));
     Batch batch;
     EXPECT_EQ(wrong.receiver()->receive(batch), Outcome::failed);
     wrong.close();
-    Status cause;
-    EXPECT_EQ(end_query(worker(1), id, cause), Outcome::failed);
-    EXPECT_EQ(cause.code(), Code::query_unopened) << cause.to_string();
+    EXPECT_EQ(end_failed(worker(1), id).code(), Code::query_unopened);
   });
   Batch batch;
-  EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
-  expect_error(shuffle.status(), Code::query_unopened,
-               {"worker 0", "stage 7", "worker 1", "query.unopened_timeout_ms = 100"});
+  expect_failed(shuffle.receiver()->receive(batch), shuffle, Code::query_unopened,
+                {"worker 0", "stage 7", "worker 1", "query.unopened_timeout_ms = 100"});
   shuffle.close();
   EXPECT_EQ(worker(0).end_query(id), Outcome::failed);
   worker(0).release_ownership();

@@ -18,8 +18,8 @@ using std::chrono::milliseconds;
 // --- overflow
 
 TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_go_on) {
-  open(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "64 KiB"}});
-  const QueryId big = session().begin_query();
+  const QueryId big =
+      open_and_begin(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "64 KiB"}});
   const QueryId small = session().begin_query();
   Shuffle glutton = open_shuffle(worker(), spec(big, 0, 100));
   Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
@@ -30,10 +30,8 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
   ASSERT_EQ(outcome, Outcome::failed);
   expect_error(glutton.status(), Code::overflow_exhausted,
                {"overflow.memory_bytes = 16384", "overflow.file_bytes = 65536"});
-  Status cause;
   glutton.close();
-  EXPECT_EQ(end_query(worker(), big, cause), Outcome::failed);
-  EXPECT_EQ(cause.code(), Code::overflow_exhausted);
+  EXPECT_EQ(end_failed(worker(), big).code(), Code::overflow_exhausted);
 
   EXPECT_EQ(modest.sender()->finish(), Outcome::done);
   uint32_t rows = 0;
@@ -45,8 +43,7 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
     }
   }
   EXPECT_EQ(rows, 30u) << modest.status().to_string();
-  modest.close();
-  EXPECT_EQ(worker().end_query(small), Outcome::done);
+  close_and_end(modest, 0, small);
   EXPECT_EQ(session().metrics().overflow_memory_bytes, 0u);
   EXPECT_EQ(session().metrics().overflow_file_bytes, 0u);
 }
@@ -54,8 +51,7 @@ TEST_F(ShuffleApi, the_query_that_uses_most_of_a_full_overflow_fails_and_others_
 // Its own ring is full of small frames; one look takes 64 of them.
 TEST_F(ShuffleApi,
        a_large_row_to_oneself_finds_room_within_one_call_however_many_frames_lie_there) {
-  open(1, {{"ring.bytes", "64 KiB"}});
-  const QueryId query = session().begin_query();
+  const QueryId query = open_and_begin(1, {{"ring.bytes", "64 KiB"}});
   Shuffle shuffle = open_shuffle(worker(), spec(query, 0, 0));
   do {
     (void)shuffle.sender()->flush();
@@ -68,15 +64,10 @@ TEST_F(ShuffleApi,
 
 // What is sent through one of its shuffles leaves whichever of them is flushed.
 TEST_F(ShuffleApi, a_flush_starts_the_transfer_of_everything_that_the_worker_has_sent) {
-  open(2);
-  const QueryId query = session().begin_query();
-  ShuffleSpec there = spec(query, 0, 8);
-  there.senders = {0};
-  there.receivers = {1};
-  ShuffleSpec other = spec(query, 1, 8);
-  Shuffle sent = open_shuffle(worker(0), there);
-  Shuffle flushed = open_shuffle(worker(0), other);
-  Shuffle received = open_shuffle(worker(1), there);
+  const QueryId query = open_and_begin(2);
+  Shuffle sent = open_shuffle(worker(0), spec(query, 0, 8, {0}, {1}));
+  Shuffle flushed = open_shuffle(worker(0), spec(query, 1, 8));
+  Shuffle received = open_shuffle(worker(1), spec(query, 0, 8, {0}, {1}));
   Batch batch;
   ASSERT_EQ(sent.sender()->send(0, filled(8, 1)), Outcome::done);
   ASSERT_EQ(received.receiver()->receive(batch, Wait::none()), Outcome::would_wait);
@@ -85,8 +76,7 @@ TEST_F(ShuffleApi, a_flush_starts_the_transfer_of_everything_that_the_worker_has
 }
 
 TEST_F(ShuffleApi, a_query_beyond_its_own_limit_fails_where_overflow_has_room_and_others_go_on) {
-  open(1, {{"overflow.query_limit_bytes", "16 KiB"}});
-  const QueryId greedy = session().begin_query();
+  const QueryId greedy = open_and_begin(1, {{"overflow.query_limit_bytes", "16 KiB"}});
   const QueryId other = session().begin_query();
   Shuffle glutton = open_shuffle(worker(), spec(greedy, 0, 100));
   Shuffle modest = open_shuffle(worker(), spec(other, 1, 100));
@@ -101,17 +91,13 @@ TEST_F(ShuffleApi, a_query_beyond_its_own_limit_fails_where_overflow_has_room_an
   EXPECT_EQ(worker().end_query(greedy), Outcome::failed);
   for (int i = 0; i < 60; ++i) ASSERT_EQ(modest.sender()->send(0, filled(100, i)), Outcome::done);
   EXPECT_EQ(modest.sender()->finish(), Outcome::done);
-  uint32_t rows = 0;
-  Batch batch;
-  while (modest.receiver()->receive(batch) == Outcome::done) rows += batch.row_count();
-  EXPECT_EQ(rows, 60u) << modest.status().to_string();
-  modest.close();
-  EXPECT_EQ(worker().end_query(other), Outcome::done);
+  EXPECT_EQ(take_rows(modest), 60u) << modest.status().to_string();
+  close_and_end(modest, 0, other);
 }
 
 TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_that_fails) {
-  open(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "0"}});
-  const QueryId big = session().begin_query();
+  const QueryId big =
+      open_and_begin(1, {{"overflow.memory_bytes", "16 KiB"}, {"overflow.file_bytes", "0"}});
   const QueryId small = session().begin_query();
   Shuffle glutton = open_shuffle(worker(), spec(big, 0, 100));
   Shuffle modest = open_shuffle(worker(), spec(small, 1, 100));
@@ -124,22 +110,18 @@ TEST_F(ShuffleApi, a_small_query_that_fills_the_last_of_overflow_is_not_the_one_
     outcome = modest.sender()->send(0, filled(100, sent++));
   EXPECT_EQ(outcome, Outcome::done) << modest.status().to_string();
   Batch batch;
-  EXPECT_EQ(glutton.receiver()->receive(batch, Wait::none()), Outcome::failed);
-  EXPECT_EQ(glutton.status().code(), Code::overflow_exhausted);
+  expect_failed(glutton.receiver()->receive(batch, Wait::none()), glutton,
+                Code::overflow_exhausted);
   glutton.close();
   EXPECT_EQ(worker().end_query(big), Outcome::failed);
   EXPECT_EQ(modest.sender()->finish(), Outcome::done);
-  int rows = 0;
-  while (modest.receiver()->receive(batch) == Outcome::done)
-    rows += static_cast<int>(batch.row_count());
-  EXPECT_EQ(rows, sent);
+  EXPECT_EQ(take_rows(modest), static_cast<uint64_t>(sent));
 }
 
 // Rows of a worker for itself: an engine that polls whenever a send would wait keeps overflow
 // out of it.
 TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 64));
   uint32_t received = 0;
   for (uint32_t sent = 0; sent < 20'000;) {
@@ -160,13 +142,10 @@ TEST_F(ShuffleApi, an_engine_that_never_waits_feels_back_pressure_from_itself) {
 // --- waiting and holding
 
 TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
-  open(1);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
-  ASSERT_EQ(shuffle.sender()->send(0, filled(8, 1)), Outcome::done);
-  (void)shuffle.sender()->flush();
-  Batch held;
-  ASSERT_EQ(shuffle.receiver()->receive(held), Outcome::done);
+  send_now(shuffle, filled(8, 1));
+  Batch held = take_batch(shuffle);
   Batch more;
   EXPECT_EQ(worker().metrics().held_frames, 1u);
   EXPECT_EQ(shuffle.receiver()->receive(more), Outcome::holding);
@@ -180,9 +159,7 @@ TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
   ASSERT_TRUE(held.detach().ok());
   EXPECT_EQ(held.rows<uint64_t>().size(), 1u);
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::done) << "detached batches hold nothing up";
-  uint32_t rows = 0;
-  while (shuffle.receiver()->receive(more) == Outcome::done) rows += more.row_count();
-  EXPECT_EQ(rows, 2000u);
+  EXPECT_EQ(take_rows(shuffle), 2000u);
   std::byte first[8];
   std::memcpy(first, held.bytes().data(), 8);
   EXPECT_EQ(first[0], std::byte{1});
@@ -192,10 +169,8 @@ TEST_F(ShuffleApi, who_holds_batches_is_told_instead_of_waiting) {
 
 // Sends rows of 100 bytes to itself, holding the first, until so much of the overflow is in use; returns how many.
 uint64_t fill_overflow(Session& session, Shuffle& shuffle, uint64_t bytes) {
-  EXPECT_EQ(shuffle.sender()->send(0, filled(100, 1)), Outcome::done);
-  (void)shuffle.sender()->flush();
-  Batch held;
-  EXPECT_EQ(shuffle.receiver()->receive(held), Outcome::done);
+  send_now(shuffle, filled(100, 1));
+  Batch held = take_batch(shuffle);
   uint64_t sent = 0;
   for (; session.metrics().overflow_memory_bytes < bytes; ++sent)
     if (shuffle.sender()->send(0, filled(100, 1)) != Outcome::done) break;
@@ -218,18 +193,15 @@ uint64_t drain(Shuffle& shuffle) {
 // The other query is another worker's: what it has in overflow stays there meanwhile, whatever becomes of it.
 TEST_F(ShuffleApi, a_row_that_shrinks_in_its_claim_is_sent_though_ring_and_overflow_are_full) {
   constexpr uint64_t kOverflow = 16 << 10;
-  open(1, {{"cluster.workers", "2"},
-           {"ring.per_lane", "1"},
-           {"overflow.memory_bytes", std::to_string(kOverflow)},
-           {"overflow.file_bytes", "0"}});
-  const QueryId small = session().begin_query();
+  const QueryId small = open_and_begin(1, {{"cluster.workers", "2"},
+                                           {"ring.per_lane", "1"},
+                                           {"overflow.memory_bytes", std::to_string(kOverflow)},
+                                           {"overflow.file_bytes", "0"}});
   const QueryId big = session().begin_query();
   Shuffle modest = open_shuffle(worker(0), spec(small, 0, 0, {0}, {0}));
   Shuffle glutton = open_shuffle(worker(1), spec(big, 0, 100, {1}, {1}));
-  ASSERT_EQ(modest.sender()->send(0, filled(10, 1)), Outcome::done);
-  (void)modest.sender()->flush();
-  Batch held;
-  ASSERT_EQ(modest.receiver()->receive(held), Outcome::done);
+  send_now(modest, filled(10, 1));
+  Batch held = take_batch(modest);
   // The ring is full; then the other query takes most of the overflow, and the claim the rest of it.
   uint64_t sent = 0;
   for (; session().metrics().overflow_memory_bytes == 0; ++sent)
@@ -258,8 +230,7 @@ TEST_F(ShuffleApi, a_row_that_shrinks_in_its_claim_is_sent_though_ring_and_overf
 
 // Nobody receives meanwhile: a commit that waited would hang.
 TEST_F(ShuffleApi, a_commit_does_not_wait_though_the_ring_is_full) {
-  open(1, {{"ring.per_lane", "1"}, {"cluster.workers", "2"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(1, {{"ring.per_lane", "1"}, {"cluster.workers", "2"}});
   Shuffle sender = open_shuffle(worker(0), spec(id, 0, 0, {0}, {1}));
   Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
   // Frames of 18 and 19 rows of 48 bytes fill the ring, of 4096 bytes with OPEN's 64, to the last one.
@@ -286,8 +257,7 @@ TEST_F(ShuffleApi, a_commit_does_not_wait_though_the_ring_is_full) {
 }
 
 TEST_F(ShuffleApi, a_deadline_changes_nothing) {
-  open(2);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2);
   Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
   Batch batch;
   const auto begin = std::chrono::steady_clock::now();
@@ -310,17 +280,13 @@ TEST_F(ShuffleApi, a_deadline_changes_nothing) {
     Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8));
     EXPECT_EQ(receiver.sender()->finish(), Outcome::done);
     Batch got;
-    uint64_t rows = 0;
-    while (receiver.receiver()->receive(got) == Outcome::done) rows += got.row_count();
-    EXPECT_EQ(rows, sent) << "what met a deadline was not sent, and everything else was";
-    receiver.close();
-    EXPECT_EQ(worker(1).end_query(id), Outcome::done);
+    EXPECT_EQ(take_rows(receiver), sent)
+        << "what met a deadline was not sent, and everything else was";
+    close_and_end(receiver, 1, id);
   });
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
-  while (shuffle.receiver()->receive(batch) == Outcome::done) {
-  }
-  shuffle.close();
-  EXPECT_EQ(worker(0).end_query(id), Outcome::done);
+  (void)take_rows(shuffle);
+  close_and_end(shuffle, 0, id);
   worker(0).release_ownership();
   other.join();
 }
@@ -336,19 +302,17 @@ TEST(Wait, is_forever_where_a_limit_is_beyond_all_time) {
 
 TEST_F(ShuffleApi, a_negative_time_limit_is_refused) {
   constexpr Wait kNegative = Wait::at_most(milliseconds(-1));
-  open(2);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2);
   Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
   Batch batch;
-  EXPECT_EQ(shuffle.receiver()->receive(batch, kNegative), Outcome::failed);
-  expect_error(shuffle.status(), Code::invalid_argument, {"worker 0", "-1000000 ns"});
-  EXPECT_EQ(worker(0).wait_until([] { return false; }, kNegative), Outcome::failed);
-  EXPECT_EQ(worker(0).status().code(), Code::invalid_argument);
+  expect_failed(shuffle.receiver()->receive(batch, kNegative), shuffle, Code::invalid_argument,
+                {"worker 0", "-1000000 ns"});
+  expect_failed(worker(0).wait_until([] { return false; }, kNegative), worker(0),
+                Code::invalid_argument);
   (void)shuffle.cancel("seen enough");
   shuffle.close();
   const QueryId other = session().begin_query();
-  EXPECT_EQ(worker(0).end_query(other, kNegative), Outcome::failed);
-  EXPECT_EQ(worker(0).status().code(), Code::invalid_argument);
+  expect_failed(worker(0).end_query(other, kNegative), worker(0), Code::invalid_argument);
   EXPECT_EQ(worker(0).end_query(other, Wait::at_most(milliseconds(0))), Outcome::deadline)
       << "worker 1 has not ended it, and what was refused has ended nothing";
   EXPECT_EQ(session().await_node(1, kNegative).code(), Code::invalid_argument);
@@ -357,23 +321,19 @@ TEST_F(ShuffleApi, a_negative_time_limit_is_refused) {
 // --- waits do not nest
 
 TEST_F(ShuffleApi, a_wait_in_the_condition_of_another_one_fails_and_that_one_goes_on) {
-  open(2);
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2);
   Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8, {1}, {0}));
   Shuffle sender = open_shuffle(worker(0), spec(id, 1, 8, {0}, {1}));
-  Status cause;
   int looks = 0;
   const auto nested = [&] {
     ++looks;
     Batch batch;
-    EXPECT_EQ(shuffle.receiver()->receive(batch, Wait::at_most(milliseconds(1))), Outcome::failed);
-    expect_error(shuffle.status(), Code::wrong_state, {"worker 0", "condition"});
+    expect_failed(shuffle.receiver()->receive(batch, Wait::at_most(milliseconds(1))), shuffle,
+                  Code::wrong_state, {"worker 0", "condition"});
     EXPECT_EQ(sender.sender()->finish(Wait::at_most(milliseconds(1))), Outcome::failed);
-    EXPECT_EQ(worker(0).wait_until([] { return true; }, Wait::at_most(milliseconds(1))),
-              Outcome::failed);
-    EXPECT_EQ(worker(0).status().code(), Code::wrong_state) << worker(0).status().to_string();
-    EXPECT_EQ(end_query(worker(0), session().begin_query(), cause), Outcome::failed);
-    EXPECT_EQ(cause.code(), Code::wrong_state) << cause.to_string();
+    expect_failed(worker(0).wait_until([] { return true; }, Wait::at_most(milliseconds(1))),
+                  worker(0), Code::wrong_state);
+    EXPECT_EQ(end_failed(worker(0), session().begin_query()).code(), Code::wrong_state);
     EXPECT_EQ(shuffle.receiver()->receive(batch, Wait::none()), Outcome::would_wait)
         << "what does not wait is allowed";
     EXPECT_EQ(worker(0).wait_until([] { return true; }, Wait::none()), Outcome::done);
@@ -405,8 +365,7 @@ TEST_F(ShuffleApi, a_wake_up_ends_a_wait_for_a_condition_at_once) {
 // what arrives: here the sender has no room for its third row of stage 1 (a pad and a frame), while
 // less than half the ring lies unread, so that nothing is spilled either.
 TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
-  open(2, {{"ring.per_lane", "1"}, {"transfer.threshold_bytes", "0"}});
-  const QueryId id = session().begin_query();
+  const QueryId id = open_and_begin(2, {{"ring.per_lane", "1"}, {"transfer.threshold_bytes", "0"}});
   Shuffle wanted_sender = open_shuffle(worker(0), spec(id, 0, 0, {0}, {1}));
   Shuffle other_sender = open_shuffle(worker(0), spec(id, 1, 0, {0}, {1}));
   Shuffle wanted = open_shuffle(worker(1), spec(id, 0, 0, {0}, {1}));
@@ -414,10 +373,8 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
   // A frame of that many bytes in the ring: its header, the row's length, the row.
   const auto row = [](size_t frame_bytes) { return filled(frame_bytes - 20, 1); };
   const auto pass = [&](Shuffle& from, Shuffle& to, size_t frame_bytes) {
-    EXPECT_EQ(from.sender()->send(0, row(frame_bytes)), Outcome::done);
-    (void)from.sender()->flush();
-    Batch batch;
-    EXPECT_EQ(to.receiver()->receive(batch), Outcome::done);
+    send_now(from, row(frame_bytes));
+    take_batch(to);
   };
   // Ring of 4096. With the two OPEN of 64 bytes each: positions 128, 192, …
   pass(other_sender, other, 64);
@@ -450,8 +407,8 @@ TEST_F(ShuffleApi, what_was_released_is_told_when_the_ring_fills_up_later) {
 // behind OPEN, 162. With their header they are 84 bytes short of the threshold, or 120. A frame more that
 // is cut there would have one row, and cost what a full one does.
 TEST_F(ShuffleApi, full_frames_of_wide_rows_reach_the_threshold) {
-  open(1, {{"ring.bytes", "32 KiB"}, {"transfer.threshold_bytes", "16 KiB"}});
-  const QueryId id = session().begin_query();
+  const QueryId id =
+      open_and_begin(1, {{"ring.bytes", "32 KiB"}, {"transfer.threshold_bytes", "16 KiB"}});
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 100));
   uint64_t rows = 0;
   while (shuffle.sender()->send(0, filled(100, 1), Wait::none()) == Outcome::done) ++rows;
