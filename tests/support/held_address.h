@@ -32,6 +32,7 @@ class HeldAddress {
 
   /// Empty: it is taken.
   const std::string& address() const { return address_; }
+  int socket() const { return socket_.get(); }
 
  private:
   base::UniqueFd socket_;

@@ -67,6 +67,17 @@ class TestReactor final : public transport::Reactor {
     }
     return worked;
   }
+  /// Handles what is ready until `done`. False if it takes too long.
+  template <typename Done>
+  bool run_until(Done&& done) {
+    const base::Clock& clock = base::SystemClock::instance();
+    const base::Nanoseconds limit = clock.now_ns() + 30'000'000'000;
+    while (!done()) {
+      if (clock.now_ns() > limit) return false;
+      run_once(1);
+    }
+    return true;
+  }
 
  private:
   Status control(int operation, int fd, uint32_t epoll_events) {

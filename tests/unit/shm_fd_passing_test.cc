@@ -74,9 +74,7 @@ class ShmFdPassing : public testing::Test {
   }
   /// Lets the reactor work until something was taken, or an error.
   void run() {
-    const base::Nanoseconds deadline = now() + 2 * kLimit;
-    while (!taken_.has_value() && now() < deadline) reactor_.run_once(100);
-    ASSERT_TRUE(taken_.has_value()) << "hangs";
+    ASSERT_TRUE(reactor_.run_until([&] { return taken_.has_value(); })) << "hangs";
   }
   void settle() {
     while (reactor_.run_once(20)) continue;
@@ -307,8 +305,7 @@ TEST_F(ShmSetupTest, is_ready_with_itself_only_when_fetched_and_handed_over) {
   EXPECT_FALSE(setup->ready());
   ASSERT_TRUE(setup->on_message(sent_[0]).ok());
   EXPECT_FALSE(setup->ready());
-  const base::Nanoseconds deadline = now() + kLimit;
-  while (!setup->ready() && setup->status().ok() && now() < deadline) reactor_.run_once(100);
+  reactor_.run_until([&] { return setup->ready() || !setup->status().ok(); });
   ASSERT_TRUE(test::is_ok(setup->status()));
   ASSERT_TRUE(setup->ready());
   EXPECT_NE(setup->take(), nullptr);
@@ -322,8 +319,7 @@ TEST_F(ShmSetupTest, fails_with_the_cause_if_the_peers_rings_have_another_shape)
   std::unique_ptr<LinkSetup> theirs = transport_.begin(other);
   ASSERT_TRUE(theirs->start().ok());
   ASSERT_TRUE(ours->on_message(sent_[1]).ok());
-  const base::Nanoseconds deadline = now() + kLimit;
-  while (ours->status().ok() && now() < deadline) reactor_.run_once(100);
+  reactor_.run_until([&] { return !ours->status().ok(); });
   EXPECT_EQ(ours->status().code(), Code::protocol_error) << ours->status().to_string();
   EXPECT_FALSE(ours->ready());
 }

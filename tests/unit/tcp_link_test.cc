@@ -8,14 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "contract/frames.h"
-#include "support/data_header.h"
 #include "support/expect.h"
-#include "support/tcp_socket_pair.h"
-#include "support/test_reactor.h"
-#include "transport/tcp/tcp_transport.h"
-#include "wire/data_message.h"
+#include "unit/tcp_end.h"
 
 namespace faro::test {
 namespace {
@@ -25,54 +20,16 @@ using wire::DataMessage;
 
 constexpr uint32_t kRing = 4096;
 constexpr uint32_t kRings = 2;
-constexpr base::Nanoseconds kLimit = 30'000'000'000;
 
-class TcpLinkTest : public testing::Test, public transport::LinkEvents {
+class TcpLinkTest : public TcpEnd {
  protected:
   void SetUp() override { connect({1, 1, kRings, kRing}); }
-
-  void connect(const ring::Layout& layout) {
-    link_.reset();
-    failures_ = 0;
-    auto [raw, mine] = tcp_socket_pair();
-    ASSERT_TRUE(raw.valid() && mine.valid());
-    raw_ = std::move(raw);
-    ready_set_ = std::make_unique<ring::ReadySet>(1);
-    worker_ = {ready_set_.get(), &doorbell_};
-    context_.outgoing = context_.incoming = layout;
-    context_.workers = {&worker_, 1};
-    context_.ready_group = {&ready_group_, 1};
-    context_.reactor = &reactor_;
-    context_.events = this;
-    const auto setup = transport_.begin(context_);
-    ASSERT_TRUE(setup->start().ok());
-    ASSERT_FALSE(setup->ready());
-    ASSERT_TRUE(setup->on_stream({mine.release()}).ok());
-    ASSERT_TRUE(setup->ready());
-    link_ = setup->take();
-    ASSERT_NE(link_, nullptr);
-  }
-
-  void on_link_failed(const Status& cause) override {
-    ++failures_;
-    failure_ = cause;
-  }
-
-  template <typename Done>
-  bool pump_until(Done&& done) {
-    const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kLimit;
-    while (!done()) {
-      reactor_.run_once(1);
-      if (base::SystemClock::instance().now_ns() > deadline) return false;
-    }
-    return true;
-  }
 
   // --- the peer
 
   void send_bytes(const void* bytes, size_t count) {
     const auto* at = static_cast<const std::byte*>(bytes);
-    ASSERT_TRUE(pump_until([&] {
+    ASSERT_TRUE(reactor_.run_until([&] {
       const ssize_t sent = send(raw_.get(), at, count, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent > 0) {
         at += sent;
@@ -82,21 +39,14 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
     }));
   }
   void send_message(const DataMessage& message) { send_bytes(&message, sizeof message); }
-  /// WRITTEN with as many bytes as it says, one pad or data frame, at the expected position of ring
-  /// 0.
   void send_frame(uint32_t ring, wire::Position position, uint32_t length) {
-    std::vector<std::byte> bytes(sizeof(DataMessage) + length);
-    const DataMessage message = wire::written_message(ring, length, position);
-    std::memcpy(bytes.data(), &message, sizeof message);
-    for (size_t i = sizeof message; i < bytes.size(); ++i)
-      bytes[i] = static_cast<std::byte>(position / 64 + i);
-    put_data_header(bytes.data() + sizeof message, length);
+    const std::vector<std::byte> bytes = written_frame(ring, position, length);
     send_bytes(bytes.data(), bytes.size());
   }
   std::vector<std::byte> receive_bytes(size_t count) {
     std::vector<std::byte> bytes(count);
     size_t got = 0;
-    EXPECT_TRUE(pump_until([&] {
+    EXPECT_TRUE(reactor_.run_until([&] {
       const ssize_t n = recv(raw_.get(), bytes.data() + got, count - got, MSG_DONTWAIT);
       if (n > 0) got += static_cast<size_t>(n);
       return got == count;
@@ -130,28 +80,15 @@ class TcpLinkTest : public testing::Test, public transport::LinkEvents {
   transport::FrameView receive_frame(uint32_t ring) {
     transport::FrameView view;
     Next next = Next::nothing;
-    pump_until([&] { return (next = link_->incoming(ring).next(view)) != Next::nothing; });
+    reactor_.run_until([&] { return (next = link_->incoming(ring).next(view)) != Next::nothing; });
     EXPECT_EQ(next, Next::frame);
     return view;
   }
   void expect_refused(const char* what) {
-    EXPECT_TRUE(pump_until([&] { return failures_ > 0; })) << what << " was accepted";
+    EXPECT_TRUE(reactor_.run_until([&] { return failures_ > 0; })) << what << " was accepted";
     EXPECT_EQ(failures_, 1) << what;
     EXPECT_EQ(failure_.code(), Code::protocol_error) << what << ": " << failure_.to_string();
   }
-
-  base::ManualClock clock_;  // deferred sends look at it; the reactor's waits do not
-  TestReactor reactor_{clock_};
-  transport::tcp::TcpTransport transport_;
-  std::unique_ptr<ring::ReadySet> ready_set_;
-  ring::DoorbellLine doorbell_{};
-  transport::WorkerEnd worker_;
-  uint32_t ready_group_ = 0;
-  transport::LinkContext context_;
-  base::UniqueFd raw_;
-  std::unique_ptr<transport::DataLink> link_;
-  int failures_ = 0;
-  Status failure_;
 };
 
 // ------------------------------------------------------------------------------------ what is sent
@@ -183,7 +120,7 @@ TEST_F(TcpLinkTest, a_span_that_wraps_is_one_message) {
   receive_bytes(3 * (16 + 1024));
   send_message(wire::read_message(0, 3072));
   ASSERT_TRUE(commit(0, 960));
-  ASSERT_TRUE(pump_until([&] { return commit(0, 512); }));  // 64 bytes of pad before it
+  ASSERT_TRUE(reactor_.run_until([&] { return commit(0, 512); }));  // 64 bytes of pad before it
   link_->outgoing(0).post();
   const DataMessage message = receive_message();
   EXPECT_EQ(message.position, 3072u);
@@ -332,12 +269,12 @@ TEST_F(TcpLinkTest, what_may_wait_goes_when_it_is_much) {
 TEST_F(TcpLinkTest, what_may_wait_is_sent_by_the_network_thread_when_no_worker_comes_back) {
   ASSERT_TRUE(commit(0, 64));
   link_->outgoing(0).post_soon();
-  EXPECT_TRUE(pump_until([&] { return !nothing_to_receive(); }));
+  EXPECT_TRUE(reactor_.run_until([&] { return !nothing_to_receive(); }));
   receive_bytes(16 + 64);
   // And again: the timer starts anew.
   ASSERT_TRUE(commit(0, 64));
   link_->outgoing(0).post_soon();
-  EXPECT_TRUE(pump_until([&] { return !nothing_to_receive(); }));
+  EXPECT_TRUE(reactor_.run_until([&] { return !nothing_to_receive(); }));
 }
 
 TEST_F(TcpLinkTest, what_may_wait_does_not_wait_for_long_while_workers_send_or_read) {
@@ -361,11 +298,8 @@ TEST_F(TcpLinkTest, what_may_wait_does_not_wait_for_long_while_workers_send_or_r
 TEST_F(TcpLinkTest, messages_may_come_in_pieces_of_any_size) {
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 3; ++i) {
-    const DataMessage message = wire::written_message(0, 128, i * 128);
-    const size_t at = bytes.size();
-    bytes.resize(at + sizeof message + 128);
-    std::memcpy(bytes.data() + at, &message, sizeof message);
-    put_data_header(bytes.data() + at + sizeof message, 100 + i, i + 1);
+    const std::vector<std::byte> frame = written_frame(0, i * 128, 128, i + 1);
+    bytes.insert(bytes.end(), frame.begin(), frame.end());
   }
   for (const size_t piece :
        {size_t{1}, size_t{7}, size_t{16}, size_t{17}, size_t{143}, size_t{145}, bytes.size()}) {
@@ -381,10 +315,8 @@ TEST_F(TcpLinkTest, messages_may_come_in_pieces_of_any_size) {
 }
 
 TEST_F(TcpLinkTest, a_frame_is_not_shown_before_all_of_its_message_has_come) {
-  send_message(wire::written_message(0, 128, 0));
-  std::array<std::byte, 128> payload{};
-  put_data_header(payload.data(), 20);
-  send_bytes(payload.data(), 127);
+  const std::vector<std::byte> frame = written_frame(0, 0, 128);
+  send_bytes(frame.data(), frame.size() - 1);
   for (int i = 0; i < 20; ++i) reactor_.run_once(1);
   transport::FrameView view;
   EXPECT_EQ(link_->incoming(0).next(view), Next::nothing);
@@ -475,12 +407,9 @@ TEST_F(TcpLinkTest, a_peer_that_closes_inside_a_message_is_lost) {
   for (const size_t bytes : {size_t{1}, size_t{15}, size_t{16}, size_t{100}}) {
     SCOPED_TRACE(bytes);
     connect({1, 1, kRings, kRing});
-    std::array<std::byte, 16 + 128> whole{};
-    const DataMessage message = wire::written_message(0, 128, 0);
-    std::memcpy(whole.data(), &message, sizeof message);
-    send_bytes(whole.data(), bytes);
+    send_bytes(written_frame(0, 0, 128).data(), bytes);
     raw_.reset();
-    ASSERT_TRUE(pump_until([&] { return failures_ > 0; }));
+    ASSERT_TRUE(reactor_.run_until([&] { return failures_ > 0; }));
     EXPECT_EQ(failure_.code(), Code::peer_lost);
     EXPECT_EQ(failure_.message(), "data connection closed by the peer inside a message");
     transport::FrameView view;
@@ -492,7 +421,7 @@ TEST_F(TcpLinkTest, what_came_before_the_peer_closed_is_still_delivered) {
   send_frame(0, 0, 1024);
   send_frame(1, 0, 64);
   raw_.reset();
-  ASSERT_TRUE(pump_until([&] { return failures_ > 0; }));
+  ASSERT_TRUE(reactor_.run_until([&] { return failures_ > 0; }));
   EXPECT_EQ(failure_.code(), Code::peer_lost);
   EXPECT_EQ(failure_.message(), "data connection closed by the peer");
   EXPECT_EQ(receive_frame(0).header.length, 1024u);
@@ -503,7 +432,7 @@ TEST_F(TcpLinkTest, a_connection_reset_is_a_loss_with_its_cause) {
   const linger reset{.l_onoff = 1, .l_linger = 0};
   ASSERT_EQ(setsockopt(raw_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
   raw_.reset();
-  ASSERT_TRUE(pump_until([&] { return failures_ > 0; }));
+  ASSERT_TRUE(reactor_.run_until([&] { return failures_ > 0; }));
   expect_error(failure_, Code::peer_lost, {"Connection reset"});
   EXPECT_TRUE(post(0, 64));
   EXPECT_EQ(failures_, 1);
@@ -533,7 +462,7 @@ TEST_F(TcpLinkTest, stop_ends_the_peers_connection_after_what_was_sent) {
   ASSERT_TRUE(post(0, 64));
   receive_bytes(16 + 64);
   std::byte byte;
-  ASSERT_TRUE(pump_until([&] { return recv(raw_.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+  ASSERT_TRUE(reactor_.run_until([&] { return recv(raw_.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
 }
 
 // Streams of messages that are valid, nearly valid or nonsense, in pieces of random size: memory

@@ -2,49 +2,25 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <array>
-#include <cstring>
-#include <memory>
+#include <vector>
 
-#include "base/unique_fd.h"
-#include "support/data_header.h"
-#include "support/tcp_socket_pair.h"
-#include "support/test_reactor.h"
-#include "transport/tcp/tcp_transport.h"
-#include "wire/data_message.h"
+#include "unit/tcp_end.h"
 
 namespace faro::test {
 namespace {
 
-class TcpReceiverTest : public testing::Test, public transport::LinkEvents {
+class TcpReceiverTest : public TcpEnd {
  protected:
   static constexpr uint32_t kFrame = 64;
 
   void SetUp() override {
-    auto [raw, mine] = tcp_socket_pair();
-    ASSERT_TRUE(raw.valid() && mine.valid());
-    raw_ = std::move(raw);
-    worker_ = {&ready_set_, &doorbell_};
-    context_.outgoing = context_.incoming = {1, 1, 1, 4096};
-    context_.workers = {&worker_, 1};
-    context_.ready_group = {&ready_group_, 1};
-    context_.reactor = &reactor_;
-    context_.events = this;
-    const auto setup = transport_.begin(context_);
-    ASSERT_TRUE(setup->start().ok());
-    ASSERT_TRUE(setup->on_stream({mine.release()}).ok());
-    link_ = setup->take();
-    ASSERT_NE(link_, nullptr);
+    connect({1, 1, 1, 4096});
     network_thread();  // what registering brings
   }
-  void on_link_failed(const Status&) override { ++failures_; }
 
   /// A frame of the peer, which has arrived when this returns.
   void peer_sends() {
-    std::array<std::byte, sizeof(wire::DataMessage) + kFrame> bytes{};
-    const wire::DataMessage message = wire::written_message(0, kFrame, sent_);
-    std::memcpy(bytes.data(), &message, sizeof message);
-    put_data_header(bytes.data() + sizeof message, kFrame);
+    const std::vector<std::byte> bytes = written_frame(0, sent_, kFrame);
     ASSERT_EQ(send(raw_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
     sent_ += kFrame;
@@ -72,17 +48,7 @@ class TcpReceiverTest : public testing::Test, public transport::LinkEvents {
     return false;
   }
 
-  TestReactor reactor_;
-  transport::tcp::TcpTransport transport_;
-  ring::ReadySet ready_set_{1};
-  ring::DoorbellLine doorbell_{};
-  transport::WorkerEnd worker_;
-  uint32_t ready_group_ = 0;
-  transport::LinkContext context_;
-  base::UniqueFd raw_;
-  std::unique_ptr<transport::DataLink> link_;
   wire::Position sent_ = 0;
-  int failures_ = 0;
 };
 
 TEST_F(TcpReceiverTest, the_network_thread_reads_until_a_worker_has_looked) {
