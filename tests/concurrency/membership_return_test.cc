@@ -1,11 +1,8 @@
 // A node that starts again finds open nodes, one after the other, and loses some of them before its own open is complete.
 #include <gtest/gtest.h>
 
-#include <future>
-#include <memory>
 #include <utility>
 
-#include "session/cluster_identity.h"
 #include "support/cluster.h"
 #include "support/pausable_network.h"
 #include "support/raw_peer.h"

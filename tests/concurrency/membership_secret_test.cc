@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>

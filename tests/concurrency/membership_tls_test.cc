@@ -11,7 +11,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <span>

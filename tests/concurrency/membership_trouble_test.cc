@@ -4,9 +4,7 @@
 
 #include <dirent.h>
 
-#include <atomic>
 #include <chrono>
-#include <future>
 
 #include "faro/log.h"
 #include "support/cluster.h"

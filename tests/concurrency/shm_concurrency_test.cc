@@ -12,7 +12,6 @@
 #include "ring/doorbell.h"
 #include "ring/ready_set.h"
 #include "support/data_header.h"
-#include "transport/shm/local_link.h"
 #include "transport/shm/node_doorbells.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shm_datapath.h"

@@ -2,11 +2,7 @@
 // thread has them.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>

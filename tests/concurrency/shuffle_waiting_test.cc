@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
-#include <optional>
 #include <thread>
 #include <vector>
 

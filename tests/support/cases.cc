@@ -14,10 +14,7 @@ namespace faro::test {
 namespace {
 
 StagePlan fixed_rows(uint32_t stage, uint32_t row_bytes = 24) {
-  StagePlan plan;
-  plan.stage = stage;
-  plan.row_bytes = row_bytes;
-  return plan;
+  return {.stage = stage, .row_bytes = row_bytes, .senders = {}, .receivers = {}};
 }
 
 uint64_t rows_for(const Program& program, uint32_t row_bytes) {
@@ -29,24 +26,27 @@ Status close_and_end(Program& program, const QueryId& id, std::initializer_list<
   return program.end(id);
 }
 
+/// A case of one query, which worker 0 begins.
+template <Status (*kBody)(Program&, const QueryId&)>
+Status in_query(Program& program) {
+  const Result<QueryId> id = program.query(0);
+  return id.ok() ? kBody(program, *id) : id.status();
+}
+
 // Everyone sends everything before polling anything.
-Status send_everything_first(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status send_everything_first(Program& program, const QueryId& id) {
   Stage stage(program, fixed_rows(0, 100));
-  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(stage.open(id));
   FARO_RETURN_IF_ERROR(stage.send_rows(rows_for(program, 100)));
   FARO_RETURN_IF_ERROR(stage.finish());
   FARO_RETURN_IF_ERROR(stage.take_to_end());
-  return close_and_end(program, *id, {&stage});
+  return close_and_end(program, id, {&stage});
 }
 
 // Everyone holds a polled batch while sending: those sends must neither wait nor be refused.
-Status hold_while_sending(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status hold_while_sending(Program& program, const QueryId& id) {
   Stage stage(program, fixed_rows(1, 56));
-  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(stage.open(id));
   const uint64_t rows = rows_for(program, 56);
   const uint64_t part = std::max<uint64_t>(1, rows / 4);
   bool end = false;
@@ -67,7 +67,7 @@ Status hold_while_sending(Program& program) {
   }
   FARO_RETURN_IF_ERROR(stage.finish());
   if (!end) FARO_RETURN_IF_ERROR(stage.take_to_end());
-  return close_and_end(program, *id, {&stage});
+  return close_and_end(program, id, {&stage});
 }
 
 // A hash join: the build side is taken to its end while the probe side is already flowing.
@@ -98,13 +98,10 @@ Status two_queries(Program& program) {
   if (!a_id.ok()) return a_id.status();
   Result<QueryId> b_id = program.query(1, program.count / 2);
   if (!b_id.ok()) return b_id.status();
-  StagePlan a_plan = fixed_rows(0, 100);
-  StagePlan b_plan = fixed_rows(0, 0);  // the same stage number: the same rings
-  b_plan.query = 1;
-  b_plan.least_bytes = 0;
-  b_plan.most_bytes = 300;
-  Stage a(program, a_plan);
-  Stage b(program, b_plan);
+  Stage a(program, fixed_rows(0, 100));
+  // The same stage number: the same rings.
+  Stage b(program,
+          {.query = 1, .least_bytes = 0, .most_bytes = 300, .senders = {}, .receivers = {}});
   FARO_RETURN_IF_ERROR(a.open(*a_id));
   FARO_RETURN_IF_ERROR(b.open(*b_id));
   const uint64_t rows = rows_for(program, 200);
@@ -125,15 +122,13 @@ Status two_queries(Program& program) {
 }
 
 // Five stages, all rows to one key; each stage is taken to its end and sent on.
-Status five_stages_one_key(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status five_stages_one_key(Program& program, const QueryId& id) {
   std::deque<Stage> stages;
   for (uint32_t s = 0; s < 5; ++s) {
-    StagePlan plan = fixed_rows(s, 24);
+    StagePlan plan = fixed_rows(s);
     plan.spread = Spread::one_key;
     stages.emplace_back(program, plan);
-    FARO_RETURN_IF_ERROR(stages.back().open(*id));
+    FARO_RETURN_IF_ERROR(stages.back().open(id));
   }
   FARO_RETURN_IF_ERROR(stages[0].send_rows(rows_for(program, 24)));
   for (uint32_t s = 0; s < 5; ++s) {
@@ -149,17 +144,15 @@ Status five_stages_one_key(Program& program) {
     }
   }
   for (Stage& stage : stages) stage.shuffle().close();
-  return program.end(*id);
+  return program.end(id);
 }
 
 // An engine barrier between build and probe.
-Status engine_barrier(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status engine_barrier(Program& program, const QueryId& id) {
   Stage build(program, fixed_rows(0, 48));
   Stage probe(program, fixed_rows(2, 24));  // with two rings per lane: the same ring
-  FARO_RETURN_IF_ERROR(build.open(*id));
-  FARO_RETURN_IF_ERROR(probe.open(*id));
+  FARO_RETURN_IF_ERROR(build.open(id));
+  FARO_RETURN_IF_ERROR(probe.open(id));
   FARO_RETURN_IF_ERROR(build.send_rows(rows_for(program, 48)));
   FARO_RETURN_IF_ERROR(build.finish());
   FARO_RETURN_IF_ERROR(build.take_to_end());
@@ -170,21 +163,20 @@ Status engine_barrier(Program& program) {
   FARO_RETURN_IF_ERROR(probe.finish());
   FARO_RETURN_IF_ERROR(program.barrier(1));
   FARO_RETURN_IF_ERROR(probe.take_to_end());
-  return close_and_end(program, *id, {&build, &probe});
+  return close_and_end(program, id, {&build, &probe});
 }
 
 // A broadcast with one slow receiver.
-Status broadcast_slow_receiver(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
-  StagePlan plan = fixed_rows(3, 0);
-  plan.spread = Spread::broadcast;
-  plan.least_bytes = 1;
-  plan.most_bytes = 200;
-  plan.senders = {0, program.count / 2};
+Status broadcast_slow_receiver(Program& program, const QueryId& id) {
+  StagePlan plan{.stage = 3,
+                 .spread = Spread::broadcast,
+                 .least_bytes = 1,
+                 .most_bytes = 200,
+                 .senders = {0, program.count / 2},
+                 .receivers = {}};
   if (plan.senders[0] == plan.senders[1]) plan.senders.pop_back();
   Stage stage(program, plan);
-  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(stage.open(id));
   if (stage.sends()) {
     FARO_RETURN_IF_ERROR(stage.send_rows(rows_for(program, 100)));
     FARO_RETURN_IF_ERROR(stage.finish());
@@ -193,21 +185,19 @@ Status broadcast_slow_receiver(Program& program) {
     if (program.me == program.count - 1) program.host.work(100'000);
     FARO_RETURN_IF_ERROR(stage.take_one(end));
   }
-  return close_and_end(program, *id, {&stage});
+  return close_and_end(program, id, {&stage});
 }
 
 // A scan into slow operators. Workers with even numbers scan, the others are slow; with one worker
 // it does both, as an engine does that never waits.
-Status slow_operator(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status slow_operator(Program& program, const QueryId& id) {
   StagePlan plan = fixed_rows(0, 100);
   for (uint32_t w = 0; w < program.count; ++w) {
     if (w % 2 == 0) plan.senders.push_back(w);
     if (w % 2 == 1 || program.count == 1) plan.receivers.push_back(w);
   }
   Stage stage(program, plan);
-  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(stage.open(id));
   const uint64_t rows = 2 * rows_for(program, 100);
   bool end = !stage.receives();
   bool finished = !stage.sends();
@@ -237,7 +227,7 @@ Status slow_operator(Program& program) {
     if (outcome == Outcome::failed) return stage.error(outcome, "receive");
     if (outcome == Outcome::done) FARO_RETURN_IF_ERROR(stage.check(batch));
   }
-  return close_and_end(program, *id, {&stage});
+  return close_and_end(program, id, {&stage});
 }
 
 Status no_file_was_used(const SessionMetrics& metrics) {
@@ -247,38 +237,28 @@ Status no_file_was_used(const SessionMetrics& metrics) {
 }
 
 // No rows at all, and stages that only some take part in.
-Status empty_shuffles(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status empty_shuffles(Program& program, const QueryId& id) {
   Stage all(program, fixed_rows(0, 8));
-  StagePlan gather = fixed_rows(1, 0);
-  gather.receivers = {program.count - 1};
-  Stage to_one(program, gather);
-  StagePlan single = fixed_rows(2, 24);
-  single.senders = {0};
-  single.receivers = {program.count - 1};
-  Stage one_to_one(program, single);
-  for (Stage* stage : {&to_one, &one_to_one, &all}) FARO_RETURN_IF_ERROR(stage->open(*id));
+  const uint32_t last = program.count - 1;
+  Stage to_one(program, {.stage = 1, .senders = {}, .receivers = {last}});
+  Stage one_to_one(program, {.stage = 2, .row_bytes = 24, .senders = {0}, .receivers = {last}});
+  for (Stage* stage : {&to_one, &one_to_one, &all}) FARO_RETURN_IF_ERROR(stage->open(id));
   for (Stage* stage : {&all, &one_to_one, &to_one}) {
     if (stage->sends()) FARO_RETURN_IF_ERROR(stage->finish());
     if (stage->receives()) FARO_RETURN_IF_ERROR(stage->take_to_end());
   }
-  return close_and_end(program, *id, {&all, &to_one, &one_to_one});
+  return close_and_end(program, id, {&all, &to_one, &one_to_one});
 }
 
 // Rows up to several rings: fragments. By copies and by claims.
-Status large_rows(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
-  StagePlan plan = fixed_rows(0, 0);
-  plan.least_bytes = 0;
-  plan.most_bytes = static_cast<uint32_t>(3 * program.scale.ring_bytes);
-  Stage stage(program, plan);
-  StagePlan wide = fixed_rows(1, static_cast<uint32_t>(program.scale.ring_bytes + 13));
-  Stage wide_stage(program, wide);
-  FARO_RETURN_IF_ERROR(stage.open(*id));
-  FARO_RETURN_IF_ERROR(wide_stage.open(*id));
-  const uint64_t rows = rows_for(program, plan.most_bytes) + 2;
+Status large_rows(Program& program, const QueryId& id) {
+  const auto most_bytes = static_cast<uint32_t>(3 * program.scale.ring_bytes);
+  Stage stage(program,
+              {.least_bytes = 0, .most_bytes = most_bytes, .senders = {}, .receivers = {}});
+  Stage wide_stage(program, fixed_rows(1, static_cast<uint32_t>(program.scale.ring_bytes + 13)));
+  FARO_RETURN_IF_ERROR(stage.open(id));
+  FARO_RETURN_IF_ERROR(wide_stage.open(id));
+  const uint64_t rows = rows_for(program, most_bytes) + 2;
   for (uint64_t i = 0; i < rows; ++i) {
     const Outcome outcome =
         program.chance.one_in(2) ? stage.send_by_claim(true) : stage.send_next();
@@ -290,7 +270,7 @@ Status large_rows(Program& program) {
   FARO_RETURN_IF_ERROR(stage.finish());
   FARO_RETURN_IF_ERROR(stage.take_to_end());
   FARO_RETURN_IF_ERROR(wide_stage.take_to_end());
-  return close_and_end(program, *id, {&stage, &wide_stage});
+  return close_and_end(program, id, {&stage, &wide_stage});
 }
 
 // One query is cancelled at some point; the other on the same rings goes on, and so does the next.
@@ -300,12 +280,8 @@ Status cancel_beside_another(Program& program) {
   if (!good_id.ok()) return good_id.status();
   Result<QueryId> bad_id = program.query(1, canceller);
   if (!bad_id.ok()) return bad_id.status();
-  StagePlan good_plan = fixed_rows(0, 32);
-  StagePlan bad_plan = fixed_rows(0, 0);
-  bad_plan.query = 1;
-  bad_plan.most_bytes = 2000;
-  Stage good(program, good_plan);
-  Stage bad(program, bad_plan);
+  Stage good(program, fixed_rows(0, 32));
+  Stage bad(program, {.query = 1, .most_bytes = 2000, .senders = {}, .receivers = {}});
   FARO_RETURN_IF_ERROR(good.open(*good_id));
   const uint64_t rows = rows_for(program, 64);
   const uint64_t cancel_at = program.chance.below(rows + rows / 4);
@@ -343,9 +319,7 @@ Status cancel_beside_another(Program& program) {
 
   Result<QueryId> next_id = program.query(2, program.count - 1);
   if (!next_id.ok()) return next_id.status();
-  StagePlan next_plan = fixed_rows(0, 24);
-  next_plan.query = 2;
-  Stage next(program, next_plan);
+  Stage next(program, {.query = 2, .row_bytes = 24, .senders = {}, .receivers = {}});
   FARO_RETURN_IF_ERROR(next.open(*next_id));
   FARO_RETURN_IF_ERROR(next.send_rows(rows / 2));
   FARO_RETURN_IF_ERROR(next.finish());
@@ -354,13 +328,11 @@ Status cancel_beside_another(Program& program) {
 }
 
 // Receivers that need no more: LIMIT. The query goes on and ends well.
-Status early_stop(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status early_stop(Program& program, const QueryId& id) {
   Stage limited(program, fixed_rows(0, 64));
   Stage other(program, fixed_rows(2, 24));
-  FARO_RETURN_IF_ERROR(limited.open(*id));
-  FARO_RETURN_IF_ERROR(other.open(*id));
+  FARO_RETURN_IF_ERROR(limited.open(id));
+  FARO_RETURN_IF_ERROR(other.open(id));
   const uint64_t rows = rows_for(program, 64);
   // Odd workers stop after a while; if all are odd enough, senders are told `stopped`.
   const bool stops = program.count < 3 || program.me % 2 == 1;
@@ -395,15 +367,13 @@ Status early_stop(Program& program) {
   } else {
     FARO_RETURN_IF_ERROR(other.take_to_end());
   }
-  return close_and_end(program, *id, {&limited, &other});
+  return close_and_end(program, id, {&limited, &other});
 }
 
 // Merging: one sender after the other, or all at once with detached batches.
-Status merge_by_sender(Program& program) {
-  Result<QueryId> id = program.query(0);
-  if (!id.ok()) return id.status();
+Status merge_by_sender(Program& program, const QueryId& id) {
   Stage stage(program, fixed_rows(0, 72));
-  FARO_RETURN_IF_ERROR(stage.open(*id));
+  FARO_RETURN_IF_ERROR(stage.open(id));
   FARO_RETURN_IF_ERROR(stage.send_rows(rows_for(program, 72)));
   FARO_RETURN_IF_ERROR(stage.finish());
   if (program.me % 2 == 0) {
@@ -449,27 +419,27 @@ Status merge_by_sender(Program& program) {
     }
   }
   FARO_RETURN_IF_ERROR(stage.check_end());
-  return close_and_end(program, *id, {&stage});
+  return close_and_end(program, id, {&stage});
 }
 
 }  // namespace
 
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = {
-      {"send_everything_first", {}, send_everything_first, {}},
-      {"hold_while_sending", {}, hold_while_sending, {}},
+      {"send_everything_first", {}, in_query<send_everything_first>, {}},
+      {"hold_while_sending", {}, in_query<hold_while_sending>, {}},
       {"hash_join", {}, hash_join, {}},
       {"hash_join_one_ring", {{"ring.per_lane", "1"}}, hash_join, {}},
       {"two_queries", {}, two_queries, {}},
-      {"five_stages_one_key", {}, five_stages_one_key, {}},
-      {"engine_barrier", {}, engine_barrier, {}},
-      {"broadcast_slow_receiver", {}, broadcast_slow_receiver, {}},
-      {"slow_operator", {}, slow_operator, no_file_was_used},
-      {"empty_shuffles", {}, empty_shuffles, {}},
-      {"large_rows", {}, large_rows, {}},
+      {"five_stages_one_key", {}, in_query<five_stages_one_key>, {}},
+      {"engine_barrier", {}, in_query<engine_barrier>, {}},
+      {"broadcast_slow_receiver", {}, in_query<broadcast_slow_receiver>, {}},
+      {"slow_operator", {}, in_query<slow_operator>, no_file_was_used},
+      {"empty_shuffles", {}, in_query<empty_shuffles>, {}},
+      {"large_rows", {}, in_query<large_rows>, {}},
       {"cancel_beside_another", {}, cancel_beside_another, {}},
-      {"early_stop", {}, early_stop, {}},
-      {"merge_by_sender", {}, merge_by_sender, {}},
+      {"early_stop", {}, in_query<early_stop>, {}},
+      {"merge_by_sender", {}, in_query<merge_by_sender>, {}},
       {"random_plan", {}, random_plan, {}},
       {"random_plan_cancelled", {}, random_plan_cancelled, {}},
   };

@@ -84,6 +84,11 @@ class QueryCluster {
     EXPECT_TRUE(test::is_ok(query));
     return query.ok() ? *query : nullptr;
   }
+  /// A query of `issuer` which node `user` uses. Its id, and what it is there.
+  std::pair<QueryId, std::shared_ptr<Query>> begin_at(uint32_t user, uint32_t issuer = 0) {
+    const QueryId id = (*this)[issuer].begin();
+    return {id, use(user, id)};
+  }
   /// Begins a query, which every node uses. Its id, and what it is at each of them.
   std::pair<QueryId, std::vector<std::shared_ptr<Query>>> begin_everywhere(uint32_t issuer = 0) {
     const QueryId id = (*this)[issuer].begin();
@@ -105,18 +110,13 @@ class QueryCluster {
 };
 
 inline QueryMessage message_of(QueryMessageKind kind, const QueryId& id) {
-  QueryMessage message;
-  message.kind = kind;
-  message.query = to_key(id);
-  return message;
+  return {.kind = kind, .query = to_key(id), .stage = {}, .text = {}};
 }
 /// FAIL or OUTCOME, and why.
 inline QueryMessage message_of(QueryMessageKind kind, const QueryId& id, Code code,
                                const char* text = "") {
-  QueryMessage message = message_of(kind, id);
-  message.second = static_cast<int32_t>(code);
-  message.text = text;
-  return message;
+  const auto second = static_cast<int32_t>(code);
+  return {.kind = kind, .query = to_key(id), .second = second, .stage = {}, .text = text};
 }
 inline QueryMessage stop_of(const QueryId& id, uint32_t stage, int32_t receiver) {
   QueryMessage message = message_of(QueryMessageKind::stop, id);

@@ -78,8 +78,7 @@ TEST(QueryLosses, what_was_only_said_of_a_query_before_a_loss_does_not_spoil_it_
 TEST(QueryLosses, a_query_begun_after_a_node_came_back_contains_it) {
   QueryCluster cluster(3);
   lose_and_return(cluster);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   EXPECT_FALSE(query->failed());
   cluster.end(0, *query);
   cluster.end(2, *cluster.use(2, id));
@@ -173,8 +172,7 @@ TEST(QueryLosses, a_lost_participant_fails_the_queries_that_contain_it_and_no_ot
 
 TEST(QueryLosses, a_lost_issuer_is_the_end) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[1].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0, 1);
   cluster[0].on_peer_lost(1, kLost);
   EXPECT_TRUE(query->failed());
   EXPECT_TRUE(query->outcome_known()) << "nobody else will answer";
@@ -231,8 +229,7 @@ TEST(QueryLosses,
 
 TEST(QueryLosses, a_peer_stops_receivers_of_its_own_only) {
   QueryCluster cluster(3);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   for (const int32_t receiver : {2, 4, 6, -1})  // 2 is of node 1, 6 and -1 are of none
     cluster[0].on_message(1, stop_of(id, 7, receiver));
   EXPECT_EQ(cluster[0].stops(*query, 7), std::vector<uint32_t>{2});

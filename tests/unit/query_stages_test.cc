@@ -97,8 +97,7 @@ TEST_F(QueryStages, a_sender_that_opens_after_somebody_has_asked_is_as_good_as_a
 
 TEST_F(QueryStages, who_asks_about_a_query_that_is_not_known_yet_is_answered_when_it_is) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto asking = cluster.use(0, id);
+  const auto [id, asking] = cluster.begin_at(0);
   ASSERT_TRUE(cluster[0].open_stage(*asking, 0, gather_, StageLists::of(gather_)).ok());
   cluster[0].await(*asking, 0, kStage, gather_.senders, StageLists::of(gather_));
   cluster.deliver_all();
@@ -111,8 +110,7 @@ TEST_F(QueryStages, who_asks_about_a_query_that_is_not_known_yet_is_answered_whe
 
 TEST_F(QueryStages, who_asks_about_a_query_whose_issuer_is_lost_there_is_told_so) {
   QueryCluster cluster(3);
-  const QueryId id = cluster[2].begin();
-  const auto late = cluster.use(0, id);
+  const auto [id, late] = cluster.begin_at(0, 2);
   cluster[1].on_peer_lost(2, kLost.of_node(2));  // node 0 has not noticed yet
   cluster[0].await(*late, 0, kStage, gather_.senders, StageLists::of(gather_));
   cluster.deliver_all();
@@ -170,8 +168,7 @@ TEST_F(QueryStages, the_order_of_senders_does_not_matter_and_that_of_receivers_d
 TEST_F(QueryStages, rows_for_a_stage_that_their_receiver_ended_without_opening_fail_the_query) {
   for (const bool ends_first : {false, true}) {
     QueryCluster cluster(2);
-    const QueryId id = cluster[0].begin();
-    const auto at = cluster.use(0, id);
+    const auto [id, at] = cluster.begin_at(0);
     (void)cluster.use(1, id);
     if (ends_first) cluster[0].end(*at, 0);
     cluster[0].add_unopened(*at, 0, kStage, 2, 0);

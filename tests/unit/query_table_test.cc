@@ -93,7 +93,7 @@ TEST(QueryTable, shows_as_many_queries_as_there_is_room_for_and_counts_them_all)
   EXPECT_EQ(shown.look().counters.queries_failed, counters::kQuerySlots + 3);
   cluster[0].on_peer_lost(1, kLost);
   EXPECT_TRUE(shown.look().queries.empty());
-  (void)cluster.use(0, cluster[0].begin());
+  (void)cluster.begin_at(0);
   EXPECT_EQ(shown.look().queries.size(), 1u) << "the room is free again";
 }
 
@@ -149,8 +149,7 @@ TEST(QueryTable, a_failure_that_only_comes_with_the_end_is_the_outcome) {
 
 TEST(QueryTable, cancel_and_stop_of_a_query_not_known_yet_are_remembered) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
+  const auto [id, a] = cluster.begin_at(0);
   const uint32_t senders[] = {2, 3};
   cluster[0].stop(*a, 4, 1, senders);
   cluster.deliver_all();
@@ -169,8 +168,7 @@ TEST(QueryTable, cancel_and_stop_of_a_query_not_known_yet_are_remembered) {
 
 TEST(QueryTable, a_stop_that_is_repeated_is_kept_once) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   QueryMessage stop = stop_of(id, 3, 2);
   for (int i = 0; i < 1000; ++i) cluster[0].on_message(1, stop);
   EXPECT_EQ(cluster[0].stops(*query, 3).size(), 1u);
@@ -196,8 +194,7 @@ TEST(QueryTable, ids_that_cannot_be_are_refused) {
 
 TEST(QueryTable, only_the_issuer_decides) {
   QueryCluster cluster(3);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(2, id);
+  const auto [id, query] = cluster.begin_at(2);
   QueryMessage outcome = message_of(QueryMessageKind::outcome, id);
   outcome.number = UINT64_MAX;
   cluster[2].on_message(1, outcome);
@@ -209,8 +206,7 @@ TEST(QueryTable, only_the_issuer_decides) {
 
 TEST(QueryTable, an_outcome_comes_early_or_twice) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(1, id);
+  const auto [id, query] = cluster.begin_at(1);
   QueryMessage outcome = message_of(QueryMessageKind::outcome, id, Code::query_failed, "elsewhere");
   cluster[1].on_message(0, outcome);
   cluster[1].on_message(0, outcome);
@@ -226,8 +222,7 @@ TEST(QueryTable, an_outcome_comes_early_or_twice) {
 
 TEST(QueryTable, an_unknown_code_from_a_peer_is_a_failed_query) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   QueryMessage fail = message_of(QueryMessageKind::fail, id);
   fail.second = 12345;
   fail.text = "of a later version";
@@ -235,8 +230,7 @@ TEST(QueryTable, an_unknown_code_from_a_peer_is_a_failed_query) {
   EXPECT_EQ(query->cause().code(), Code::query_failed);
   EXPECT_EQ(query->cause().message(), "of a later version");
 
-  const QueryId other = cluster[0].begin();
-  const auto no_cause = cluster.use(0, other);
+  const auto [other, no_cause] = cluster.begin_at(0);
   cluster[0].on_message(1, message_of(QueryMessageKind::fail, other));
   EXPECT_EQ(no_cause->cause().code(), Code::query_failed) << "a failure without a code";
 }
@@ -258,8 +252,7 @@ TEST(QueryTable, a_confirmation_that_never_comes_keeps_the_issuer_remembering) {
 
 TEST(QueryTable, a_confirmation_before_the_outcome_means_nothing) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto a = cluster.use(0, id);
+  const auto [id, a] = cluster.begin_at(0);
   cluster[0].on_message(1, message_of(QueryMessageKind::confirm, id));
   cluster.end(0, *a);
   EXPECT_FALSE(a->outcome_known()) << "node 1 has not ended";
@@ -347,8 +340,7 @@ TEST(QueryTable, a_declaration_is_refused_when_it_is_late_or_names_nobody) {
 
 TEST(QueryTable, rows_that_nobody_opens_fail_their_query_in_time) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   cluster[0].add_unopened(*query, 1, 3, 2, 5'000'000'000);
   cluster[0].on_tick(5'000'000'000 + kUnopened - 1);
   EXPECT_FALSE(query->failed());
@@ -360,8 +352,7 @@ TEST(QueryTable, rows_that_nobody_opens_fail_their_query_in_time) {
   cluster.deliver_all();
   EXPECT_TRUE(cluster.use(1, id)->failed());
 
-  const QueryId opened = cluster[0].begin();
-  const auto in_time = cluster.use(0, opened);
+  const auto [opened, in_time] = cluster.begin_at(0);
   cluster[0].add_unopened(*in_time, 1, 3, 2, 0);
   cluster[0].remove_unopened(*in_time, 1, 3);
   cluster[0].on_tick(10 * kUnopened);

@@ -1,7 +1,6 @@
 // Who may say what about which query: what a peer tells that is not so, too much, or not its business.
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <vector>
 
 #include "unit/query_cluster.h"
@@ -147,8 +146,7 @@ TEST(QueryUnverified, a_failure_that_comes_before_the_declaration_counts_if_its_
 
 TEST(QueryUnverified, a_query_that_failed_before_its_declaration_tells_its_cause_to_every_worker) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   cluster[0].fail(*query, kCancelled);
   for (const uint32_t worker : {0u, 1u}) cluster[0].end(*query, worker);
   cluster.deliver(0, 1);  // FAIL, answered by ENDED: node 1 does not use it yet
@@ -165,8 +163,7 @@ TEST(QueryUnverified, a_query_that_failed_before_its_declaration_tells_its_cause
 
 TEST(QueryUnverified, a_node_that_declares_a_query_of_others_forgets_it_when_it_has_failed) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   cluster[0].fail(*query, kCancelled);
   cluster.deliver(0, 1);
   ASSERT_TRUE(cluster[1].declare(id, {0, 1}).ok());  // it has no worker in it that could end it
@@ -178,8 +175,7 @@ TEST(QueryUnverified, a_node_that_declares_a_query_of_others_forgets_it_when_it_
 // The engine's part ends nevertheless, by the worker that has one.
 TEST(QueryUnverified, that_is_over_when_it_is_declared_is_forgotten_when_its_workers_have_ended) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   cluster[0].fail(*query, kCancelled);
   cluster.end(0, *query);
   cluster.deliver_all();
@@ -231,8 +227,7 @@ TEST(QueryUnverified, a_cancel_after_the_own_end_is_the_outcome_if_the_issuer_ha
 
 TEST(QueryUnverified, an_issuer_that_does_not_answer_keeps_nobody_from_cancelling) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(1, id);
+  const auto [id, query] = cluster.begin_at(1);
   cluster.end(1, *query);
   cluster[1].fail(*query, kCancelled);
   cluster[1].on_tick(kUnopened - 1);
@@ -274,8 +269,7 @@ TEST(QueryUnverified,
      an_issuer_that_says_done_of_what_has_not_ended_well_here_breaks_the_protocol) {
   for (const bool failed : {false, true}) {
     QueryCluster cluster(2);
-    const QueryId id = cluster[0].begin();
-    const auto query = cluster.use(1, id);
+    const auto [id, query] = cluster.begin_at(1);
     if (failed) {
       cluster[1].fail(*query, kCancelled);
       cluster.end(1, *query);
@@ -328,8 +322,7 @@ TEST(QueryUnverified, what_a_peer_spoils_before_a_query_is_used_here_counts_if_i
 
 TEST(QueryUnverified, a_failure_told_by_the_issuer_is_kept_while_the_issuer_says_so) {
   QueryCluster cluster(2);
-  const QueryId id = cluster[0].begin();
-  const auto query = cluster.use(0, id);
+  const auto [id, query] = cluster.begin_at(0);
   cluster[0].fail(*query, kCancelled);
   cluster.deliver_all();
   base::Nanoseconds now = 0;

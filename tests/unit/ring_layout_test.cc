@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <set>
 
-#include "ring/doorbell.h"
 #include "transport/shm/segment.h"
 
 namespace faro::ring {

@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "lab/workload/integer_rows.h"
