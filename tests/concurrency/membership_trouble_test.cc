@@ -146,11 +146,10 @@ TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
   ASSERT_TRUE(old.connected());
   old.send_preamble();
   old.send_message(message);
-  const auto ending = old.receive_ending();
-  ASSERT_TRUE(ending.ok());
-  EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
-  expect_contains(ending.value().reason, "speaks protocol version 3");
-  expect_contains(ending.value().reason, "speaks version 77");
+  const auto ending = value_of(old.receive_ending());
+  EXPECT_EQ(ending.code, Code::configuration_mismatch);
+  expect_contains(ending.reason, "speaks protocol version 3");
+  expect_contains(ending.reason, "speaks version 77");
   // It is of our cluster: open cannot succeed.
   expect_error(opening.status(), Code::configuration_mismatch, {"speaks version 77"});
 }
@@ -186,13 +185,12 @@ TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_
 }
 
 TEST_F(OpeningTrouble, a_taken_port_is_named) {
-  auto taken = links::Listener::bind("127.0.0.1:0");
-  ASSERT_TRUE(taken.ok());
+  auto taken = value_of(links::Listener::bind("127.0.0.1:0"));
   Config config;
-  ASSERT_TRUE(config.set("cluster.nodes", taken.value().address()).ok());
+  ASSERT_TRUE(config.set("cluster.nodes", taken.address()).ok());
   const auto network = links::SocketNetwork::create(base::Settings::resolve(config).value());
   ASSERT_FALSE(network.ok());
-  expect_error(network.status(), Code::address_in_use, {taken.value().address()});
+  expect_error(network.status(), Code::address_in_use, {taken.address()});
 }
 
 TEST_F(OpeningTrouble, a_memory_limit_that_is_too_small_is_an_error_before_anyone_is_dialled) {
@@ -331,10 +329,9 @@ TEST_F(RunningTrouble, a_late_unauthenticated_peer_is_refused_politely) {
   hello.cluster_id = "somebody else";
   late.send_preamble();
   late.send_message(wire::encode(hello));
-  const auto ending = late.receive_ending();
-  ASSERT_TRUE(ending.ok());
-  EXPECT_FALSE(ending.value().retry);
-  expect_contains(ending.value().reason, "cluster.id is faro on node 0");
+  const auto ending = value_of(late.receive_ending());
+  EXPECT_FALSE(ending.retry);
+  expect_contains(ending.reason, "cluster.id is faro on node 0");
   EXPECT_TRUE(late.closed_within(10'000));
   EXPECT_TRUE(cluster[0].connected(1));
 }

@@ -63,18 +63,17 @@ TEST_F(ShuffleApi, sorted_streams_are_merged_stably_and_nothing_is_held) {
     } else {
       // It is a sender, too: its own rows go to overflow while it still makes them.
       send();
-      auto merged = MergingReceiver<Keyed, ByKey>::make(shuffle);
-      ASSERT_TRUE(is_ok(merged));
+      auto merged = value_of(MergingReceiver<Keyed, ByKey>::make(shuffle));
       Keyed row{};
       Outcome outcome = Outcome::done;
       for (const Keyed& next : expected) {
-        ASSERT_EQ(outcome = merged->next(row), Outcome::done) << shuffle.status().to_string();
+        ASSERT_EQ(outcome = merged.next(row), Outcome::done) << shuffle.status().to_string();
         ASSERT_EQ(row.key, next.key);
         ASSERT_EQ(row.sender, next.sender);
         ASSERT_EQ(row.number, next.number);
       }
-      EXPECT_EQ(merged->next(row), Outcome::end_of_stream);
-      EXPECT_EQ(merged->next(row), Outcome::end_of_stream) << "repeatable";
+      EXPECT_EQ(merged.next(row), Outcome::end_of_stream);
+      EXPECT_EQ(merged.next(row), Outcome::end_of_stream) << "repeatable";
       EXPECT_EQ(worker(w).metrics().held_frames, 0u);
     }
     close_and_end(shuffle, w, id);
@@ -97,15 +96,14 @@ TEST_F(ShuffleApi, sorted_rows_with_a_length_each_are_merged) {
     }
     ASSERT_EQ(sender.finish(), Outcome::done);
     if (w == 0) {
-      auto merged = MergingReceiver<Bytes, ByBytes>::make(shuffle);
-      ASSERT_TRUE(merged.ok());
+      auto merged = value_of(MergingReceiver<Bytes, ByBytes>::make(shuffle));
       Bytes row;
       for (uint32_t n = 0; n < 2 * kRows; ++n) {
-        ASSERT_EQ(merged->next(row), Outcome::done);
+        ASSERT_EQ(merged.next(row), Outcome::done);
         const std::string_view got(reinterpret_cast<const char*>(row.data()), row.size());
         ASSERT_EQ(got, text(n % 2, n / 2));
       }
-      EXPECT_EQ(merged->next(row), Outcome::end_of_stream);
+      EXPECT_EQ(merged.next(row), Outcome::end_of_stream);
     }
     close_and_end(shuffle, w, id);
   });
@@ -118,26 +116,25 @@ TEST_F(ShuffleApi, a_merge_that_does_not_wait_goes_on_where_it_was) {
   Shuffle second = open_shuffle(worker(1), spec(id, 0, 8, {}, {0}));
   const RowSender<uint64_t> from0 = *first.sender<uint64_t>();
   const RowSender<uint64_t> from1 = *second.sender<uint64_t>();
-  auto merged = MergingReceiver<uint64_t>::make(first);
-  ASSERT_TRUE(merged.ok());
+  auto merged = value_of(MergingReceiver<uint64_t>::make(first));
   uint64_t row = 0;
-  EXPECT_EQ(merged->next(row, Wait::none()), Outcome::would_wait);
+  EXPECT_EQ(merged.next(row, Wait::none()), Outcome::would_wait);
   ASSERT_EQ(from0.send(0, 5), Outcome::done);
   ASSERT_EQ(from0.finish(), Outcome::done);
-  EXPECT_EQ(merged->next(row, Wait::none()), Outcome::would_wait) << "worker 1 could have less";
-  EXPECT_EQ(merged->next(row, Wait::at_most(std::chrono::milliseconds(1))), Outcome::deadline);
+  EXPECT_EQ(merged.next(row, Wait::none()), Outcome::would_wait) << "worker 1 could have less";
+  EXPECT_EQ(merged.next(row, Wait::at_most(std::chrono::milliseconds(1))), Outcome::deadline);
   ASSERT_EQ(from1.send(0, 3), Outcome::done);
   ASSERT_EQ(from1.flush(), Outcome::done);
-  EXPECT_EQ(merged->next(row, Wait::none()), Outcome::done);
+  EXPECT_EQ(merged.next(row, Wait::none()), Outcome::done);
   EXPECT_EQ(row, 3u);
-  EXPECT_EQ(merged->next(row, Wait::none()), Outcome::would_wait);
+  EXPECT_EQ(merged.next(row, Wait::none()), Outcome::would_wait);
   ASSERT_EQ(from1.send(0, 7), Outcome::done);
   ASSERT_EQ(from1.finish(), Outcome::done);
-  EXPECT_EQ(merged->next(row, Wait::none()), Outcome::done);
+  EXPECT_EQ(merged.next(row, Wait::none()), Outcome::done);
   EXPECT_EQ(row, 5u);
-  EXPECT_EQ(merged->next(row, Wait::none()), Outcome::done);
+  EXPECT_EQ(merged.next(row, Wait::none()), Outcome::done);
   EXPECT_EQ(row, 7u);
-  EXPECT_EQ(merged->next(row, Wait::none()), Outcome::end_of_stream);
+  EXPECT_EQ(merged.next(row, Wait::none()), Outcome::end_of_stream);
   EXPECT_EQ(MergingReceiver<uint32_t>::make(first).status().code(), Code::invalid_argument);
   EXPECT_EQ(MergingReceiver<uint64_t>::make(second).status().code(), Code::wrong_state);
 }
@@ -146,11 +143,10 @@ TEST_F(ShuffleApi, a_merge_says_that_the_query_has_failed) {
   const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   Shuffle first = open_shuffle(worker(0), spec(id, 0, 8, {}, {0}));
   Shuffle second = open_shuffle(worker(1), spec(id, 0, 8, {}, {0}));
-  auto merged = MergingReceiver<uint64_t>::make(first);
-  ASSERT_TRUE(merged.ok());
+  auto merged = value_of(MergingReceiver<uint64_t>::make(first));
   EXPECT_TRUE(second.cancel("enough").ok());
   uint64_t row = 0;
-  EXPECT_EQ(merged->next(row), Outcome::failed);
+  EXPECT_EQ(merged.next(row), Outcome::failed);
   EXPECT_EQ(first.status().code(), Code::query_cancelled);
 }
 

@@ -38,11 +38,7 @@ using Scan = ShuffleOperator<uint64_t, Integers, decltype(kIdentity)>;
 using Second = ShuffleOperator<uint64_t, Times3Over2<Scan>, decltype(kIdentity)>;
 
 Result<Shuffle> open(Worker& worker, const QueryId& query, uint32_t stage) {
-  ShuffleSpec spec;
-  spec.query = query;
-  spec.stage = stage;
-  spec.row_bytes = sizeof(uint64_t);
-  return worker.open_shuffle(spec);
+  return worker.open_shuffle({query, stage, sizeof(uint64_t), {}, {}});
 }
 
 class OperatorTest : public testing::TestWithParam<const char*> {
@@ -60,25 +56,23 @@ TEST_P(OperatorTest, rows_of_a_plan_of_two_operators_come_out_once_at_their_work
   std::atomic<uint64_t> count{0}, sum{0}, elsewhere{0};
   cluster_.run_workers([&](uint32_t w) {
     Worker& worker = cluster_.worker(w);
-    Result<Shuffle> first = open(worker, query, 0), second = open(worker, query, 1);
-    ASSERT_TRUE(first.ok() && second.ok());
+    Shuffle first = value_of(open(worker, query, 0));
+    Shuffle second = value_of(open(worker, query, 1));
     Integers integers{w * kRows, (w + 1) * kRows};
-    Result<Scan> scan = Scan::make(worker, std::move(*first), integers, kIdentity);
-    ASSERT_TRUE(scan.ok());
-    Times3Over2<Scan> transform{*scan};
-    Result<Second> top = Second::make(worker, std::move(*second), transform, kIdentity);
-    ASSERT_TRUE(top.ok());
+    auto scan = value_of(Scan::make(worker, std::move(first), integers, kIdentity));
+    Times3Over2<Scan> transform{scan};
+    auto top = value_of(Second::make(worker, std::move(second), transform, kIdentity));
     uint64_t row = 0;
     Outcome outcome;
-    while ((outcome = top->next(row)) == Outcome::done) {
+    while ((outcome = top.next(row)) == Outcome::done) {
       ++count;
       sum += row;
       elsewhere += partition(FinalizerHash{}(row), cluster_.worker_count()) != w;
     }
-    EXPECT_EQ(outcome, Outcome::end_of_stream) << top->status().to_string();
-    EXPECT_EQ(top->next(row), Outcome::end_of_stream);
-    scan->shuffle().close();
-    top->shuffle().close();
+    EXPECT_EQ(outcome, Outcome::end_of_stream) << top.status().to_string();
+    EXPECT_EQ(top.next(row), Outcome::end_of_stream);
+    scan.shuffle().close();
+    top.shuffle().close();
     EXPECT_EQ(worker.end_query(query), Outcome::done);
   });
   uint64_t expected = 0;
@@ -96,27 +90,25 @@ TEST_P(OperatorTest, an_operator_is_the_receiver_that_its_worker_is_in_any_order
   std::atomic<uint64_t> count{0}, elsewhere{0};
   cluster_.run_workers([&](uint32_t w) {
     Worker& worker = cluster_.worker(w);
-    Result<Shuffle> shuffle = worker.open_shuffle({query, 0, sizeof(uint64_t), {}, receivers});
-    ASSERT_TRUE(shuffle.ok());
+    auto shuffle = value_of(worker.open_shuffle({query, 0, sizeof(uint64_t), {}, receivers}));
     const auto place =
         static_cast<uint32_t>(std::find(receivers.begin(), receivers.end(), w) - receivers.begin());
-    EXPECT_EQ(shuffle->own_receiver(), place);
+    EXPECT_EQ(shuffle.own_receiver(), place);
     Integers integers{w * kRows, (w + 1) * kRows};
     if (w == 1) {  // sends, and receives nothing
-      const RowSender<uint64_t> sender = *shuffle->sender<uint64_t>();
+      const RowSender<uint64_t> sender = *shuffle.sender<uint64_t>();
       for (uint64_t row = 0; integers.next(row);) {
         EXPECT_EQ(sender.send(partition(FinalizerHash{}(row), 3), row), Outcome::done);
       }
-      EXPECT_EQ(shuffle->sender()->finish(), Outcome::done);
-      const Status refused = Scan::make(worker, std::move(*shuffle), integers, kIdentity).status();
-      EXPECT_EQ(refused.code(), Code::wrong_state) << refused.to_string();
+      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
+      const auto refused = Scan::make(worker, std::move(shuffle), integers, kIdentity);
+      EXPECT_EQ(refused.status().code(), Code::wrong_state) << refused.status().to_string();
     } else {
-      Result<Scan> scan = Scan::make(worker, std::move(*shuffle), integers, kIdentity);
-      ASSERT_TRUE(scan.ok());
+      auto scan = value_of(Scan::make(worker, std::move(shuffle), integers, kIdentity));
       uint64_t row = 0;
-      for (; scan->next(row) == Outcome::done; ++count)
+      for (; scan.next(row) == Outcome::done; ++count)
         elsewhere += partition(FinalizerHash{}(row), 3) != place;
-      scan->shuffle().close();
+      scan.shuffle().close();
     }
     EXPECT_EQ(worker.end_query(query), Outcome::done);
   });
@@ -129,18 +121,16 @@ TEST_P(OperatorTest, a_parent_that_stops_asking_ends_its_senders_and_not_the_que
   std::atomic<uint64_t> ended{0};
   cluster_.run_workers([&](uint32_t w) {
     Worker& worker = cluster_.worker(w);
-    Result<Shuffle> shuffle = open(worker, query, 0);
-    ASSERT_TRUE(shuffle.ok());
+    auto shuffle = value_of(open(worker, query, 0));
     Integers integers{0, 50000};
-    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), integers, kIdentity);
-    ASSERT_TRUE(scan.ok());
+    auto scan = value_of(Scan::make(worker, std::move(shuffle), integers, kIdentity));
     uint64_t row = 0;
     Outcome outcome;
-    for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
-      if (w == 3 && taken == 100) (void)scan->shuffle().receiver()->stop();  // a LIMIT
+    for (uint64_t taken = 0; (outcome = scan.next(row)) == Outcome::done; ++taken) {
+      if (w == 3 && taken == 100) (void)scan.shuffle().receiver()->stop();  // a LIMIT
     }
-    EXPECT_EQ(outcome, Outcome::end_of_stream) << scan->status().to_string();
-    scan->shuffle().close();
+    EXPECT_EQ(outcome, Outcome::end_of_stream) << scan.status().to_string();
+    scan.shuffle().close();
     ended += worker.end_query(query) == Outcome::done;
   });
   EXPECT_EQ(ended, cluster_.worker_count());
@@ -157,16 +147,15 @@ TEST_P(OperatorTest, a_cancelled_query_fails_the_operator_with_the_reason) {
       return;
     }
     Integers integers{0, UINT64_MAX};  // only the cancel ends it
-    Result<Scan> scan = Scan::make(worker, std::move(*shuffle), integers, kIdentity);
-    ASSERT_TRUE(scan.ok());
+    auto scan = value_of(Scan::make(worker, std::move(*shuffle), integers, kIdentity));
     uint64_t row = 0;
     Outcome outcome;
-    for (uint64_t taken = 0; (outcome = scan->next(row)) == Outcome::done; ++taken) {
+    for (uint64_t taken = 0; (outcome = scan.next(row)) == Outcome::done; ++taken) {
       if (w == 1 && taken == 1000) (void)cluster_[0].cancel_query(query, "enough");
     }
     EXPECT_EQ(outcome, Outcome::failed);
-    expect_error(scan->status(), Code::query_cancelled, {"enough"});
-    scan->shuffle().close();
+    expect_error(scan.status(), Code::query_cancelled, {"enough"});
+    scan.shuffle().close();
     EXPECT_EQ(worker.end_query(query), Outcome::failed);
   });
 }

@@ -40,8 +40,7 @@ TEST_F(ShuffleApi, a_row_above_the_limit_is_refused_and_the_query_goes_on) {
 TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
   const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
-  const Result<ShuffleSender> sender = shuffle.sender();
-  ASSERT_TRUE(is_ok(sender));
+  const auto sender = value_of(shuffle.sender());
   EXPECT_EQ(shuffle.sender<uint64_t>().status().code(), Code::invalid_argument);
   const std::vector<size_t> sizes = {0,    1,    3,    100,  500, 500, 1000,
                                      1001, 1004, 1008, 1024, 0,   7,   5000};
@@ -49,13 +48,13 @@ TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     SCOPED_TRACE(sizes[i]);
     const auto fail = [](std::byte*) { throw std::runtime_error("no row after all"); };
-    EXPECT_THROW((void)sender->write(0, sizes[i], fail), std::runtime_error);
+    EXPECT_THROW((void)sender.write(0, sizes[i], fail), std::runtime_error);
     const auto fill = [&](std::byte* to) { std::memset(to, value(i), sizes[i]); };
     EXPECT_EQ(
-        i % 2 == 0 ? sender->write(0, sizes[i], fill) : sender->send(0, filled(sizes[i], value(i))),
+        i % 2 == 0 ? sender.write(0, sizes[i], fill) : sender.send(0, filled(sizes[i], value(i))),
         Outcome::done);
   }
-  EXPECT_EQ(sender->write(
+  EXPECT_EQ(sender.write(
                 1, 10, [](std::byte*) { ADD_FAILURE(); }, Wait::none()),
             Outcome::failed);
   expect_contains(shuffle.status().message(), "receiver 1 does not exist");
@@ -99,9 +98,8 @@ TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_go_where_their_keys_say
   const QueryId id = open_and_begin(1, {{"cluster.workers", std::to_string(kWorkers)}});
   cluster_->run_workers([&](uint32_t w) {
     Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, sizeof(WideRow)));
-    const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
-    ASSERT_TRUE(sender.ok());
-    const Sent sent = sender->write_all(kRows, FinalizerHash{}, number_itself, write_wide);
+    const auto sender = value_of(shuffle.sender<WideRow>());
+    const Sent sent = sender.write_all(kRows, FinalizerHash{}, number_itself, write_wide);
     EXPECT_EQ(sent.rows, kRows);
     EXPECT_EQ(sent.outcome, Outcome::done);
     ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
@@ -125,14 +123,13 @@ TEST_F(ShuffleApi, rows_written_where_they_are_sent_from_do_not_go_to_overflow) 
   constexpr size_t kRows = 300;  // several times the ring
   const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, sizeof(WideRow)));
-  const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
-  ASSERT_TRUE(sender.ok());
+  const auto sender = value_of(shuffle.sender<WideRow>());
   size_t sent = 0;
   Outcome outcome = Outcome::done;
   const auto send = [&](Wait wait, size_t count) {
     const auto number = [&](size_t i) { return uint64_t{sent + i}; };
     const auto fill = [&](size_t i, std::byte* to) { write_wide(sent + i, to); };
-    const Sent more = sender->write_all(count, FinalizerHash{}, number, fill, wait);
+    const Sent more = sender.write_all(count, FinalizerHash{}, number, fill, wait);
     sent += more.rows;
     outcome = more.outcome;
   };
@@ -171,18 +168,17 @@ TEST_F(ShuffleApi, a_row_whose_writing_throws_was_not_begun) {
   constexpr size_t kRows = 50;  // some of them begin a frame, of 1 KiB
   const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, sizeof(WideRow)));
-  const Result<RowSender<WideRow>> sender = shuffle.sender<WideRow>();
-  ASSERT_TRUE(sender.ok());
+  const auto sender = value_of(shuffle.sender<WideRow>());
   std::vector<uint64_t> received;
   for (uint64_t n = 0; n < kRows; ++n) {
-    EXPECT_THROW((void)sender->write_all(
+    EXPECT_THROW((void)sender.write_all(
                      1, FinalizerHash{}, [n](size_t) { return n; },
                      [](size_t, std::byte* to) {
                        write_wide(UINT64_MAX, to);
                        throw std::runtime_error("no row after all");
                      }),
                  std::runtime_error);
-    const Sent sent = sender->write_all(
+    const Sent sent = sender.write_all(
         1, FinalizerHash{}, [n](size_t) { return n; },
         [n](size_t, std::byte* to) { write_wide(n, to); });
     EXPECT_EQ(sent.rows, 1u);
@@ -205,10 +201,9 @@ TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_
                   Code::invalid_argument, {"receiver 1 does not exist"});
     const uint32_t some[] = {0, 7};
     EXPECT_EQ(shuffle.sender()->multicast(some, filled(8, 1), Wait::none()), Outcome::failed);
-    Result<RowSender<uint64_t>> sender = shuffle.sender<uint64_t>();
-    ASSERT_TRUE(sender.ok());
-    EXPECT_EQ(sender->send(1, 5, Wait::none()), Outcome::failed);
-    EXPECT_EQ(sender->send(UINT32_MAX, 5, Wait::none()), Outcome::failed);
+    auto sender = value_of(shuffle.sender<uint64_t>());
+    EXPECT_EQ(sender.send(1, 5, Wait::none()), Outcome::failed);
+    EXPECT_EQ(sender.send(UINT32_MAX, 5, Wait::none()), Outcome::failed);
     EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
     Batch batch;
     EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream)

@@ -5,8 +5,10 @@
 
 #include <initializer_list>
 #include <source_location>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "faro/status.h"
 
@@ -19,6 +21,13 @@ inline testing::AssertionResult is_ok(const Status& status) {
 template <typename Value>
 testing::AssertionResult is_ok(const Result<Value>& result) {
   return is_ok(result.status());
+}
+
+/// What there should be; if it is an error, the test ends as failed.
+template <typename Value>
+Value value_of(Result<Value> result) {
+  if (!result.ok()) throw std::runtime_error(result.status().to_string());
+  return std::move(*result);
 }
 
 inline testing::AssertionResult contains(const std::string& text, const std::string& part) {

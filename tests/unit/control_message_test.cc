@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/expect.h"
 #include "support/wire_page.h"
 
 namespace faro::wire {
@@ -66,37 +67,31 @@ Auth sample_auth() {
 
 TEST(ControlMessages, hello_survives_a_round_trip) {
   const Hello hello = sample_hello();
-  const auto decoded = decode_hello(encode(hello));
-  ASSERT_TRUE(decoded.ok());
-  expect_equal(hello, decoded.value());
-  const auto head = decode_hello_head(encode(hello));
-  ASSERT_TRUE(head.ok());
-  EXPECT_EQ(head.value().node, 2u);
+  const auto decoded = test::value_of(decode_hello(encode(hello)));
+  expect_equal(hello, decoded);
+  const auto head = test::value_of(decode_hello_head(encode(hello)));
+  EXPECT_EQ(head.node, 2u);
 }
 
 TEST(ControlMessages, the_others_survive_a_round_trip) {
   for (const auto encode_ending : {encode_refuse, encode_fail}) {
-    const auto ending =
-        decode_ending(encode_ending({Code::configuration_mismatch, true, "because"}));
-    ASSERT_TRUE(ending.ok());
-    EXPECT_EQ(ending.value().code, Code::configuration_mismatch);
-    EXPECT_TRUE(ending.value().retry);
-    EXPECT_EQ(ending.value().reason, "because");
+    const auto ending = test::value_of(
+        decode_ending(encode_ending({Code::configuration_mismatch, true, "because"})));
+    EXPECT_EQ(ending.code, Code::configuration_mismatch);
+    EXPECT_TRUE(ending.retry);
+    EXPECT_EQ(ending.reason, "because");
   }
-  const auto auth = decode_auth(encode(sample_auth()));
-  ASSERT_TRUE(auth.ok());
-  EXPECT_EQ(auth.value().method, AuthMethod::none);
-  EXPECT_FALSE(auth.value().last);
-  EXPECT_EQ(auth.value().payload, sample_auth().payload);
-  const auto choice = decode_link_choice(encode(sample_choice()));
-  ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice.value().transport, "tcp");
-  EXPECT_EQ(choice.value().token, sample_choice().token);
+  const auto auth = test::value_of(decode_auth(encode(sample_auth())));
+  EXPECT_EQ(auth.method, AuthMethod::none);
+  EXPECT_FALSE(auth.last);
+  EXPECT_EQ(auth.payload, sample_auth().payload);
+  const auto choice = test::value_of(decode_link_choice(encode(sample_choice())));
+  EXPECT_EQ(choice.transport, "tcp");
+  EXPECT_EQ(choice.token, sample_choice().token);
   const Members members{true, {false, true, false, false, false, false, false, false, true, false}};
-  const auto seen = decode_members(encode(members), 10);
-  ASSERT_TRUE(seen.ok());
-  EXPECT_TRUE(seen.value().linked);
-  EXPECT_EQ(seen.value().missing, members.missing);
+  const auto seen = test::value_of(decode_members(encode(members), 10));
+  EXPECT_TRUE(seen.linked);
+  EXPECT_EQ(seen.missing, members.missing);
   EXPECT_FALSE(decode_members(encode(members), 8).ok()) << "more bytes than nodes";
   EXPECT_FALSE(decode_members(encode(members), 17).ok()) << "fewer bytes than nodes";
   auto beyond = encode(members);
@@ -105,10 +100,8 @@ TEST(ControlMessages, the_others_survive_a_round_trip) {
   const std::vector<std::byte> payload(kControlPayloadLimit, std::byte{7});
   for (const ControlKind kind : {ControlKind::setup, ControlKind::application}) {
     const auto message = encode_payload(kind, payload);
-    const auto decoded = decode_payload(message);
-    ASSERT_TRUE(decoded.ok());
-    EXPECT_TRUE(
-        std::equal(payload.begin(), payload.end(), decoded.value().begin(), decoded.value().end()));
+    const auto decoded = test::value_of(decode_payload(message));
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(), decoded.begin(), decoded.end()));
   }
   for (const ControlKind kind : {ControlKind::ready, ControlKind::heartbeat, ControlKind::bye}) {
     EXPECT_TRUE(check_plain(encode_plain(kind)).ok());
@@ -122,10 +115,9 @@ TEST(ControlMessages, a_hello_of_another_version_is_read_as_far_as_all_versions_
   ControlMessage message = encode(hello);
   message.resize(32);
   message.insert(message.end(), 5, std::byte{0xff});
-  const auto head = decode_hello_head(message);
-  ASSERT_TRUE(head.ok());
-  EXPECT_EQ(head.value().version, 9);
-  EXPECT_EQ(head.value().cluster_hash, hello.head.cluster_hash);
+  const auto head = test::value_of(decode_hello_head(message));
+  EXPECT_EQ(head.version, 9);
+  EXPECT_EQ(head.cluster_hash, hello.head.cluster_hash);
 }
 
 struct Kind {
@@ -185,9 +177,8 @@ TEST(ControlMessages, every_bit_flip_is_refused_or_harmless) {
 
 TEST(ControlMessages, text_of_a_peer_is_made_printable_and_unknown_codes_are_named_internal) {
   ControlMessage message = encode_refuse({Code::peer_lost, false, "a\nb\x1b[31m"});
-  const auto ending = decode_ending(message);
-  ASSERT_TRUE(ending.ok());
-  EXPECT_EQ(ending.value().reason, "a b [31m");
+  const auto ending = test::value_of(decode_ending(message));
+  EXPECT_EQ(ending.reason, "a b [31m");
   const uint32_t unknown = 12345;
   std::memcpy(message.data() + 4, &unknown, sizeof unknown);
   EXPECT_EQ(decode_ending(message).value().code, Code::internal_error);
@@ -202,9 +193,9 @@ TEST(ControlMessages, payloads_and_reasons_stay_within_their_limits) {
   Auth auth;
   auth.payload = large;
   EXPECT_FALSE(decode_auth(encode(auth)).ok());
-  const auto ending = decode_ending(encode_fail({Code::peer_lost, false, std::string(5000, 'x')}));
-  ASSERT_TRUE(ending.ok());
-  EXPECT_EQ(ending.value().reason.size(), Ending::kReasonLimit);
+  const auto ending =
+      test::value_of(decode_ending(encode_fail({Code::peer_lost, false, std::string(5000, 'x')})));
+  EXPECT_EQ(ending.reason.size(), Ending::kReasonLimit);
   Hello hello = sample_hello();
   hello.cluster_id = std::string(Hello::kNameLimit + 1, 'x');
   EXPECT_FALSE(decode_hello(encode(hello)).ok());

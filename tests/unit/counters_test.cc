@@ -37,16 +37,17 @@ Shape some_shape() {
 }
 
 std::unique_ptr<CounterFile> make(const std::string& folder) {
-  auto file = CounterFile::make(some_shape(), folder, 1);
-  EXPECT_TRUE(test::is_ok(file));
-  return std::move(*file);
+  return test::value_of(CounterFile::make(some_shape(), folder, 1));
 }
 
-NodeView read(const std::string& path) {
-  const auto view = CounterView::open(path);
-  EXPECT_TRUE(test::is_ok(view));
-  return (*view)->read();
+/// Of exactly its size and of the heap: the address sanitizer watches its ends.
+std::vector<uint64_t> copy_of(const CounterFile& file) {
+  std::vector<uint64_t> copy(file.memory().size() / 8);
+  std::memcpy(copy.data(), file.memory().data(), copy.size() * 8);
+  return copy;
 }
+
+NodeView read(const std::string& path) { return test::value_of(CounterView::open(path))->read(); }
 
 TEST(Counters, have_ids_and_names_that_are_used_once) {
   std::set<uint32_t> ids;
@@ -170,13 +171,11 @@ TEST(CounterFile, of_two_sessions_of_a_process_are_two) {
 }
 
 TEST(CounterFile, without_a_folder_is_memory) {
-  auto file = CounterFile::make(some_shape(), "", 1);
-  ASSERT_TRUE(file.ok());
-  EXPECT_EQ((*file)->path(), "");
-  count((*file)->worker(0).waits);
-  const auto view = CounterView::over((*file)->memory());
-  ASSERT_TRUE(view.ok());
-  EXPECT_EQ((*view)->read().workers[0].counters.waits, 1u);
+  const auto file = make("");
+  EXPECT_EQ(file->path(), "");
+  count(file->worker(0).waits);
+  const auto view = test::value_of(CounterView::over(file->memory()));
+  EXPECT_EQ(view->read().workers[0].counters.waits, 1u);
 }
 
 TEST(CounterFile, cannot_be_made_where_there_is_no_folder) {
@@ -241,11 +240,10 @@ TEST(CounterView, of_a_file_that_was_cut_short_shows_it_as_it_was_and_ended) {
   TemporaryFolder folder;
   const auto file = make(folder.path());
   count(file->worker(0).rows_sent, 3);
-  const auto view = CounterView::open(file->path());
-  ASSERT_TRUE(test::is_ok(view));
-  EXPECT_TRUE((*view)->read().alive);
+  const auto view = test::value_of(CounterView::open(file->path()));
+  EXPECT_TRUE(view->read().alive);
   ASSERT_EQ(truncate(file->path().c_str(), 100), 0);
-  const NodeView shown = (*view)->read();
+  const NodeView shown = view->read();
   EXPECT_FALSE(shown.alive);
   EXPECT_EQ(shown.workers[0].counters.rows_sent, 3u);
   // Its node counts on: the space must be there again.
@@ -263,10 +261,8 @@ TEST(CounterView, of_another_user_is_for_root_alone_and_only_if_it_is_named) {
 }
 
 TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {
-  auto file = CounterFile::make(some_shape(), "", 1);
-  ASSERT_TRUE(file.ok());
-  std::vector<uint64_t> copy((*file)->memory().size() / 8);
-  std::memcpy(copy.data(), (*file)->memory().data(), copy.size() * 8);
+  const auto file = make("");
+  std::vector<uint64_t> copy = copy_of(*file);
   reinterpret_cast<Header*>(copy.data())->version = 77;
   test::expect_error(CounterView::over(std::as_bytes(std::span(copy))).status(),
                      Code::invalid_argument, {"version 77"});
@@ -275,14 +271,11 @@ TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {
 // Every byte of the header, one at a time: refused, or read without leaving the memory (which the
 // sanitizers see).
 TEST(CounterView, never_leaves_the_memory_of_a_file_whose_header_lies) {
-  auto file = CounterFile::make(some_shape(), "", 1);
-  ASSERT_TRUE(file.ok());
+  const auto file = make("");
   int refused = 0;
   for (size_t byte = 0; byte < sizeof(Header); ++byte) {
     for (const unsigned value : {0x00u, 0x01u, 0x7fu, 0xffu}) {
-      // Of exactly its size and of the heap: the address sanitizer watches its ends.
-      std::vector<uint64_t> copy((*file)->memory().size() / 8);
-      std::memcpy(copy.data(), (*file)->memory().data(), copy.size() * 8);
+      std::vector<uint64_t> copy = copy_of(*file);
       reinterpret_cast<unsigned char*>(copy.data())[byte] = static_cast<unsigned char>(value);
       const auto view = CounterView::over(std::as_bytes(std::span(copy)));
       if (view.ok()) {

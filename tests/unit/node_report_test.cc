@@ -35,9 +35,7 @@ NodeReport example() {
 }
 
 TEST(NodeReport, comes_back_as_it_was) {
-  const Result<NodeReport> read = decode(encode(example()));
-  ASSERT_TRUE(test::is_ok(read));
-  const NodeReport& report = read.value();
+  const NodeReport report = test::value_of(decode(encode(example())));
   EXPECT_EQ(report.connect_ns, 11u);
   EXPECT_EQ(report.idle_cpu_ns, 12u);
   ASSERT_EQ(report.rounds.size(), 2u);

@@ -67,6 +67,16 @@ struct Disk {
   ScriptedFile& file;
   Overflow overflow;
   OverflowUsage usage;
+
+  void free(std::initializer_list<Stored*> blocks) {
+    for (Stored* block : blocks) overflow.free(*block);
+  }
+  /// Neither memory nor space in the file.
+  void expect_nothing_is_taken() const {
+    EXPECT_EQ(overflow.memory_bytes(), 0u);
+    EXPECT_EQ(file.used_bytes(), 0u);
+    EXPECT_EQ(usage.bytes.load(), 0u);
+  }
 };
 
 // What a block takes in memory, for a number of bytes that is a multiple of 16.
@@ -103,12 +113,9 @@ TEST(Overflow, memory_first_and_the_file_beyond_the_budget) {
   EXPECT_EQ(disk.usage.bytes.load(), in_memory(640) + in_file(1));
   EXPECT_EQ(contents(disk.overflow, a), filled(640, 1));
   EXPECT_EQ(contents(disk.overflow, b), filled(640, 2));
-  disk.overflow.free(a);
-  disk.overflow.free(b);
-  EXPECT_EQ(disk.overflow.memory_bytes(), 0u);
+  disk.free({&a, &b});
+  disk.expect_nothing_is_taken();
   EXPECT_EQ(disk.overflow.memory_peak_bytes(), in_memory(640) + Overflow::kDescriptionBytes);
-  EXPECT_EQ(disk.file.used_bytes(), 0u);
-  EXPECT_EQ(disk.usage.bytes.load(), 0u);
 }
 
 TEST(Overflow, exactly_the_budget_fits) {
@@ -118,8 +125,7 @@ TEST(Overflow, exactly_the_budget_fits) {
   EXPECT_EQ(a.place, Stored::Place::memory);
   ASSERT_TRUE(store(disk, filled(1, 1), b).ok());
   EXPECT_EQ(b.place, Stored::Place::file);
-  disk.overflow.free(a);
-  disk.overflow.free(b);
+  disk.free({&a, &b});
 }
 
 TEST(Overflow, what_is_packed_takes_little_more_than_its_bytes) {
@@ -144,7 +150,7 @@ TEST(Overflow, what_is_packed_into_the_file_takes_the_blocks_that_it_fills) {
   EXPECT_EQ(disk.overflow.memory_bytes(), Overflow::kDescriptionBytes);
   EXPECT_EQ(contents(disk.overflow, packed), filled(3 * kSpillBlock, 7));
   disk.overflow.free(packed);
-  EXPECT_EQ(disk.usage.bytes.load(), 0u);
+  disk.expect_nothing_is_taken();
 }
 
 TEST(Overflow, an_append_that_fails_changes_nothing) {
@@ -177,7 +183,7 @@ TEST(Overflow, what_a_frame_does_not_need_is_given_back) {
   EXPECT_EQ(disk.overflow.memory_bytes(), in_memory(160));
   EXPECT_EQ(contents(disk.overflow, stored), filled(160, 4));
   disk.overflow.free(stored);
-  EXPECT_EQ(disk.overflow.memory_bytes(), 0u);
+  disk.expect_nothing_is_taken();
 }
 
 TEST(Overflow, what_describes_the_file_is_bounded_too) {
@@ -207,8 +213,7 @@ TEST(Overflow, a_full_disk_is_an_error_that_names_both_limits_and_changes_nothin
   test::expect_error(store(disk, filled(101, 1), stored), Code::overflow_exhausted,
                      {"No space left on device", "overflow.memory_bytes = 100"});
   EXPECT_EQ(stored.place, Stored::Place::none);
-  EXPECT_EQ(disk.usage.bytes.load(), 0u);
-  EXPECT_EQ(disk.overflow.memory_bytes(), 0u);
+  disk.expect_nothing_is_taken();
   disk.overflow.free(stored);  // nothing
 }
 
@@ -225,8 +230,7 @@ TEST(Overflow, a_query_has_a_limit_of_its_own_which_the_error_names) {
   EXPECT_TRUE(disk.overflow.store(other, filled(8000, 1), 8000, c).ok()) << "others have theirs";
   disk.overflow.free(a);
   EXPECT_TRUE(disk.overflow.store(disk.usage, filled(8000, 1), 8000, b).ok());
-  disk.overflow.free(b);
-  disk.overflow.free(c);
+  disk.free({&b, &c});
 }
 
 TEST(Overflow, a_write_that_fails_gives_the_extent_back) {
@@ -234,8 +238,7 @@ TEST(Overflow, a_write_that_fails_gives_the_extent_back) {
   disk.file.broken = true;
   Stored stored;
   EXPECT_EQ(store(disk, filled(10, 1), stored).code(), Code::overflow_exhausted);
-  EXPECT_EQ(disk.file.used_bytes(), 0u);
-  EXPECT_EQ(disk.usage.bytes.load(), 0u);
+  disk.expect_nothing_is_taken();
 }
 
 TEST(Overflow, a_read_that_fails_is_an_error_and_can_be_repeated) {
@@ -250,8 +253,7 @@ TEST(Overflow, a_read_that_fails_is_an_error_and_can_be_repeated) {
   disk.file.broken = false;
   EXPECT_EQ(contents(disk.overflow, stored), filled(10, 3));
   disk.overflow.free(stored);
-  EXPECT_EQ(disk.usage.bytes.load(), 0u);
-  EXPECT_EQ(disk.overflow.memory_bytes(), 0u);
+  disk.expect_nothing_is_taken();
 }
 
 TEST(Overflow, what_comes_back_from_the_file_is_in_memory_if_the_budget_has_room_else_mapped) {
@@ -268,10 +270,8 @@ TEST(Overflow, what_comes_back_from_the_file_is_in_memory_if_the_budget_has_room
   EXPECT_EQ(b.place, Stored::Place::memory);
   EXPECT_EQ(disk.file.used_bytes(), kSpillBlock) << "of a alone";
   EXPECT_EQ(disk.usage.bytes.load(), in_file(1) + in_memory(1200));
-  disk.overflow.free(a);
-  disk.overflow.free(b);
-  EXPECT_EQ(disk.usage.bytes.load(), 0u);
-  EXPECT_EQ(disk.overflow.memory_bytes(), 0u);
+  disk.free({&a, &b});
+  disk.expect_nothing_is_taken();
 }
 
 TEST(Overflow, memory_that_must_be_writable_is_mapped_beyond_the_budget) {
@@ -287,8 +287,7 @@ TEST(Overflow, memory_that_must_be_writable_is_mapped_beyond_the_budget) {
 
   disk.file.unmappable = true;
   EXPECT_EQ(disk.overflow.allocate(disk.usage, 200, a).code(), Code::overflow_exhausted);
-  EXPECT_EQ(disk.file.used_bytes(), 0u) << "the extent was not given back";
-  EXPECT_EQ(disk.usage.bytes.load(), 0u);
+  disk.expect_nothing_is_taken();  // the extent was given back
 }
 
 }  // namespace

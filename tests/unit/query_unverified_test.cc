@@ -81,10 +81,9 @@ TEST(QueryUnverified, any_number_of_queries_that_this_node_never_uses_is_forgott
   QueryCluster cluster(2);
   for (int i = 0; i < 70'000; ++i) {
     const QueryId id = cluster[0].begin();
-    const auto query = cluster[0].use(id);
-    ASSERT_TRUE(test::is_ok(query));
-    cluster[0].fail(**query, kCancelled);
-    cluster.end(0, **query);
+    const auto query = test::value_of(cluster[0].use(id));
+    cluster[0].fail(*query, kCancelled);
+    cluster.end(0, *query);
     for (int round = 0; round < 3; ++round) {
       cluster.deliver(0, 1);
       cluster.deliver(1, 0);
@@ -181,10 +180,9 @@ TEST(QueryUnverified, that_is_over_when_it_is_declared_is_forgotten_when_its_wor
   cluster.deliver_all();
   cluster[1].on_peer_lost(0, Status(Code::peer_lost, "node 0 is lost"));
   EXPECT_EQ(cluster[1].declare(id, {0, 2}).code(), Code::query_cancelled);
-  const auto late = cluster[1].use(id);
-  ASSERT_TRUE(test::is_ok(late));
-  cluster[1].end(**late, 2);
-  EXPECT_TRUE((*late)->outcome_known());
+  const auto late = test::value_of(cluster[1].use(id));
+  cluster[1].end(*late, 2);
+  EXPECT_TRUE(late->outcome_known());
   EXPECT_EQ(cluster[1].find(id), nullptr);
 }
 

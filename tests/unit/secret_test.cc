@@ -43,9 +43,8 @@ TEST(Secrets, are_read_from_a_file_without_the_line_break_at_its_end) {
   const SecretFile file(std::string(kSecret) + "\r\n");
   base::Settings settings;
   settings.secret_file = file.path();
-  const auto loaded = load_secret(settings);
-  ASSERT_TRUE(test::is_ok(loaded));
-  const Secret::Mac mac = (*loaded)->sign({}).value();
+  const auto loaded = test::value_of(load_secret(settings));
+  const Secret::Mac mac = loaded->sign({}).value();
   EXPECT_TRUE(equal(mac, secret_of(kSecret)->sign({}).value()));
   EXPECT_FALSE(equal(mac, secret_of(kOtherSecret)->sign({}).value()));
 }

@@ -295,22 +295,21 @@ TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
 }
 
 TEST(Commands, wake_a_sleeping_reactor) {
-  auto reactor = EpollReactor::create(base::SystemClock::instance());
-  ASSERT_TRUE(reactor.ok());
+  auto reactor = test::value_of(EpollReactor::create(base::SystemClock::instance()));
   int ran = 0;
   constexpr int kRounds = 500;
   std::thread other([&] {
     for (int i = 0; i < kRounds; ++i) {
       std::atomic<bool> done{false};
-      reactor.value()->defer([&] {
+      reactor->defer([&] {
         ++ran;
         done.store(true, std::memory_order_release);
       });
       while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
     }
-    reactor.value()->defer([&] { ran = -ran; });
+    reactor->defer([&] { ran = -ran; });
   });
-  while (ran >= 0) reactor.value()->run_once(base::kForever);  // a lost wake-up would hang here
+  while (ran >= 0) reactor->run_once(base::kForever);  // a lost wake-up would hang here
   other.join();
   EXPECT_EQ(ran, -kRounds);
 }

@@ -56,11 +56,7 @@ bool listed_in_proc(const std::string& name) {
 
 class ShmFdPassing : public testing::Test {
  protected:
-  void SetUp() override {
-    Result<std::shared_ptr<FdSender>> opened = FdSender::open(reactor_);
-    ASSERT_TRUE(test::is_ok(opened));
-    listener_ = *opened;
-  }
+  void SetUp() override { listener_ = test::value_of(FdSender::open(reactor_)); }
   void offer() {
     listener_->offer(kToken, {1, 2}, [this](const Status& status) { given_ = status; });
   }

@@ -31,11 +31,10 @@ base::UniqueFd plain_memfd(uint64_t bytes, bool allocated, int seals) {
 }
 
 TEST(ShmMemory, is_accepted_as_it_is_made) {
-  Result<base::UniqueFd> fd = create_sealed_memfd("faro-test", kBytes - 100, "memory");
-  ASSERT_TRUE(test::is_ok(fd));
-  EXPECT_TRUE(check_sealed_memfd(fd->get(), kBytes, true, "memory").ok());
-  EXPECT_NE(ftruncate(fd->get(), 0), 0) << "nobody can shrink it";
-  EXPECT_NE(ftruncate(fd->get(), 1 << 20), 0) << "nor let it grow";
+  auto fd = test::value_of(create_sealed_memfd("faro-test", kBytes - 100, "memory"));
+  EXPECT_TRUE(check_sealed_memfd(fd.get(), kBytes, true, "memory").ok());
+  EXPECT_NE(ftruncate(fd.get(), 0), 0) << "nobody can shrink it";
+  EXPECT_NE(ftruncate(fd.get(), 1 << 20), 0) << "nor let it grow";
 }
 
 struct BadMemory {
@@ -90,46 +89,40 @@ TEST(ShmMemory, that_exceeds_the_file_size_limit_is_an_error_naming_need_and_lim
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   Result<base::UniqueFd> fd = create_sealed_memfd("faro-test", 1 << 20, "the incoming rings");
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  ASSERT_FALSE(fd.ok());
   test::expect_error(fd.status(), Code::resource_limit, {"1048576", "65536"});
 }
 
 TEST(ShmMemory, that_no_machine_has_is_an_error_naming_the_need) {
-  Result<Mapping> mapping = Mapping::allocate_private(uint64_t{1} << 60, "the local rings");
-  ASSERT_FALSE(mapping.ok());
-  test::expect_error(mapping.status(), Code::resource_limit,
-                     {"the local rings needs 1152921504606846976 bytes"});
+  test::expect_error(Mapping::allocate_private(uint64_t{1} << 60, "the local rings").status(),
+                     Code::resource_limit, {"the local rings needs 1152921504606846976 bytes"});
 }
 
 constexpr ring::Layout kRings{2, 3, 2, 4096};
 
 TEST(ShmSegment, made_by_the_receiver_is_seen_by_the_sender) {
   base::UniqueFd fd;
-  Result<std::shared_ptr<Segment>> made = Segment::make_shared(kRings, "a segment", fd);
-  ASSERT_TRUE(test::is_ok(made));
-  Result<std::shared_ptr<Segment>> mapped = Segment::map_peer(fd.get(), kRings, "a segment");
-  ASSERT_TRUE(test::is_ok(mapped));
+  auto made = test::value_of(Segment::make_shared(kRings, "a segment", fd));
+  auto mapped = test::value_of(Segment::map_peer(fd.get(), kRings, "a segment"));
   for (uint32_t ring = 0; ring < kRings.ring_count(); ++ring) {
-    (*mapped)->written(ring).position.store(ring + 1);
-    (*made)->read(ring).position.store(ring + 2);
-    std::memset((*mapped)->ring(ring), static_cast<int>(ring), kRings.ring_bytes);
+    mapped->written(ring).position.store(ring + 1);
+    made->read(ring).position.store(ring + 2);
+    std::memset(mapped->ring(ring), static_cast<int>(ring), kRings.ring_bytes);
   }
   for (uint32_t ring = 0; ring < kRings.ring_count(); ++ring) {
-    EXPECT_EQ((*made)->written(ring).position.load(), ring + 1);
-    EXPECT_EQ((*mapped)->read(ring).position.load(), ring + 2);
-    EXPECT_EQ((*made)->ring(ring)[0], std::byte(ring));
-    EXPECT_EQ((*made)->ring(ring)[kRings.ring_bytes - 1], std::byte(ring));
+    EXPECT_EQ(made->written(ring).position.load(), ring + 1);
+    EXPECT_EQ(mapped->read(ring).position.load(), ring + 2);
+    EXPECT_EQ(made->ring(ring)[0], std::byte(ring));
+    EXPECT_EQ(made->ring(ring)[kRings.ring_bytes - 1], std::byte(ring));
   }
   for (uint32_t worker = 0; worker < kRings.receiver_workers; ++worker) {
-    EXPECT_EQ((*made)->ready_word(worker, 0).load(), 0u) << "rings and control words overlap";
+    EXPECT_EQ(made->ready_word(worker, 0).load(), 0u) << "rings and control words overlap";
   }
 }
 
 TEST(ShmSegment, with_another_value_in_any_field_of_its_header_is_refused) {
   for (size_t at = 0; at < sizeof(SegmentHeader); ++at) {
     base::UniqueFd fd;
-    Result<std::shared_ptr<Segment>> made = Segment::make_shared(kRings, "a segment", fd);
-    ASSERT_TRUE(made.ok());
+    auto made = test::value_of(Segment::make_shared(kRings, "a segment", fd));
     unsigned char byte = 0;
     ASSERT_EQ(pread(fd.get(), &byte, 1, static_cast<off_t>(at)), 1);
     byte ^= 0x40;
@@ -142,10 +135,9 @@ TEST(ShmSegment, with_another_value_in_any_field_of_its_header_is_refused) {
 
 TEST(ShmSegment, of_another_shape_is_refused_even_if_it_has_the_same_size) {
   base::UniqueFd fd;
-  Result<std::shared_ptr<Segment>> made = Segment::make_shared({2, 1, 1, 4096}, "a segment", fd);
-  ASSERT_TRUE(made.ok());
+  auto made = test::value_of(Segment::make_shared({2, 1, 1, 4096}, "a segment", fd));
   const ring::Layout other{1, 1, 2, 4096};
-  ASSERT_EQ(SegmentLayout(other).bytes(), (*made)->layout().bytes());
+  ASSERT_EQ(SegmentLayout(other).bytes(), made->layout().bytes());
   test::expect_error(Segment::map_peer(fd.get(), other, "a segment").status(), Code::protocol_error,
                      {"made for 2 x 1 workers"});
 }

@@ -67,11 +67,10 @@ TEST(SpillFile, is_not_made_before_it_is_needed) {
 
 TEST(SpillFile, a_limit_is_an_error_that_names_it) {
   auto file = make_spill_file(folder(), 2 * kBlock);
-  Result<Extent> whole = file->allocate(2 * kBlock);
-  ASSERT_TRUE(whole.ok());
+  auto whole = test::value_of(file->allocate(2 * kBlock));
   const Status status = file->allocate(1).status();
   test::expect_error(status, Code::overflow_exhausted, {"overflow.file_bytes = 8192"});
-  file->free(*whole);
+  file->free(whole);
   EXPECT_TRUE(file->allocate(2 * kBlock).ok()) << "what was given back can be used again";
   EXPECT_EQ(file->allocate(UINT64_MAX - kBlock).status().code(), Code::overflow_exhausted);
 }
@@ -90,10 +89,9 @@ TEST(SpillFile, neighbours_that_are_free_become_one) {
   file->free(extents[2]);
   EXPECT_FALSE(file->allocate(2 * kBlock).ok()) << "two holes are not one";
   file->free(extents[1]);
-  Result<Extent> three = file->allocate(3 * kBlock);
-  ASSERT_TRUE(three.ok());
-  EXPECT_EQ(three->offset, 0u);
-  file->free(*three);
+  auto three = test::value_of(file->allocate(3 * kBlock));
+  EXPECT_EQ(three.offset, 0u);
+  file->free(three);
   file->free(extents[3]);
   EXPECT_EQ(file->used_bytes(), 0u);
   EXPECT_EQ(file->peak_bytes(), 4 * kBlock);
@@ -182,9 +180,8 @@ TEST(SpillFile, thousands_of_mapped_extents_are_few_mappings_of_the_process) {
   auto file = make_spill_file(own, kExtents * kBytes);
   std::vector<std::pair<Extent, std::byte*>> mapped;
   for (uint32_t i = 0; i < kExtents; ++i) {
-    const Result<Extent> extent = file->allocate(kBytes);
-    ASSERT_TRUE(extent.ok());
-    mapped.emplace_back(*extent, file->map(*extent));
+    const auto extent = test::value_of(file->allocate(kBytes));
+    mapped.emplace_back(extent, file->map(extent));
     ASSERT_NE(mapped.back().second, nullptr);
     std::memset(mapped.back().second, static_cast<int>(i % 251), kBytes);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lab/bench/figures.h"
+#include "support/expect.h"
 
 namespace faro::bench {
 namespace {
@@ -91,9 +92,7 @@ TEST(TwoStageJob, dispatches_to_its_hash_and_width) {
   for (const char* name : {"finalizer", "multiplicative"}) {
     for (uint32_t row_bytes : kRowWidths) {
       TwoStageJob job;
-      Result<HashKind> hash = parse_hash(name);
-      ASSERT_TRUE(hash.ok());
-      job.hash = hash.value();
+      job.hash = test::value_of(parse_hash(name));
       job.row_bytes = row_bytes;
       if (!job.validate().ok()) continue;
       const std::string seen = with_job_types(job, []<class Hash, uint32_t kRowBytes>() {

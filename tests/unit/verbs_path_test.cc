@@ -25,9 +25,8 @@ TEST(VerbsPathTest, an_mtu_is_a_size_that_packets_can_have) {
   for (const char* good : {"0", "256", "512", "1KiB", "2048", "4096"})
     EXPECT_TRUE(resolve("verbs.mtu", good).ok()) << good;
   for (const char* bad : {"1", "128", "1000", "1500", "8192"}) {
-    const auto resolved = resolve("verbs.mtu", bad);
-    ASSERT_FALSE(resolved.ok()) << bad;
-    test::expect_error(resolved.status(), Code::config_invalid, {"verbs.mtu"});
+    SCOPED_TRACE(bad);
+    test::expect_error(resolve("verbs.mtu", bad).status(), Code::config_invalid, {"verbs.mtu"});
   }
 }
 
@@ -35,9 +34,9 @@ TEST(VerbsPathTest, there_are_sixteen_service_levels) {
   for (const char* good : {"", "0", "15"})
     EXPECT_TRUE(resolve("verbs.service_level", good).ok()) << good;
   for (const char* bad : {"16", "-1", "x", "3x"}) {
-    const auto resolved = resolve("verbs.service_level", bad);
-    ASSERT_FALSE(resolved.ok()) << bad;
-    test::expect_error(resolved.status(), Code::config_invalid, {"verbs.service_level"});
+    SCOPED_TRACE(bad);
+    test::expect_error(resolve("verbs.service_level", bad).status(), Code::config_invalid,
+                       {"verbs.service_level"});
   }
 }
 
@@ -48,9 +47,8 @@ TEST(VerbsPathTest, nodes_have_to_agree_on_the_mtu) {
 TEST(VerbsPathTest, an_mtu_beyond_that_of_the_port_is_refused_with_both) {
   EXPECT_TRUE(check_mtu(path_of("verbs.mtu", "0"), IBV_MTU_256, "rxe1").ok());
   EXPECT_TRUE(check_mtu(path_of("verbs.mtu", "1024"), IBV_MTU_1024, "rxe1").ok());
-  const Status refused = check_mtu(path_of("verbs.mtu", "2048"), IBV_MTU_1024, "rxe1");
-  EXPECT_EQ(refused.code(), Code::transport_unavailable);
-  for (const char* part : {"2048", "1024", "rxe1"}) test::expect_contains(refused.message(), part);
+  test::expect_error(check_mtu(path_of("verbs.mtu", "2048"), IBV_MTU_1024, "rxe1"),
+                     Code::transport_unavailable, {"2048", "1024", "rxe1"});
 }
 
 TEST(VerbsPathTest, what_is_not_set_stays_as_rdma_cm_has_it) {
