@@ -240,8 +240,7 @@ TEST_F(JoinsByCertificate, a_node_with_a_certificate_may_listen_beyond_loopback)
   const NodeFiles files = authority_.issue();
   Pairs settings = files.settings();
   settings.emplace_back("security.open", "0");
-  const Status status = OpeningNode(plan, 0, settings).status();
-  EXPECT_TRUE(is_ok(status));
+  EXPECT_TRUE(is_ok(OpeningNode(plan, 0, settings).status()));
 }
 
 TEST_F(JoinsByCertificate, rows_over_verbs_are_never_taken_for_encrypted) {

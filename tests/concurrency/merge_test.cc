@@ -53,16 +53,11 @@ TEST_F(ShuffleApi, sorted_streams_are_merged_stably_and_nothing_is_held) {
   std::ranges::stable_sort(expected, ByKey());
   cluster_->run_workers([&](uint32_t w) {
     Shuffle shuffle = open_shuffle(worker(w), spec(id, 0, sizeof(Keyed), {3, 0, 1, 2}, {1}));
-    const auto send = [&] {
-      const RowSender<Keyed> sender = *shuffle.sender<Keyed>();
-      for (const Keyed& row : rows_of(w)) ASSERT_EQ(sender.send(0, row), Outcome::done);
-      ASSERT_EQ(sender.finish(), Outcome::done);
-    };
-    if (w != 1) {
-      send();
-    } else {
-      // It is a sender, too: its own rows go to overflow while it still makes them.
-      send();
+    const RowSender<Keyed> sender = *shuffle.sender<Keyed>();
+    for (const Keyed& row : rows_of(w)) ASSERT_EQ(sender.send(0, row), Outcome::done);
+    ASSERT_EQ(sender.finish(), Outcome::done);
+    if (w == 1) {
+      // It is a sender, too: its own rows went to overflow while it still made them.
       auto merged = value_of(MergingReceiver<Keyed, ByKey>::make(shuffle));
       Keyed row{};
       Outcome outcome = Outcome::done;

@@ -1,7 +1,5 @@
 // The Prometheus endpoint: what it answers, and that no scraper can harm it.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -17,20 +15,18 @@
 #include "faro/log.h"
 #include "session/metrics_endpoint.h"
 #include "support/session_cluster.h"
+#include "transport/tcp/socket_address.h"
 
 namespace faro::session {
 namespace {
 
 /// A connection to "127.0.0.1:port" whose reads give up after ten seconds.
 base::UniqueFd connect_to(const std::string& address) {
-  base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const transport::tcp::SocketAddress to = transport::tcp::resolve(address).value().front();
+  base::UniqueFd socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit{10, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) socket.reset();
+  if (connect(socket.get(), to.get(), to.length) != 0) socket.reset();
   return socket;
 }
 
@@ -173,8 +169,8 @@ TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_others_reach) {
 }
 
 TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_is_taken) {
-  const Status status = MetricsEndpoint::start(address(), counters_->memory()).status();
-  EXPECT_EQ(status.code(), Code::address_in_use);
+  EXPECT_EQ(MetricsEndpoint::start(address(), counters_->memory()).status().code(),
+            Code::address_in_use);
 }
 
 TEST(SessionMetrics, are_at_the_address_that_the_log_names_until_close) {

@@ -217,9 +217,7 @@ class ReadyOver : public ShuffleApi, public testing::WithParamInterface<std::str
     ShuffleReceiver receiver = to.receiver().value();
   };
   Ends open_ends(uint32_t from) {
-    ShuffleSpec what = spec(query_, from, 8);
-    what.senders = {from};
-    what.receivers = {1 - from};
+    const ShuffleSpec what = spec(query_, from, 8, {from}, {1 - from});
     return {open_shuffle(worker(from), what), open_shuffle(worker(1 - from), what)};
   }
 

@@ -26,8 +26,7 @@ TEST_F(SessionListening, a_node_that_closes_has_left_and_one_that_opens_again_ha
   cluster_->session(1).reset();
   EXPECT_EQ(events->await("left"), "left 1");
   EXPECT_FALSE(session(0).has_node(1));
-  const Status restarted = cluster_->restart(1);
-  ASSERT_TRUE(is_ok(restarted));
+  ASSERT_TRUE(is_ok(cluster_->restart(1)));
   EXPECT_EQ(events->await("returned"), "returned 1");
   EXPECT_TRUE(session(0).has_node(1));
   expect_working();
@@ -40,10 +39,8 @@ TEST_F(SessionListening, a_failed_query_is_told_once_on_every_node_that_has_to_d
   open(3, {{"liveness.timeout_ms", "86400000"}});
   const std::shared_ptr<RecordedEvents> events[] = {listen(0), listen(1), listen(2)};
   const QueryId query = session(0).begin_query();
-  for (const uint32_t node : {0u, 1u}) {
-    const Status declared = session(node).declare_query(query, {0, 1});
-    ASSERT_TRUE(is_ok(declared));
-  }
+  for (const uint32_t node : {0u, 1u})
+    ASSERT_TRUE(is_ok(session(node).declare_query(query, {0, 1})));
   std::thread other([&] { (void)worker(0).end_query(query); });
   EXPECT_EQ(worker(1).end_query(query, Status(Code::query_failed, "no such table")),
             Outcome::failed);

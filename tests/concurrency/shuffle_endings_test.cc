@@ -109,31 +109,27 @@ TEST_P(ShuffleEndings, a_receiver_that_stops_before_it_closes_lets_the_query_be_
 }
 
 TEST_P(ShuffleEndings, the_end_of_stream_of_each_sender_is_that_of_the_receiver) {
-  const ShuffleSpec both = spec(id_, 0, 8, {0, 1}, {1});
-  {
-    Shuffle sender = open_shuffle(worker(0), both);
-    ASSERT_EQ(sender.sender()->finish(), Outcome::done);
-    Shuffle receiver = open_shuffle(worker(1), both);
-    ASSERT_EQ(receiver.sender()->finish(), Outcome::done);
-    Batch batch;
-    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
-    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
-    EXPECT_EQ(receiver.receiver()->receive_from(1, batch), Outcome::end_of_stream);
+  for (const bool of_each : {true, false}) {
+    SCOPED_TRACE(of_each ? "of each sender" : "of one sender");
+    id_ = session().begin_query();
+    const ShuffleSpec both = spec(id_, 0, 8, {0, 1}, {1});
+    {
+      Shuffle sender = open_shuffle(worker(0), both);
+      ASSERT_EQ(sender.sender()->finish(), Outcome::done);
+      Shuffle receiver = open_shuffle(worker(1), both);
+      ASSERT_EQ(receiver.sender()->finish(), Outcome::done);
+      Batch batch;
+      for (const uint32_t from : {0u, 0u, 1u}) {
+        if (from == 1 && !of_each) continue;
+        EXPECT_EQ(receiver.receiver()->receive_from(from, batch), Outcome::end_of_stream);
+      }
+    }
+    if (of_each) {
+      for (const Status& cause : end_everywhere()) EXPECT_TRUE(is_ok(cause));
+    } else {
+      expect_failed_everywhere(Code::query_cancelled, {"worker 1", "before its end of stream"});
+    }
   }
-  for (const Status& cause : end_everywhere()) EXPECT_TRUE(is_ok(cause));
-
-  id_ = session().begin_query();
-  const ShuffleSpec again = spec(id_, 0, 8, {0, 1}, {1});
-  {
-    Shuffle sender = open_shuffle(worker(0), again);
-    ASSERT_EQ(sender.sender()->finish(), Outcome::done);
-    Shuffle receiver = open_shuffle(worker(1), again);
-    ASSERT_EQ(receiver.sender()->finish(), Outcome::done);
-    Batch batch;
-    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
-    EXPECT_EQ(receiver.receiver()->receive_from(0, batch), Outcome::end_of_stream);
-  }
-  expect_failed_everywhere(Code::query_cancelled, {"worker 1", "before its end of stream"});
 }
 
 // --- parts that fail

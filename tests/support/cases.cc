@@ -72,12 +72,11 @@ Status hold_while_sending(Program& program, const QueryId& id) {
 
 // A hash join: the build side is taken to its end while the probe side is already flowing.
 Status hash_join(Program& program) {
-  Result<QueryId> id = program.query(0, program.count - 1);
-  if (!id.ok()) return id.status();
+  FARO_ASSIGN_OR_RETURN(const QueryId id, program.query(0, program.count - 1));
   Stage build(program, fixed_rows(0, 40));
   Stage probe(program, fixed_rows(1, 24));
-  FARO_RETURN_IF_ERROR(probe.open(*id));
-  FARO_RETURN_IF_ERROR(build.open(*id));
+  FARO_RETURN_IF_ERROR(probe.open(id));
+  FARO_RETURN_IF_ERROR(build.open(id));
   const uint64_t builds = rows_for(program, 80);
   const uint64_t probes = rows_for(program, 24);
   // Scans of both sides run side by side; the probe side is ahead.
@@ -89,21 +88,19 @@ Status hash_join(Program& program) {
   FARO_RETURN_IF_ERROR(build.take_to_end());
   FARO_RETURN_IF_ERROR(probe.finish());
   FARO_RETURN_IF_ERROR(probe.take_to_end());
-  return close_and_end(program, *id, {&build, &probe});
+  return close_and_end(program, id, {&build, &probe});
 }
 
 // Two queries on one worker: one sends everything before polling, the other goes row by row.
 Status two_queries(Program& program) {
-  Result<QueryId> a_id = program.query(0, 0);
-  if (!a_id.ok()) return a_id.status();
-  Result<QueryId> b_id = program.query(1, program.count / 2);
-  if (!b_id.ok()) return b_id.status();
+  FARO_ASSIGN_OR_RETURN(const QueryId a_id, program.query(0, 0));
+  FARO_ASSIGN_OR_RETURN(const QueryId b_id, program.query(1, program.count / 2));
   Stage a(program, fixed_rows(0, 100));
   // The same stage number: the same rings.
   Stage b(program,
           {.query = 1, .least_bytes = 0, .most_bytes = 300, .senders = {}, .receivers = {}});
-  FARO_RETURN_IF_ERROR(a.open(*a_id));
-  FARO_RETURN_IF_ERROR(b.open(*b_id));
+  FARO_RETURN_IF_ERROR(a.open(a_id));
+  FARO_RETURN_IF_ERROR(b.open(b_id));
   const uint64_t rows = rows_for(program, 200);
   for (uint64_t i = 0; i < rows; ++i) {
     FARO_RETURN_IF_ERROR(a.send_rows(1));
@@ -115,10 +112,10 @@ Status two_queries(Program& program) {
   }
   FARO_RETURN_IF_ERROR(b.finish());
   FARO_RETURN_IF_ERROR(b.take_to_end());
-  FARO_RETURN_IF_ERROR(close_and_end(program, *b_id, {&b}));
+  FARO_RETURN_IF_ERROR(close_and_end(program, b_id, {&b}));
   FARO_RETURN_IF_ERROR(a.finish());
   FARO_RETURN_IF_ERROR(a.take_to_end());
-  return close_and_end(program, *a_id, {&a});
+  return close_and_end(program, a_id, {&a});
 }
 
 // Five stages, all rows to one key; each stage is taken to its end and sent on.
@@ -276,16 +273,14 @@ Status large_rows(Program& program, const QueryId& id) {
 // One query is cancelled at some point; the other on the same rings goes on, and so does the next.
 Status cancel_beside_another(Program& program) {
   const uint32_t canceller = static_cast<uint32_t>(program.common.below(program.count));
-  Result<QueryId> good_id = program.query(0);
-  if (!good_id.ok()) return good_id.status();
-  Result<QueryId> bad_id = program.query(1, canceller);
-  if (!bad_id.ok()) return bad_id.status();
+  FARO_ASSIGN_OR_RETURN(const QueryId good_id, program.query(0));
+  FARO_ASSIGN_OR_RETURN(const QueryId bad_id, program.query(1, canceller));
   Stage good(program, fixed_rows(0, 32));
   Stage bad(program, {.query = 1, .most_bytes = 2000, .senders = {}, .receivers = {}});
-  FARO_RETURN_IF_ERROR(good.open(*good_id));
+  FARO_RETURN_IF_ERROR(good.open(good_id));
   const uint64_t rows = rows_for(program, 64);
   const uint64_t cancel_at = program.chance.below(rows + rows / 4);
-  Status bad_status = bad.open(*bad_id);
+  Status bad_status = bad.open(bad_id);
   for (uint64_t i = 0; i < rows; ++i) {
     FARO_RETURN_IF_ERROR(good.send_rows(1));
     if (bad_status.ok() && i % 8 == 0) bad_status = bad.send_rows(1);
@@ -296,7 +291,7 @@ Status cancel_beside_another(Program& program) {
   }
   if (program.me == canceller && cancel_at >= rows) {
     program.board.cancels.fetch_add(1, std::memory_order_relaxed);
-    (void)program.session.cancel_query(*bad_id, "at the end");
+    (void)program.session.cancel_query(bad_id, "at the end");
   }
   // Before or after others know of it: both must work.
   if (bad_status.ok() && program.chance.one_in(2)) bad_status = bad.finish();
@@ -307,7 +302,7 @@ Status cancel_beside_another(Program& program) {
   bad.shuffle().close();
   Status cause;
   program.doing(Step::ends, 1);
-  const Outcome ended = end_query(program.worker, *bad_id, cause);
+  const Outcome ended = end_query(program.worker, bad_id, cause);
   if (ended != Outcome::failed || cause.category() != Category::query) {
     return Status(Code::internal_error,
                   fmt::format("worker {}: end of the cancelled query answered {}: {}", program.me,
@@ -315,16 +310,15 @@ Status cancel_beside_another(Program& program) {
   }
   FARO_RETURN_IF_ERROR(good.finish());
   FARO_RETURN_IF_ERROR(good.take_to_end());
-  FARO_RETURN_IF_ERROR(close_and_end(program, *good_id, {&good}));
+  FARO_RETURN_IF_ERROR(close_and_end(program, good_id, {&good}));
 
-  Result<QueryId> next_id = program.query(2, program.count - 1);
-  if (!next_id.ok()) return next_id.status();
+  FARO_ASSIGN_OR_RETURN(const QueryId next_id, program.query(2, program.count - 1));
   Stage next(program, {.query = 2, .row_bytes = 24, .senders = {}, .receivers = {}});
-  FARO_RETURN_IF_ERROR(next.open(*next_id));
+  FARO_RETURN_IF_ERROR(next.open(next_id));
   FARO_RETURN_IF_ERROR(next.send_rows(rows / 2));
   FARO_RETURN_IF_ERROR(next.finish());
   FARO_RETURN_IF_ERROR(next.take_to_end());
-  return close_and_end(program, *next_id, {&next});
+  return close_and_end(program, next_id, {&next});
 }
 
 // Receivers that need no more: LIMIT. The query goes on and ends well.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -216,13 +217,11 @@ class ClusterPlan {
   /// Opens one node; blocks as Membership::open does.
   Result<std::unique_ptr<session::Membership>> open(uint32_t node, session::Observer& observer,
                                                     const Settings& more = {}) {
-    auto resolved = settings(node, more);
-    if (!resolved.ok()) return resolved.status();
-    auto network = links::SocketNetwork::create(resolved.value(), take_listener(node));
-    if (!network.ok()) return network.status();
-    std::unique_ptr<links::Network> used = std::move(network.value());
-    if (wrap_) used = wrap_(node, std::move(used));
-    return session::Membership::open(resolved.value(), std::move(used), observer);
+    FARO_ASSIGN_OR_RETURN(const base::Settings resolved, settings(node, more));
+    FARO_ASSIGN_OR_RETURN(std::unique_ptr<links::Network> network,
+                          links::SocketNetwork::create(resolved, take_listener(node)));
+    if (wrap_) network = wrap_(node, std::move(network));
+    return session::Membership::open(resolved, std::move(network), observer);
   }
 
  private:
@@ -295,10 +294,7 @@ class ThreadCluster {
   }
 
   bool all_open() const {
-    for (const auto& member : members_) {
-      if (member == nullptr) return false;
-    }
-    return true;
+    return std::ranges::all_of(members_, [](const auto& member) { return member != nullptr; });
   }
   std::string problems() const {
     std::string text;

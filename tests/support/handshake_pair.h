@@ -68,6 +68,12 @@ struct HandshakeSide final : links::Handshake::Owner {
         *this, identity, std::make_unique<HandConnection>(wire), dialled_node);
     handshake->start();
   }
+  /// What it has said and was not delivered yet, one message at a time.
+  wire::ControlMessage take_sent() {
+    wire::ControlMessage message = std::move(wire->sent.front());
+    wire->sent.pop_front();
+    return message;
+  }
   /// Not random, but different at each side and each time.
   bool draw_random(std::span<std::byte> bytes) override {
     for (std::byte& each : bytes) each = static_cast<std::byte>(++drawn);
@@ -100,9 +106,7 @@ inline void exchange(HandshakeSide& a, HandshakeSide& b) {
     moved = false;
     for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
       while (!from->wire->sent.empty() && to->wire->handler != nullptr) {
-        const wire::ControlMessage message = std::move(from->wire->sent.front());
-        from->wire->sent.pop_front();
-        to->wire->handler->on_message(message);
+        to->wire->handler->on_message(from->take_sent());
         moved = true;
       }
     }
@@ -113,9 +117,12 @@ inline void exchange(HandshakeSide& a, HandshakeSide& b) {
 struct HandshakePair {
   HandshakeSide dialling{2, 1};
   HandshakeSide accepting{1, std::nullopt};
-  void run() {
+  void begin() {
     accepting.begin();
     dialling.begin();
+  }
+  void run() {
+    begin();
     exchange(dialling, accepting);
   }
 };

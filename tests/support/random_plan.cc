@@ -43,49 +43,46 @@ Status run_plan(Program& program, const QueryId& id, uint32_t query, bool may_st
 
 Status random_plan(Program& program) {
   const auto issuer = static_cast<uint32_t>(program.common.below(program.count));
-  Result<QueryId> id = program.query(0, issuer);
-  if (!id.ok()) return id.status();
+  FARO_ASSIGN_OR_RETURN(const QueryId id, program.query(0, issuer));
   const bool may_stop = program.common.one_in(2);
-  FARO_RETURN_IF_ERROR(run_plan(program, *id, 0, may_stop));
-  return program.end(*id);
+  FARO_RETURN_IF_ERROR(run_plan(program, id, 0, may_stop));
+  return program.end(id);
 }
 
 Status random_plan_cancelled(Program& program) {
   const auto issuer = static_cast<uint32_t>(program.common.below(program.count));
   const auto canceller = static_cast<uint32_t>(program.common.below(program.count));
   const uint64_t way = program.common.below(3);
-  Result<QueryId> id = program.query(0, issuer);
-  if (!id.ok()) return id.status();
+  FARO_ASSIGN_OR_RETURN(const QueryId id, program.query(0, issuer));
   // Beside the plan one stage more, which never ends: nobody is done before it is over for all.
   Stage stage(program, StagePlan{0, 5, Spread::by_key, 8, 8, 8, {canceller}, {}});
-  Status status = stage.open(*id);
+  Status status = stage.open(id);
   if (program.me == canceller) {
     program.board.cancels.fetch_add(1, std::memory_order_relaxed);
     if (status.ok()) {
       (void)stage.send_rows(program.chance.below(64));
       if (way == 0) (void)stage.shuffle().cancel("the user pressed the button");
       if (way == 1) stage.shuffle().close();  // without finish
-      if (way == 2) (void)program.session.cancel_query(*id, "from the session");
+      if (way == 2) (void)program.session.cancel_query(id, "from the session");
     }
   } else {
-    if (status.ok()) status = run_plan(program, *id, 0, false);
+    if (status.ok()) status = run_plan(program, id, 0, false);
     for (bool end = false; status.ok() && !end;) status = stage.take_one(end);
     if (!status.ok() && status.category() != Category::query) return status;
   }
   stage.shuffle().close();
   Status cause;
   program.doing(Step::ends, 0);
-  const Outcome outcome = end_query(program.worker, *id, cause);
+  const Outcome outcome = end_query(program.worker, id, cause);
   if (outcome != Outcome::failed || cause.code() != Code::query_cancelled) {
     return Status(Code::internal_error,
                   fmt::format("worker {}: the cancelled query ended as {}: {}", program.me,
                               outcome_name(outcome), cause.to_string()));
   }
   // The next one is intact.
-  Result<QueryId> next = program.query(1, canceller);
-  if (!next.ok()) return next.status();
-  FARO_RETURN_IF_ERROR(run_plan(program, *next, 1, false));
-  return program.end(*next);
+  FARO_ASSIGN_OR_RETURN(const QueryId next, program.query(1, canceller));
+  FARO_RETURN_IF_ERROR(run_plan(program, next, 1, false));
+  return program.end(next);
 }
 
 }  // namespace faro::test

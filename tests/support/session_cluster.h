@@ -58,16 +58,7 @@ class SessionCluster {
       listeners.push_back(std::move(*listener));
     }
     std::vector<Status> statuses(node_count);
-    for_each_node([&](uint32_t n) {
-      Result<Config> config = config_of(n, addresses_, settings_);
-      if (!config.ok()) {
-        statuses[n] = config.status();
-        return;
-      }
-      Result<std::unique_ptr<Session>> opened = Session::open(*config, std::move(listeners[n]));
-      statuses[n] = opened.status();
-      if (opened.ok()) sessions_[n] = std::move(*opened);
-    });
+    for_each_node([&](uint32_t n) { statuses[n] = open(n, std::move(listeners[n])); });
     for (const Status& status : statuses) {
       if (!status.ok() && status_.ok()) status_ = status;
     }
@@ -109,11 +100,7 @@ class SessionCluster {
   /// A node leaves, if it is there, and returns.
   Status restart(uint32_t node) {
     sessions_[node].reset();
-    const Result<Config> config = config_of(node, addresses_, settings_);
-    FARO_RETURN_IF_ERROR(config.status());
-    Result<std::unique_ptr<Session>> opened = Session::open(*config);
-    if (opened.ok()) sessions_[node] = std::move(*opened);
-    return opened.status();
+    return open(node);
   }
 
   /// All at the same time: an orderly close waits for the others.
@@ -122,6 +109,14 @@ class SessionCluster {
   }
 
  private:
+  /// With its listener, or by binding one.
+  template <typename... OwnListener>
+  Status open(uint32_t node, OwnListener&&... listener) {
+    FARO_ASSIGN_OR_RETURN(const Config config, config_of(node, addresses_, settings_));
+    FARO_ASSIGN_OR_RETURN(sessions_[node],
+                          Session::open(config, std::forward<OwnListener>(listener)...));
+    return Status::Ok();
+  }
   template <typename Body>
   void for_each_node(Body&& body) {
     std::vector<std::thread> threads;

@@ -19,19 +19,11 @@ using test::hex_of_page;
 using test::page_hello;
 
 Hello sample_hello() {
-  Hello hello;
+  Hello hello = page_hello();
   hello.head.features = 0x8000000000000001u;
   hello.head.node = 2;
-  hello.head.cluster_hash = 0x1122334455667788u;
   hello.expected_node = 1;
-  hello.node_count = 3;
-  hello.incarnation = 0xdeadbeefcafef00du;
-  hello.settings_digest = 0x0102030405060708u;
-  hello.cluster_id = "orders";
-  hello.address = "10.0.0.2:7000";
-  hello.host_identity = "boot x net 1 uid 2";
   hello.transports = {"shm", "tcp"};
-  hello.settings = "ring.bytes=32768\ntransport=auto\n";
   return hello;
 }
 

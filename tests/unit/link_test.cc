@@ -13,25 +13,13 @@
 #include "links/link_monitor.h"
 #include "links/link_table.h"
 #include "support/expect.h"
+#include "support/handshake_pair.h"
 #include "support/test_reactor.h"
 
 namespace faro::links {
 namespace {
 
 constexpr base::Nanoseconds kLong = 10'000'000'000;
-
-class FakeConnection final : public ControlConnection {
- public:
-  explicit FakeConnection(Handler*& handler) : handler_(handler) {}
-  void set_handler(Handler* handler) override { handler_ = handler; }
-  void send(std::span<const std::byte>) override {}
-  bool flushed() const override { return true; }
-  const std::string& peer_address() const override { return address_; }
-
- private:
-  Handler*& handler_;
-  const std::string address_ = "10.0.0.2:7000";
-};
 
 class FakeSetup final : public transport::LinkSetup {
  public:
@@ -77,9 +65,9 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
     context.peer_node = 2;
     context.peer_name = "node 2 (10.0.0.2:7000)";
     context.reactor = &reactor_;
-    link_ =
-        &links_.add(std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
-                                           std::make_unique<FakeConnection>(peer_), wire::Hello{}));
+    link_ = &links_.add(std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
+                                               std::make_unique<test::HandConnection>(peer_),
+                                               wire::Hello{}));
     link_->start();
     link_->choose(transport_, {}, {});
   }
@@ -95,7 +83,7 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
 
   test::TestReactor reactor_;
   FakeTransport transport_;
-  ControlConnection::Handler* peer_ = nullptr;
+  const std::shared_ptr<test::HandWire> peer_ = std::make_shared<test::HandWire>();
   LinkTable links_{3, 4096};
   LinkMonitor monitor_{base::Settings(), links_, "node 1", 0};
   Link* link_ = nullptr;
@@ -121,7 +109,7 @@ TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_close
   ASSERT_TRUE(link_->state().suspension());
   pass();
   EXPECT_TRUE(losses_.empty());
-  peer_->on_message(
+  peer_->handler->on_message(
       wire::encode_refuse({Code::connect_failed, true, "node 1 (10.0.0.1:7000) was lost"}));
   ASSERT_EQ(losses_.size(), 1u);
   test::expect_contains(losses_[0], "it gave up: node 1 (10.0.0.1:7000) was lost");
@@ -132,19 +120,20 @@ TEST_F(LinkThatIsSetUp, takes_nothing_but_the_peers_last_word_once_it_has_failed
   setup_fails(Status(Code::peer_lost, "RDMA connection closed by the peer"));
   EXPECT_FALSE(link_->expects_stream());
   // Its own side was up.
-  peer_->on_message(wire::encode_plain(wire::ControlKind::ready));
-  peer_->on_message(wire::encode_payload(wire::ControlKind::setup, {}));
-  peer_->on_message(wire::encode_payload(wire::ControlKind::application, {}));
+  peer_->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
+  peer_->handler->on_message(wire::encode_payload(wire::ControlKind::setup, {}));
+  peer_->handler->on_message(wire::encode_payload(wire::ControlKind::application, {}));
   EXPECT_TRUE(losses_.empty());
-  peer_->on_message(wire::encode_fail({Code::peer_lost, false, "it heard nothing"}));
+  peer_->handler->on_message(wire::encode_fail({Code::peer_lost, false, "it heard nothing"}));
   EXPECT_EQ(losses_, std::vector<std::string>{"peer_lost: it gave up: it heard nothing"});
 }
 
 TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_if_its_message_is_of_no_use_any_more) {
   transport_.setup_status = Status(Code::peer_lost, "its socket is gone");
-  peer_->on_message(wire::encode_payload(wire::ControlKind::setup, {}));
+  peer_->handler->on_message(wire::encode_payload(wire::ControlKind::setup, {}));
   EXPECT_TRUE(losses_.empty());
-  peer_->on_message(wire::encode_refuse({Code::connect_failed, true, "another node was lost"}));
+  peer_->handler->on_message(
+      wire::encode_refuse({Code::connect_failed, true, "another node was lost"}));
   EXPECT_EQ(losses_, std::vector<std::string>{"connect_failed: it gave up: another node was lost"});
 }
 
@@ -180,7 +169,8 @@ TEST_F(LinkThatIsSetUp, is_lost_in_the_next_round_when_an_exception_interrupts_i
   transport_.has_no_memory = true;
   EXPECT_THROW(link_->advance(), std::bad_alloc);
   EXPECT_TRUE(losses_.empty());
-  peer_->on_message(wire::encode_plain(wire::ControlKind::ready));  // is not looked at any more
+  peer_->handler->on_message(
+      wire::encode_plain(wire::ControlKind::ready));  // is not looked at any more
   EXPECT_TRUE(link_->attached());
   pass();
   EXPECT_EQ(losses_,

@@ -64,9 +64,8 @@ TEST(Secrets, that_cannot_be_used_are_refused_with_the_reason_and_never_shown) {
   for (const auto& each : cases) {
     const SecretFile file(each.text, each.mode);
     const Status status = load(file.path());
-    EXPECT_EQ(status.code(), Code::config_invalid) << each.why;
-    test::expect_contains(status.message(), "security.secret_file = " + file.path());
-    test::expect_contains(status.message(), each.why);
+    test::expect_error(status, Code::config_invalid,
+                       {"security.secret_file = " + file.path(), each.why});
     EXPECT_EQ(status.message().find(kSecret), std::string_view::npos);
   }
   test::expect_contains(load("/no/such/file").message(), "No such file");
@@ -163,8 +162,7 @@ TEST(SecretHandshakes, name_other_differences_only_to_those_who_know_the_secret)
   }
   SecretPair outsider("", kSecret);
   outsider.dialling.identity.hello.settings_digest = 6;
-  outsider.accepting.begin();
-  outsider.dialling.begin();
+  outsider.begin();
   outsider.accepting.wire->handler->on_message(outsider.dialling.wire->sent.front());
   EXPECT_FALSE(outsider.accepting.refused);
 }
@@ -222,14 +220,12 @@ TEST(SecretHandshakes, what_the_accepting_side_says_after_its_proof_is_believed)
 std::vector<wire::ControlMessage> recorded() {
   SecretPair pair;
   std::vector<wire::ControlMessage> all;
-  pair.accepting.begin();
-  pair.dialling.begin();
+  pair.begin();
   while (all.size() < 7) {
     const bool dials = by_dialling(all.size());
     test::HandshakeSide& from = dials ? pair.dialling : pair.accepting;
     test::HandshakeSide& to = dials ? pair.accepting : pair.dialling;
-    all.push_back(from.wire->sent.front());
-    from.wire->sent.pop_front();
+    all.push_back(from.take_sent());
     to.wire->handler->on_message(all.back());
   }
   return all;
@@ -258,8 +254,7 @@ TEST(SecretHandshakes, replay_is_refused_in_both_directions) {
 TEST(SecretHandshakes, who_sends_back_what_it_got_proves_nothing) {
   SecretPair pair;
   pair.accepting.identity.secret = nullptr;
-  pair.accepting.begin();
-  pair.dialling.begin();
+  pair.begin();
   auto& sent = pair.dialling.wire->sent;
   pair.accepting.wire->handler->on_message(sent.front());
   pair.dialling.wire->handler->on_message(pair.accepting.wire->sent.front());
@@ -277,14 +272,12 @@ TEST(SecretHandshakes, a_changed_bit_in_any_message_keeps_its_receiver_out) {
     const size_t bits = recorded()[changed].size() * 8;
     for (size_t bit = 0; bit < bits; ++bit) {
       SecretPair pair;
-      pair.accepting.begin();
-      pair.dialling.begin();
+      pair.begin();
       for (size_t i = 0; i < count; ++i) {
         test::HandshakeSide& from = by_dialling(i) ? pair.dialling : pair.accepting;
         test::HandshakeSide& to = by_dialling(i) ? pair.accepting : pair.dialling;
         if (from.wire->sent.empty() || to.wire->handler == nullptr) break;
-        wire::ControlMessage message = from.wire->sent.front();
-        from.wire->sent.pop_front();
+        wire::ControlMessage message = from.take_sent();
         if (i == changed) message[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
         to.wire->handler->on_message(message);
       }

@@ -55,6 +55,11 @@ base::UniqueFd dial(const std::string& address, const std::string& from = "127.0
   return fd;
 }
 
+bool is_answered(const base::UniqueFd& fd) {
+  char byte = 0;
+  return recv(fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 bool is_closed(const base::UniqueFd& fd) {
   pollfd asked{fd.get(), POLLRDHUP, 0};
   return poll(&asked, 1, 0) == 1;
@@ -108,6 +113,16 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
       return got >= 0 || errno != EAGAIN;
     });
     return got == 1;
+  }
+  /// So many begin TLS at once; whether each is looked at before the next one begins.
+  std::vector<base::UniqueFd> begin_several(size_t count, bool one_by_one) {
+    std::vector<base::UniqueFd> callers;
+    while (callers.size() < count) {
+      callers.push_back(dial(socket_acceptor_->address()));
+      begin_tls(callers.back().get());
+      if (one_by_one) reactor_->run_once(clock().now_ns() + kWaitLimit);
+    }
+    return callers;
   }
   std::vector<base::UniqueFd> flood(const Flood& how) {
     std::vector<base::UniqueFd> outsiders;
@@ -274,11 +289,7 @@ TEST_F(ConnectionsThatBegin, who_goes_on_without_tls_is_let_in_through_a_silent_
 TEST_F(ConnectionsThatBegin, who_has_failed_too_often_waits_for_its_turn_in_the_order_of_coming) {
   const base::Nanoseconds later = clock().now_ns() + 2'000'000'000;
   may_try_at_ = next_turn_at_ = later;
-  std::vector<base::UniqueFd> callers;
-  for (int i = 0; i < 3; ++i) {
-    callers.push_back(dial(socket_acceptor_->address()));
-    begin_tls(callers.back().get());
-  }
+  const std::vector<base::UniqueFd> callers = begin_several(3, false);
   wait([&] { return socket_acceptor_->next_deadline() == later; });
   reactor_->run_once(clock().now_ns());
   EXPECT_TRUE(turns_.empty());
@@ -286,12 +297,7 @@ TEST_F(ConnectionsThatBegin, who_has_failed_too_often_waits_for_its_turn_in_the_
   EXPECT_EQ(turns_.size(), 3u);
   socket_acceptor_->check_deadlines(later - 1);
   EXPECT_EQ(turns_.size(), 3u);
-  for (base::UniqueFd& each : callers) {
-    wait([&] {
-      char byte = 0;
-      return recv(each.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-    });
-  }
+  for (const base::UniqueFd& each : callers) wait([&] { return is_answered(each); });
   EXPECT_TRUE(refused_.empty());
   EXPECT_TRUE(log_.empty());
 }
@@ -299,27 +305,17 @@ TEST_F(ConnectionsThatBegin, who_has_failed_too_often_waits_for_its_turn_in_the_
 TEST_F(ConnectionsThatBegin, one_of_those_who_wait_has_its_turn_at_a_time) {
   may_try_at_ = clock().now_ns() + 2'000'000'000;
   next_turn_at_ = base::kForever;
-  std::vector<base::UniqueFd> callers;
-  for (int i = 0; i < 3; ++i) {
-    callers.push_back(dial(socket_acceptor_->address()));
-    begin_tls(callers.back().get());
-    reactor_->run_once(clock().now_ns() + kWaitLimit);
-  }
+  const std::vector<base::UniqueFd> callers = begin_several(3, true);
   socket_acceptor_->check_deadlines(may_try_at_);
   EXPECT_EQ(turns_.size(), 1u);
-  char byte = 0;
-  wait([&] { return recv(callers[0].get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1; });
-  EXPECT_LT(recv(callers[1].get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT), 0);
+  wait([&] { return is_answered(callers[0]); });
+  EXPECT_FALSE(is_answered(callers[1]) || is_closed(callers[1]));
 }
 
 TEST_F(ConnectionsThatBegin, few_of_an_address_may_wait_for_their_turn_and_the_others_are_dropped) {
   may_try_at_ = base::kForever;
-  std::vector<base::UniqueFd> callers;
-  for (size_t i = 0; i <= AttemptLimiter::kWaitingPerAddress; ++i) {
-    callers.push_back(dial(socket_acceptor_->address()));
-    begin_tls(callers.back().get());
-    reactor_->run_once(clock().now_ns() + kWaitLimit);
-  }
+  const std::vector<base::UniqueFd> callers =
+      begin_several(AttemptLimiter::kWaitingPerAddress + 1, true);
   wait([&] { return is_closed(callers.back()); });
   EXPECT_FALSE(is_closed(callers.front()));
   EXPECT_TRUE(refused_.empty());

@@ -1,11 +1,11 @@
 // The spill file: extents, their reuse, and what happens when there is no more room.
 #include "shuffle/overflow/spill_file.h"
 #include "support/expect.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -25,16 +25,15 @@ std::vector<std::byte> filled(size_t bytes, int value) {
 
 TEST(SpillFile, gives_back_what_was_written) {
   auto file = make_spill_file(folder(), 1 << 20);
-  Result<Extent> a = file->allocate(10'000);
-  Result<Extent> b = file->allocate(1);
-  ASSERT_TRUE(a.ok() && b.ok());
-  ASSERT_TRUE(file->write(*a, 0, filled(10'000, 1)).ok());
-  ASSERT_TRUE(file->write(*b, 0, filled(1, 2)).ok());
+  const Extent a = test::value_of(file->allocate(10'000));
+  const Extent b = test::value_of(file->allocate(1));
+  ASSERT_TRUE(file->write(a, 0, filled(10'000, 1)).ok());
+  ASSERT_TRUE(file->write(b, 0, filled(1, 2)).ok());
   std::vector<std::byte> read(10'000);
-  ASSERT_TRUE(file->read(*a, read).ok());
+  ASSERT_TRUE(file->read(a, read).ok());
   EXPECT_EQ(read, filled(10'000, 1));
   read.resize(1);
-  ASSERT_TRUE(file->read(*b, read).ok());
+  ASSERT_TRUE(file->read(b, read).ok());
   EXPECT_EQ(read, filled(1, 2));
 }
 
@@ -49,14 +48,10 @@ TEST(SpillFile, is_written_in_parts_one_behind_the_other) {
 }
 
 TEST(SpillFile, has_no_name) {
-  const std::string own = folder() + "/spill_file_test_folder";
-  std::filesystem::create_directory(own);
-  {
-    auto file = make_spill_file(own, 1 << 20);
-    ASSERT_TRUE(file->allocate(1).ok());
-    EXPECT_TRUE(std::filesystem::is_empty(own));
-  }
-  std::filesystem::remove(own);
+  const test::TemporaryFolder own;
+  auto file = make_spill_file(own.path(), 1 << 20);
+  ASSERT_TRUE(file->allocate(1).ok());
+  EXPECT_TRUE(own.empty());
 }
 
 TEST(SpillFile, is_not_made_before_it_is_needed) {
@@ -175,9 +170,8 @@ uint64_t mappings_of(const std::string& folder) {
 TEST(SpillFile, thousands_of_mapped_extents_are_few_mappings_of_the_process) {
   constexpr uint64_t kBytes = 3 * kBlock;
   constexpr uint32_t kExtents = 5'000;
-  const std::string own = folder() + "spill_file_test_mappings";
-  std::filesystem::create_directory(own);
-  auto file = make_spill_file(own, kExtents * kBytes);
+  const test::TemporaryFolder own;
+  auto file = make_spill_file(own.path(), kExtents * kBytes);
   std::vector<std::pair<Extent, std::byte*>> mapped;
   for (uint32_t i = 0; i < kExtents; ++i) {
     const auto extent = test::value_of(file->allocate(kBytes));
@@ -185,8 +179,8 @@ TEST(SpillFile, thousands_of_mapped_extents_are_few_mappings_of_the_process) {
     ASSERT_NE(mapped.back().second, nullptr);
     std::memset(mapped.back().second, static_cast<int>(i % 251), kBytes);
   }
-  EXPECT_GT(mappings_of(own), 0u);
-  EXPECT_LT(mappings_of(own), 20u);
+  EXPECT_GT(mappings_of(own.path()), 0u);
+  EXPECT_LT(mappings_of(own.path()), 20u);
   std::vector<std::byte> read(kBytes);
   for (uint32_t i = 0; i < kExtents; ++i) {
     ASSERT_TRUE(file->read(mapped[i].first, read).ok());
@@ -196,9 +190,7 @@ TEST(SpillFile, thousands_of_mapped_extents_are_few_mappings_of_the_process) {
     file->unmap(extent, memory);
     file->free(extent);
   }
-  EXPECT_EQ(mappings_of(own), 0u);
-  file.reset();
-  std::filesystem::remove(own);
+  EXPECT_EQ(mappings_of(own.path()), 0u);
 }
 
 }  // namespace

@@ -77,12 +77,26 @@ class TcpLinkTest : public TcpEnd {
     link_->outgoing(ring).post();
     return committed;
   }
+  bool post_soon(uint32_t ring, uint32_t length) {
+    const bool committed = commit(ring, length);
+    link_->outgoing(ring).post_soon();
+    return committed;
+  }
   transport::FrameView receive_frame(uint32_t ring) {
     transport::FrameView view;
     Next next = Next::nothing;
     reactor_.run_until([&] { return (next = link_->incoming(ring).next(view)) != Next::nothing; });
     EXPECT_EQ(next, Next::frame);
     return view;
+  }
+  /// From the peer to this end, which releases it.
+  void pass_frame(uint32_t ring, wire::Position position, uint32_t length) {
+    send_frame(ring, position, length);
+    link_->incoming(ring).release(receive_frame(ring).token);
+  }
+  void flush_releases() {
+    link_->incoming(0).flush_releases();
+    transport_.flush();
   }
   void expect_refused(const char* what) {
     EXPECT_TRUE(reactor_.run_until([&] { return failures_ > 0; })) << what << " was accepted";
@@ -135,8 +149,7 @@ TEST_F(TcpLinkTest, what_a_full_socket_refuses_follows_when_the_peer_reads) {
   connect({1, 1, 2, kLarge});
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(0, kLarge / 4));
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(1, kLarge / 4));  // behind the first ones
-  send_frame(1, 0, 64);
-  link_->incoming(1).release(receive_frame(1).token);  // its read position too
+  pass_frame(1, 0, 64);                                          // its read position too
   uint64_t written[2] = {0, 0};
   int reads = 0;
   while (written[0] < kLarge || written[1] < kLarge || reads == 0) {
@@ -163,8 +176,7 @@ TEST_F(TcpLinkTest, read_positions_that_wait_for_the_socket_are_told_as_one) {
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(0, kLarge / 4));  // the socket is full now
   ASSERT_TRUE(post(1, 64));                                      // what they go along with
   for (uint32_t i = 0; i < 10; ++i) {
-    send_frame(1, i * 64, 64);
-    link_->incoming(1).release(receive_frame(1).token);
+    pass_frame(1, i * 64, 64);
   }
   EXPECT_EQ(link_->incoming(1).counters().read_notifications.load(), 10u);
   std::vector<wire::Position> told;
@@ -182,10 +194,8 @@ TEST_F(TcpLinkTest, read_positions_that_wait_for_the_socket_are_told_as_one) {
 
 TEST_F(TcpLinkTest, a_read_position_waits_for_a_post_while_the_peer_has_half_a_ring_left) {
   for (uint32_t i = 0; i < 2; ++i) {
-    send_frame(0, i * 1024, 1024);
-    link_->incoming(0).release(receive_frame(0).token);
-    link_->incoming(0).flush_releases();
-    transport_.flush();
+    pass_frame(0, i * 1024, 1024);
+    flush_releases();
   }
   EXPECT_TRUE(nothing_to_receive());
   ASSERT_TRUE(post(0, 64));
@@ -216,18 +226,15 @@ TEST_F(TcpLinkTest, a_sleeping_worker_tells_its_read_position_when_the_peer_may_
   link_->incoming(0).release(first.token);  // the others are held
   transport_.flush();
   EXPECT_TRUE(nothing_to_receive());
-  link_->incoming(0).flush_releases();
-  transport_.flush();
+  flush_releases();
   EXPECT_EQ(receive_message().position, 1024u);
-  link_->incoming(0).flush_releases();
-  transport_.flush();
+  flush_releases();
   EXPECT_TRUE(nothing_to_receive());
 }
 
 TEST_F(TcpLinkTest, posts_that_may_wait_go_together_with_one_flush) {
   for (const uint32_t ring : {0u, 1u, 0u}) {
-    ASSERT_TRUE(commit(ring, 64));
-    link_->outgoing(ring).post_soon();
+    ASSERT_TRUE(post_soon(ring, 64));
     EXPECT_EQ(link_->outgoing(ring).pending_bytes(), 0u);
   }
   EXPECT_TRUE(nothing_to_receive());
@@ -241,12 +248,10 @@ TEST_F(TcpLinkTest, posts_that_may_wait_go_together_with_one_flush) {
 }
 
 TEST_F(TcpLinkTest, what_may_wait_goes_with_any_post_to_the_same_node) {
-  ASSERT_TRUE(commit(0, 64));
-  link_->outgoing(0).post_soon();
+  ASSERT_TRUE(post_soon(0, 64));
   ASSERT_TRUE(post(1, 64));
   receive_bytes(2 * (16 + 64));
-  ASSERT_TRUE(commit(0, 64));
-  link_->outgoing(0).post_soon();
+  ASSERT_TRUE(post_soon(0, 64));
   link_->outgoing(0).post();  // of what was posted already
   EXPECT_EQ(receive_message().position, 64u);
 }
@@ -267,27 +272,22 @@ TEST_F(TcpLinkTest, what_may_wait_goes_when_it_is_much) {
 }
 
 TEST_F(TcpLinkTest, what_may_wait_is_sent_by_the_network_thread_when_no_worker_comes_back) {
-  ASSERT_TRUE(commit(0, 64));
-  link_->outgoing(0).post_soon();
+  ASSERT_TRUE(post_soon(0, 64));
   EXPECT_TRUE(reactor_.run_until([&] { return !nothing_to_receive(); }));
   receive_bytes(16 + 64);
   // And again: the timer starts anew.
-  ASSERT_TRUE(commit(0, 64));
-  link_->outgoing(0).post_soon();
+  ASSERT_TRUE(post_soon(0, 64));
   EXPECT_TRUE(reactor_.run_until([&] { return !nothing_to_receive(); }));
 }
 
 TEST_F(TcpLinkTest, what_may_wait_does_not_wait_for_long_while_workers_send_or_read) {
-  ASSERT_TRUE(commit(0, 64));
-  link_->outgoing(0).post_soon();
+  ASSERT_TRUE(post_soon(0, 64));
   clock_.advance(99'999);
-  ASSERT_TRUE(commit(0, 64));
-  link_->outgoing(0).post_soon();
+  ASSERT_TRUE(post_soon(0, 64));
   EXPECT_TRUE(nothing_to_receive());
   clock_.advance(1);
   for (uint32_t i = 0; i < 3; ++i) {  // enough to make a read position worth telling
-    send_frame(1, i * 1024, 1024);
-    link_->incoming(1).release(receive_frame(1).token);
+    pass_frame(1, i * 1024, 1024);
   }
   EXPECT_TRUE(wire::is_read(receive_message()));
   EXPECT_EQ(receive_message().length, 128u);
@@ -392,8 +392,7 @@ TEST_F(TcpLinkTest, a_peer_may_use_exactly_the_credit_it_was_told_of) {
     const transport::FrameView view = receive_frame(0);
     if (i == 0) link_->incoming(0).release(view.token);
   }
-  link_->incoming(0).flush_releases();
-  transport_.flush();
+  flush_releases();
   EXPECT_EQ(receive_message().position, 1024u);
   send_frame(0, 4096, 1024);  // what was released
   receive_frame(0);

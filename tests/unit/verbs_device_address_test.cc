@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/expect.h"
+#include "support/temporary_folder.h"
 #include "transport/verbs/device_address.h"
 
 namespace faro::transport::verbs {
@@ -14,9 +15,6 @@ namespace {
 class DeviceAddressTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string folder = testing::TempDir() + "faro_sysfs_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    sysfs_ = folder;
     gid("roce0", 1, 0, "fe80:0000:0000:0000:5054:00ff:fe12:3456", "RoCE v2");
     gid("roce0", 1, 1, "0000:0000:0000:0000:0000:ffff:0a01:0001", "IB/RoCE v1");
     gid("roce0", 1, 3, "0000:0000:0000:0000:0000:ffff:0a01:0001", "RoCE v2");
@@ -24,21 +22,20 @@ class DeviceAddressTest : public testing::Test {
     gid("roce0", 2, 0, "0000:0000:0000:0000:0000:ffff:0a02:0001", "RoCE v2");
     gid("iwarp0", 1, 0, "0250:5612:3456:0000:0000:0000:0000:0000", "IB/RoCE v1");
   }
-  void TearDown() override { std::filesystem::remove_all(sysfs_); }
 
   void gid(const std::string& device, int port, int index, const char* value, const char* type) {
     const std::string folder =
-        sysfs_ + "/class/infiniband/" + device + "/ports/" + std::to_string(port);
+        sysfs_.path() + "/class/infiniband/" + device + "/ports/" + std::to_string(port);
     std::filesystem::create_directories(folder + "/gids");
     std::filesystem::create_directories(folder + "/gid_attrs/types");
     std::ofstream(folder + "/gids/" + std::to_string(index)) << value << '\n';
     std::ofstream(folder + "/gid_attrs/types/" + std::to_string(index)) << type << '\n';
   }
   std::string find(const std::string& name, std::optional<uint32_t> index = std::nullopt) {
-    const auto address = device_address(name, index, sysfs_);
+    const auto address = device_address(name, index, sysfs_.path());
     return address.ok() ? *address : std::string(address.status().message());
   }
-  std::string sysfs_;
+  const test::TemporaryFolder sysfs_;
 };
 
 TEST_F(DeviceAddressTest, the_first_ipv4_gid_of_roce_v2_is_taken) {
