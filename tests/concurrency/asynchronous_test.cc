@@ -94,9 +94,7 @@ TEST(AsynchronousOpen, the_others_go_on_waiting_for_a_node_whose_open_was_cancel
   Session::open_async(addresses.config(2), std::move(addresses.listeners[2]), opened[2].callback());
   std::vector<Opened> sessions;  // nobody leaves before all are there
   for (Answered<Opened>& each : opened) sessions.push_back(each.get());
-  for (const Opened& session : sessions) {
-    EXPECT_TRUE(is_ok(session));
-  }
+  for (const Opened& session : sessions) EXPECT_TRUE(is_ok(session));
 }
 
 TEST(AsynchronousOpen, tells_what_is_wrong_by_its_callback) {

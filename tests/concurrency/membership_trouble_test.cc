@@ -2,9 +2,9 @@
 // error says which node, key and values.
 #include <gtest/gtest.h>
 
-#include <dirent.h>
-
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 
 #include "faro/log.h"
 #include "support/cluster.h"
@@ -426,9 +426,8 @@ TEST_P(Closing, twice_and_from_several_threads_is_harmless) {
   ClusterPlan plan(2, {{"transport", GetParam()}});
   OpenCluster cluster(plan);
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] { cluster[static_cast<uint32_t>(i % 2)].close(); });
-  }
   for (std::thread& thread : threads) thread.join();
   cluster[0].close();
   cluster[1].close();
@@ -436,12 +435,8 @@ TEST_P(Closing, twice_and_from_several_threads_is_harmless) {
   EXPECT_FALSE(cluster[0].connected(1));
 }
 
-size_t entries_of(const char* folder) {
-  DIR* const open = opendir(folder);
-  size_t count = 0;
-  while (readdir(open) != nullptr) ++count;
-  closedir(open);
-  return count;
+std::ptrdiff_t entries_of(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
 }
 
 TEST_P(Closing, two_hundred_sessions_leave_no_descriptor_and_no_thread) {
@@ -450,8 +445,8 @@ TEST_P(Closing, two_hundred_sessions_leave_no_descriptor_and_no_thread) {
 #else
   constexpr int kRounds = 200;
 #endif
-  size_t descriptors = 0;
-  size_t threads = 0;
+  std::ptrdiff_t descriptors = 0;
+  std::ptrdiff_t threads = 0;
   for (int round = 0; round < kRounds; ++round) {
     {
       ClusterPlan plan(2, {{"transport", GetParam()}});

@@ -97,9 +97,8 @@ TEST_P(OperatorTest, an_operator_is_the_receiver_that_its_worker_is_in_any_order
     Integers integers{w * kRows, (w + 1) * kRows};
     if (w == 1) {  // sends, and receives nothing
       const RowSender<uint64_t> sender = *shuffle.sender<uint64_t>();
-      for (uint64_t row = 0; integers.next(row);) {
+      for (uint64_t row = 0; integers.next(row);)
         EXPECT_EQ(sender.send(partition(FinalizerHash{}(row), 3), row), Outcome::done);
-      }
       EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
       const auto refused = Scan::make(worker, std::move(shuffle), integers, kIdentity);
       EXPECT_EQ(refused.status().code(), Code::wrong_state) << refused.status().to_string();

@@ -189,13 +189,10 @@ class ReadyOver : public ShuffleApi, public testing::WithParamInterface<std::str
  protected:
   void SetUp() override {
     SettingList settings = kSleepLong;
-    if (GetParam() == "local") {
-      open(1, settings);
-    } else {
-      settings.push_back({"transport", GetParam()});
-      settings.push_back({"cluster.workers", "1"});
-      open(2, settings);
-    }
+    const bool local = GetParam() == "local";
+    if (!local)
+      settings.insert(settings.end(), {{"transport", GetParam()}, {"cluster.workers", "1"}});
+    open(local ? 1 : 2, settings);
     descriptor_ = worker(0).ready_descriptor().value();
     query_ = session().begin_query();
   }

@@ -123,9 +123,8 @@ TEST_P(ShmBetweenThreads,
       FrameView view;
       while (in.next(view) == Next::frame) {
         ASSERT_EQ(view.header.row_count, expected);
-        for (uint32_t at = 0; at < view.payload_bytes(); at += 5) {
+        for (uint32_t at = 0; at < view.payload_bytes(); at += 5)
           ASSERT_EQ(view.payload[at], static_cast<std::byte>(expected)) << "frame " << expected;
-        }
         in.release(view.token);
         ++expected;
       }

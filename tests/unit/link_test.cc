@@ -21,33 +21,13 @@ namespace {
 
 constexpr base::Nanoseconds kLong = 10'000'000'000;
 
-class FakeSetup final : public transport::LinkSetup {
- public:
-  FakeSetup(const Status& status, const bool& ready, const bool& no_memory)
-      : status_(status), ready_(ready), no_memory_(no_memory) {}
-  Status start() override { return Status::Ok(); }
-  Status on_message(std::span<const std::byte>) override { return status_; }
-  Status on_stream(transport::DataStream) override { return status_; }
-  Status status() const override {
-    if (no_memory_) throw std::bad_alloc();
-    return status_;
-  }
-  bool ready() const override { return ready_; }
-  std::unique_ptr<transport::DataLink> take() override { return nullptr; }
-
- private:
-  const Status& status_;
-  const bool& ready_;
-  const bool& no_memory_;
-};
-
 class FakeTransport final : public transport::Transport {
  public:
   const transport::Capabilities& capabilities() const override { return capabilities_; }
   Status available() const override { return Status::Ok(); }
   uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext&) override {
-    return std::make_unique<FakeSetup>(setup_status, is_ready, has_no_memory);
+    return std::make_unique<Setup>(*this);
   }
 
   Status setup_status;
@@ -55,6 +35,23 @@ class FakeTransport final : public transport::Transport {
   bool has_no_memory = false;
 
  private:
+  class Setup final : public transport::LinkSetup {
+   public:
+    explicit Setup(const FakeTransport& transport) : transport_(transport) {}
+    Status start() override { return Status::Ok(); }
+    Status on_message(std::span<const std::byte>) override { return transport_.setup_status; }
+    Status on_stream(transport::DataStream) override { return transport_.setup_status; }
+    Status status() const override {
+      if (transport_.has_no_memory) throw std::bad_alloc();
+      return transport_.setup_status;
+    }
+    bool ready() const override { return transport_.is_ready; }
+    std::unique_ptr<transport::DataLink> take() override { return nullptr; }
+
+   private:
+    const FakeTransport& transport_;
+  };
+
   const transport::Capabilities capabilities_{.name = "fake"};
 };
 

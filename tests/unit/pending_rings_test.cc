@@ -98,9 +98,8 @@ TEST(PendingRingsTest, marks_of_many_threads_are_all_taken) {
       rings.take([&](uint32_t ring) {
         if (room == 0) return false;
         --room;
-        for (uint32_t t = 0; t < kThreads; ++t) {
+        for (uint32_t t = 0; t < kThreads; ++t)
           seen[t * kRings + ring] = counts[t * kRings + ring].load(std::memory_order_relaxed);
-        }
         return true;
       });
     } while (rings.any());

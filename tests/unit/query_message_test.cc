@@ -26,33 +26,30 @@ TEST(QueryMessage, survives_the_way_there) {
         QueryMessageKind::outcome, QueryMessageKind::confirm, QueryMessageKind::await}) {
     for (const std::string& text :
          {std::string(), std::string("because"), std::string(kQueryTextLimit, 'a')}) {
-      const auto decoded = decode_query_message(encode(example(kind, text)));
-      ASSERT_TRUE(decoded.has_value());
-      EXPECT_EQ(decoded->kind, kind);
-      EXPECT_EQ(decoded->query.counter, 17u);
-      EXPECT_EQ(decoded->query.incarnation, 0x123456789abcdef0u);
-      EXPECT_EQ(decoded->query.issuer, 3u);
-      EXPECT_EQ(decoded->first, 2u);
-      EXPECT_EQ(decoded->second, -5);
-      EXPECT_EQ(decoded->number, 16u);
-      EXPECT_EQ(decoded->text, text);
+      const QueryMessage decoded = decode_query_message(encode(example(kind, text))).value();
+      EXPECT_EQ(decoded.kind, kind);
+      EXPECT_EQ(decoded.query.counter, 17u);
+      EXPECT_EQ(decoded.query.incarnation, 0x123456789abcdef0u);
+      EXPECT_EQ(decoded.query.issuer, 3u);
+      EXPECT_EQ(decoded.first, 2u);
+      EXPECT_EQ(decoded.second, -5);
+      EXPECT_EQ(decoded.number, 16u);
+      EXPECT_EQ(decoded.text, text);
     }
   }
 }
 
 // It comes from another process, and goes to logs and terminals.
 TEST(QueryMessage, a_text_loses_its_control_characters) {
-  const auto decoded = decode_query_message(
-      encode(example(QueryMessageKind::fail, std::string("\0a\nb\x1b[2J\x7f", 9))));
-  ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(decoded->text, " a b [2J ");
+  const std::string text("\0a\nb\x1b[2J\x7f", 9);
+  const auto decoded = decode_query_message(encode(example(QueryMessageKind::fail, text)));
+  EXPECT_EQ(decoded.value().text, " a b [2J ");
 }
 
 TEST(QueryMessage, a_long_text_is_cut) {
-  const auto decoded =
-      decode_query_message(encode(example(QueryMessageKind::fail, std::string(100'000, 'b'))));
-  ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(decoded->text, std::string(kQueryTextLimit, 'b'));
+  const std::string text(100'000, 'b');
+  const auto decoded = decode_query_message(encode(example(QueryMessageKind::fail, text)));
+  EXPECT_EQ(decoded.value().text, std::string(kQueryTextLimit, 'b'));
 }
 
 TEST(QueryMessage, any_other_length_is_refused) {
@@ -101,9 +98,8 @@ TEST(QueryMessage, a_failure_says_which_stage_it_is_about) {
     for (const uint32_t stage : {0u, 7u, UINT32_MAX}) {
       QueryMessage message = example(kind);
       message.stage = stage;
-      const auto decoded = decode_query_message(encode(message));
-      ASSERT_TRUE(decoded.has_value());
-      EXPECT_EQ(decoded->stage, stage);
+      const QueryMessage decoded = decode_query_message(encode(message)).value();
+      EXPECT_EQ(decoded.stage, stage);
     }
     EXPECT_EQ(decode_query_message(encode(example(kind)))->stage, std::nullopt);
   }

@@ -236,14 +236,12 @@ TEST(SecretHandshakes, replay_is_refused_in_both_directions) {
   SecretPair pair;
   pair.accepting.drawn = 200;
   pair.accepting.begin();
-  for (const size_t from_dialling : {0, 2, 4}) {
+  for (const size_t from_dialling : {0, 2, 4})
     pair.accepting.wire->handler->on_message(all[from_dialling]);
-  }
   pair.dialling.drawn = 200;
   pair.dialling.begin();
-  for (const size_t from_accepting : {1, 3, 5}) {
+  for (const size_t from_accepting : {1, 3, 5})
     pair.dialling.wire->handler->on_message(all[from_accepting]);
-  }
   for (const test::HandshakeSide* side : {&pair.dialling, &pair.accepting}) {
     ASSERT_TRUE(side->refused);
     EXPECT_FALSE(side->admitted);

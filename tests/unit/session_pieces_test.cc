@@ -272,9 +272,8 @@ TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < kEach; ++i) {
+      for (int i = 0; i < kEach; ++i)
         queue.push([&, t, i] { in_order = in_order && next[static_cast<size_t>(t)]++ == i; });
-      }
     });
   }
   int taken = 0;

@@ -272,9 +272,8 @@ TEST_F(ShmSetupTest, refuses_every_offer_that_is_none) {
     bad[at] = value;
     return bad;
   };
-  for (size_t bytes = 0; bytes < good.size(); ++bytes) {
+  for (size_t bytes = 0; bytes < good.size(); ++bytes)
     EXPECT_EQ(setup->on_message(std::span(good).first(bytes)).code(), Code::protocol_error);
-  }
   EXPECT_EQ(setup->on_message(std::vector<std::byte>(4096)).code(), Code::protocol_error);
   EXPECT_EQ(setup->on_message(changed(0, std::byte{0})).code(), Code::protocol_error) << "magic";
   EXPECT_EQ(setup->on_message(changed(8, std::byte{99})).code(), Code::protocol_error) << "version";

@@ -114,7 +114,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
     });
     return got == 1;
   }
-  /// So many begin TLS at once; whether each is looked at before the next one begins.
+  /// Of that number; `one_by_one`: each is looked at before the next one begins.
   std::vector<base::UniqueFd> begin_several(size_t count, bool one_by_one) {
     std::vector<base::UniqueFd> callers;
     while (callers.size() < count) {

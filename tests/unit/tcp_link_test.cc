@@ -175,9 +175,7 @@ TEST_F(TcpLinkTest, read_positions_that_wait_for_the_socket_are_told_as_one) {
   connect({1, 1, 2, kLarge});
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(0, kLarge / 4));  // the socket is full now
   ASSERT_TRUE(post(1, 64));                                      // what they go along with
-  for (uint32_t i = 0; i < 10; ++i) {
-    pass_frame(1, i * 64, 64);
-  }
+  for (uint32_t i = 0; i < 10; ++i) pass_frame(1, i * 64, 64);
   EXPECT_EQ(link_->incoming(1).counters().read_notifications.load(), 10u);
   std::vector<wire::Position> told;
   for (uint64_t written = 0; written < kLarge + 64;) {

@@ -71,9 +71,7 @@ TEST(TwoStageJob, refuses_what_it_cannot_run) {
       {"wide rows by the cheap hash", cheap_wide, false},
       {"12 bytes", width(12), false},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(one.job.validate().ok(), one.valid) << one.name;
-  }
+  for (const Case& one : cases) EXPECT_EQ(one.job.validate().ok(), one.valid) << one.name;
 }
 
 TEST(TwoStageJob, expects_the_transformed_integers_of_all_workers) {
