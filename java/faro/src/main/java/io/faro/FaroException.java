@@ -38,6 +38,14 @@ public final class FaroException extends RuntimeException {
     return new FaroException(Code.of((int) -negative), NativeLibrary.lastErrorText(), place);
   }
 
+  /** What a native method has answered; throws the exception if that is a negative code. */
+  static long checked(long answer) {
+    if (answer < 0) {
+      throw of(answer);
+    }
+    return answer;
+  }
+
   /** What went wrong. */
   public Code code() {
     return code;

@@ -39,9 +39,7 @@ final class OpenSession implements Runnable {
     int result = Session.close(handle);
     references.clear();
     NativeLog.drain();
-    if (result < 0) {
-      throw FaroException.of(result);
-    }
+    FaroException.checked(result);
   }
 
   private synchronized void unregisterBeans() {

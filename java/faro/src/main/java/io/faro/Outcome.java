@@ -52,9 +52,6 @@ public enum Outcome {
 
   /** The outcome for a native method's answer. Throws the exception for a negative code. */
   static Outcome of(int result) {
-    if (result < 0) {
-      throw FaroException.of(result);
-    }
-    return BY_NUMBER[result];
+    return BY_NUMBER[(int) FaroException.checked(result)];
   }
 }

@@ -1,5 +1,6 @@
 package io.faro;
 
+import static io.faro.FaroException.checked;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.lang.ref.Cleaner;
@@ -41,7 +42,7 @@ public final class Session implements AutoCloseable {
     firstWorker = shape[3];
     References references = new References(firstWorker, shape[4]);
     ReadyWatch readyWatch = new ReadyWatch(shape[4]);
-    check(completeReady(handle, readyWatch));
+    checked(completeReady(handle, readyWatch));
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
       mine.add(
@@ -87,10 +88,7 @@ public final class Session implements AutoCloseable {
   private static Session open(SessionConfig config, Throwable opened, Cancellation cancellation) {
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
       long handle = open(verbs.in(config).encoded(), config.usesEnvironment(), cancellation.handle());
-      if (handle < 0) {
-        throw FaroException.of(handle);
-      }
-      return new Session(handle, opened);
+      return new Session(checked(handle), opened);
     }
   }
 
@@ -122,7 +120,7 @@ public final class Session implements AutoCloseable {
   /** A new query of which this node is the issuer. */
   public QueryId beginQuery() {
     long[] words = new long[3];
-    check(beginQuery(handle, words));
+    checked(beginQuery(handle, words));
     return new QueryId(words[0], words[1], (int) words[2]);
   }
 
@@ -131,7 +129,7 @@ public final class Session implements AutoCloseable {
    * part and on the issuer, before any of its workers uses the query.
    */
   public void declareQuery(QueryId query, int... participants) {
-    check(declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
+    checked(declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
   }
 
   /**
@@ -143,7 +141,7 @@ public final class Session implements AutoCloseable {
    *     Code#PEER_LOST} if its issuer was lost; {@link Code#SESSION_CLOSED}, {@link Code#LIMIT_EXCEEDED}
    */
   public void cancelQuery(QueryId query, String reason) {
-    check(
+    checked(
         cancelQuery(
             handle, query.counter(), query.incarnation(), query.issuer(), reason.getBytes(UTF_8)));
   }
@@ -155,9 +153,7 @@ public final class Session implements AutoCloseable {
    */
   public boolean hasNode(int node) {
     checkNode(node);
-    int result = hasNode(handle, node);
-    check(result);
-    return result != 0;
+    return checked(hasNode(handle, node)) != 0;
   }
 
   private void checkNode(int node) {
@@ -212,9 +208,7 @@ public final class Session implements AutoCloseable {
   }
 
   private boolean await(int peer, long nanos, Cancellation cancellation) {
-    int result = awaitNode(handle, peer, nanos, cancellation.handle());
-    check(result);
-    if (Outcome.of(result) == Outcome.DONE) {
+    if (Outcome.of(awaitNode(handle, peer, nanos, cancellation.handle())) == Outcome.DONE) {
       return true;
     }
     if (cancellation.isCancelled()) {
@@ -283,12 +277,6 @@ public final class Session implements AutoCloseable {
   private void closeHere() {
     open.close();
     forgotten.clean();
-  }
-
-  private static void check(int result) {
-    if (result < 0) {
-      throw FaroException.of(result);
-    }
   }
 
   /** {@code cancellation}: {@link Cancellation#handle}, or 0 for none. */

@@ -26,10 +26,7 @@ final class SessionEvents {
 
   synchronized void listen(SessionListener told) {
     listener = told; // before there are events
-    int result = listen(session);
-    if (result < 0) {
-      throw FaroException.of(result);
-    }
+    FaroException.checked(listen(session));
     if (!started) {
       started = true;
       Thread thread = new Thread(this::run, name);

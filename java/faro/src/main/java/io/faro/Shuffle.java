@@ -1,5 +1,6 @@
 package io.faro;
 
+import static io.faro.FaroException.checked;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /**
@@ -135,13 +136,13 @@ public final class Shuffle implements AutoCloseable {
    */
   public void checkQuery() {
     call();
-    check(status(handle));
+    checked(status(handle));
   }
 
   /** Fails the query on every participant with {@link Code#QUERY_CANCELLED} and this reason. Never blocks. */
   public void cancel(String reason) {
     call();
-    check(cancel(handle, reason.getBytes(UTF_8)));
+    checked(cancel(handle, reason.getBytes(UTF_8)));
   }
 
   /**
@@ -208,13 +209,7 @@ public final class Shuffle implements AutoCloseable {
     enter();
     String format = codec.format();
     if (!format.isEmpty()) {
-      check(nameFormat(handle, format.getBytes(UTF_8), reads));
-    }
-  }
-
-  static void check(int result) {
-    if (result < 0) {
-      throw FaroException.of(result);
+      checked(nameFormat(handle, format.getBytes(UTF_8), reads));
     }
   }
 

@@ -137,7 +137,7 @@ public final class ShuffleReceiver {
    * call says so: closing a receiver before the end of stream cancels the query.
    */
   public void stop() {
-    Shuffle.check(stop(shuffle.call()));
+    FaroException.checked(stop(shuffle.call()));
   }
 
   // --- for Batch, ObjectReceiver
@@ -152,11 +152,11 @@ public final class ShuffleReceiver {
   }
 
   void release(Batch batch) {
-    Shuffle.check(release(shuffle.call(), batch.number()));
+    FaroException.checked(release(shuffle.call(), batch.number()));
   }
 
   void detach(Batch batch) {
-    Shuffle.check(detach(shuffle.call(), batch.number()));
+    FaroException.checked(detach(shuffle.call(), batch.number()));
     batch.move(NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS));
   }
 

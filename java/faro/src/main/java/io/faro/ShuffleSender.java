@@ -140,7 +140,7 @@ public final class ShuffleSender {
    * frame is full, when the worker waits, and by {@link #finish}.
    */
   public void flush() {
-    Shuffle.check(flush(shuffle.call()));
+    FaroException.checked(flush(shuffle.call()));
   }
 
   /** Says that there are no more rows; every receiver learns it after the last row. Repeatable. */
@@ -190,11 +190,7 @@ public final class ShuffleSender {
    * waits.
    */
   long sendStaged(int count, Partition partition) {
-    long result = sendStaged(shuffle.call(), count, partition.number());
-    if (result < 0) {
-      throw FaroException.of(result);
-    }
-    return result;
+    return FaroException.checked(sendStaged(shuffle.call(), count, partition.number()));
   }
 
   /**
@@ -207,7 +203,7 @@ public final class ShuffleSender {
 
   /** Sends the first {@code bytes} bytes of that row. Never waits. */
   void commitApart(int bytes) {
-    Shuffle.check(commit(shuffle.call(), bytes));
+    FaroException.checked(commit(shuffle.call(), bytes));
   }
 
   private void checkReceivers(int[] receivers) {

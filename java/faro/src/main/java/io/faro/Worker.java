@@ -93,10 +93,7 @@ public final class Worker {
             spec.rowBytes(),
             spec.senders(),
             spec.receivers());
-    if (handle < 0) {
-      throw FaroException.of(handle);
-    }
-    return new Shuffle(this, handle, spec, workerCount, references);
+    return new Shuffle(this, FaroException.checked(handle), spec, workerCount, references);
   }
 
   /**
