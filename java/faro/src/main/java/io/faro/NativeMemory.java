@@ -334,37 +334,26 @@ final class NativeMemory {
     /** (address, array, index, count) void. */
     private MethodHandle copyTo(Class<?> element) throws ReflectiveOperationException {
       MethodHandle copy =
-          MethodHandles.publicLookup()
-              .findStatic(
-                  segmentType,
-                  "copy",
-                  methodType(
-                      void.class, segmentType, layoutType, long.class, Object.class, int.class, int.class));
+          copyOf(methodType(void.class, segmentType, layoutType, long.class, Object.class, int.class, int.class));
       return MethodHandles.insertArguments(copy, 0, everything, layout(element));
     }
 
     /** (array, index, address, count) void. */
     private MethodHandle copyFrom(Class<?> element) throws ReflectiveOperationException {
       MethodHandle copy =
-          MethodHandles.publicLookup()
-              .findStatic(
-                  segmentType,
-                  "copy",
-                  methodType(
-                      void.class, Object.class, int.class, segmentType, layoutType, long.class, int.class));
+          copyOf(methodType(void.class, Object.class, int.class, segmentType, layoutType, long.class, int.class));
       return MethodHandles.insertArguments(copy, 2, everything, layout(element));
     }
 
     /** (from, to, bytes) void. */
     private MethodHandle copy() throws ReflectiveOperationException {
       MethodHandle copy =
-          MethodHandles.publicLookup()
-              .findStatic(
-                  segmentType,
-                  "copy",
-                  methodType(void.class, segmentType, long.class, segmentType, long.class, long.class));
-      copy = MethodHandles.insertArguments(copy, 0, everything);
-      return MethodHandles.insertArguments(copy, 1, everything);
+          copyOf(methodType(void.class, segmentType, long.class, segmentType, long.class, long.class));
+      return MethodHandles.insertArguments(MethodHandles.insertArguments(copy, 0, everything), 1, everything);
+    }
+
+    private MethodHandle copyOf(MethodType signature) throws ReflectiveOperationException {
+      return MethodHandles.publicLookup().findStatic(segmentType, "copy", signature);
     }
 
     /** (direct buffer at position 0) address. */

@@ -252,12 +252,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
       if (value == null ? !columns[c].nullable() : value.getClass() != type) {
         return new FaroException(
             Code.INVALID_ARGUMENT,
-            "column "
-                + c
-                + " is "
-                + type.getSimpleName()
-                + ", the value "
-                + (value == null ? "null" : value.getClass().getSimpleName()));
+            "column %s is %s, the value %s"
+                .formatted(c, type.getSimpleName(), value == null ? null : value.getClass().getSimpleName()));
       }
     }
     return changed(problem);

@@ -131,18 +131,8 @@ public record ShuffleSpec(
   /** {@code "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all, referenceLimit 4096"}. */
   @Override
   public String toString() {
-    return "stage "
-        + stage
-        + " of query "
-        + query
-        + ", rowBytes "
-        + rowBytes
-        + ", senders "
-        + workers(senders)
-        + ", receivers "
-        + workers(receivers)
-        + ", referenceLimit "
-        + referenceLimit;
+    return "stage %s of query %s, rowBytes %s, senders %s, receivers %s, referenceLimit %s"
+        .formatted(stage, query, rowBytes, workers(senders), workers(receivers), referenceLimit);
   }
 
   private static String workers(int[] numbers) {
