@@ -1,10 +1,10 @@
 package io.faro;
 
-import static io.faro.Checks.codeOf;
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.failure;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.Method;
@@ -86,7 +86,7 @@ class ApiTest {
   @Test
   void aWorkerIsAskedOnlyForTheSideThatItHas() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      QueryId query = cluster.beginQuery();
       ShuffleSpec spec = new ShuffleSpec(query, 3, 8, new int[] {0}, new int[] {1});
       Shuffle sending = cluster.worker(0).openShuffle(spec);
       Shuffle receiving = cluster.worker(1).openShuffle(spec);
@@ -94,50 +94,41 @@ class ApiTest {
       assertTrue(receiving.isReceiver() && !receiving.isSender());
       assertSame(sending.sender(), sending.sender());
       assertSame(receiving.receiver(), receiving.receiver());
-      FaroException refused = assertThrows(FaroException.class, receiving::sender);
-      assertEquals(Code.WRONG_STATE, refused.code());
-      assertTrue(refused.getMessage().contains("worker 1 is no sender of stage 3"), refused.getMessage());
-      refused = assertThrows(FaroException.class, sending::receiver);
-      assertEquals(Code.WRONG_STATE, refused.code());
-      assertTrue(refused.getMessage().contains("worker 0 is no receiver of stage 3"), refused.getMessage());
+      failsBy(Code.WRONG_STATE, receiving::sender, "worker 1 is no sender of stage 3");
+      failsBy(Code.WRONG_STATE, sending::receiver, "worker 0 is no receiver of stage 3");
       receiving.close();
       sending.close();
-      assertEquals(Code.CLOSED, codeOf(sending::sender));
+      failsBy(Code.CLOSED, sending::sender);
     }
   }
 
   @Test
   void aShuffleTellsThatItsQueryHasFailed() throws Exception {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 8))) {
-        shuffle.checkQuery();
-        cluster.session(0).cancelQuery(query, "not wanted");
-        FaroException failed = assertThrows(FaroException.class, shuffle::checkQuery);
-        assertEquals(Code.QUERY_CANCELLED, failed.code());
-        assertTrue(failed.getMessage().contains("not wanted"), failed.getMessage());
-        assertFalse(failed.category() == Category.OPERATION);
-      }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(8)) {
+      shuffle.checkQuery();
+      cluster.session(0).cancelQuery(shuffle.spec().query(), "not wanted");
+      FaroException failed = failsBy(Code.QUERY_CANCELLED, shuffle::checkQuery, "not wanted");
+      assertFalse(failed.category() == Category.OPERATION);
     }
   }
 
   @Test
   void aReceiverIsNamedOnceAndExists() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 2);
-        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
+        Shuffle shuffle = cluster.openShuffle(0)) {
       ShuffleSender sender = shuffle.sender();
       byte[] row = new byte[4];
       for (int[] receivers : List.of(new int[] {1, 1}, new int[] {0, 2}, new int[] {-1}, new int[0])) {
-        FaroException refused =
-            assertThrows(FaroException.class, () -> sender.multicast(receivers, row, 0, 4, Wait.NONE));
+        FaroException refused = failure(() -> sender.multicast(receivers, row, 0, 4, Wait.NONE));
         assertEquals(Code.INVALID_ARGUMENT, refused.code(), Arrays.toString(receivers));
       }
       for (int receiver : new int[] {-1, 2}) {
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> sender.send(receiver, row, 0, 4, Wait.NONE)));
+        failsBy(Code.INVALID_ARGUMENT, () -> sender.send(receiver, row, 0, 4, Wait.NONE));
       }
       Batch batch = shuffle.receiver().newBatch();
       for (int from : new int[] {-1, 2}) {
-        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> shuffle.receiver().receiveFrom(from, batch, Wait.NONE)));
+        failsBy(Code.INVALID_ARGUMENT, () -> shuffle.receiver().receiveFrom(from, batch, Wait.NONE));
       }
     }
   }

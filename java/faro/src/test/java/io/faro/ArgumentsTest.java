@@ -1,10 +1,10 @@
 package io.faro;
 
+import static io.faro.Checks.failsBy;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
 import java.util.List;
@@ -17,9 +17,7 @@ class ArgumentsTest {
   private static final int[] ALL = {};
 
   private static void refused(String named, Executable call) {
-    FaroException problem = assertThrows(FaroException.class, call);
-    assertEquals(Code.INVALID_ARGUMENT, problem.code());
-    assertTrue(problem.getMessage().contains(named), problem.getMessage());
+    failsBy(Code.INVALID_ARGUMENT, call, named);
   }
 
   private static void refusesNull(String named, Executable call) {

@@ -1,5 +1,7 @@
 package io.faro;
 
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.failure;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
@@ -15,6 +17,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -59,6 +62,10 @@ class AsynchronousTest {
     }
   }
 
+  private static FaroException causeOf(CompletableFuture<?> failed) {
+    return assertInstanceOf(FaroException.class, assertThrows(ExecutionException.class, failed::get).getCause());
+  }
+
   private static boolean isParked(Thread thread) {
     return thread.getState() == Thread.State.WAITING;
   }
@@ -95,15 +102,14 @@ class AsynchronousTest {
   @Test
   void anInterruptEndsTheWaitsOfAWorker() throws Exception {
     try (Cluster cluster = new Cluster("shm", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      QueryId query = cluster.beginQuery();
       Worker worker = cluster.worker(0);
       AtomicInteger stage = new AtomicInteger();
       for (Callable<?> wait :
           List.<Callable<?>>of(
               () -> worker.waitUntil(() -> false),
               () -> {
-                ShuffleSpec spec =
-                    new ShuffleSpec(query, stage.incrementAndGet(), 0, new int[] {1}, new int[] {0});
+                ShuffleSpec spec = new ShuffleSpec(query, stage.incrementAndGet(), 0, new int[] {1}, new int[] {0});
                 try (Shuffle shuffle = worker.openShuffle(spec);
                     Batch batch = shuffle.receiver().newBatch()) {
                   try {
@@ -158,10 +164,9 @@ class AsynchronousTest {
     SessionConfig wrong =
         Cluster.config(0, Cluster.heldAddresses(1)).set(Setting.RING_BYTES, "12345").build();
     CompletableFuture<Session> opening = Session.openAsync(wrong).toCompletableFuture();
-    Throwable problem = assertThrows(ExecutionException.class, opening::get).getCause();
-    assertEquals(Code.CONFIG_INVALID, ((FaroException) problem).code());
+    assertEquals(Code.CONFIG_INVALID, causeOf(opening).code());
     // Thrown by open, it has the stack of the caller.
-    FaroException thrown = assertThrows(FaroException.class, () -> Session.open(wrong));
+    FaroException thrown = failure(() -> Session.open(wrong));
     assertTrue(
         List.of(thrown.getStackTrace()).stream()
             .anyMatch(batch -> batch.getClassName().equals(AsynchronousTest.class.getName())));
@@ -192,19 +197,17 @@ class AsynchronousTest {
     Session session = Session.open(config(0, Cluster.heldAddresses(1)));
     session.closeAsync().toCompletableFuture().get();
     session.closeAsync().toCompletableFuture().get(); // closing twice is fine
-    assertEquals(Code.SESSION_CLOSED, assertThrows(FaroException.class, session::beginQuery).code());
+    failsBy(Code.SESSION_CLOSED, session::beginQuery);
   }
 
   @Test
   void aQueryEndsWithoutAThreadThatWaits() throws Exception {
     try (Cluster cluster = new Cluster("shm", 2, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      QueryId query = cluster.beginQuery();
       CompletableFuture<Void> first = cluster.worker(0).endQueryAsync(query).toCompletableFuture();
       CompletableFuture<Void> second = cluster.worker(2).endQueryAsync(query).toCompletableFuture();
       assertFalse(first.isDone());
-      FaroException busy =
-          assertThrows(FaroException.class, () -> cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 8)));
-      assertEquals(Code.WRONG_STATE, busy.code());
+      FaroException busy = failsBy(Code.WRONG_STATE, () -> cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 8)));
       assertEquals(
           "worker 0 ends query " + query + ": wait for the stage of endQueryAsync() first", busy.getMessage());
       assertEquals(Outcome.WOULD_WAIT, cluster.worker(1).endQuery(query, Wait.NONE));
@@ -224,13 +227,10 @@ class AsynchronousTest {
     try (Cluster cluster = new Cluster("shm", 1, 1)) {
       Worker worker = cluster.worker(0);
       Thread.currentThread().interrupt();
-      assertThrows(
-          IllegalStateException.class,
-          () ->
-              worker.waitUntil(
-                  () -> {
-                    throw new IllegalStateException("mine");
-                  }));
+      BooleanSupplier condition = () -> {
+        throw new IllegalStateException("mine");
+      };
+      assertThrows(IllegalStateException.class, () -> worker.waitUntil(condition));
       assertEquals(Outcome.DONE, worker.waitUntil(() -> true));
       assertTrue(Thread.interrupted(), "the interrupt is for the next wait that has to wait");
       assertEquals(Outcome.DONE, worker.waitUntil(() -> true));
@@ -240,24 +240,23 @@ class AsynchronousTest {
   @Test
   void aPartThatFailsEndsWithoutAThreadThatWaits() throws Exception {
     try (Cluster cluster = new Cluster("shm", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      QueryId query = cluster.beginQuery();
       CompletableFuture<Void> well = cluster.worker(0).endQueryAsync(query).toCompletableFuture();
       FaroException why =
           cluster.worker(1).endQueryAsync(query, new IllegalStateException("mine")).toCompletableFuture().get();
       assertTrue(why.getMessage().contains("mine"), why.getMessage());
-      Throwable seen = assertThrows(ExecutionException.class, well::get).getCause();
-      assertEquals(Code.QUERY_FAILED, ((FaroException) seen).code());
-      assertSame(why.code(), ((FaroException) seen).code());
+      assertEquals(Code.QUERY_FAILED, causeOf(well).code());
+      assertSame(why.code(), causeOf(well).code());
     }
   }
 
   @Test
   void theEndOfASessionEndsWhatIsUnderWay() throws Exception {
     Cluster cluster = new Cluster("shm", 1, 2);
-    QueryId query = cluster.session(0).beginQuery();
+    QueryId query = cluster.beginQuery();
     CompletableFuture<Void> ending = cluster.worker(0).endQueryAsync(query).toCompletableFuture();
     cluster.close();
-    Throwable closed = assertThrows(ExecutionException.class, ending::get).getCause();
-    assertEquals(Category.SESSION, ((FaroException) closed).category(), closed::toString);
+    FaroException closed = causeOf(ending);
+    assertEquals(Category.SESSION, closed.category(), closed::toString);
   }
 }

@@ -1,6 +1,7 @@
 package io.faro;
 
-import static io.faro.Checks.codeOf;
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.received;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -44,8 +45,7 @@ class BuffersTest {
   @MethodSource("buffers")
   void aRowGoesFromABufferAndIntoOne(IntFunction<ByteBuffer> allocate) throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 0))) {
+      cluster.shuffle(0, (worker, shuffle) -> {
         RowWriter writer = shuffle.sender().rows();
         ByteBuffer from = full(allocate.apply(200));
         for (ByteBuffer each : List.of(from, full(allocate.apply(200)).asReadOnlyBuffer())) {
@@ -74,20 +74,17 @@ class BuffersTest {
           }
         }
         assertEquals(2, rows);
-      }
-      cluster.worker(0).endQuery(query);
+      });
     }
   }
 
   @Test
   void aWholeBatchIsCopiedAndNothingBeyondIt() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 1, 8))) {
+      cluster.shuffle(8, (worker, shuffle) -> {
         assertEquals(Outcome.DONE, shuffle.sender().longs().send(0, 0x0102030405060708L, Wait.NONE));
         assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
-        Batch batch = shuffle.receiver().newBatch();
-        assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
+        Batch batch = received(shuffle);
         ByteBuffer all = ByteBuffer.allocate(batch.bytes());
         batch.getBytes(0, all);
         assertEquals(0x0807060504030201L, all.flip().getLong());
@@ -96,10 +93,9 @@ class BuffersTest {
         assertThrows(
             ReadOnlyBufferException.class, () -> batch.getBytes(0, ByteBuffer.allocate(8).asReadOnlyBuffer()));
         batch.release();
-        assertEquals(Code.WRONG_STATE, codeOf(() -> batch.getBytes(0, ByteBuffer.allocate(8))));
+        failsBy(Code.WRONG_STATE, () -> batch.getBytes(0, ByteBuffer.allocate(8)));
         assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch));
-      }
-      cluster.worker(0).endQuery(query);
+      });
     }
   }
 }

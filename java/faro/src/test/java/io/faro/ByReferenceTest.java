@@ -1,10 +1,11 @@
 package io.faro;
 
 import static io.faro.Checks.check;
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.failure;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
@@ -28,47 +29,20 @@ class ByReferenceTest {
     }
   }
 
-  private record RowsAs(boolean immutable) implements RowCodec<Row> {
-    @Override
-    public int rowBytes() {
-      return Long.BYTES;
-    }
-
-    @Override
-    public int maxBytes(Row object) {
-      return Long.BYTES;
-    }
-
-    @Override
-    public int write(Row object, RowWriter to) {
-      to.putLong(0, object.value);
-      return Long.BYTES;
-    }
-
-    @Override
-    public Row read(Batch from, int at, int bytes) {
-      return new Row(from.getLong(at));
-    }
-  }
-
-  private static final RowCodec<Row> IMMUTABLE = new RowsAs(true);
-  private static final RowCodec<Row> MUTABLE = new RowsAs(false);
+  private static final RowCodec<Row> MUTABLE =
+      RowCodecs.fixed(Long.BYTES, (row, to) -> to.putLong(0, row.value), (from, at) -> new Row(from.getLong(at)));
+  private static final RowCodec<Row> IMMUTABLE = RowCodecs.immutable(MUTABLE);
 
   private static Row next(ObjectReceiver<Row> receiver) {
     check(receiver.next(Wait.NONE));
     return receiver.get();
   }
 
-  private static ShuffleSpec spec(Cluster cluster) {
-    return new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
-  }
-
   @Test
   void onlyImmutableRowsOfTheSameSessionAreHandedOver() throws Exception {
     try (Cluster cluster = new Cluster("auto", 2, 1)) {
-      ShuffleSpec spec = spec(cluster);
       List<Row> rows = List.of(new Row(0), new Row(1));
-      cluster.shuffle(spec, (worker, shuffle) -> {
+      cluster.shuffle(0, (worker, shuffle) -> {
         for (Row row : rows) {
           check(shuffle.sender().objects(IMMUTABLE).send((int) row.value, row));
           check(shuffle.sender().objects(MUTABLE).send((int) row.value, row));
@@ -95,8 +69,7 @@ class ByReferenceTest {
   void oneRowObjectThatIsUsedForAllSendsLosesNothing() throws Exception {
     int rows = 50_000;
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      ShuffleSpec spec = spec(cluster);
-      cluster.shuffle(spec, (worker, shuffle) -> {
+      cluster.shuffle(0, (worker, shuffle) -> {
         ObjectSender<Row> sender = shuffle.sender().objects(MUTABLE);
         Row row = new Row(0);
         for (; row.value < rows; row.value++) {
@@ -115,47 +88,42 @@ class ByReferenceTest {
 
   @Test
   void whatGoesBeyondTheLimitIsSerialisedInOrder() {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      ShuffleSpec spec = spec(cluster).withReferenceLimit(8);
-      try (Shuffle shuffle = worker.openShuffle(spec)) {
-        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
-        ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
-        List<Row> sent = new ArrayList<>();
-        for (int round = 0; round < 3; round++) {
-          for (int i = 0; i < 20; i++) {
-            Row row = new Row(sent.size());
-            sent.add(row);
-            check(sender.send(0, row, Wait.NONE));
-          }
-          shuffle.sender().flush();
-          for (int i = 0; i < 20; i++) {
-            Row expected = sent.get(20 * round + i);
-            Row row = next(receiver);
-            assertEquals(expected.value, row.value);
-            if (i < 8) {
-              assertSame(expected, row);
-            } else {
-              assertNotSame(expected, row);
-            }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(cluster.spec(0).withReferenceLimit(8))) {
+      ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+      ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
+      List<Row> sent = new ArrayList<>();
+      for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 20; i++) {
+          Row row = new Row(sent.size());
+          sent.add(row);
+          check(sender.send(0, row, Wait.NONE));
+        }
+        shuffle.sender().flush();
+        for (int i = 0; i < 20; i++) {
+          Row expected = sent.get(20 * round + i);
+          Row row = next(receiver);
+          assertEquals(expected.value, row.value);
+          if (i < 8) {
+            assertSame(expected, row);
+          } else {
+            assertNotSame(expected, row);
           }
         }
-        check(shuffle.sender().finish(Wait.NONE));
-        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
       }
+      check(shuffle.sender().finish(Wait.NONE));
+      assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
     }
   }
 
   @Test
   void aLimitOfZeroSerialisesEverything() {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      ShuffleSpec spec = spec(cluster).withReferenceLimit(0);
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
-        Row row = new Row(7);
-        check(shuffle.sender().objects(IMMUTABLE).send(0, row, Wait.NONE));
-        check(shuffle.sender().finish(Wait.NONE));
-        assertNotSame(row, next(shuffle.receiver().objects(IMMUTABLE)));
-      }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.worker(0).openShuffle(cluster.spec(0).withReferenceLimit(0))) {
+      Row row = new Row(7);
+      check(shuffle.sender().objects(IMMUTABLE).send(0, row, Wait.NONE));
+      check(shuffle.sender().finish(Wait.NONE));
+      assertNotSame(row, next(shuffle.receiver().objects(IMMUTABLE)));
     }
   }
 
@@ -167,8 +135,7 @@ class ByReferenceTest {
       sent.add(new Row(i));
     }
     try (Cluster cluster = new Cluster("shm", 2, 2)) {
-      ShuffleSpec spec = spec(cluster).withReferenceLimit(64);
-      cluster.shuffle(spec, (worker, shuffle) -> {
+      cluster.shuffle(cluster.spec(0).withReferenceLimit(64), (worker, shuffle) -> {
         ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
         ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
         int[] next = new int[4];
@@ -206,8 +173,7 @@ class ByReferenceTest {
     int rows = 100_000;
     AtomicLong received = new AtomicLong();
     try (Cluster cluster = new Cluster("shm", 2, 2)) {
-      ShuffleSpec spec = spec(cluster).withReferenceLimit(64);
-      cluster.shuffle(spec, (worker, shuffle) -> {
+      cluster.shuffle(cluster.spec(0).withReferenceLimit(64), (worker, shuffle) -> {
         ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
         // Sends everything before it polls anything.
         for (long i = 0; i < rows; i++) {
@@ -229,9 +195,8 @@ class ByReferenceTest {
   @Test
   void aRowByReferenceWakesItsReceiver() throws Exception {
     try (Cluster cluster = new Cluster(1, 2, c -> c.set(Setting.WAIT_SLEEP_MS, 10_000))) {
-      ShuffleSpec spec = spec(cluster);
       int turns = 500;
-      cluster.shuffle(spec, (worker, shuffle) -> {
+      cluster.shuffle(0, (worker, shuffle) -> {
         ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
         ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
         for (int i = 0; i < turns; i++) {
@@ -251,15 +216,14 @@ class ByReferenceTest {
   @Test
   void rowsThatWereNotReadArePassedOver() {
     try (Cluster cluster = new Cluster("auto", 1, 1);
-        Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster))) {
+        Shuffle shuffle = cluster.openShuffle(0)) {
       ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
       check(sender.send(0, new Row(1), Wait.NONE));
       check(sender.send(0, new Row(2), Wait.NONE));
       shuffle.sender().flush();
       try (Batch unread = shuffle.receiver().newBatch()) {
         check(shuffle.receiver().receive(unread, Wait.NONE));
-        FaroException refused = assertThrows(FaroException.class, unread::nextRow);
-        assertEquals(Code.WRONG_STATE, refused.code());
+        failsBy(Code.WRONG_STATE, unread::nextRow);
       }
       check(sender.send(0, new Row(3), Wait.NONE));
       shuffle.sender().flush();
@@ -270,25 +234,24 @@ class ByReferenceTest {
 
   @Test
   void aReceiverThatStopsIsHandedNothingMore() throws Exception {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(0)) {
       Worker worker = cluster.worker(0);
-      try (Shuffle shuffle = worker.openShuffle(spec(cluster))) {
-        ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
-        check(sender.send(0, new Row(1), Wait.NONE));
-        shuffle.receiver().stop();
-        assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().objects(IMMUTABLE).next(Wait.NONE));
-        check(
-            worker.waitUntil(
-                () -> sender.send(0, new Row(2), Wait.NONE) == Outcome.STOPPED, Wait.atMost(Duration.ofSeconds(20))));
-        check(shuffle.sender().finish(Wait.NONE));
-      }
+      ObjectSender<Row> sender = shuffle.sender().objects(IMMUTABLE);
+      check(sender.send(0, new Row(1), Wait.NONE));
+      shuffle.receiver().stop();
+      assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().objects(IMMUTABLE).next(Wait.NONE));
+      check(
+          worker.waitUntil(
+              () -> sender.send(0, new Row(2), Wait.NONE) == Outcome.STOPPED, Wait.atMost(Duration.ofSeconds(20))));
+      check(shuffle.sender().finish(Wait.NONE));
     }
   }
 
   @Test
   void nothingIsKeptAliveOnceBothEndsAreClosed() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      ShuffleSpec spec = spec(cluster);
+      ShuffleSpec spec = cluster.spec(0);
       List<WeakReference<Row>> rows = new ArrayList<>();
       CyclicBarrier barrier = new CyclicBarrier(2);
       cluster.onEachWorker(
@@ -310,23 +273,15 @@ class ByReferenceTest {
               ObjectReceiver<Row> receiver = shuffle.receiver().objects(IMMUTABLE);
               check(receiver.next());
               barrier.await();
-              assertEquals(
-                  Code.QUERY_CANCELLED,
-                  assertThrows(
-                          FaroException.class,
-                          () -> {
-                            while (receiver.next() == Outcome.DONE) {}
-                          })
-                      .code());
+              failsBy(Code.QUERY_CANCELLED, () -> {
+                while (receiver.next() == Outcome.DONE) {}
+              });
             }
             shuffle.close();
-            assertThrows(FaroException.class, () -> worker.endQuery(spec.query()));
+            failure(() -> worker.endQuery(spec.query()));
           });
       assertEquals(100, rows.size());
-      for (long end = System.nanoTime() + 20_000_000_000L; ; System.gc()) {
-        if (rows.stream().allMatch(row -> row.get() == null)) {
-          break;
-        }
+      for (long end = System.nanoTime() + 20_000_000_000L; rows.stream().anyMatch(row -> row.get() != null); System.gc()) {
         assertTrue(System.nanoTime() < end, "rows are kept alive");
       }
     }

@@ -2,12 +2,15 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static io.faro.Checks.check;
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.failure;
+import static io.faro.Checks.received;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.util.Random;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,24 +28,18 @@ class ClaimTest {
         }
       };
 
-  private static ShuffleSpec spec(Cluster cluster, int rowBytes, int receiver) {
-    return new ShuffleSpec(
-        cluster.session(0).beginQuery(), 1, rowBytes, new int[] {0}, new int[] {receiver});
-  }
-
   @ParameterizedTest
   @ValueSource(ints = {Long.BYTES, 0})
   void whatIsSentMeanwhileEndsIt(int rowBytes) {
     try (Cluster cluster = new Cluster("auto", 1, 1);
-        Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster, rowBytes, 0))) {
+        Shuffle shuffle = cluster.openShuffle(rowBytes)) {
       RowWriter writer = shuffle.sender().rows();
       ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
       check(sender.send(0, 6L, Wait.NONE));
       check(writer.claim(0, Long.BYTES, Wait.NONE));
       check(sender.send(0, 7L, Wait.NONE));
-      FaroException lost = assertThrows(FaroException.class, () -> writer.putLong(0, 1));
-      assertEquals(Code.WRONG_STATE, lost.code());
-      assertThrows(FaroException.class, () -> writer.commit(Long.BYTES));
+      failsBy(Code.WRONG_STATE, () -> writer.putLong(0, 1));
+      failure(() -> writer.commit(Long.BYTES));
       check(writer.claim(0, Long.BYTES, Wait.NONE));
       writer.putLong(0, 8);
       writer.commit(Long.BYTES);
@@ -59,7 +56,7 @@ class ClaimTest {
   @Test
   void whoTriesNeverWaitsForTheRoomOfARowThatMightHaveBeenLarge() {
     try (Cluster cluster = new Cluster("shm", 2, 1)) {
-      ShuffleSpec spec = spec(cluster, 0, 1);
+      ShuffleSpec spec = cluster.spec(0, 0, 1);
       try (Shuffle to = cluster.worker(1).openShuffle(spec);
           Shuffle from = cluster.worker(0).openShuffle(spec)) {
         ObjectSender<byte[]> sender = from.sender().objects(GENEROUS);
@@ -99,15 +96,12 @@ class ClaimTest {
   @Test
   void aCommitNeverWaitsAlsoWhereFramesAreHeldAndOverflowIsFull() throws Exception {
     long budget = 1 << 20;
-    try (Cluster cluster =
-        new Cluster(
-            1,
-            2,
-            config ->
-                config.set(Setting.OVERFLOW_MEMORY_BYTES, budget).set(Setting.OVERFLOW_FILE_BYTES, 0))) {
+    Consumer<SessionConfig.Builder> settings =
+        config -> config.set(Setting.OVERFLOW_MEMORY_BYTES, budget).set(Setting.OVERFLOW_FILE_BYTES, 0);
+    try (Cluster cluster = new Cluster(1, 2, settings)) {
       Session session = cluster.session(0);
-      ShuffleSpec spec = new ShuffleSpec(session.beginQuery(), 1, 0);
-      ShuffleSpec other = new ShuffleSpec(session.beginQuery(), 1, 0);
+      ShuffleSpec spec = cluster.spec(0);
+      ShuffleSpec other = cluster.spec(0);
       byte[] row = new byte[3000];
       try (Shuffle from = cluster.worker(0).openShuffle(spec);
           Shuffle to = cluster.worker(1).openShuffle(spec)) {
@@ -154,9 +148,7 @@ class ClaimTest {
     byte[] row = new byte[8];
     check(shuffle.sender().send(self, row, 0, row.length, Wait.NONE));
     shuffle.sender().flush();
-    Batch batch = shuffle.receiver().newBatch();
-    check(shuffle.receiver().receive(batch, Wait.NONE));
-    return batch;
+    return received(shuffle);
   }
 
   @Test

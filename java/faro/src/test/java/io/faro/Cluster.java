@@ -73,6 +73,25 @@ final class Cluster implements AutoCloseable {
     return sessions.get(0).workerCount();
   }
 
+  QueryId beginQuery() {
+    return session(0).beginQuery();
+  }
+
+  /** From all workers to all, as stage 1 of a new query. */
+  ShuffleSpec spec(int rowBytes) {
+    return new ShuffleSpec(beginQuery(), 1, rowBytes);
+  }
+
+  /** The same, from one worker to one. */
+  ShuffleSpec spec(int rowBytes, int sender, int receiver) {
+    return new ShuffleSpec(beginQuery(), 1, rowBytes, new int[] {sender}, new int[] {receiver});
+  }
+
+  /** Of worker 0. */
+  Shuffle openShuffle(int rowBytes) {
+    return worker(0).openShuffle(spec(rowBytes));
+  }
+
   interface Task {
     void run(Worker worker) throws Exception;
   }
@@ -121,6 +140,11 @@ final class Cluster implements AutoCloseable {
           }
           worker.endQuery(spec.query());
         });
+  }
+
+  /** The same, of all workers to all. */
+  void shuffle(int rowBytes, ShuffleTask task) throws Exception {
+    shuffle(spec(rowBytes), task);
   }
 
   @Override

@@ -1,12 +1,11 @@
 package io.faro;
 
+import static io.faro.Checks.received;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
-import java.math.BigDecimal;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
@@ -26,6 +25,7 @@ class HostileFrameTest {
   private final long seed = Long.getLong("faro.test.seed", System.nanoTime());
   private final int rounds = Integer.getInteger("faro.test.rounds", 300);
   private final Random random = new Random(seed);
+  private final RandomRows any = new RandomRows(random, 100);
   private final GuardedMemory memory = new GuardedMemory(1 << 20);
   private final RowBuffer again = RowBuffer.over(ByteBuffer.allocateDirect(1 << 18));
   private Cluster cluster;
@@ -45,13 +45,9 @@ class HostileFrameTest {
   @Test
   void anyBytesAreRowsOrRefused() {
     for (int round = 0; round < rounds; round++) {
-      List<Column> schema = randomSchema();
+      List<Column> schema = any.schema(10);
       SchemaCodec codec = new SchemaCodec(schema);
-      try (Shuffle shuffle =
-          cluster
-              .worker(0)
-              .openShuffle(
-                  new ShuffleSpec(cluster.session(0).beginQuery(), 1, codec.rowBytes()))) {
+      try (Shuffle shuffle = cluster.openShuffle(codec.rowBytes())) {
         byte[] good = frameOf(shuffle, codec, schema);
         Batch batch = shuffle.receiver().newBatch();
         for (int i = 0; i < MUTATIONS; i++) {
@@ -102,11 +98,10 @@ class HostileFrameTest {
   private byte[] frameOf(Shuffle shuffle, SchemaCodec codec, List<Column> schema) {
     ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
     for (int i = 1 + random.nextInt(10); i > 0; i--) {
-      assertEquals(Outcome.DONE, sender.send(0, schema.stream().map(this::value).toArray(), Wait.NONE));
+      assertEquals(Outcome.DONE, sender.send(0, any.row(schema), Wait.NONE));
     }
     assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
-    try (Batch batch = shuffle.receiver().newBatch()) {
-      assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.NONE));
+    try (Batch batch = received(shuffle)) {
       byte[] bytes = new byte[batch.bytes()];
       batch.getBytes(0, bytes, 0, bytes.length);
       return bytes;
@@ -127,32 +122,5 @@ class HostileFrameTest {
           };
     }
     return bytes;
-  }
-
-  private List<Column> randomSchema() {
-    List<Column> schema = new ArrayList<>();
-    ColumnType[] types = ColumnType.values();
-    for (int i = 1 + random.nextInt(10); i > 0; i--) {
-      schema.add(new Column(types[random.nextInt(types.length)], random.nextInt(3) == 0));
-    }
-    return schema;
-  }
-
-  private Object value(Column column) {
-    if (column.nullable() && random.nextBoolean()) {
-      return null;
-    }
-    return switch (column.type()) {
-      case BOOLEAN -> random.nextBoolean();
-      case BYTE -> (byte) random.nextInt();
-      case SHORT -> (short) random.nextInt();
-      case INT -> random.nextInt();
-      case LONG -> random.nextLong();
-      case FLOAT -> random.nextFloat();
-      case DOUBLE -> random.nextDouble();
-      case DECIMAL_18, DECIMAL_38 -> BigDecimal.valueOf(random.nextInt());
-      case STRING -> Integer.toString(random.nextInt());
-      case BYTES -> new byte[random.nextInt(50)];
-    };
   }
 }

@@ -1,15 +1,14 @@
 package io.faro;
 
+import static io.faro.Checks.failsBy;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -34,31 +33,23 @@ class MergingReceiverTest {
   }
 
   private static void checkMerged(List<Long> merged, int workers) {
-    long[] expected = LongStream.of().toArray();
-    for (int worker = 0; worker < workers; worker++) {
-      long[] one = sorted(worker);
-      expected = Arrays.copyOf(expected, expected.length + one.length);
-      System.arraycopy(one, 0, expected, expected.length - one.length, one.length);
-    }
-    Arrays.sort(expected); // by key, then by worker: equal ones come in the order of the senders
-    assertEquals(Arrays.stream(expected).boxed().toList(), merged);
+    LongStream all = IntStream.range(0, workers).boxed().flatMapToLong(worker -> LongStream.of(sorted(worker)));
+    // By key, then by worker: equal ones come in the order of the senders.
+    assertEquals(all.sorted().boxed().toList(), merged);
   }
 
   @ParameterizedTest
   @CsvSource({"shm,1,1", "shm,1,2", "shm,3,1", "tcp,2,2", "shm,1,5"})
   void whatEachSenderHasSortedComesSortedFromAll(String transport, int nodes, int workers) throws Exception {
     try (Cluster cluster = smallRings(transport, nodes, workers)) {
-      QueryId query = cluster.session(0).beginQuery();
-      cluster.shuffle(new ShuffleSpec(query, 1, 0), (worker, shuffle) -> {
+      cluster.shuffle(0, (worker, shuffle) -> {
         ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.immutable(RowCodecs.LONG));
         for (long row : sorted(worker.number())) {
           assertEquals(Outcome.DONE, sender.broadcast(row));
         }
         assertEquals(Outcome.DONE, shuffle.sender().finish());
         List<Long> merged = new ArrayList<>();
-        for (Long row : shuffle.receiver().merge(RowCodecs.immutable(RowCodecs.LONG), BY_KEY)) {
-          merged.add(row);
-        }
+        shuffle.receiver().merge(RowCodecs.immutable(RowCodecs.LONG), BY_KEY).forEach(merged::add);
         checkMerged(merged, nodes * workers);
       });
     }
@@ -68,8 +59,7 @@ class MergingReceiverTest {
   @Test
   void oneThatDoesNotWaitHoldsNothingWhenItHasNothing() throws Exception {
     try (Cluster cluster = smallRings("shm", 2, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      cluster.shuffle(new ShuffleSpec(query, 1, 8), (worker, shuffle) -> {
+      cluster.shuffle(8, (worker, shuffle) -> {
         ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
         MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, BY_KEY);
         long[] rows = sorted(2 * worker.number());
@@ -109,28 +99,25 @@ class MergingReceiverTest {
   @Test
   void aSenderThatDoesNotSortIsNamed() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1);
-        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
+        Shuffle shuffle = cluster.openShuffle(8)) {
       LongSender sender = shuffle.sender().longs();
       for (long row : new long[] {1, 3, 2}) {
         assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE));
       }
       assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
       MergingReceiver<Long> receiver = shuffle.receiver().merge(RowCodecs.LONG, Comparator.naturalOrder());
-      assertEquals(Outcome.DONE, receiver.next());
-      assertEquals(1L, receiver.get());
-      assertEquals(Outcome.DONE, receiver.next());
-      assertEquals(3L, receiver.get());
-      FaroException refused = assertThrows(FaroException.class, receiver::next);
-      assertEquals(Code.INVALID_ARGUMENT, refused.code());
-      assertTrue(refused.getMessage().contains("the objects of worker 0 are not sent in the order"), refused.getMessage());
+      for (long row : new long[] {1, 3}) {
+        assertEquals(Outcome.DONE, receiver.next());
+        assertEquals(row, receiver.get());
+      }
+      failsBy(Code.INVALID_ARGUMENT, receiver::next, "the objects of worker 0 are not sent in the order");
     }
   }
 
   @Test
   void itAnswersByItsWaitAsLongAsASenderHasSentNothing() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
-      ShuffleSpec spec = new ShuffleSpec(query, 1, 8);
+      ShuffleSpec spec = cluster.spec(8);
       Shuffle silent = cluster.worker(1).openShuffle(spec);
       Shuffle shuffle = cluster.worker(0).openShuffle(spec);
       assertEquals(Outcome.DONE, shuffle.sender().longs().send(0, 7));

@@ -1,7 +1,7 @@
 package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
-import static io.faro.Checks.codeOf;
+import static io.faro.Checks.failsBy;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -25,8 +25,7 @@ class MetricsTest {
 
   /** Both workers of a node and one of another send ROWS longs to each. */
   private static void exchange(Cluster cluster) throws Exception {
-    QueryId query = cluster.session(0).beginQuery();
-    cluster.shuffle(new ShuffleSpec(query, 1, 8), (worker, shuffle) -> {
+    cluster.shuffle(8, (worker, shuffle) -> {
       LongSender sender = shuffle.sender().longs();
       for (int i = 0; i < ROWS * shuffle.sender().receiverCount(); i++) {
         assertEquals(Outcome.DONE, sender.send(i % shuffle.sender().receiverCount(), i));
@@ -98,8 +97,8 @@ class MetricsTest {
     Cluster cluster = new Cluster("auto", 1, 1);
     cluster.close();
     Session session = cluster.session(0);
-    assertEquals(Code.SESSION_CLOSED, codeOf(session::metrics));
-    assertEquals(Code.SESSION_CLOSED, codeOf(session::registerBeans));
+    failsBy(Code.SESSION_CLOSED, session::metrics);
+    failsBy(Code.SESSION_CLOSED, session::registerBeans);
   }
 
   private static Set<ObjectName> beans() throws Exception {

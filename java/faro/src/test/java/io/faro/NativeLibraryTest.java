@@ -71,6 +71,12 @@ class NativeLibraryTest {
     return copy;
   }
 
+  /** Where a file comes before that of the jar, in the class path from now on. */
+  private Path inFrontOfTheJar(String name) throws Exception {
+    classPath = folder + File.pathSeparator + classPath;
+    return Files.createDirectories(folder.resolve("io/faro/native/" + NativeLibrary.platform())).resolve(name);
+  }
+
   private static void assertNames(String output, String... parts) {
     assertTrue(output.startsWith("SYSTEM_ERROR: "), output);
     for (String part : parts) {
@@ -81,9 +87,7 @@ class NativeLibraryTest {
   @Test
   void loadsFromTheJarAndLeavesNoFile() throws Exception {
     assertEquals("available", run("-Dfaro.native.folder=" + folder).strip());
-    try (var files = Files.list(folder)) {
-      assertEquals(0, files.count());
-    }
+    assertEquals(List.of(), filesOf(folder));
   }
 
   private static List<Path> filesOf(Path folder) throws Exception {
@@ -95,12 +99,10 @@ class NativeLibraryTest {
   @Test
   void whatAJvmLeavesThatIsKilledWhileItLoadsIsDeletedByTheNext() throws Exception {
     Path target = Files.createDirectory(folder.resolve("target"));
-    // In front of the jar in the class path: a library that comes through a pipe, and never as a whole.
-    Path pipe = folder.resolve("io/faro/native/" + NativeLibrary.platform() + "/libfaro_jni.so");
-    Files.createDirectories(pipe.getParent());
-    assertEquals(0, new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor());
     String jars = classPath;
-    classPath = folder + File.pathSeparator + jars;
+    // A library that comes through a pipe, and never as a whole.
+    Path pipe = inFrontOfTheJar("libfaro_jni.so");
+    assertEquals(0, new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor());
     Process killed = start("-Dfaro.native.folder=" + target);
     try (OutputStream library = new FileOutputStream(pipe.toFile())) {
       library.write(new byte[1 << 20]); // a pipe holds 64 KiB of it: most was read, and written to the file
@@ -178,11 +180,7 @@ class NativeLibraryTest {
 
   @Test
   void refusesALibraryOfAnotherBuild() throws Exception {
-    // In front of the jar in the class path: what its build is said to be.
-    Path resource = folder.resolve("io/faro/native/" + NativeLibrary.platform() + "/build-id");
-    Files.createDirectories(resource.getParent());
-    Files.writeString(resource, "0.0.0-other");
-    classPath = folder + File.pathSeparator + classPath;
+    Files.writeString(inFrontOfTheJar("build-id"), "0.0.0-other");
     assertNames(run(), "the jar of build 0.0.0-other");
   }
 
@@ -217,9 +215,7 @@ class NativeLibraryTest {
     // Unless the machine has a device.
     String output = run("-Dfaro.native.folder=" + folder);
     assertTrue(output.startsWith("works") || output.contains("RDMA device"), output);
-    try (var files = Files.list(folder)) {
-      assertEquals(0, files.count());
-    }
+    assertEquals(List.of(), filesOf(folder));
   }
 
   @Test

@@ -1,7 +1,9 @@
 package io.faro;
 
 import static io.faro.Checks.check;
-import static io.faro.Checks.failure;
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.messageOf;
+import static io.faro.Checks.received;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -33,8 +35,7 @@ class ObjectStreamTest {
     List<String> words =
         IntStream.range(0, 30_000).mapToObj(i -> "word " + i).collect(Collectors.toList());
     try (Cluster cluster = new Cluster("tcp", 2, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      cluster.shuffle(new ShuffleSpec(query, 1, 0), (worker, shuffle) -> {
+      cluster.shuffle(0, (worker, shuffle) -> {
         ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
         assertEquals(
             words.size() - 1,
@@ -61,8 +62,7 @@ class ObjectStreamTest {
   void aCodecIsNamedOnce(boolean byReference) throws Exception {
     Long sent = new Random(5).nextLong();
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
-      ShuffleSpec rows = new ShuffleSpec(query, 1, 0, new int[] {0}, new int[] {1});
+      ShuffleSpec rows = cluster.spec(0, 0, 1);
       ObjectShuffleSpec<Long> spec =
           byReference ? new ObjectShuffleSpec<>(rows, RowCodecs.LONG) : rows.withRowsOf(RowCodecs.LONG);
       assertEquals(byReference ? 0 : Long.BYTES, spec.spec().rowBytes());
@@ -75,10 +75,9 @@ class ObjectStreamTest {
         assertEquals(byReference, sent == to.receiver().get());
         assertEquals(Outcome.END_OF_STREAM, to.merge(Comparator.naturalOrder()).next(Wait.NONE));
 
-        FaroException noPart = failure(to::sender);
-        assertEquals(Code.WRONG_STATE, noPart.code());
+        FaroException noPart = failsBy(Code.WRONG_STATE, to::sender);
         assertEquals("worker 1 is no sender of stage 1", noPart.getMessage());
-        assertEquals(Code.WRONG_STATE, failure(from::receiver).code());
+        failsBy(Code.WRONG_STATE, from::receiver);
       }
     }
   }
@@ -86,13 +85,12 @@ class ObjectStreamTest {
   @Test
   void anotherCodecThanTheOneThatAShuffleWasOpenedWithIsRefusedByBothNames() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      ShuffleSpec spec = ShuffleSpec.repartition(cluster.session(0).beginQuery(), 1);
+      ShuffleSpec spec = ShuffleSpec.repartition(cluster.beginQuery(), 1);
       try (ObjectShuffle<String> words = cluster.worker(0).openShuffle(spec.withRowsOf(RowCodecs.STRING))) {
-        FaroException other = failure(() -> words.shuffle().sender().objects(RowCodecs.BYTES));
+        FaroException other = failsBy(Code.INVALID_ARGUMENT, () -> words.shuffle().sender().objects(RowCodecs.BYTES));
         assertEquals("stage 1: worker 0 sends its rows as STRING, not as BYTES", other.getMessage());
-        assertEquals(Code.INVALID_ARGUMENT, other.code());
-        other = failure(() -> words.shuffle().receiver().objects(RowCodecs.BYTES));
-        assertEquals("stage 1: worker 0 reads the rows as STRING, not as BYTES", other.getMessage());
+        String read = "stage 1: worker 0 reads the rows as STRING, not as BYTES";
+        assertEquals(read, messageOf(() -> words.shuffle().receiver().objects(RowCodecs.BYTES)));
       }
     }
   }
@@ -107,10 +105,10 @@ class ObjectStreamTest {
           }
         };
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      ShuffleSpec spec = ShuffleSpec.repartition(cluster.session(0).beginQuery(), 1);
+      ShuffleSpec spec = ShuffleSpec.repartition(cluster.beginQuery(), 1);
       Worker worker = cluster.worker(0);
       assertThrows(UnsupportedOperationException.class, () -> worker.openShuffle(spec.withRowsOf(unnamed)));
-      assertEquals(Code.QUERY_CANCELLED, failure(() -> worker.endQuery(spec.query())).code());
+      failsBy(Code.QUERY_CANCELLED, () -> worker.endQuery(spec.query()));
     }
   }
 
@@ -119,8 +117,7 @@ class ObjectStreamTest {
     long[] rows = new Random(11).longs(200_000).toArray();
     AtomicLong sum = new AtomicLong();
     try (Cluster cluster = new Cluster("tcp", 2, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      cluster.shuffle(new ShuffleSpec(query, 1, 8), (worker, shuffle) -> {
+      cluster.shuffle(8, (worker, shuffle) -> {
         LongSender sender = shuffle.sender().longs();
         assertEquals(rows.length, sender.sendAll(rows, 0, rows.length, Partition.FINALIZER));
         check(shuffle.sender().finish());
@@ -136,8 +133,7 @@ class ObjectStreamTest {
   @Test
   void sendsOneObjectToSomeOrAllReceivers() throws Exception {
     try (Cluster cluster = new Cluster("auto", 2, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
-      cluster.shuffle(new ShuffleSpec(query, 1, 0), (worker, shuffle) -> {
+      cluster.shuffle(0, (worker, shuffle) -> {
         ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
         if (worker.number() == 0) {
           check(sender.broadcast("all"));
@@ -145,12 +141,8 @@ class ObjectStreamTest {
           check(sender.send(1, "one"));
           check(sender.broadcast("all again", Wait.NONE));
           check(sender.multicast(new int[] {0}, "zero", Wait.NONE));
-          assertEquals(
-              Code.INVALID_ARGUMENT,
-              failure(() -> sender.multicast(new int[] {0, 4}, "nobody", Wait.NONE)).code());
-          assertEquals(
-              Code.INVALID_ARGUMENT,
-              failure(() -> sender.multicast(new int[] {-1}, "nobody", Wait.NONE)).code());
+          failsBy(Code.INVALID_ARGUMENT, () -> sender.multicast(new int[] {0, 4}, "nobody", Wait.NONE));
+          failsBy(Code.INVALID_ARGUMENT, () -> sender.multicast(new int[] {-1}, "nobody", Wait.NONE));
         }
         check(shuffle.sender().finish());
         List<String> received = new ArrayList<>();
@@ -170,16 +162,13 @@ class ObjectStreamTest {
   @Test
   void anArrayIsTakenUpToWhereAReceiverHasNoRoom() {
     List<String> words = IntStream.range(0, 10_000).mapToObj(i -> "word").collect(Collectors.toList());
-    try (Cluster cluster = new Cluster("shm", 2, 1)) {
-      Worker worker = cluster.worker(0);
-      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
-      try (Shuffle shuffle = worker.openShuffle(spec)) {
-        ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
-        int taken = sender.sendAll(words, 0, words.size(), word -> 1, Wait.NONE);
-        assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
-        assertTrue(taken > 0 && taken < words.size(), "taken " + taken);
-        assertEquals(0, sender.sendAll(words, 0, 1, word -> 1, Wait.NONE));
-      }
+    try (Cluster cluster = new Cluster("shm", 2, 1);
+        Shuffle shuffle = cluster.openShuffle(0)) {
+      ObjectSender<String> sender = shuffle.sender().objects(RowCodecs.STRING);
+      int taken = sender.sendAll(words, 0, words.size(), word -> 1, Wait.NONE);
+      assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
+      assertTrue(taken > 0 && taken < words.size(), "taken " + taken);
+      assertEquals(0, sender.sendAll(words, 0, 1, word -> 1, Wait.NONE));
     }
   }
 
@@ -187,111 +176,96 @@ class ObjectStreamTest {
   void theReceiverOfEachLongIsAskedForOnceAlsoWhereAFrameIsFull() throws Exception {
     List<Long> rows = LongStream.range(0, 100_000).boxed().collect(Collectors.toList());
     try (Cluster cluster = new Cluster("shm", 2, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      ShuffleSpec spec = new ShuffleSpec(query, 1, Long.BYTES, new int[] {0}, new int[] {1});
-      cluster.onEachWorker(
-          worker -> {
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              if (worker.number() == 0) {
-                int[] asked = {0};
-                ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
-                int taken = sender.sendAll(rows, 0, 1000, row -> asked[0]++ * 0, Wait.NONE);
-                while (taken < 1000) {
-                  assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
-                  worker.waitUntil(() -> true);
-                  asked[0] = taken; // of the one that found no room, again
-                  taken += sender.sendAll(rows, taken, 1000, row -> asked[0]++ * 0, Wait.NONE);
-                }
-                assertEquals(1000, asked[0]);
-                assertEquals(0, sender.sendAll(rows, 1000, 1000, row -> asked[0]++ * 0, Wait.NONE));
-                assertEquals(
-                    rows.size() - 1000, sender.sendAll(rows, 1000, rows.size(), row -> asked[0]++ * 0));
-                assertEquals(rows.size(), asked[0]);
-                shuffle.sender().finish();
-              } else {
-                long[] next = {0};
-                ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
-                while (receiver.drain(row -> assertEquals(next[0]++, row)) == Outcome.DONE) {
-                  // until the end
-                }
-                assertEquals(rows.size(), next[0]);
-              }
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(cluster.spec(Long.BYTES, 0, 1), (worker, shuffle) -> {
+        if (worker.number() == 0) {
+          int[] asked = {0};
+          ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+          int taken = sender.sendAll(rows, 0, 1000, row -> asked[0]++ * 0, Wait.NONE);
+          while (taken < 1000) {
+            assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
+            worker.waitUntil(() -> true);
+            asked[0] = taken; // of the one that found no room, again
+            taken += sender.sendAll(rows, taken, 1000, row -> asked[0]++ * 0, Wait.NONE);
+          }
+          assertEquals(1000, asked[0]);
+          assertEquals(0, sender.sendAll(rows, 1000, 1000, row -> asked[0]++ * 0, Wait.NONE));
+          assertEquals(
+              rows.size() - 1000, sender.sendAll(rows, 1000, rows.size(), row -> asked[0]++ * 0));
+          assertEquals(rows.size(), asked[0]);
+          shuffle.sender().finish();
+        } else {
+          long[] next = {0};
+          ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
+          while (receiver.drain(row -> assertEquals(next[0]++, row)) == Outcome.DONE) {
+            // until the end
+          }
+          assertEquals(rows.size(), next[0]);
+        }
+      });
     }
   }
 
   @Test
   void anIteratorThatIsInterruptedGoesOn() {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
-      try (Shuffle shuffle = worker.openShuffle(spec)) {
-        Iterator<String> words = shuffle.receiver().objects(RowCodecs.STRING).iterator();
-        Thread.currentThread().interrupt();
-        assertEquals(Code.CANCELLED, failure(words::hasNext).code());
-        assertTrue(Thread.interrupted());
-        check(shuffle.sender().objects(RowCodecs.STRING).send(0, "word", Wait.NONE));
-        check(shuffle.sender().finish(Wait.NONE));
-        assertTrue(words.hasNext());
-        assertTrue(words.hasNext());
-        assertEquals("word", words.next());
-        assertFalse(words.hasNext());
-        assertThrows(NoSuchElementException.class, words::next);
-      }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(0)) {
+      Iterator<String> words = shuffle.receiver().objects(RowCodecs.STRING).iterator();
+      Thread.currentThread().interrupt();
+      failsBy(Code.CANCELLED, words::hasNext);
+      assertTrue(Thread.interrupted());
+      check(shuffle.sender().objects(RowCodecs.STRING).send(0, "word", Wait.NONE));
+      check(shuffle.sender().finish(Wait.NONE));
+      assertTrue(words.hasNext());
+      assertTrue(words.hasNext());
+      assertEquals("word", words.next());
+      assertFalse(words.hasNext());
+      assertThrows(NoSuchElementException.class, words::next);
     }
   }
 
   @Test
   void anIteratorNeverWaitsWhileItsWorkerHoldsFrames() {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0);
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
-        check(shuffle.sender().send(0, new byte[1], 0, 1, Wait.NONE));
-        shuffle.sender().flush();
-        Batch held = shuffle.receiver().newBatch();
-        check(shuffle.receiver().receive(held, Wait.NONE));
-        Iterator<String> words = shuffle.receiver().objects(RowCodecs.STRING).iterator();
-        assertEquals(Code.HOLDING, failure(words::hasNext).code());
-        held.release();
-        check(shuffle.sender().finish(Wait.NONE));
-        assertFalse(words.hasNext());
-      }
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(0)) {
+      check(shuffle.sender().send(0, new byte[1], 0, 1, Wait.NONE));
+      shuffle.sender().flush();
+      Batch held = received(shuffle);
+      Iterator<String> words = shuffle.receiver().objects(RowCodecs.STRING).iterator();
+      failsBy(Code.HOLDING, words::hasNext);
+      held.release();
+      check(shuffle.sender().finish(Wait.NONE));
+      assertFalse(words.hasNext());
     }
   }
 
   /** Sends to itself and receives by draining; `rowBytes` 0: a length with each row. */
   private static List<Long> drained(int rowBytes, List<Long> rows, boolean failing) {
     List<Long> received = new ArrayList<>();
-    try (Cluster cluster = new Cluster("shm", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, rowBytes);
-      try (Shuffle shuffle = worker.openShuffle(spec)) {
-        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
-        rows.forEach(row -> check(sender.send(0, row, Wait.NONE)));
-        check(shuffle.sender().finish(Wait.NONE));
-        ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
-        check(receiver.next(Wait.NONE));
-        received.add(receiver.get());
-        Outcome outcome = Outcome.DONE;
-        while (outcome == Outcome.DONE) {
-          try {
-            outcome =
-                receiver.drain(
-                    row -> {
-                      received.add(row);
-                      if (failing && row % 100 == 50) {
-                        throw new IllegalStateException("as the test wants");
-                      }
-                    }, Wait.NONE);
-          } catch (IllegalStateException expected) {
-            assertTrue(failing);
-          }
+    try (Cluster cluster = new Cluster("shm", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(rowBytes)) {
+      ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
+      rows.forEach(row -> check(sender.send(0, row, Wait.NONE)));
+      check(shuffle.sender().finish(Wait.NONE));
+      ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
+      check(receiver.next(Wait.NONE));
+      received.add(receiver.get());
+      Outcome outcome = Outcome.DONE;
+      while (outcome == Outcome.DONE) {
+        try {
+          outcome =
+              receiver.drain(
+                  row -> {
+                    received.add(row);
+                    if (failing && row % 100 == 50) {
+                      throw new IllegalStateException("as the test wants");
+                    }
+                  }, Wait.NONE);
+        } catch (IllegalStateException expected) {
+          assertTrue(failing);
         }
-        assertEquals(Outcome.END_OF_STREAM, outcome);
-        assertEquals(null, receiver.get());
       }
+      assertEquals(Outcome.END_OF_STREAM, outcome);
+      assertEquals(null, receiver.get());
     }
     return received;
   }
@@ -308,21 +282,19 @@ class ObjectStreamTest {
               }
               return from.getLong(at);
             });
-    try (Cluster cluster = new Cluster("shm", 1, 1)) {
-      ShuffleSpec spec = new ShuffleSpec(cluster.session(0).beginQuery(), 1, Long.BYTES);
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
-        ObjectSender<Long> sender = shuffle.sender().objects(even);
-        for (long row : new long[] {0, 1, 2}) {
-          check(sender.send(0, row, Wait.NONE));
-        }
-        check(shuffle.sender().finish(Wait.NONE));
-        ObjectReceiver<Long> receiver = shuffle.receiver().objects(even);
-        List<Long> received = new ArrayList<>();
-        assertThrows(IllegalStateException.class, () -> receiver.drain(received::add, Wait.NONE));
-        check(receiver.drain(received::add, Wait.NONE));
-        assertEquals(List.of(0L, 2L), received);
-        assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
+    try (Cluster cluster = new Cluster("shm", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(Long.BYTES)) {
+      ObjectSender<Long> sender = shuffle.sender().objects(even);
+      for (long row : new long[] {0, 1, 2}) {
+        check(sender.send(0, row, Wait.NONE));
       }
+      check(shuffle.sender().finish(Wait.NONE));
+      ObjectReceiver<Long> receiver = shuffle.receiver().objects(even);
+      List<Long> received = new ArrayList<>();
+      assertThrows(IllegalStateException.class, () -> receiver.drain(received::add, Wait.NONE));
+      check(receiver.drain(received::add, Wait.NONE));
+      assertEquals(List.of(0L, 2L), received);
+      assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
     }
   }
 
@@ -339,27 +311,21 @@ class ObjectStreamTest {
     List<Long> rows = LongStream.range(0, 30_000).boxed().collect(Collectors.toList());
     List<Long> received = new ArrayList<>();
     try (Cluster cluster = new Cluster("shm", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
-      cluster.onEachWorker(
-          worker -> {
-            ShuffleSpec spec = new ShuffleSpec(query, 1, rowBytes, new int[] {0}, new int[] {1});
-            try (Shuffle shuffle = worker.openShuffle(spec)) {
-              if (worker.number() == 0) {
-                assertEquals(rows.size(), shuffle.sender().objects(RowCodecs.LONG).sendAll(rows, 0, rows.size(), row -> 0));
-                check(shuffle.sender().finish());
-              } else {
-                ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
-                Outcome outcome = receiver.drain(received::add);
-                while (outcome == Outcome.DONE) {
-                  // HOLDING if it still had the batch.
-                  assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Wait.atMost(Duration.ofNanos(1))));
-                  outcome = receiver.drain(received::add);
-                }
-                assertEquals(Outcome.END_OF_STREAM, outcome);
-              }
-            }
-            worker.endQuery(query);
-          });
+      cluster.shuffle(cluster.spec(rowBytes, 0, 1), (worker, shuffle) -> {
+        if (worker.number() == 0) {
+          assertEquals(rows.size(), shuffle.sender().objects(RowCodecs.LONG).sendAll(rows, 0, rows.size(), row -> 0));
+          check(shuffle.sender().finish());
+        } else {
+          ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
+          Outcome outcome = receiver.drain(received::add);
+          while (outcome == Outcome.DONE) {
+            // HOLDING if it still had the batch.
+            assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, Wait.atMost(Duration.ofNanos(1))));
+            outcome = receiver.drain(received::add);
+          }
+          assertEquals(Outcome.END_OF_STREAM, outcome);
+        }
+      });
     }
     assertEquals(rows, received);
   }

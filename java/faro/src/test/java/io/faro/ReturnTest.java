@@ -1,8 +1,9 @@
 package io.faro;
 
+import static io.faro.Checks.drainLongs;
+import static io.faro.Checks.failsBy;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
@@ -18,15 +19,14 @@ class ReturnTest {
   private static final int RETURNS = 3;
   private static final int ROWS = 10_000;
 
-  private static SessionConfig.Builder config(int node, String nodes, String transport) {
-    return Cluster.config(node, List.of(nodes.split(",")))
-        .set(Setting.TRANSPORT, transport);
+  private static Session open(int node, String nodes, String transport) throws InterruptedException {
+    return Session.open(Cluster.config(node, List.of(nodes.split(","))).set(Setting.TRANSPORT, transport).build());
   }
 
   /** Node 1: takes part in one query, and stays. */
   public static final class Node1 {
     public static void main(String[] arguments) throws Exception {
-      Session session = Session.open(config(1, arguments[0], arguments[1]).build());
+      Session session = open(1, arguments[0], arguments[1]);
       System.out.println("open");
       Worker worker = session.workers().get(0);
       System.out.println(exchange(worker, ChildJvm.readQuery()));
@@ -36,22 +36,17 @@ class ReturnTest {
 
   /** Sends rows to both workers and returns the sum of those that come from both. */
   private static long exchange(Worker worker, QueryId query) throws InterruptedException {
-    long sum = 0;
+    long[] sum = {0};
     try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 0, 8))) {
       LongSender sender = shuffle.sender().longs();
       for (int i = 0; i < ROWS; i++) {
         sender.send(i % 2, i);
       }
       shuffle.sender().finish();
-      Batch batch = shuffle.receiver().newBatch();
-      while (shuffle.receiver().receive(batch) == Outcome.DONE) {
-        for (int at = 0; at < batch.bytes(); at += Long.BYTES) {
-          sum += batch.getLong(at);
-        }
-      }
+      drainLongs(shuffle, row -> sum[0] += row);
     }
     worker.endQuery(query);
-    return sum;
+    return sum[0];
   }
 
   @ParameterizedTest
@@ -59,7 +54,7 @@ class ReturnTest {
   void aKilledJvmIsBackForTheNextQuery(String transport) throws Exception {
     String nodes = String.join(",", Cluster.heldAddresses(2));
     ChildJvm other = new ChildJvm(Node1.class, nodes, transport);
-    try (Session session = Session.open(config(0, nodes, transport).build())) {
+    try (Session session = open(0, nodes, transport)) {
       Worker worker = session.workers().get(0);
       for (int returns = 0; ; returns++) {
         assertEquals("open", other.line());
@@ -73,8 +68,7 @@ class ReturnTest {
         }
         QueryId lost = session.beginQuery();
         other.kill();
-        FaroException loss = assertThrows(FaroException.class, () -> exchange(worker, lost));
-        assertEquals(Code.PEER_LOST, loss.code());
+        failsBy(Code.PEER_LOST, () -> exchange(worker, lost));
         assertFalse(session.awaitNode(1, Wait.atMost(Duration.ofMillis(1))));
         other = new ChildJvm(Node1.class, nodes, transport);
       }

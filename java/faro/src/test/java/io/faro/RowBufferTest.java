@@ -1,5 +1,7 @@
 package io.faro;
 
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.failure;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -60,10 +62,8 @@ class RowBufferTest {
   }
 
   private static void refused(String named, Executable call) {
-    FaroException problem = assertThrows(FaroException.class, call);
-    assertEquals(Code.INVALID_ARGUMENT, problem.code());
+    FaroException problem = failsBy(Code.INVALID_ARGUMENT, call, named);
     assertEquals(Category.OPERATION, problem.category());
-    assertTrue(problem.getMessage().contains(named), problem.getMessage());
   }
 
   @Test
@@ -130,8 +130,8 @@ class RowBufferTest {
             return 0L;
           }
         };
-    assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> buffer.tryWrite(misused, 1L, 0)).code());
-    assertEquals(Code.WRONG_STATE, assertThrows(FaroException.class, () -> buffer.read(misused, 0, 8)).code());
+    failsBy(Code.WRONG_STATE, () -> buffer.tryWrite(misused, 1L, 0));
+    failsBy(Code.WRONG_STATE, () -> buffer.read(misused, 0, 8));
     buffer.tryWrite(RowCodecs.LONG, 5L, 0);
     assertEquals(5L, buffer.read(RowCodecs.LONG, 0, 8));
   }
@@ -150,7 +150,7 @@ class RowBufferTest {
     Object[] row = {1L, "", null};
     int neighbour = ROWS.maxBytes(row);
     buffer.tryWrite(RowCodecs.LONG, 5L, neighbour);
-    FaroException refused = assertThrows(FaroException.class, () -> buffer.tryWrite(grows, row, 0));
+    FaroException refused = failure(() -> buffer.tryWrite(grows, row, 0));
     assertEquals("a row was changed while it was sent", refused.getMessage());
     assertEquals(5L, buffer.read(RowCodecs.LONG, neighbour, 8));
   }

@@ -58,7 +58,7 @@ public final class RowCodecFuzz {
     cluster = new Cluster("auto", 2, 1);
     memory = new GuardedMemory(1 << 22);
     again = RowBuffer.over(ByteBuffer.allocateDirect(1 << 22));
-    query = cluster.session(0).beginQuery();
+    query = cluster.beginQuery();
     cluster.session(0).declareQuery(query, SELF);
     open();
   }

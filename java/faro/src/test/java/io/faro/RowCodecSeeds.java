@@ -85,8 +85,7 @@ public final class RowCodecSeeds {
   }
 
   private byte[] frameOf(List<Column> schema, Object[]... rows) {
-    QueryId query = cluster.session(0).beginQuery();
-    try (Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(query, 0, 0));
+    try (Shuffle shuffle = cluster.openShuffle(0);
         Batch batch = shuffle.receiver().newBatch()) {
       for (Object[] row : rows) {
         shuffle.sender().objects(new SchemaCodec(schema)).send(0, row, Wait.NONE);

@@ -1,9 +1,12 @@
 package io.faro;
 
+import static io.faro.Checks.assertSays;
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.failure;
+import static io.faro.Checks.messageOf;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Random;
@@ -21,8 +24,7 @@ class RowCodecTest {
   /** Every object arrives equal, in order, at a receiver in another node. */
   private static <T> void carries(RowCodec<T> codec, List<T> objects, Check<T> check) throws Exception {
     try (Cluster cluster = new Cluster("shm", 2, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      cluster.shuffle(new ShuffleSpec(query, 1, codec.rowBytes()), (worker, shuffle) -> {
+      cluster.shuffle(codec.rowBytes(), (worker, shuffle) -> {
         ObjectSender<T> sender = shuffle.sender().objects(codec);
         for (T object : objects) {
           assertEquals(Outcome.DONE, sender.send(1 - worker.number(), object));
@@ -95,60 +97,46 @@ class RowCodecTest {
   }
 
   private static void failsByBothNames(Cluster cluster, RowCodec<?> codec, boolean receiverIsFirst) {
-    QueryId query = cluster.session(0).beginQuery();
-    ShuffleSpec spec = new ShuffleSpec(query, 1, 0, new int[] {0}, new int[] {1});
+    ShuffleSpec spec = cluster.spec(0, 0, 1);
     FaroException failed;
     try (Shuffle sending = cluster.worker(0).openShuffle(spec);
         Shuffle receiving = cluster.worker(1).openShuffle(spec)) {
       ObjectReceiver<?> first = receiverIsFirst ? receiving.receiver().objects(codec) : null;
       assertEquals(Outcome.DONE, sending.sender().objects(RowCodecs.STRING).send(0, "by reference, if it can be", Wait.NONE));
       assertEquals(Outcome.DONE, sending.sender().finish(Wait.NONE));
-      failed =
-          assertThrows(
-              FaroException.class, () -> (receiverIsFirst ? first : receiving.receiver().objects(codec)).next());
+      failed = failure(() -> (receiverIsFirst ? first : receiving.receiver().objects(codec)).next());
     }
-    assertEquals(Code.STAGE_MISMATCH, failed.code());
+    assertSays(
+        failed,
+        Code.STAGE_MISMATCH,
+        "query " + spec.query(),
+        "the rows that worker 0 of node 0",
+        " sends are STRING, but worker 1 of node " + cluster.worker(1).session().node(),
+        " reads them as " + codec.format());
     assertEquals(1, failed.stage().getAsInt());
-    String message = failed.getMessage();
-    for (String part :
-        List.of(
-            "query " + query,
-            "the rows that worker 0 of node 0",
-            " sends are STRING, but worker 1 of node " + cluster.worker(1).session().node(),
-            " reads them as " + codec.format())) {
-      assertTrue(message.contains(part), message);
-    }
-    for (int worker = 0; worker < 2; worker++) {
-      Worker each = cluster.worker(worker);
-      assertEquals(
-          message, assertThrows(FaroException.class, () -> each.endQuery(query)).getMessage());
+    for (Worker each : List.of(cluster.worker(0), cluster.worker(1))) {
+      assertEquals(failed.getMessage(), messageOf(() -> each.endQuery(spec.query())));
     }
   }
 
   @Test
   void aWorkerSendsAndReceivesTheRowsOfAStageByOneFormat() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1);
-        Shuffle shuffle = cluster.worker(0).openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
+        Shuffle shuffle = cluster.openShuffle(0)) {
       shuffle.sender().objects(RowCodecs.STRING);
       shuffle.sender().objects(RowCodecs.STRING);
-      FaroException other = assertThrows(FaroException.class, () -> shuffle.sender().objects(RowCodecs.BYTES));
-      assertEquals("stage 1: worker 0 sends its rows as STRING, not as BYTES", other.getMessage());
+      String sent = "stage 1: worker 0 sends its rows as STRING, not as BYTES";
+      assertEquals(sent, messageOf(() -> shuffle.sender().objects(RowCodecs.BYTES)));
       shuffle.receiver().objects(RowCodecs.BYTES);
-      other = assertThrows(FaroException.class, () -> shuffle.receiver().objects(RowCodecs.STRING));
+      FaroException other = failsBy(Code.INVALID_ARGUMENT, () -> shuffle.receiver().objects(RowCodecs.STRING));
       assertEquals("stage 1: worker 0 reads the rows as BYTES, not as STRING", other.getMessage());
-      assertEquals(Code.INVALID_ARGUMENT, other.code());
     }
   }
 
   @Test
   void aRowWhoseCodecThrowsNeverExisted() throws Exception {
     RowCodec<String> picky =
-        new RowCodec<>() {
-          @Override
-          public int rowBytes() {
-            return 0;
-          }
-
+        new CodecAround<>(RowCodecs.STRING) {
           @Override
           public int maxBytes(String object) {
             return 100;
@@ -160,32 +148,26 @@ class RowCodecTest {
               to.putLong(0, -1);
               throw new IllegalArgumentException(object);
             }
-            return RowCodecs.STRING.write(object, to);
-          }
-
-          @Override
-          public String read(Batch from, int at, int bytes) {
-            return RowCodecs.STRING.read(from, at, bytes);
+            return super.write(object, to);
           }
         };
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 0))) {
+      try (Shuffle shuffle = cluster.openShuffle(0)) {
         ObjectSender<String> sender = shuffle.sender().objects(picky);
         sender.send(0, "one", Wait.NONE);
         assertThrows(IllegalArgumentException.class, () -> sender.send(0, "bad", Wait.NONE));
         sender.send(0, "two", Wait.NONE);
         assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
         ObjectReceiver<String> receiver = shuffle.receiver().objects(picky);
-        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
-        assertEquals("one", receiver.get());
-        assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
-        assertEquals("two", receiver.get());
+        for (String expected : List.of("one", "two")) {
+          assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
+          assertEquals(expected, receiver.get());
+        }
         assertEquals(Outcome.END_OF_STREAM, receiver.next(Wait.NONE));
       }
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 16))) {
-        assertThrows(FaroException.class, () -> shuffle.sender().objects(RowCodecs.LONG));
-        assertThrows(FaroException.class, () -> shuffle.receiver().objects(RowCodecs.STRING));
+      try (Shuffle shuffle = cluster.openShuffle(16)) {
+        failure(() -> shuffle.sender().objects(RowCodecs.LONG));
+        failure(() -> shuffle.receiver().objects(RowCodecs.STRING));
       }
     }
   }

@@ -1,14 +1,16 @@
 package io.faro;
 
+import static io.faro.Checks.codeOf;
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.failure;
+import static io.faro.Checks.messageOf;
+import static io.faro.Checks.received;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.math.BigDecimal;
-import java.math.BigInteger;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -22,6 +24,7 @@ class SchemaCodecTest {
   // A failure prints it; -Dfaro.test.seed=… repeats it.
   private final long seed = Long.getLong("faro.test.seed", System.nanoTime());
   private final Random random = new Random(seed);
+  private final RandomRows rows = new RandomRows(random, 20_000);
   private Cluster cluster;
 
   @BeforeEach
@@ -34,78 +37,17 @@ class SchemaCodecTest {
     cluster.close();
   }
 
-  private Shuffle openShuffle(int rowBytes) {
-    return cluster
-        .worker(0)
-        .openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, rowBytes));
-  }
-
-  private List<Column> randomSchema() {
-    List<Column> schema = new ArrayList<>();
-    ColumnType[] types = ColumnType.values();
-    for (int i = 1 + random.nextInt(20); i > 0; i--) {
-      ColumnType type = types[random.nextInt(types.length)];
-      boolean nullable = random.nextInt(3) == 0;
-      schema.add(
-          type.javaType() == BigDecimal.class
-              ? Column.decimal(digits(type), random.nextInt(digits(type)), nullable)
-              : new Column(type, nullable));
-    }
-    return schema;
-  }
-
-  private static int digits(ColumnType decimal) {
-    return decimal == ColumnType.DECIMAL_18 ? 18 : 38;
-  }
-
-  private BigDecimal randomDecimal(int digits, int scale) {
-    BigInteger limit = BigInteger.TEN.pow(random.nextInt(digits + 1));
-    BigInteger value = new BigInteger(128, random).mod(limit);
-    return new BigDecimal(random.nextBoolean() ? value : value.negate(), scale);
-  }
-
-  private Object[] randomRow(List<Column> schema) {
-    return schema.stream().map(this::randomValue).toArray();
-  }
-
-  private Object randomValue(Column column) {
-    if (column.nullable() && random.nextBoolean()) {
-      return null;
-    }
-    return switch (column.type()) {
-      case BOOLEAN -> random.nextBoolean();
-      case BYTE -> (byte) random.nextInt();
-      case SHORT -> (short) random.nextInt();
-      case INT -> random.nextInt();
-      case LONG -> random.nextLong();
-      case FLOAT -> Float.intBitsToFloat(random.nextInt());
-      case DOUBLE -> Double.longBitsToDouble(random.nextLong());
-      case DECIMAL_18, DECIMAL_38 -> randomDecimal(digits(column.type()), column.scale());
-      case STRING ->
-          random
-              .ints(random.nextInt(random.nextInt(50) == 0 ? 2000 : 30), 0, 0x10ffff)
-              .filter(c -> c < 0xd800 || c > 0xdfff)
-              .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append)
-              .toString();
-      case BYTES -> {
-        byte[] bytes = new byte[random.nextInt(50) == 0 ? 20_000 : random.nextInt(100)];
-        random.nextBytes(bytes);
-        yield bytes;
-      }
-    };
-  }
-
   @Test
   void anyRowOfAnySchemaArrivesEqual() throws Exception {
     for (int round = 0; round < 200; round++) {
-      List<Column> schema = randomSchema();
+      List<Column> schema = rows.schema(20);
       SchemaCodec codec = new SchemaCodec(schema);
       String which = "seed " + seed + ", round " + round + ", " + schema;
-      try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
+      try (Shuffle shuffle = cluster.openShuffle(codec.rowBytes())) {
         ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
         ObjectReceiver<Object[]> receiver = shuffle.receiver().objects(codec);
         for (int i = 0; i < 20; i++) {
-          Object[] row = randomRow(schema);
+          Object[] row = rows.row(schema);
           assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE), which);
           shuffle.sender().flush();
           assertEquals(Outcome.DONE, receiver.next(), which); // rows above a ring come in parts
@@ -128,12 +70,11 @@ class SchemaCodecTest {
                 Column.nullable(ColumnType.BYTE),
                 Column.nullable(ColumnType.BYTES),
                 Column.of(ColumnType.LONG)));
-    try (Shuffle shuffle = openShuffle(0)) {
+    try (Shuffle shuffle = cluster.openShuffle(0)) {
       Object[] row = {"ab", null, (short) 2, (byte) 3, null, 1L};
       assertEquals(Outcome.DONE, shuffle.sender().objects(codec).send(0, row, Wait.NONE));
       assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
-      Batch batch = shuffle.receiver().newBatch();
-      assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.NONE));
+      Batch batch = received(shuffle);
       assertTrue(batch.nextRow());
       byte[] bytes = new byte[batch.rowLength()];
       batch.getBytes(batch.rowOffset(), bytes, 0, bytes.length);
@@ -154,21 +95,16 @@ class SchemaCodecTest {
   void rowsThatDoNotFitTheSchemaAreRefusedByColumn() {
     SchemaCodec codec =
         new SchemaCodec(List.of(Column.of(ColumnType.LONG), Column.nullable(ColumnType.STRING)));
-    try (Shuffle shuffle = openShuffle(0)) {
+    try (Shuffle shuffle = cluster.openShuffle(0)) {
       ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
       for (Object[] row :
           new Object[][] {{}, {1L}, {1L, "a", 2}, {null, "a"}, {1, "a"}, {1L, new byte[1]}}) {
-        FaroException refused =
-            assertThrows(FaroException.class, () -> sender.send(0, row, Wait.NONE), () -> Arrays.toString(row));
-        assertEquals(Code.INVALID_ARGUMENT, refused.code());
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> sender.send(0, row, Wait.NONE)), () -> Arrays.toString(row));
       }
-      FaroException refused =
-          assertThrows(FaroException.class, () -> sender.send(0, new Object[] {1L, 2}, Wait.NONE));
-      assertEquals("column 1 is String, the value Integer", refused.getMessage());
-      refused = assertThrows(FaroException.class, () -> sender.send(0, new Object[] {1, "a"}, Wait.NONE));
-      assertEquals("column 0 is Long, the value Integer", refused.getMessage());
-      refused = assertThrows(FaroException.class, () -> sender.broadcast(new Object[] {null, "a"}, Wait.NONE));
-      assertEquals("column 0 is Long, the value null", refused.getMessage());
+      Object[][] wrong = {{1L, 2}, {1, "a"}, {null, "a"}};
+      assertEquals("column 1 is String, the value Integer", messageOf(() -> sender.send(0, wrong[0], Wait.NONE)));
+      assertEquals("column 0 is Long, the value Integer", messageOf(() -> sender.send(0, wrong[1], Wait.NONE)));
+      assertEquals("column 0 is Long, the value null", messageOf(() -> sender.broadcast(wrong[2], Wait.NONE)));
       assertEquals(Outcome.DONE, sender.send(0, new Object[] {1L, null}, Wait.NONE));
       assertEquals(Outcome.DONE, sender.broadcast(new Object[] {2L, "b"}, Wait.NONE));
       assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
@@ -206,12 +142,11 @@ class SchemaCodecTest {
       Column column = Column.decimal(Integer.parseInt(one[0]), Integer.parseInt(one[1]), false);
       SchemaCodec codec = new SchemaCodec(List.of(column));
       String which = Arrays.toString(one);
-      try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
+      try (Shuffle shuffle = cluster.openShuffle(codec.rowBytes())) {
         ObjectSender<Object[]> sender = shuffle.sender().objects(codec);
         Object[] row = {new BigDecimal(one[2])};
         if (one[3] == null) {
-          FaroException refused = assertThrows(FaroException.class, () -> sender.send(0, row, Wait.NONE), which);
-          assertEquals(Code.INVALID_ARGUMENT, refused.code());
+          assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> sender.send(0, row, Wait.NONE)), which);
           assertEquals(Outcome.DONE, sender.send(0, new Object[] {BigDecimal.ZERO}, Wait.NONE), which);
         } else {
           assertEquals(Outcome.DONE, sender.send(0, row, Wait.NONE), which);
@@ -227,27 +162,27 @@ class SchemaCodecTest {
     }
     for (int precision : new int[] {18, 38}) {
       SchemaCodec codec = new SchemaCodec(List.of(Column.decimal(precision, 0, false)));
-      try (Shuffle shuffle = openShuffle(codec.rowBytes())) {
+      try (Shuffle shuffle = cluster.openShuffle(codec.rowBytes())) {
         BigDecimal derived = new BigDecimal(1) {};
-        assertThrows(FaroException.class, () -> shuffle.sender().objects(codec).send(0, new Object[] {derived}, Wait.NONE));
+        failure(() -> shuffle.sender().objects(codec).send(0, new Object[] {derived}, Wait.NONE));
       }
     }
-    assertThrows(FaroException.class, () -> Column.decimal(39, 0, false));
-    assertThrows(FaroException.class, () -> Column.decimal(0, 0, false));
-    assertThrows(FaroException.class, () -> Column.decimal(18, -1, false));
-    assertThrows(FaroException.class, () -> new Column(ColumnType.LONG, false, 1));
+    failure(() -> Column.decimal(39, 0, false));
+    failure(() -> Column.decimal(0, 0, false));
+    failure(() -> Column.decimal(18, -1, false));
+    failure(() -> new Column(ColumnType.LONG, false, 1));
   }
 
   @Test
   void bytesThatAreNoRowAreRefusedAndHarmless() {
     int refused = 0;
     for (int round = 0; round < 500; round++) {
-      List<Column> schema = randomSchema();
+      List<Column> schema = rows.schema(20);
       schema.add(Column.of(ColumnType.BYTES));
       SchemaCodec codec = new SchemaCodec(schema);
       byte[] noise = new byte[random.nextInt(200)];
       random.nextBytes(noise);
-      try (Shuffle shuffle = openShuffle(0)) {
+      try (Shuffle shuffle = cluster.openShuffle(0)) {
         shuffle.sender().send(0, noise, 0, noise.length, Wait.NONE);
         shuffle.sender().finish(Wait.NONE);
         ObjectReceiver<Object[]> receiver = shuffle.receiver().objects(codec);
@@ -276,7 +211,7 @@ class SchemaCodecTest {
             },
             (from, at) -> new Point(from.getDouble(at), from.getDouble(at + 8)));
     for (int rowBytes : new int[] {16, 0}) {
-      try (Shuffle shuffle = openShuffle(rowBytes)) {
+      try (Shuffle shuffle = cluster.openShuffle(rowBytes)) {
         Point point = new Point(1.5, -2);
         assertEquals(Outcome.DONE, shuffle.sender().objects(points).send(0, point, Wait.NONE));
         assertEquals(Outcome.DONE, shuffle.sender().objects(RowCodecs.immutable(points)).send(0, point, Wait.NONE));
@@ -291,17 +226,17 @@ class SchemaCodecTest {
         }
       }
     }
-    assertThrows(FaroException.class, () -> RowCodecs.fixed(0, points::write, (from, at) -> null));
+    failure(() -> RowCodecs.fixed(0, points::write, (from, at) -> null));
   }
 
   @Test
   void aRowOfAnotherWidthThanTheCodecsIsRefused() {
-    try (Shuffle shuffle = openShuffle(0)) {
+    try (Shuffle shuffle = cluster.openShuffle(0)) {
       shuffle.sender().send(0, new byte[7], 0, 7, Wait.NONE);
       shuffle.sender().finish(Wait.NONE);
       ObjectReceiver<Long> receiver = shuffle.receiver().objects(RowCodecs.LONG);
       assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
-      assertEquals(Code.INVALID_ARGUMENT, assertThrows(FaroException.class, receiver::get).code());
+      failsBy(Code.INVALID_ARGUMENT, receiver::get);
     }
   }
 }

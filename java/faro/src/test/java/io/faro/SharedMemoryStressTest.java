@@ -27,7 +27,7 @@ class SharedMemoryStressTest {
   void rowsArriveWholeAndInOrderHoweverOwnershipMoves(String transport, long seed) throws Exception {
     long start = seed + System.nanoTime();
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
-      QueryId query = cluster.session(0).beginQuery();
+      QueryId query = cluster.beginQuery();
       cluster.onEachWorker(
           worker -> {
             try {
@@ -63,7 +63,7 @@ class SharedMemoryStressTest {
           texts.releaseAll();
         }
         for (int burst = random.nextInt(200); burst > 0; burst--) {
-          moved |= random.nextBoolean() ? longs.sendLong() : texts.sendText();
+          moved |= (random.nextBoolean() ? longs : texts).send();
         }
         moved |= longs.poll() | texts.poll();
         if (random.nextInt(20) == 0) {
@@ -105,27 +105,21 @@ class SharedMemoryStressTest {
         return finished && ended;
       }
 
-      boolean sendLong() {
+      boolean send() {
         int to = random.nextInt(2);
-        if (sent[to] == ROWS) {
-          return false;
-        }
-        Outcome outcome;
-        if (random.nextInt(50) == 0) {
-          byte[] row = new byte[Long.BYTES];
-          ByteBuffer.wrap(row).order(ByteOrder.LITTLE_ENDIAN).putLong(sent[to]);
-          outcome = shuffle.sender().send(to, row, 0, row.length, Wait.NONE);
-        } else {
-          outcome = sender.send(to, sent[to], Wait.NONE);
-        }
-        return count(to, outcome);
+        return sent[to] < ROWS && (sender != null ? sendLong(to) : sendText(to));
       }
 
-      boolean sendText() {
-        int to = random.nextInt(2);
-        if (sent[to] == ROWS) {
-          return false;
+      private boolean sendLong(int to) {
+        if (random.nextInt(50) != 0) {
+          return count(to, sender.send(to, sent[to], Wait.NONE));
         }
+        byte[] row = new byte[Long.BYTES];
+        ByteBuffer.wrap(row).order(ByteOrder.LITTLE_ENDIAN).putLong(sent[to]);
+        return count(to, shuffle.sender().send(to, row, 0, row.length, Wait.NONE));
+      }
+
+      private boolean sendText(int to) {
         int length = lengthOf(sent[to]);
         if (random.nextInt(50) == 0) {
           byte[] row = new byte[length];

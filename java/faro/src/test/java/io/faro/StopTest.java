@@ -1,5 +1,6 @@
 package io.faro;
 
+import static io.faro.Checks.drainLongs;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -103,13 +104,9 @@ class StopTest {
         }
         assertEquals(0, jcmd.waitFor());
         other.tell(query);
-        long next = 1;
-        while (shuffle.receiver().receive(batch) == Outcome.DONE) {
-          for (int i = 0; i < batch.rowCount(); i++) {
-            assertEquals(next++, batch.getLong(8 * i));
-          }
-        }
-        assertEquals(ROWS, next);
+        long[] next = {1};
+        drainLongs(shuffle, row -> assertEquals(next[0]++, row));
+        assertEquals(ROWS, next[0]);
       }
       worker.endQuery(query);
       double stopped = Long.parseLong(other.line()) * 1e-9;

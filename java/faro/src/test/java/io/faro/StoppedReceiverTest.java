@@ -1,9 +1,10 @@
 package io.faro;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.LongSupplier;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -63,8 +64,9 @@ class StoppedReceiverTest {
           }
           assertEquals(before + ROWS, dropped.getAsLong());
           assertEquals(Outcome.DONE, shuffle.sender().finish());
-          long[] expected = LongStream.range(0, ROWS).toArray();
-          assertArrayEquals(expected, received(shuffle));
+          List<Long> received = new ArrayList<>();
+          shuffle.receiver().objects(RowCodecs.LONG).forEach(received::add);
+          assertEquals(LongStream.range(0, ROWS).boxed().toList(), received);
         });
   }
 
@@ -82,18 +84,6 @@ class StoppedReceiverTest {
         });
   }
 
-  private static long[] received(Shuffle shuffle) throws InterruptedException {
-    LongStream.Builder rows = LongStream.builder();
-    try (Batch batch = shuffle.receiver().newBatch()) {
-      while (shuffle.receiver().receive(batch) == Outcome.DONE) {
-        for (int i = 0; i < batch.rowCount(); i++) {
-          rows.add(batch.getLong(Long.BYTES * i));
-        }
-      }
-    }
-    return rows.build().toArray();
-  }
-
   private interface Task {
     void run(Shuffle shuffle, LongSupplier dropped) throws Exception;
   }
@@ -101,10 +91,9 @@ class StoppedReceiverTest {
   /** Runs the task as worker RUNNING, which knows that worker STOPPED has stopped; counts what it dropped. */
   private static void asSender(Task task) throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
       LongSupplier dropped =
           () -> cluster.session(0).metrics().workers().get(RUNNING).rowsDropped();
-      cluster.shuffle(new ShuffleSpec(query, 1, Long.BYTES), (worker, shuffle) -> {
+      cluster.shuffle(Long.BYTES, (worker, shuffle) -> {
         if (worker.number() == STOPPED) {
           shuffle.receiver().stop();
           assertEquals(Outcome.DONE, shuffle.sender().finish());

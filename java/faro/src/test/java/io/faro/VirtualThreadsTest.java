@@ -14,8 +14,11 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -84,10 +87,6 @@ class VirtualThreadsTest {
     return new Cluster(nodes, workersPerNode, config -> config.set(Setting.WAIT_SLEEP_MS, 10_000));
   }
 
-  private static ShuffleSpec spec(QueryId query) {
-    return new ShuffleSpec(query, 1, 8);
-  }
-
   private static Throwable causeOf(CompletableFuture<?> done) {
     return assertThrows(ExecutionException.class, done::get).getCause();
   }
@@ -95,11 +94,11 @@ class VirtualThreadsTest {
   @Test
   void takeParksUntilRowsCome() throws Exception {
     try (Cluster cluster = cluster(1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      ShuffleSpec spec = cluster.spec(8);
       Task<Long> taking =
           new Task<>(
               () -> {
-                try (Shuffle shuffle = cluster.worker(1).openShuffle(spec(query));
+                try (Shuffle shuffle = cluster.worker(1).openShuffle(spec);
                     Batch batch = shuffle.receiver().newBatch()) {
                   shuffle.sender().finish();
                   assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
@@ -109,7 +108,7 @@ class VirtualThreadsTest {
                 }
               });
       taking.awaitParked();
-      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(query))) {
+      try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
         shuffle.sender().longs().send(1, 77);
         shuffle.sender().flush();
         assertEquals(77, taking.done.get());
@@ -123,7 +122,7 @@ class VirtualThreadsTest {
   void allToAllWithEveryWait() throws Exception {
     int rows = 100_000;
     try (Cluster cluster = cluster(2, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      ShuffleSpec spec = cluster.spec(8);
       List<Task<Long>> tasks = new ArrayList<>();
       for (int i = 0; i < cluster.workerCount(); i++) {
         Worker worker = cluster.worker(i);
@@ -131,7 +130,7 @@ class VirtualThreadsTest {
             new Task<>(
                 () -> {
                   long received = 0;
-                  try (Shuffle shuffle = worker.openShuffle(spec(query));
+                  try (Shuffle shuffle = worker.openShuffle(spec);
                       Batch batch = shuffle.receiver().newBatch()) {
                     LongSender sender = shuffle.sender().longs();
                     for (int row = 0; row < rows; row++) { // all, before it polls any
@@ -142,7 +141,7 @@ class VirtualThreadsTest {
                       received += batch.rowCount();
                     }
                   }
-                  worker.endQuery(query);
+                  worker.endQuery(spec.query());
                   return received;
                 }));
       }
@@ -158,7 +157,7 @@ class VirtualThreadsTest {
       Task<Outcome> sending =
           new Task<>(
               () -> {
-                try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(cluster.session(0).beginQuery()))) {
+                try (Shuffle shuffle = cluster.openShuffle(8)) {
                   LongSender sender = shuffle.sender().longs();
                   for (int row = 0; row < 100_000; row++) {
                     assertEquals(Outcome.DONE, sender.send(0, row));
@@ -225,22 +224,12 @@ class VirtualThreadsTest {
   @Test
   void theEndOfAQueryParks() throws Exception {
     try (Cluster cluster = cluster(1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
-      List<Task<Boolean>> ending = new ArrayList<>();
-      for (int i = 0; i < 2; i++) {
-        Worker worker = cluster.worker(i);
-        ending.add(
-            new Task<>(
-                () -> {
-                  worker.endQuery(query);
-                  return true;
-                }));
-        if (i == 0) {
-          ending.get(0).awaitParked();
-        }
-      }
-      assertTrue(ending.get(0).done.get());
-      assertTrue(ending.get(1).done.get());
+      QueryId query = cluster.beginQuery();
+      Task<Outcome> first = new Task<>(() -> cluster.worker(0).endQuery(query, Wait.FOREVER));
+      first.awaitParked();
+      Task<Outcome> second = new Task<>(() -> cluster.worker(1).endQuery(query, Wait.FOREVER));
+      assertEquals(Outcome.DONE, first.done.get());
+      assertEquals(Outcome.DONE, second.done.get());
     }
   }
 
@@ -256,17 +245,17 @@ class VirtualThreadsTest {
   @Test
   void theCancellingOfAQueryEndsIt() throws Exception {
     try (Cluster cluster = cluster(1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      ShuffleSpec spec = cluster.spec(8);
       Task<Outcome> taking =
           new Task<>(
               () -> {
-                try (Shuffle shuffle = cluster.worker(0).openShuffle(spec(query));
+                try (Shuffle shuffle = cluster.worker(0).openShuffle(spec);
                     Batch batch = shuffle.receiver().newBatch()) {
                   return shuffle.receiver().receive(batch);
                 }
               });
       taking.awaitParked();
-      cluster.session(0).cancelQuery(query, "not needed");
+      cluster.session(0).cancelQuery(spec.query(), "not needed");
       assertEquals(Code.QUERY_CANCELLED, ((FaroException) causeOf(taking.done)).code());
     }
   }
@@ -278,7 +267,7 @@ class VirtualThreadsTest {
       Task<Outcome> waiting =
           new Task<>(
               () -> {
-                try (Shuffle shuffle = worker.openShuffle(spec(cluster.session(0).beginQuery()));
+                try (Shuffle shuffle = cluster.openShuffle(8);
                     Batch batch = shuffle.receiver().newBatch()) {
                   shuffle.sender().longs().send(0, 1);
                   shuffle.sender().finish();
@@ -293,18 +282,13 @@ class VirtualThreadsTest {
   @Test
   void whatAConditionThrowsIsThrown() {
     try (Cluster cluster = cluster(1, 1)) {
-      Task<Outcome> waiting =
-          new Task<>(
-              () ->
-                  cluster
-                      .worker(0)
-                      .waitUntil(
-                          () -> {
-                            if (calledFromParking()) {
-                              throw new IllegalStateException("mine");
-                            }
-                            return false;
-                          }));
+      BooleanSupplier condition = () -> {
+        if (calledFromParking()) {
+          throw new IllegalStateException("mine");
+        }
+        return false;
+      };
+      Task<Outcome> waiting = new Task<>(() -> cluster.worker(0).waitUntil(condition));
       assertEquals("mine", causeOf(waiting.done).getMessage());
     }
   }
@@ -321,49 +305,37 @@ class VirtualThreadsTest {
     }
     int waiters = 4 * Runtime.getRuntime().availableProcessors();
     try (Cluster cluster = cluster(1, waiters + 1)) {
-      QueryId query = cluster.session(0).beginQuery();
-      int[] receivers = new int[waiters];
-      for (int i = 0; i < waiters; i++) {
-        receivers[i] = i + 1;
-      }
-      ShuffleSpec spec = new ShuffleSpec(query, 1, 8, new int[] {0}, receivers);
+      int[] receivers = IntStream.rangeClosed(1, waiters).toArray();
+      ShuffleSpec spec = new ShuffleSpec(cluster.beginQuery(), 1, 8, new int[] {0}, receivers);
       CountDownLatch opened = new CountDownLatch(waiters);
-      List<CompletableFuture<Long>> waiting = new ArrayList<>();
+      List<FutureTask<Long>> waiting = new ArrayList<>();
       for (int i = 0; i < waiters; i++) {
         Worker worker = cluster.worker(i + 1);
-        CompletableFuture<Long> row = new CompletableFuture<>();
+        FutureTask<Long> row = new FutureTask<>(() -> {
+          try (Shuffle shuffle = worker.openShuffle(spec);
+              Batch batch = shuffle.receiver().newBatch()) {
+            opened.countDown();
+            shuffle.receiver().receive(batch);
+            long received = batch.getLong(0);
+            batch.release();
+            assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch));
+            return received;
+          }
+        });
         waiting.add(row);
-        Runnable body =
-            () -> {
-              try (Shuffle shuffle = worker.openShuffle(spec);
-                  Batch batch = shuffle.receiver().newBatch()) {
-                opened.countDown();
-                shuffle.receiver().receive(batch);
-                row.complete(batch.getLong(0));
-                batch.release();
-                assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch));
-              } catch (Throwable problem) {
-                row.completeExceptionally(problem);
-              }
-            };
-        startVirtualThread.invoke(null, body);
+        startVirtualThread.invoke(null, row);
       }
-      CompletableFuture<Boolean> sent = new CompletableFuture<>();
-      Runnable sends =
-          () -> {
-            try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
-              opened.await();
-              for (int i = 0; i < waiters; i++) {
-                shuffle.sender().longs().send(i, i);
-              }
-              shuffle.sender().finish();
-              sent.complete(true);
-            } catch (Throwable problem) {
-              sent.completeExceptionally(problem);
-            }
-          };
-      startVirtualThread.invoke(null, sends);
-      assertTrue(sent.get(20, TimeUnit.SECONDS));
+      FutureTask<Outcome> sending = new FutureTask<>(() -> {
+        try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
+          opened.await();
+          for (int i = 0; i < waiters; i++) {
+            shuffle.sender().longs().send(i, i);
+          }
+          return shuffle.sender().finish();
+        }
+      });
+      startVirtualThread.invoke(null, sending);
+      assertEquals(Outcome.DONE, sending.get(20, TimeUnit.SECONDS));
       for (int i = 0; i < waiters; i++) {
         assertEquals(i, waiting.get(i).get(20, TimeUnit.SECONDS));
       }

@@ -1,6 +1,6 @@
 package io.faro;
 
-import static io.faro.Checks.failure;
+import static io.faro.Checks.failsBy;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -20,14 +21,16 @@ class WaitTest {
   private static final Wait<InterruptedException> NOT_AT_ALL = Wait.atMost(Duration.ZERO);
   private static final Wait<InterruptedException> SHORT = Wait.atMost(Duration.ofMillis(5));
 
+  /** Of a call that has nothing to do. */
+  private static Outcome answer(Wait<?> wait) {
+    return wait == Wait.NONE ? Outcome.WOULD_WAIT : Outcome.DEADLINE;
+  }
+
   @Test
   void aNegativeTimeLimitIsRefusedByItsValue() {
-    FaroException refused = failure(() -> Wait.atMost(Duration.ofMillis(-3)));
-    assertEquals(Code.INVALID_ARGUMENT, refused.code());
-    assertTrue(refused.getMessage().contains("a time limit of PT-0.003S is negative"), refused.getMessage());
-    refused = failure(() -> Wait.atMost(-7));
-    assertEquals(Code.INVALID_ARGUMENT, refused.code());
-    assertTrue(refused.getMessage().contains("a time limit of -7 ns is negative"), refused.getMessage());
+    Duration negative = Duration.ofMillis(-3);
+    failsBy(Code.INVALID_ARGUMENT, () -> Wait.atMost(negative), "a time limit of PT-0.003S is negative");
+    failsBy(Code.INVALID_ARGUMENT, () -> Wait.atMost(-7), "a time limit of -7 ns is negative");
     assertThrows(NullPointerException.class, () -> Wait.atMost(null));
   }
 
@@ -43,28 +46,21 @@ class WaitTest {
   @Test
   void eachWayToReceiveAnswersByItsWait() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
-      Worker worker = cluster.worker(0);
-      QueryId query = cluster.session(0).beginQuery();
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8))) {
+      cluster.shuffle(8, (worker, shuffle) -> {
         ShuffleReceiver receiver = shuffle.receiver();
         Batch batch = receiver.newBatch();
         ObjectReceiver<Long> objects = receiver.objects(RowCodecs.LONG);
-        assertEquals(Outcome.WOULD_WAIT, receiver.receive(batch, Wait.NONE));
-        assertEquals(Outcome.WOULD_WAIT, receiver.receiveFrom(0, batch, Wait.NONE));
-        assertEquals(Outcome.WOULD_WAIT, objects.next(Wait.NONE));
-        assertEquals(Outcome.WOULD_WAIT, objects.drain(row -> {}, Wait.NONE));
-        assertEquals(Outcome.WOULD_WAIT, worker.waitUntil(() -> false, Wait.NONE));
-        for (Wait<InterruptedException> limit : List.of(NOT_AT_ALL, SHORT)) {
-          assertEquals(Outcome.DEADLINE, receiver.receive(batch, limit));
-          assertEquals(Outcome.DEADLINE, receiver.receiveFrom(0, batch, limit));
-          assertEquals(Outcome.DEADLINE, objects.next(limit));
-          assertEquals(Outcome.DEADLINE, objects.drain(row -> {}, limit));
-          assertEquals(Outcome.DEADLINE, worker.waitUntil(() -> false, limit));
+        for (Wait<?> wait : List.of(Wait.NONE, NOT_AT_ALL, SHORT)) {
+          Outcome answer = answer(wait);
+          assertEquals(answer, receiver.receive(batch, wait));
+          assertEquals(answer, receiver.receiveFrom(0, batch, wait));
+          assertEquals(answer, objects.next(wait));
+          assertEquals(answer, objects.drain(row -> {}, wait));
+          assertEquals(answer, worker.waitUntil(() -> false, wait));
         }
         assertEquals(Outcome.DONE, shuffle.sender().finish());
         assertEquals(Outcome.END_OF_STREAM, receiver.receive(batch));
-      }
-      worker.endQuery(query);
+      });
     }
   }
 
@@ -72,10 +68,9 @@ class WaitTest {
   @Test
   void eachWayToSendAnswersByItsWait() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      Worker worker = cluster.worker(0);
-      QueryId query = cluster.session(0).beginQuery();
-      Shuffle other = cluster.worker(1).openShuffle(new ShuffleSpec(query, 1, 8));
-      Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8));
+      ShuffleSpec spec = cluster.spec(8);
+      Shuffle other = cluster.worker(1).openShuffle(spec);
+      Shuffle shuffle = cluster.worker(0).openShuffle(spec);
       ShuffleSender sender = shuffle.sender();
       LongSender longs = sender.longs();
       ObjectSender<Long> objects = sender.objects(RowCodecs.LONG);
@@ -90,31 +85,20 @@ class WaitTest {
       }
       while (longs.send(1, 0, Wait.NONE) == Outcome.DONE) {}
 
-      assertEquals(Outcome.WOULD_WAIT, longs.send(1, 0, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, objects.send(1, 0L, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, objects.multicast(to, 0L, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, objects.broadcast(0L, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, rows.claim(1, 8, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, sender.send(1, row, 0, 8, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, sender.multicast(to, row, 0, 8, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, sender.broadcast(row, 0, 8, Wait.NONE));
-      assertEquals(0, longs.sendAll(many, 0, many.length, partition, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, longs.stoppedBy());
-      assertEquals(0, objects.sendAll(boxed, 0, 100, each -> 1, Wait.NONE));
-      assertEquals(Outcome.WOULD_WAIT, objects.stoppedBy());
-      for (Wait<InterruptedException> limit : List.of(NOT_AT_ALL, SHORT)) {
-        assertEquals(Outcome.DEADLINE, longs.send(1, 0, limit));
-        assertEquals(Outcome.DEADLINE, objects.send(1, 0L, limit));
-        assertEquals(Outcome.DEADLINE, objects.multicast(to, 0L, limit));
-        assertEquals(Outcome.DEADLINE, objects.broadcast(0L, limit));
-        assertEquals(Outcome.DEADLINE, rows.claim(1, 8, limit));
-        assertEquals(Outcome.DEADLINE, sender.send(1, row, 0, 8, limit));
-        assertEquals(Outcome.DEADLINE, sender.multicast(to, row, 0, 8, limit));
-        assertEquals(Outcome.DEADLINE, sender.broadcast(row, 0, 8, limit));
-        assertEquals(0, longs.sendAll(many, 0, many.length, partition, limit));
-        assertEquals(Outcome.DEADLINE, longs.stoppedBy());
-        assertEquals(0, objects.sendAll(boxed, 0, 100, each -> 1, limit));
-        assertEquals(Outcome.DEADLINE, objects.stoppedBy());
+      for (Wait<?> wait : List.of(Wait.NONE, NOT_AT_ALL, SHORT)) {
+        Outcome answer = answer(wait);
+        assertEquals(answer, longs.send(1, 0, wait));
+        assertEquals(answer, objects.send(1, 0L, wait));
+        assertEquals(answer, objects.multicast(to, 0L, wait));
+        assertEquals(answer, objects.broadcast(0L, wait));
+        assertEquals(answer, rows.claim(1, 8, wait));
+        assertEquals(answer, sender.send(1, row, 0, 8, wait));
+        assertEquals(answer, sender.multicast(to, row, 0, 8, wait));
+        assertEquals(answer, sender.broadcast(row, 0, 8, wait));
+        assertEquals(0, longs.sendAll(many, 0, many.length, partition, wait));
+        assertEquals(answer, longs.stoppedBy());
+        assertEquals(0, objects.sendAll(boxed, 0, 100, each -> 1, wait));
+        assertEquals(answer, objects.stoppedBy());
       }
       shuffle.close();
       other.close();
@@ -124,7 +108,7 @@ class WaitTest {
   @Test
   void theEndOfAQueryAnswersByItsWait() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 2)) {
-      QueryId query = cluster.session(0).beginQuery();
+      QueryId query = cluster.beginQuery();
       for (int each : new int[] {0, 1}) {
         try (Shuffle shuffle = cluster.worker(each).openShuffle(new ShuffleSpec(query, 1, 8))) {
           shuffle.receiver().stop();
@@ -137,18 +121,10 @@ class WaitTest {
       assertEquals(Outcome.DEADLINE, worker.endQuery(query, NOT_AT_ALL));
       assertEquals(Outcome.DEADLINE, worker.endQuery(query, SHORT));
       other.releaseOwnership();
-      Thread ending =
-          new Thread(
-              () -> {
-                try {
-                  other.endQuery(query);
-                } catch (InterruptedException impossible) {
-                  throw new AssertionError(impossible);
-                }
-              });
-      ending.start();
+      FutureTask<Outcome> ending = new FutureTask<>(() -> other.endQuery(query, Wait.FOREVER));
+      new Thread(ending).start();
       assertEquals(Outcome.DONE, worker.endQuery(query, Wait.FOREVER));
-      ending.join();
+      assertEquals(Outcome.DONE, ending.get());
     }
   }
 

@@ -1,5 +1,7 @@
 package io.faro;
 
+import static io.faro.Checks.failsBy;
+import static io.faro.Checks.received;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -12,6 +14,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -20,13 +23,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Engines that are driven by events: no thread waits for rows. */
 @Timeout(20)
 class WhenReadyTest {
-  // A doorbell that is lost shows: its stage completes only after so long.
-  private static void sleepLong(SessionConfig.Builder config) {
-    config.set(Setting.WAIT_SLEEP_MS, 10_000);
-  }
+  private static final int LONG_MS = 10_000; // a doorbell that is lost shows: its stage completes only after so long
 
-  private static Shuffle open(Worker worker, QueryId query) {
-    return worker.openShuffle(new ShuffleSpec(query, 1, 8));
+  private static void sleepLong(SessionConfig.Builder config) {
+    config.set(Setting.WAIT_SLEEP_MS, LONG_MS);
   }
 
   /** One worker of the engine: sends its rows, and counts what arrives. */
@@ -44,7 +44,7 @@ class WhenReadyTest {
     Task(Worker worker, QueryId query, int rows) {
       this.worker = worker;
       this.rows = rows;
-      shuffle = open(worker, query);
+      shuffle = worker.openShuffle(new ShuffleSpec(query, 1, 8));
       sender = shuffle.sender().longs();
       batch = shuffle.receiver().newBatch();
     }
@@ -88,14 +88,8 @@ class WhenReadyTest {
   void oneThreadRunsAllWorkers(String transport) throws Exception {
     ExecutorService executor = Executors.newSingleThreadExecutor();
     try (Cluster cluster =
-        new Cluster(
-            2,
-            3,
-            config -> {
-              sleepLong(config);
-              config.set(Setting.TRANSPORT, transport);
-            })) {
-      QueryId query = cluster.session(0).beginQuery();
+        new Cluster(2, 3, config -> config.set(Setting.WAIT_SLEEP_MS, LONG_MS).set(Setting.TRANSPORT, transport))) {
+      QueryId query = cluster.beginQuery();
       List<Task> tasks = new ArrayList<>();
       executor
           .submit(
@@ -146,15 +140,10 @@ class WhenReadyTest {
   @Test
   void whatProgressThrowsIsThrown() {
     try (Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong)) {
-      assertThrows(
-          IllegalStateException.class,
-          () ->
-              cluster
-                  .worker(0)
-                  .whenReady(
-                      () -> {
-                        throw new IllegalStateException("mine");
-                      }));
+      BooleanSupplier progress = () -> {
+        throw new IllegalStateException("mine");
+      };
+      assertThrows(IllegalStateException.class, () -> cluster.worker(0).whenReady(progress));
     }
   }
 
@@ -165,22 +154,18 @@ class WhenReadyTest {
     CompletionStage<Void> ready = worker.whenReady(() -> false);
     cluster.close();
     ready.toCompletableFuture().get();
-    FaroException closed = assertThrows(FaroException.class, () -> worker.whenReady(() -> false));
-    assertEquals(Code.SESSION_CLOSED, closed.code());
+    failsBy(Code.SESSION_CLOSED, () -> worker.whenReady(() -> false));
   }
 
   @Test
   void aWorkerThatHoldsFramesIsRefused() {
-    try (Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong)) {
+    try (Cluster cluster = new Cluster(1, 1, WhenReadyTest::sleepLong);
+        Shuffle shuffle = cluster.openShuffle(8)) {
       Worker worker = cluster.worker(0);
-      try (Shuffle shuffle = open(worker, cluster.session(0).beginQuery())) {
-        shuffle.sender().longs().send(0, 1, Wait.NONE);
-        shuffle.sender().flush();
-        Batch batch = shuffle.receiver().newBatch();
-        assertEquals(Outcome.DONE, shuffle.receiver().receive(batch, Wait.NONE));
-        FaroException holding = assertThrows(FaroException.class, () -> worker.whenReady(() -> false));
-        assertEquals(Code.HOLDING, holding.code());
-      }
+      shuffle.sender().longs().send(0, 1, Wait.NONE);
+      shuffle.sender().flush();
+      received(shuffle);
+      failsBy(Code.HOLDING, () -> worker.whenReady(() -> false));
     }
   }
 }

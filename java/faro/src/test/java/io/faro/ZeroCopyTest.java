@@ -1,6 +1,6 @@
 package io.faro;
 
-import static io.faro.Checks.codeOf;
+import static io.faro.Checks.failsBy;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -44,8 +44,7 @@ class ZeroCopyTest {
   @ValueSource(strings = {"shm", "tcp"})
   void longsCostTheHeapNothing(String transport) throws Exception {
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
-      ShuffleSpec spec = toWorker1(cluster, Long.BYTES);
-      cluster.shuffle(spec, (worker, shuffle) -> {
+      cluster.shuffle(cluster.spec(Long.BYTES, 0, 1), (worker, shuffle) -> {
         if (worker.number() == 0) {
           LongSender sender = shuffle.sender().longs();
           nothingIsAllocatedBy("send", row -> sender.send(0, row, Wait.NONE) == Outcome.DONE);
@@ -57,10 +56,16 @@ class ZeroCopyTest {
               "poll",
               row -> {
                 if (batch.isEmpty()) {
+                  if (shuffle.receiver().receive(batch, Wait.NONE) != Outcome.DONE) {
+                    return false;
+                  }
                   next[0] = 0;
-                  return shuffle.receiver().receive(batch, Wait.NONE) == Outcome.DONE && take(batch, next, row);
                 }
-                return take(batch, next, row);
+                assertRow(row, batch.getLong(Long.BYTES * next[0]));
+                if (++next[0] == batch.rowCount()) {
+                  batch.release();
+                }
+                return true;
               });
           drain(shuffle);
         }
@@ -68,20 +73,11 @@ class ZeroCopyTest {
     }
   }
 
-  private static boolean take(Batch batch, int[] next, int row) {
-    assertRow(row, batch.getLong(Long.BYTES * next[0]));
-    if (++next[0] == batch.rowCount()) {
-      batch.release();
-    }
-    return true;
-  }
-
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
   void rowsWithALengthEachCostTheHeapNothing(String transport) throws Exception {
     try (Cluster cluster = new Cluster(transport, 2, 1)) {
-      ShuffleSpec spec = toWorker1(cluster, 0);
-      cluster.shuffle(spec, (worker, shuffle) -> {
+      cluster.shuffle(cluster.spec(0, 0, 1), (worker, shuffle) -> {
         if (worker.number() == 0) {
           RowWriter writer = shuffle.sender().rows();
           nothingIsAllocatedBy(
@@ -123,47 +119,41 @@ class ZeroCopyTest {
     }
   }
 
-  private static ShuffleSpec toWorker1(Cluster cluster, int rowBytes) {
-    return new ShuffleSpec(
-        cluster.session(0).beginQuery(), 1, rowBytes, new int[] {0}, new int[] {1});
-  }
-
   private static void drain(Shuffle shuffle) throws InterruptedException {
     assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(shuffle.receiver().newBatch()));
   }
 
   @Test
   void aClaimEndsWithTheCallOfTheConditionThatMadeIt() throws Exception {
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(8)) {
       Worker worker = cluster.worker(0);
-      try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(cluster.session(0).beginQuery(), 1, 8))) {
-        RowWriter writer = shuffle.sender().rows();
-        LongSender sender = shuffle.sender().longs();
-        int[] calls = new int[1];
-        worker.waitUntil(
-            () -> {
-              if (calls[0]++ == 0) {
-                assertEquals(Outcome.DONE, writer.claim(0, 8, Wait.NONE));
-                writer.putLong(0, 1);
-                writer.commit(8);
-                assertEquals(Outcome.DONE, writer.claim(0, 8, Wait.NONE));
-                return false; // the worker may close the batch before it asks again
-              }
-              assertEquals(Code.WRONG_STATE, codeOf(() -> writer.commit(8)));
-              assertEquals(Outcome.DONE, sender.send(0, 2, Wait.NONE));
-              return true;
-            });
-        assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
-        Batch batch = shuffle.receiver().newBatch();
-        for (long row = 1; row <= 2; ) {
-          assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
-          for (int i = 0; i < batch.rowCount(); i++) {
-            assertEquals(row++, batch.getLong(8 * i));
-          }
+      RowWriter writer = shuffle.sender().rows();
+      LongSender sender = shuffle.sender().longs();
+      int[] calls = new int[1];
+      worker.waitUntil(
+          () -> {
+            if (calls[0]++ == 0) {
+              assertEquals(Outcome.DONE, writer.claim(0, 8, Wait.NONE));
+              writer.putLong(0, 1);
+              writer.commit(8);
+              assertEquals(Outcome.DONE, writer.claim(0, 8, Wait.NONE));
+              return false; // the worker may close the batch before it asks again
+            }
+            failsBy(Code.WRONG_STATE, () -> writer.commit(8));
+            assertEquals(Outcome.DONE, sender.send(0, 2, Wait.NONE));
+            return true;
+          });
+      assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+      Batch batch = shuffle.receiver().newBatch();
+      for (long row = 1; row <= 2; ) {
+        assertEquals(Outcome.DONE, shuffle.receiver().receive(batch));
+        for (int i = 0; i < batch.rowCount(); i++) {
+          assertEquals(row++, batch.getLong(8 * i));
         }
-        batch.release();
-        drain(shuffle);
       }
+      batch.release();
+      drain(shuffle);
     }
   }
 }
