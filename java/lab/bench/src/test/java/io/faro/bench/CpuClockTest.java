@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -16,20 +17,18 @@ class CpuClockTest {
     CpuClock clock = new CpuClock();
     CountDownLatch burnt = new CountDownLatch(1);
     CountDownLatch looked = new CountDownLatch(1);
-    Thread thread =
-        new Thread(
+    FutureTask<Void> burning =
+        new FutureTask<>(
             () -> {
               long begin = threadNanos();
               while (threadNanos() - begin < BURNT) {
                 Thread.onSpinWait();
               }
               burnt.countDown();
-              try {
-                looked.await();
-              } catch (InterruptedException ends) {
-                // it was to end anyway
-              }
+              looked.await();
+              return null;
             });
+    Thread thread = new Thread(burning);
     long before = clock.nanos();
     thread.start();
     burnt.await();
