@@ -124,7 +124,7 @@ final class ShuffleShare {
     Map<String, Path> tasks = new HashMap<>();
     try (DirectoryStream<Path> all = Files.newDirectoryStream(TASKS)) {
       for (Path task : all) {
-        tasks.put(read(task.resolve("comm")).strip(), task);
+        tasks.put(CpuTime.read(task.resolve("comm")).strip(), task);
       }
     } catch (IOException problem) {
       throw new UncheckedIOException(problem);
@@ -134,17 +134,8 @@ final class ShuffleShare {
 
   /** Whether a thread runs, or would if there were a processor for it. */
   private static boolean runs(Path task) {
-    String stat = read(task.resolve("stat"));
+    String stat = CpuTime.read(task.resolve("stat"));
     return stat.startsWith(" R", stat.lastIndexOf(')') + 1);
-  }
-
-  /** Empty if the thread has ended. */
-  private static String read(Path file) {
-    try {
-      return Files.readString(file);
-    } catch (IOException ended) {
-      return "";
-    }
   }
 
   /** Whether the innermost call that is not the JDK's is one of an exchange. */
