@@ -33,11 +33,6 @@ public final class Engine implements AutoCloseable {
   private final Carrier carrier;
   private final List<Thread> workerThreads = new CopyOnWriteArrayList<>();
 
-  /** Joins the cluster; returns when it is complete. */
-  public Engine(SessionConfig config, Map<String, Table> tables) {
-    this(config, session -> new FaroCarrier(), tables);
-  }
-
   private static Session join(SessionConfig config) {
     try {
       return Session.open(config);
@@ -47,7 +42,7 @@ public final class Engine implements AutoCloseable {
     }
   }
 
-  /** The same with another carrier of rows. */
+  /** Joins the cluster, with this carrier of rows; returns when it is complete. */
   public Engine(SessionConfig config, Carrier.Opener carrier, Map<String, Table> tables) {
     session = join(config);
     try {

@@ -7,8 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.sql.shell.ShellProcess;
 import java.io.OutputStream;
-import java.lang.management.ManagementFactory;
 import java.math.BigDecimal;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
@@ -33,13 +33,7 @@ class QueryBenchTest {
   }
 
   private static Ended runWith(String input, String... arguments) throws Exception {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
-        .filter(argument -> argument.startsWith("--enable-native-access"))
-        .forEach(command::add);
-    command.addAll(List.of("-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), QueryBench.class.getName()));
+    List<String> command = ShellProcess.jvm(QueryBench.class);
     command.addAll(List.of(arguments));
     Process process = new ProcessBuilder(command).start();
     try {

@@ -3,7 +3,6 @@ package io.faro.sql.cluster;
 import io.faro.SessionConfig;
 import io.faro.Setting;
 import io.faro.sockets.HeldAddresses;
-import io.faro.sql.exec.Carrier;
 import io.faro.sql.exec.Engine;
 import io.faro.sql.exec.Query;
 import io.faro.sql.plan.Plan;
@@ -12,7 +11,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.BiFunction;
 import java.util.function.Supplier;
 
 /** All nodes of a cluster in this JVM. Threads: one query at a time. */
@@ -24,21 +22,7 @@ public final class LocalCluster implements AutoCloseable {
   record Running(Query query, List<CompletableFuture<List<Object[]>>> nodes) {}
 
   /** {@code settings}: of every node. */
-  public LocalCluster(int nodes, int workers, Map<Setting, String> settings, Map<String, Table> tables) {
-    this(nodes, workers, settings, Carriers.FARO, tables);
-  }
-
   LocalCluster(int nodes, int workers, Map<Setting, String> settings, String carrier, Map<String, Table> tables) {
-    this(nodes, workers, settings, (config, sockets) -> Carriers.of(carrier, config, sockets), tables);
-  }
-
-  /** {@code carrier}: of a node, by its configuration and where all listen for sockets. */
-  LocalCluster(
-      int nodes,
-      int workers,
-      Map<Setting, String> settings,
-      BiFunction<SessionConfig, List<String>, Carrier.Opener> carrier,
-      Map<String, Table> tables) {
     held = Addresses.hold(2 * nodes, List.of(Addresses.HOST));
     List<String> sockets = held.all().subList(nodes, 2 * nodes);
     List<CompletableFuture<Engine>> opening = new ArrayList<>();
@@ -47,7 +31,7 @@ public final class LocalCluster implements AutoCloseable {
           SessionConfig.builder().cluster(node, held.all().subList(0, nodes)).workers(workers);
       settings.forEach(builder::set);
       SessionConfig config = builder.build();
-      opening.add(inThread(() -> new Engine(config, carrier.apply(config, sockets), tables)));
+      opening.add(inThread(() -> new Engine(config, Carriers.of(carrier, config, sockets), tables)));
     }
     RuntimeException failure = null;
     for (CompletableFuture<Engine> engine : opening) {
@@ -91,14 +75,7 @@ public final class LocalCluster implements AutoCloseable {
   @Override
   public void close() {
     List<CompletableFuture<Void>> closing = new ArrayList<>();
-    engines.forEach(
-        engine ->
-            closing.add(
-                inThread(
-                    () -> {
-                      engine.close();
-                      return null;
-                    })));
+    engines.forEach(engine -> closing.add(CompletableFuture.runAsync(engine::close, run -> new Thread(run).start())));
     closing.forEach(CompletableFuture::join);
     held.close();
   }

@@ -33,16 +33,24 @@ public final class ShellProcess implements AutoCloseable {
   public ShellProcess(String... arguments) throws IOException {
     // A JVM does not hear of a Ctrl-C that it was born to ignore, as whatever a script starts in the background.
     List<String> command = new ArrayList<>(List.of("env", "--default-signal=INT"));
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
-        .filter(argument -> argument.startsWith("--enable-native-access"))
-        .forEach(command::add);
-    command.addAll(List.of("-Xcheck:jni", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), Shell.class.getName()));
+    command.addAll(jvm(Shell.class, "-Xcheck:jni"));
     command.addAll(List.of(arguments));
     process = new ProcessBuilder(command).redirectErrorStream(true).start();
     in = new PrintStream(process.getOutputStream(), true, UTF_8);
     out = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8));
+  }
+
+  /** The command line of a small JVM for this program. */
+  public static List<String> jvm(Class<?> program, String... flags) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
+        .filter(argument -> argument.startsWith("--enable-native-access"))
+        .forEach(command::add);
+    command.addAll(List.of(flags));
+    command.addAll(List.of("-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), program.getName()));
+    return command;
   }
 
   public void type(String line) {

@@ -34,6 +34,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -54,9 +55,13 @@ class SocketsCarrierTest {
 
   private final HeldAddresses held = Addresses.hold(8, List.of("127.0.0.1"));
   private int used;
+  private List<Session> sessions = List.of();
+  private List<Carrier> carriers = List.of();
 
   @AfterEach
-  void giveBackAddresses() {
+  void close() {
+    carriers.forEach(Carrier::close);
+    sessions.forEach(Session::close);
     held.close();
   }
 
@@ -65,14 +70,22 @@ class SocketsCarrierTest {
     return held.all().subList(used - count, used);
   }
 
-  private List<Session> sessions(int nodes, int workers) {
+  private void openSessions(int nodes, int workers) {
     List<String> addresses = addresses(nodes);
     List<CompletableFuture<Session>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig config = SessionConfig.builder().cluster(node, addresses).workers(workers).build();
       opening.add(Session.openAsync(config).toCompletableFuture());
     }
-    return opening.stream().map(CompletableFuture::join).toList();
+    sessions = opening.stream().map(CompletableFuture::join).toList();
+  }
+
+  private void openCarriers(CarrierSettings settings) {
+    List<CompletableFuture<Carrier>> opening = new ArrayList<>();
+    for (Session session : sessions) {
+      opening.add(CompletableFuture.supplyAsync(() -> SocketsCarrier.open(session, settings)));
+    }
+    carriers = opening.stream().map(CompletableFuture::join).toList();
   }
 
   private interface Part {
@@ -80,29 +93,27 @@ class SocketsCarrierTest {
   }
 
   /** Runs a query of one stage. */
-  private static void query(List<Session> sessions, List<Carrier> carriers, Part part) throws Exception {
+  private void query(Part part) throws Exception {
     QueryId query = sessions.get(0).beginQuery();
-    List<CompletableFuture<Void>> running = new ArrayList<>();
+    List<FutureTask<Void>> running = new ArrayList<>();
     for (Session session : sessions) {
       for (Worker worker : session.workers()) {
-        running.add(
-            CompletableFuture.runAsync(
+        FutureTask<Void> task =
+            new FutureTask<>(
                 () -> {
-                  try {
-                    try (Shuffles shuffles = carriers.get(session.node()).open(worker, query, List.of(ROWS))) {
-                      part.run(worker.number(), shuffles.stage(0));
-                      shuffles.complete();
-                    }
-                    worker.endQuery(query);
-                    worker.releaseOwnership();
-                  } catch (Exception e) {
-                    throw new IllegalStateException(e);
+                  try (Shuffles shuffles = carriers.get(session.node()).open(worker, query, List.of(ROWS))) {
+                    part.run(worker.number(), shuffles.stage(0));
+                    shuffles.complete();
                   }
-                },
-                run -> new Thread(run).start()));
+                  worker.endQuery(query);
+                  worker.releaseOwnership();
+                  return null;
+                });
+        running.add(task);
+        new Thread(task).start();
       }
     }
-    for (CompletableFuture<Void> worker : running) {
+    for (FutureTask<Void> worker : running) {
       worker.get(LIMIT_S, TimeUnit.SECONDS);
     }
   }
@@ -114,66 +125,55 @@ class SocketsCarrierTest {
 
   @Test
   void aWorkerThatWaitsIsWokenByRowsAndEndsOfItsSiblings() throws Exception {
-    List<Session> sessions = sessions(1, 2);
-    try (Session session = sessions.get(0);
-        Carrier carrier = SocketsCarrier.open(session, withoutLooking(1))) {
-      for (int round = 0; round < 300; round++) {
-        int late = round % 2;
-        query(
-            sessions,
-            List.of(carrier),
-            (worker, shuffle) -> {
-              if (worker == late) {
-                Thread.sleep(0, 500_000); // the other one is about to sleep, or does
-                shuffle.send(1 - worker, new Object[] {worker, "row"});
-              }
-              shuffle.finish();
-              if (worker != late) {
-                assertEquals(Outcome.DONE, shuffle.next());
-                assertArrayEquals(new Object[] {late, "row"}, shuffle.get());
-              }
-              assertEquals(Outcome.END_OF_STREAM, shuffle.next());
-            });
-      }
+    openSessions(1, 2);
+    openCarriers(withoutLooking(1));
+    for (int round = 0; round < 300; round++) {
+      int late = round % 2;
+      query(
+          (worker, shuffle) -> {
+            if (worker == late) {
+              Thread.sleep(0, 500_000); // the other one is about to sleep, or does
+              shuffle.send(1 - worker, new Object[] {worker, "row"});
+            }
+            shuffle.finish();
+            if (worker != late) {
+              assertEquals(Outcome.DONE, shuffle.next());
+              assertArrayEquals(new Object[] {late, "row"}, shuffle.get());
+            }
+            assertEquals(Outcome.END_OF_STREAM, shuffle.next());
+          });
     }
   }
 
   /** Within a process and between two. */
   @Test
   void aSenderWaitsUntilItsReceiverTakesRowsAndIsThenWoken() throws Exception {
-    List<Session> sessions = sessions(2, 2);
-    List<Carrier> carriers = open(sessions, withoutLooking(2));
-    try {
-      for (int receiver : new int[] {1, 2}) {
-        int to = receiver;
-        AtomicBoolean isSent = new AtomicBoolean();
-        String text = "x".repeat(10_000);
-        int rows = 20_000; // far more than lanes and sockets hold
-        query(
-            sessions,
-            carriers,
-            (worker, shuffle) -> {
-              if (worker == 0) {
-                for (int i = 0; i < rows; i++) {
-                  shuffle.send(to, new Object[] {i, text});
-                }
-                isSent.set(true);
+    openSessions(2, 2);
+    openCarriers(withoutLooking(2));
+    for (int receiver : new int[] {1, 2}) {
+      int to = receiver;
+      AtomicBoolean isSent = new AtomicBoolean();
+      String text = "x".repeat(10_000);
+      int rows = 20_000; // far more than lanes and sockets hold
+      query(
+          (worker, shuffle) -> {
+            if (worker == 0) {
+              for (int i = 0; i < rows; i++) {
+                shuffle.send(to, new Object[] {i, text});
               }
-              if (worker == to) {
-                Thread.sleep(300);
-                assertTrue(!isSent.get(), "rows are kept without a limit");
-              }
-              shuffle.finish();
-              int next = 0;
-              while (shuffle.next() == Outcome.DONE) {
-                assertEquals(next++, shuffle.get()[0]);
-              }
-              assertEquals(worker == to ? rows : 0, next);
-            });
-      }
-    } finally {
-      carriers.forEach(Carrier::close);
-      sessions.forEach(Session::close);
+              isSent.set(true);
+            }
+            if (worker == to) {
+              Thread.sleep(300);
+              assertTrue(!isSent.get(), "rows are kept without a limit");
+            }
+            shuffle.finish();
+            int next = 0;
+            while (shuffle.next() == Outcome.DONE) {
+              assertEquals(next++, shuffle.get()[0]);
+            }
+            assertEquals(worker == to ? rows : 0, next);
+          });
     }
   }
 
@@ -223,12 +223,12 @@ class SocketsCarrierTest {
   @Test
   void aWorkerThatWaitsForRowsIsWokenByRoomForItsOwn() throws Exception {
     int rows = 16 * 256 + 1; // one more than a lane holds
-    Session session = sessions(1, 3).get(0);
-    SocketsCarrier carrier = SocketsCarrier.open(session, withoutLooking(1));
+    openSessions(1, 3);
+    openCarriers(withoutLooking(1));
+    Session session = sessions.get(0);
+    SocketsCarrier carrier = (SocketsCarrier) carriers.get(0);
     QueryId query = session.beginQuery();
-    try (session;
-        carrier;
-        Shuffles waits = carrier.open(session.workers().get(0), query, List.of(ROWS));
+    try (Shuffles waits = carrier.open(session.workers().get(0), query, List.of(ROWS));
         Shuffles answers = carrier.open(session.workers().get(1), query, List.of(ROWS))) {
       RowShuffle sibling = answers.stage(0);
       AtomicInteger taken = new AtomicInteger();
@@ -251,49 +251,35 @@ class SocketsCarrierTest {
     }
   }
 
-  private static List<Carrier> open(List<Session> sessions, CarrierSettings settings) {
-    List<CompletableFuture<Carrier>> opening = new ArrayList<>();
-    for (Session session : sessions) {
-      opening.add(CompletableFuture.supplyAsync(() -> SocketsCarrier.open(session, settings)));
-    }
-    return opening.stream().map(CompletableFuture::join).toList();
-  }
-
   /** One worker has failed a query and begun the next one while the other is still in the first. */
   @ParameterizedTest(name = "read before: {0}, {1} nodes")
   @CsvSource({"false, 2", "true, 2", "false, 1", "true, 1"})
   void rowsOfAnEarlierQueryAreDroppedAndThoseOfALaterOneWait(boolean readsBefore, int nodes) throws Exception {
-    List<Session> sessions = sessions(nodes, 2 / nodes);
-    List<Carrier> carriers =
-        open(sessions, new CarrierSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10)));
+    openSessions(nodes, 2 / nodes);
+    openCarriers(new CarrierSettings(addresses(nodes), 1 << 20, Duration.ofSeconds(10)));
     Worker sender = sessions.get(0).workers().get(0);
     Worker receiver = sessions.get(nodes - 1).workers().get(nodes == 1 ? 1 : 0);
-    try {
-      QueryId failed = sessions.get(0).beginQuery();
-      Shuffles late = carriers.get(nodes - 1).open(receiver, failed, List.of(ROWS));
-      sendOne(carriers.get(0).open(sender, failed, List.of(ROWS)), "earlier").close();
-      QueryId next = sessions.get(0).beginQuery();
-      Shuffles ahead = sendOne(carriers.get(0).open(sender, next, List.of(ROWS)), "later");
-      if (readsBefore) {
-        while (late.stage(0).tryNext() == Outcome.WOULD_WAIT) {
-          Thread.onSpinWait();
-        }
-        assertEquals("earlier", late.stage(0).get()[1]);
-        for (int i = 0; i < 20; i++) {
-          assertEquals(Outcome.WOULD_WAIT, late.stage(0).tryNext()); // what lies there is not of this query
-          Thread.sleep(1);
-        }
+    QueryId failed = sessions.get(0).beginQuery();
+    Shuffles late = carriers.get(nodes - 1).open(receiver, failed, List.of(ROWS));
+    sendOne(carriers.get(0).open(sender, failed, List.of(ROWS)), "earlier").close();
+    QueryId next = sessions.get(0).beginQuery();
+    Shuffles ahead = sendOne(carriers.get(0).open(sender, next, List.of(ROWS)), "later");
+    if (readsBefore) {
+      while (late.stage(0).tryNext() == Outcome.WOULD_WAIT) {
+        Thread.onSpinWait();
       }
-      late.close();
-      try (Shuffles shuffles = carriers.get(nodes - 1).open(receiver, next, List.of(ROWS))) {
-        assertEquals(Outcome.DONE, shuffles.stage(0).next());
-        assertEquals("later", shuffles.stage(0).get()[1]);
+      assertEquals("earlier", late.stage(0).get()[1]);
+      for (int i = 0; i < 20; i++) {
+        assertEquals(Outcome.WOULD_WAIT, late.stage(0).tryNext()); // what lies there is not of this query
+        Thread.sleep(1);
       }
-      ahead.close();
-    } finally {
-      carriers.forEach(Carrier::close);
-      sessions.forEach(Session::close);
     }
+    late.close();
+    try (Shuffles shuffles = carriers.get(nodes - 1).open(receiver, next, List.of(ROWS))) {
+      assertEquals(Outcome.DONE, shuffles.stage(0).next());
+      assertEquals("later", shuffles.stage(0).get()[1]);
+    }
+    ahead.close();
   }
 
   private static Shuffles sendOne(Shuffles shuffles, String text) throws Exception {
@@ -305,71 +291,61 @@ class SocketsCarrierTest {
   @ParameterizedTest(name = "somebody tells why: {0}")
   @ValueSource(booleans = {true, false})
   void aConnectionThatEndsWaitsForTheCauseOfThat(boolean isTold) throws Exception {
-    List<Session> sessions = sessions(2, 1);
+    openSessions(2, 1);
     Duration causeLimit = isTold ? Duration.ofSeconds(20) : Duration.ofMillis(100);
-    List<Carrier> carriers =
-        open(sessions, new CarrierSettings(addresses(2), 1 << 20, Duration.ofSeconds(10), causeLimit, 20));
-    try {
-      ((SocketsCarrier) carriers.get(0)).worker(0).peer(1).close();
-      QueryId query = sessions.get(0).beginQuery();
-      List<CompletableFuture<RuntimeException>> failures = new ArrayList<>();
-      for (int node = 0; node < 2; node++) {
-        Worker worker = sessions.get(node).workers().get(0);
-        Carrier carrier = carriers.get(node);
-        failures.add(
-            CompletableFuture.supplyAsync(
-                () -> {
-                  try (Shuffles shuffles = carrier.open(worker, query, List.of(ROWS))) {
-                    return assertThrows(
-                        RuntimeException.class,
-                        () -> {
-                          shuffles.stage(0).finish();
-                          shuffles.stage(0).next();
-                        });
-                  }
-                },
-                run -> new Thread(run).start()));
-      }
-      if (isTold) {
-        Thread.sleep(200); // longer than it takes to hear of the end
-        sessions.get(0).cancelQuery(query, "the cause");
-      }
-      boolean isEndItself = false;
-      for (CompletableFuture<RuntimeException> failure : failures) {
-        RuntimeException thrown = failure.get(LIMIT_S, TimeUnit.SECONDS);
-        assertTrue(!isTold || thrown.getMessage().contains("the cause"), thrown.toString());
-        isEndItself |= thrown instanceof CarrierEndedException;
-      }
-      assertEquals(!isTold, isEndItself); // of the two nodes the second may have heard of the first
-    } finally {
-      carriers.forEach(Carrier::close);
-      sessions.forEach(Session::close);
+    openCarriers(new CarrierSettings(addresses(2), 1 << 20, Duration.ofSeconds(10), causeLimit, 20));
+    ((SocketsCarrier) carriers.get(0)).worker(0).peer(1).close();
+    QueryId query = sessions.get(0).beginQuery();
+    List<CompletableFuture<RuntimeException>> failures = new ArrayList<>();
+    for (int node = 0; node < 2; node++) {
+      Worker worker = sessions.get(node).workers().get(0);
+      Carrier carrier = carriers.get(node);
+      failures.add(
+          CompletableFuture.supplyAsync(
+              () -> {
+                try (Shuffles shuffles = carrier.open(worker, query, List.of(ROWS))) {
+                  return assertThrows(
+                      RuntimeException.class,
+                      () -> {
+                        shuffles.stage(0).finish();
+                        shuffles.stage(0).next();
+                      });
+                }
+              },
+              run -> new Thread(run).start()));
     }
+    if (isTold) {
+      Thread.sleep(200); // longer than it takes to hear of the end
+      sessions.get(0).cancelQuery(query, "the cause");
+    }
+    boolean isEndItself = false;
+    for (CompletableFuture<RuntimeException> failure : failures) {
+      RuntimeException thrown = failure.get(LIMIT_S, TimeUnit.SECONDS);
+      assertTrue(!isTold || thrown.getMessage().contains("the cause"), thrown.toString());
+      isEndItself |= thrown instanceof CarrierEndedException;
+    }
+    assertEquals(!isTold, isEndItself); // of the two nodes the second may have heard of the first
   }
 
   @Test
   void connectingEndsAtItsTimeLimitAndLeavesNothingOpen() throws Exception {
-    List<Session> sessions = sessions(2, 1);
+    openSessions(2, 1);
     List<String> addresses = addresses(2);
     CarrierSettings settings = new CarrierSettings(addresses, 1 << 20, Duration.ofMillis(300));
-    try {
-      for (int node = 0; node < 2; node++) {
-        Session session = sessions.get(node);
-        int before = descriptors();
-        UncheckedIOException late =
-            assertThrows(UncheckedIOException.class, () -> SocketsCarrier.open(session, settings));
-        String expected = node == 0 ? "1 connections of other nodes are missing" : "dialling";
-        assertTrue(late.getMessage().contains("connecting took too long: " + expected), late.getMessage());
-        assertTrue(descriptors() <= before, "sockets are left open"); // those of other tests may go
-      }
-    } finally {
-      sessions.forEach(Session::close);
+    for (int node = 0; node < 2; node++) {
+      Session session = sessions.get(node);
+      int before = descriptors();
+      UncheckedIOException late =
+          assertThrows(UncheckedIOException.class, () -> SocketsCarrier.open(session, settings));
+      String expected = node == 0 ? "1 connections of other nodes are missing" : "dialling";
+      assertTrue(late.getMessage().contains("connecting took too long: " + expected), late.getMessage());
+      assertTrue(descriptors() <= before, "sockets are left open"); // those of other tests may go
     }
   }
 
   @Test
   void whoWasRefusedIsToldWithWhatIsMissing() throws Exception {
-    List<Session> sessions = sessions(2, 1);
+    openSessions(2, 1);
     List<String> addresses = addresses(2);
     CarrierSettings settings = new CarrierSettings(addresses, 1 << 20, Duration.ofMillis(1000));
     CompletableFuture<Carrier> opening =
@@ -378,14 +354,12 @@ class SocketsCarrierTest {
       String late = assertThrows(CompletionException.class, opening::join).getMessage();
       String who = outsider.getLocalSocketAddress().toString();
       assertTrue(late.endsWith("1 connections of other nodes are missing; " + who + " was refused, it said nothing in time"), late);
-    } finally {
-      sessions.forEach(Session::close);
     }
   }
 
   @Test
   void whoeverConnectsWithoutBeingAWorkerTakesNoPlace() throws Exception {
-    List<Session> sessions = sessions(2, 1);
+    openSessions(2, 1);
     List<String> addresses = addresses(2);
     CarrierSettings settings = new CarrierSettings(addresses, 1 << 20, Duration.ofSeconds(20));
     CompletableFuture<Carrier> opening =
@@ -399,23 +373,18 @@ class SocketsCarrierTest {
         }
       }
     }
-    try (Carrier other = SocketsCarrier.open(sessions.get(1), settings);
-        Carrier one = opening.join()) {
-      query(
-          sessions,
-          List.of(one, other),
-          (worker, shuffle) -> {
-            shuffle.broadcast(new Object[] {worker, "hello"});
-            shuffle.finish();
-            int sum = 0;
-            while (shuffle.next() == Outcome.DONE) {
-              sum += 10 + (Integer) shuffle.get()[0];
-            }
-            assertEquals(21, sum);
-          });
-    } finally {
-      sessions.forEach(Session::close);
-    }
+    Carrier other = SocketsCarrier.open(sessions.get(1), settings);
+    carriers = List.of(opening.join(), other);
+    query(
+        (worker, shuffle) -> {
+          shuffle.broadcast(new Object[] {worker, "hello"});
+          shuffle.finish();
+          int sum = 0;
+          while (shuffle.next() == Outcome.DONE) {
+            sum += 10 + (Integer) shuffle.get()[0];
+          }
+          assertEquals(21, sum);
+        });
   }
 
   private static Socket dial(int port) throws Exception {
