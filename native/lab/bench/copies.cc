@@ -51,7 +51,7 @@ class Copies {
     }
   }
 
-  void run_round() {
+  Status run_round() {
     sink_ = {};
     const uint32_t receivers = job_.worker_count();
     for (uint64_t n = 0; n < job_.row_count();) {
@@ -65,6 +65,7 @@ class Copies {
     }
     for (Rows& rows : first_) forward(rows);
     for (Rows& rows : second_) consume(rows);
+    return Status::Ok();
   }
 
   Totals totals() const { return sink_.totals(); }
@@ -115,12 +116,7 @@ Result<std::vector<RunFigures>> run_copies(const TwoStageJob& job, const RunOpti
     member.run_workers([&](uint32_t) {
       return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
         Copies<Hash, kRowBytes> copies(job, member.progress(0));
-        for (uint32_t round = 0; round < member.options().round_count; ++round) {
-          member.start_round(0, round);
-          copies.run_round();
-          member.end_round(0, round, copies.totals());
-        }
-        return Status::Ok();
+        return member.run_rounds(0, copies);
       });
     });
     return Status::Ok();

@@ -85,7 +85,7 @@ class PlainWorker {
     }
   }
 
-  void run_round() {
+  Status run_round() {
     sink_ = {};
     rest_ = job_.range_of(self_);
     for (uint32_t stage = 0; stage < kStages; ++stage) ended_[stage] = told_[stage] = 0;
@@ -105,6 +105,7 @@ class PlainWorker {
         }
       }
     }
+    return Status::Ok();
   }
 
   Totals totals() const { return sink_.totals(); }
@@ -272,12 +273,7 @@ Result<std::vector<RunFigures>> run_plain_loop(const TwoStageJob& job, const Run
       return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
         PlainWorker<Hash, kRowBytes> worker(job, shared, member.global_worker(local),
                                             member.progress(local));
-        for (uint32_t round = 0; round < member.options().round_count; ++round) {
-          member.start_round(local, round);
-          worker.run_round();
-          member.end_round(local, round, worker.totals());
-        }
-        return Status::Ok();
+        return member.run_rounds(local, worker);
       });
     });
     return Status::Ok();

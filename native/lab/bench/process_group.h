@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "faro/status.h"
 #include "lab/workload/integer_rows.h"
 
@@ -100,6 +101,17 @@ class GroupMember {
   /// Stops the worker's clock, hands in its totals and waits until every worker has done so: then
   /// no row is under way any more. Each worker, once per start_round.
   void end_round(uint32_t worker, uint32_t round, const workload::Totals& rows) noexcept;
+
+  /// All rounds of a worker: `work` has run_round(), and then totals().
+  template <class Work>
+  Status run_rounds(uint32_t worker, Work& work) {
+    for (uint32_t round = 0; round < options().round_count; ++round) {
+      start_round(worker, round);
+      FARO_RETURN_IF_ERROR(work.run_round());
+      end_round(worker, round, work.totals());
+    }
+    return Status::Ok();
+  }
 
   /// How many rows of the current round the worker's sink has consumed: store it (relaxed) now and
   /// then, per batch, never per row. The worker itself; the parent reads.

@@ -31,16 +31,11 @@ Status run_worker(const TwoStageJob& job, const SocketsOptions& options, GroupMe
   // Full buffers should go at once. Single rows should not: with Nagle, also the default of the
   // paper's Java sockets, that form costs half.
   mesh.no_delay = kForm == SocketsForm::tuned;
-  Result<std::vector<MeshSocket>> sockets = connect_mesh(job, self, listener, addresses, mesh);
-  if (!sockets) return sockets.status();
+  FARO_ASSIGN_OR_RETURN(std::vector<MeshSocket> sockets,
+                        connect_mesh(job, self, listener, addresses, mesh));
   SocketsWorker<Hash, kRowBytes, kForm> worker(job, options, self, process, member.progress(local));
-  FARO_RETURN_IF_ERROR(worker.open(std::move(sockets).value()));
-  for (uint32_t round = 0; round < member.options().round_count; ++round) {
-    member.start_round(local, round);
-    FARO_RETURN_IF_ERROR(worker.run_round());
-    member.end_round(local, round, worker.totals());
-  }
-  return Status::Ok();
+  FARO_RETURN_IF_ERROR(worker.open(std::move(sockets)));
+  return member.run_rounds(local, worker);
 }
 
 }  // namespace
@@ -54,13 +49,12 @@ Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
   std::vector<SocketAddress> addresses;
   for (uint32_t worker = 0; worker < job.worker_count(); ++worker) {
     const uint32_t process = worker / job.workers_per_process;
-    Result<SocketAddress> address =
-        parse_socket_address(sockets.addresses[process % sockets.addresses.size()], 0);
-    if (!address) return address.status();
-    Result<Listener> listener = listen_at(address.value(), job.worker_count());
-    if (!listener) return listener.status();
-    addresses.push_back(listener.value().address);
-    listeners.push_back(std::move(listener).value());
+    FARO_ASSIGN_OR_RETURN(
+        SocketAddress address,
+        parse_socket_address(sockets.addresses[process % sockets.addresses.size()], 0));
+    FARO_ASSIGN_OR_RETURN(Listener listener, listen_at(address, job.worker_count()));
+    addresses.push_back(listener.address);
+    listeners.push_back(std::move(listener));
   }
   auto body = [&](GroupMember& member) {
     SocketsProcess process(member.global_worker(0), job.workers_per_process);
