@@ -67,16 +67,14 @@ class Process {
     Listener mine = std::move(listeners[process]);
     // The others' are theirs alone: a port must not outlive its process.
     listeners.clear();
-    Result<Config> config = node_config(faro_.config, process, addresses, job_.workers_per_process);
-    if (!config) return config.status();
+    FARO_ASSIGN_OR_RETURN(Config config,
+                          node_config(faro_.config, process, addresses, job_.workers_per_process));
 
     member_.meet_processes();
     ProcessCell& cell = area_.cell(process);
     const base::Clock& clock = base::SystemClock::instance();
     cell.connect_start_ns = clock.now_ns();
-    Result<std::unique_ptr<Session>> session = Session::open(config.value(), std::move(mine));
-    if (!session) return session.status();
-    session_ = std::move(session).value();
+    FARO_ASSIGN_OR_RETURN(session_, Session::open(config, std::move(mine)));
     cell.connect_end_ns = clock.now_ns();
     member_.meet_processes();
 
@@ -135,20 +133,19 @@ Result<FaroRun> run_cluster(const ClusterJob& job, const FaroOptions& faro,
   for (uint32_t process = 0; process < job.process_count; ++process) {
     const std::string& host = faro.hosts[process % faro.hosts.size()];
     const bool ipv6 = host.find(':') != std::string::npos;
-    Result<Listener> listener = Listener::bind(ipv6 ? "[" + host + "]:0" : host + ":0");
-    if (!listener) return listener.status();
-    addresses.push_back(listener.value().address());
-    listeners.push_back(std::move(listener).value());
+    FARO_ASSIGN_OR_RETURN(Listener listener,
+                          Listener::bind(ipv6 ? "[" + host + "]:0" : host + ":0"));
+    addresses.push_back(listener.address());
+    listeners.push_back(std::move(listener));
   }
 
   ProcessGroupOptions group_of = group_options(job.process_count, job.workers_per_process, options);
   Area area(group_of);
   group_of.shared_bytes = area.bytes();
-  Result<ProcessGroup> group = ProcessGroup::create(group_of);
-  if (!group) return group.status();
-  area.attach(group.value().shared_area());
+  FARO_ASSIGN_OR_RETURN(ProcessGroup group, ProcessGroup::create(group_of));
+  area.attach(group.shared_area());
 
-  Result<std::vector<RoundTotals>> rounds = group.value().run(
+  Result<std::vector<RoundTotals>> rounds = group.run(
       [&](GroupMember& member) {
         return Process(job, faro, area, member).run(listeners, addresses);
       },
@@ -161,9 +158,9 @@ Result<FaroRun> run_cluster(const ClusterJob& job, const FaroOptions& faro,
   uint64_t end_ns = 0;
   for (uint32_t process = 0; process < job.process_count; ++process) {
     const std::span<const uint64_t> words = area.report(process);
-    Result<NodeReport> report = decode(words.first(std::min<uint64_t>(words[0], words.size())));
-    if (!report) return report.status();
-    run.nodes.push_back(std::move(report).value());
+    FARO_ASSIGN_OR_RETURN(NodeReport report,
+                          decode(words.first(std::min<uint64_t>(words[0], words.size()))));
+    run.nodes.push_back(std::move(report));
     start_ns = std::min(start_ns, area.cell(process).connect_start_ns);
     end_ns = std::max(end_ns, area.cell(process).connect_end_ns);
   }

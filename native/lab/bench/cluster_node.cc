@@ -43,9 +43,8 @@ class Control {
   bool leads() const { return options_.node == 0; }
 
   Status join() {
-    Result<std::string> address = next_port(options_.nodes[0]);
-    if (!address) return address.status();
-    return leads() ? gather(address.value()) : call(address.value());
+    FARO_ASSIGN_OR_RETURN(const std::string address, next_port(options_.nodes[0]));
+    return leads() ? gather(address) : call(address);
   }
 
   /// All nodes have come here; `query` is then the round's on all of them.
@@ -53,16 +52,14 @@ class Control {
     const uint64_t deadline_ns = deadline_in(options_.round_limit_ns);
     if (!leads()) {
       FARO_RETURN_IF_ERROR(send(0, {kReady, round}));
-      Result<std::vector<uint64_t>> words = receive(0, kStart, 5, deadline_ns);
-      if (!words) return words.status();
-      query.counter = words.value()[2];
-      query.incarnation = words.value()[3];
-      query.issuer = static_cast<uint32_t>(words.value()[4]);
+      FARO_ASSIGN_OR_RETURN(std::vector<uint64_t> words, receive(0, kStart, 5, deadline_ns));
+      query.counter = words[2];
+      query.incarnation = words[3];
+      query.issuer = static_cast<uint32_t>(words[4]);
       return Status::Ok();
     }
     for (uint32_t node = 1; node < peers_.size(); ++node) {
-      Result<std::vector<uint64_t>> words = receive(node, kReady, 2, deadline_ns);
-      if (!words) return words.status();
+      FARO_RETURN_IF_ERROR(receive(node, kReady, 2, deadline_ns).status());
     }
     query = session.begin_query();
     for (uint32_t node = 1; node < peers_.size(); ++node) {
@@ -80,10 +77,9 @@ class Control {
 
   Status collect(std::vector<NodeReport>& reports) {
     for (uint32_t node = 1; node < peers_.size(); ++node) {
-      Result<std::vector<uint64_t>> words =
-          receive(node, kReport, 2, deadline_in(options_.round_limit_ns));
-      if (!words) return words.status();
-      Result<NodeReport> report = decode(std::span(words.value()).subspan(1));
+      FARO_ASSIGN_OR_RETURN(std::vector<uint64_t> words,
+                            receive(node, kReport, 2, deadline_in(options_.round_limit_ns)));
+      Result<NodeReport> report = decode(std::span(words).subspan(1));
       if (!report) return with_peer(node, report.status());
       if (report.value().rounds.size() != options_.round_count) {
         return with_peer(node, Status(Code::protocol_error, "a report of other rounds"));
@@ -102,13 +98,11 @@ class Control {
 
   Status call(const std::string& address) {
     const uint64_t deadline_ns = deadline_in(options_.join_limit_ns);
-    Result<ControlSocket> socket = ControlSocket::dial(address, deadline_ns);
-    if (!socket) return socket.status();
-    peers_[0].emplace(std::move(socket).value());
+    FARO_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::dial(address, deadline_ns));
+    peers_[0].emplace(std::move(socket));
     FARO_RETURN_IF_ERROR(send(0, hello()));
-    Result<std::vector<uint64_t>> words = receive(0, kWelcome, 2, deadline_ns);
-    if (!words) return words.status();
-    if (words.value()[1] == 1) return Status::Ok();
+    FARO_ASSIGN_OR_RETURN(std::vector<uint64_t> words, receive(0, kWelcome, 2, deadline_ns));
+    if (words[1] == 1) return Status::Ok();
     return Status(
         Code::invalid_argument,
         fmt::format("node 0 refused node {}: the flags of `faro bench` must be the same on "
@@ -119,11 +113,10 @@ class Control {
   /// The port is closed again when all are there: a node that is early for the next contestant
   /// must not take this one's for it.
   Status gather(const std::string& address) {
-    Result<ControlListener> listener = ControlListener::listen(address);
-    if (!listener) return listener.status();
+    FARO_ASSIGN_OR_RETURN(ControlListener listener, ControlListener::listen(address));
     const uint64_t deadline_ns = deadline_in(options_.join_limit_ns);
     for (size_t missing = peers_.size() - 1; missing > 0;) {
-      Result<ControlSocket> socket = listener.value().accept(deadline_ns);
+      Result<ControlSocket> socket = listener.accept(deadline_ns);
       if (!socket) {
         return Status(Code::connect_failed,
                       "not started within the time limit: " + missing_nodes());
@@ -296,22 +289,18 @@ Result<FaroRun> run_cluster_node(const ClusterNodeOptions& options, const Cluste
     return Status(Code::invalid_argument, fmt::format("--node {} but --nodes names {} nodes",
                                                       options.node, options.nodes.size()));
   }
-  Result<Config> config =
-      node_config(options.config, options.node, options.nodes, job.workers_per_process);
-  if (!config) return config.status();
+  FARO_ASSIGN_OR_RETURN(Config config, node_config(options.config, options.node, options.nodes,
+                                                   job.workers_per_process));
   Control control(options);
   FARO_RETURN_IF_ERROR(control.join());
 
   const uint64_t start_ns = now_ns();
-  Result<std::unique_ptr<Session>> opened = Session::open(config.value());
-  if (!opened) return opened.status();
-  Session& session = *opened.value();
+  FARO_ASSIGN_OR_RETURN(std::unique_ptr<Session> opened, Session::open(config));
+  Session& session = *opened;
   NodeReport report;
   report.connect_ns = now_ns() - start_ns;
 
-  Result<std::vector<NodeRound>> rounds = Rounds(options, job, control, session).run();
-  if (!rounds) return rounds.status();
-  report.rounds = std::move(rounds).value();
+  FARO_ASSIGN_OR_RETURN(report.rounds, Rounds(options, job, control, session).run());
   report.metrics = session.metrics();
 
   std::vector<NodeReport> reports{report};

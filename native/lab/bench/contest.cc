@@ -55,21 +55,19 @@ Result<std::vector<RunFigures>> run_lap(const Contestant& contestant, const Cont
     java.level = carrier.level;
     java.hosts = options.hosts;
     java.config = options.config;
-    Result<JavaRun> run = run_java(contestant.job, java, run_options);
-    if (!run) return run.status();
-    result.connect_seconds.push_back(run.value().connect_seconds);
-    return std::move(run.value().rounds);
+    FARO_ASSIGN_OR_RETURN(JavaRun run, run_java(contestant.job, java, run_options));
+    result.connect_seconds.push_back(run.connect_seconds);
+    return std::move(run.rounds);
   }
   if (is_faro(contestant.carrier)) {
     FaroOptions faro;
     faro.config = options.config;
     faro.hosts = options.hosts;
     FARO_RETURN_IF_ERROR(faro.config.set("transport", carrier.name, "bench"));
-    Result<FaroRun> run = run_faro(contestant.job, faro, run_options);
-    if (!run) return run.status();
-    result.nodes = std::move(run.value().nodes);
-    result.connect_seconds.push_back(run.value().connect_seconds);
-    return std::move(run.value().rounds);
+    FARO_ASSIGN_OR_RETURN(FaroRun run, run_faro(contestant.job, faro, run_options));
+    result.nodes = std::move(run.nodes);
+    result.connect_seconds.push_back(run.connect_seconds);
+    return std::move(run.rounds);
   }
   if (contestant.carrier == Carrier::plain_loop) return run_plain_loop(contestant.job, run_options);
   if (contestant.carrier == Carrier::copies) return run_copies(contestant.job, run_options);

@@ -45,14 +45,12 @@ Result<HostPort> split(const std::string& address) {
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 Result<AddressList> resolve(const std::string& address, bool passive) {
-  Result<HostPort> parts = split(address);
-  if (!parts) return parts.status();
+  FARO_ASSIGN_OR_RETURN(HostPort parts, split(address));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(parts.value().host.c_str(), parts.value().port.c_str(), &hints, &found);
+  const int error = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
   if (error != 0) {
     return Status(Code::invalid_argument, fmt::format("{}: {}", address, gai_strerror(error)));
   }
@@ -78,9 +76,8 @@ void set_no_delay(int fd) {
 }  // namespace
 
 Result<std::string> next_port(const std::string& address) {
-  Result<HostPort> parts = split(address);
-  if (!parts) return parts.status();
-  const std::string& port = parts.value().port;
+  FARO_ASSIGN_OR_RETURN(const HostPort parts, split(address));
+  const std::string& port = parts.port;
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc() || end != port.data() + port.size() || number == 0 || number >= 65535) {
@@ -161,10 +158,9 @@ Result<std::vector<uint64_t>> ControlSocket::receive(uint64_t deadline_ns) {
 }
 
 Result<ControlListener> ControlListener::listen(const std::string& address) {
-  Result<AddressList> found = resolve(address, true);
-  if (!found) return found.status();
+  FARO_ASSIGN_OR_RETURN(AddressList found, resolve(address, true));
   int error = 0;
-  for (const addrinfo* one = found.value().get(); one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     base::UniqueFd fd(socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;
     if (fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&

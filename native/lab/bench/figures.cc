@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/return_if_error.h"
+
 namespace faro::bench {
 namespace {
 
@@ -41,11 +43,9 @@ std::vector<RunFigures> timed_figures(const Expectation& expected, const RunOpti
 Result<std::vector<RunFigures>> run_group(const ProcessGroupOptions& group_of,
                                           const Expectation& expected, const RunOptions& options,
                                           const std::function<Status(GroupMember&)>& body) {
-  Result<ProcessGroup> group = ProcessGroup::create(group_of);
-  if (!group) return group.status();
-  const Result<std::vector<RoundTotals>> rounds = group->run(body, options.progress);
-  if (!rounds) return rounds.status();
-  return timed_figures(expected, options, *rounds);
+  FARO_ASSIGN_OR_RETURN(ProcessGroup group, ProcessGroup::create(group_of));
+  FARO_ASSIGN_OR_RETURN(const std::vector<RoundTotals> rounds, group.run(body, options.progress));
+  return timed_figures(expected, options, rounds);
 }
 
 RunFigures median_of(const std::vector<RunFigures>& runs) {

@@ -40,11 +40,10 @@ class LinkWorker final : public RoundWorker {
     spec.row_bytes = job_.row_bytes();
     spec.senders = {kSender};
     spec.receivers = {kReceiver};
-    Result<Shuffle> shuffle = worker_.open_shuffle(spec);
-    if (!shuffle) return shuffle.status();
+    FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker_.open_shuffle(spec));
     sum_ = {};
-    FARO_RETURN_IF_ERROR(worker_.number() == kSender ? send(*shuffle) : receive(*shuffle));
-    shuffle->close();
+    FARO_RETURN_IF_ERROR(worker_.number() == kSender ? send(shuffle) : receive(shuffle));
+    shuffle.close();
     return end_query(worker_, query);
   }
 
@@ -52,25 +51,23 @@ class LinkWorker final : public RoundWorker {
 
  private:
   Status send(Shuffle& shuffle) {
-    const Result<ShuffleSender> sender = shuffle.sender();
-    if (!sender) return sender.status();
+    FARO_ASSIGN_OR_RETURN(const ShuffleSender sender, shuffle.sender());
     for (uint64_t number = 0; number < job_.frame_count; ++number) {
       RowClaim claim;
-      const Outcome outcome = sender->claim(0, job_.row_bytes(), claim);
+      const Outcome outcome = sender.claim(0, job_.row_bytes(), claim);
       if (outcome != Outcome::done) return ended(outcome, shuffle);
       EndsCodec::write(claim.data(), number);
       FARO_RETURN_IF_ERROR(claim.commit());
     }
-    const Outcome outcome = sender->finish();
+    const Outcome outcome = sender.finish();
     return outcome == Outcome::done ? Status() : ended(outcome, shuffle);
   }
 
   Status receive(Shuffle& shuffle) {
-    const Result<ShuffleReceiver> receiver = shuffle.receiver();
-    if (!receiver) return receiver.status();
+    FARO_ASSIGN_OR_RETURN(const ShuffleReceiver receiver, shuffle.receiver());
     Batch batch;
     Outcome outcome;
-    while ((outcome = receiver->receive(batch)) == Outcome::done) {
+    while ((outcome = receiver.receive(batch)) == Outcome::done) {
       for (const std::span<const std::byte> row : batch.each_row()) {
         const uint64_t number = EndsCodec::read(row, sum_.damage);
         sum_.damage |= number ^ sum_.count;  // in order
@@ -135,11 +132,9 @@ ClusterJob link_job(const LinkJob& job) {
 
 Result<FaroRun> run_link(const LinkJob& job, const FaroOptions& faro, const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
-  Result<Config> tuned = link_config(job, faro.config);
-  if (!tuned) return tuned.status();
-  FaroOptions tuned_faro = faro;
-  tuned_faro.config = std::move(tuned).value();
-  return run_cluster(link_job(job), tuned_faro, options);
+  FaroOptions tuned = faro;
+  FARO_ASSIGN_OR_RETURN(tuned.config, link_config(job, faro.config));
+  return run_cluster(link_job(job), tuned, options);
 }
 
 }  // namespace faro::bench

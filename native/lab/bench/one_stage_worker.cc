@@ -2,21 +2,17 @@
 
 #include <utility>
 
+#include "base/return_if_error.h"
+
 namespace faro::bench {
 
 Status OneStageWorker::open(const QueryId& query) {
   ShuffleSpec spec;
   spec.query = query;
   spec.row_bytes = row_bytes();
-  Result<Shuffle> shuffle = worker_.open_shuffle(spec);
-  if (!shuffle) return shuffle.status();
-  shuffle_ = std::move(shuffle).value();
-  Result<ShuffleSender> sender = shuffle_.sender();
-  if (!sender) return sender.status();
-  sender_ = *sender;
-  Result<ShuffleReceiver> receiver = shuffle_.receiver();
-  if (!receiver) return receiver.status();
-  receiver_ = *receiver;
+  FARO_ASSIGN_OR_RETURN(shuffle_, worker_.open_shuffle(spec));
+  FARO_ASSIGN_OR_RETURN(sender_, shuffle_.sender());
+  FARO_ASSIGN_OR_RETURN(receiver_, shuffle_.receiver());
   sink_ = {};
   rest_ = {worker_.number() * rows_, (worker_.number() + 1) * rows_};
   finished_ = ended_ = failed_ = false;

@@ -36,9 +36,7 @@ class ReceiveWorker final : public OneStageWorker {
   uint32_t row_bytes() const override { return kRowBytes; }
 
   Status begin() override {
-    Result<RowSender<Row>> sender = shuffle().template sender<Row>();
-    if (!sender) return sender.status();
-    sender_ = sender.value();
+    FARO_ASSIGN_OR_RETURN(sender_, shuffle().template sender<Row>());
     block_begin_ = block_end_ = 0;
     return Status::Ok();
   }

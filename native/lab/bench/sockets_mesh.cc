@@ -160,19 +160,17 @@ Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t wo
       ++callers;
       continue;
     }
-    Result<MeshSocket> made = call(worker, peer, listener.address, addresses[peer]);
-    if (!made) return made.status();
-    sockets.push_back(std::move(made).value());
+    FARO_ASSIGN_OR_RETURN(MeshSocket made, call(worker, peer, listener.address, addresses[peer]));
+    sockets.push_back(std::move(made));
   }
   for (uint32_t i = 0; i < callers; ++i) {
-    Result<MeshSocket> made = answer(job, worker, listener.fd.get());
-    if (!made) return made.status();
-    const uint32_t peer = made.value().peer;
+    FARO_ASSIGN_OR_RETURN(MeshSocket made, answer(job, worker, listener.fd.get()));
+    const uint32_t peer = made.peer;
     if (std::any_of(sockets.begin(), sockets.end(),
                     [&](const MeshSocket& known) { return known.peer == peer; })) {
       return Status(Code::protocol_error, "worker " + std::to_string(peer) + " called twice");
     }
-    sockets.push_back(std::move(made).value());
+    sockets.push_back(std::move(made));
   }
   for (const MeshSocket& made : sockets) {
     FARO_RETURN_IF_ERROR(configure(made.fd.get(), options));

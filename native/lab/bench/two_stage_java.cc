@@ -75,9 +75,8 @@ Result<JavaRun> run_java(const TwoStageJob& job, const JavaOptions& java,
   if (job.row_bytes != sizeof(uint64_t)) {
     return Status(Code::invalid_argument, "the benchmark in Java shuffles rows of 8 bytes only");
   }
-  const Result<ProgramOutput> ran = run_program(program_of(job, java, options));
-  if (!ran) return ran.status();
-  const ProgramOutput& output = ran.value();
+  FARO_ASSIGN_OR_RETURN(const ProgramOutput ran, run_program(program_of(job, java, options)));
+  const ProgramOutput& output = ran;
   if (output.exit_code != 0) {
     return Status(Code::system_error,
                   fmt::format("java ended with code {}: {}", output.exit_code, output.err));

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "faro/shuffle.h"
 #include "lab/bench/turn_worker.h"
 #include "lab/bench/two_stage_job.h"
@@ -45,15 +46,9 @@ class TwoStageWorker final : public TurnWorker {
     bool ended = false;     // nobody sends it any more
 
     Status open(Worker& worker, const ShuffleSpec& spec) {
-      Result<Shuffle> opened = worker.open_shuffle(spec);
-      if (!opened) return opened.status();
-      shuffle = std::move(opened).value();
-      Result<RowSender<Row>> sending = shuffle.template sender<Row>();
-      if (!sending) return sending.status();
-      sender = *sending;
-      Result<ShuffleReceiver> receiving = shuffle.receiver();
-      if (!receiving) return receiving.status();
-      receiver = *receiving;
+      FARO_ASSIGN_OR_RETURN(shuffle, worker.open_shuffle(spec));
+      FARO_ASSIGN_OR_RETURN(sender, shuffle.template sender<Row>());
+      FARO_ASSIGN_OR_RETURN(receiver, shuffle.receiver());
       finished = ended = false;
       return Status::Ok();
     }

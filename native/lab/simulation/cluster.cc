@@ -74,11 +74,10 @@ Status Cluster::open_session(uint32_t number) {
   sim::SimNetwork* own = nullptr;
   const auto make_environment = [&]() -> Result<node::NodeEnvironment> {
     const sim::World::Outside outside(world_);  // it is the caller's
-    auto network = sim::SimNetwork::create(internet_, node.settings, "host");
-    if (!network.ok()) return network.status();
-    own = network->get();
+    FARO_ASSIGN_OR_RETURN(auto network, sim::SimNetwork::create(internet_, node.settings, "host"));
+    own = network.get();
     node::NodeEnvironment environment;
-    environment.network = std::move(*network);
+    environment.network = std::move(network);
     environment.make_waiter = [this] { return std::make_unique<sim::SimWaiter>(world_); };
     if (make_spill_file_) environment.spill_file = make_spill_file_(number);
     return environment;

@@ -109,9 +109,8 @@ class Soak {
   }
   Status start(uint32_t node) {
     owed_[node] = 0;
-    Result<NodeProcess> made = NodeProcess::start(node, options_, folder_.path());
-    if (!made.ok()) return made.status();
-    nodes_[node].emplace(std::move(*made));
+    FARO_ASSIGN_OR_RETURN(NodeProcess made, NodeProcess::start(node, options_, folder_.path()));
+    nodes_[node].emplace(std::move(made));
     return Status::Ok();
   }
   std::vector<uint32_t> living() const {
@@ -128,11 +127,10 @@ class Soak {
   }
   /// The answer to `line`, which begins with `good`, without that.
   Result<std::string> hear_good(uint32_t node, const std::string& line, const std::string& good) {
-    Result<std::string> answer = hear(node);
-    if (!answer.ok()) return answer.status();
-    if (!answer->starts_with(good))
-      return broken(fmt::format("node {}, told to {}: {}", node, line, *answer));
-    return answer->substr(good.size());
+    FARO_ASSIGN_OR_RETURN(std::string answer, hear(node));
+    if (!answer.starts_with(good))
+      return broken(fmt::format("node {}, told to {}: {}", node, line, answer));
+    return answer.substr(good.size());
   }
   Result<std::string> ask(uint32_t node, const std::string& line, const std::string& good) {
     nodes_[node]->say(line);
@@ -143,9 +141,8 @@ class Soak {
     std::vector<std::string> answers;
     for (const uint32_t node : living()) nodes_[node]->say(line);
     for (const uint32_t node : living()) {
-      Result<std::string> answer = hear_good(node, line, good);
-      if (!answer.ok()) return answer.status();
-      answers.push_back(std::move(*answer));
+      FARO_ASSIGN_OR_RETURN(std::string answer, hear_good(node, line, good));
+      answers.push_back(std::move(answer));
     }
     return answers;
   }
@@ -156,11 +153,11 @@ class Soak {
     for (uint32_t node = 0; node < kNodes; ++node) {
       if (!nodes_[node].has_value()) FARO_RETURN_IF_ERROR(start(node));
     }
-    const auto addresses = ask_all(fmt::format("cluster {}", cluster_), "at ");
-    if (!addresses.ok()) return addresses.status();
+    FARO_ASSIGN_OR_RETURN(const auto addresses,
+                          ask_all(fmt::format("cluster {}", cluster_), "at "));
     std::string list;
-    for (const std::string& address : *addresses) list += (list.empty() ? "" : ",") + address;
-    if (const auto opened = ask_all("open " + list, "open"); !opened.ok()) return opened.status();
+    for (const std::string& address : addresses) list += (list.empty() ? "" : ",") + address;
+    FARO_RETURN_IF_ERROR(ask_all("open " + list, "open").status());
     addresses_ = list;
     auto fault = plan_.faults.begin();
     for (uint32_t query = 0; query < plan_.queries && !is_over(); ++query) {
@@ -172,12 +169,11 @@ class Soak {
         FARO_RETURN_IF_ERROR(run_good_query(query, {}, happens));
       }
     }
-    const auto closed = ask_all("close", "closed ");
-    if (!closed.ok()) return closed.status();
+    FARO_ASSIGN_OR_RETURN(const auto closed, ask_all("close", "closed "));
     const std::vector<uint32_t> nodes = living();
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (nodes[i] == witness_of(options_))
-        progress_.witness_heap_bytes = std::strtoull((*closed)[i].c_str(), nullptr, 10);
+        progress_.witness_heap_bytes = std::strtoull(closed[i].c_str(), nullptr, 10);
     }
     return Status::Ok();
   }
@@ -194,10 +190,9 @@ class Soak {
       ++progress_.paused;
     }
     for (const uint32_t node : begun.nodes) {
-      const Result<Ending> ended = hear_ending(node);
-      if (!ended.ok()) return ended.status();
+      FARO_ASSIGN_OR_RETURN(const Ending ended, hear_ending(node));
       const std::string expected = begun.cancelled ? "query_cancelled" : "ok";
-      if (ended->code != expected) return unexpected(query, node, *ended);
+      if (ended.code != expected) return unexpected(query, node, ended);
     }
     progress_.cancelled += begun.cancelled;
     return Status::Ok();
@@ -241,11 +236,10 @@ class Soak {
     if (!nodes_[node].has_value()) {
       FARO_RETURN_IF_ERROR(start(node));
     } else {
-      const auto closed = ask(node, "close", "closed ");
-      if (!closed.ok()) return closed.status();
+      FARO_RETURN_IF_ERROR(ask(node, "close", "closed ").status());
     }
-    const auto opened = ask(node, fmt::format("return {} {}", cluster_, addresses_), "open");
-    if (!opened.ok()) return opened.status();
+    FARO_RETURN_IF_ERROR(
+        ask(node, fmt::format("return {} {}", cluster_, addresses_), "open").status());
     ++progress_.returned;
     return Status::Ok();
   }
@@ -289,17 +283,16 @@ class Soak {
   }
 
   Result<Ending> hear_ending(uint32_t node) {
-    const Result<std::string> line = hear(node);
-    if (!line.ok()) return line.status();
+    FARO_ASSIGN_OR_RETURN(const std::string line, hear(node));
     --owed_[node];
     Ending ending;
     char code[64] = "";
     int text_at = 0;
-    if (std::sscanf(line->c_str(), "ended %lu %lu %63s%n", &ending.at, &ending.rows, code,
+    if (std::sscanf(line.c_str(), "ended %lu %lu %63s%n", &ending.at, &ending.rows, code,
                     &text_at) != 3)
-      return broken(fmt::format("node {} said: {}", node, *line));
+      return broken(fmt::format("node {} said: {}", node, line));
     ending.code = code;
-    ending.text = line->substr(static_cast<size_t>(text_at));
+    ending.text = line.substr(static_cast<size_t>(text_at));
     progress_.rows += ending.rows;
     return ending;
   }
@@ -311,16 +304,15 @@ class Soak {
     size_t done = 0, ended_count = 0;
     for (const uint32_t node : begun.nodes) {
       if (node == victim) continue;
-      const Result<Ending> ended = hear_ending(node);
-      if (!ended.ok()) return ended.status();
+      FARO_ASSIGN_OR_RETURN(const Ending ended, hear_ending(node));
       ++ended_count;
-      done += ended->code == "ok";
-      if (ended->code == "ok" || (begun.cancelled && ended->code == "query_cancelled")) continue;
-      if (!needs_victim || ended->code != "peer_lost" ||
-          ended->text.find(fmt::format("node {} (", victim)) == std::string::npos)
-        return unexpected(query, node, *ended);
+      done += ended.code == "ok";
+      if (ended.code == "ok" || (begun.cancelled && ended.code == "query_cancelled")) continue;
+      if (!needs_victim || ended.code != "peer_lost" ||
+          ended.text.find(fmt::format("node {} (", victim)) == std::string::npos)
+        return unexpected(query, node, ended);
       const base::Nanoseconds since = std::max(hit, begun.at);
-      const double seconds = static_cast<double>(ended->at - std::min(ended->at, since)) / 1e9;
+      const double seconds = static_cast<double>(ended.at - std::min(ended.at, since)) / 1e9;
       losses.longest_seconds = std::max(losses.longest_seconds, seconds);
       if (seconds > static_cast<double>(options_.liveness_ms) / 1e3 + kTellingSeconds) {
         return broken(
@@ -341,9 +333,7 @@ class Soak {
 
   /// What a node that was stopped still has to say: it may have been given up, or done before.
   Status hear_late(uint32_t node) {
-    while (owed_[node] > 0) {
-      if (const Result<Ending> ended = hear_ending(node); !ended.ok()) return ended.status();
-    }
+    while (owed_[node] > 0) FARO_RETURN_IF_ERROR(hear_ending(node).status());
     return Status::Ok();
   }
 

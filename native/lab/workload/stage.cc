@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/return_if_error.h"
 #include "faro/hash.h"
 
 namespace faro::workload {
@@ -48,9 +49,7 @@ ShuffleSpec Stage::spec(const QueryId& id) const {
 Status Stage::open(const ShuffleSpec& spec) {
   participant_.doing(Step::opens, plan());
   is_as_planned_ = spec.senders == plan().senders;
-  Result<Shuffle> opened = participant_.worker.open_shuffle(spec);
-  if (!opened.ok()) return opened.status();
-  shuffle_ = std::move(*opened);
+  FARO_ASSIGN_OR_RETURN(shuffle_, participant_.worker.open_shuffle(spec));
   if (const Result<ShuffleSender> sender = shuffle_.sender(); sender.ok()) sender_ = *sender;
   if (const Result<ShuffleReceiver> receiver = shuffle_.receiver(); receiver.ok())
     receiver_ = *receiver;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/each.h"
+#include "base/return_if_error.h"
 
 namespace faro::sim {
 
@@ -29,11 +30,10 @@ Result<std::unique_ptr<SimNetwork>> SimNetwork::create(SimInternet& internet,
   const std::string& wanted =
       settings.listen.empty() ? settings.node_addresses[settings.node] : settings.listen;
   // The address is found before there is a network that could be found there.
-  Result<std::string> address = internet.listen(wanted, nullptr);
-  if (!address.ok()) return address.status();
-  internet.stop_listening(*address, nullptr);
+  FARO_ASSIGN_OR_RETURN(std::string address, internet.listen(wanted, nullptr));
+  internet.stop_listening(address, nullptr);
   return std::unique_ptr<SimNetwork>(new SimNetwork(internet, static_cast<uint32_t>(settings.node),
-                                                    std::move(*address), std::move(host)));
+                                                    std::move(address), std::move(host)));
 }
 
 SimNetwork::SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host)
