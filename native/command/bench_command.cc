@@ -1,15 +1,12 @@
-#include "command/bench_command.h"
-
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "command/bench_parts.h"
-#include "command/exit_code.h"
+#include "command/commands.h"
 #include "command/setting_flags.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 
 namespace faro::command {
@@ -41,9 +38,8 @@ void add_java_flag(CLI::App& command, std::string& class_path) {
 }
 
 void add_repetitions_flag(CLI::App& command, uint32_t& repetitions) {
-  command.add_option("--repetitions", repetitions, "Number of runs; the median is reported")
-      ->check(CLI::Range(1u, 1000u).description(""))
-      ->type_name("N");
+  add_number(command, "--repetitions", repetitions, "Number of runs; the median is reported", 1,
+             1000);
 }
 
 void add_transports_flag(CLI::App& command, std::vector<std::string>& transports,
@@ -54,25 +50,21 @@ void add_transports_flag(CLI::App& command, std::vector<std::string>& transports
 }
 
 void add_bench_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "bench", "The two-stage shuffle against a sockets baseline: one table, in a minute");
-  command->require_subcommand(0, 1);
-  auto flags = std::make_shared<Flags>();
-  command->add_flag("--full", flags->full, "Measure every figure that has a goal, and print both");
-  command->add_option("--part", flags->parts, "Only these figures: " + full_bench_parts())
+  auto [command, flags] = add_subcommand(
+      app, exit_code, "bench",
+      "The two-stage shuffle against a sockets baseline: one table, in a minute", run);
+  command.require_subcommand(0, 1);
+  command.add_flag("--full", flags.full, "Measure every figure that has a goal, and print both");
+  command.add_option("--part", flags.parts, "Only these figures: " + full_bench_parts())
       ->delimiter(',')
       ->type_name("NAMES");
-  add_java_flag(*command, flags->java_class_path);
-  flags->settings.add_to(*command);
-  command->add_flag("--json", flags->json, "Print JSON, with all counters");
-  command->footer(kExitCodeHelp);
-  add_two_stage_command(*command, exit_code);
-  add_kernels_command(*command, exit_code);
-  add_link_command(*command, exit_code);
-  add_receive_command(*command, exit_code);
-  command->callback([command, flags, &exit_code] {
-    if (command->get_subcommands().empty()) exit_code = run(*flags);
-  });
+  add_java_flag(command, flags.java_class_path);
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON, with all counters");
+  add_two_stage_command(command, exit_code);
+  add_kernels_command(command, exit_code);
+  add_link_command(command, exit_code);
+  add_receive_command(command, exit_code);
 }
 
 }  // namespace faro::command

@@ -126,9 +126,8 @@ class FullBench {
     options.config = config_;
     options.progress = contest_progress(line_, contestants, kLaps);
     line_.begin(title);
-    Result<std::vector<ContestResult>> results = run_contest(contestants, options);
-    if (!results) return results.status();
-    contests_.push_back({title, std::move(results).value(), cpu(), kLaps});
+    FARO_ASSIGN_OR_RETURN(std::vector<ContestResult> results, run_contest(contestants, options));
+    contests_.push_back({title, std::move(results), cpu(), kLaps});
     return Status::Ok();
   }
 
@@ -276,9 +275,8 @@ class FullBench {
       line_.update(static_cast<double>(progress.round) / progress.round_count, "");
     };
     line_.begin("rows of 100 bytes on one processor");
-    const Result<bench::FaroRun> run = run_variable_rows(job, faro, options);
-    if (!run) return run.status();
-    const RunFigures median = median_of(run->rounds);
+    FARO_ASSIGN_OR_RETURN(const bench::FaroRun run, run_variable_rows(job, faro, options));
+    const RunFigures median = median_of(run.rounds);
     note_verified(median.verified());
     add({"variable_rows",
          fmt::format("rows of {} bytes with a length each, written and read on one processor",
@@ -299,12 +297,10 @@ class FullBench {
       line_.update(progress.seconds / (static_cast<double>(kIdleNs) * 1e-9), "");
     };
     line_.begin("8 idle processes, 10 s");
-    const Result<bench::FaroRun> run = run_faro(job, faro, options);
-    if (!run) return run.status();
-    note_verified(median_of(run.value().rounds).verified());
+    FARO_ASSIGN_OR_RETURN(const bench::FaroRun run, run_faro(job, faro, options));
+    note_verified(median_of(run.rounds).verified());
     uint64_t most_ns = 0;
-    for (const bench::NodeReport& node : run.value().nodes)
-      most_ns = std::max(most_ns, node.idle_cpu_ns);
+    for (const bench::NodeReport& node : run.nodes) most_ns = std::max(most_ns, node.idle_cpu_ns);
     add({"idle", "idle session of 8 processes: CPU of the busiest in 10 s", " ms", 1, false,
          static_cast<double>(most_ns) * 1e-6});
     return Status::Ok();
@@ -316,28 +312,27 @@ class FullBench {
                     "--part connect compares no secret with one of its own: unset FARO_SECRET and "
                     "security.secret_file");
     }
-    const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
-    if (!secret) return secret.status();
+    FARO_ASSIGN_OR_RETURN(const bench::TemporarySecret secret, bench::TemporarySecret::make());
     Config guarded = config_;
-    FARO_RETURN_IF_ERROR(guarded.set("security.secret_file", std::string_view(secret->path())));
+    FARO_RETURN_IF_ERROR(guarded.set("security.secret_file", std::string_view(secret.path())));
     constexpr uint32_t kNodes = 8;
     const std::vector<Carrier> carriers = {Carrier::faro_shm, Carrier::faro_tcp};
-    const auto open = connect_ms(config_, carriers, kNodes, "connecting 8 × 2");
-    if (!open) return open.status();
-    const auto closed = connect_ms(guarded, carriers, kNodes, "connecting 8 × 2 with a secret");
-    if (!closed) return closed.status();
-    const auto open_link = connect_ms(config_, carriers, 2, "connecting 2 × 2");
-    if (!open_link) return open_link.status();
-    const auto closed_link = connect_ms(guarded, carriers, 2, "connecting 2 × 2 with a secret");
-    if (!closed_link) return closed_link.status();
+    FARO_ASSIGN_OR_RETURN(const auto open,
+                          connect_ms(config_, carriers, kNodes, "connecting 8 × 2"));
+    FARO_ASSIGN_OR_RETURN(const auto closed,
+                          connect_ms(guarded, carriers, kNodes, "connecting 8 × 2 with a secret"));
+    FARO_ASSIGN_OR_RETURN(const auto open_link,
+                          connect_ms(config_, carriers, 2, "connecting 2 × 2"));
+    FARO_ASSIGN_OR_RETURN(const auto closed_link,
+                          connect_ms(guarded, carriers, 2, "connecting 2 × 2 with a secret"));
     for (size_t i = 0; i < carriers.size(); ++i) {
       const std::string name(carrier_name(carriers[i]));
       add({"connect_" + name, "connect 8 processes × 2 workers, " + name, " ms", 100, false,
-           (*open)[i], 1});
+           open[i], 1});
       add({"connect_secret_" + name, "the same with a secret, " + name, " ms", 100, false,
-           (*closed)[i], 1});
+           closed[i], 1});
       add({"authentication_" + name, "authentication of one link, of 2 × 2, " + name, " ms", 5,
-           false, std::max(0.0, (*closed_link)[i] - (*open_link)[i]), 3});
+           false, std::max(0.0, closed_link[i] - open_link[i]), 3});
     }
     return Status::Ok();
   }
@@ -355,10 +350,9 @@ class FullBench {
     for (const Carrier carrier : carriers) contestants.push_back({carrier, job});
     options.progress = contest_progress(line_, contestants, kLaps);
     line_.begin(title);
-    Result<std::vector<ContestResult>> results = run_contest(contestants, options);
-    if (!results) return results.status();
+    FARO_ASSIGN_OR_RETURN(std::vector<ContestResult> results, run_contest(contestants, options));
     std::vector<double> medians;
-    for (ContestResult& result : results.value()) {
+    for (ContestResult& result : results) {
       note_verified(result.median.verified());
       std::vector<double>& seconds = result.connect_seconds;
       std::sort(seconds.begin(), seconds.end());

@@ -1,17 +1,15 @@
 // `faro bench kernels`: what each kernel takes to hash a row and to scatter it (shuffle/kernels/kernels.h), for all
 // widths and several numbers of receivers, in one thread and in memory alone.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
-#include "command/exit_code.h"
 #include "command/machine.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/two_stage_job.h"
 #include "shuffle/kernels/kernels.h"
@@ -97,15 +95,13 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_kernels_command(CLI::App& bench, int& exit_code) {
-  CLI::App* command = bench.add_subcommand(
-      "kernels", "The cost of each way to hash and scatter rows on this processor");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("--hash", flags->hash, "finalizer or multiplicative")
+  auto [command, flags] =
+      add_subcommand(bench, exit_code, "kernels",
+                     "The cost of each way to hash and scatter rows on this processor", run);
+  command.add_option("--hash", flags.hash, "finalizer or multiplicative")
       ->capture_default_str()
       ->type_name("NAME");
-  command->add_flag("--json", flags->json, "Print JSON");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace faro::command

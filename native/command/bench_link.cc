@@ -1,20 +1,18 @@
 // `faro bench link`: the bandwidth of one lane, on one host (it starts both processes itself) or between
 // two (each is started with --node and --nodes).
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
-#include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/node_flags.h"
 #include "command/setting_flags.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/cluster_node.h"
 #include "lab/bench/link.h"
@@ -51,13 +49,11 @@ Status check(const Flags& flags) {
 
 /// This node's part. On node 0 the results, elsewhere no rounds.
 Result<FaroRun> run_on_hosts(const Flags& flags, const Config& config) {
-  Result<Config> tuned = link_config(flags.job, config);
-  if (!tuned) return tuned.status();
   bench::ClusterNodeOptions options;
   options.node = flags.nodes.node();
   options.nodes = flags.nodes.nodes();
   options.round_count = 1 + flags.repetitions;
-  options.config = std::move(tuned).value();
+  FARO_ASSIGN_OR_RETURN(options.config, link_config(flags.job, config));
   options.job_words = {flags.job.frame_bytes, flags.job.frame_count, flags.repetitions};
   return run_cluster_node(options, link_job(flags.job));
 }
@@ -136,22 +132,20 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_link_command(CLI::App& bench, int& exit_code) {
-  CLI::App* command = bench.add_subcommand(
-      "link", "The bandwidth of one lane between two processes, to compare with ib_write_bw");
-  auto flags = std::make_shared<Flags>();
-  command->option_defaults()->always_capture_default();
-  command->add_option("--frame", flags->job.frame_bytes, "Bytes of a frame, a multiple of 64")
+  auto [command, flags] = add_subcommand(
+      bench, exit_code, "link",
+      "The bandwidth of one lane between two processes, to compare with ib_write_bw", run);
+  command.option_defaults()->always_capture_default();
+  command.add_option("--frame", flags.job.frame_bytes, "Bytes of a frame, a multiple of 64")
       ->type_name("BYTES");
-  command->add_option("--count", flags->job.frame_count, "Frames of a run")->type_name("N");
-  add_repetitions_flag(*command, flags->repetitions);
-  command->option_defaults()->always_capture_default(false);
-  add_transports_flag(*command, flags->transports,
+  command.add_option("--count", flags.job.frame_count, "Frames of a run")->type_name("N");
+  add_repetitions_flag(command, flags.repetitions);
+  command.option_defaults()->always_capture_default(false);
+  add_transports_flag(command, flags.transports,
                       "auto, shm, tcp and verbs\n(default: shm,tcp; on several hosts: auto)");
-  flags->nodes.add_to(*command);
-  flags->settings.add_to(*command);
-  command->add_flag("--json", flags->json, "Print JSON, with all counters");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  flags.nodes.add_to(command);
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON, with all counters");
 }
 
 }  // namespace faro::command

@@ -1,18 +1,16 @@
 // `faro bench receive`: how fast nodes receive rows of a width, repartitioned or broadcast, on one host.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
-#include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/setting_flags.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/contest.h"
 #include "lab/bench/receive.h"
@@ -103,33 +101,25 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_receive_command(CLI::App& bench, int& exit_code) {
-  CLI::App* command = bench.add_subcommand(
-      "receive", "How fast nodes receive rows of a width, repartitioned or broadcast");
-  auto flags = std::make_shared<Flags>();
-  ReceiveJob& job = flags->job;
-  const auto range = [](auto least, auto most) { return CLI::Range(least, most).description(""); };
-  command->option_defaults()->always_capture_default();
-  command->add_option("--processes", job.process_count, "Each a node")
-      ->check(range(1u, 4096u))
-      ->type_name("N");
-  command->add_option("--workers", job.workers_per_process, "Per process")
-      ->check(range(1u, 4096u))
-      ->type_name("N");
-  command->add_option("--rows", job.rows_per_worker, "Rows that each worker sends")
-      ->check(range(uint64_t{0}, uint64_t{1} << 36))
-      ->type_name("N");
-  command->add_option("--row-bytes", job.row_bytes, "A power of two, 8 to 4096")->type_name("N");
+  auto [command, flags] =
+      add_subcommand(bench, exit_code, "receive",
+                     "How fast nodes receive rows of a width, repartitioned or broadcast", run);
+  ReceiveJob& job = flags.job;
+  command.option_defaults()->always_capture_default();
+  add_number(command, "--processes", job.process_count, "Each a node", 1, 4096);
+  add_number(command, "--workers", job.workers_per_process, "Per process", 1, 4096);
+  add_number(command, "--rows", job.rows_per_worker, "Rows that each worker sends", 0,
+             uint64_t{1} << 36);
+  command.add_option("--row-bytes", job.row_bytes, "A power of two, 8 to 4096")->type_name("N");
   command
-      ->add_option("--pattern", flags->pattern,
-                   "repartition (each row to the worker of its hash) or broadcast (to all)")
+      .add_option("--pattern", flags.pattern,
+                  "repartition (each row to the worker of its hash) or broadcast (to all)")
       ->type_name("NAME");
-  add_repetitions_flag(*command, flags->repetitions);
-  add_transports_flag(*command, flags->transports, "auto, shm, tcp and verbs");
-  command->option_defaults()->always_capture_default(false);
-  flags->settings.add_to(*command);
-  command->add_flag("--json", flags->json, "Print JSON");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  add_repetitions_flag(command, flags.repetitions);
+  add_transports_flag(command, flags.transports, "auto, shm, tcp and verbs");
+  command.option_defaults()->always_capture_default(false);
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace faro::command

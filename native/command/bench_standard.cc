@@ -58,9 +58,8 @@ class Shape {
     options.java_class_path = inputs_.java_class_path;
     options.progress = contest_progress(line_, contestants, options.laps);
     line_.begin(fmt::format("{}: {}", report_.title, what));
-    Result<std::vector<ContestResult>> results = run_contest(contestants, options);
-    if (!results) return results.status();
-    for (ContestResult& result : results.value()) report_.results.push_back(std::move(result));
+    FARO_ASSIGN_OR_RETURN(std::vector<ContestResult> results, run_contest(contestants, options));
+    for (ContestResult& result : results) report_.results.push_back(std::move(result));
     return Status::Ok();
   }
 

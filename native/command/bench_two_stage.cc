@@ -1,12 +1,10 @@
 // `faro bench two-stage`: the two-stage shuffle of integers with everything as a flag, on one host
 // (it starts the processes itself) or on several (each is started with --node and --nodes).
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +12,10 @@
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
-#include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/node_flags.h"
 #include "command/setting_flags.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/cluster_node.h"
 #include "lab/bench/cpu_pin.h"
@@ -54,21 +52,12 @@ struct Run {
   std::vector<Contestant> contestants;
 };
 
-/// The check without its name in the help.
-CLI::Validator quiet(CLI::Validator check) { return check.description(""); }
-
 Result<Run> read_flags(const Flags& flags) {
   Run run;
-  Result<Config> config = flags.settings.load();
-  if (!config) return config.status();
-  run.config = std::move(config).value();
-  if (!flags.ring.empty()) {
-    FARO_RETURN_IF_ERROR(set_from_flag(run.config, "--ring", "ring.bytes", flags.ring));
-  }
-  if (!flags.threshold.empty()) {
-    FARO_RETURN_IF_ERROR(
-        set_from_flag(run.config, "--threshold", "transfer.threshold_bytes", flags.threshold));
-  }
+  FARO_ASSIGN_OR_RETURN(run.config, flags.settings.load());
+  FARO_RETURN_IF_ERROR(set_from_flag(run.config, "--ring", "ring.bytes", flags.ring));
+  FARO_RETURN_IF_ERROR(
+      set_from_flag(run.config, "--threshold", "transfer.threshold_bytes", flags.threshold));
   FARO_RETURN_IF_ERROR(validate_settings(run.config));
 
   TwoStageJob job = flags.job;
@@ -132,15 +121,14 @@ Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& r
                       ? fmt::format("{}, warm-up", name)
                       : fmt::format("{}, run {} of {}", name, round, options.round_count - 1));
     };
-    Result<bench::FaroRun> ran = run_cluster_node(options, two_stage_job(job));
-    if (!ran) return ran.status();
+    FARO_ASSIGN_OR_RETURN(bench::FaroRun ran, run_cluster_node(options, two_stage_job(job)));
     if (options.node != 0) continue;
     ContestResult result;
     result.contestant = contestant;
-    result.median = median_of(ran->rounds);
-    result.runs = std::move(ran->rounds);
-    result.nodes = std::move(ran->nodes);
-    result.connect_seconds.push_back(ran->connect_seconds);
+    result.median = median_of(ran.rounds);
+    result.runs = std::move(ran.rounds);
+    result.nodes = std::move(ran.nodes);
+    result.connect_seconds.push_back(ran.connect_seconds);
     results.push_back(std::move(result));
   }
   return results;
@@ -210,50 +198,41 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_two_stage_command(CLI::App& bench, int& exit_code) {
-  CLI::App* command = bench.add_subcommand(
-      "two-stage", "The two-stage shuffle of integers, with a flag for everything");
-  auto flags = std::make_shared<Flags>();
-  TwoStageJob& job = flags->job;
-  command->option_defaults()->always_capture_default();
-  flags->processes_option = command->add_option("--processes", job.process_count, "Each a node")
-                                ->check(quiet(CLI::Range(1u, 4096u)))
-                                ->type_name("N");
-  command->add_option("--workers", job.workers_per_process, "Per process")
-      ->check(quiet(CLI::Range(1u, 4096u)))
+  auto [command, flags] =
+      add_subcommand(bench, exit_code, "two-stage",
+                     "The two-stage shuffle of integers, with a flag for everything", run);
+  TwoStageJob& job = flags.job;
+  command.option_defaults()->always_capture_default();
+  flags.processes_option =
+      add_number(command, "--processes", job.process_count, "Each a node", 1, 4096);
+  add_number(command, "--workers", job.workers_per_process, "Per process", 1, 4096);
+  add_number(command, "--rows", job.rows_per_process, "Rows that each process generates", 0,
+             uint64_t{1} << 48);
+  command.add_option("--row-bytes", job.row_bytes, bench::row_widths())
+      ->check(CLI::IsMember(
+                  std::vector<uint32_t>(std::begin(bench::kRowWidths), std::end(bench::kRowWidths)))
+                  .description(""))
       ->type_name("N");
-  command->add_option("--rows", job.rows_per_process, "Rows that each process generates")
-      ->check(quiet(CLI::Range(uint64_t{0}, uint64_t{1} << 48)))
-      ->type_name("N");
-  command->add_option("--row-bytes", job.row_bytes, bench::row_widths())
-      ->check(quiet(CLI::IsMember(
-          std::vector<uint32_t>(std::begin(bench::kRowWidths), std::end(bench::kRowWidths)))))
-      ->type_name("N");
-  command->add_option("--hash", flags->hash, "finalizer or multiplicative")->type_name("NAME");
-  add_repetitions_flag(*command, flags->repetitions);
-  command
-      ->add_option("--warmup", flags->warmup,
-                   "Untimed runs before each timed one, in the same processes (JVMs need five)")
-      ->check(quiet(CLI::Range(1u, 1000u)))
-      ->type_name("N");
-  command->option_defaults()->always_capture_default(false);
+  command.add_option("--hash", flags.hash, "finalizer or multiplicative")->type_name("NAME");
+  add_repetitions_flag(command, flags.repetitions);
+  add_number(command, "--warmup", flags.warmup,
+             "Untimed runs before each timed one, in the same processes (JVMs need five)", 1, 1000);
+  command.option_defaults()->always_capture_default(false);
   add_transports_flag(
-      *command, flags->transports,
+      command, flags.transports,
       bench::carrier_names() + "\n(default: shm,tcp,sockets; on several hosts: auto)");
-  command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
+  command.add_option("--ring", flags.ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
   command
-      ->add_option("--threshold", flags->threshold,
-                   "Bytes before a transfer starts, as transfer.threshold_bytes:\n16KiB, or half "
-                   "of ring.bytes if that is less")
+      .add_option("--threshold", flags.threshold,
+                  "Bytes before a transfer starts, as transfer.threshold_bytes:\n16KiB, or half "
+                  "of ring.bytes if that is less")
       ->type_name("SIZE");
-  command->add_option("--pin", flags->pin, "Keep all processes on this processor")
-      ->type_name("CPU");
-  flags->nodes.add_to(*command);
-  add_java_flag(*command, flags->java_class_path);
-  flags->settings.add_to(*command);
-  command->add_flag("--json", flags->json, "Print JSON, with all counters");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  command.add_option("--pin", flags.pin, "Keep all processes on this processor")->type_name("CPU");
+  flags.nodes.add_to(command);
+  add_java_flag(command, flags.java_class_path);
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON, with all counters");
 }
 
 }  // namespace faro::command

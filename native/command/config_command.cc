@@ -1,15 +1,12 @@
-#include "command/config_command.h"
-
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <string>
 
 #include "command/build_json.h"
-#include "command/exit_code.h"
+#include "command/commands.h"
 #include "command/setting_flags.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 
 namespace faro::command {
@@ -23,18 +20,8 @@ struct Flags {
 };
 
 std::string_view unit_text(const SettingInfo& info) {
-  if (!info.numeric) return "text";
-  switch (info.unit) {
-    case Unit::bytes:
-      return "bytes";
-    case Unit::milliseconds:
-      return "ms";
-    case Unit::microseconds:
-      return "µs";
-    case Unit::number:
-      break;
-  }
-  return "number";
+  constexpr std::string_view kNames[] = {"number", "bytes", "ms", "µs"};  // by Unit
+  return info.numeric ? kNames[static_cast<size_t>(info.unit)] : "text";
 }
 
 std::string limit_text(uint64_t limit, Unit unit) {
@@ -44,11 +31,9 @@ std::string limit_text(uint64_t limit, Unit unit) {
 
 std::string value_text(const SettingInfo& info, std::string_view text) {
   if (!info.numeric) return text.empty() ? "(empty)" : std::string(text);
-  const std::string suffix = info.unit == Unit::milliseconds   ? " ms"
-                             : info.unit == Unit::microseconds ? " µs"
-                                                               : "";
-  if (info.unit != Unit::bytes) return std::string(text) + suffix;
-  return exact_bytes_text(std::stoull(std::string(text)));
+  if (info.unit == Unit::bytes) return exact_bytes_text(std::stoull(std::string(text)));
+  return info.unit == Unit::number ? std::string(text)
+                                   : fmt::format("{} {}", text, unit_text(info));
 }
 
 std::string range_text(const SettingInfo& info) {
@@ -122,13 +107,11 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_config_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "config", "All settings: value, default, range, and where each value comes from");
-  auto flags = std::make_shared<Flags>();
-  flags->settings.add_to(*command);
-  command->add_flag("--json", flags->json, "Print JSON");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  auto [command, flags] =
+      add_subcommand(app, exit_code, "config",
+                     "All settings: value, default, range, and where each value comes from", run);
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace faro::command

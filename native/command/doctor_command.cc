@@ -1,19 +1,16 @@
-#include "command/doctor_command.h"
-
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "command/build_json.h"
+#include "command/commands.h"
 #include "command/doctor_checks.h"
-#include "command/exit_code.h"
 #include "command/setting_flags.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 
 namespace faro::command {
@@ -24,38 +21,19 @@ struct Flags {
   bool json = false;
 };
 
-const char* health_name(Health health) {
-  switch (health) {
-    case Health::ok:
-      return "ok";
-    case Health::warning:
-      return "warning";
-    case Health::failed:
-      return "failed";
-    case Health::absent:
-      return "absent";
-  }
-  return "unknown";
-}
+struct HealthText {
+  const char* name;
+  const char* mark;  ///< at the beginning of a line
+};
+/// By Health.
+constexpr HealthText kHealthTexts[] = {
+    {"ok", "ok"}, {"warning", "!"}, {"failed", "NO"}, {"absent", "-"}};
 
-/// The mark at the beginning of a line.
-const char* mark(Health health) {
-  switch (health) {
-    case Health::ok:
-      return "ok";
-    case Health::warning:
-      return "!";
-    case Health::failed:
-      return "NO";
-    case Health::absent:
-      return "-";
-  }
-  return "";
-}
+const HealthText& text_of(Health health) { return kHealthTexts[static_cast<size_t>(health)]; }
 
 void add_checks(Table& table, const std::vector<Check>& checks) {
   for (const Check& check : checks) {
-    table.add({"", mark(check.health), check.name, check.found});
+    table.add({"", text_of(check.health).mark, check.name, check.found});
     if (!check.remedy.empty()) table.add({"", "", "", "→ " + check.remedy});
   }
 }
@@ -79,7 +57,7 @@ Json checks_json(const std::vector<Check>& checks) {
   Json json = Json::array();
   for (const Check& check : checks) {
     json.push_back({{"name", check.name},
-                    {"health", health_name(check.health)},
+                    {"health", text_of(check.health).name},
                     {"found", check.found},
                     {"remedy", check.remedy}});
   }
@@ -117,13 +95,11 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "Which transports work here, and how to fix those that do not");
-  auto flags = std::make_shared<Flags>();
-  flags->settings.add_to(*command);
-  command->add_flag("--json", flags->json, "Print JSON");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  auto [command, flags] =
+      add_subcommand(app, exit_code, "doctor",
+                     "Which transports work here, and how to fix those that do not", run);
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace faro::command

@@ -51,9 +51,8 @@ Status look_for_device(const Config& config, const std::string& address, bool& l
   FARO_RETURN_IF_ERROR(tried.set("cluster.nodes", address + ":0"));
   FARO_RETURN_IF_ERROR(tried.set("cluster.node", 0));
   FARO_RETURN_IF_ERROR(tried.set("cluster.workers", 1));
-  const Result<base::Settings> settings = base::Settings::resolve(tried);
-  if (!settings.ok()) return settings.status();
-  const auto transport = transport::plugin::load_verbs({*settings, address + ":0", base::log_line});
+  FARO_ASSIGN_OR_RETURN(const base::Settings settings, base::Settings::resolve(tried));
+  const auto transport = transport::plugin::load_verbs({settings, address + ":0", base::log_line});
   loaded = transport.ok();
   return loaded ? (*transport)->available() : transport.status();
 }

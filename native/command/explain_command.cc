@@ -1,18 +1,15 @@
-#include "command/explain_command.h"
-
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <memory>
 #include <string>
 #include <thread>
 
-#include "command/exit_code.h"
+#include "command/commands.h"
 #include "command/explain.h"
 #include "command/node_watch.h"
 #include "command/stat_report.h"
+#include "command/subcommand.h"
 
 namespace faro::command {
 namespace {
@@ -47,18 +44,16 @@ int run(Flags& flags) {
 }  // namespace
 
 void add_explain_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "explain", "Why a query is stuck: which worker waits for what on which peer");
-  auto flags = std::make_shared<Flags>();
-  flags->watch.add_to(*command);
-  command->add_option("--query", flags->query, "Only this query")->type_name("ISSUER:NUMBER");
+  auto [command, flags] =
+      add_subcommand(app, exit_code, "explain",
+                     "Why a query is stuck: which worker waits for what on which peer", run);
+  flags.watch.add_to(command);
+  command.add_option("--query", flags.query, "Only this query")->type_name("ISSUER:NUMBER");
   command
-      ->add_option("--interval", flags->interval_s, "Seconds to watch which workers make progress")
+      .add_option("--interval", flags.interval_s, "Seconds to watch which workers make progress")
       ->check(CLI::Range(0.01, 60.0))
       ->type_name("SECONDS");
-  command->add_flag("--json", flags->json, "Print JSON");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace faro::command

@@ -5,15 +5,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "command/bench_command.h"
-#include "command/config_command.h"
-#include "command/doctor_command.h"
+#include "command/commands.h"
 #include "command/exit_code.h"
-#include "command/explain_command.h"
-#include "command/plan_command.h"
-#include "command/simulate_command.h"
-#include "command/soak_command.h"
-#include "command/stat_command.h"
 #include "command/version.h"
 
 namespace {

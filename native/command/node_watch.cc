@@ -56,9 +56,7 @@ void NodeWatch::add_to(CLI::App& app) {
 
 Status NodeWatch::open_new(const std::string& path) {
   if (known_.count(path) != 0) return Status::Ok();
-  Result<std::unique_ptr<CounterView>> view = CounterView::open(path, path == file_);
-  if (!view.ok()) return view.status();
-  known_[path].view = std::move(*view);
+  FARO_ASSIGN_OR_RETURN(known_[path].view, CounterView::open(path, path == file_));
   return Status::Ok();
 }
 
@@ -67,9 +65,8 @@ Result<std::vector<NodeChange>> NodeWatch::look() {
     FARO_RETURN_IF_ERROR(open_new(file_));
   } else {
     if (folder_.empty()) {
-      const Result<Config> config = SettingFlags().load();
-      if (!config.ok()) return config.status();
-      folder_ = config->get("counters.folder");
+      FARO_ASSIGN_OR_RETURN(const Config config, SettingFlags().load());
+      folder_ = config.get("counters.folder");
     }
     // Files of other users and of other versions are skipped if they cannot be read.
     for (const std::string& path : counter_files_in(folder_)) (void)open_new(path);

@@ -1,8 +1,5 @@
-#include "command/plan_command.h"
-
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -15,11 +12,12 @@
 #include "base/return_if_error.h"
 #include "base/settings.h"
 #include "command/build_json.h"
-#include "command/exit_code.h"
+#include "command/commands.h"
 #include "command/machine.h"
 #include "command/plan.h"
 #include "command/session_probe.h"
 #include "command/setting_flags.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 #include "links/limits.h"
 #include "transport/plugin/plugin_loader.h"
@@ -77,18 +75,10 @@ Status choose_verbs(const Flags& flags, const base::Settings& settings,
 
 /// `verbs` is what the input refers to.
 Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Transport>& verbs) {
-  Result<Config> loaded = flags.settings.load();
-  if (!loaded) return loaded.status();
-  Config& config = loaded.value();
-  if (!flags.ring.empty()) {
-    FARO_RETURN_IF_ERROR(set_from_flag(config, "--ring", "ring.bytes", flags.ring));
-  }
-  if (!flags.workers.empty()) {
-    FARO_RETURN_IF_ERROR(set_from_flag(config, "--workers", "cluster.workers", flags.workers));
-  }
-  if (!flags.transport.empty()) {
-    FARO_RETURN_IF_ERROR(set_from_flag(config, "--transport", "transport", flags.transport));
-  }
+  FARO_ASSIGN_OR_RETURN(Config config, flags.settings.load());
+  FARO_RETURN_IF_ERROR(set_from_flag(config, "--ring", "ring.bytes", flags.ring));
+  FARO_RETURN_IF_ERROR(set_from_flag(config, "--workers", "cluster.workers", flags.workers));
+  FARO_RETURN_IF_ERROR(set_from_flag(config, "--transport", "transport", flags.transport));
   if (flags.nodes > 0) {
     const std::vector<std::string> nodes(flags.nodes, "node:0");
     FARO_RETURN_IF_ERROR(
@@ -96,11 +86,9 @@ Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Tran
   } else if (config.get("cluster.nodes").empty()) {
     return Status(Code::invalid_argument, "--nodes is missing: how many nodes has the cluster?");
   }
-  Result<base::Settings> settings = base::Settings::resolve(config);
-  if (!settings) return settings.status();
   PlanInput input;
-  input.settings = std::move(settings).value();
-  if (Status status = choose_verbs(flags, input.settings, verbs); !status.ok()) return status;
+  FARO_ASSIGN_OR_RETURN(input.settings, base::Settings::resolve(config));
+  FARO_RETURN_IF_ERROR(choose_verbs(flags, input.settings, verbs));
   input.verbs = verbs.get();
   input.nodes_per_host = input.settings.transport == "shm"
                              ? input.settings.node_count()
@@ -388,30 +376,23 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_plan_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "plan", "What a cluster of m nodes and n workers needs, compared with this machine's limits");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("--nodes", flags->nodes, "Of the cluster (default: those of cluster.nodes)")
-      ->check(CLI::Range(1u, kNodeLimit).description(""))
-      ->type_name("N");
+  auto [command, flags] = add_subcommand(
+      app, exit_code, "plan",
+      "What a cluster of m nodes and n workers needs, compared with this machine's limits", run);
+  add_number(command, "--nodes", flags.nodes, "Of the cluster (default: those of cluster.nodes)", 1,
+             kNodeLimit);
   command
-      ->add_option("--workers", flags->workers,
-                   "Per node: one number, or one per node separated by commas\n"
-                   "(default: cluster.workers)")
+      .add_option("--workers", flags.workers,
+                  "Per node: one number, or one per node separated by commas\n"
+                  "(default: cluster.workers)")
       ->type_name("N");
-  command
-      ->add_option("--nodes-per-host", flags->per_host,
-                   "Nodes on one machine (default: 1); auto chooses shm between them")
-      ->check(CLI::Range(1u, kNodeLimit).description(""))
-      ->type_name("N");
-  command->add_option("--ring", flags->ring, "Size of one ring, as ring.bytes: 32KiB")
+  add_number(command, "--nodes-per-host", flags.per_host,
+             "Nodes on one machine (default: 1); auto chooses shm between them", 1, kNodeLimit);
+  command.add_option("--ring", flags.ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
-  command->add_option("--transport", flags->transport, "auto, shm, tcp or verbs")
-      ->type_name("NAME");
-  flags->settings.add_to(*command);
-  command->add_flag("--json", flags->json, "Print JSON");
-  command->footer(kExitCodeHelp);
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  command.add_option("--transport", flags.transport, "auto, shm, tcp or verbs")->type_name("NAME");
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace faro::command

@@ -54,24 +54,20 @@ Status shuffle_rows(Worker& worker, const QueryId& query, Received& received) {
   spec.query = query;
   spec.stage = 1;
   spec.row_bytes = sizeof(uint64_t);
-  Result<Shuffle> opened = worker.open_shuffle(spec);
-  if (!opened) return opened.status();
-  Shuffle& shuffle = opened.value();
-  const Result<RowSender<uint64_t>> sender = shuffle.sender<uint64_t>();
-  if (!sender) return sender.status();
-  const Result<ShuffleReceiver> receiver = shuffle.receiver();
-  if (!receiver) return receiver.status();
+  FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker.open_shuffle(spec));
+  FARO_ASSIGN_OR_RETURN(const RowSender<uint64_t> sender, shuffle.sender<uint64_t>());
+  FARO_ASSIGN_OR_RETURN(const ShuffleReceiver receiver, shuffle.receiver());
   const uint64_t first = worker.number() * kRowsPerNode;
   for (uint64_t n = first; n < first + kRowsPerNode; ++n) {
-    const Outcome outcome = sender->send(static_cast<uint32_t>(n % kNodes), n, kWait);
+    const Outcome outcome = sender.send(static_cast<uint32_t>(n % kNodes), n, kWait);
     if (outcome != Outcome::done) return outcome_status(outcome, shuffle, "sending");
   }
-  if (const Outcome outcome = sender->finish(kWait); outcome != Outcome::done) {
+  if (const Outcome outcome = sender.finish(kWait); outcome != Outcome::done) {
     return outcome_status(outcome, shuffle, "finishing");
   }
   Batch batch;
   Outcome outcome;
-  while ((outcome = receiver->receive(batch, kWait)) == Outcome::done) {
+  while ((outcome = receiver.receive(batch, kWait)) == Outcome::done) {
     for (const uint64_t n : batch.rows<uint64_t>()) {
       ++received.count;
       received.sum += n;
@@ -93,10 +89,9 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   std::vector<Listener> listeners;
   std::vector<std::string> addresses;
   for (uint32_t node = 0; node < kNodes; ++node) {
-    Result<Listener> listener = Listener::bind(host + ":0");
-    if (!listener) return listener.status();
-    addresses.push_back(listener.value().address());
-    listeners.push_back(std::move(listener).value());
+    FARO_ASSIGN_OR_RETURN(Listener listener, Listener::bind(host + ":0"));
+    addresses.push_back(listener.address());
+    listeners.push_back(std::move(listener));
   }
   Config shared = config;
   FARO_RETURN_IF_ERROR(shared.set("cluster.nodes", fmt::format("{}", fmt::join(addresses, ","))));
@@ -106,10 +101,9 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   // A certificate is for where the cluster's nodes listen, which is not here.
   FARO_RETURN_IF_ERROR(shared.set("security.tls", "off"));
   // Other machines may be able to reach the address, and no one else should join.
-  const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
-  if (!secret) return secret.status();
+  FARO_ASSIGN_OR_RETURN(const bench::TemporarySecret secret, bench::TemporarySecret::make());
   if (!bench::has_secret(config)) {
-    FARO_RETURN_IF_ERROR(shared.set("security.secret_file", std::string_view(secret->path())));
+    FARO_RETURN_IF_ERROR(shared.set("security.secret_file", std::string_view(secret.path())));
   }
 
   SessionProbe probe;
@@ -118,9 +112,7 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   const Status connected = on_both([&](uint32_t node) -> Status {
     Config mine = shared;
     FARO_RETURN_IF_ERROR(mine.set("cluster.node", uint64_t{node}));
-    Result<std::unique_ptr<Session>> session = Session::open(mine, std::move(listeners[node]));
-    if (!session) return session.status();
-    sessions[node] = std::move(session).value();
+    FARO_ASSIGN_OR_RETURN(sessions[node], Session::open(mine, std::move(listeners[node])));
     return Status::Ok();
   });
   FARO_RETURN_IF_ERROR(connected);

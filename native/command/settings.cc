@@ -50,6 +50,7 @@ Status flag_error(std::string_view flag, std::string_view message) {
 
 Status set_from_flag(Config& config, std::string_view flag, std::string_view name,
                      const std::string& text) {
+  if (text.empty()) return Status::Ok();
   const Status status = config.set(name, text, flag);
   if (status.ok()) return status;
   return Status(status.code(), fmt::format("{}: {}", flag, status.message()));

@@ -21,7 +21,7 @@ Status validate_settings(const Config& config);
 /// An invalid_argument; the message begins with the flag.
 Status flag_error(std::string_view flag, std::string_view message);
 
-/// Sets `name` from a flag's text. Errors: config_invalid; the message begins with the flag.
+/// Sets `name` from a flag's text, unless that is empty: the flag was not given. Errors: config_invalid; the message begins with the flag.
 Status set_from_flag(Config& config, std::string_view flag, std::string_view name,
                      const std::string& text);
 

@@ -1,16 +1,13 @@
-#include "command/simulate_command.h"
-
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
-#include "command/exit_code.h"
+#include "command/commands.h"
 #include "command/progress_line.h"
 #include "command/seed_ranges.h"
+#include "command/subcommand.h"
 #include "command/version.h"
 #include "lab/simulation/run.h"
 #include "lab/workload/chance.h"
@@ -80,23 +77,22 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_simulate_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "simulate", "Simulate whole clusters and their faults in one thread, by seed");
-  auto flags = std::make_shared<Flags>();
-  command->add_option("--seed", flags->seed, "First seed (default: 1)")->type_name("S");
-  command->add_option("--runs", flags->runs, "Number of runs, a seed each (default: 2000)")
+  auto [command, flags] =
+      add_subcommand(app, exit_code, "simulate",
+                     "Simulate whole clusters and their faults in one thread, by seed", run);
+  command.add_option("--seed", flags.seed, "First seed (default: 1)")->type_name("S");
+  command.add_option("--runs", flags.runs, "Number of runs, a seed each (default: 2000)")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("N");
   command
-      ->add_option("--resume", flags->resume,
-                   "Keeps in this file how far each range of seeds got, and continues there;\n"
-                   "a range is its seed, its number of runs and the build that runs it")
+      .add_option("--resume", flags.resume,
+                  "Keeps in this file how far each range of seeds got, and continues there;\n"
+                  "a range is its seed, its number of runs and the build that runs it")
       ->type_name("FILE");
-  command->footer(
+  command.footer(
       "It stops at the first violation, with what was broken, the last events, and the command\n"
       "that repeats the run.\n" +
       std::string(kExitCodeHelp));
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 
 }  // namespace faro::command

@@ -1,15 +1,12 @@
-#include "command/soak_command.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
-#include <memory>
 #include <random>
 #include <string>
 
-#include "command/exit_code.h"
+#include "command/commands.h"
+#include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/temporary_secret.h"
 #include "lab/soak/memory_trend.h"
@@ -54,7 +51,7 @@ std::string command_of(const soak::Options& options) {
   return command;
 }
 
-int run(soak::Options options) {
+int run(soak::Options& options) {
   const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
   if (!secret) return report_error("soak", secret.status());
   options.secret_file = secret->path();
@@ -85,33 +82,32 @@ int run(soak::Options options) {
 }  // namespace
 
 void add_soak_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "soak",
-      "Run clusters of real processes whose nodes are paused, stopped, killed and restarted");
-  auto options = std::make_shared<soak::Options>();
-  options->seed = std::random_device()();
-  command->add_option("--seconds", options->seconds, "Duration (default: 1200)")
+  auto [command, options] = add_subcommand(
+      app, exit_code, "soak",
+      "Run clusters of real processes whose nodes are paused, stopped, killed and restarted", run);
+  options.seed = std::random_device()();
+  command.add_option("--seconds", options.seconds, "Duration (default: 1200)")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("S");
   command
-      ->add_option("--kills", options->kills,
-                   "Instead, run this many clusters, each with one node killed and no other fault")
+      .add_option("--kills", options.kills,
+                  "Instead, run this many clusters, each with one node killed and no other fault")
       ->type_name("N");
-  command->add_option("--seed", options->seed, "Seed of all random choices (default: random)")
+  command.add_option("--seed", options.seed, "Seed of all random choices (default: random)")
       ->type_name("S");
-  command->add_option("--liveness-ms", options->liveness_ms, "liveness.timeout_ms (default: 2000)")
+  command.add_option("--liveness-ms", options.liveness_ms, "liveness.timeout_ms (default: 2000)")
       ->check(CLI::Range(100, 60000))
       ->type_name("MS");
-  command->add_option("--transport", options->transport, "Only this one: shm, tcp, verbs or auto")
+  command.add_option("--transport", options.transport, "Only this one: shm, tcp, verbs or auto")
       ->check(CLI::IsMember({"shm", "tcp", "verbs", "auto"}).description(""))
       ->type_name("T");
   command
-      ->add_option("--host", options->hosts,
-                   "Numeric addresses of this host, separated by commas: the nodes take turns to "
-                   "listen on them (default: 127.0.0.1)")
+      .add_option("--host", options.hosts,
+                  "Numeric addresses of this host, separated by commas: the nodes take turns to "
+                  "listen on them (default: 127.0.0.1)")
       ->delimiter(',')
       ->type_name("ADDRESSES");
-  command->footer(
+  command.footer(
       "A line every minute. It ends with 1 if a row is wrong; a query ends as it should not; a "
       "loss is\n"
       "told too late or without the name; a node hangs; or, between two clusters, a process has "
@@ -124,7 +120,6 @@ void add_soak_command(CLI::App& app, int& exit_code) {
       "than\n" +
       std::to_string(soak::MemoryTrend::kNeeded) + " looks tell nothing of that.\n" +
       std::string(kExitCodeHelp));
-  command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 
 }  // namespace faro::command

@@ -1,8 +1,5 @@
-#include "command/stat_command.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
@@ -11,9 +8,10 @@
 #include <string>
 #include <thread>
 
-#include "command/exit_code.h"
+#include "command/commands.h"
 #include "command/node_watch.h"
 #include "command/stat_report.h"
+#include "command/subcommand.h"
 #include "command/terminal.h"
 
 namespace faro::command {
@@ -29,8 +27,6 @@ struct Flags {
   bool json = false;
   bool all = false;
 };
-
-CLI::Validator positive_interval() { return CLI::Range(0.01, 3600.0); }
 
 void wait_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -81,30 +77,27 @@ int run_top(Flags& flags) {
 void add_common(CLI::App& command, Flags& flags) {
   flags.watch.add_to(command);
   command.add_option("--interval", flags.interval_s, "Seconds between two samples")
-      ->check(positive_interval())
+      ->check(CLI::Range(0.01, 3600.0))
       ->type_name("SECONDS");
-  command.footer(kExitCodeHelp);
 }
 
 }  // namespace
 
 void add_stat_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "stat", "What the nodes of this host do: lanes, rates, waits, slow consumers");
-  auto flags = std::make_shared<Flags>();
-  add_common(*command, *flags);
-  command->add_flag("--once", flags->once, "Print one table over one interval, then exit");
-  command->add_flag("--json", flags->json, "Print JSON, an object per line unless --once");
-  command->add_flag("--all", flags->all, "Show idle lanes, too");
-  command->callback([flags, &exit_code] { exit_code = run_stat(*flags); });
+  auto [command, flags] = add_subcommand(
+      app, exit_code, "stat", "What the nodes of this host do: lanes, rates, waits, slow consumers",
+      run_stat);
+  add_common(command, flags);
+  command.add_flag("--once", flags.once, "Print one table over one interval, then exit");
+  command.add_flag("--json", flags.json, "Print JSON, an object per line unless --once");
+  command.add_flag("--all", flags.all, "Show idle lanes, too");
 }
 
 void add_top_command(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("top", "The same, sorted by rate, in the terminal, until q or Ctrl-C");
-  auto flags = std::make_shared<Flags>();
-  add_common(*command, *flags);
-  command->callback([flags, &exit_code] { exit_code = run_top(*flags); });
+  auto [command, flags] =
+      add_subcommand(app, exit_code, "top",
+                     "The same, sorted by rate, in the terminal, until q or Ctrl-C", run_top);
+  add_common(command, flags);
 }
 
 }  // namespace faro::command
