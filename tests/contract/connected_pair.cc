@@ -87,10 +87,7 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   const ring::Layout& outgoing = number == 0 ? shape.forth : shape.back;
   const ring::Layout& incoming = number == 0 ? shape.back : shape.forth;
   const uint32_t worker_count = outgoing.sender_workers;
-  Result<transport::shm::NodeDoorbells> doorbells =
-      transport::shm::NodeDoorbells::make(worker_count);
-  if (!doorbells.ok()) return doorbells.status();
-  side.doorbells = std::move(*doorbells);
+  FARO_ASSIGN_OR_RETURN(side.doorbells, transport::shm::NodeDoorbells::make(worker_count));
   const uint32_t groups = (incoming.rings_of_receiver() + 63) / 64;
   for (uint32_t w = 0; w < worker_count; ++w) {
     side.ready_sets.push_back(std::make_unique<ring::ReadySet>(groups));

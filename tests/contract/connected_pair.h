@@ -27,7 +27,7 @@ class ConnectedPair final : public TransportPair {
   /// How the two sides get their transports: one each, as they belong to a node.
   struct Parts {
     std::shared_ptr<transport::Transport> transports[2];
-    std::function<bool()> pump;  // progress other than by descriptors; may be empty
+    std::function<bool()> pump = {};  // progress other than by descriptors; may be empty
     std::shared_ptr<tls::Credentials> credentials = {};  // of side 1, for data connections with TLS
   };
 

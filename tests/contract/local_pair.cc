@@ -87,20 +87,14 @@ class LocalPair final : public TransportPair {
     }
   }
   Status connect() {
-    Result<transport::shm::NodeDoorbells> doorbells =
-        transport::shm::NodeDoorbells::make(rings_.sender_workers);
-    if (!doorbells.ok()) return doorbells.status();
-    doorbells_ = std::move(*doorbells);
+    FARO_ASSIGN_OR_RETURN(doorbells_, transport::shm::NodeDoorbells::make(rings_.sender_workers));
     std::vector<transport::WorkerEnd> workers;
     for (uint32_t w = 0; w < rings_.sender_workers; ++w) {
       ready_sets_.push_back(
           std::make_unique<ring::ReadySet>((rings_.rings_of_receiver() + 63) / 64));
       workers.push_back({ready_sets_.back().get(), &doorbells_.line(w)});
     }
-    Result<std::unique_ptr<transport::DataLink>> link =
-        transport::shm::make_local_link(rings_, workers, &events_);
-    if (!link.ok()) return link.status();
-    link_ = std::move(*link);
+    FARO_ASSIGN_OR_RETURN(link_, transport::shm::make_local_link(rings_, workers, &events_));
     for (uint32_t w = 0; w < rings_.sender_workers; ++w) link_->attach_ready(*ready_sets_[w], 0, w);
     return {};
   }
@@ -126,7 +120,6 @@ class LocalPair final : public TransportPair {
 [[maybe_unused]] const bool added = add_transport({
     .name = "local",
     .open = LocalPair::open,
-    .no_threads_because = {},
     .no_loss_because = "both ends are in one process",
 });
 

@@ -11,9 +11,8 @@ namespace {
     .open =
         [](const PairShape& shape) {
           const auto make = [] { return std::make_shared<transport::shm::ShmTransport>(); };
-          return ConnectedPair::open(shape, {.transports = {make(), make()}, .pump = {}});
+          return ConnectedPair::open(shape, {.transports = {make(), make()}});
         },
-    .no_threads_because = {},
     .no_loss_because =
         "a process that vanishes is noticed by the control connection, not by shared memory",
 });

@@ -1,4 +1,5 @@
 // TCP in the contract suite, without and with TLS.
+#include "base/return_if_error.h"
 #include "contract/connected_pair.h"
 #include "contract/transport_pair.h"
 #include "support/certificates.h"
@@ -13,26 +14,21 @@ namespace {
     .open =
         [](const PairShape& shape) {
           const auto make = [] { return std::make_shared<transport::tcp::TcpTransport>(); };
-          return ConnectedPair::open(shape, {.transports = {make(), make()}, .pump = {}});
+          return ConnectedPair::open(shape, {.transports = {make(), make()}});
         },
-    .no_threads_because = {},
-    .no_loss_because = {},
 });
 
 [[maybe_unused]] const bool tls_added = add_transport({
     .name = "tcp_tls",
     .open = [](const PairShape& shape) -> Result<std::unique_ptr<TransportPair>> {
       static const NodeFiles files = Authority().issue();
-      const auto credentials = tls::Credentials::load(files.resolved());
-      if (!credentials.ok()) return credentials.status();
+      FARO_ASSIGN_OR_RETURN(const auto credentials, tls::Credentials::load(files.resolved()));
       const auto make = [&] {
-        return std::make_shared<transport::tcp::TcpTransport>(std::nullopt, *credentials);
+        return std::make_shared<transport::tcp::TcpTransport>(std::nullopt, credentials);
       };
-      return ConnectedPair::open(
-          shape, {.transports = {make(), make()}, .pump = {}, .credentials = *credentials});
+      return ConnectedPair::open(shape,
+                                 {.transports = {make(), make()}, .credentials = credentials});
     },
-    .no_threads_because = {},
-    .no_loss_because = {},
 });
 
 }  // namespace

@@ -84,8 +84,8 @@ struct TransportUnderTest {
   uint64_t many_frames = 100'000;
 
   // Capabilities. A reason instead of an empty text skips, and reports, the cases that need it.
-  std::string no_threads_because;  // cases with network threads and a thread per worker
-  std::string no_loss_because;     // the transport itself notices that its peer is gone
+  std::string no_threads_because = {};  // cases with network threads and a thread per worker
+  std::string no_loss_because = {};     // the transport itself notices that its peer is gone
 };
 
 /// How GoogleTest shows it.

@@ -64,9 +64,7 @@ class FakeSetup final : public transport::LinkSetup {
 
   Status start() override {
     const auto make = [](uint64_t bytes, RegisteredMemory& memory) -> Status {
-      auto made = RegisteredMemory::unregistered_for_test(bytes, kKey);
-      if (!made.ok()) return made.status();
-      memory = std::move(*made);
+      FARO_ASSIGN_OR_RETURN(memory, RegisteredMemory::unregistered_for_test(bytes, kKey));
       return {};
     };
     const uint32_t receives = options_.receives[side_];
@@ -180,18 +178,13 @@ class FakeTransport final : public transport::Transport {
 };
 
 TransportUnderTest fake(const char* name, const Options& options) {
-  return {.name = name,
-          .open =
-              [options](const PairShape& shape) {
-                const auto fabrics = std::make_shared<Fabrics>(
-                    ChannelMap::count(options.sharing, shape.forth), options.raises_sigpipe);
-                return ConnectedPair::open(
-                    shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
-                                           std::make_shared<FakeTransport>(1, fabrics, options)},
-                            .pump = {}});
-              },
-          .no_threads_because = {},
-          .no_loss_because = {}};
+  return {.name = name, .open = [options](const PairShape& shape) {
+            const auto fabrics = std::make_shared<Fabrics>(
+                ChannelMap::count(options.sharing, shape.forth), options.raises_sigpipe);
+            return ConnectedPair::open(
+                shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
+                                       std::make_shared<FakeTransport>(1, fabrics, options)}});
+          }};
 }
 
 [[maybe_unused]] const bool added[] = {
@@ -217,8 +210,7 @@ TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_he
     FakeDevice& device = own->device();
     auto opened = ConnectedPair::open(
         shape,
-        {.transports = {std::move(own), std::make_shared<FakeTransport>(1, fabrics, options)},
-         .pump = {}});
+        {.transports = {std::move(own), std::make_shared<FakeTransport>(1, fabrics, options)}});
     ASSERT_TRUE(is_ok(opened));
     TransportPair& pair = **opened;
     while (pair.pump()) {

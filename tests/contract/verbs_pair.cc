@@ -26,10 +26,9 @@ TransportResult make(uint32_t side, const std::vector<const char*>& more) {
   }
   for (size_t i = 0; i + 1 < more.size(); i += 2)
     FARO_RETURN_IF_ERROR(config.set(more[i], std::string_view(more[i + 1])));
-  const Result<base::Settings> settings = base::Settings::resolve(config);
-  if (!settings.ok()) return settings.status();
+  FARO_ASSIGN_OR_RETURN(const base::Settings settings, base::Settings::resolve(config));
   TransportResult loaded = transport::plugin::load_verbs(
-      {*settings, settings->node_addresses[0], [](LogLevel, std::string_view) noexcept {}});
+      {settings, settings.node_addresses[0], [](LogLevel, std::string_view) noexcept {}});
   if (!loaded.ok()) return loaded;
   FARO_RETURN_IF_ERROR((*loaded)->available());
   return loaded;
@@ -52,7 +51,6 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
                 return made.ok() ? std::string() : std::string(made.status().message());
               },
           .many_frames = 20'000,  // the devices of tests are software
-          .no_threads_because = {},
           .no_loss_because = {}};
 }
 
