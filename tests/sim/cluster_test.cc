@@ -298,11 +298,7 @@ TEST(SimCluster, whole_sessions_open_carry_a_gather_and_close) {
     uint64_t sum = 0;
     const uint32_t worker_count = cluster.session(0).worker_count();
     const auto program = [&](Worker& worker) {
-      ShuffleSpec spec;
-      spec.query = query;
-      spec.row_bytes = sizeof(uint64_t);
-      spec.receivers = {0};
-      Result<Shuffle> shuffle = worker.open_shuffle(spec);
+      Result<Shuffle> shuffle = worker.open_shuffle({query, 0, sizeof(uint64_t), {}, {0}});
       ASSERT_TRUE(is_ok(shuffle));
       for (uint64_t value = 1; value <= 1000; ++value) {
         ASSERT_EQ(shuffle->sender()->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);
@@ -375,10 +371,7 @@ TEST(SimCluster, two_workers_answer_each_other_row_by_row) {
     constexpr uint64_t kRounds = 50;
     const auto program = [&](Worker& worker) {
       const uint32_t peer = 1 - worker.number();
-      ShuffleSpec spec;
-      spec.query = query;
-      spec.row_bytes = sizeof(uint64_t);
-      Result<Shuffle> shuffle = worker.open_shuffle(spec);
+      Result<Shuffle> shuffle = worker.open_shuffle({query, 0, sizeof(uint64_t), {}, {}});
       ASSERT_TRUE(is_ok(shuffle));
       for (uint64_t value = worker.number(); value < 2 * kRounds; value += 2) {
         if (value > 0) {
@@ -427,10 +420,8 @@ ClosedWhileHeld close_while_held(uint64_t seed, base::Nanoseconds held) {
   bool holds = false;
   cluster.spawn(0, 0, [&] {
     Worker& worker = cluster.session(0).worker(0);
-    ShuffleSpec spec;
-    spec.query = cluster.session(0).begin_query();
-    spec.row_bytes = sizeof(uint64_t);
-    Result<Shuffle> shuffle = worker.open_shuffle(spec);
+    Result<Shuffle> shuffle =
+        worker.open_shuffle({cluster.session(0).begin_query(), 0, sizeof(uint64_t), {}, {}});
     ASSERT_TRUE(is_ok(shuffle));
     const uint64_t value = 7;
     ASSERT_EQ(shuffle->sender()->send(0, std::as_bytes(std::span(&value, 1))), Outcome::done);

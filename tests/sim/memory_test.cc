@@ -15,6 +15,7 @@
 #include "node/session_access.h"
 #include "sim/cluster.h"
 #include "sim/node_memory.h"
+#include "sim/two_shuffles.h"
 #include "support/query_end.h"
 
 namespace faro::test {
@@ -89,13 +90,7 @@ class CountedCluster {
 };
 
 ShuffleSpec from_to(const QueryId& query, uint32_t stage, uint32_t sender, uint32_t receiver) {
-  ShuffleSpec spec;
-  spec.query = query;
-  spec.stage = stage;
-  spec.row_bytes = 1;
-  spec.senders = {sender};
-  spec.receivers = {receiver};
-  return spec;
+  return {query, stage, 1, {sender}, {receiver}};
 }
 
 constexpr std::byte kRow{7};
@@ -120,26 +115,14 @@ TEST(NodeMemory, rows_spilled_take_what_is_planned_when_each_was_flushed) {
   counted.begin();
   const QueryId query = cluster.session(0).begin_query();
   uint64_t sent = 0;
-  cluster.spawn(0, 0, [&] {
-    Worker& worker = cluster.session(0).worker(0);
-    Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
-    Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+  spawn_part(cluster, 0, query, 1, Outcome::failed, [&](Shuffle& unwanted, Shuffle&) {
     sent = send_one_by_one(unwanted, kNoEnd);
     EXPECT_EQ(unwanted.status().code(), Code::overflow_exhausted) << unwanted.status().to_string();
-    unwanted.close();
-    wanted.close();
-    EXPECT_EQ(worker.end_query(query), Outcome::failed);
   });
-  cluster.spawn(1, 0, [&] {
-    Worker& worker = cluster.session(1).worker(0);
-    Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
-    Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+  spawn_part(cluster, 1, query, 1, Outcome::failed, [&](Shuffle&, Shuffle& wanted) {
     Batch batch;
     EXPECT_EQ(wanted.receiver()->receive(batch), Outcome::failed);
     EXPECT_EQ(wanted.status().code(), Code::overflow_exhausted) << wanted.status().to_string();
-    unwanted.close();
-    wanted.close();
-    EXPECT_EQ(worker.end_query(query), Outcome::failed);
   });
   ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
   // Memory and file are really used: few bytes of them for anything but rows.
@@ -198,30 +181,18 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
     uint64_t received = 0;
     constexpr uint64_t kRows = 30'000;
     bool spilled = false;
-    cluster.spawn(0, 0, [&] {
-      Worker& worker = cluster.session(0).worker(0);
-      Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
-      Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+    spawn_part(cluster, 0, query, 1, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
       EXPECT_EQ(send_one_by_one(unwanted, kRows), kRows);
       EXPECT_EQ(unwanted.sender()->finish(), Outcome::done);
       EXPECT_EQ(wanted.sender()->finish(), Outcome::done);
-      unwanted.close();
-      wanted.close();
-      EXPECT_EQ(worker.end_query(query), Outcome::done);
     });
-    cluster.spawn(1, 0, [&] {
-      Worker& worker = cluster.session(1).worker(0);
-      Shuffle unwanted = std::move(*worker.open_shuffle(from_to(query, 0, 0, 1)));
-      Shuffle wanted = std::move(*worker.open_shuffle(from_to(query, 1, 0, 1)));
+    spawn_part(cluster, 1, query, 1, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
       Batch batch;
       EXPECT_EQ(wanted.receiver()->receive(batch), Outcome::end_of_stream);
       spilled = cluster.session(1).metrics().overflow_memory_bytes >= kRows * 9 / 10;
       while (unwanted.receiver()->receive(batch) == Outcome::done) {
         for (const std::byte b : batch.bytes()) received += b == kRow ? 1 : 0;
       }
-      unwanted.close();
-      wanted.close();
-      EXPECT_EQ(worker.end_query(query), Outcome::done);
     });
     ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
     EXPECT_EQ(received, kRows);

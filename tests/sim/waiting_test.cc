@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/cluster.h"
+#include "sim/two_shuffles.h"
 #include "wire/frame.h"
 
 namespace faro::test {
@@ -35,15 +36,6 @@ ClusterShape one_ring() {
   return shape;
 }
 
-ShuffleSpec from_0_to_1(const QueryId& query, uint32_t stage) {
-  ShuffleSpec spec;
-  spec.query = query;
-  spec.stage = stage;
-  spec.senders = {0};
-  spec.receivers = {1};
-  return spec;
-}
-
 // Takes the next batch, which must be one row of `value`.
 void take_row(Shuffle& shuffle, uint8_t value) {
   Batch batch;
@@ -62,48 +54,34 @@ void released_before_unwanted_frames(uint32_t lines_before) {
   ASSERT_TRUE(cluster.open_sessions().ok()) << world.report();
   const QueryId query = cluster.session(0).begin_query();
   uint32_t lines_taken = 0;
-  cluster.spawn(0, 0, [&] {
-    Worker& worker = cluster.session(0).worker(0);
-    Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
-    Result<Shuffle> unwanted = worker.open_shuffle(from_0_to_1(query, 1));
-    ASSERT_TRUE(wanted.ok() && unwanted.ok());
+  spawn_part(cluster, 0, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
     for (uint32_t line = 0; line < lines_before; ++line) {
-      ASSERT_EQ(wanted->sender()->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
-      (void)wanted->sender()->flush();
+      ASSERT_EQ(wanted.sender()->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
+      (void)wanted.sender()->flush();
       world.wait_until([&] { return lines_taken > line; }, base::kForever, "the line to be taken");
     }
     // The shuffles close each other's frames, and the threshold posts all three at once.
-    ASSERT_EQ(wanted->sender()->send(0, row_of_frame(kRing / 4 - 2 * wire::kFrameAlignment, 2)),
+    ASSERT_EQ(wanted.sender()->send(0, row_of_frame(kRing / 4 - 2 * wire::kFrameAlignment, 2)),
               Outcome::done);
     for (int i = 0; i < 2; ++i) {
-      ASSERT_EQ(unwanted->sender()->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
+      ASSERT_EQ(unwanted.sender()->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
     }
-    ASSERT_EQ(wanted->sender()->send(0, row_of_frame(kRing / 4, 4)), Outcome::done);
-    ASSERT_EQ(wanted->sender()->finish(), Outcome::done);
-    ASSERT_EQ(unwanted->sender()->finish(), Outcome::done);
-    wanted->close();
-    unwanted->close();
-    ASSERT_EQ(worker.end_query(query), Outcome::done);
+    ASSERT_EQ(wanted.sender()->send(0, row_of_frame(kRing / 4, 4)), Outcome::done);
+    ASSERT_EQ(wanted.sender()->finish(), Outcome::done);
+    ASSERT_EQ(unwanted.sender()->finish(), Outcome::done);
   });
-  cluster.spawn(1, 0, [&] {
-    Worker& worker = cluster.session(1).worker(0);
-    Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
-    Result<Shuffle> unwanted = worker.open_shuffle(from_0_to_1(query, 1));
-    ASSERT_TRUE(wanted.ok() && unwanted.ok());
+  spawn_part(cluster, 1, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
     while (lines_taken < lines_before) {
-      take_row(*wanted, 1);
+      take_row(wanted, 1);
       ++lines_taken;
     }
-    take_row(*wanted, 2);
-    take_row(*wanted, 4);
+    take_row(wanted, 2);
+    take_row(wanted, 4);
     Batch batch;
-    ASSERT_EQ(wanted->receiver()->receive(batch), Outcome::end_of_stream);
-    take_row(*unwanted, 3);
-    take_row(*unwanted, 3);
-    ASSERT_EQ(unwanted->receiver()->receive(batch), Outcome::end_of_stream);
-    wanted->close();
-    unwanted->close();
-    ASSERT_EQ(worker.end_query(query), Outcome::done);
+    ASSERT_EQ(wanted.receiver()->receive(batch), Outcome::end_of_stream);
+    take_row(unwanted, 3);
+    take_row(unwanted, 3);
+    ASSERT_EQ(unwanted.receiver()->receive(batch), Outcome::end_of_stream);
   });
   const Status ran = cluster.run();
   ASSERT_TRUE(ran.ok()) << world.report();
@@ -129,7 +107,7 @@ TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
   bool received = false;
   cluster.spawn(0, 0, [&] {
     Worker& worker = cluster.session(0).worker(0);
-    Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query, 0));
+    Result<Shuffle> shuffle = worker.open_shuffle({query, 0, 0, {0}, {1}});
     ASSERT_TRUE(shuffle.ok());
     ASSERT_EQ(shuffle->sender()->send(0, row_of_frame(wire::kFrameAlignment, 1)), Outcome::done);
     ASSERT_EQ(worker.wait_until([&] {
@@ -143,7 +121,7 @@ TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
   });
   cluster.spawn(1, 0, [&] {
     Worker& worker = cluster.session(1).worker(0);
-    Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query, 0));
+    Result<Shuffle> shuffle = worker.open_shuffle({query, 0, 0, {0}, {1}});
     ASSERT_TRUE(shuffle.ok());
     take_row(*shuffle, 1);
     received = true;
@@ -189,42 +167,31 @@ TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_spill
   sim::World& world = cluster.world();
   ASSERT_TRUE(cluster.open_sessions().ok()) << world.report();
   const QueryId query = cluster.session(0).begin_query();
-  cluster.spawn(0, 0, [&] {
-    Worker& worker = cluster.session(0).worker(0);
-    Result<Shuffle> unwanted = worker.open_shuffle(from_0_to_1(query, 1));
-    Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
-    ASSERT_TRUE(wanted.ok() && unwanted.ok());
+  spawn_part(cluster, 0, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
     for (int i = 0; i < 8; ++i)
-      ASSERT_EQ(unwanted->sender()->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
-    ASSERT_EQ(wanted->sender()->send(0, row_of_frame(kRing / 4, 1)), Outcome::done);
-    ASSERT_EQ(wanted->sender()->finish(), Outcome::done);
-    ASSERT_EQ(unwanted->sender()->finish(), Outcome::done);
-    wanted->close(), unwanted->close();
-    ASSERT_EQ(worker.end_query(query), Outcome::done);
+      ASSERT_EQ(unwanted.sender()->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
+    ASSERT_EQ(wanted.sender()->send(0, row_of_frame(kRing / 4, 1)), Outcome::done);
+    ASSERT_EQ(wanted.sender()->finish(), Outcome::done);
+    ASSERT_EQ(unwanted.sender()->finish(), Outcome::done);
   });
-  cluster.spawn(1, 0, [&] {
-    Worker& worker = cluster.session(1).worker(0);
-    Result<Shuffle> unwanted = worker.open_shuffle(from_0_to_1(query, 1));
-    Result<Shuffle> wanted = worker.open_shuffle(from_0_to_1(query, 0));
-    ASSERT_TRUE(wanted.ok() && unwanted.ok());
+  spawn_part(cluster, 1, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
     Batch batch;
-    while (wanted->receiver()->receive(batch, Wait::none()) == Outcome::would_wait) {
+    while (wanted.receiver()->receive(batch, Wait::none()) == Outcome::would_wait) {
       bool looked = false;
-      ASSERT_EQ(worker.wait_until([&looked] { return std::exchange(looked, true); }),
+      ASSERT_EQ(cluster.session(1).worker(0).wait_until(
+                    [&looked] { return std::exchange(looked, true); }),
                 Outcome::done);
     }
     ASSERT_EQ(batch.row_count(), 1u);
     batch.release();
     uint32_t rows = 0;  // what was spilled comes in frames of more than one
-    for (; rows < 8 && unwanted->receiver()->receive(batch) == Outcome::done;
+    for (; rows < 8 && unwanted.receiver()->receive(batch) == Outcome::done;
          rows += batch.row_count()) {
     }
     ASSERT_EQ(rows, 8u);
     batch.release();
-    ASSERT_EQ(wanted->receiver()->receive(batch), Outcome::end_of_stream);
-    ASSERT_EQ(unwanted->receiver()->receive(batch), Outcome::end_of_stream);
-    wanted->close(), unwanted->close();
-    ASSERT_EQ(worker.end_query(query), Outcome::done);
+    ASSERT_EQ(wanted.receiver()->receive(batch), Outcome::end_of_stream);
+    ASSERT_EQ(unwanted.receiver()->receive(batch), Outcome::end_of_stream);
   });
   ASSERT_TRUE(cluster.run().ok()) << world.report();
 }
