@@ -15,6 +15,7 @@
 #include "support/session_cluster.h"
 #include "support/test_network.h"
 #include "support/watchdog.h"
+#include "system/node_processes.h"
 
 namespace faro::test {
 namespace {
@@ -83,12 +84,9 @@ constexpr uint64_t kSeeds[] = {11, 12};
 int run_node(const Case& what, const Shape& shape, uint32_t node, const std::string& addresses,
              Listener listener, const SettingList& settings, Board* boards,
              const CaseScale& scale) {
-  Result<Config> config = config_of(node, addresses, settings);
-  if (!config.ok()) {
-    boards->fail(config.status().to_string());
-    return 1;
-  }
-  Result<std::unique_ptr<Session>> opened = Session::open(*config, std::move(listener));
+  const Result<Config> config = config_of(node, addresses, settings);
+  Result<std::unique_ptr<Session>> opened = config.status();
+  if (config.ok()) opened = Session::open(*config, std::move(listener));
   if (!opened.ok()) {
     boards->fail(opened.status().to_string());
     return 1;
@@ -149,20 +147,14 @@ TEST_P(CasesProcesses, every_row_arrives_once_whole_and_in_order) {
   // More than the budget: the file is needed.
   if (what.name == "send_everything_first") scale.worker_bytes = 3 << 20;
 
-  std::vector<Listener> listeners;
-  std::string addresses;
-  for (uint32_t n = 0; n < shape.nodes; ++n) {
-    Result<Listener> listener = Listener::bind(listen_address(n));
-    ASSERT_TRUE(is_ok(listener));
-    addresses += (n == 0 ? "" : ",") + listener->address();
-    listeners.push_back(std::move(*listener));
-  }
+  BoundNodes bound(shape.nodes);
   SharedBoards shared(std::size(kSeeds));  // one per seed
   Board* const boards = shared.get();
   std::vector<std::unique_ptr<Child>> nodes;
   for (uint32_t n = 0; n < shape.nodes; ++n) {
     nodes.push_back(std::make_unique<Child>([&, n](const Child::Side&) {
-      return run_node(what, shape, n, addresses, std::move(listeners[n]), settings, boards, scale);
+      return run_node(what, shape, n, bound.addresses, std::move(bound.listeners[n]), settings,
+                      boards, scale);
     }));
   }
   for (uint32_t n = 0; n < shape.nodes; ++n) EXPECT_EQ(nodes[n]->wait_for_end(), 0) << "node " << n;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "faro/session.h"
 
 namespace faro::test {
@@ -21,15 +22,9 @@ class CheckedShuffle {
 
   /// `workers` send and receive.
   Status open(Worker& worker, const QueryId& query, const std::vector<uint32_t>& workers) {
-    Result<Shuffle> opened = worker.open_shuffle({query, 0, kRowBytes, workers, workers});
-    if (!opened.ok()) return opened.status();
-    shuffle_ = std::move(*opened);
-    const Result<RowSender<Row>> sender = shuffle_.sender<Row>();
-    if (!sender.ok()) return sender.status();
-    sender_ = *sender;
-    const Result<ShuffleReceiver> receiver = shuffle_.receiver();
-    if (!receiver.ok()) return receiver.status();
-    receiver_ = *receiver;
+    FARO_ASSIGN_OR_RETURN(shuffle_, worker.open_shuffle({query, 0, kRowBytes, workers, workers}));
+    FARO_ASSIGN_OR_RETURN(sender_, shuffle_.sender<Row>());
+    FARO_ASSIGN_OR_RETURN(receiver_, shuffle_.receiver());
     workers_ = workers;
     me_ = worker.number();
     sent_.assign(workers.size(), 0);

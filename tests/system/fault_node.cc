@@ -17,6 +17,7 @@
 #include "support/traces.h"
 #include "support/watchdog.h"
 #include "system/checked_shuffle.h"
+#include "system/node_processes.h"
 
 namespace faro::test {
 namespace {
@@ -47,10 +48,6 @@ class Event {
   bool happened_ = false;
 };
 
-std::string text_of(const QueryId& id) {
-  return fmt::format("{} {} {}", id.counter, id.incarnation, id.issuer);
-}
-
 class FaultNode {
  public:
   FaultNode(const FaultNodePlan& plan, const Child::Side& test) : plan_(plan), test_(test) {}
@@ -68,19 +65,19 @@ class FaultNode {
       const std::string line = test_.hear();
       doing_ = line;
       if (line == "begin") {
-        test_.say(text_of(session_->begin_query()));
+        test_.say(line_of(session_->begin_query()));
       } else if (line == "begin pair") {
-        test_.say(text_of(beside_->begin_query()));
+        test_.say(line_of(beside_->begin_query()));
       } else if (line.starts_with("query ")) {
-        const QueryId id = id_in(line, 6);
+        const QueryId id = query_in(line, 6);
         part_ = std::thread([this, id] { outcome_ = take_part(id); });
       } else if (line == "hit") {
         hit_.happens();
       } else if (line == "go on") {
         go_on_.happens();
       } else if (line.starts_with("others ")) {
-        const QueryId second = id_in(line, line.find(',') + 1);
-        Status status = run_pair(*session_, id_in(line, 7), {1, 3}, 1);
+        const QueryId second = query_in(line, line.find(',') + 1);
+        Status status = run_pair(*session_, query_in(line, 7), {1, 3}, 1);
         if (status.ok()) status = run_pair(*beside_, second, {0, 1}, 0);
         test_.say(status.ok() ? "others well" : "complaint: " + status.to_string());
       } else if (line.starts_with("wait ")) {
@@ -102,17 +99,10 @@ class FaultNode {
     SettingList settings = plan_.settings;
     settings.push_back({"cluster.workers", workers});
     settings.push_back({"cluster.id", cluster});
-    Result<Config> config = config_of(plan_.node, addresses, settings);
-    if (!config.ok()) return config.status();
-    Result<std::unique_ptr<Session>> opened = Session::open(*config, std::move(listener));
+    FARO_ASSIGN_OR_RETURN(Config config, config_of(plan_.node, addresses, settings));
+    Result<std::unique_ptr<Session>> opened = Session::open(config, std::move(listener));
     if (opened.ok()) session = std::move(*opened);
     return opened.status();
-  }
-
-  static QueryId id_in(const std::string& line, size_t at) {
-    QueryId id;
-    std::sscanf(line.c_str() + at, "%lu %lu %u", &id.counter, &id.incarnation, &id.issuer);
-    return id;
   }
 
   // --- the query of all: worker 0

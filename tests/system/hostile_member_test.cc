@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "contract/frames.h"
 #include "faro/log.h"
 #include "links/listener.h"
@@ -33,6 +34,7 @@
 #include "support/session_cluster.h"
 #include "support/test_network.h"
 #include "support/watchdog.h"
+#include "system/node_processes.h"
 #include "transport/tcp/socket_address.h"
 #include "wire/preamble.h"
 #include "wire/query_message.h"
@@ -483,31 +485,22 @@ class SoundNode {
 
 // --- the three together
 
-std::string to_line(const QueryId& id) {
-  return fmt::format("{} {} {}", id.counter, id.incarnation, id.issuer);
-}
-QueryId from_line(const std::string& line) {
-  QueryId id;
-  std::sscanf(line.c_str(), "%lu %lu %u", &id.counter, &id.incarnation, &id.issuer);
-  return id;
-}
-
 /// A session whose open is complete once it is told to be; its links stand before.
 Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listener,
                                            const Child::Side& test) {
-  Result<base::Settings> settings = base::Settings::resolve(config);
-  if (!settings.ok()) return settings.status();
+  FARO_ASSIGN_OR_RETURN(base::Settings settings, base::Settings::resolve(config));
   const std::string address = listener.address();
-  auto network = links::SocketNetwork::create(
-      *settings, links::Listener::adopt(base::UniqueFd(SessionAccess::release(listener)), address));
-  if (!network.ok()) return network.status();
+  FARO_ASSIGN_OR_RETURN(
+      auto network, links::SocketNetwork::create(
+                        settings, links::Listener::adopt(
+                                      base::UniqueFd(SessionAccess::release(listener)), address)));
   node::NodeEnvironment environment;
-  environment.network = std::move(*network);
+  environment.network = std::move(network);
   environment.make_waiter = [&test, told = false]() mutable {
     if (!std::exchange(told, true)) (void)test.hear();
     return std::make_unique<ring::FutexWaiter>();
   };
-  return SessionAccess::open(*settings, std::move(environment));
+  return SessionAccess::open(settings, std::move(environment));
 }
 
 int run_node(uint32_t number, const std::string& addresses, Listener listener, const Case& attacked,
@@ -530,10 +523,10 @@ int run_node(uint32_t number, const std::string& addresses, Listener listener, c
   test.say("open");
   (void)test.hear();  // all are
   if (number == 0) {
-    for (int q = 0; q <= kQueries; ++q) test.say(to_line((*session)->begin_query()));
+    for (int q = 0; q <= kQueries; ++q) test.say(line_of((*session)->begin_query()));
   }
   std::vector<QueryId> queries;
-  for (int q = 0; q <= kQueries; ++q) queries.push_back(from_line(test.hear()));
+  for (int q = 0; q <= kQueries; ++q) queries.push_back(query_in(test.hear()));
   const QueryId all = queries.back();
   queries.pop_back();
   if (number == kHostile)
@@ -551,18 +544,11 @@ class HostileMemberTest : public testing::TestWithParam<size_t> {};
 
 TEST_P(HostileMemberTest, disturbs_nobody_else_and_is_named) {
   const Case& attacked = cases()[GetParam()];
-  std::vector<Listener> listeners;
-  std::string addresses;
-  for (uint32_t n = 0; n < 3; ++n) {
-    Result<Listener> listener = Listener::bind(listen_address(n));
-    ASSERT_TRUE(listener.ok());
-    addresses += (n == 0 ? "" : ",") + listener->address();
-    listeners.push_back(std::move(*listener));
-  }
+  BoundNodes bound(3);
   std::vector<std::unique_ptr<Child>> nodes;
   for (uint32_t n = 0; n < 3; ++n) {
     nodes.push_back(std::make_unique<Child>([&, n](const Child::Side& test) {
-      return run_node(n, addresses, std::move(listeners[n]), attacked, test);
+      return run_node(n, bound.addresses, std::move(bound.listeners[n]), attacked, test);
     }));
   }
   const auto hear = [&](uint32_t n) { return nodes[n]->hear().value_or("(it has ended)"); };

@@ -21,6 +21,7 @@
 #include "support/session_cluster.h"
 #include "support/test_network.h"
 #include "support/watchdog.h"
+#include "system/node_processes.h"
 
 namespace faro::test {
 namespace {
@@ -70,12 +71,11 @@ class ReturnNode {
       const std::string line = parent_.hear();
       const std::string command = line.substr(0, line.find(' '));
       if (command == "begin") {
-        const QueryId id = session_->begin_query();
-        parent_.say(fmt::format("{} {} {}", id.counter, id.incarnation, id.issuer));
+        parent_.say(line_of(session_->begin_query()));
       } else if (command == "query") {
-        query(id_in(line));
+        query(query_in(line, command.size()));
       } else if (command == "stuck") {
-        stuck(id_in(line));
+        stuck(query_in(line, command.size()));
       } else if (command == "await") {
         const Status there = session_->await_node(kVictim, Wait::at_most(seconds(20)));
         parent_.say(fmt::format("{} {}", code_name(there.code()), session_->has_node(kVictim)));
@@ -95,12 +95,6 @@ class ReturnNode {
   int complain(const std::string& what) {
     parent_.say("complaint: " + what);
     return 1;
-  }
-  static QueryId id_in(const std::string& line) {
-    QueryId id;
-    std::sscanf(line.c_str() + line.find(' '), "%lu %lu %u", &id.counter, &id.incarnation,
-                &id.issuer);
-    return id;
   }
   Worker& worker() { return session_->worker(0); }
 

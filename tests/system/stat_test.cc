@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "support/child.h"
 #include "support/session_cluster.h"
 #include "support/temporary_folder.h"
+#include "system/node_processes.h"
 
 namespace faro::test {
 namespace {
@@ -32,17 +32,6 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kRowBytes = 64;
 constexpr int kRows = 2000;  // many times the rings of 4 KiB
 
-std::string to_text(const QueryId& id) {
-  return std::to_string(id.counter) + " " + std::to_string(id.incarnation) + " " +
-         std::to_string(id.issuer);
-}
-
-QueryId to_query(const std::string& text) {
-  QueryId id;
-  std::istringstream(text) >> id.counter >> id.incarnation >> id.issuer;
-  return id;
-}
-
 ShuffleSpec from_0_to_1(const QueryId& query) { return {query, 5, kRowBytes, {0}, {1}}; }
 
 /// Two nodes of one worker each, both processes. Worker 0 sends to worker 1 in stage 5; worker 1 takes
@@ -50,15 +39,9 @@ ShuffleSpec from_0_to_1(const QueryId& query) { return {query, 5, kRowBytes, {0}
 class TwoNodes {
  public:
   explicit TwoNodes(const std::string& folder) {
-    for (int n = 0; n < 2; ++n) {
-      Result<Listener> listener = Listener::bind("127.0.0.1:0");
-      if (!listener.ok()) std::abort();
-      addresses_ += (n == 0 ? "" : ",") + listener->address();
-      listeners_.push_back(std::move(*listener));
-    }
     start(0, folder, send_all);
     start(1, folder, receive_late);
-    listeners_.clear();
+    bound_.listeners.clear();
   }
 
   Child& node(uint32_t n) { return *nodes_[n]; }
@@ -68,7 +51,7 @@ class TwoNodes {
     const std::string query = node(0).hear().value_or("");
     node(1).say(query);
     EXPECT_EQ(node(1).hear().value_or("ended"), "holding");
-    return to_query(query).to_string();
+    return query_in(query).to_string();
   }
   void go_on() { node(1).say("go on"); }
   /// Both nodes end their query and keep their session until `close`.
@@ -87,8 +70,9 @@ class TwoNodes {
     nodes_.push_back(std::make_unique<Child>([&](const Child::Side& parent) {
       set_log_level(LogLevel::off);
       const Result<Config> config =
-          config_of(n, addresses_, small_rings({{"counters.folder", folder}}));
-      Result<std::unique_ptr<Session>> session = Session::open(*config, std::move(listeners_[n]));
+          config_of(n, bound_.addresses, small_rings({{"counters.folder", folder}}));
+      Result<std::unique_ptr<Session>> session =
+          Session::open(*config, std::move(bound_.listeners[n]));
       if (!session.ok()) return 2;
       const bool done = body(**session, parent);
       parent.say(done ? "done" : "failed");
@@ -99,7 +83,7 @@ class TwoNodes {
 
   static bool send_all(Session& session, const Child::Side& parent) {
     const QueryId query = session.begin_query();
-    parent.say(to_text(query));
+    parent.say(line_of(query));
     Worker& worker = session.worker(0);
     Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query));
     if (!shuffle.ok()) return false;
@@ -113,7 +97,7 @@ class TwoNodes {
   }
 
   static bool receive_late(Session& session, const Child::Side& parent) {
-    const QueryId query = to_query(parent.hear());
+    const QueryId query = query_in(parent.hear());
     Worker& worker = session.worker(0);
     Result<Shuffle> shuffle = worker.open_shuffle(from_0_to_1(query));
     if (!shuffle.ok()) return false;
@@ -132,8 +116,7 @@ class TwoNodes {
     return worker.end_query(query) == Outcome::done;
   }
 
-  std::string addresses_;
-  std::vector<Listener> listeners_;
+  BoundNodes bound_{2};
   std::vector<std::unique_ptr<Child>> nodes_;
 };
 
@@ -159,15 +142,20 @@ json look_until(const std::function<json()>& look_once,
   return seen;
 }
 
+/// Until one query is explained, with that many waits, or causes.
+json explain_until(const std::string& folder, const char* list, size_t count) {
+  return look_until([&] { return explain(folder); },
+                    [&](const json& explained) {
+                      return explained["queries"].size() == 1 &&
+                             explained["queries"][0][list].size() == count;
+                    });
+}
+
 TEST(Explain, names_the_worker_the_stage_and_the_peer_that_does_not_drain) {
   TemporaryFolder folder;
   TwoNodes nodes(folder.path());
   const std::string query = nodes.start_query();
-  const json seen = look_until([&] { return explain(folder.path()); },
-                               [](const json& explained) {
-                                 return explained["queries"].size() == 1 &&
-                                        explained["queries"][0]["waits"].size() == 1;
-                               });
+  const json seen = explain_until(folder.path(), "waits", 1);
   ASSERT_EQ(seen["queries"].size(), 1u) << seen;
   const json& one = seen["queries"][0];
   EXPECT_EQ(one["query"], query);
@@ -204,11 +192,7 @@ TEST(Explain, names_the_worker_that_sends_nothing_to_one_that_polls) {
     Batch batch;
     EXPECT_EQ(shuffle->receiver()->receive(batch), Outcome::failed) << "cancelled";
   });
-  const json seen = look_until([&] { return explain(folder.path()); },
-                               [](const json& explained) {
-                                 return explained["queries"].size() == 1 &&
-                                        explained["queries"][0]["causes"].size() == 1;
-                               });
+  const json seen = explain_until(folder.path(), "causes", 1);
   (void)cluster[0].cancel_query(query, "seen enough");
   receiver.join();
   ASSERT_EQ(seen["queries"].size(), 1u) << seen;
@@ -256,11 +240,7 @@ TEST(Explain, names_every_node_that_has_not_ended_its_part) {
     enders.emplace_back([&, w] { EXPECT_EQ(cluster.worker(w).end_query(query), Outcome::done); });
   };
   end_at(0);
-  const json seen = look_until([&] { return explain(folder.path()); },
-                               [](const json& explained) {
-                                 return explained["queries"].size() == 1 &&
-                                        explained["queries"][0]["causes"].size() == 2;
-                               });
+  const json seen = explain_until(folder.path(), "causes", 2);
   end_at(1);
   end_at(2);
   for (std::thread& ender : enders) ender.join();

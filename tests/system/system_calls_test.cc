@@ -1,6 +1,7 @@
 // Two nodes over shared memory and TCP, one of whose system calls fails: each kind of call, its first, second, … use, until
 // there are no more of them. Whatever fails, no row is lost in silence, nobody hangs or crashes, and no descriptor is left.
 #include "system/system_calls.h"
+#include "system/node_processes.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -111,12 +112,7 @@ class SystemCalls : public testing::TestWithParam<const char*> {
         return fmt::format("{} number {} over {}: {} / {}", call.name, n, GetParam(),
                            ended[0].text(), ended[1].text());
       });
-      std::vector<Listener> listeners;
-      std::string addresses;
-      for (uint32_t node = 0; node < kNodes; ++node) {
-        listeners.push_back(Listener::bind("127.0.0.1:0").value());
-        addresses += (node == 0 ? "" : ",") + listeners.back().address();
-      }
+      BoundNodes bound(kNodes);
       std::promise<std::optional<QueryId>> begun;
       const std::shared_future<std::optional<QueryId>> query = begun.get_future().share();
       std::barrier started(kNodes + 1);
@@ -125,11 +121,11 @@ class SystemCalls : public testing::TestWithParam<const char*> {
       for (uint32_t node = 0; node < kNodes; ++node) {
         threads.emplace_back([&, node] {
           always_has_memory();
-          const Config config = config_of(node, addresses, settings()).value();
+          const Config config = config_of(node, bound.addresses, settings()).value();
           started.arrive_and_wait();
           started.arrive_and_wait();
           Result<std::unique_ptr<Session>> session =
-              Session::open(config, std::move(listeners[node]));
+              Session::open(config, std::move(bound.listeners[node]));
           ended[node].opened = session.status();
           if (node == 0) {
             begun.set_value(session.ok() ? std::optional((*session)->begin_query()) : std::nullopt);
