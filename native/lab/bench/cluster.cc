@@ -78,7 +78,7 @@ class Process {
     cell.connect_end_ns = clock.now_ns();
     member_.meet_processes();
 
-    const uint64_t cpu_before_idle_ns = node_cpu_ns();
+    const uint64_t cpu_before_idle_ns = process_cpu_ns();
     if (faro_.idle_ns > 0) {
       member_.run_workers([this](uint32_t local) {
         Worker& worker = session_->worker(local);
@@ -87,7 +87,7 @@ class Process {
         return status;
       });
     }
-    const uint64_t idle_cpu_ns = node_cpu_ns() - cpu_before_idle_ns;
+    const uint64_t idle_cpu_ns = process_cpu_ns() - cpu_before_idle_ns;
     member_.run_workers([this](uint32_t local) { return run_worker(local); });
 
     NodeReport report;

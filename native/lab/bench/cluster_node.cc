@@ -223,10 +223,12 @@ class Rounds {
     if (options_.on_round) options_.on_round(round);
     totals_ = {};
     start_ns_ = now_ns();
-    start_cpu_ns_ = node_cpu_ns();
+    start_cpu_ns_ = process_cpu_ns();
   }
 
-  void end() { rounds_.push_back({now_ns() - start_ns_, node_cpu_ns() - start_cpu_ns_, totals_}); }
+  void end() {
+    rounds_.push_back({now_ns() - start_ns_, process_cpu_ns() - start_cpu_ns_, totals_});
+  }
 
   void add(const workload::Totals& totals) {
     std::lock_guard lock(mutex_);

@@ -117,13 +117,10 @@ Result<std::vector<ContestResult>> run_contest(const std::vector<Contestant>& co
       if (!options.progress) return;
       const double rows = static_cast<double>(contestant.job.row_count());
       const double round = rows > 0 ? static_cast<double>(progress.rows_done) / rows : 0;
-      ContestProgress told;
-      told.contestant = index;
-      told.lap = static_cast<uint32_t>(lap);
-      told.fraction = (static_cast<double>(turn) +
-                       (progress.round + std::min(round, 1.0)) / progress.round_count) /
-                      static_cast<double>(turn_count);
-      options.progress(told);
+      const double turns_done = static_cast<double>(turn) +
+                                (progress.round + std::min(round, 1.0)) / progress.round_count;
+      options.progress(
+          {index, static_cast<uint32_t>(lap), turns_done / static_cast<double>(turn_count)});
     };
     const Result<std::vector<RunFigures>> rounds =
         run_lap(contestant, options, run_options, results[index]);

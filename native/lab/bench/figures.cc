@@ -18,13 +18,11 @@ double median(std::vector<double> values) {
 
 ProcessGroupOptions group_options(uint32_t process_count, uint32_t workers_per_process,
                                   const RunOptions& options) {
-  ProcessGroupOptions group;
-  group.process_count = process_count;
-  group.workers_per_process = workers_per_process;
-  group.round_count = options.warmup_rounds + options.timed_rounds;
-  group.time_limit_ns = options.time_limit_ns;
-  group.progress_interval_ns = options.progress_interval_ns;
-  return group;
+  return {.process_count = process_count,
+          .workers_per_process = workers_per_process,
+          .round_count = options.warmup_rounds + options.timed_rounds,
+          .time_limit_ns = options.time_limit_ns,
+          .progress_interval_ns = options.progress_interval_ns};
 }
 
 RunFigures figures_of(const Expectation& expected, const RoundTotals& round) {

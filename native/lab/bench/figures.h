@@ -43,7 +43,7 @@ struct RunOptions {
   uint32_t timed_rounds = 1;
   uint64_t time_limit_ns = 120'000'000'000;
   uint64_t progress_interval_ns = 200'000'000;
-  ProgressSink progress;
+  ProgressSink progress = {};
 };
 
 /// The options of a process group of that shape.

@@ -35,12 +35,9 @@ class LinkWorker final : public RoundWorker {
       : job_(job), worker_(worker), progress_(progress) {}
 
   Status run(const QueryId& query) override {
-    ShuffleSpec spec;
-    spec.query = query;
-    spec.row_bytes = job_.row_bytes();
-    spec.senders = {kSender};
-    spec.receivers = {kReceiver};
-    FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker_.open_shuffle(spec));
+    FARO_ASSIGN_OR_RETURN(
+        Shuffle shuffle,
+        worker_.open_shuffle({query, 0, job_.row_bytes(), {kSender}, {kReceiver}}));
     sum_ = {};
     FARO_RETURN_IF_ERROR(worker_.number() == kSender ? send(shuffle) : receive(shuffle));
     shuffle.close();

@@ -1,17 +1,10 @@
 #include "lab/bench/node_life.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include "base/return_if_error.h"
 
 namespace faro::bench {
-
-uint64_t node_cpu_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
-}
 
 Result<Config> node_config(const Config& config, uint32_t node,
                            const std::vector<std::string>& nodes, uint32_t workers_per_node) {

@@ -10,9 +10,6 @@
 
 namespace faro::bench {
 
-/// User and system time of all threads of this process, in nanoseconds.
-uint64_t node_cpu_ns() noexcept;
-
 /// A configuration of node `node`: `config` with the cluster's shape filled in.
 /// Errors: config_invalid.
 Result<Config> node_config(const Config& config, uint32_t node,

@@ -7,10 +7,7 @@
 namespace faro::bench {
 
 Status OneStageWorker::open(const QueryId& query) {
-  ShuffleSpec spec;
-  spec.query = query;
-  spec.row_bytes = row_bytes();
-  FARO_ASSIGN_OR_RETURN(shuffle_, worker_.open_shuffle(spec));
+  FARO_ASSIGN_OR_RETURN(shuffle_, worker_.open_shuffle({query, 0, row_bytes(), {}, {}}));
   FARO_ASSIGN_OR_RETURN(sender_, shuffle_.sender());
   FARO_ASSIGN_OR_RETURN(receiver_, shuffle_.receiver());
   sink_ = {};

@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,18 +30,6 @@ constexpr int kExitFailed = 3;  // a process that has handed in its error
 constexpr uint64_t kCauseGraceNs = 200'000'000;
 
 uint64_t now_ns() noexcept { return base::SystemClock::instance().now_ns(); }
-
-uint64_t to_ns(const timeval& time) noexcept {
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u +
-         static_cast<uint64_t>(time.tv_usec) * 1'000u;
-}
-
-/// User and system time of all threads of this process.
-uint64_t process_cpu_ns() noexcept {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return to_ns(usage.ru_utime) + to_ns(usage.ru_stime);
-}
 
 Status system_error(const char* what) {
   return Status(Code::system_error, std::string(what) + ": " + std::strerror(errno));
@@ -294,6 +282,12 @@ void tell_progress(const GroupMemory& memory, uint64_t since_ns, const ProgressS
 }
 
 }  // namespace
+
+uint64_t process_cpu_ns() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
 
 // --- GroupMember ---------------------------------------------------------------------------------
 

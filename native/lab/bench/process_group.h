@@ -24,6 +24,9 @@
 
 namespace faro::bench {
 
+/// User and system time of all threads of this process, in nanoseconds.
+uint64_t process_cpu_ns() noexcept;
+
 /// What the parent can say while the processes run.
 struct Progress {
   uint32_t round = 0;        ///< 0 … round_count-1

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/unique_fd.h"
+
 namespace faro::bench {
 namespace {
 
@@ -21,24 +23,18 @@ constexpr int kNotStarted = 127;  // as shells say it
 /// An unnamed file for what the program prints: unlike a pipe it needs no reader meanwhile.
 class Capture {
  public:
-  Capture() : fd_(memfd_create("output", MFD_CLOEXEC)) {}
-  ~Capture() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   std::string text() const {
     std::string text;
     char part[4096];
-    for (ssize_t read; (read = pread(fd_, part, sizeof part, static_cast<off_t>(text.size()))) > 0;)
+    for (ssize_t read;
+         (read = pread(fd(), part, sizeof part, static_cast<off_t>(text.size()))) > 0;)
       text.append(part, static_cast<size_t>(read));
     return text;
   }
 
  private:
-  const int fd_;
+  const base::UniqueFd fd_{memfd_create("output", MFD_CLOEXEC)};
 };
 
 [[noreturn]] void become(const ProgramRun& run, int out, int err) {
@@ -57,11 +53,9 @@ class Capture {
 
 /// False if it has not ended within the limit.
 bool wait_for_end(pid_t child, uint64_t limit_ns) {
-  const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  pollfd watched{pidfd, POLLIN, 0};
-  const bool ended = poll(&watched, 1, static_cast<int>(limit_ns / 1'000'000)) > 0;
-  close(pidfd);
-  return ended;
+  const base::UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  pollfd watched{pidfd.get(), POLLIN, 0};
+  return poll(&watched, 1, static_cast<int>(limit_ns / 1'000'000)) > 0;
 }
 
 }  // namespace

@@ -104,10 +104,7 @@ Result<Pattern> parse_pattern(std::string_view name) {
 }
 
 Status ReceiveJob::validate() const {
-  TwoStageJob shape;
-  shape.process_count = process_count;
-  shape.workers_per_process = workers_per_process;
-  shape.rows_per_process = 0;
+  const TwoStageJob shape{process_count, workers_per_process, 0};
   FARO_RETURN_IF_ERROR(shape.validate());
   if (!std::has_single_bit(row_bytes) || row_bytes < kLeastRowBytes || row_bytes > kMostRowBytes) {
     return Status(Code::invalid_argument,

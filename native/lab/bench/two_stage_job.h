@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,28 +72,20 @@ struct TwoStageJob {
 ///
 ///   return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() { return run<Hash,
 ///   kRowBytes>(); });
-template <class Function>
+///
+/// `kWidth`: the index of the least width that it can be.
+template <size_t kWidth = 0, class Function>
 decltype(auto) with_job_types(const TwoStageJob& job, Function&& function) {
   // The cheap hash for the narrowest rows only, where it matters: each pair of types is compiled.
-  if (job.hash == HashKind::multiplicative) {
-    return function.template operator()<MultiplicativeHash, 8>();
+  if constexpr (kWidth == 0) {
+    if (job.hash == HashKind::multiplicative)
+      return function.template operator()<MultiplicativeHash, 8>();
   }
-  switch (job.row_bytes) {
-    case 16:
-      return function.template operator()<FinalizerHash, 16>();
-    case 24:
-      return function.template operator()<FinalizerHash, 24>();
-    case 32:
-      return function.template operator()<FinalizerHash, 32>();
-    case 64:
-      return function.template operator()<FinalizerHash, 64>();
-    case 100:
-      return function.template operator()<FinalizerHash, 100>();
-    case 128:
-      return function.template operator()<FinalizerHash, 128>();
-    default:
-      return function.template operator()<FinalizerHash, 8>();
+  if constexpr (kWidth + 1 < std::size(kRowWidths)) {
+    if (job.row_bytes != kRowWidths[kWidth])
+      return with_job_types<kWidth + 1>(job, std::forward<Function>(function));
   }
+  return function.template operator()<FinalizerHash, kRowWidths[kWidth]>();
 }
 
 }  // namespace faro::bench

@@ -63,13 +63,8 @@ class TwoStageWorker final : public TurnWorker {
   static constexpr bool kInPlace = kRowBytes >= 16;
 
   Status open(const QueryId& query) override {
-    ShuffleSpec spec;
-    spec.query = query;
-    spec.row_bytes = kRowBytes;
-    for (Stage* stage : {&stage1_, &stage2_}) {
-      spec.stage = stage == &stage1_ ? 1 : 2;
-      if (Status status = stage->open(worker_, spec); !status.ok()) return status;
-    }
+    FARO_RETURN_IF_ERROR(stage1_.open(worker_, {query, 1, kRowBytes, {}, {}}));
+    FARO_RETURN_IF_ERROR(stage2_.open(worker_, {query, 2, kRowBytes, {}, {}}));
     sink_ = {};
     rest_ = job_.range_of(worker_.number());
     forward_begin_ = forward_end_ = 0;

@@ -180,8 +180,7 @@ class Soak {
 
   Status run_good_query(uint32_t query, const std::vector<uint32_t>& nodes,
                         const FaultPlan* pause) {
-    const Begun begun = begin(query, nodes, kNodes);
-    if (!begun.status.ok()) return begun.status;
+    FARO_ASSIGN_OR_RETURN(const Begun begun, begin(query, nodes, kNodes));
     if (pause != nullptr) {
       sleep_until(begun.at + pause->after_ns);
       nodes_[pause->victim]->signal(SIGSTOP);
@@ -201,8 +200,7 @@ class Soak {
   /// One node is stopped or killed during a query: whom that concerns is told, and the others go on.
   Status lose(uint32_t query, const FaultPlan& fault) {
     Losses& losses = fault.kind == FaultKind::killed ? progress_.killed : progress_.stopped;
-    const Begun begun = begin(query, {}, kNodes);
-    if (!begun.status.ok()) return begun.status;
+    FARO_ASSIGN_OR_RETURN(const Begun begun, begin(query, {}, kNodes));
     sleep_until(begun.at + fault.after_ns);
     const base::Nanoseconds hit = now();
     nodes_[fault.victim]->signal(fault.kind == FaultKind::killed ? SIGKILL : SIGSTOP);
@@ -213,8 +211,7 @@ class Soak {
     if (told + 1 < all.size()) {
       // That query was over, or did not need the victim or all the others. The next one does.
       told = 0;
-      const Begun next = begin(query + kToldBy, all, fault.victim);
-      if (!next.status.ok()) return next.status;
+      FARO_ASSIGN_OR_RETURN(const Begun next, begin(query + kToldBy, all, fault.victim));
       FARO_RETURN_IF_ERROR(hear_of_loss(next, query + kToldBy, fault.victim, hit, losses, told));
       if (told + 1 != all.size()) return broken("not all survivors were told of a loss");
     }
@@ -247,7 +244,6 @@ class Soak {
   // --- a query
 
   struct Begun {
-    Status status;
     base::Nanoseconds at = 0;
     std::vector<uint32_t> nodes;  // that take part
     uint32_t issuer = 0;
@@ -255,7 +251,7 @@ class Soak {
   };
 
   /// `without`: is not asked to issue it; kNodes: any may be.
-  Begun begin(uint32_t query, const std::vector<uint32_t>& nodes, uint32_t without) {
+  Result<Begun> begin(uint32_t query, const std::vector<uint32_t>& nodes, uint32_t without) {
     Begun begun;
     const QueryPlan query_plan = draw_query(options_, plan_, cluster_, query, nodes);
     uint32_t bits = 0;
@@ -269,10 +265,8 @@ class Soak {
     begun.cancelled = query_plan.cancelled_by.has_value();
     begun.issuer = issuers[workload::mix(query_plan.seed, 4) % issuers.size()];
     nodes_[begun.issuer]->say("begin");
-    const Result<std::string> id = hear(begun.issuer);
-    begun.status = id.status();
-    if (!id.ok()) return begun;
-    const std::string line = fmt::format("run {} {} {}", query, bits, *id);
+    FARO_ASSIGN_OR_RETURN(const std::string id, hear(begun.issuer));
+    const std::string line = fmt::format("run {} {} {}", query, bits, id);
     for (const uint32_t node : begun.nodes) {
       nodes_[node]->say(line);
       ++owed_[node];

@@ -36,14 +36,8 @@ bool Stage::is_shared_with(const std::vector<uint32_t>& workers) const {
 }
 
 ShuffleSpec Stage::spec(const QueryId& id) const {
-  ShuffleSpec spec;
-  spec.query = id;
-  spec.stage = plan().stage;
-  spec.row_bytes = plan().row_bytes;
-  spec.senders = plan().senders;
-  spec.receivers = plan().receivers;
-  spec.format = std::string(100 * (spec.stage % 4), 'x');  // none, short ones, one that is cut
-  return spec;
+  std::string format(100 * (plan().stage % 4), 'x');  // none, short ones, one that is cut
+  return {id, plan().stage, plan().row_bytes, plan().senders, plan().receivers, std::move(format)};
 }
 
 Status Stage::open(const ShuffleSpec& spec) {

@@ -1,7 +1,5 @@
 #include "peer_program.h"
 
-#include <sys/resource.h>
-
 #include <cstdio>
 #include <cstdlib>
 
@@ -63,18 +61,6 @@ int print_rounds(const bench::TwoStageJob& job, const std::string& version,
   return all ? 0 : 1;
 }
 
-RoundClock::RoundClock() : start_cpu_ns_(cpu_ns()), start_ns_(now_ns()) {}
-
 uint64_t RoundClock::now_ns() { return base::SystemClock::instance().now_ns(); }
-
-uint64_t RoundClock::cpu_ns() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto ns = [](const timeval& time) {
-    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u +
-           static_cast<uint64_t>(time.tv_usec) * 1'000u;
-  };
-  return ns(usage.ru_utime) + ns(usage.ru_stime);
-}
 
 }  // namespace faro::evaluate

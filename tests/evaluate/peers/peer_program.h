@@ -30,15 +30,13 @@ int print_rounds(const bench::TwoStageJob& job, const std::string& version,
 /// What a round began with, and what it took since. CPU: user and system time of this process.
 class RoundClock {
  public:
-  RoundClock();
   uint64_t start_ns() const noexcept { return start_ns_; }
   static uint64_t now_ns();
-  static uint64_t cpu_ns();
-  uint64_t cpu_taken_ns() const { return cpu_ns() - start_cpu_ns_; }
+  uint64_t cpu_taken_ns() const { return bench::process_cpu_ns() - start_cpu_ns_; }
 
  private:
-  uint64_t start_cpu_ns_;
-  uint64_t start_ns_;
+  const uint64_t start_cpu_ns_ = bench::process_cpu_ns();
+  const uint64_t start_ns_ = now_ns();
 };
 
 }  // namespace faro::evaluate
