@@ -110,13 +110,6 @@ class FullBench {
 
   std::optional<uint32_t> cpu() const { return is_pinned_ ? std::optional(cpu_) : std::nullopt; }
 
-  static TwoStageJob job_of(uint32_t processes, uint32_t workers) {
-    TwoStageJob job;
-    job.process_count = processes;
-    job.workers_per_process = workers;
-    return job;
-  }
-
   Status run_contest_of(const std::vector<Contestant>& contestants, const std::string& title,
                         uint32_t warmup_rounds = 1) {
     bench::ContestOptions options;
@@ -132,7 +125,7 @@ class FullBench {
   }
 
   Status run_pinned() {
-    TwoStageJob job = job_of(4, 1);
+    const TwoStageJob job{4, 1};
     TwoStageJob cheap = job;
     cheap.hash = HashKind::multiplicative;
     const std::string title = fmt::format("{} on processor {}", shape_text(job), cpu_);
@@ -170,10 +163,7 @@ class FullBench {
 
   /// The rows of all widths are as many bytes, so that no part takes long.
   static TwoStageJob wide_job(uint32_t processes, uint32_t workers, uint32_t row_bytes) {
-    TwoStageJob job = job_of(processes, workers);
-    job.row_bytes = row_bytes;
-    job.rows_per_process = kWideBytes / row_bytes / processes;
-    return job;
+    return {processes, workers, kWideBytes / row_bytes / processes, row_bytes};
   }
 
   Status run_widths() {
@@ -210,7 +200,7 @@ class FullBench {
 
   Status run_java() {
     if (inputs_.java_class_path.empty()) return Status::Ok();
-    const TwoStageJob job = job_of(4, 1);
+    const TwoStageJob job{4, 1};
     FARO_RETURN_IF_ERROR(run_contest_of(
         {{Carrier::faro_shm, job},
          {Carrier::java_shm, job},
@@ -253,7 +243,7 @@ class FullBench {
   }
 
   Status run_unpinned(uint32_t processes, uint32_t workers) {
-    const TwoStageJob job = job_of(processes, workers);
+    const TwoStageJob job{processes, workers};
     FARO_RETURN_IF_ERROR(run_contest_of(
         {{Carrier::faro_shm, job}, {Carrier::faro_tcp, job}, {Carrier::sockets, job}},
         shape_text(job)));
@@ -286,11 +276,8 @@ class FullBench {
   }
 
   Status run_idle() {
-    TwoStageJob job = job_of(8, 1);
-    job.rows_per_process = kSmallRows;
-    bench::FaroOptions faro;
-    faro.config = config_;
-    faro.idle_ns = kIdleNs;
+    const TwoStageJob job{8, 1, kSmallRows};
+    const bench::FaroOptions faro{.config = config_, .idle_ns = kIdleNs};
     bench::RunOptions options;
     options.warmup_rounds = 0;
     options.progress = [this](const bench::Progress& progress) {
@@ -340,8 +327,7 @@ class FullBench {
   /// The median time until a cluster of two workers per node is connected, for each carrier.
   Result<std::vector<double>> connect_ms(const Config& config, const std::vector<Carrier>& carriers,
                                          uint32_t nodes, const std::string& title) {
-    TwoStageJob job = job_of(nodes, 2);
-    job.rows_per_process = kSmallRows;
+    const TwoStageJob job{nodes, 2, kSmallRows};
     bench::ContestOptions options;
     options.laps = kLaps;
     options.warmup_rounds = 0;
@@ -386,8 +372,7 @@ const std::array<FullBench::Part, 8> FullBench::kParts = {{
 }};
 
 std::string figure_table(const std::vector<Figure>& figures) {
-  using Align = Table::Align;
-  Table table({Align::left, Align::right, Align::right, Align::left});
+  Table table("lrrl");
   table.add({"figure", "goal", "measured", "reached"});
   for (const Figure& figure : figures) {
     table.add({figure.what,

@@ -43,14 +43,13 @@ std::vector<Measured> measure(KernelHash hash) {
 }
 
 std::string table_of(const std::vector<Measured>& all) {
-  using Align = Table::Align;
-  std::vector<Align> columns = {Align::right, Align::right};
+  std::string columns = "rr";
   std::vector<std::string> titles = {"bytes", "receivers"};
   for (const KernelTime& time : all.front().times) {
-    columns.push_back(Align::right);
+    columns += 'r';
     titles.emplace_back(kernel_name(time.kernel));
   }
-  columns.push_back(Align::left);
+  columns += 'l';
   titles.emplace_back("taken");
   Table table(columns);
   table.add(titles);

@@ -74,8 +74,7 @@ Result<std::vector<TransportRun>> measure(const Flags& flags, const Config& conf
 }
 
 std::string table_of(const LinkJob& job, const std::vector<TransportRun>& all) {
-  using Align = Table::Align;
-  Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
+  Table table("lrrrl");
   table.add({"transport", "time", "GB/s", "Gb/s", ""});
   for (const TransportRun& one : all) {
     const double speed = bytes_per_second(job, one);

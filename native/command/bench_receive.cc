@@ -46,8 +46,7 @@ Result<ReceiveJob> read_job(const Flags& flags) {
 }
 
 std::string table_of(const ReceiveJob& job, const std::vector<TransportRun>& all) {
-  using Align = Table::Align;
-  Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
+  Table table("lrrrl");
   table.add({"transport", "time", "GB/s per node", "CPU ns/row", ""});
   for (const TransportRun& one : all) {
     table.add({one.transport, seconds_text(one.median.seconds),

@@ -68,9 +68,7 @@ Json runs_json(const std::vector<RunFigures>& runs) {
 }
 
 std::string contest_table(const std::vector<ContestReport>& reports) {
-  using Align = Table::Align;
-  Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
-               Align::right, Align::left});
+  Table table("lrrrrrrl");
   table.add({"", "seconds", "rows/s", "CPU ns/hop", "vs sockets", "cold s", "cold CPU", "result"});
   for (const ContestReport& report : reports) {
     table.add({report.title});

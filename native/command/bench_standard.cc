@@ -40,10 +40,7 @@ constexpr uint32_t kJavaRounds = 3;
 class Shape {
  public:
   Shape(const BenchInputs& inputs, uint32_t workers, ProgressLine& line)
-      : inputs_(inputs), line_(line) {
-    job_.process_count = kProcesses;
-    job_.workers_per_process = workers;
-    job_.rows_per_process = kRowsPerProcess;
+      : inputs_(inputs), line_(line), job_{kProcesses, workers, kRowsPerProcess} {
     report_.title = shape_text(job_);
     report_.laps = kLaps;
   }

@@ -43,8 +43,7 @@ std::string range_text(const SettingInfo& info) {
 }
 
 void print_table(const Config& config) {
-  Table table({Table::Align::left, Table::Align::left, Table::Align::left, Table::Align::left,
-               Table::Align::left});
+  Table table("lllll");
   table.add({"setting", "value", "default", "range", "from"});
   for (const SettingInfo& info : Config::table()) {
     const std::string value = value_text(info, config.get(info.name));

@@ -40,8 +40,7 @@ void add_checks(Table& table, const std::vector<Check>& checks) {
 
 void print_report(const std::vector<TransportReport>& transports,
                   const std::vector<Check>& machine) {
-  using Align = Table::Align;
-  Table table({Align::left, Align::left, Align::left, Align::left});
+  Table table("llll");
   for (const TransportReport& transport : transports) {
     table.add_line(
         fmt::format("{}: {}", transport.name, transport.works ? "works" : "not available"));

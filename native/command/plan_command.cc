@@ -225,8 +225,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
              counted(input.nodes_per_host, "node"), settings.rings_per_lane,
              exact_bytes_text(settings.ring_bytes));
 
-  using Align = Table::Align;
-  Table memory({Align::left, Align::right, Align::right, Align::left});
+  Table memory("lrrl");
   memory.add({"rings alone", "per node", "cluster", ""});
   const auto line = [&memory](const char* what, uint64_t one, uint64_t cluster,
                               const char* remark) {
@@ -266,7 +265,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
        "overflow.file_bytes, on disk");
   fmt::print("{}\n", memory.text());
 
-  Table links({Align::left, Align::right, Align::right, Align::left});
+  Table links("lrrl");
   links.add({"connections", "per node", "cluster", ""});
   links.add({"  links over shm", grouped(node.shm.links), grouped(all.shm.links / 2), ""});
   links.add({"  links over tcp", grouped(node.tcp.links), grouped(all.tcp.links / 2), ""});
@@ -287,7 +286,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
                estimate.why_not);
   }
 
-  Table table({Align::left, Align::right, Align::right, Align::left, Align::left});
+  Table table("lrrll");
   table.add({fmt::format("on this machine, with {}", counted(input.nodes_per_host, "node")), "need",
              "have", "", ""});
   for (const Verdict& one : verdicts) {

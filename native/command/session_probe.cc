@@ -50,11 +50,7 @@ struct Received {
 
 /// Every node sends each number n of its own to node n % 2, and takes what comes.
 Status shuffle_rows(Worker& worker, const QueryId& query, Received& received) {
-  ShuffleSpec spec;
-  spec.query = query;
-  spec.stage = 1;
-  spec.row_bytes = sizeof(uint64_t);
-  FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker.open_shuffle(spec));
+  FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker.open_shuffle({query, 1, sizeof(uint64_t), {}, {}}));
   FARO_ASSIGN_OR_RETURN(const RowSender<uint64_t> sender, shuffle.sender<uint64_t>());
   FARO_ASSIGN_OR_RETURN(const ShuffleReceiver receiver, shuffle.receiver());
   const uint64_t first = worker.number() * kRowsPerNode;

@@ -59,8 +59,7 @@ int run_top(Flags& flags) {
   if (nodes->empty()) return report_error("top", flags.watch.none());
   const Result<std::unique_ptr<Terminal>> terminal = Terminal::open();
   if (!terminal.ok()) return report_error("top", terminal.status());
-  StatOrder order;
-  order.by_rate = true;
+  StatOrder order{.by_rate = true};
   while (!(*terminal)->key_that_ends(flags.interval_s)) {
     nodes = flags.watch.look();
     if (!nodes.ok()) return report_error("top", nodes.status());

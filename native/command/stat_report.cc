@@ -17,7 +17,6 @@ namespace faro::command {
 namespace {
 
 using namespace counters;
-using Align = Table::Align;
 
 // A worker that waits for room for this long gets a line of its own.
 constexpr uint64_t kNotDrainingNs = 100'000'000;
@@ -311,10 +310,9 @@ Json node_json(const NodeChange& node) {
 }  // namespace
 
 std::string stat_text(const std::vector<NodeChange>& nodes, const StatOrder& order) {
-  const auto right = Align::right;
   std::string text;
-  const auto section = [&text, right](auto add) {
-    Table table({Align::left, right, right, right, right, right, right, right, Align::left});
+  const auto section = [&text](auto add) {
+    Table table("lrrrrrrrl");
     add(table);
     text += table.text();
   };

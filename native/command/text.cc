@@ -109,7 +109,7 @@ std::string Table::text() const {
       for (size_t i = 0; i < widths.size(); ++i) {
         const std::string blanks(widths[i] - columns_of(row.cells[i]), ' ');
         if (i > 0) line += "  ";
-        line += columns_[i] == Align::right ? blanks + row.cells[i] : row.cells[i] + blanks;
+        line += columns_[i] == 'r' ? blanks + row.cells[i] : row.cells[i] + blanks;
       }
     }
     line.erase(line.find_last_not_of(' ') + 1);

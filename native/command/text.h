@@ -31,9 +31,8 @@ std::vector<std::string> wrapped(std::string_view text, size_t columns);
 /// Rows of cells, aligned by column. Threads: a value.
 class Table {
  public:
-  enum class Align : uint8_t { left, right };
-
-  explicit Table(std::vector<Align> columns) : columns_(std::move(columns)) {}
+  /// A letter for each column: l, aligned to the left, or r.
+  explicit Table(std::string columns) : columns_(std::move(columns)) {}
 
   /// A row; missing cells are empty.
   void add(std::vector<std::string> cells);
@@ -48,7 +47,7 @@ class Table {
     std::vector<std::string> cells;
     bool is_line = false;
   };
-  std::vector<Align> columns_;
+  const std::string columns_;
   std::vector<Row> rows_;
 };
 
