@@ -40,7 +40,9 @@ class LinkEnd final : private transport::LinkEvents {
 
   transport::LinkContext& context() { return context_; }
   HandReactor& reactor() { return reactor_; }
-  bool failed() const { return failures_ != 0; }
+  bool failed() const { return !cause_.ok(); }
+  /// Why the link has failed.
+  const Status& cause() const { return cause_; }
 
   /// The worker sends a frame, if there is room; `input` says how long and how soon.
   void send(transport::DataLink& link, uint32_t number, Input& input) {
@@ -54,16 +56,20 @@ class LinkEnd final : private transport::LinkEvents {
     input.flag() ? ring.post_soon() : ring.post();
   }
 
-  /// The worker looks at a ring.
-  void receive(transport::DataLink& link, uint32_t number) {
+  /// The worker looks at a ring, whose bytes are `memory`.
+  void receive(transport::DataLink& link, uint32_t number, std::span<const std::byte> memory) {
     transport::Incoming& ring = link.incoming(number);
     transport::FrameView view;
     const transport::Next next = ring.next(view);
     require(next != transport::Next::invalid || failed(), "a broken rule fails the link");
     require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
     if (next != transport::Next::frame) return;
-    require_inside(view, static_cast<transport::MirroredIncoming&>(ring).memory());
+    require_inside(view, memory);
     held_.emplace_back(number, view.token);
+  }
+  void receive(transport::DataLink& link, uint32_t number) {
+    receive(link, number,
+            static_cast<transport::MirroredIncoming&>(link.incoming(number)).memory());
   }
 
   /// The worker gives one of the frames back that it holds.
@@ -76,8 +82,8 @@ class LinkEnd final : private transport::LinkEvents {
 
  private:
   void on_link_failed(const Status& cause) override {
-    ++failures_;
-    require(failures_ == 1, "a link fails once");
+    require(!failed(), "a link fails once");
+    cause_ = cause;
     require(!cause.ok() && !cause.message().empty() && printable(cause.message()),
             "why a link fails is said");
   }
@@ -89,7 +95,7 @@ class LinkEnd final : private transport::LinkEvents {
   uint32_t ready_group_ = 0;
   transport::LinkContext context_;
   std::vector<std::pair<uint32_t, uint32_t>> held_;  // ring, token
-  int failures_ = 0;
+  Status cause_;
 };
 
 }  // namespace faro::fuzz

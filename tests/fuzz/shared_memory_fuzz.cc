@@ -14,14 +14,12 @@ namespace faro::fuzz {
 namespace {
 
 using transport::Claim;
-using transport::FrameView;
-using transport::Next;
 using transport::shm::Segment;
 using transport::shm::SegmentHeader;
 using transport::shm::ShmLink;
 
-constexpr ring::Layout kRings{1, 1, 2, 4096};  // the same in both directions
-constexpr uint32_t kMoves = 128;               // of one input
+constexpr ring::Layout kRings = LinkEnd::kRings;  // the same in both directions
+constexpr uint32_t kMoves = 128;                  // of one input
 
 /// A segment as the peer sees it, which stays: making one takes longer than a run. What a run writes
 /// there is undone by the next one.
@@ -49,7 +47,7 @@ class PeerSegment {
   SegmentHeader header_;
 };
 
-class SharedMemoryRun final : private transport::LinkEvents {
+class SharedMemoryRun {
  public:
   explicit SharedMemoryRun(Input input) : input_(input) {}
 
@@ -63,9 +61,12 @@ class SharedMemoryRun final : private transport::LinkEvents {
     parts.outgoing = outgoing_;
     parts.incoming = std::shared_ptr<const Segment>(&ours.segment(), [](const Segment*) {});
     parts.peer_doorbells = {&doorbell_};
-    parts.events = this;
+    parts.events = end_.context().events;
     ShmLink link(std::move(parts));
     for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) step(link, theirs, ours);
+    require(!end_.failed() || (end_.cause().code() == Code::protocol_error &&
+                               end_.cause().message().starts_with("shared memory, ")),
+            "a link that fails says whose fault it was");
   }
 
  private:
@@ -112,9 +113,9 @@ class SharedMemoryRun final : private transport::LinkEvents {
         return send(link.outgoing(ring), {outgoing_->ring(ring), kRings.ring_bytes});
       case 7:
       case 8:
-        return receive(link.incoming(ring), ring, {ours.segment().ring(ring), kRings.ring_bytes});
+        return end_.receive(link, ring, {ours.segment().ring(ring), kRings.ring_bytes});
       default:
-        return release(link);
+        return end_.release(link, input_.number<uint8_t>());
     }
   }
 
@@ -143,35 +144,10 @@ class SharedMemoryRun final : private transport::LinkEvents {
     if (input_.flag()) ring.post();
   }
 
-  void receive(transport::Incoming& ring, uint32_t number, std::span<const std::byte> memory) {
-    FrameView view;
-    const Next next = ring.next(view);
-    require(next != Next::invalid || failures_ == 1, "a broken rule fails the link, once");
-    require(ring.unreleased_bytes() <= kRings.ring_bytes, "no more is held than the ring has");
-    if (next != Next::frame) return;
-    require_inside(view, memory);
-    held_.emplace_back(number, view.token);
-  }
-
-  void release(ShmLink& link) {
-    if (held_.empty()) return;
-    const size_t which = input_.number<uint8_t>() % held_.size();
-    const auto [ring, token] = std::exchange(held_[which], held_.back());
-    held_.pop_back();
-    link.incoming(ring).release(token);
-  }
-
-  void on_link_failed(const Status& cause) override {
-    ++failures_;
-    require(cause.code() == Code::protocol_error && cause.message().starts_with("shared memory, "),
-            "why a link fails is said");
-  }
-
   Input input_;
+  LinkEnd end_;
   std::shared_ptr<Segment> outgoing_;
   ring::DoorbellLine doorbell_{};
-  std::vector<std::pair<uint32_t, uint32_t>> held_;  // ring, token
-  int failures_ = 0;
 };
 
 }  // namespace
