@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -94,17 +95,17 @@ class Round {
 
   void print_logs() const {
     for (size_t n = 0; n < nodes_.size(); ++n) {
-      std::printf("--- node %zu (%s)%s\n", n, nodes_[n].address.c_str(),
-                  nodes_[n].killed ? ", killed" : "");
+      std::cout << "--- node " << n << " (" << nodes_[n].address << ")"
+                << (nodes_[n].killed ? ", killed" : "") << '\n';
       char text[4096];
       const off_t end = ::lseek(nodes_[n].log, 0, SEEK_END);
       const off_t at = std::max<off_t>(0, end - static_cast<off_t>(sizeof text));
       const ssize_t size = ::pread(nodes_[n].log, text, sizeof text, at);
-      if (size > 0) std::fwrite(text, 1, static_cast<size_t>(size), stdout);
+      if (size > 0) std::cout.write(text, size);
     }
     for (const auto& [who, end] : ends_) {
-      std::printf("query %u at worker %u: %s %s\n", who.first, who.second, end.code.c_str(),
-                  end.text.c_str());
+      std::cout << "query " << who.first << " at worker " << who.second << ": " << end.code << ' '
+                << end.text << '\n';
     }
   }
 
@@ -304,9 +305,8 @@ class Round {
 
 int run_driver(const DriverOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
-  std::printf("outside_client --seed %llu --seconds %g\n",
-              static_cast<unsigned long long>(options.seed), options.seconds);
-  std::fflush(stdout);
+  std::cout << "outside_client --seed " << options.seed << " --seconds " << options.seconds
+            << std::endl;
   const auto begin = Clock::now();
   const auto is_over = [&] {
     return std::chrono::duration<double>(Clock::now() - begin).count() >= options.seconds;
@@ -315,19 +315,14 @@ int run_driver(const DriverOptions& options) {
   for (uint64_t r = options.round.value_or(0); rounds == 0 || (!options.round && !is_over()); ++r) {
     Round round(mix(options.seed, r));
     if (options.is_verbose) {
-      std::printf("round %llu\n%s", static_cast<unsigned long long>(r),
-                  describe(round.plan()).c_str());
-      std::fflush(stdout);
+      std::cout << "round " << r << '\n' << describe(round.plan()) << std::flush;
     }
     const std::vector<std::string> wrong = round.run();
     if (!wrong.empty()) {
-      std::printf("round %llu is not as it has to be:\n%s", static_cast<unsigned long long>(r),
-                  describe(round.plan()).c_str());
-      for (const std::string& what : wrong) std::printf("WRONG: %s\n", what.c_str());
+      std::cout << "round " << r << " is not as it has to be:\n" << describe(round.plan());
+      for (const std::string& what : wrong) std::cout << "WRONG: " << what << '\n';
       round.print_logs();
-      std::printf("again: outside_client --seed %llu --round %llu\n",
-                  static_cast<unsigned long long>(options.seed),
-                  static_cast<unsigned long long>(r));
+      std::cout << "again: outside_client --seed " << options.seed << " --round " << r << '\n';
       return 1;
     }
     ++rounds;
@@ -336,12 +331,9 @@ int run_driver(const DriverOptions& options) {
     rows += round.rows();
     kills += round.kills();
   }
-  std::printf(
-      "%llu rounds, %llu queries (%llu failed as they had to), %llu rows, %llu kills: nothing "
-      "wrong\n",
-      static_cast<unsigned long long>(rounds), static_cast<unsigned long long>(queries),
-      static_cast<unsigned long long>(failed), static_cast<unsigned long long>(rows),
-      static_cast<unsigned long long>(kills));
+  std::cout << rounds << " rounds, " << queries << " queries (" << failed
+            << " failed as they had to), " << rows << " rows, " << kills
+            << " kills: nothing wrong\n";
   return 0;
 }
 
