@@ -27,9 +27,7 @@ struct Shape {
 class EveryBar : public testing::TestWithParam<std::tuple<Bar, Shape>> {};
 
 void expect_verified(const Bar& bar, const TwoStageJob& job) {
-  RunOptions options;
-  options.timed_rounds = 2;
-  const Result<std::vector<RunFigures>> runs = bar.run(job, options);
+  const Result<std::vector<RunFigures>> runs = bar.run(job, {.timed_rounds = 2});
   ASSERT_TRUE(test::is_ok(runs));
   ASSERT_EQ(runs.value().size(), 2u);
   for (const RunFigures& run : runs.value()) {
@@ -44,12 +42,7 @@ TEST_P(EveryBar, shuffles_every_row_of_every_width_once) {
   const auto& [bar, shape] = GetParam();
   for (const HashKind hash : {HashKind::finalizer, HashKind::multiplicative}) {
     for (const uint32_t row_bytes : kRowWidths) {
-      TwoStageJob job;
-      job.process_count = shape.processes;
-      job.workers_per_process = shape.workers;
-      job.rows_per_process = 20'001;
-      job.hash = hash;
-      job.row_bytes = row_bytes;
+      const TwoStageJob job{shape.processes, shape.workers, 20'001, row_bytes, hash};
       if (!job.validate().ok()) continue;
       SCOPED_TRACE(std::string(hash_name(hash)) + ", " + std::to_string(row_bytes) + " bytes");
       expect_verified(bar, job);
@@ -59,11 +52,7 @@ TEST_P(EveryBar, shuffles_every_row_of_every_width_once) {
 
 TEST_P(EveryBar, ends_without_rows) {
   const auto& [bar, shape] = GetParam();
-  TwoStageJob job;
-  job.process_count = shape.processes;
-  job.workers_per_process = shape.workers;
-  job.rows_per_process = 0;
-  expect_verified(bar, job);
+  expect_verified(bar, {shape.processes, shape.workers, 0});
 }
 
 std::string bar_name(const testing::TestParamInfo<std::tuple<Bar, Shape>>& info) {

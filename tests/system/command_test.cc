@@ -1,15 +1,15 @@
 // The faro command, as a user runs it: helps, exit codes, errors that name the flag, and that what
 // it prints is true.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -32,6 +32,12 @@ constexpr int kOk = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kMachine = 3;
+
+/// The words of a command, which blanks part.
+Arguments words(const std::string& line) {
+  std::istringstream text(line);
+  return {std::istream_iterator<std::string>(text), {}};
+}
 
 /// The JSON on stdout; fails the test if there is none, or anything beside it.
 json parse(const CommandResult& result) {
@@ -173,16 +179,28 @@ std::ostream& operator<<(std::ostream& out, const BenchCase& one) {
   return out;
 }
 
-class TinyBench : public testing::TestWithParam<BenchCase> {};
+/// What the command prints with --json; the test fails if it does not end well.
+json run_json(Arguments arguments) {
+  arguments.emplace_back("--json");
+  const CommandResult result = run_faro(arguments);
+  EXPECT_EQ(result.exit_code, kOk) << result.output << result.errors;
+  return parse(result);
+}
+
+class SmallBench : public testing::TestWithParam<BenchCase> {
+ protected:
+  static json run(const std::string& command) {
+    Arguments arguments = words(command + " --transport " + GetParam().transport);
+    arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+    return run_json(arguments);
+  }
+};
+
+class TinyBench : public SmallBench {};
 
 TEST_P(TinyBench, is_verified) {
-  Arguments arguments = {
-      "bench",       "two-stage", "--rows", "3000",        "--repetitions",     "2",
-      "--processes", "2",         "--json", "--transport", GetParam().transport};
-  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
-  const CommandResult result = run_faro(arguments);
-  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
-  const json parsed = parse(result);
+  const json parsed = run("bench two-stage --rows 3000 --repetitions 2 --processes 2");
+  ASSERT_FALSE(HasFailure());
   const json& one = parsed["contests"][0]["results"][0];
   EXPECT_EQ(one["transport"], GetParam().transport);
   EXPECT_EQ(one["verified"], true);
@@ -204,15 +222,11 @@ INSTANTIATE_TEST_SUITE_P(
                     BenchCase{"tcp", {"--ring", "4KiB", "--threshold", "512"}},
                     BenchCase{"tcp", {"--host", "::1"}}));
 
-class TinyLink : public testing::TestWithParam<BenchCase> {};
+class TinyLink : public SmallBench {};
 
 TEST_P(TinyLink, carries_every_frame) {
-  Arguments arguments = {"bench",  "link",        "--count",           "300", "--repetitions", "3",
-                         "--json", "--transport", GetParam().transport};
-  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
-  const CommandResult result = run_faro(arguments);
-  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
-  const json parsed = parse(result);
+  const json parsed = run("bench link --count 300 --repetitions 3");
+  ASSERT_FALSE(HasFailure());
   const json& one = parsed["results"][0];
   EXPECT_EQ(one["transport"], GetParam().transport);
   EXPECT_EQ(one["verified"], true);
@@ -233,26 +247,11 @@ INSTANTIATE_TEST_SUITE_P(All, TinyLink,
                                          BenchCase{"shm", {"--frame", "1048576"}},
                                          BenchCase{"tcp", {"--set", "ring.bytes=256KiB"}}));
 
-class TinyReceive : public testing::TestWithParam<BenchCase> {};
+class TinyReceive : public SmallBench {};
 
 TEST_P(TinyReceive, receives_every_row) {
-  Arguments arguments = {"bench",
-                         "receive",
-                         "--rows",
-                         "500",
-                         "--repetitions",
-                         "2",
-                         "--json",
-                         "--processes",
-                         "2",
-                         "--workers",
-                         "2",
-                         "--transport",
-                         GetParam().transport};
-  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
-  const CommandResult result = run_faro(arguments);
-  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
-  const json parsed = parse(result);
+  const json parsed = run("bench receive --rows 500 --repetitions 2 --processes 2 --workers 2");
+  ASSERT_FALSE(HasFailure());
   const json& one = parsed["results"][0];
   EXPECT_EQ(one["verified"], true);
   EXPECT_EQ(one["runs"].size(), 2u);
@@ -283,10 +282,9 @@ TEST(FaroBench, prints_one_table_with_the_ratio_to_the_baseline) {
 }
 
 TEST(FaroBench, counts_every_row_in_its_metrics) {
-  const CommandResult result = run_faro({"bench", "two-stage", "--rows", "4000", "--repetitions",
-                                         "1", "--processes", "2", "--transport", "shm", "--json"});
-  ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
-  const json parsed = parse(result);
+  const json parsed =
+      run_json(words("bench two-stage --rows 4000 --repetitions 1 --processes 2 --transport shm"));
+  ASSERT_FALSE(HasFailure());
   uint64_t sent = 0;
   uint64_t received = 0;
   for (const json& node : parsed["contests"][0]["results"][0]["nodes"]) {
@@ -314,9 +312,8 @@ class BenchOnHosts : public testing::Test {
     }
   }
   Arguments node(const std::string& number, const std::string& rows) const {
-    return {"bench",         "two-stage", "--nodes",   nodes_, "--node",      number,
-            "--rows",        rows,        "--workers", "2",    "--transport", "tcp",
-            "--repetitions", "2",         "--json"};
+    return words("bench two-stage --nodes " + nodes_ + " --node " + number + " --rows " + rows +
+                 " --workers 2 --transport tcp --repetitions 2 --json");
   }
   std::vector<HeldAddress> held_;
   std::string nodes_;
@@ -535,29 +532,28 @@ TEST(FaroDoctor, looks_at_everything_that_a_session_depends_on) {
   const json parsed = parse(run_faro({"doctor", "--json"}));
   std::set<std::string> names;
   for (const json& check : parsed["machine"]) names.insert(check["name"]);
-  for (const char* name : {"processors",
-                           "memory",
-                           "memory control group",
-                           "memlock",
-                           "open files",
-                           "/dev/shm",
-                           "rows of 8 bytes",
-                           "rows of 128 bytes",
-                           "transparent huge pages",
-                           "huge pages",
-                           "overflow folder",
-                           "counters folder",
-                           "clock",
-                           "time limits",
-                           "container",
-                           "permissions",
-                           "networks",
-                           "secret",
-                           "certificate",
-                           "kernel, libc",
-                           "version"}) {
-    EXPECT_EQ(names.count(name), 1u) << name;
-  }
+  constexpr const char* kAll[] = {"processors",
+                                  "memory",
+                                  "memory control group",
+                                  "memlock",
+                                  "open files",
+                                  "/dev/shm",
+                                  "rows of 8 bytes",
+                                  "rows of 128 bytes",
+                                  "transparent huge pages",
+                                  "huge pages",
+                                  "overflow folder",
+                                  "counters folder",
+                                  "clock",
+                                  "time limits",
+                                  "container",
+                                  "permissions",
+                                  "networks",
+                                  "secret",
+                                  "certificate",
+                                  "kernel, libc",
+                                  "version"};
+  for (const char* name : kAll) EXPECT_EQ(names.count(name), 1u) << name;
 }
 
 // --- config --------------------------------------------------------------------------------------
@@ -590,11 +586,10 @@ TEST(FaroConfig, lists_every_setting_with_default_unit_and_help) {
 class FaroConfigFile : public testing::Test {
  protected:
   FaroConfigFile() {
-    path_ = testing::TempDir() + "faro-command-test-" + std::to_string(getpid()) + ".toml";
     std::ofstream(path_) << "[ring]\nbytes = \"64 KiB\"\nper_lane = 3\n[wait]\nyields = 7\n";
   }
-  ~FaroConfigFile() override { std::remove(path_.c_str()); }
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/faro.toml";
 };
 
 TEST_F(FaroConfigFile, gives_way_to_the_environment_and_that_to_flags) {
@@ -649,10 +644,8 @@ TEST(FaroSimulate, runs_the_same_for_the_same_seeds_and_says_what_it_ran) {
 
 class FaroSimulateResume : public testing::Test {
  protected:
-  FaroSimulateResume()
-      : path_(testing::TempDir() + "faro-simulate-test-" + std::to_string(getpid()) + ".json") {}
-  ~FaroSimulateResume() override { std::remove(path_.c_str()); }
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/ranges.json";
 };
 
 TEST_F(FaroSimulateResume, goes_on_where_it_was) {

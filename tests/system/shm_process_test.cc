@@ -266,23 +266,13 @@ enum class Attack { everything, control_words, frames, small_steps };
 }
 
 class ShmHostilePeer : public testing::TestWithParam<Attack> {};
-std::string attack_name(const testing::TestParamInfo<Attack>& attacked) {
-  switch (attacked.param) {
-    case Attack::everything:
-      return "everything";
-    case Attack::control_words:
-      return "control_words";
-    case Attack::frames:
-      return "frames";
-    case Attack::small_steps:
-      return "small_steps";
-  }
-  return "unknown";
-}
+constexpr const char* kAttackNames[] = {"everything", "control_words", "frames", "small_steps"};
 INSTANTIATE_TEST_SUITE_P(Attacks, ShmHostilePeer,
                          testing::Values(Attack::everything, Attack::control_words, Attack::frames,
                                          Attack::small_steps),
-                         attack_name);
+                         [](const auto& param) {
+                           return kAttackNames[static_cast<size_t>(param.param)];
+                         });
 
 TEST_P(ShmHostilePeer, fails_the_link_once_or_sends_nonsense_but_never_leads_outside_the_rings) {
   const Traces before = Traces::look();

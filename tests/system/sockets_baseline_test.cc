@@ -61,17 +61,9 @@ TEST_P(EveryShape, shuffles_every_row_once) {
     for (uint32_t row_bytes : {8u, 16u, 100u}) {
       if (hash == HashKind::multiplicative && row_bytes != 8) continue;
       SCOPED_TRACE(std::string(hash_name(hash)) + ", " + std::to_string(row_bytes) + " bytes");
-      TwoStageJob job;
-      job.process_count = shape.processes;
-      job.workers_per_process = shape.workers;
-      job.rows_per_process = form == SocketsForm::tuned ? 20'001 : 301;
-      job.hash = hash;
-      job.row_bytes = row_bytes;
-      SocketsOptions sockets;
-      sockets.form = form;
-      RunOptions options;
-      options.timed_rounds = 2;
-      expect_verified(run_sockets_baseline(job, sockets, options), 2);
+      const uint64_t rows = form == SocketsForm::tuned ? 20'001 : 301;
+      const TwoStageJob job{shape.processes, shape.workers, rows, row_bytes, hash};
+      expect_verified(run_sockets_baseline(job, {.form = form}, {.timed_rounds = 2}), 2);
     }
   }
 }
@@ -91,28 +83,18 @@ INSTANTIATE_TEST_SUITE_P(SocketsBaseline, EveryShape,
 
 TEST(SocketsBaseline, survives_tiny_buffers_everywhere) {
   // Every buffer is full all the time, and everyone generates far more than fits before it reads.
-  TwoStageJob job;
-  job.process_count = 3;
-  job.workers_per_process = 2;
-  job.rows_per_process = 60'000;
-  job.row_bytes = 100;
-  SocketsOptions sockets;
-  sockets.outgoing_buffer_bytes = 1;
-  sockets.incoming_buffer_bytes = 1;
-  sockets.kernel_buffer_bytes = 1;
-  sockets.generate_batch_rows = 1'000'000;
-  sockets.yields_before_sleep = 0;
-  expect_verified(run_sockets_baseline(job, sockets, RunOptions()), 1);
+  const SocketsOptions sockets{.outgoing_buffer_bytes = 1,
+                               .incoming_buffer_bytes = 1,
+                               .kernel_buffer_bytes = 1,
+                               .generate_batch_rows = 1'000'000,
+                               .yields_before_sleep = 0};
+  expect_verified(run_sockets_baseline({3, 2, 60'000, 100}, sockets, {}), 1);
 }
 
 TEST(SocketsBaseline, runs_without_rows_and_over_ipv6) {
-  TwoStageJob job;
-  job.rows_per_process = 0;
-  expect_verified(run_sockets_baseline(job, SocketsOptions(), RunOptions()), 1);
-  job.rows_per_process = 1000;
-  SocketsOptions sockets;
-  sockets.addresses = {"::1"};
-  Result<std::vector<RunFigures>> runs = run_sockets_baseline(job, sockets, RunOptions());
+  expect_verified(run_sockets_baseline({.rows_per_process = 0}, {}, {}), 1);
+  const Result<std::vector<RunFigures>> runs =
+      run_sockets_baseline({.rows_per_process = 1000}, {.addresses = {"::1"}}, {});
   if (!runs && runs.status().code() == Code::system_error) {
     GTEST_SKIP() << "no IPv6 here: " << runs.status().to_string();
   }
@@ -120,30 +102,18 @@ TEST(SocketsBaseline, runs_without_rows_and_over_ipv6) {
 }
 
 TEST(SocketsBaseline, spreads_its_processes_over_several_addresses) {
-  TwoStageJob job;
-  job.process_count = 3;
-  job.workers_per_process = 2;
-  job.rows_per_process = 1000;
-  SocketsOptions sockets;
-  sockets.addresses = {"127.0.0.2", "127.0.0.3"};
-  expect_verified(run_sockets_baseline(job, sockets, RunOptions()), 1);
+  const SocketsOptions sockets{.addresses = {"127.0.0.2", "127.0.0.3"}};
+  expect_verified(run_sockets_baseline({3, 2, 1000}, sockets, {}), 1);
 }
 
 TEST(SocketsBaseline, refuses_bad_parameters) {
-  TwoStageJob job;
-  job.row_bytes = 9;
-  SocketsOptions sockets;
-  EXPECT_EQ(run_sockets_baseline(job, sockets, RunOptions()).status().code(),
-            Code::invalid_argument);
-  sockets.addresses = {"nowhere"};
-  EXPECT_EQ(run_sockets_baseline(TwoStageJob(), sockets, RunOptions()).status().code(),
+  EXPECT_EQ(run_sockets_baseline({.row_bytes = 9}, {}, {}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(run_sockets_baseline({}, {.addresses = {"nowhere"}}, {}).status().code(),
             Code::invalid_argument);
 }
 
 TEST(SocketsBaseline, names_a_process_that_is_killed_in_the_middle) {
-  TwoStageJob job;
-  job.workers_per_process = 2;
-  job.rows_per_process = 500'000'000;  // far from done when the kill comes
+  const TwoStageJob job{4, 2, 500'000'000};  // far from done when the kill comes
   RunOptions options;
   options.warmup_rounds = 0;
   options.progress_interval_ns = kMillisecond;
@@ -162,22 +132,17 @@ TEST(SocketsBaseline, names_a_process_that_is_killed_in_the_middle) {
 }
 
 TEST(SocketsBaseline, ends_at_its_time_limit) {
-  TwoStageJob job;
-  job.rows_per_process = 500'000'000;
-  RunOptions options;
-  options.time_limit_ns = 300 * kMillisecond;
-  Result<std::vector<RunFigures>> runs = run_sockets_baseline(job, SocketsOptions(), options);
+  Result<std::vector<RunFigures>> runs = run_sockets_baseline(
+      {.rows_per_process = 500'000'000}, {}, {.time_limit_ns = 300 * kMillisecond});
   EXPECT_EQ(runs.status().code(), Code::deadline_exceeded) << runs.status().to_string();
   expect_no_children();
 }
 
 ProcessGroup make_group(uint32_t processes, uint32_t workers, uint32_t rounds) {
-  ProcessGroupOptions options;
-  options.process_count = processes;
-  options.workers_per_process = workers;
-  options.round_count = rounds;
-  options.shared_bytes = 4096;
-  Result<ProcessGroup> group = ProcessGroup::create(options);
+  Result<ProcessGroup> group = ProcessGroup::create({.process_count = processes,
+                                                     .workers_per_process = workers,
+                                                     .round_count = rounds,
+                                                     .shared_bytes = 4096});
   EXPECT_TRUE(group.ok());
   return std::move(group).value();
 }
