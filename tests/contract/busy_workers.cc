@@ -13,9 +13,6 @@ namespace faro::test {
 namespace {
 
 using ring::Next;
-using transport::FrameView;
-using transport::Incoming;
-using transport::Outgoing;
 
 // Sends and receives on all its rings and sleeps when it can do
 // neither.
@@ -71,11 +68,11 @@ class BusyWorker {
 
  private:
   struct Sending {
-    Outgoing* end = nullptr;
+    transport::Outgoing* end = nullptr;
     FrameSequence sequence{0, 64};
   };
   struct Receiving {
-    Incoming* end = nullptr;
+    transport::Incoming* end = nullptr;
     FrameSequence sequence{0, 64};
   };
 
@@ -100,7 +97,7 @@ class BusyWorker {
     }
     pair_.ready_set(side_, worker_).take([&](uint32_t number) {
       Receiving& ring = receiving_[number - pair_.first_ready(side_, worker_)];
-      FrameView view;
+      transport::FrameView view;
       Next next;
       while ((next = ring.end->next(view)) == Next::frame) {
         if (error_.empty()) error_ = ring.sequence.check(view);

@@ -14,8 +14,6 @@ namespace faro::fuzz {
 namespace {
 
 using counters::CounterFile;
-using counters::CounterView;
-using counters::Header;
 using counters::NodeView;
 
 // What can be shown of a file is bounded by its size; an entry of a view takes at most that many times
@@ -69,7 +67,7 @@ class Copy {
 
 // Where: in the header, which has the sizes, or anywhere.
 void change(Input& input, std::span<std::byte> memory) {
-  const size_t most = input.flag() ? memory.size() : sizeof(Header);
+  const size_t most = input.flag() ? memory.size() : sizeof(counters::Header);
   size_t at = input.number<uint16_t>() % most;
   for (const std::byte each : input.take(1 + input.below(16))) memory[at++ % memory.size()] = each;
 }
@@ -109,7 +107,7 @@ void run_target(Input input) {
   const uint16_t cut = input.number<uint16_t>();
   const Copy file(good.first(good.size() - cut % good.size()));
   for (uint32_t changes = input.below(16); changes > 0; --changes) change(input, file.memory());
-  const auto opened = CounterView::over(file.memory());
+  const auto opened = counters::CounterView::over(file.memory());
   if (!opened.ok()) {
     return require(
         opened.status().code() == Code::invalid_argument && !opened.status().message().empty(),

@@ -21,14 +21,10 @@ namespace faro::fuzz {
 namespace {
 
 using transport::shm::FdSender;
-using transport::shm::FdToken;
-using transport::shm::NodeDoorbells;
-using transport::shm::OfferMessage;
-using transport::shm::Segment;
 using transport::shm::ShmSetup;
 
 constexpr uint32_t kMoves = 24;  // of one input; each takes some system calls
-constexpr FdToken kToken = {std::byte{1}, std::byte{2}, std::byte{3}};
+constexpr transport::shm::FdToken kToken = {std::byte{1}, std::byte{2}, std::byte{3}};
 constexpr std::string_view kGreeting = "faroshm1";
 
 /// What a caller may send: what it should, and what it should not. Made once; passing descriptors
@@ -36,8 +32,8 @@ constexpr std::string_view kGreeting = "faroshm1";
 struct Descriptors {
   base::UniqueFd segment, doorbells, unsealed, file;
   Descriptors() {
-    (void)*Segment::make_shared(LinkEnd::kRings, "a segment", segment);
-    static const auto lines = std::move(*NodeDoorbells::make(1));
+    (void)*transport::shm::Segment::make_shared(LinkEnd::kRings, "a segment", segment);
+    static const auto lines = std::move(*transport::shm::NodeDoorbells::make(1));
     doorbells.reset(dup(lines.memory().fd));
     unsealed.reset(memfd_create("unsealed", MFD_CLOEXEC));
     require(ftruncate(unsealed.get(), 1 << 16) == 0, "the fuzzer has a memfd");
@@ -147,7 +143,7 @@ class FdPassingRun {
   // --------------------------------------------------------------- from one that pretends
 
   void hear_offer() {
-    OfferMessage offer{};
+    transport::shm::OfferMessage offer{};
     offer.magic = transport::shm::kOfferMagic;
     offer.version = transport::shm::kSegmentVersion;
     const std::string& name = owner().name();

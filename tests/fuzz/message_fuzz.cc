@@ -14,8 +14,6 @@
 namespace faro::fuzz {
 namespace {
 
-using wire::ControlMessage;
-
 // What decoding keeps of a message: a text is made printable, and a missing one is given.
 enum class Kept : uint8_t { bytes, length, fields };
 
@@ -27,7 +25,7 @@ void check_control(std::span<const std::byte> message, Decode decode, Encode enc
                        decoded.status().message().starts_with("malformed "),
                    "a refused message is a protocol_error that names its kind");
   }
-  const ControlMessage again = encode(decoded.value());
+  const wire::ControlMessage again = encode(decoded.value());
   require(kept == Kept::fields || again.size() == message.size(),
           "what was decoded has the length of what came");
   if (kept == Kept::bytes) {

@@ -18,7 +18,6 @@
 namespace faro::fuzz {
 namespace {
 
-using transport::verbs::CompletionEvents;
 using transport::verbs::CompletionPoller;
 using transport::verbs::LinkParts;
 using transport::verbs::RegisteredMemory;
@@ -157,7 +156,7 @@ class Device final : public transport::verbs::Endpoint {
   std::deque<ibv_wc> completions_;
 };
 
-class NoEvents final : public CompletionEvents {
+class NoEvents final : public transport::verbs::CompletionEvents {
  public:
   int descriptor() const noexcept override { return -1; }
   transport::verbs::VerbsChannel* next() noexcept override { return nullptr; }

@@ -11,7 +11,6 @@ namespace faro::fuzz {
 namespace {
 
 using ring::Consumer;
-using ring::FrameView;
 using ring::Next;
 using wire::Position;
 
@@ -78,7 +77,7 @@ class RingRun {
   }
 
   void take() {
-    FrameView view;
+    ring::FrameView view;
     const bool was_invalid = consumer_.why_invalid() != nullptr;
     const Next next = consumer_.next(view);
     require(!was_invalid || next == Next::invalid, "nothing comes after a broken rule");

@@ -13,7 +13,6 @@
 namespace faro::fuzz {
 namespace {
 
-using transport::Claim;
 using transport::shm::Segment;
 using transport::shm::SegmentHeader;
 using transport::shm::ShmLink;
@@ -136,7 +135,7 @@ class SharedMemoryRun {
 
   void send(transport::Outgoing& ring, std::span<std::byte> memory) {
     const uint32_t least = 16 + input_.below(64) * 16;
-    const Claim claim = ring.claim(least, 1024);
+    const transport::Claim claim = ring.claim(least, 1024);
     if (claim.bytes == 0) return;
     require_inside(claim, least, memory);
     test::put_data_header(claim.data, least);

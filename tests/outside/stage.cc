@@ -28,7 +28,6 @@ Stage::Stage(Scene& scene, const StagePlan& plan, uint64_t enough)
       one_by_one_(scene.chance.one_in(5)),
       enough_(enough),
       count_(sends_ ? rows_.count(scene.me) : 0),
-      finish_called_(!sends_),
       finished_(!sends_),
       ended_(my_place_ == plan.receivers.size()) {}
 
@@ -151,7 +150,6 @@ Outcome Stage::sent(Outcome outcome, Wait how) {
 }
 
 Outcome Stage::finish(bool wait) {
-  finish_called_ = true;
   const Wait how = scene_.how(wait);
   const Outcome outcome = sender_.finish(how);
   check_answer(outcome, how, "finish");

@@ -48,7 +48,6 @@ class Stage {
   uint32_t number() const { return rows_.plan().number; }
   bool has_rows() const { return sends_ && made_ < count_; }
   bool finished() const { return finished_; }
-  bool finish_called() const { return finish_called_; }
   bool ended() const { return ended_; }
   bool stopped() const { return stopped_; }
   uint64_t made() const { return made_; }
@@ -92,7 +91,6 @@ class Stage {
   uint64_t made_ = 0;
   uint64_t taken_ = 0;
   bool stopped_ = false;
-  bool finish_called_ = false;
   bool finished_;
   bool ended_;
   std::map<uint32_t, Source> sources_;

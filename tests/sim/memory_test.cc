@@ -1,5 +1,6 @@
 // The memory of nodes: all that they allocate is what faro plan says and the overflow budget, however
 // small rows and frames are; and each allocation can fail.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -50,14 +51,18 @@ class CountedCluster {
     const uint64_t peak = memory.peak_bytes(node);
     const uint64_t counted =
         SessionAccess::core(cluster.session(node)).overflow().memory_peak_bytes();
-    std::printf(
-        "node %u: %llu bytes at open, %llu at most, planned %llu; counted in overflow %llu\n", node,
-        static_cast<unsigned long long>(opened_[node]), static_cast<unsigned long long>(peak),
-        static_cast<unsigned long long>(most), static_cast<unsigned long long>(counted));
+    fmt::print("node {}: {} bytes at open, {} at most, planned {}; counted in overflow {}\n", node,
+               opened_[node], peak, most, counted);
     EXPECT_LE(peak, most + most / 10) << "node " << node;
     EXPECT_LE(peak - opened_[node],
               counted + counted / 10 + planned.frame_bytes + planned.shuffle_bytes + 4096)
         << "node " << node;
+  }
+  void expect_empty_disks() const {
+    for (const simulation::SimDisk& disk : disks) {
+      EXPECT_EQ(disk.used_bytes, 0u);
+      EXPECT_EQ(disk.misuse, "");
+    }
   }
 
  private:
@@ -255,11 +260,8 @@ class FailingQuery {
   bool work(uint32_t node, Worker& worker, Shuffle& wide, Shuffle& small, Status& failure) {
     const auto open = [&](Shuffle& shuffle, const ShuffleSpec& spec) {
       Result<Shuffle> opened = worker.open_shuffle(spec);
-      if (opened.ok()) {
-        shuffle = std::move(*opened);
-      } else {
-        failure = opened.status();
-      }
+      failure = opened.status();
+      if (opened.ok()) shuffle = std::move(*opened);
       return opened.ok();
     };
     const auto is_done = [&](Shuffle& shuffle, Outcome outcome) {
@@ -427,14 +429,12 @@ TEST(NodeMemory, whichever_allocation_fails_the_query_ends_alike_everywhere_and_
       }
       node::NodeCore& core = SessionAccess::core(cluster.session(node));
       EXPECT_EQ(core.overflow().memory_bytes(), 0u);
-      EXPECT_EQ(counted.disks[node].used_bytes, 0u);
-      EXPECT_EQ(counted.disks[node].misuse, "");
     }
+    counted.expect_empty_disks();
     if (query.ending(0).outcome != Outcome::done) ++failed_queries;
     if (testing::Test::HasFailure() || !failed) break;
   }
-  std::printf("%llu allocations, %u of them fail the query\n",
-              static_cast<unsigned long long>(number - 1), failed_queries);
+  fmt::print("{} allocations, {} of them fail the query\n", number - 1, failed_queries);
   EXPECT_GT(number, 50u);
   EXPECT_GT(failed_queries, 10u);
 }
@@ -464,14 +464,11 @@ TEST(NodeMemory,
     ASSERT_TRUE(cluster.close().ok()) << cluster.world().report();
     const bool failed = counted.memory.has_failed();
     counted.memory.fail_at(0);
-    for (uint32_t node = 0; node < 2; ++node) {
-      EXPECT_EQ(counted.disks[node].used_bytes, 0u);
-      EXPECT_EQ(counted.disks[node].misuse, "");
-    }
+    counted.expect_empty_disks();
     if (testing::Test::HasFailure() || !failed) break;
   }
-  std::printf("%llu allocations, %u of those tried fail open, %u the query\n",
-              static_cast<unsigned long long>(number - 1), failed_opens, failed_queries);
+  fmt::print("{} allocations, {} of those tried fail open, {} the query\n", number - 1,
+             failed_opens, failed_queries);
   EXPECT_GT(failed_opens, 50u);
   EXPECT_GT(failed_queries, 20u);
 }

@@ -92,13 +92,14 @@ class NetworkThatDiesBeforeAMessage final : public ForwardingNetwork,
   int left_;
 };
 
-// Node 1 of the plan dies like that.
-void let_node_1_die(ClusterPlan& plan, int rounds) {
+// Node 1 of the plan has a network that dies like that.
+template <class DeadlyNetwork>
+void let_node_1_die(ClusterPlan& plan, int after) {
   plan.wrap_networks(
       [=](uint32_t node,
           std::unique_ptr<links::Network> network) -> std::unique_ptr<links::Network> {
         if (node != 1) return network;
-        return std::make_unique<DyingNetwork>(std::move(network), rounds);
+        return std::make_unique<DeadlyNetwork>(std::move(network), after);
       });
 }
 
@@ -121,6 +122,9 @@ int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
     return 1;
   }
   session::Membership& membership = *opened.value();
+  const auto say_once = [&](const char* word, const auto& condition) {
+    test.say(observer.wait(condition) ? word : "nothing");
+  };
   test.say("open");
   for (;;) {
     const std::string line = test.hear();
@@ -130,11 +134,9 @@ int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
       membership.send(number, bytes_of("message"));
       test.say("sent");
     } else if (word == "messages") {
-      test.say(observer.wait([&] { return observer.messages().size() >= number; }) ? "got"
-                                                                                   : "nothing");
+      say_once("got", [&] { return observer.messages().size() >= number; });
     } else if (word == "left") {
-      test.say(observer.wait([&] { return observer.left().size() >= number; }) ? "left"
-                                                                               : "nothing");
+      say_once("left", [&] { return observer.left().size() >= number; });
     } else if (word == "gone") {
       const auto gone = [&] { return observer.losses().size() + observer.left().size(); };
       observer.wait([&] { return gone() >= number; });
@@ -150,7 +152,7 @@ int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
       test.say(std::to_string(observer.losses().size()));
     } else if (word == "beat") {
       const int before = observer.ticks();
-      test.say(observer.wait([&] { return observer.ticks() > before; }) ? "beat" : "nothing");
+      say_once("beat", [&] { return observer.ticks() > before; });
     } else if (word == "close") {
       membership.close();
       test.say("closed");
@@ -242,7 +244,7 @@ TEST_P(ProcessesOver, survivors_of_a_killed_node_are_told_and_stay_linked) {
 TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) {
   for (const int rounds : {0, 1, 2, 3, 5, 1000}) {
     ClusterPlan plan(4, {{"connect.timeout_ms", "2000"}});
-    let_node_1_die(plan, rounds);
+    let_node_1_die<DyingNetwork>(plan, rounds);
     Processes nodes(plan, {0, 1, 2});
     EXPECT_EQ(nodes[1].wait_for_end(), -SIGKILL);
     nodes.start(3);
@@ -262,12 +264,7 @@ TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_sa
   for (int messages = 0; !has_opened; ++messages) {
     ASSERT_LT(messages, 100);
     ClusterPlan plan(4, {{"transport", GetParam()}, {"connect.timeout_ms", "500"}});
-    plan.wrap_networks(
-        [messages](uint32_t node,
-                   std::unique_ptr<links::Network> network) -> std::unique_ptr<links::Network> {
-          if (node != 1) return network;
-          return std::make_unique<NetworkThatDiesBeforeAMessage>(std::move(network), messages);
-        });
+    let_node_1_die<NetworkThatDiesBeforeAMessage>(plan, messages);
     Processes nodes(plan);
     const auto outcomes = nodes.outcomes();
     has_opened = outcomes[1] == "open";

@@ -22,12 +22,10 @@
 namespace faro::test {
 namespace {
 
-using transport::shm::FdReceiver;
 using transport::shm::FdSender;
-using transport::shm::FdToken;
 
 constexpr uid_t kNobody = 65534;
-constexpr FdToken kToken = {std::byte{1}, std::byte{2}};
+constexpr transport::shm::FdToken kToken = {std::byte{1}, std::byte{2}};
 constexpr base::Nanoseconds kLimit = 20'000'000'000;
 
 /// Only root can become somebody else.
@@ -120,8 +118,9 @@ TEST_F(Users, descriptors_from_another_user_are_not_taken) {
   const std::string name = child.hear().value_or("ended");
   TestReactor reactor;
   std::optional<Status> taken;
-  const FdReceiver receiver(reactor, name, kToken, 2, reactor.clock().now_ns() + kLimit,
-                            [&](Result<std::vector<base::UniqueFd>> fds) { taken = fds.status(); });
+  const transport::shm::FdReceiver receiver(
+      reactor, name, kToken, 2, reactor.clock().now_ns() + kLimit,
+      [&](Result<std::vector<base::UniqueFd>> fds) { taken = fds.status(); });
   while (!taken.has_value()) ASSERT_TRUE(reactor.run_once(20'000)) << "hangs";
   EXPECT_EQ(taken->code(), Code::transport_unavailable) << taken->to_string();
   EXPECT_NE(taken->message().find("the other has uid 65534, this one 0"), std::string::npos)
