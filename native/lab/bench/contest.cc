@@ -1,6 +1,9 @@
 #include "lab/bench/contest.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/return_if_error.h"
@@ -49,20 +52,17 @@ Result<std::vector<RunFigures>> run_lap(const Contestant& contestant, const Cont
                                         const RunOptions& run_options, ContestResult& result) {
   const CarrierName& carrier = named(contestant.carrier);
   if (is_java(contestant.carrier)) {
-    JavaOptions java;
-    java.class_path = options.java_class_path;
-    java.transport = carrier.transport;
-    java.level = carrier.level;
-    java.hosts = options.hosts;
-    java.config = options.config;
+    const JavaOptions java{.class_path = options.java_class_path,
+                           .transport = std::string(carrier.transport),
+                           .level = std::string(carrier.level),
+                           .hosts = options.hosts,
+                           .config = options.config};
     FARO_ASSIGN_OR_RETURN(JavaRun run, run_java(contestant.job, java, run_options));
     result.connect_seconds.push_back(run.connect_seconds);
     return std::move(run.rounds);
   }
   if (is_faro(contestant.carrier)) {
-    FaroOptions faro;
-    faro.config = options.config;
-    faro.hosts = options.hosts;
+    FaroOptions faro{.config = options.config, .hosts = options.hosts};
     FARO_RETURN_IF_ERROR(faro.config.set("transport", carrier.name, "bench"));
     FARO_ASSIGN_OR_RETURN(FaroRun run, run_faro(contestant.job, faro, run_options));
     result.nodes = std::move(run.nodes);
@@ -82,12 +82,7 @@ Result<std::vector<RunFigures>> run_lap(const Contestant& contestant, const Cont
 std::string_view carrier_name(Carrier carrier) noexcept { return named(carrier).name; }
 
 std::string carrier_names() {
-  std::string names;
-  for (const CarrierName& one : kCarriers) {
-    if (!names.empty()) names += ", ";
-    names += one.name;
-  }
-  return names;
+  return fmt::format("{}", fmt::join(kCarriers | std::views::transform(&CarrierName::name), ", "));
 }
 
 Result<Carrier> parse_carrier(std::string_view name) {

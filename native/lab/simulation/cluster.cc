@@ -1,5 +1,7 @@
 #include "lab/simulation/cluster.h"
 
+#include <fmt/ranges.h>
+
 #include <string>
 #include <utility>
 
@@ -16,12 +18,9 @@ Cluster::Cluster(uint64_t seed, ClusterShape shape)
       start_after_(std::move(shape.start_after)) {
   const size_t count = shape.workers_per_node.size();
   std::string addresses;
-  std::string workers;
-  for (size_t node = 0; node < count; ++node) {
-    const char* comma = node == 0 ? "" : ",";
-    addresses += comma + ("node" + std::to_string(node) + ":7000");
-    workers += comma + std::to_string(shape.workers_per_node[node]);
-  }
+  for (size_t node = 0; node < count; ++node)
+    addresses += fmt::format("{}node{}:7000", node == 0 ? "" : ",", node);
+  const std::string workers = fmt::format("{}", fmt::join(shape.workers_per_node, ","));
   for (uint32_t node = 0; node < count; ++node) {
     Config config;
     const auto set = [&](const char* name, const std::string& value) {

@@ -1,6 +1,6 @@
 #include "lab/soak/soak.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -155,10 +155,8 @@ class Soak {
     }
     FARO_ASSIGN_OR_RETURN(const auto addresses,
                           ask_all(fmt::format("cluster {}", cluster_), "at "));
-    std::string list;
-    for (const std::string& address : addresses) list += (list.empty() ? "" : ",") + address;
-    FARO_RETURN_IF_ERROR(ask_all("open " + list, "open").status());
-    addresses_ = list;
+    addresses_ = fmt::format("{}", fmt::join(addresses, ","));
+    FARO_RETURN_IF_ERROR(ask_all("open " + addresses_, "open").status());
     auto fault = plan_.faults.begin();
     for (uint32_t query = 0; query < plan_.queries && !is_over(); ++query) {
       const FaultPlan* const happens =
