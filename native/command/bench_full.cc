@@ -39,7 +39,6 @@ namespace {
 using bench::Carrier;
 using bench::Contestant;
 using bench::ContestResult;
-using bench::HashKind;
 using bench::RunFigures;
 using bench::TwoStageJob;
 
@@ -127,7 +126,7 @@ class FullBench {
   Status run_pinned() {
     const TwoStageJob job{4, 1};
     TwoStageJob cheap = job;
-    cheap.hash = HashKind::multiplicative;
+    cheap.hash = bench::HashKind::multiplicative;
     const std::string title = fmt::format("{} on processor {}", shape_text(job), cpu_);
     FARO_RETURN_IF_ERROR(run_contest_of({{Carrier::faro_shm, job},
                                          {Carrier::faro_tcp, job},

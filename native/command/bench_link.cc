@@ -20,9 +20,7 @@
 namespace faro::command {
 namespace {
 
-using bench::FaroRun;
 using bench::LinkJob;
-using bench::RunFigures;
 
 struct Flags {
   SettingFlags settings;
@@ -48,7 +46,7 @@ Status check(const Flags& flags) {
 }
 
 /// This node's part. On node 0 the results, elsewhere no rounds.
-Result<FaroRun> run_on_hosts(const Flags& flags, const Config& config) {
+Result<bench::FaroRun> run_on_hosts(const Flags& flags, const Config& config) {
   bench::ClusterNodeOptions options;
   options.node = flags.nodes.node();
   options.nodes = flags.nodes.nodes();
@@ -61,10 +59,8 @@ Result<FaroRun> run_on_hosts(const Flags& flags, const Config& config) {
 Result<std::vector<TransportRun>> measure(const Flags& flags, const Config& config) {
   const bool several_hosts = flags.nodes.on_several_hosts();
   std::vector<std::string> names = flags.transports;
-  if (names.empty()) {
-    names =
-        several_hosts ? std::vector<std::string>{"auto"} : std::vector<std::string>{"shm", "tcp"};
-  }
+  if (names.empty() && several_hosts) names = {"auto"};
+  if (names.empty()) names = {"shm", "tcp"};
   bench::RunOptions options;
   options.timed_rounds = flags.repetitions;
   return run_over(names, config, [&](const Config& each) {
@@ -98,18 +94,15 @@ Json json_of(const LinkJob& job, const std::vector<TransportRun>& all) {
     result["gigabits_per_second"] = bytes_per_second(job, one) * 8e-9;
     result["verified"] = one.median.verified();
     result["runs"] = Json::array();
-    for (const RunFigures& run : one.run.rounds) result["runs"].push_back(run.seconds);
-    result["nodes"] = Json::array();
-    for (const bench::NodeReport& node : one.run.nodes)
-      result["nodes"].push_back(metrics_json(node.metrics));
+    for (const bench::RunFigures& run : one.run.rounds) result["runs"].push_back(run.seconds);
+    result["nodes"] = nodes_json(one.run.nodes);
     json["results"].push_back(std::move(result));
   }
   return json;
 }
 
 int run(const Flags& flags) {
-  Status status = check(flags);
-  if (!status.ok()) return bench_error(status);
+  if (const Status status = check(flags); !status.ok()) return bench_error(status);
   const Result<Config> config = flags.settings.load();
   if (!config) return bench_error(config.status());
   const Result<std::vector<TransportRun>> all = measure(flags, *config);

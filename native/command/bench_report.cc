@@ -94,7 +94,7 @@ std::string contest_table(const std::vector<ContestReport>& reports) {
   return table.text();
 }
 
-Json metrics_json(const SessionMetrics& metrics) {
+static Json metrics_json(const SessionMetrics& metrics) {
   const auto put_in = [](Json& json) {
     return [&json](const char* name, const auto& value) { json[name] = value; };
   };
@@ -110,6 +110,12 @@ Json metrics_json(const SessionMetrics& metrics) {
   }
   for (const LaneMetrics& lane : metrics.lanes)
     bench::each_lane_metric(lane, put_in(json["lanes"].emplace_back()));
+  return json;
+}
+
+Json nodes_json(const std::vector<bench::NodeReport>& nodes) {
+  Json json = Json::array();
+  for (const bench::NodeReport& node : nodes) json.push_back(metrics_json(node.metrics));
   return json;
 }
 
@@ -144,10 +150,7 @@ Json contest_json(const ContestReport& report) {
     }
     if (!one.connect_seconds.empty()) {
       result["connect_seconds"] = one.connect_seconds;
-      result["nodes"] = Json::array();
-      for (const bench::NodeReport& node : one.nodes) {
-        result["nodes"].push_back(metrics_json(node.metrics));
-      }
+      result["nodes"] = nodes_json(one.nodes);
     }
     json["results"].push_back(std::move(result));
   }

@@ -47,6 +47,7 @@ void put_totals(Json& result, const bench::RunFigures& run);
 Json runs_json(const std::vector<bench::RunFigures>& runs);
 
 Json contest_json(const ContestReport& report);
-Json metrics_json(const SessionMetrics& metrics);
+/// The metrics of each.
+Json nodes_json(const std::vector<bench::NodeReport>& nodes);
 
 }  // namespace faro::command

@@ -21,9 +21,7 @@ namespace faro::command {
 namespace {
 
 using bench::Carrier;
-using bench::Contestant;
 using bench::ContestResult;
-using bench::TwoStageJob;
 
 constexpr uint32_t kProcesses = 4;
 constexpr uint64_t kRowsPerProcess = 5'000'000;
@@ -49,7 +47,7 @@ class Shape {
   Status run(std::initializer_list<Carrier> carriers, uint64_t rows_per_process,
              bench::ContestOptions options, const std::string& what) {
     job_.rows_per_process = rows_per_process;
-    std::vector<Contestant> contestants;
+    std::vector<bench::Contestant> contestants;
     for (Carrier carrier : carriers) contestants.push_back({carrier, job_});
     options.config = inputs_.config;
     options.java_class_path = inputs_.java_class_path;
@@ -65,7 +63,7 @@ class Shape {
  private:
   const BenchInputs& inputs_;
   ProgressLine& line_;
-  TwoStageJob job_;
+  bench::TwoStageJob job_;
   ContestReport report_;
 };
 

@@ -24,7 +24,6 @@
 namespace faro::command {
 namespace {
 
-using bench::Carrier;
 using bench::Contestant;
 using bench::ContestResult;
 using bench::TwoStageJob;
@@ -80,7 +79,7 @@ Result<Run> read_flags(const Flags& flags) {
   }
   FARO_RETURN_IF_ERROR(job.validate());
   for (const std::string& name : names) {
-    const Result<Carrier> carrier = bench::parse_carrier(name);
+    const Result<bench::Carrier> carrier = bench::parse_carrier(name);
     if (!carrier) return flag_error("--transport", carrier.status().message());
     if (several_hosts && !is_faro(carrier.value())) {
       return flag_error("--transport", fmt::format("{} runs on one host only", name));

@@ -1,6 +1,9 @@
 // The exit codes of the faro command.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <string_view>
 
 #include "faro/status.h"
@@ -38,6 +41,9 @@ constexpr ExitCode exit_code_of(Code code) noexcept {
 }
 
 /// Prints "faro COMMAND: …" on stderr; returns the exit code that belongs to the error.
-int report_error(std::string_view command, const Status& status);
+inline int report_error(std::string_view command, const Status& status) {
+  fmt::print(stderr, "faro {}: {}\n", command, status.message());
+  return exit_code_of(status.code());
+}
 
 }  // namespace faro::command
