@@ -1,15 +1,14 @@
 """Aeron, in Java: java/lab/peers, which runs the same job as java/lab/bench."""
 
-from contestant import Contestant, Result
 from faro import WARMUP_ROUNDS
-from peer_rounds import last_round, shape
+from peer_rounds import Peer, shape
 from programs import JAVA, Command
 
 TARGET = JAVA / "lab/peers/target"
 JAR = TARGET / "faro-peers-0.1.0.jar"
 
 
-class Aeron(Contestant):
+class Aeron(Peer):
     product = "Aeron"
     expected_seconds = 8
 
@@ -25,11 +24,6 @@ class Aeron(Contestant):
 
     def command(self, workload: str, parameters: dict) -> Command:
         words = ["java", "--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED", "-cp", f"{JAR}:{TARGET}/lib/*"]
-        words += ["io.faro.bench.Main", "two-stage", "--transport", self.name]
-        words += shape(parameters)
+        words += ["io.faro.bench.Main", "two-stage", "--transport", self.name, *shape(parameters)]
         # One more round than these, which count from the first.
-        words += ["--repetitions", parameters.get("warmup", WARMUP_ROUNDS["java"])]
-        return Command([str(word) for word in words])
-
-    def read(self, workload: str, parameters: dict, output: str) -> Result:
-        return last_round(output)
+        return Command([*words, "--repetitions", parameters.get("warmup", WARMUP_ROUNDS["java"])])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import programs
 from programs import Command
 
 
@@ -20,6 +21,8 @@ class Contestant:
     """How to run one contestant, and how to read what it prints."""
 
     product = ""  # whose version() it is
+    needs: dict = {}  # programs, and what brings each
+    version_command: tuple = ()  # whose first line is the version
     expected_seconds = 1.0  # that a run takes, for the time that is left
     attempts = 1  # of a run that fails: more for who is not ours to mend
 
@@ -30,10 +33,10 @@ class Contestant:
 
     def missing(self) -> str | None:
         """Why it cannot take part on this machine; None if it can."""
-        raise NotImplementedError
+        return next((why for need in self.needs.items() if (why := programs.found(*need))), None)
 
     def version(self) -> str:
-        raise NotImplementedError
+        return programs.run(Command(self.version_command), 20).splitlines()[0]
 
     def command(self, workload: str, parameters: dict) -> Command:
         """`workload`: two_stage, receive, messages, connect, queries."""

@@ -3,7 +3,9 @@
 import json
 
 import programs
+from contestant import Result
 from measurement import Measurement
+from peer_rounds import last_round
 from programs import ROOT, Command
 
 # With what was built for everything else; `./run softroce evaluate` would also build the tests that its other suites need.
@@ -43,18 +45,11 @@ def read(name: str, text: str) -> list[Measurement]:
     report = json.loads(text)
     if "contests" in report:
         one = report["contests"][0]["results"][0]
-        values, rows, processes = one["runs"][-1], one["rows_per_process"], one["processes"]
-        count, checksum = one["count"], one["checksum"]
+        rows, result = one["rows_per_process"], Result(one["runs"][-1], one["verified"], one["count"], one["checksum"])
     else:
-        one = report
-        last = one["rounds"][-1]
-        values, rows, processes = (
-            {name: last[name] for name in ("seconds", "cpu_seconds")},
-            one["rows"],
-            one["processes"],
-        )
-        count, checksum = last["count"], f"{last['checksum']:016x}"
-    if not one["verified"]:
+        one, rows, result = report, report["rows"], last_round(report)
+    if not result.verified:
         raise ValueError(f"{name}: a wrong result")
-    parameters = {"processes": processes, "workers": int(workers), "rows": rows}
-    return [Measurement(contestant, parameters, int(lap), COMMAND.text(), dict(values), count, checksum, True)]
+    parameters = {"processes": one["processes"], "workers": int(workers), "rows": rows}
+    measured = (result.values, result.count, result.checksum, True)
+    return [Measurement(contestant, parameters, int(lap), COMMAND.text(), *measured)]

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,16 +28,20 @@ class Failed(Exception):
 
 @dataclass
 class Command:
-    """What is run, and what has to run beside it (a server), which is ended afterwards. `held` lives as long as this."""
+    """What is run, by words that become texts, and what has to run beside it (a server), which is ended afterwards. `held`
+    lives as long as this."""
 
-    arguments: list[str]
+    arguments: Sequence
     environment: dict[str, str] = field(default_factory=dict)
     beside: list[str] | None = None
     held: object = None
 
+    def __post_init__(self):
+        self.arguments = [str(word) for word in self.arguments]
+
     def text(self) -> str:
         variables = [f"{name}={value}" for name, value in self.environment.items()]
-        line = " ".join(variables + [str(word) for word in self.arguments])
+        line = " ".join(variables + self.arguments)
         return line if self.beside is None else f"{' '.join(self.beside)} & {line}"
 
 
@@ -74,7 +79,7 @@ def _start(arguments: list[str], command: Command, processor: int | None) -> sub
         words += ["taskset", "-c", str(processor)]
     try:
         return subprocess.Popen(
-            words + [str(word) for word in arguments],
+            words + arguments,
             cwd=ROOT,
             env={**os.environ, **command.environment},
             stdin=subprocess.DEVNULL,

@@ -7,7 +7,7 @@ from statistics import mean
 
 import programs
 from contestant import Contestant, Result
-from programs import SQL_CLASS_PATH, SQL_JAR, Command
+from programs import FARO, SQL_CLASS_PATH, SQL_JAR, Command
 
 BENCH = "io.faro.sql.bench.QueryBench"
 IN_TURN = Path(__file__).with_name("in_turn.py")
@@ -21,6 +21,7 @@ class Queries(Contestant):
     other. A cluster that has not its turn does nothing."""
 
     product = "Faro"
+    version_command = (FARO, "--version")
     expected_seconds = 70
     _carriers = {"sql-faro": "faro", "sql-sockets": "sockets"}  # as the engine calls them
     _expected: dict[tuple, dict] = {}  # rows and checksum by query, by tables: those of one node with one worker
@@ -31,23 +32,21 @@ class Queries(Contestant):
     def missing(self) -> str | None:
         return None if SQL_JAR.exists() else "examples/sql is not built"
 
-    def version(self) -> str:
-        return programs.run(Command([programs.FARO, "--version"]), 10).splitlines()[0]
-
     def command(self, workload: str, parameters: dict) -> Command:
         runs = {name: parameters[name] for name in ("warmup", "laps", "sampled")}
         bench = _bench(parameters, parameters["processes"], parameters["workers"], runs)
-        return Command([sys.executable, str(IN_TURN), ",".join(self._carriers.values()), *bench, "--in-turn", "--carrier"])
+        return Command([sys.executable, IN_TURN, ",".join(self._carriers.values()), *bench, "--in-turn", "--carrier"])
 
     def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
         """One for each query and carrier; verified if all its runs gave what one node gives."""
         expected = self._reference(parameters)
         place = {name: parameters[name] for name in ("processes", "workers", "data", "scale")}
         reports = json.loads(output)
-        found = []
-        for contestant, carrier in self._carriers.items():
-            found += _results(contestant, place, reports[carrier]["queries"], expected)
-        return found
+        return [
+            _result(contestant, place, query, expected)
+            for contestant, carrier in self._carriers.items()
+            for query in reports[carrier]["queries"]
+        ]
 
     def _reference(self, parameters: dict) -> dict:
         tables = (parameters["data"], parameters["scale"])
@@ -58,27 +57,24 @@ class Queries(Contestant):
         return self._expected[tables]
 
 
-def _results(contestant: str, place: dict, queries: list[dict], expected: dict) -> list[tuple[dict, Result]]:
-    found = []
-    for query in queries:
-        values = {
-            # Not medians: some runs collect garbage, and that is part of what a query costs.
-            "seconds": mean(run["seconds"] for run in query["runs"]),
-            "cpu_seconds_per_query": mean(run["cpu_seconds"] for run in query["runs"]),
-        }
-        if query["shuffle_share"] is not None:  # something was seen
-            values["shuffle_share"] = query["shuffle_share"]
-        result = (query["rows"], query["checksum"])
-        verified = query["verified"] and result == expected[query["name"]]
-        found.append(({**place, "query": query["name"]}, Result(values, verified, *result, contestant)))
-    return found
+def _result(contestant: str, place: dict, query: dict, expected: dict) -> tuple[dict, Result]:
+    values = {
+        # Not medians: some runs collect garbage, and that is part of what a query costs.
+        "seconds": mean(run["seconds"] for run in query["runs"]),
+        "cpu_seconds_per_query": mean(run["cpu_seconds"] for run in query["runs"]),
+    }
+    if query["shuffle_share"] is not None:  # something was seen
+        values["shuffle_share"] = query["shuffle_share"]
+    result = (query["rows"], query["checksum"])
+    verified = query["verified"] and result == expected[query["name"]]
+    return {**place, "query": query["name"]}, Result(values, verified, *result, contestant)
 
 
-def _bench(parameters: dict, nodes: int, workers: int, runs: dict) -> list[str]:
+def _bench(parameters: dict, nodes: int, workers: int, runs: dict) -> list:
     words = ["java", "-XX:+UseSerialGC", "-Xmx2g", "-cp", SQL_CLASS_PATH, BENCH, "--nodes", nodes, "--workers", workers]
     words += ["--data", parameters["data"], "--scale", parameters["scale"], "--limit", TIME_LIMIT_S]
     if "queries" in parameters:
         words += ["--queries", parameters["queries"]]
     for name, count in runs.items():
         words += [f"--{name}", count]
-    return [str(word) for word in words]
+    return words

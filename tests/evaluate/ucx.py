@@ -2,7 +2,6 @@
 
 import socket
 
-import programs
 from contestant import Contestant, Result
 from programs import Command
 
@@ -11,17 +10,16 @@ class Ucx(Contestant):
     """`transports`: as in UCX_TLS."""
 
     product = "UCX"
+    needs = {"ucx_perftest": "Debian package ucx-utils"}
+    version_command = ("ucx_info", "-v")
     attempts = 3
 
     def __init__(self, name: str, label: str, transports: str):
         super().__init__(name, label)
         self.transports = transports
 
-    def missing(self) -> str | None:
-        return programs.found("ucx_perftest", "Debian package ucx-utils")
-
     def version(self) -> str:
-        return programs.run(Command(["ucx_info", "-v"]), 10).splitlines()[0].lstrip("# ")
+        return super().version().lstrip("# ")
 
     def command(self, workload: str, parameters: dict) -> Command:
         held, number = _held_port()
