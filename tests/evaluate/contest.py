@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import guest
 import programs
@@ -18,19 +18,13 @@ class Outcome:
 
     experiment: Experiment
     measurements: list[Measurement] = field(default_factory=list)
-    failures: list[dict] = field(default_factory=list)  # contestant, parameters, lap, command, reason
+    failures: list[dict] = field(default_factory=list)  # as _failure makes them
     left_out: dict[str, str] = field(default_factory=dict)  # why, by contestant
 
     def as_json(self) -> dict:
-        return {
-            "name": self.experiment.name,
-            "title": self.experiment.title,
-            "method": self.experiment.method,
-            "pinned": self.experiment.pinned,
-            "measurements": [one.as_json() for one in self.measurements],
-            "failures": self.failures,
-            "left_out": self.left_out,
-        }
+        outcome = asdict(self)
+        experiment = outcome.pop("experiment")
+        return {name: experiment[name] for name in ("name", "title", "method", "pinned")} | outcome
 
 
 class Progress:
@@ -60,9 +54,11 @@ def _duration(seconds: float) -> str:
 
 
 def expected_seconds(experiment: Experiment) -> float:
-    if experiment.workload == "guest":
-        return guest.EXPECTED_SECONDS
-    return experiment.laps * sum(CONTESTANTS[point.contestant].expected_seconds for point in experiment.points)
+    return guest.EXPECTED_SECONDS if experiment.workload == "guest" else _seconds_of(experiment, experiment.points)
+
+
+def _seconds_of(experiment: Experiment, points) -> float:
+    return experiment.laps * sum(CONTESTANTS[point.contestant].expected_seconds for point in points)
 
 
 def order(points: list, lap: int) -> list:
@@ -83,22 +79,18 @@ def run(outcome: Outcome, progress: Progress) -> None:
         _run_guest(outcome)
         progress.done(expected_seconds(experiment))
         return
-    points = []
     for name in dict.fromkeys(point.contestant for point in experiment.points):
         if reason := CONTESTANTS[name].missing():
             outcome.left_out[name] = reason
-    for point in experiment.points:
-        if point.contestant in outcome.left_out:
-            progress.skip(experiment.laps * CONTESTANTS[point.contestant].expected_seconds)
-        else:
-            points.append(point)
+    points = [point for point in experiment.points if point.contestant not in outcome.left_out]
+    progress.skip(_seconds_of(experiment, experiment.points) - _seconds_of(experiment, points))
     processor = min(os.sched_getaffinity(0)) if experiment.pinned else None
     steps = experiment.laps * len(points)
     for lap in range(experiment.laps):
         for number, point in enumerate(order(points, lap)):
             text = f"lap {lap + 1} of {experiment.laps}: {point.contestant} {_text(point.parameters)}"
             progress.step(experiment.name, lap * len(points) + number + 1, steps, text)
-            measure(experiment, point, lap, processor, outcome)
+            measure(outcome, point, lap, processor)
             progress.done(CONTESTANTS[point.contestant].expected_seconds)
 
 
@@ -106,55 +98,43 @@ def _text(parameters: dict) -> str:
     return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
-def measure(experiment: Experiment, point: Point, lap: int, processor: int | None, outcome: Outcome) -> None:
+def measure(outcome: Outcome, point: Point, lap: int, processor: int | None) -> None:
     """Runs one point once; again if it fails and may."""
     failure = None
     for _ in range(CONTESTANTS[point.contestant].attempts):
-        failure = _attempt(experiment, point, lap, processor, outcome)
+        failure = _attempt(outcome, point, lap, processor)
         if failure is None:
             return
     outcome.failures.append(failure)
 
 
-def _attempt(experiment: Experiment, point: Point, lap: int, processor: int | None, outcome: Outcome) -> dict | None:
+def _attempt(outcome: Outcome, point: Point, lap: int, processor: int | None) -> dict | None:
     """The failure, if it is one."""
-    contestant = CONTESTANTS[point.contestant]
+    experiment, contestant = outcome.experiment, CONTESTANTS[point.contestant]
     command = contestant.command(experiment.workload, point.parameters)
     text = command.text() if processor is None else f"taskset -c {processor} {command.text()}"
     try:
-        results = contestant.results(
-            experiment.workload, point.parameters, programs.run(command, experiment.time_limit_s, processor)
-        )
+        output = programs.run(command, experiment.time_limit_s, processor)
+        results = contestant.results(experiment.workload, point.parameters, output)
         for parameters, result in results:
             if result.verified is False:
                 where = f" of {parameters['query']}, {result.contestant}" if "query" in parameters else ""
                 raise Failed(f"a wrong result{where}: {result.count} rows, checksum {result.checksum}")
     except (Failed, ValueError, KeyError, IndexError, TypeError) as problem:
         reason = str(problem) if isinstance(problem, Failed) else f"output not understood: {problem!r}"
-        return {
-            "contestant": point.contestant,
-            "parameters": point.parameters,
-            "lap": lap,
-            "command": text,
-            "reason": reason,
-        }
+        return _failure(point.contestant, point.parameters, lap, text, reason)
     for parameters, result in results:
         values = dict(result.values)
         if experiment.workload == "two_stage":
             values |= per_hop(values, hops(parameters))
-        outcome.measurements.append(
-            Measurement(
-                result.contestant or point.contestant,
-                parameters,
-                lap,
-                text,
-                values,
-                result.count,
-                result.checksum,
-                result.verified,
-            )
-        )
+        who = result.contestant or point.contestant
+        measured = (values, result.count, result.checksum, result.verified)
+        outcome.measurements.append(Measurement(who, parameters, lap, text, *measured))
     return None
+
+
+def _failure(contestant: str, parameters: dict, lap: int, command: str, reason: str) -> dict:
+    return {"contestant": contestant, "parameters": parameters, "lap": lap, "command": command, "reason": reason}
 
 
 def per_hop(values: dict, hop_count: int) -> dict:
@@ -172,6 +152,4 @@ def _run_guest(outcome: Outcome) -> None:
     except guest.Missing as problem:
         outcome.left_out["guest"] = str(problem)
     except (Failed, ValueError, KeyError, IndexError) as problem:
-        outcome.failures.append(
-            {"contestant": "guest", "parameters": {}, "lap": 0, "command": guest.COMMAND.text(), "reason": str(problem)}
-        )
+        outcome.failures.append(_failure("guest", {}, 0, guest.COMMAND.text(), str(problem)))

@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 import unittest
+from dataclasses import asdict
 from html import unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -196,7 +197,7 @@ class Running(unittest.TestCase):
         self.addCleanup(lambda: [CONTESTANTS.pop(name) for name in names])
         points = tuple(Point(name, TWO_STAGE) for name in names)
         said = []
-        experiment = Experiment("tiny", "", "", "two_stage", points, laps=2)
+        experiment = Experiment("tiny", "two_stage", points, laps=2)
         outcome = contest.Outcome(experiment)
         contest.run(outcome, contest.Progress(contest.expected_seconds(experiment), said.append))
         self.assertEqual([one.contestant for one in outcome.measurements].count("good"), 2)
@@ -443,7 +444,7 @@ class Report(unittest.TestCase):
             "experiments": [
                 {
                     "name": "peers", "title": "Peers", "method": "how", "pinned": True,
-                    "measurements": [one.as_json() for one in measurements],
+                    "measurements": [asdict(one) for one in measurements],
                     "failures": [
                         {"contestant": "zeromq", "parameters": TWO_STAGE, "lap": 0, "command": "zmq", "reason": "exit code 3: <why>"}
                     ],
@@ -485,7 +486,7 @@ class Report(unittest.TestCase):
         one = results["experiments"][0]
         for name, query in (("queries", "query 1"), ("queries-tpch", "q3")):
             ms = Shares().queries([8.0, 7.0], [10.0, 11.0], 0.4, query=query)
-            one["name"], one["measurements"] = name, [m.as_json() for m in ms.all]
+            one["name"], one["measurements"] = name, [asdict(m) for m in ms.all]
             page = self.page(results)
             self.assertEqual(page.count("<svg"), 1)
             self.assertIn("share of the shuffle", page)

@@ -1,7 +1,7 @@
 """What is measured: data. `experiments(quick)` has all of it, in the order in which it is run."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from aeron import Aeron
 from contestant import Contestant
@@ -38,7 +38,7 @@ CONTESTANTS: dict[str, Contestant] = {
 }
 CPP = ("shm", "tcp", "sockets")
 JAVA = ("java-shm", "java-tcp", "java-nio")
-SQL = ("sql",)
+FARO = ("shm", "tcp")
 
 
 @dataclass(frozen=True)
@@ -54,21 +54,21 @@ class Experiment:
     """Points that are measured lap by lap, all of them in each lap."""
 
     name: str
-    title: str
-    method: str  # what is done, for the report
     workload: str  # as in Contestant.command; "guest": a suite of tests/softroce
-    points: tuple[Point, ...] = field(default=())
+    points: tuple[Point, ...] = ()
     laps: int = 5
     pinned: bool = False  # all on one processor, where CPU time and time are steady
     time_limit_s: float = 120
+    title: str = ""
+    method: str = ""  # what is done, for the report
 
 
 PAPER_ROWS = 5_000_000  # integers of each process
 
 
 def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
-    """`quick`: few points, few rows: to see that everything runs and verifies, not how fast. `rows`: of each process in
-    the two-stage job."""
+    """`quick`: few points, few rows, few laps: to see that everything runs and verifies, not how fast. `rows`: of each
+    process in the two-stage job."""
     two_stage = {"rows": 100_000, "warmup": 1} if quick else {"rows": rows}
     made = [
         _workers(quick, two_stage),
@@ -77,11 +77,11 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _messages(quick),
         _patterns(quick),
         _connect(quick),
-        _queries(quick),
+        _queries_tpcc(quick),
         _queries_tpch(quick),
-        _peers(quick, two_stage),
+        _peers(two_stage),
     ]
-    return made if quick else made + [_guest()]
+    return [replace(one, laps=min(2, one.laps // 2)) for one in made] if quick else [*made, _guest()]
 
 
 def _points(contestants, *places: dict) -> tuple[Point, ...]:
@@ -93,41 +93,29 @@ def _workers(quick: bool, rows: dict) -> Experiment:
     places = [{"processes": p, "workers": w, **rows} for p, w in shapes]
     points = _points(CPP, *places) + _points(JAVA, *(places[:1] if quick else places))
     return Experiment(
-        "workers",
-        "Two shuffles in a row, by workers (Fig. 3 of the paper)",
-        f"Every process generates {rows['rows']:,} integers, which are shuffled by hash, multiplied by 3/2 and shuffled again. All "
-        "processors of the machine are used. A point is the last round of fresh processes: the second in C++, the sixth in Java.",
-        "two_stage",
-        points,
-        laps=2 if quick else 4,
-    )
+        "workers", "two_stage", points, laps=4,
+        title="Two shuffles in a row, by workers (Fig. 3 of the paper)",
+        method=f"Every process generates {rows['rows']:,} integers, which are shuffled by hash, multiplied by 3/2 and shuffled "
+        "again. All processors of the machine are used. A point is the last round of fresh processes: the second in C++, the "
+        "sixth in Java.",
+    )  # fmt: skip
 
 
 def _threshold(quick: bool, rows: dict) -> Experiment:
     sizes = (0, 16) if quick else (0, 1, 2, 4, 8, 16, 32, 64)
-    shapes = (4,) if quick else (4, 8)
     # The largest threshold is half a ring. Without one every row is a transfer, so that a tenth of the rows will do.
+    few = {**rows, "rows": rows["rows"] // 10}
     places = [
-        {
-            "processes": count,
-            "workers": 2,
-            "ring_bytes": 128 * KIB,
-            "threshold_bytes": size * KIB,
-            **rows,
-            "rows": rows["rows"] if size else rows["rows"] // 10,
-        }
-        for count in shapes
+        {"processes": count, "workers": 2, "ring_bytes": 128 * KIB, "threshold_bytes": size * KIB, **(rows if size else few)}
+        for count in ((4,) if quick else (4, 8))
         for size in sizes
     ]
     return Experiment(
-        "threshold",
-        "The threshold of a transfer (Fig. 4 of the paper)",
-        "The same job with two workers per process. A transfer starts when as many bytes are pending in a ring; rings "
+        "threshold", "two_stage", _points(FARO, *places), laps=4,
+        title="The threshold of a transfer (Fig. 4 of the paper)",
+        method="The same job with two workers per process. A transfer starts when as many bytes are pending in a ring; rings "
         "have 128 KiB, so that nothing else changes. Without a threshold every row is a transfer of its own.",
-        "two_stage",
-        _points(("shm", "tcp"), *places),
-        laps=2 if quick else 4,
-    )
+    )  # fmt: skip
 
 
 def _row_width(quick: bool) -> Experiment:
@@ -139,15 +127,11 @@ def _row_width(quick: bool) -> Experiment:
         for width in widths
     ]
     return Experiment(
-        "row-width",
-        "What a node receives, by the width of rows",
-        "Four processes with a worker each repartition rows by hash, on one processor. Every byte is written by its "
+        "row-width", "receive", _points(FARO, *places), pinned=True,
+        title="What a node receives, by the width of rows",
+        method="Four processes with a worker each repartition rows by hash, on one processor. Every byte is written by its "
         "sender and checked by its receiver.",
-        "receive",
-        _points(("shm", "tcp"), *places),
-        laps=2 if quick else 5,
-        pinned=True,
-    )
+    )  # fmt: skip
 
 
 def _messages(quick: bool) -> Experiment:
@@ -155,54 +139,36 @@ def _messages(quick: bool) -> Experiment:
     volume = 20_000_000 if quick else 1_000_000_000
     places = [{"message_bytes": size * KIB, "count": max(100, min(volume // (size * KIB), 200_000))} for size in sizes]
     return Experiment(
-        "messages",
-        "Bandwidth from one process to another, by the size of messages",
-        "One worker sends to one of another process, both on one processor. Faro's sender fills a frame in place, its "
+        "messages", "messages", _points((*FARO, "ucx-shm", "ucx-tcp", "memcpy"), *places), pinned=True,
+        title="Bandwidth from one process to another, by the size of messages",
+        method="One worker sends to one of another process, both on one processor. Faro's sender fills a frame in place, its "
         "first and its last word, and the receiver checks both; over shared memory nothing is copied. UCX puts the same "
         "bytes again and again; memcpy copies them into a ring of 16.",
-        "messages",
-        _points(("shm", "tcp", "ucx-shm", "ucx-tcp", "memcpy"), *places),
-        laps=2 if quick else 5,
-        pinned=True,
-    )
+    )  # fmt: skip
 
 
 def _patterns(quick: bool) -> Experiment:
-    nodes = (2,) if quick else (2, 4, 8)
     rows = 2_000 if quick else 400_000  # that each node receives: broadcast multiplies what is sent
     places = [
-        {
-            "processes": count,
-            "row_bytes": 256,
-            "pattern": pattern,
-            "rows": rows // (count if pattern == "broadcast" else 1),
-        }
-        for count in nodes
-        for pattern in ("repartition", "broadcast")
+        {"processes": count, "row_bytes": 256, "pattern": pattern, "rows": rows // copies}
+        for count in ((2,) if quick else (2, 4, 8))
+        for pattern, copies in (("repartition", 1), ("broadcast", count))
     ]
     return Experiment(
-        "patterns",
-        "Repartition and broadcast, by nodes",
-        "Rows of 256 bytes, each to the worker of its hash or to all workers, on one processor. Every node receives as "
+        "patterns", "receive", _points(FARO, *places), pinned=True,
+        title="Repartition and broadcast, by nodes",
+        method="Rows of 256 bytes, each to the worker of its hash or to all workers, on one processor. Every node receives as "
         "many rows in both cases.",
-        "receive",
-        _points(("shm", "tcp"), *places),
-        laps=2 if quick else 5,
-        pinned=True,
-    )
+    )  # fmt: skip
 
 
 def _connect(quick: bool) -> Experiment:
-    nodes = (2, 4) if quick else (2, 4, 8, 16)
-    places = [{"processes": count, "workers": 2, "rows": 20_000} for count in nodes]
+    places = [{"processes": count, "workers": 2, "rows": 20_000} for count in ((2, 4) if quick else (2, 4, 8, 16))]
     return Experiment(
-        "connect",
-        "What connecting costs, by nodes",
-        "From the first node that begins to the last that is connected to all others; two workers each.",
-        "connect",
-        _points(("shm", "tcp"), *places),
-        laps=2 if quick else 7,
-    )
+        "connect", "connect", _points(FARO, *places), laps=7,
+        title="What connecting costs, by nodes",
+        method="From the first node that begins to the last that is connected to all others; two workers each.",
+    )  # fmt: skip
 
 
 _QUERIES_METHOD = (
@@ -220,74 +186,50 @@ _QUERIES_METHOD = (
 )
 
 
-def _query_runs(quick: bool, warmup: int, laps: int, sampled: int) -> dict:
-    if quick:
-        warmup = laps = sampled = 1
-    return {"warmup": warmup, "laps": laps, "sampled": sampled}
-
-
-def _query_method(places: list[dict]) -> str:
-    first = places[0]
-    return _QUERIES_METHOD.format(first["processes"], first["laps"], first["warmup"], os.cpu_count())
-
-
-def _queries(quick: bool) -> Experiment:
-    shape = {"processes": 4, "data": "tpcc", "scale": 2}
-    if quick:
-        shape = {"processes": 2, "data": "tpcc", "scale": 0.1, "queries": "query 1,query 3"}
-    places = [{**shape, "workers": workers, **_query_runs(quick, 60, 20, 15)} for workers in ((1,) if quick else (1, 2, 4))]
+def _queries(name: str, title: str, tables: dict, workers: tuple, runs: tuple) -> Experiment:
+    """`runs` of each query: those that warm up, those that are measured, those whose stacks are looked at."""
+    counts = dict(zip(("warmup", "laps", "sampled"), runs))
+    places = [{**tables, "workers": count, **counts} for count in workers]
+    method = _QUERIES_METHOD.format(tables["processes"], counts["laps"], counts["warmup"], os.cpu_count())
     return Experiment(
-        "queries",
-        "Three queries over TPC-C, by workers (Fig. 5 of the paper)",
-        _query_method(places),
-        "queries",
-        _points(SQL, *places),
-        laps=1 if quick else 3,
-        time_limit_s=600,
+        name, "queries", _points(("sql",), *places), laps=3, time_limit_s=600, title=title, method=method
     )
+
+
+def _queries_tpcc(quick: bool) -> Experiment:
+    title = "Three queries over TPC-C, by workers (Fig. 5 of the paper)"
+    if quick:
+        tables = {"processes": 2, "data": "tpcc", "scale": 0.1, "queries": "query 1,query 3"}
+        return _queries("queries", title, tables, (1,), (1, 1, 1))
+    return _queries("queries", title, {"processes": 4, "data": "tpcc", "scale": 2}, (1, 2, 4), (60, 20, 15))
 
 
 def _queries_tpch(quick: bool) -> Experiment:
-    shape = {"processes": 4, "data": "tpch", "scale": 0.1}
+    title = "Queries of TPC-H, over Faro and over sockets"
     if quick:
-        shape = {"processes": 2, "data": "tpch", "scale": 0.01, "queries": "q3"}
-    places = [{**shape, "workers": workers, **_query_runs(quick, 10, 4, 4)} for workers in ((1,) if quick else (1, 2))]
-    return Experiment(
-        "queries-tpch",
-        "Queries of TPC-H, over Faro and over sockets",
-        _query_method(places),
-        "queries",
-        _points(SQL, *places),
-        laps=1 if quick else 3,
-        time_limit_s=600,
-    )
+        tables = {"processes": 2, "data": "tpch", "scale": 0.01, "queries": "q3"}
+        return _queries("queries-tpch", title, tables, (1,), (1, 1, 1))
+    return _queries("queries-tpch", title, {"processes": 4, "data": "tpch", "scale": 0.1}, (1, 2), (10, 4, 4))
 
 
-def _peers(quick: bool, rows: dict) -> Experiment:
-    place = {"processes": 4, "workers": 1, **rows}
+def _peers(rows: dict) -> Experiment:
     cpp = ("shm", "tcp", "sockets", "mpi-isend", "mpi-isend-tcp", "mpi-alltoallv", "zeromq", "memcpy")
     java = ("java-shm", "java-shm-one", "java-tcp", "java-nio", "aeron-ipc", "aeron-udp")
+    points = _points(cpp + java, {"processes": 4, "workers": 1, **rows})
     return Experiment(
-        "peers",
-        "Faro and what else could carry the rows",
-        "The job of Fig. 3 with four processes and a worker each, all on one processor: the same integers, hash, "
+        "peers", "two_stage", points, laps=7, pinned=True,
+        title="Faro and what else could carry the rows",
+        method="The job of Fig. 3 with four processes and a worker each, all on one processor: the same integers, hash, "
         "scatter (in C++) and frames of 16 KiB; what differs is who carries the frames. memcpy copies each frame once, "
         "within one process: no carrier that copies can take less.",
-        "two_stage",
-        _points(cpp + java, place),
-        laps=2 if quick else 7,
-        pinned=True,
-    )
+    )  # fmt: skip
 
 
 def _guest() -> Experiment:
     return Experiment(
-        "guest",
-        "Fig. 3 over Soft-RoCE and Soft-iWARP",
-        "Four processes in an emulated machine, each with an RDMA device of its own, over a virtual switch. Such a device "
+        "guest", "guest", laps=3, time_limit_s=2400,
+        title="Fig. 3 over Soft-RoCE and Soft-iWARP",
+        method="Four processes in an emulated machine, each with an RDMA device of its own, over a virtual switch. Such a device "
         "does in the kernel, packet by packet, what a real one does in hardware, and the processor is emulated: only "
         "ratios within this figure mean something.",
-        "guest",
-        laps=3,
-        time_limit_s=2400,
-    )
+    )  # fmt: skip

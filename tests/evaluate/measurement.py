@@ -1,6 +1,7 @@
 """One measurement, and what several of them say together."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from itertools import product
 from statistics import median
 
 
@@ -16,9 +17,6 @@ class Measurement:
     count: int | None = None
     checksum: str | None = None
     verified: bool | None = None
-
-    def as_json(self) -> dict:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,19 @@ class Measurements:
     def parameter_values(self, name: str) -> list:
         return sorted({one.parameters[name] for one in self.all if name in one.parameters})
 
+    def places(self, *names: str) -> list[dict]:
+        """Each value of the first parameter with each of the next."""
+        return [dict(zip(names, values)) for values in product(*map(self.parameter_values, names))]
+
     def spread(self, value: str, contestant: str, **parameters) -> Spread | None:
         """None if there is no such measurement."""
         values = [one.values[value] for one in self.of(contestant, **parameters) if value in one.values]
         return Spread.of(values) if values else None
+
+    def spreads(self, value: str, contestant: str, by: str, **parameters) -> dict:
+        """By each value of the parameter `by` at which there is such a measurement, from least to most."""
+        found = {at: self.spread(value, contestant, **parameters, **{by: at}) for at in self.parameter_values(by)}
+        return {at: spread for at, spread in found.items() if spread}
 
     def compare(self, value: str, one: str, other: str, **parameters) -> Comparison | None:
         """None if one of them was not measured."""
