@@ -336,10 +336,10 @@ class Saying(unittest.TestCase):
 
     def test_goals_are_reached_by_the_median_and_say_so_if_not_by_every_lap(self):
         goal = next(one for one in GOALS if one.other == "mpi-isend")
-        self.assertEqual(goal.verdict(self.peers(2.0, [2.7, 3.0])), "yes")
-        self.assertEqual(goal.verdict(self.peers(2.0, [2.1, 3.0, 3.0])), "yes, not in every lap")
-        self.assertEqual(goal.verdict(self.peers(2.0, [2.1, 2.2])), "no")
-        self.assertEqual(goal.verdict(Measurements([])), "not measured")
+        self.assertEqual(goal.judged(self.peers(2.0, [2.7, 3.0])).verdict, "yes")
+        self.assertEqual(goal.judged(self.peers(2.0, [2.1, 3.0, 3.0])).verdict, "yes, not in every lap")
+        self.assertEqual(goal.judged(self.peers(2.0, [2.1, 2.2])).verdict, "no")
+        self.assertEqual(goal.judged(Measurements([])).verdict, "not measured")
 
 
 class Shares(unittest.TestCase):
@@ -365,41 +365,41 @@ class Shares(unittest.TestCase):
             ([9.0, 9.0], "no"),
             ([11.0, 12.0], "no"),
         ):
-            self.assertEqual(goal.verdict(self.queries(faro, [10.0] * 3, 0.4)), verdict, faro)
-        self.assertIn("≥ 20.0 % less", goal.wanted(self.queries([7.0], [10.0], 0.4)))
-        self.assertIn("30.0 % less (30.0 % to 30.0 %)", goal.measured(self.queries([7.0], [10.0], 0.4)))
-        self.assertEqual(goal.verdict(Measurements([])), "not measured")
-        self.assertTrue(goal.wanted(Measurements([])))
+            self.assertEqual(goal.judged(self.queries(faro, [10.0] * 3, 0.4)).verdict, verdict, faro)
+        self.assertIn("≥ 20.0 % less", goal.judged(self.queries([7.0], [10.0], 0.4)).wanted)
+        self.assertIn("30.0 % less (30.0 % to 30.0 %)", goal.judged(self.queries([7.0], [10.0], 0.4)).measured)
+        self.assertEqual(goal.judged(Measurements([])).verdict, "not measured")
+        self.assertTrue(goal.judged(Measurements([])).wanted)
 
     def test_with_a_small_share_it_must_only_not_lose(self):
         goal = self.goal("TPC-C, query 1: half of the shuffle's share, CPU time")
-        self.assertEqual(goal.wanted(self.queries([7.0], [10.0], 0.04)), "no more")
+        self.assertEqual(goal.judged(self.queries([7.0], [10.0], 0.04)).wanted, "no more")
         for faro, verdict in (
             ([9.9, 9.9], "yes"),
             ([9.0, 10.1], "yes, not in every lap"),
             ([10.5, 9.9], "within the spread"),
             ([10.5, 10.1], "no"),
         ):
-            self.assertEqual(goal.verdict(self.queries(faro, [10.0, 10.0], 0.04)), verdict, faro)
+            self.assertEqual(goal.judged(self.queries(faro, [10.0, 10.0], 0.04)).verdict, verdict, faro)
 
     def test_what_shuffles_most_is_the_query_with_the_largest_share_over_sockets(self):
         goal = self.goal("TPC-C, what shuffles most: CPU time")
         both = self.queries([8.0], [10.0], 0.3).all + self.queries([10.0], [10.0], 0.2, query="query 2").all
-        self.assertEqual(goal.verdict(Measurements(both)), "yes")
-        self.assertIn("query 1", goal.measured(Measurements(both)))
+        self.assertEqual(goal.judged(Measurements(both)).verdict, "yes")
+        self.assertIn("query 1", goal.judged(Measurements(both)).measured)
         both = self.queries([8.0], [10.0], 0.1).all + self.queries([10.0], [10.0], 0.2, query="query 2").all
-        self.assertEqual(goal.verdict(Measurements(both)), "no")
+        self.assertEqual(goal.judged(Measurements(both)).verdict, "no")
 
     def test_a_share_that_was_not_seen_is_not_measured(self):
         unseen = self.queries([7.0], [10.0], None)
         query = "query 1: half of the shuffle's share, CPU time"
         for text in (query, "query 1: the shuffle's share halved", "what shuffles most: CPU time"):
             goal = self.goal(f"TPC-C, {text}")
-            self.assertEqual(goal.verdict(unseen), "not measured")
-            self.assertEqual(goal.measured(unseen), "–")
-            self.assertTrue(goal.wanted(unseen))
+            self.assertEqual(goal.judged(unseen).verdict, "not measured")
+            self.assertEqual(goal.judged(unseen).measured, "–")
+            self.assertTrue(goal.judged(unseen).wanted)
         some = unseen.all + self.queries([9.0], [10.0], 0.2, query="query 2").all
-        self.assertEqual(self.goal("TPC-C, what shuffles most: CPU time").verdict(Measurements(some)), "not measured")
+        self.assertEqual(self.goal("TPC-C, what shuffles most: CPU time").judged(Measurements(some)).verdict, "not measured")
         self.assertIn("30 % less time; the shuffle was not seen over both.", findings.paragraph("queries", unseen))
 
     def test_it_is_looked_at_where_sockets_take_least(self):
@@ -408,13 +408,13 @@ class Shares(unittest.TestCase):
             for one in self.queries([7.0], [10.0], 0.4).all
         ]
         ms = Measurements(self.queries([7.0], [10.0], 0.4).all + slow)
-        self.assertIn("1 per process", self.goal("query 1: half of the shuffle's share, CPU time").measured(ms))
+        self.assertIn("1 per process", self.goal("query 1: half of the shuffle's share, CPU time").judged(ms).measured)
 
     def test_the_share_is_to_be_halved(self):
         goal = self.goal("TPC-C, query 1: the shuffle's share halved")
-        self.assertEqual(goal.verdict(self.queries([7.0], [10.0], 0.4, 0.2)), "yes")
-        self.assertEqual(goal.verdict(self.queries([7.0], [10.0], 0.4, 0.21)), "no")
-        self.assertEqual(goal.measured(self.queries([7.0], [10.0], 0.4, 0.2)), "20.0 % instead of 40.0 %; 1 per process")
+        self.assertEqual(goal.judged(self.queries([7.0], [10.0], 0.4, 0.2)).verdict, "yes")
+        self.assertEqual(goal.judged(self.queries([7.0], [10.0], 0.4, 0.21)).verdict, "no")
+        self.assertEqual(goal.judged(self.queries([7.0], [10.0], 0.4, 0.2)).measured, "20.0 % instead of 40.0 %; 1 per process")
 
     def test_the_papers_figure_stands_beside_its_own_queries_alone(self):
         ms = self.queries([8.0], [10.0], 0.4)

@@ -32,13 +32,8 @@ def against(ms: Measurements, value: str, what: str, faro: str, others, where: s
         else:
             back = f"({number(1 / found.most)} to {number(1 / found.least)})"
             less.append(f"{label(other)}, of which it takes {number(1 / found.ratio)} times {back}")
-    parts = []
-    if more:
-        parts.append(f"more is taken by {_listed(more)}")
-    if less:
-        parts.append(f"Faro loses against {_listed(less)}")
-    if undecided:
-        parts.append(f"the laps do not agree about {_listed(undecided)}")
+    said = {"more is taken by": more, "Faro loses against": less, "the laps do not agree about": undecided}
+    parts = [f"{words} {_listed(who)}" for words, who in said.items() if who]
     return f"{what[0].upper()}{what[1:]} beside {label(faro)}{where}: {'; '.join(parts)}." if parts else ""
 
 
@@ -57,18 +52,18 @@ def _listed(items: list[str]) -> str:
 
 
 def _less(faro: float, other: float) -> str:
-    percent = (1 - faro / other) * 100
-    return f"{percent:.0f} % less time" if percent >= 0 else f"{-percent:.0f} % more time"
+    return f"{_gained(1 - faro / other)} time"
 
 
 def _fastest(ms: Measurements, contestant: str, processes: int):
     """The least median over all numbers of workers, with that number."""
-    found = []
-    for workers in ms.parameter_values("workers"):
-        spread = ms.spread("seconds", contestant, processes=processes, workers=workers)
-        if spread:
-            found.append((spread.median, workers))
-    return min(found, default=None)
+    spreads = ms.spreads("seconds", contestant, "workers", processes=processes)
+    return min(((spread.median, workers) for workers, spread in spreads.items()), default=None)
+
+
+def _sockets(faro: str) -> str:
+    """Those of its language."""
+    return "java-nio" if is_java(faro) else "sockets"
 
 
 def _workers(ms: Measurements):
@@ -82,24 +77,19 @@ def _workers(ms: Measurements):
                 )
     yield "In the paper it is 75 % less, against sockets that write every row for itself."
     for value, what in (("seconds", "time"), ("cpu_ns_per_hop", "CPU time")):
-        found = []
-        for processes in ms.parameter_values("processes"):
-            for workers in ms.parameter_values("workers"):
-                place = {"processes": processes, "workers": workers}
-                for faro in FARO:
-                    sockets = "java-nio" if is_java(faro) else "sockets"
-                    found.append((f"{label(faro)}, {shape(place)}", ms.compare(value, faro, sockets, **place)))
+        found = [
+            (f"{label(faro)}, {shape(place)}", ms.compare(value, faro, _sockets(faro), **place))
+            for place in ms.places("processes", "workers")
+            for faro in FARO
+        ]
         yield losses(found, f"the sockets of its language, by {what}")
 
 
 def _threshold(ms: Measurements):
     for processes in ms.parameter_values("processes"):
         for contestant in ms.contestants():
-            by_size = {}
-            for threshold in ms.parameter_values("threshold_bytes"):
-                spread = ms.spread("cpu_ns_per_hop", contestant, processes=processes, threshold_bytes=threshold)
-                if spread:
-                    by_size[threshold] = spread.median
+            spreads = ms.spreads("cpu_ns_per_hop", contestant, "threshold_bytes", processes=processes)
+            by_size = {threshold: spread.median for threshold, spread in spreads.items()}
             if len(by_size) < 2:
                 continue
             best, worst = min(by_size, key=by_size.get), max(by_size, key=by_size.get)
@@ -121,10 +111,9 @@ def _threshold_text(threshold: int) -> str:
 
 
 def _row_width(ms: Measurements):
-    widths = ms.parameter_values("row_bytes")
     for contestant in ms.contestants():
-        rates = {w: ms.spread("bytes_per_second_per_node", contestant, row_bytes=w) for w in widths}
-        rates = {w: spread.median / 1e9 for w, spread in rates.items() if spread}
+        spreads = ms.spreads("bytes_per_second_per_node", contestant, "row_bytes")
+        rates = {width: spread.median / 1e9 for width, spread in spreads.items()}
         if rates:
             best, first, last = max(rates, key=rates.get), min(rates), max(rates)
             yield f"{label(contestant)}: of rows of {size(first)} a node receives {number(rates[first])} GB/s" + (
@@ -135,11 +124,11 @@ def _row_width(ms: Measurements):
 
 def _messages(ms: Measurements):
     for faro, other in (("shm", "ucx-shm"), ("shm", "memcpy"), ("tcp", "ucx-tcp")):
-        found = []
-        for bytes_ in ms.parameter_values("message_bytes"):
-            # Of a rate: who has more takes less.
-            comparison = ms.compare("bytes_per_second", other, faro, message_bytes=bytes_)
-            found.append((f"messages of {size(bytes_)}", comparison))
+        # Of a rate: who has more takes less.
+        found = [
+            (f"messages of {size(place['message_bytes'])}", ms.compare("bytes_per_second", other, faro, **place))
+            for place in ms.places("message_bytes")
+        ]
         clear = [(where, c) for where, c in found if c and c.clear]
         won = [f"{number(c.ratio)} times with {where}" for where, c in clear if c.ratio > 1]
         if won:
@@ -157,24 +146,21 @@ def _messages(ms: Measurements):
 def _patterns(ms: Measurements):
     for contestant in ms.contestants():
         for processes in ms.parameter_values("processes"):
-            broadcast = ms.spread("bytes_per_second_per_node", contestant, processes=processes, pattern="broadcast")
-            repartition = ms.spread("bytes_per_second_per_node", contestant, processes=processes, pattern="repartition")
-            if broadcast and repartition:
-                ratio = broadcast.median / repartition.median
-                word = "faster" if ratio > 1 else "slower"
+            spreads = ms.spreads("bytes_per_second_per_node", contestant, "pattern", processes=processes)
+            rates = {pattern: spread.median / 1e9 for pattern, spread in spreads.items()}
+            if len(rates) == 2:
+                ratio = rates["broadcast"] / rates["repartition"]
                 yield (
-                    f"{label(contestant)}, {processes} nodes: {number(repartition.median / 1e9)} GB/s a node by repartition, "
-                    f"{number(broadcast.median / 1e9)} by broadcast, which is {number(max(ratio, 1 / ratio))} times {word}."
+                    f"{label(contestant)}, {processes} nodes: {number(rates['repartition'])} GB/s a node by repartition, "
+                    f"{number(rates['broadcast'])} by broadcast, which is {number(max(ratio, 1 / ratio))} times "
+                    f"{'faster' if ratio > 1 else 'slower'}."
                 )
 
 
 def _connect(ms: Measurements):
     for contestant in ms.contestants():
-        texts = []
-        for processes in ms.parameter_values("processes"):
-            spread = ms.spread("connect_seconds", contestant, processes=processes)
-            if spread:
-                texts.append(f"{processes} nodes {number(spread.median * 1e3)} ms")
+        spreads = ms.spreads("connect_seconds", contestant, "processes")
+        texts = [f"{processes} nodes {number(spread.median * 1e3)} ms" for processes, spread in spreads.items()]
         if texts:
             yield f"{label(contestant)}: {_listed(texts)}."
     yield (
@@ -188,7 +174,6 @@ def _gained(part: float) -> str:
 
 
 def _queries(ms: Measurements):
-    losing = []
     for query in ms.parameter_values("query"):
         place = place_of(ms, "cpu_seconds_per_query", query)
         if place is None:
@@ -204,12 +189,11 @@ def _queries(ms: Measurements):
             f"{query[0].upper()}{query[1:]}, {place['workers']} per process: over Faro {_gained(cpu.median)} CPU time than over "
             f"sockets ({_gained(cpu.least)} to {_gained(cpu.most)}){agreed}, {_gained(time.median)} time; the shuffle {seen}."
         )
-    for query in ms.parameter_values("query"):
-        for workers in ms.parameter_values("workers"):
-            place = {"query": query, "workers": workers}
-            found = ms.compare("cpu_seconds_per_query", SQL_FARO, SQL_SOCKETS, **place)
-            losing.append((f"{query}, {workers} per process", found))
-    yield losses(losing, "sockets, by CPU time")
+    found = [
+        (f"{place['query']}, {place['workers']} per process", ms.compare("cpu_seconds_per_query", SQL_FARO, SQL_SOCKETS, **place))
+        for place in ms.places("query", "workers")
+    ]
+    yield losses(found, "sockets, by CPU time")
 
 
 def _queries_of_the_paper(ms: Measurements):
@@ -236,8 +220,7 @@ def _peers(ms: Measurements):
 def _guest(ms: Measurements):
     for workers in ms.parameter_values("workers"):
         for faro in ("rxe", "siw", "tcp", "java-rxe", "java-siw"):
-            sockets = "java-nio" if is_java(faro) else "sockets"
-            yield against(ms, "seconds", "time", faro, (sockets,), f" (4 × {workers})", workers=workers)
+            yield against(ms, "seconds", "time", faro, (_sockets(faro),), f" (4 × {workers})", workers=workers)
 
 
 _PARAGRAPHS = {

@@ -1,15 +1,23 @@
 """What the project wants to reach against its peers."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from labels import number
-from measurement import Comparison, Measurements
-from shares import FARO, SOCKETS, Place, gain, most_shuffling, place_of, share
+from measurement import Measurements
+from shares import FARO, SOCKETS, gain, most_shuffling, place_of, share
 
-NOT_MEASURED = "not measured"
 SMALL_SHARE = 0.05  # of a query's CPU time: whose exchanges hardly matter
 TPCC = ("query 1", "query 2", "query 3")
 TPCH = ("q1", "q3", "q4", "q5", "q6", "q10", "q12", "q14", "q18")
+
+
+class Judged(NamedTuple):
+    """A goal beside what was measured of it, as the table has them."""
+
+    wanted: str
+    measured: str = "–"
+    verdict: str = "not measured"
 
 
 @dataclass(frozen=True)
@@ -23,21 +31,13 @@ class Goal:
     other: str
     least: float
 
-    def comparison(self, measurements: Measurements) -> Comparison | None:
-        return measurements.compare(self.value, self.faro, self.other)
-
-    def wanted(self, measurements: Measurements) -> str:
-        return f"≥ {self.least} ×"
-
-    def measured(self, measurements: Measurements) -> str:
-        found = self.comparison(measurements)
-        return "–" if found is None else f"{number(found.ratio)} × ({number(found.least)} to {number(found.most)})"
-
-    def verdict(self, measurements: Measurements) -> str:
-        found = self.comparison(measurements)
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"≥ {self.least} ×"
+        found = ms.compare(self.value, self.faro, self.other)
         if found is None:
-            return NOT_MEASURED
-        return _verdict(found.ratio, found.least, self.least)
+            return Judged(wanted)
+        measured = f"{number(found.ratio)} × ({number(found.least)} to {number(found.most)})"
+        return Judged(wanted, measured, _verdict(found.ratio, found.least, self.least))
 
 
 def _verdict(found: float, least: float, wanted: float) -> str:
@@ -60,39 +60,22 @@ class Gain:
     part: float = 0
     least: float = 0
 
-    def _place(self, ms: Measurements) -> Place | None:
-        """None if it was not measured, or no share over sockets was seen."""
+    def judged(self, ms: Measurements) -> Judged:
         query = self.query or most_shuffling(ms)
         place = None if query is None else place_of(ms, self.value, query)
-        return None if place is None or share(ms, SOCKETS, place) is None else place
-
-    def _least(self, ms: Measurements, place: Place) -> float:
-        of_sockets = share(ms, SOCKETS, place)
-        return 0 if self.part and of_sockets < SMALL_SHARE else max(self.least, self.part * of_sockets)
-
-    def wanted(self, ms: Measurements) -> str:
-        place = self._place(ms)
-        if place is None:
-            return "half of its share" if self.part else _percent(self.least)
-        least = self._least(ms, place)
-        return f"≥ {_percent(least)} less" if least else "no more"
-
-    def measured(self, ms: Measurements) -> str:
-        place = self._place(ms)
-        if place is None:
-            return "–"
+        of_sockets = None if place is None else share(ms, SOCKETS, place)
+        if of_sockets is None:  # not measured, or not seen
+            return Judged("half of its share" if self.part else _percent(self.least))
+        least = 0 if self.part and of_sockets < SMALL_SHARE else max(self.least, self.part * of_sockets)
         found = gain(ms, self.value, place)
-        text = f"{_percent(found.median)} less ({_percent(found.least)} to {_percent(found.most)})"
-        return f"{text}; {place['query']}, {place['workers']} per process; share over sockets {_percent(share(ms, SOCKETS, place))}"
-
-    def verdict(self, ms: Measurements) -> str:
-        place = self._place(ms)
-        if place is None:
-            return NOT_MEASURED
-        found, least = gain(ms, self.value, place), self._least(ms, place)
+        measured = (
+            f"{_percent(found.median)} less ({_percent(found.least)} to {_percent(found.most)}); {place['query']}, "
+            f"{place['workers']} per process; share over sockets {_percent(of_sockets)}"
+        )
+        verdict = _verdict(found.median, found.least, least)
         if least == 0 and found.median < 0 <= found.most:
-            return "within the spread"
-        return _verdict(found.median, found.least, least)
+            verdict = "within the spread"
+        return Judged(f"≥ {_percent(least)} less" if least else "no more", measured, verdict)
 
 
 @dataclass(frozen=True)
@@ -104,27 +87,13 @@ class HalvedShare:
     experiment: str
     query: str
 
-    def _place(self, ms: Measurements) -> Place | None:
-        return place_of(ms, "cpu_seconds_per_query", self.query)
-
-    def _shares(self, ms: Measurements) -> tuple[float, float] | None:
-        place = self._place(ms)
-        shares = (None, None) if place is None else (share(ms, FARO, place), share(ms, SOCKETS, place))
-        return None if None in shares else shares
-
-    def wanted(self, ms: Measurements) -> str:
-        shares = self._shares(ms)
-        return "half" if shares is None else f"≤ {_percent(shares[1] / 2)}"
-
-    def measured(self, ms: Measurements) -> str:
-        shares = self._shares(ms)
-        if shares is None:
-            return "–"
-        return f"{_percent(shares[0])} instead of {_percent(shares[1])}; {self._place(ms)['workers']} per process"
-
-    def verdict(self, ms: Measurements) -> str:
-        shares = self._shares(ms)
-        return NOT_MEASURED if shares is None else _verdict(-shares[0], -shares[0], -shares[1] / 2)
+    def judged(self, ms: Measurements) -> Judged:
+        place = place_of(ms, "cpu_seconds_per_query", self.query)
+        over_faro, over_sockets = (place and share(ms, carrier, place) for carrier in (FARO, SOCKETS))
+        if over_faro is None or over_sockets is None:
+            return Judged("half")
+        measured = f"{_percent(over_faro)} instead of {_percent(over_sockets)}; {place['workers']} per process"
+        return Judged(f"≤ {_percent(over_sockets / 2)}", measured, _verdict(-over_faro, -over_faro, -over_sockets / 2))
 
 
 def _percent(part: float) -> str:

@@ -21,11 +21,7 @@ def number(value: float) -> str:
     """With three digits that mean something."""
     if value == 0:
         return "0"
-    digits = 2 if abs(value) >= 1 else 3
-    if abs(value) >= 100:
-        digits = 0
-    elif abs(value) >= 10:
-        digits = 1
+    digits = 3 - sum(abs(value) >= bound for bound in (1, 10, 100))
     return f"{value:,.{digits}f}"
 
 

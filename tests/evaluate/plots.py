@@ -6,6 +6,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
 from labels import is_java, label, number, size  # noqa: E402
@@ -20,6 +21,7 @@ _COLOURS = {
     "ucx-shm": "#e08a1e", "ucx-tcp": "#f0bd7a", "memcpy": "#777777",
     "sql-faro": "#0b6e4f", "sql-sockets": "#c8374a",
 }  # fmt: skip
+_ERROR_BARS = {"capsize": 2, "linewidth": 1, "ecolor": "#333333"}
 _STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -33,6 +35,16 @@ _STYLE = {
     "legend.frameon": False,
     "legend.handlelength": 3,
 }
+# Values of a measurement: name, factor, label.
+_CPU = ("cpu_ns_per_hop", 1, "CPU ns per hop")
+_TIME = ("wall_ns_per_hop", 1, "time, ns per hop")
+_RATE_OF_NODE = ("bytes_per_second_per_node", 1e-9, "GB/s that a node receives")
+_CONNECT = ("connect_seconds", 1e3, "ms until all are connected")
+_QUERY_VALUES = (
+    ("cpu_seconds_per_query", 1e3, "CPU ms"),
+    ("seconds", 1e3, "ms"),
+    ("shuffle_share", 100, "share of the shuffle, %"),
+)
 
 
 def svg(name: str, measurements: Measurements) -> str:
@@ -45,11 +57,20 @@ def svg(name: str, measurements: Measurements) -> str:
     return text.getvalue()
 
 
+def _colour(contestant: str) -> str:
+    return _COLOURS.get(contestant, "#000000")
+
+
 def _axes(columns: int, rows: int = 1, width: float = 4.4, height: float = 3.1):
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained"
-    )
-    return figure, axes
+    size_of_all = (width * columns, height * rows)
+    return plt.subplots(rows, columns, figsize=size_of_all, squeeze=False, layout="constrained")
+
+
+def _points(spreads, scale: float) -> tuple[list, list]:
+    """The medians, and how far down and up what was measured reaches from them."""
+    low = [(spread.median - spread.least) * scale for spread in spreads]
+    high = [(spread.most - spread.median) * scale for spread in spreads]
+    return [spread.median * scale for spread in spreads], [low, high]
 
 
 def _lines(axes, ms: Measurements, value: str, scale: float, x: str, series=None, **place) -> None:
@@ -58,17 +79,14 @@ def _lines(axes, ms: Measurements, value: str, scale: float, x: str, series=None
     for contestant in ms.contestants():
         for place_of_variant, variant in enumerate(variants):
             at = {**place, **({parameter: variant} if parameter else {})}
-            found = [(v, ms.spread(value, contestant, **{x: v}, **at)) for v in ms.parameter_values(x)]
-            found = [(v, spread) for v, spread in found if spread]
+            found = ms.spreads(value, contestant, x, **at)
             if not found:
                 continue
-            medians = [spread.median * scale for _, spread in found]
-            low = [(spread.median - spread.least) * scale for _, spread in found]
-            high = [(spread.most - spread.median) * scale for _, spread in found]
+            medians, errors = _points(found.values(), scale)
             dashed = is_java(contestant) or place_of_variant > 0
             axes.errorbar(
-                [v for v, _ in found], medians, yerr=[low, high],
-                label=label(contestant) + (f", {variant}" if variant else ""), color=_COLOURS.get(contestant, "#000000"),
+                list(found), medians, yerr=errors,
+                label=label(contestant) + (f", {variant}" if variant else ""), color=_colour(contestant),
                 linestyle="--" if dashed else "-", marker="o", markersize=4, capsize=2, linewidth=1.4,
                 markerfacecolor="white" if dashed else None,
             )  # fmt: skip
@@ -87,33 +105,43 @@ def _log(axis, values=None, text=None) -> None:
         axis.set_tick_params(which="minor", labelsize=7)
 
 
-def _legend(figure, axes, columns: int = 3) -> None:
+def _log_y(axes) -> None:
+    _log(axes.yaxis)
+
+
+def _from_zero(axes) -> None:
+    axes.set_ylim(bottom=0)
+
+
+def _grid(columns: list, heading: str, x_label: str, rows: tuple, draw, legend_columns: int = 3, **size_of_one):
+    """A column for each number of processes, of workers or query, with its heading; a row for each of the values (name,
+    factor, label). Each is drawn by draw(axes, name, factor, of the column)."""
+    figure, axes = _axes(len(columns), len(rows), **size_of_one)
+    for column, of_column in enumerate(columns):
+        for row, (value, scale, name) in enumerate(rows):
+            one = axes[row][column]
+            draw(one, value, scale, of_column)
+            one.set_title(heading.format(of_column) if row == 0 else "")
+            one.set_ylabel(name if column == 0 else "")
+            one.set_xlabel(x_label if row == len(rows) - 1 else "")
     found = {}
     for one in axes.flat:
         handles, names = one.get_legend_handles_labels()
         found |= dict(zip(names, handles))
-    figure.legend(found.values(), found.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
+    figure.legend(found.values(), found.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=legend_columns)
+    return figure
 
 
-def _by_processes(x: str, x_label: str, title: str, values: tuple[tuple[str, str], ...], scale_x):
-    """A column for each number of processes, a row for each of the values (name, label)."""
+def _by_processes(x: str, x_label: str, heading: str, values: tuple, scale_x):
+    def picture(ms: Measurements):
+        def draw(axes, value, scale, processes):
+            _lines(axes, ms, value, scale, x, processes=processes)
+            _log_y(axes)
+            scale_x(axes, ms.parameter_values(x))
 
-    def draw(ms: Measurements):
-        processes = ms.parameter_values("processes")
-        figure, axes = _axes(len(processes), len(values))
-        for column, count in enumerate(processes):
-            for row, (value, name) in enumerate(values):
-                one = axes[row][column]
-                _lines(one, ms, value, 1, x, processes=count)
-                one.set_title(title.format(count) if row == 0 else "")
-                one.set_ylabel(name if column == 0 else "")
-                one.set_xlabel(x_label if row == len(values) - 1 else "")
-                _log(one.yaxis)
-                scale_x(one, ms.parameter_values(x))
-        _legend(figure, axes)
-        return figure
+        return _grid(ms.parameter_values("processes"), heading, x_label, values, draw)
 
-    return draw
+    return picture
 
 
 def _kib_from_zero(axes, values) -> None:
@@ -123,46 +151,29 @@ def _kib_from_zero(axes, values) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _rate(value: str, x: str, x_label: str, y_label: str, series=None):
-    def draw(ms: Measurements):
-        figure, axes = _axes(1, width=6.4, height=3.4)
-        one = axes[0][0]
-        _lines(one, ms, value, 1e-9, x, series)
-        values = ms.parameter_values(x)
-        _log(one.xaxis, values, size if x.endswith("bytes") else None)
-        one.set_xlabel(x_label)
-        one.set_ylabel(y_label)
-        _log(one.yaxis)
-        _legend(figure, axes, 2)
-        return figure
+def _single(x: str, x_label: str, value: tuple, scale_y, series=None, height: float = 3.4, legend_columns: int = 2):
+    """One pair of axes; that of `x` is logarithmic."""
 
-    return draw
+    def picture(ms: Measurements):
+        def draw(axes, name, scale, _):
+            _lines(axes, ms, name, scale, x, series)
+            _log(axes.xaxis, ms.parameter_values(x), size if x.endswith("bytes") else None)
+            scale_y(axes)
 
+        return _grid([""], "", x_label, (value,), draw, legend_columns, width=6.4, height=height)
 
-def _connect(ms: Measurements):
-    figure, axes = _axes(1, width=6.4, height=3.2)
-    one = axes[0][0]
-    _lines(one, ms, "connect_seconds", 1e3, "processes")
-    _log(one.xaxis, ms.parameter_values("processes"))
-    one.set_ylim(bottom=0)
-    one.set_xlabel("nodes of two workers")
-    one.set_ylabel("ms until all are connected")
-    _legend(figure, axes)
-    return figure
+    return picture
 
 
 def _bars(ms: Measurements):
     names = sorted(ms.contestants(), key=lambda name: ms.spread("cpu_ns_per_hop", name).median, reverse=True)
     figure, axes = _axes(2, width=5.0, height=0.9 + 0.3 * len(names))
-    for one, (value, title) in zip(
-        axes[0], (("cpu_ns_per_hop", "CPU ns per hop"), ("wall_ns_per_hop", "time, ns per hop"))
-    ):
+    for one, (value, _, title) in zip(axes[0], (_CPU, _TIME)):
         spreads = [ms.spread(value, name) for name in names]
-        medians = [spread.median for spread in spreads]
-        errors = [[s.median - s.least for s in spreads], [s.most - s.median for s in spreads]]
+        medians, errors = _points(spreads, 1)
         bars = one.barh(
-            [label(name) for name in names], medians, xerr=errors, color=[_COLOURS.get(name, "#000000") for name in names],
-            error_kw={"capsize": 2, "linewidth": 1, "ecolor": "#333333"}, height=0.7,
+            [label(name) for name in names], medians, xerr=errors, color=[_colour(name) for name in names],
+            error_kw=_ERROR_BARS, height=0.7,
         )  # fmt: skip
         for name, bar in zip(names, bars):
             if is_java(name):
@@ -179,87 +190,49 @@ def _bars(ms: Measurements):
     return figure
 
 
-_QUERY_VALUES = (
-    ("cpu_seconds_per_query", 1e3, "CPU ms"),
-    ("seconds", 1e3, "ms"),
-    ("shuffle_share", 100, "share of the shuffle, %"),
-)
-
-
 def _queries_by_workers(ms: Measurements):
-    queries = ms.parameter_values("query")
-    figure, axes = _axes(len(queries), len(_QUERY_VALUES), width=3.2, height=2.3)
-    for column, query in enumerate(queries):
-        for row, (value, scale, name) in enumerate(_QUERY_VALUES):
-            one = axes[row][column]
-            _lines(one, ms, value, scale, "workers", query=query)
-            one.set_title(query if row == 0 else "")
-            one.set_ylabel(name if column == 0 else "")
-            one.set_xlabel("workers per process" if row == len(_QUERY_VALUES) - 1 else "")
-            one.set_xticks(ms.parameter_values("workers"))
-            one.set_ylim(bottom=0)
-    _legend(figure, axes)
-    return figure
+    def draw(axes, value, scale, query):
+        _lines(axes, ms, value, scale, "workers", query=query)
+        axes.set_xticks(ms.parameter_values("workers"))
+        _from_zero(axes)
+
+    return _grid(ms.parameter_values("query"), "{}", "workers per process", _QUERY_VALUES, draw, width=3.2, height=2.3)
 
 
 def _queries_side_by_side(ms: Measurements):
     """Bars: the queries of TPC-H, a column for each number of workers."""
     queries = sorted(ms.parameter_values("query"), key=lambda query: int(query.lstrip("q")))
-    workers = ms.parameter_values("workers")
     names = ms.contestants()
     width = 0.8 / max(1, len(names))
-    figure, axes = _axes(len(workers), len(_QUERY_VALUES), width=5.2, height=2.3)
-    for column, count in enumerate(workers):
-        for row, (value, scale, text) in enumerate(_QUERY_VALUES):
-            one = axes[row][column]
-            for place, name in enumerate(names):
-                found = [(i, ms.spread(value, name, query=query, workers=count)) for i, query in enumerate(queries)]
-                found = [(i + (place + 0.5) * width - 0.4, spread) for i, spread in found if spread]
-                medians = [spread.median * scale for _, spread in found]
-                errors = [
-                    [(spread.median - spread.least) * scale for _, spread in found],
-                    [(spread.most - spread.median) * scale for _, spread in found],
-                ]
-                one.bar(
-                    [x for x, _ in found], medians, width, yerr=errors, label=label(name), color=_COLOURS.get(name, "#000000"),
-                    error_kw={"capsize": 2, "linewidth": 1, "ecolor": "#333333"},
-                )  # fmt: skip
-            one.set_title(f"{count} per process" if row == 0 else "")
-            one.set_ylabel(text if column == 0 else "")
-            one.set_xticks(range(len(queries)), queries)
-            one.grid(axis="x", visible=False)
-    _legend(figure, axes)
-    return figure
+
+    def draw(axes, value, scale, workers):
+        for place, name in enumerate(names):
+            spreads = ms.spreads(value, name, "query", workers=workers)
+            found = {i + (place + 0.5) * width - 0.4: spreads[q] for i, q in enumerate(queries) if q in spreads}
+            medians, errors = _points(found.values(), scale)
+            axes.bar(
+                list(found), medians, width, yerr=errors, label=label(name), color=_colour(name), error_kw=_ERROR_BARS
+            )
+        axes.set_xticks(range(len(queries)), queries)
+        axes.grid(axis="x", visible=False)
+
+    return _grid(ms.parameter_values("workers"), "{} per process", "", _QUERY_VALUES, draw, width=5.2, height=2.3)
 
 
-def _by_workers(*values: tuple[str, str]):
-    return _by_processes(
-        "workers", "workers per process", "{} processes", values, lambda axes, ticks: axes.set_xticks(ticks)
-    )
+def _by_workers(*values):
+    return _by_processes("workers", "workers per process", "{} processes", values, Axes.set_xticks)
 
 
-_CPU = ("cpu_ns_per_hop", "CPU ns per hop")
-_TIME = ("wall_ns_per_hop", "time, ns per hop")
 _PICTURES = {
-    "workers": _by_workers(("seconds", "seconds"), _CPU),
+    "workers": _by_workers(("seconds", 1, "seconds"), _CPU),
     "guest": _by_workers(_TIME, _CPU),  # in Java with more rows
     "threshold": _by_processes(
-        "threshold_bytes",
-        "threshold in KiB",
-        "{} processes × 2 workers",
-        (_TIME, _CPU),
-        _kib_from_zero,
+        "threshold_bytes", "threshold in KiB", "{} processes × 2 workers", (_TIME, _CPU), _kib_from_zero
     ),
-    "row-width": _rate("bytes_per_second_per_node", "row_bytes", "width of a row", "GB/s that a node receives"),
-    "messages": _rate("bytes_per_second", "message_bytes", "size of a message", "GB/s"),
-    "patterns": _rate(
-        "bytes_per_second_per_node",
-        "processes",
-        "nodes",
-        "GB/s that a node receives",
-        ("pattern", ("repartition", "broadcast")),
-    ),
-    "connect": _connect,
+    "row-width": _single("row_bytes", "width of a row", _RATE_OF_NODE, _log_y),
+    "messages": _single("message_bytes", "size of a message", ("bytes_per_second", 1e-9, "GB/s"), _log_y),
+    "patterns": _single("processes", "nodes", _RATE_OF_NODE, _log_y, ("pattern", ("repartition", "broadcast"))),
+    "connect": _single("processes", "nodes of two workers", _CONNECT, _from_zero, height=3.2, legend_columns=3),
     "queries": _queries_by_workers,
     "queries-tpch": _queries_side_by_side,
     "peers": _bars,

@@ -1,5 +1,6 @@
 """The page: one file, whose pictures are inside it, made of results.json alone."""
 
+from collections import defaultdict
 from html import escape
 from pathlib import Path
 from string import Template
@@ -8,7 +9,7 @@ import findings
 import plots
 from goals import GOALS
 from labels import label, number, size
-from measurement import Measurement, Measurements
+from measurement import Measurement, Measurements, Spread
 
 _NUMBER = ' class="number"'
 _TEMPLATE = Path(__file__).with_name("report.html")
@@ -40,11 +41,9 @@ def write(results: dict, folder: Path) -> None:
         when=escape(_when(results)),
         notes="".join(f'<p class="note">{escape(note)}</p>' for note in _notes(results)),
         goals=_goals(results),
-        machine=_table(
-            [], [[name.replace("_", " "), _plain(name, value)] for name, value in results["machine"].items()]
-        ),
+        machine=_table([], [[name.replace("_", " "), _plain(name, value)] for name, value in results["machine"].items()]),
         experiments="".join(parts),
-        versions=_table([], [[name, text] for name, text in results["versions"].items()]),
+        versions=_table([], results["versions"].items()),
         command=escape(results["command"]),
     )
     (folder / "report.html").write_text(page, encoding="utf-8")
@@ -78,12 +77,7 @@ def _notes(results: dict):
 
 def _goals(results: dict) -> str:
     by_name = {experiment["name"]: measurements_of(experiment) for experiment in results["experiments"]}
-    rows = []
-    for goal in GOALS:
-        measurements = by_name.get(goal.experiment, Measurements([]))
-        rows.append(
-            [goal.what, goal.wanted(measurements), goal.measured(measurements), goal.verdict(measurements)]
-        )
+    rows = [[goal.what, *goal.judged(by_name.get(goal.experiment, Measurements([])))] for goal in GOALS]
     return _table(["goal", "", "measured, median of the laps' ratios", "reached"], rows)
 
 
@@ -109,32 +103,27 @@ def _experiment(experiment: dict, measurements: Measurements, picture: str) -> s
 
 def _measured(measurements: Measurements) -> str:
     columns = [name for name in _COLUMNS if any(name in one.values for one in measurements.all)]
-    places = {}
+    places = defaultdict(list)
     for one in measurements.all:
-        places.setdefault((one.contestant, tuple(sorted(one.parameters.items()))), []).append(one)
+        places[one.contestant, tuple(sorted(one.parameters.items()))].append(one)
     rows = []
     for (contestant, parameters), found in places.items():
-        row = [label(contestant), _parameters(dict(parameters)), str(len(found))]
-        for name in columns:
-            spread = Measurements(found).spread(name, contestant)
-            factor = _COLUMNS[name][1]
-            row.append(
-                "" if spread is None
-                else f"{number(spread.median * factor)} ({number(spread.least * factor)} – {number(spread.most * factor)})"
-            )  # fmt: skip
-        row.append("not checked" if found[0].verified is None else "verified")
-        rows.append(row)
-    return _table(
-        ["contestant", "", "laps", *(_COLUMNS[name][0] for name in columns), "result"], rows, range(2, 3 + len(columns))
-    )
+        spreads = [_spread(Measurements(found).spread(name, contestant), _COLUMNS[name][1]) for name in columns]
+        checked = "not checked" if found[0].verified is None else "verified"
+        rows.append([label(contestant), _parameters(dict(parameters)), len(found), *spreads, checked])
+    head = ["contestant", "", "laps", *(_COLUMNS[name][0] for name in columns), "result"]
+    return _table(head, rows, range(2, 3 + len(columns)))
+
+
+def _spread(spread: Spread | None, factor: float) -> str:
+    if spread is None:
+        return ""
+    return f"{number(spread.median * factor)} ({number(spread.least * factor)} – {number(spread.most * factor)})"
 
 
 def _parameters(parameters: dict) -> str:
-    return ", ".join(f"{_word(name)} {_plain(name, value)}" for name, value in parameters.items())
-
-
-def _word(name: str) -> str:
-    return name.removesuffix("_bytes").replace("_", " ")
+    words = {name: name.removesuffix("_bytes").replace("_", " ") for name in parameters}
+    return ", ".join(f"{words[name]} {_plain(name, value)}" for name, value in parameters.items())
 
 
 def _plain(name: str, value) -> str:
@@ -147,12 +136,8 @@ def _plain(name: str, value) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _table(head: list[str], rows: list[list[str]], numbers=()) -> str:
-    parts = ["<table>"]
-    if head:
-        parts.append("<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>")
+def _table(head: list[str], rows, numbers=()) -> str:
+    lines = [[f"<th>{escape(cell)}</th>" for cell in head]] if head else []
     for row in rows:
-        cells = (f"<td{_NUMBER if i in numbers else ''}>{escape(str(cell))}</td>" for i, cell in enumerate(row))
-        parts.append("<tr>" + "".join(cells) + "</tr>")
-    parts.append("</table>")
-    return "".join(parts)
+        lines.append([f"<td{_NUMBER if i in numbers else ''}>{escape(str(cell))}</td>" for i, cell in enumerate(row)])
+    return f"<table>{''.join('<tr>' + ''.join(cells) + '</tr>' for cells in lines)}</table>"

@@ -9,12 +9,11 @@ FARO, SOCKETS = "sql-faro", "sql-sockets"
 
 def place_of(ms: Measurements, value: str, query: str) -> Place | None:
     """Where the query takes least of the value over sockets; None if it was not measured over both."""
-    found = []
-    for workers in ms.parameter_values("workers"):
-        place = {"query": query, "workers": workers}
-        sockets = ms.spread(value, SOCKETS, **place)
-        if sockets and ms.compare(value, FARO, SOCKETS, **place):
-            found.append((sockets.median, workers))
+    found = [
+        (sockets.median, workers)
+        for workers, sockets in ms.spreads(value, SOCKETS, "workers", query=query).items()
+        if ms.compare(value, FARO, SOCKETS, query=query, workers=workers)
+    ]
     return {"query": query, "workers": min(found)[1]} if found else None
 
 
@@ -32,9 +31,6 @@ def gain(ms: Measurements, value: str, place: Place) -> Spread:
 
 def most_shuffling(ms: Measurements) -> str | None:
     """The query with the largest share of the shuffle over sockets; None if a query's was not seen."""
-    found = []
-    for query in ms.parameter_values("query"):
-        place = place_of(ms, "cpu_seconds_per_query", query)
-        if place is not None:
-            found.append((share(ms, SOCKETS, place), query))
+    places = (place_of(ms, "cpu_seconds_per_query", query) for query in ms.parameter_values("query"))
+    found = [(share(ms, SOCKETS, place), place["query"]) for place in places if place is not None]
     return max(found)[1] if found and all(part is not None for part, _ in found) else None
