@@ -25,10 +25,7 @@ def main(arguments: list[str]) -> int:
         print("evaluate: the pictures need matplotlib (Debian package python3-matplotlib)", file=sys.stderr)
         return 1
     flags.out.mkdir(parents=True, exist_ok=True)
-    if flags.again:
-        results = json.loads((flags.out / "results.json").read_text(encoding="utf-8"))
-    else:
-        results = _measure(flags)
+    results = json.loads((flags.out / "results.json").read_text(encoding="utf-8")) if flags.again else _measure(flags)
     import report
 
     report.write(results, flags.out)
@@ -39,20 +36,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     from experiments import PAPER_ROWS, experiments
 
     parser = argparse.ArgumentParser(prog="./run evaluate", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="few points and rows: that all runs and verifies, in minutes"
-    )
-    parser.add_argument(
-        "--only", metavar="NAME,...", help="only these experiments: " + ", ".join(e.name for e in experiments(False))
-    )
-    parser.add_argument("--rows", metavar="N", type=int, default=PAPER_ROWS, help="of each process, instead of 5 M")
-    parser.add_argument("--laps", metavar="N", type=int, help="instead of those of each experiment (not the guest's)")
-    parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, default=ROOT / "build/evaluate", help="default: build/evaluate"
-    )
-    parser.add_argument(
-        "--again", action="store_true", help="measure nothing; make the report of FOLDER/results.json again"
-    )
+    all_names = ", ".join(e.name for e in experiments(False))
+    add = parser.add_argument
+    add("--quick", action="store_true", help="few points and rows: that all runs and verifies, in minutes")
+    add("--only", metavar="NAME,...", help=f"only these experiments: {all_names}")
+    add("--rows", metavar="N", type=int, default=PAPER_ROWS, help="of each process, instead of 5 M")
+    add("--laps", metavar="N", type=int, help="instead of those of each experiment (not the guest's)")
+    add("--out", metavar="FOLDER", type=Path, default=ROOT / "build/evaluate", help="default: build/evaluate")
+    add("--again", action="store_true", help="measure nothing; make the report of FOLDER/results.json again")
     flags = parser.parse_args(arguments)
     flags.arguments = arguments
     if flags.rows < 1 or (flags.laps is not None and flags.laps < 1):
@@ -87,9 +78,8 @@ def _measure(flags: argparse.Namespace) -> dict:
         "versions": machine.versions(),
         "experiments": [],
     }
-    progress = contest.Progress(
-        sum(contest.expected_seconds(e) for e in flags.experiments), say=lambda text: print(text, flush=True)
-    )
+    expected = sum(contest.expected_seconds(e) for e in flags.experiments)
+    progress = contest.Progress(expected, say=lambda text: print(text, flush=True))
     try:
         for experiment in flags.experiments:
             outcome = contest.Outcome(experiment)
@@ -114,16 +104,14 @@ def _save(results: dict, started: float, folder: Path) -> None:
 def _summary(results: dict, folder: Path) -> int:
     failed = 0
     for experiment in results["experiments"]:
-        print(
-            f"{experiment['name']:<10} {len(experiment['measurements'])} measurements, {len(experiment['failures'])} failed"
-        )
+        measured, failures = len(experiment["measurements"]), experiment["failures"]
+        print(f"{experiment['name']:<10} {measured} measurements, {len(failures)} failed")
         for name, reason in experiment["left_out"].items():
             print(f"           left out: {name}: {reason}")
-        for one in experiment["failures"]:
-            print(
-                f"           failed: {one['contestant']} {one['parameters']}: {one['reason']}\n             {one['command']}"
-            )
-            failed += 1
+        for one in failures:
+            print(f"           failed: {one['contestant']} {one['parameters']}: {one['reason']}")
+            print(f"             {one['command']}")
+        failed += len(failures)
     print(f"{folder / 'report.html'}\n{folder / 'results.json'}")
     return 1 if failed or not results["complete"] else 0
 

@@ -43,23 +43,9 @@ def measured(contestant: str, lap: int, parameters: dict = TWO_STAGE, **values) 
 
 class Reading(unittest.TestCase):
     def test_reads_the_last_run_of_faro(self):
-        output = json.dumps(
-            {
-                "contests": [
-                    {
-                        "results": [
-                            {
-                                "runs": [{"seconds": 9.0, "cpu_seconds": 9.0}, {"seconds": 0.5, "cpu_seconds": 0.75}],
-                                "verified": True,
-                                "count": 4000,
-                                "checksum": "00ff",
-                                "connect_seconds": [0.02],
-                            }
-                        ]
-                    }
-                ]
-            }
-        )
+        one = {"verified": True, "count": 4000, "checksum": "00ff", "connect_seconds": [0.02]}
+        one["runs"] = [{"seconds": 9.0, "cpu_seconds": 9.0}, {"seconds": 0.5, "cpu_seconds": 0.75}]
+        output = json.dumps({"contests": [{"results": [one]}]})
         result = CONTESTANTS["shm"].read("two_stage", TWO_STAGE, output)
         self.assertEqual(result, Result({"seconds": 0.5, "cpu_seconds": 0.75}, True, 4000, "00ff"))
         connected = CONTESTANTS["shm"].read("connect", TWO_STAGE, output)
@@ -98,17 +84,20 @@ class Reading(unittest.TestCase):
         result = CONTESTANTS["tcp"].read("messages", {"message_bytes": 1024, "count": 1000}, output)
         self.assertEqual(result.values["bytes_per_second"], 2048000)
 
+    def results_of_queries(self, printed: dict[str, list], expected: dict) -> list[tuple[dict, Result]]:
+        contestant = Queries("sql", "")
+        contestant._expected = {("tpch", 0.1): expected}
+        output = json.dumps({carrier: {"queries": queries} for carrier, queries in printed.items()})
+        return contestant.results("queries", {**QUERIES, "warmup": 1, "laps": 3, "sampled": 1}, output)
+
     def test_reads_every_query_over_both_carriers_and_compares_it_with_one_node(self):
-        def printed(checksum: str, same: bool = True) -> str:
+        def results(checksum: str, same: bool = True) -> list[tuple[dict, Result]]:
             runs = [{"seconds": s, "cpu_seconds": 2 * s} for s in (3.0, 1.0, 2.0)]
             one = {"name": "q3", "rows": 10, "checksum": "aa", "verified": True, "shuffle_share": 0.25, "runs": runs}
             other = {**one, "name": "q4", "checksum": checksum, "verified": same}
-            return json.dumps({"sockets": {"queries": [one, other]}, "faro": {"queries": [one]}})
+            return self.results_of_queries({"sockets": [one, other], "faro": [one]}, {"q3": (10, "aa"), "q4": (10, "bb")})
 
-        contestant = Queries("sql", "")
-        parameters = {**QUERIES, "warmup": 1, "laps": 3, "sampled": 1}
-        contestant._expected = {("tpch", 0.1): {"q3": (10, "aa"), "q4": (10, "bb")}}
-        found = contestant.results("queries", parameters, printed("bb"))
+        found = results("bb")
         self.assertEqual(
             [(result.contestant, place["query"]) for place, result in found],
             [("sql-faro", "q3"), ("sql-sockets", "q3"), ("sql-sockets", "q4")],
@@ -116,33 +105,26 @@ class Reading(unittest.TestCase):
         self.assertEqual(found[0][0], {**QUERIES, "query": "q3"})
         values = {"seconds": 2.0, "cpu_seconds_per_query": 4.0, "shuffle_share": 0.25}
         self.assertEqual(found[0][1], Result(values, True, 10, "aa", "sql-faro"))
-        for wrong in (printed("ab"), printed("bb", same=False)):
-            verdicts = [result.verified for _, result in contestant.results("queries", parameters, wrong)]
-            self.assertEqual(verdicts, [True, True, False])
+        for wrong in (results("ab"), results("bb", same=False)):
+            self.assertEqual([result.verified for _, result in wrong], [True, True, False])
 
     def test_a_share_of_which_nothing_was_seen_is_no_value(self):
         one = {"name": "q3", "rows": 1, "checksum": "aa", "verified": True, "shuffle_share": None}
         one["runs"] = [{"seconds": 1.0, "cpu_seconds": 2.0}]
-        contestant = Queries("sql", "")
-        contestant._expected = {("tpch", 0.1): {"q3": (1, "aa")}}
-        parameters = {**QUERIES, "warmup": 1, "laps": 1, "sampled": 1}
-        output = json.dumps({"faro": {"queries": [one]}, "sockets": {"queries": []}})
-        ((_, result),) = contestant.results("queries", parameters, output)
+        ((_, result),) = self.results_of_queries({"faro": [one], "sockets": []}, {"q3": (1, "aa")})
         self.assertEqual(result.values, {"seconds": 1.0, "cpu_seconds_per_query": 2.0})
 
     def test_reads_both_languages_from_the_guest(self):
         native = {"runs": [{"seconds": 1, "cpu_seconds": 2}], "rows_per_process": 50, "processes": 4}
         native |= {"count": 200, "checksum": "0a", "verified": True}
         (one,) = guest.read("rxe.2.1", json.dumps({"contests": [{"results": [native]}]}))
-        self.assertEqual(
-            (one.contestant, one.lap, one.parameters), ("rxe", 1, {"processes": 4, "workers": 2, "rows": 50})
-        )
+        self.assertEqual((one.contestant, one.lap), ("rxe", 1))
+        self.assertEqual(one.parameters, {"processes": 4, "workers": 2, "rows": 50})
         java = {"rounds": [{"seconds": 3, "cpu_seconds": 4, "count": 200, "checksum": 10}], "rows": 50, "processes": 4}
         java["verified"] = True
         (other,) = guest.read("java-nio.2.0.0", json.dumps(java))
-        self.assertEqual(
-            (other.contestant, other.checksum, other.values["seconds"]), ("java-nio", "000000000000000a", 3)
-        )
+        self.assertEqual((other.contestant, other.checksum), ("java-nio", "000000000000000a"))
+        self.assertEqual(other.values["seconds"], 3)
         self.assertEqual(guest.read("java-nio.2.0.1", "of another node than the first"), [])
         java["verified"] = False
         with self.assertRaises(ValueError):
@@ -200,14 +182,13 @@ class Running(unittest.TestCase):
         experiment = Experiment("tiny", "two_stage", points, laps=2)
         outcome = contest.Outcome(experiment)
         contest.run(outcome, contest.Progress(contest.expected_seconds(experiment), said.append))
-        self.assertEqual([one.contestant for one in outcome.measurements].count("good"), 2)
-        self.assertEqual([one.contestant for one in outcome.measurements].count("moody"), 2)
+        measured_ones = [one.contestant for one in outcome.measurements]
+        self.assertEqual((measured_ones.count("good"), measured_ones.count("moody")), (2, 2))
         self.assertEqual({name: added[name].commands for name in names[:3]}, {"failing": 4, "moody": 3, "good": 2})
         values = outcome.measurements[0].values
         self.assertEqual((values["wall_ns_per_hop"], values["cpu_ns_per_hop"]), (5e9 / 8000, 1e9 / 8000))
-        self.assertEqual(
-            sorted(one["contestant"] for one in outcome.failures), ["failing", "failing", "wrong", "wrong"]
-        )
+        failed = sorted(one["contestant"] for one in outcome.failures)
+        self.assertEqual(failed, ["failing", "failing", "wrong", "wrong"])
         self.assertIn("a wrong result", " ".join(one["reason"] for one in outcome.failures))
         self.assertEqual(outcome.left_out, {"absent": "not installed"})
         self.assertEqual(len(said), 8)
@@ -258,6 +239,11 @@ class InTurn(unittest.TestCase):
             self.run_in_turn("test $0 = b || echo {}")
 
 
+def laps(**seconds: dict[int, float]) -> Measurements:
+    """Of each contestant the time of each lap."""
+    return Measurements([measured(one, lap, seconds=s) for one, times in seconds.items() for lap, s in times.items()])
+
+
 class SummingUp(unittest.TestCase):
     def test_the_median_and_what_lies_around_it(self):
         self.assertEqual(Spread.of([3, 1, 10]), Spread(3, 1, 10, 3))
@@ -266,53 +252,41 @@ class SummingUp(unittest.TestCase):
             Spread.of([])
 
     def test_compares_lap_by_lap(self):
-        ms = Measurements(
-            [measured("shm", 0, seconds=1.0), measured("shm", 1, seconds=10.0), measured("shm", 2, seconds=1.0)]
-            + [measured("tcp", 0, seconds=2.0), measured("tcp", 1, seconds=30.0), measured("tcp", 3, seconds=1.0)]
-        )
+        ms = laps(shm={0: 1.0, 1: 10.0, 2: 1.0}, tcp={0: 2.0, 1: 30.0, 3: 1.0})
         found = ms.compare("seconds", "shm", "tcp")
         self.assertEqual((found.ratio, found.least, found.most), (2.5, 2.0, 3.0))  # laps 2 and 3 have no partner
         self.assertTrue(found.clear)
         self.assertIsNone(ms.compare("seconds", "shm", "zeromq"))
 
     def test_laps_that_disagree_are_no_clear_difference(self):
-        ms = Measurements(
-            [measured("shm", 0, seconds=1), measured("shm", 1, seconds=1)]
-            + [measured("tcp", 0, seconds=2), measured("tcp", 1, seconds=0.5)]
-        )
+        ms = laps(shm={0: 1, 1: 1}, tcp={0: 2, 1: 0.5})
         self.assertFalse(ms.compare("seconds", "shm", "tcp").clear)
 
     def test_numbers_have_three_digits(self):
-        self.assertEqual(
-            [number(v) for v in (0, 0.0123, 1.234, 12.34, 1234.5)], ["0", "0.012", "1.23", "12.3", "1,234"]
-        )
+        numbers = [number(v) for v in (0, 0.0123, 1.234, 12.34, 1234.5)]
+        self.assertEqual(numbers, ["0", "0.012", "1.23", "12.3", "1,234"])
         self.assertEqual([size(v) for v in (0, 8, 1536, 16384, 2**20)], ["0 B", "8 B", "1536 B", "16 KiB", "1 MiB"])
 
 
 class Saying(unittest.TestCase):
     def peers(self, faro: float, mpi: list[float]) -> Measurements:
         return Measurements(
-            [measured("shm", lap, seconds=1.0, cpu_ns_per_hop=faro, wall_ns_per_hop=faro) for lap in range(len(mpi))]
-            + [
-                measured("mpi-isend", lap, seconds=1.0, cpu_ns_per_hop=value, wall_ns_per_hop=value)
-                for lap, value in enumerate(mpi)
+            [
+                measured(name, lap, seconds=1.0, cpu_ns_per_hop=value, wall_ns_per_hop=value)
+                for name, values in (("shm", [faro] * len(mpi)), ("mpi-isend", mpi))
+                for lap, value in enumerate(values)
             ]
         )
 
     def test_says_by_how_much_faro_wins(self):
         text = findings.paragraph("peers", self.peers(2.0, [3.0, 4.0]))
-        self.assertIn(
-            "CPU time beside Faro over shared memory: more is taken by MPI Isend over shared memory, 1.75 times (1.50 to 2.00).",
-            text,
-        )
+        more = "more is taken by MPI Isend over shared memory, 1.75 times (1.50 to 2.00)."
+        self.assertIn(f"CPU time beside Faro over shared memory: {more}", text)
         self.assertNotIn("loses", text)
 
     def test_says_by_how_much_faro_loses(self):
         text = findings.paragraph("peers", self.peers(4.0, [2.0, 3.0]))
-        self.assertIn(
-            "Faro loses against MPI Isend over shared memory, of which it takes 1.60 times (1.33 to 2.00).",
-            text,
-        )
+        self.assertIn("Faro loses against MPI Isend over shared memory, of which it takes 1.60 times (1.33 to 2.00).", text)
 
     def test_says_when_nothing_can_be_told(self):
         text = findings.paragraph("peers", self.peers(2.0, [1.0, 3.0]))
@@ -321,17 +295,13 @@ class Saying(unittest.TestCase):
 
     def test_names_every_place_where_faro_loses_or_says_that_there_is_none(self):
         def workers(sockets: float) -> Measurements:
-            values = {"shm": 2.0, "sockets": sockets}
-            return Measurements(
-                [measured(name, 0, seconds=value, cpu_ns_per_hop=value) for name, value in values.items()]
-            )
+            values = (("shm", 2.0), ("sockets", sockets))
+            return Measurements([measured(name, 0, seconds=value, cpu_ns_per_hop=value) for name, value in values])
 
         self.assertIn("Nowhere in this figure does Faro clearly lose", findings.paragraph("workers", workers(3.0)))
         lost = findings.paragraph("workers", workers(1.0))
-        self.assertIn(
-            "Faro loses against the sockets of its language, by time, with Faro over shared memory, 4 × 1 (2.00 times as much).",
-            lost,
-        )
+        where = "by time, with Faro over shared memory, 4 × 1 (2.00 times as much)"
+        self.assertIn(f"Faro loses against the sockets of its language, {where}.", lost)
         self.assertIn("100 % more time", lost)
 
     def test_goals_are_reached_by_the_median_and_say_so_if_not_by_every_lap(self):
@@ -384,20 +354,19 @@ class Shares(unittest.TestCase):
 
     def test_what_shuffles_most_is_the_query_with_the_largest_share_over_sockets(self):
         goal = self.goal("TPC-C, what shuffles most: CPU time")
-        both = self.queries([8.0], [10.0], 0.3).all + self.queries([10.0], [10.0], 0.2, query="query 2").all
-        self.assertEqual(goal.judged(Measurements(both)).verdict, "yes")
-        self.assertIn("query 1", goal.judged(Measurements(both)).measured)
-        both = self.queries([8.0], [10.0], 0.1).all + self.queries([10.0], [10.0], 0.2, query="query 2").all
-        self.assertEqual(goal.judged(Measurements(both)).verdict, "no")
+        other = self.queries([10.0], [10.0], 0.2, query="query 2").all
+        judged = goal.judged(Measurements(self.queries([8.0], [10.0], 0.3).all + other))
+        self.assertEqual(judged.verdict, "yes")
+        self.assertIn("query 1", judged.measured)
+        self.assertEqual(goal.judged(Measurements(self.queries([8.0], [10.0], 0.1).all + other)).verdict, "no")
 
     def test_a_share_that_was_not_seen_is_not_measured(self):
         unseen = self.queries([7.0], [10.0], None)
         query = "query 1: half of the shuffle's share, CPU time"
         for text in (query, "query 1: the shuffle's share halved", "what shuffles most: CPU time"):
-            goal = self.goal(f"TPC-C, {text}")
-            self.assertEqual(goal.judged(unseen).verdict, "not measured")
-            self.assertEqual(goal.judged(unseen).measured, "–")
-            self.assertTrue(goal.judged(unseen).wanted)
+            wanted, *rest = self.goal(f"TPC-C, {text}").judged(unseen)
+            self.assertEqual(rest, ["–", "not measured"])
+            self.assertTrue(wanted)
         some = unseen.all + self.queries([9.0], [10.0], 0.2, query="query 2").all
         self.assertEqual(self.goal("TPC-C, what shuffles most: CPU time").judged(Measurements(some)).verdict, "not measured")
         self.assertIn("30 % less time; the shuffle was not seen over both.", findings.paragraph("queries", unseen))
@@ -429,9 +398,8 @@ class Shares(unittest.TestCase):
         text = findings.paragraph("queries", self.queries([20.0, 20.0], [10.0, 10.0], 0.4))
         self.assertIn("100 % more CPU time", text)
         self.assertIn("loses against sockets, by CPU time, with query 1, 1 per process (2.00 times as much)", text)
-        self.assertIn(
-            "about which the laps do not agree", findings.paragraph("queries", self.queries([9.0, 11.0], [10.0, 10.0], 0.4))
-        )
+        text = findings.paragraph("queries", self.queries([9.0, 11.0], [10.0, 10.0], 0.4))
+        self.assertIn("about which the laps do not agree", text)
 
 
 @unittest.skipIf(WITHOUT_PICTURES, WITHOUT_PICTURES)
@@ -465,14 +433,8 @@ class Report(unittest.TestCase):
         self.assertEqual(page.count("<svg"), 1)
         self.assertNotRegex(page, r'(src|href)="(?!#)')
         text = unescape(page)
-        for part in (
-            "exit code 3: <why>",
-            "Aeron over IPC: not built",
-            "a <fast> one",
-            "1 run failed",
-            "1.75 × (1.50 to 2.00)",
-            "verified",
-        ):
+        parts = ("exit code 3: <why>", "Aeron over IPC: not built", "a <fast> one", "1 run failed", "1.75 × (1.50 to 2.00)")
+        for part in (*parts, "verified"):
             self.assertIn(part, text)
         self.assertNotIn("<why>", page)
 
