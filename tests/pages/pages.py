@@ -11,10 +11,13 @@
 
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 DESIGN = "native/DESIGN.md"
+OWN = "tests/pages/"  # whose files are about mistakes
 WORDS = Path(__file__).parent / "words.list"
 SKIPPED_FOLDERS = {".git", "target", "__pycache__", "corpus"}
 # With "": scripts, which have no suffix.
@@ -54,20 +57,18 @@ class Page:
         self.anchors = set()
         self.prose = []  # (line number, text)
         self.sources = []  # (line number, name of a source file)
-        times = {}
+        times = Counter()
         fenced = False
         for number, line in enumerate(text.splitlines(), 1):
-            if FENCE.match(line):
-                fenced = not fenced
-                continue
-            if fenced:
+            is_fence = FENCE.match(line) is not None
+            fenced ^= is_fence
+            if fenced or is_fence:
                 continue
             self.anchors.update(ANCHOR.findall(line))
             if heading := HEADING.match(line):
                 name = slug(heading.group(2))
-                count = times.get(name, 0)
-                times[name] = count + 1
-                self.anchors.add(f"{name}-{count}" if count else name)
+                self.anchors.add(f"{name}-{times[name]}" if times[name] else name)
+                times[name] += 1
             self.sources.extend((number, source) for source in NAMED_SOURCE.findall(line))
             self.prose.append((number, INLINE_CODE.sub("", line)))
 
@@ -119,6 +120,20 @@ class Project:
             return f"{path} is no page, and has no anchor #{anchor}"
         return None if anchor in self.pages[path].anchors else f"{path} has no anchor #{anchor}"
 
+    def _lines(self):
+        """Of all files but those of OWN: file, line number, text."""
+        for name, text in self.files.items():
+            if not name.startswith(OWN):
+                yield from ((name, line, part) for line, part in enumerate(text.splitlines(), 1))
+
+    def _prose(self):
+        return ((name, line, part) for name, page in self.pages.items() for line, part in page.prose)
+
+    @staticmethod
+    def _places(name, path):
+        """Where what a file calls so may be: from the root, from native/, or beside the file or above it."""
+        return [Path(place) / path for place in (".", "native", *Path(name).parents)]
+
     def _links(self):
         for name, page in self.pages.items():
             for line, link in page.links():
@@ -135,27 +150,20 @@ class Project:
                     yield Mistake(name, line, f"the link {link} leads nowhere: {why}")
 
     def _named_pages(self):
-        for name, text in self.files.items():
-            if name.startswith("tests/pages/"):
-                continue
-            lines = self.pages[name].prose if name in self.pages else enumerate(text.splitlines(), 1)
-            for line, part in lines:
-                part = LINK.sub("]", part) if name in self.pages else part
-                for path, anchor in NAMED_PAGE.findall(part):
-                    # From the root, from native/, or beside the file or above it.
-                    places = [".", "native", *(p.as_posix() for p in Path(name).parents)]
-                    found = [(Path(place) / path).as_posix() for place in places]
-                    whys = [self._why_not(place, anchor[1:]) for place in found]
-                    if None not in whys:
-                        why = next((w for w in whys if "does not exist" not in w), f"{path} does not exist")
-                        yield Mistake(name, line, f"{path}{anchor} leads nowhere: {why}")
+        prose = ((name, line, LINK.sub("]", part)) for name, line, part in self._prose() if not name.startswith(OWN))
+        sources = (each for each in self._lines() if each[0] not in self.pages)
+        for name, line, part in chain(prose, sources):
+            for path, anchor in NAMED_PAGE.findall(part):
+                whys = [self._why_not(place.as_posix(), anchor[1:]) for place in self._places(name, path)]
+                if None not in whys:
+                    why = next((w for w in whys if "does not exist" not in w), f"{path} does not exist")
+                    yield Mistake(name, line, f"{path}{anchor} leads nowhere: {why}")
 
     def _named_sources(self):
         for name, page in self.pages.items():
             for line, source in page.sources:
-                # From the root, from native/, beside the page or above it; without a folder also below the page.
-                places = [".", "native", *(p.as_posix() for p in Path(name).parents)]
-                if any((self.root / place / source).exists() for place in places):
+                # Without a folder also below the page.
+                if any((self.root / place).exists() for place in self._places(name, source)):
                     continue
                 beside = Path(name).parent.as_posix()
                 below = "" if beside == "." else beside + "/"
@@ -165,29 +173,17 @@ class Project:
     def _citations(self):
         design = self.pages.get(DESIGN)
         known = design.anchors if design else set()
-        for name, text in self.files.items():
-            if name.startswith("tests/pages/"):
-                continue
-            for line, part in enumerate(text.splitlines(), 1):
-                for cited in CITED.findall(part):
-                    if cited.lower() not in known:
-                        yield Mistake(name, line, f"{cited} is no heading of {DESIGN}")
+        for name, line, part in self._lines():
+            for cited in CITED.findall(part):
+                if cited.lower() not in known:
+                    yield Mistake(name, line, f"{cited} is no heading of {DESIGN}")
 
     def _words(self, words):
-        for name, text in self.files.items():
-            if name.startswith("tests/pages/"):
-                continue
-            for line, part in enumerate(text.splitlines(), 1):
-                yield from self._words_of(name, line, part, words["everywhere"])
-        for name, page in self.pages.items():
-            for line, part in page.prose:
-                yield from self._words_of(name, line, part, words["pages"])
-
-    @staticmethod
-    def _words_of(name, line, part, words):
-        for word, instead in words:
-            if found := word.search(part):
-                yield Mistake(name, line, f'"{found.group()}": {instead}')
+        for lines, unused in ((self._lines(), words["everywhere"]), (self._prose(), words["pages"])):
+            for name, line, part in lines:
+                for word, instead in unused:
+                    if found := word.search(part):
+                        yield Mistake(name, line, f'"{found.group()}": {instead}')
 
 
 def read_words(path):

@@ -27,28 +27,21 @@ class PagesTest(unittest.TestCase):
         self.assertEqual([expected], self.mistakes(files, words))
 
     def test_good_pages_have_no_mistake(self):
-        self.assertEqual(
-            [],
-            self.mistakes(
-                {
-                    "README.md": "# A `b_c`, *d*\n[a](native/DESIGN.md#hc-6) [b](native) [c](#a-b_c-d) [d](https://x.org/y)\n",
-                    "native/ring/ring.h": "// native/DESIGN.md#hc-6, DESIGN.md HC-6, INV-1, README.md\n",
-                    "native/ring/README.md": '<a id="x"></a>\n[up](../DESIGN.md) [x](#x) `[no](link)`\n```\n[no](link)\n# no\n```\n',
-                    "build/release/README.md": "[built](nowhere.md)\n",
-                }
-            ),
-        )
+        files = {
+            "README.md": "# A `b_c`, *d*\n[a](native/DESIGN.md#hc-6) [b](native) [c](#a-b_c-d) [d](https://x.org/y)\n",
+            "native/ring/ring.h": "// native/DESIGN.md#hc-6, DESIGN.md HC-6, INV-1, README.md\n",
+            "native/ring/README.md": '<a id="x"></a>\n[up](../DESIGN.md) [x](#x) `[no](link)`\n```\n[no](link)\n# no\n```\n',
+            "build/release/README.md": "[built](nowhere.md)\n",
+        }
+        self.assertEqual([], self.mistakes(files))
 
     def test_a_link_to_a_file_that_is_not_there(self):
-        self.assert_mistake(
-            "docs/a.md:2: the link b.md leads nowhere: docs/b.md does not exist", {"docs/a.md": "\n[b](b.md)\n"}
-        )
+        expected = "docs/a.md:2: the link b.md leads nowhere: docs/b.md does not exist"
+        self.assert_mistake(expected, {"docs/a.md": "\n[b](b.md)\n"})
 
     def test_a_link_to_an_anchor_that_is_not_there(self):
-        self.assert_mistake(
-            "a.md:1: the link native/DESIGN.md#hc-7 leads nowhere: native/DESIGN.md has no anchor #hc-7",
-            {"a.md": "[b](native/DESIGN.md#hc-7)\n"},
-        )
+        expected = "a.md:1: the link native/DESIGN.md#hc-7 leads nowhere: native/DESIGN.md has no anchor #hc-7"
+        self.assert_mistake(expected, {"a.md": "[b](native/DESIGN.md#hc-7)\n"})
         self.assert_mistake("a.md:1: the link #b leads nowhere: a.md has no anchor #b", {"a.md": "[b](#b)\n"})
 
     def test_a_picture_that_is_not_there(self):
@@ -58,25 +51,20 @@ class PagesTest(unittest.TestCase):
         self.assert_mistake("a.md:1: the link ../b.md leads out of the project", {"a.md": "[b](../b.md)\n"})
 
     def test_a_heading_in_code_is_no_anchor(self):
-        self.assert_mistake(
-            "a.md:4: the link #b leads nowhere: a.md has no anchor #b", {"a.md": "```\n# b\n```\n[b](#b)\n"}
-        )
+        expected = "a.md:4: the link #b leads nowhere: a.md has no anchor #b"
+        self.assert_mistake(expected, {"a.md": "```\n# b\n```\n[b](#b)\n"})
 
     def test_a_citation_of_a_rule_that_is_not_there(self):
         self.assert_mistake("native/a.h:1: HC-7 is no heading of native/DESIGN.md", {"native/a.h": "// (HC-7)\n"})
         self.assert_mistake("a.md:1: INV-2 is no heading of native/DESIGN.md", {"a.md": "Rule INV-2.\n"})
 
     def test_a_source_that_names_a_page_that_is_not_there(self):
-        self.assert_mistake(
-            "native/ring/a.h:1: wire/PAGE.md leads nowhere: wire/PAGE.md does not exist",
-            {"native/ring/a.h": "// wire/PAGE.md has the bytes\n"},
-        )
+        expected = "native/ring/a.h:1: wire/PAGE.md leads nowhere: wire/PAGE.md does not exist"
+        self.assert_mistake(expected, {"native/ring/a.h": "// wire/PAGE.md has the bytes\n"})
 
     def test_a_source_that_names_an_anchor_that_is_not_there(self):
-        self.assert_mistake(
-            "a.h:1: native/DESIGN.md#hc-7 leads nowhere: native/DESIGN.md has no anchor #hc-7",
-            {"a.h": "// native/DESIGN.md#hc-7\n"},
-        )
+        expected = "a.h:1: native/DESIGN.md#hc-7 leads nowhere: native/DESIGN.md has no anchor #hc-7"
+        self.assert_mistake(expected, {"a.h": "// native/DESIGN.md#hc-7\n"})
 
     def test_a_page_that_names_a_source_that_is_not_there(self):
         files = {"native/ring/ring.h": "", "native/README.md": "`ring/ring.h` `ring.h` `native/ring/ring.h`\n`ring/rng.h`\n"}

@@ -26,7 +26,7 @@ def run_nodes(faro: str, folder: pathlib.Path) -> list[pathlib.Path]:
     """A callgrind profile of each node; the program itself verifies rows and checksum."""
     job = ["bench", "two-stage", "--transport", "shm", "--nodes", ",".join(NODES), "--repetitions", "1", "--rows", str(ROWS)]
     profiles = [folder / f"node{node}.out" for node in range(len(NODES))]
-    logs = [folder / f"node{node}.log" for node in range(len(NODES))]
+    logs = [profile.with_suffix(".log") for profile in profiles]
     running = []
     for node, profile in enumerate(profiles):
         valgrind = ["valgrind", "--tool=callgrind", "--dump-instr=yes", f"--callgrind-out-file={profile}"]
