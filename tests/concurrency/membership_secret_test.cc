@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "faro/log.h"
 #include "links/attempt_limiter.h"
 #include "links/secret_authentication.h"
 #include "support/cluster.h"
 #include "support/crowded_network.h"
+#include "support/log_lines.h"
 #include "support/raw_peer.h"
 #include "support/secret_file.h"
 
@@ -29,11 +29,7 @@ using Pairs = ClusterPlan::Settings;
 
 class WhoMayJoin : public testing::Test {
  protected:
-  WhoMayJoin() {
-    set_log_sink([](LogLevel, std::string_view) {});
-  }
-  ~WhoMayJoin() override { set_log_sink({}); }
-
+  const LogLines log_;
   const SecretFile secret_;
   const SecretFile other_{kOtherSecret};
   const Pairs right_ = {{"security.secret_file", secret_.path()}};

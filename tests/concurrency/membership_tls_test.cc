@@ -24,6 +24,7 @@
 #include "support/certificates.h"
 #include "support/cluster.h"
 #include "support/crowded_network.h"
+#include "support/log_lines.h"
 #include "support/pausable_network.h"
 #include "transport/tcp/socket_address.h"
 #include "wire/preamble.h"
@@ -35,17 +36,13 @@ using Pairs = ClusterPlan::Settings;
 
 class JoinsByCertificate : public testing::Test {
  protected:
-  JoinsByCertificate() {
-    set_log_sink([](LogLevel, std::string_view) {});
-  }
-  ~JoinsByCertificate() override { set_log_sink({}); }
-
   /// A certificate for where the nodes of `plan` listen.
   static NodeFiles files_for(const ClusterPlan& plan, const Authority& authority) {
     return authority.issue({.hosts = {transport::tcp::host_of(plan.address(0)),
                                       transport::tcp::host_of(plan.address(1))}});
   }
 
+  const LogLines log_;
   const Authority authority_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "faro/log.h"
 #include "support/cluster.h"
+#include "support/log_lines.h"
 #include "support/pausable_network.h"
 #include "support/raw_peer.h"
 #include "wire/control.h"
@@ -19,34 +20,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 using Pairs = ClusterPlan::Settings;
-
-/// Log lines of the test's life, instead of stderr.
-class LogLines {
- public:
-  LogLines() {
-    set_log_sink([this](LogLevel level, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      lines_.emplace_back(line);
-      warnings_ += level >= LogLevel::warning;
-    });
-  }
-  ~LogLines() { set_log_sink({}); }
-  size_t warnings() const {
-    const std::lock_guard lock(mutex_);
-    return warnings_;
-  }
-  size_t count(std::string_view part) const {
-    const std::lock_guard lock(mutex_);
-    size_t found = 0;
-    for (const std::string& line : lines_) found += line.find(part) != std::string::npos;
-    return found;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> lines_;
-  size_t warnings_ = 0;
-};
 
 class OpeningTrouble : public testing::Test {
  protected:
