@@ -203,14 +203,18 @@ def read_words(path):
     return words
 
 
-def main(arguments):
-    root = Path(arguments[0]) if arguments else Path(__file__).parents[2]
-    mistakes = Project(root).mistakes(read_words(WORDS))
+def print_all(mistakes):
+    """Returns the exit code: 1 if there are any."""
     for mistake in mistakes:
         print(mistake)
     if mistakes:
         print(f"{len(mistakes)} mistakes (tests/pages/README.md)")
     return 1 if mistakes else 0
+
+
+def main(arguments):
+    root = Path(arguments[0]) if arguments else Path(__file__).parents[2]
+    return print_all(Project(root).mistakes(read_words(WORDS)))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pages import print_all
+
 METHODS, FIELDS = 40, 18
 LIST = Path(__file__).parent / "shape.list"
 FOLDERS = ("native", "jni", "java", "examples")
@@ -123,12 +125,7 @@ def mistakes(root, limits):
 
 def main(arguments):
     root = Path(arguments[0]) if arguments else Path(__file__).parents[2]
-    found = list(mistakes(root, read_limits(LIST)))
-    for mistake in found:
-        print(mistake)
-    if found:
-        print(f"{len(found)} mistakes (tests/pages/README.md)")
-    return 1 if found else 0
+    return print_all(list(mistakes(root, read_limits(LIST))))
 
 
 if __name__ == "__main__":
