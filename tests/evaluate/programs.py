@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,22 +55,18 @@ def found(program: str | Path, source: str) -> str | None:
 
 def run(command: Command, time_limit_s: float, processor: int | None = None) -> str:
     """Its standard output. Blocks; nothing of it is left when it returns. Raises Failed."""
-    beside = None if command.beside is None else _start(command.beside, command, processor)
-    try:
-        process = _start(command.arguments, command, processor)
+    with ExitStack() as ends:
+        for arguments in filter(None, (command.beside, command.arguments)):
+            process = _start(arguments, command, processor)
+            ends.callback(_end, process)
         try:
             output, errors = process.communicate(timeout=time_limit_s)
         except subprocess.TimeoutExpired:
             raise Failed(f"took longer than {time_limit_s:.0f} s") from None
-        finally:
-            _end(process)
-        if process.returncode != 0:
-            said = (errors.strip() or output.strip()).splitlines()[-3:]
-            raise Failed(f"exit code {process.returncode}: {' / '.join(said)}")
-        return output
-    finally:
-        if beside is not None:
-            _end(beside)
+    if process.returncode != 0:
+        said = (errors.strip() or output.strip()).splitlines()[-3:]
+        raise Failed(f"exit code {process.returncode}: {' / '.join(said)}")
+    return output
 
 
 def _start(arguments: list[str], command: Command, processor: int | None) -> subprocess.Popen:

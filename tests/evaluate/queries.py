@@ -33,9 +33,8 @@ class Queries(Contestant):
         return None if SQL_JAR.exists() else "examples/sql is not built"
 
     def command(self, workload: str, parameters: dict) -> Command:
-        runs = {name: parameters[name] for name in ("warmup", "laps", "sampled")}
-        bench = _bench(parameters, parameters["processes"], parameters["workers"], runs)
-        return Command([sys.executable, IN_TURN, ",".join(self._carriers.values()), *bench, "--in-turn", "--carrier"])
+        carriers = ",".join(self._carriers.values())
+        return Command([sys.executable, IN_TURN, carriers, *_bench(parameters), "--in-turn", "--carrier"])
 
     def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
         """One for each query and carrier; verified if all its runs gave what one node gives."""
@@ -51,7 +50,7 @@ class Queries(Contestant):
     def _reference(self, parameters: dict) -> dict:
         tables = (parameters["data"], parameters["scale"])
         if tables not in self._expected:
-            bench = _bench(parameters, 1, 1, {"warmup": 0, "laps": 1, "sampled": 0})
+            bench = _bench({**parameters, "processes": 1, "workers": 1, "warmup": 0, "laps": 1, "sampled": 0})
             report = json.loads(programs.run(Command(bench), REFERENCE_LIMIT_S))
             self._expected[tables] = {one["name"]: (one["rows"], one["checksum"]) for one in report["queries"]}
         return self._expected[tables]
@@ -70,11 +69,9 @@ def _result(contestant: str, place: dict, query: dict, expected: dict) -> tuple[
     return {**place, "query": query["name"]}, Result(values, verified, *result, contestant)
 
 
-def _bench(parameters: dict, nodes: int, workers: int, runs: dict) -> list:
-    words = ["java", "-XX:+UseSerialGC", "-Xmx2g", "-cp", SQL_CLASS_PATH, BENCH, "--nodes", nodes, "--workers", workers]
-    words += ["--data", parameters["data"], "--scale", parameters["scale"], "--limit", TIME_LIMIT_S]
-    if "queries" in parameters:
-        words += ["--queries", parameters["queries"]]
-    for name, count in runs.items():
-        words += [f"--{name}", count]
+def _bench(parameters: dict) -> list:
+    words = ["java", "-XX:+UseSerialGC", "-Xmx2g", "-cp", SQL_CLASS_PATH, BENCH]
+    flags = {"nodes": parameters["processes"], **parameters, "limit": TIME_LIMIT_S}
+    for name in ("nodes", "workers", "data", "scale", "limit", "queries", "warmup", "laps", "sampled"):
+        words += [f"--{name}", flags[name]] if name in flags else []
     return words
