@@ -160,27 +160,16 @@ void Part::make_trouble() {
   const auto open =
       std::find_if(stages_.begin(), stages_.end(), [](Stage& s) { return s.shuffle().is_open(); });
   if (open == stages_.end()) return;
-  switch (plan().trouble) {
-    case Trouble::none:
-      return;
-    case Trouble::cancels_shuffle:
-      end_.troubled = true;
-      (void)open->shuffle().cancel(reason_of_trouble(end_.query));
-      return;
-    case Trouble::cancels_query:
-      end_.troubled = true;
-      (void)scene_.session.cancel_query(id_, reason_of_trouble(end_.query));
-      return;
-    case Trouble::closes_early:
-      end_.troubled = std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) {
-        return !s.finished() || !(s.ended() || s.stopped());
-      });
-      return begin_to_end();
-    case Trouble::fails:
-      end_.troubled = true;
-      failure_ = faro::Status(faro::Code::query_failed, reason_of_trouble(end_.query));
-      return begin_to_end();
-  }
+  const std::string reason = reason_of_trouble(end_.query);
+  const bool closes_early = plan().trouble == Trouble::closes_early;
+  end_.troubled = !closes_early || std::any_of(stages_.begin(), stages_.end(), [](const Stage& s) {
+    return !s.finished() || !(s.ended() || s.stopped());
+  });
+  if (plan().trouble == Trouble::cancels_shuffle) return (void)open->shuffle().cancel(reason);
+  if (plan().trouble == Trouble::cancels_query)
+    return (void)scene_.session.cancel_query(id_, reason);
+  if (plan().trouble == Trouble::fails) failure_ = faro::Status(faro::Code::query_failed, reason);
+  begin_to_end();
 }
 
 void Part::begin_to_end() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 #include "chance.h"
 
@@ -110,32 +111,19 @@ class Drawing {
                           ? std::vector{query.workers[chance_.below(query.workers.size())]}
                           : some_of(query.workers);
     const uint64_t ring = plan_.ring_bytes;
-    switch (chance_.below(8)) {
-      case 0:
-        stage.row_bytes = 8;
-        break;
-      case 1:
-        stage.row_bytes = 24;
-        break;
-      case 2:
-      case 3:
-        stage.row_bytes = static_cast<uint32_t>(chance_.between(1, 200));
-        break;
-      case 4:  // around a frame, or far above a ring
-        stage.row_bytes =
-            static_cast<uint32_t>(chance_.one_in(2) ? chance_.between(ring / 4 - 64, ring / 4 + 64)
-                                                    : chance_.between(ring / 4, 3 * ring));
-        break;
-      case 5:
-        stage.most_bytes = 60;
-        break;
-      case 6:
-        stage.most_bytes = 1500;
-        break;
-      default:
-        stage.most_bytes = static_cast<uint32_t>(2 * ring);
-        break;
+    const uint64_t width_of_rows = chance_.below(8);
+    if (width_of_rows == 0) stage.row_bytes = 8;
+    if (width_of_rows == 1) stage.row_bytes = 24;
+    if (width_of_rows == 2 || width_of_rows == 3)
+      stage.row_bytes = static_cast<uint32_t>(chance_.between(1, 200));
+    if (width_of_rows == 4) {  // around a frame, or far above a ring
+      stage.row_bytes =
+          static_cast<uint32_t>(chance_.one_in(2) ? chance_.between(ring / 4 - 64, ring / 4 + 64)
+                                                  : chance_.between(ring / 4, 3 * ring));
     }
+    if (width_of_rows == 5) stage.most_bytes = 60;
+    if (width_of_rows == 6) stage.most_bytes = 1500;
+    if (width_of_rows == 7) stage.most_bytes = static_cast<uint32_t>(2 * ring);
     const uint64_t bytes = chance_.one_in(16) ? 8 << 20 : 256 << 10;  // of a sender, at most
     const uint64_t width = stage.row_bytes != 0 ? stage.row_bytes : stage.most_bytes / 2;
     uint64_t copies = 1;
@@ -186,34 +174,31 @@ std::string reason_of_trouble(uint32_t query) {
 }
 
 std::string describe(const RoundPlan& plan) {
-  std::string text = "  workers " + join(plan.workers_per_node) + (plan.scarce ? ", scarce" : "") +
-                     (plan.secret.empty() ? "" : ", secret") + "\n  ";
-  for (const auto& [name, value] : plan.settings) text.append(name).append("=" + value + " ");
-  text += "\n";
+  std::ostringstream text;
+  text << "  workers " << join(plan.workers_per_node) << (plan.scarce ? ", scarce" : "")
+       << (plan.secret.empty() ? "" : ", secret") << "\n  ";
+  for (const auto& [name, value] : plan.settings) text << name << "=" << value << " ";
+  text << "\n";
   for (size_t q = 0; q < plan.queries.size(); ++q) {
     const QueryPlan& query = plan.queries[q];
-    text += "  query " + std::to_string(q) + " of node " + std::to_string(query.issuer) +
-            ": workers " + join(query.workers) + (query.stops ? ", stops" : "");
+    text << "  query " << q << " of node " << query.issuer << ": workers " << join(query.workers)
+         << (query.stops ? ", stops" : "");
     if (query.trouble != Trouble::none) {
-      text += ", worker " + std::to_string(query.trouble_worker) + " " +
-              kTroubleNames[static_cast<size_t>(query.trouble)] + " after " +
-              std::to_string(query.trouble_after);
+      text << ", worker " << query.trouble_worker << " "
+           << kTroubleNames[static_cast<size_t>(query.trouble)] << " after " << query.trouble_after;
     }
-    text += "\n";
+    text << "\n";
     for (const StagePlan& stage : query.stages) {
-      text += "    stage " + std::to_string(stage.number) + ": " +
-              kSpreadNames[static_cast<size_t>(stage.spread)] + ", rows of " +
-              (stage.row_bytes != 0 ? std::to_string(stage.row_bytes)
-                                    : "0 to " + std::to_string(stage.most_bytes)) +
-              ", at most " + std::to_string(stage.most_rows) + ", from " + join(stage.senders) +
-              " to " + join(stage.receivers) + "\n";
+      text << "    stage " << stage.number << ": "
+           << kSpreadNames[static_cast<size_t>(stage.spread)] << ", rows of "
+           << (stage.row_bytes == 0 ? "0 to " : "") << std::max(stage.row_bytes, stage.most_bytes)
+           << ", at most " << stage.most_rows << ", from " << join(stage.senders) << " to "
+           << join(stage.receivers) << "\n";
     }
   }
-  for (const Kill& kill : plan.kills) {
-    text += "  node " + std::to_string(kill.node) + " is killed after " +
-            std::to_string(kill.after_us) + " us\n";
-  }
-  return text;
+  for (const Kill& kill : plan.kills)
+    text << "  node " << kill.node << " is killed after " << kill.after_us << " us\n";
+  return text.str();
 }
 
 }  // namespace outside
