@@ -72,6 +72,12 @@ class ShmFdPassing : public testing::Test {
   void run() {
     ASSERT_TRUE(reactor_.run_until([&] { return taken_.has_value(); })) << "hangs";
   }
+  /// What comes of fetching from the listener.
+  Status fetched(const FdToken& token) {
+    fetch(token, listener_->name());
+    run();
+    return taken_.value();
+  }
   void settle() {
     while (reactor_.run_once(20)) continue;
   }
@@ -86,41 +92,30 @@ class ShmFdPassing : public testing::Test {
 
 TEST_F(ShmFdPassing, gives_the_descriptors_to_who_shows_the_token) {
   offer();
-  fetch(kToken, listener_->name());
-  run();
-  EXPECT_TRUE(taken_->ok()) << taken_->to_string();
-  ASSERT_TRUE(given_.has_value());
-  EXPECT_TRUE(given_->ok()) << given_->to_string();
+  EXPECT_TRUE(test::is_ok(fetched(kToken)));
+  EXPECT_TRUE(test::is_ok(given_.value()));
   ASSERT_EQ(fds_.size(), 2u);
   for (const base::UniqueFd& fd : fds_) EXPECT_EQ(fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
 }
 
 TEST_F(ShmFdPassing, gives_nothing_for_another_token) {
   offer();
-  fetch(kOtherToken, listener_->name());
-  run();
-  EXPECT_EQ(taken_->code(), Code::peer_lost) << taken_->to_string();
+  test::expect_error(fetched(kOtherToken), Code::peer_lost, {});
   EXPECT_FALSE(given_.has_value());
 }
 
 TEST_F(ShmFdPassing, gives_nothing_twice) {
   offer();
-  fetch(kToken, listener_->name());
-  run();
-  ASSERT_TRUE(taken_->ok());
+  ASSERT_TRUE(fetched(kToken).ok());
   receiver_.reset();
   taken_.reset();
-  fetch(kToken, listener_->name());
-  run();
-  EXPECT_EQ(taken_->code(), Code::peer_lost) << taken_->to_string();
+  test::expect_error(fetched(kToken), Code::peer_lost, {});
 }
 
 TEST_F(ShmFdPassing, gives_nothing_after_the_offer_was_withdrawn) {
   offer();
   listener_->withdraw(kToken);
-  fetch(kToken, listener_->name());
-  run();
-  EXPECT_EQ(taken_->code(), Code::peer_lost);
+  test::expect_error(fetched(kToken), Code::peer_lost, {});
 }
 
 TEST_F(ShmFdPassing, is_not_kept_from_its_peer_by_callers_that_send_nothing_or_nonsense) {
@@ -137,9 +132,7 @@ TEST_F(ShmFdPassing, is_not_kept_from_its_peer_by_callers_that_send_nothing_or_n
     settle();
   }
   EXPECT_LE(open_descriptors(), before + callers.size() + FdSender::kPendingLimit);
-  fetch(kToken, listener_->name());
-  run();
-  EXPECT_TRUE(taken_->ok()) << taken_->to_string();
+  EXPECT_TRUE(test::is_ok(fetched(kToken)));
 }
 
 TEST_F(ShmFdPassing, from_a_socket_that_is_gone_is_an_error_at_once) {
@@ -237,6 +230,11 @@ class ShmSetupTest : public testing::Test, public LinkEvents {
     };
   }
   void on_link_failed(const Status&) override {}
+  std::unique_ptr<LinkSetup> started(LinkContext& context) {
+    std::unique_ptr<LinkSetup> setup = transport_.begin(context);
+    EXPECT_TRUE(test::is_ok(setup->start()));
+    return setup;
+  }
 
   test::TestReactor reactor_;
   NodeDoorbells doorbells_;
@@ -250,8 +248,7 @@ class ShmSetupTest : public testing::Test, public LinkEvents {
 
 TEST_F(ShmSetupTest, that_is_given_up_leaves_nothing) {
   const size_t before = open_descriptors();
-  std::unique_ptr<LinkSetup> setup = transport_.begin(context_);
-  ASSERT_TRUE(setup->start().ok());
+  std::unique_ptr<LinkSetup> setup = started(context_);
   ASSERT_EQ(sent_.size(), 1u);
   OfferMessage offer;
   ASSERT_EQ(sent_[0].size(), sizeof offer);
@@ -264,8 +261,7 @@ TEST_F(ShmSetupTest, that_is_given_up_leaves_nothing) {
 }
 
 TEST_F(ShmSetupTest, refuses_every_offer_that_is_none) {
-  std::unique_ptr<LinkSetup> setup = transport_.begin(context_);
-  ASSERT_TRUE(setup->start().ok());
+  std::unique_ptr<LinkSetup> setup = started(context_);
   const std::vector<std::byte> good = sent_[0];
   const auto changed = [&](size_t at, std::byte value) {
     std::vector<std::byte> bad = good;
@@ -295,8 +291,7 @@ TEST_F(ShmSetupTest, refuses_a_data_connection_and_closes_it) {
 }
 
 TEST_F(ShmSetupTest, is_ready_with_itself_only_when_fetched_and_handed_over) {
-  std::unique_ptr<LinkSetup> setup = transport_.begin(context_);
-  ASSERT_TRUE(setup->start().ok());
+  std::unique_ptr<LinkSetup> setup = started(context_);
   EXPECT_FALSE(setup->ready());
   ASSERT_TRUE(setup->on_message(sent_[0]).ok());
   EXPECT_FALSE(setup->ready());
@@ -307,12 +302,10 @@ TEST_F(ShmSetupTest, is_ready_with_itself_only_when_fetched_and_handed_over) {
 }
 
 TEST_F(ShmSetupTest, fails_with_the_cause_if_the_peers_rings_have_another_shape) {
-  std::unique_ptr<LinkSetup> ours = transport_.begin(context_);
-  ASSERT_TRUE(ours->start().ok());
+  std::unique_ptr<LinkSetup> ours = started(context_);
   LinkContext other = context_;
   other.incoming.ring_bytes = 8192;
-  std::unique_ptr<LinkSetup> theirs = transport_.begin(other);
-  ASSERT_TRUE(theirs->start().ok());
+  std::unique_ptr<LinkSetup> theirs = started(other);
   ASSERT_TRUE(ours->on_message(sent_[1]).ok());
   reactor_.run_until([&] { return !ours->status().ok(); });
   EXPECT_EQ(ours->status().code(), Code::protocol_error) << ours->status().to_string();
