@@ -12,9 +12,6 @@ class Aeron(Peer):
     product = "Aeron"
     expected_seconds = 8
 
-    def __init__(self, name: str, label: str):
-        super().__init__(name, label, "java")
-
     def missing(self) -> str | None:
         return None if JAR.exists() else "java/lab/peers is not built (Maven profile peers)"
 

@@ -26,10 +26,9 @@ class Contestant:
     expected_seconds = 1.0  # that a run takes, for the time that is left
     attempts = 1  # of a run that fails: more for who is not ours to mend
 
-    def __init__(self, name: str, label: str, language: str = "c++"):
+    def __init__(self, name: str, label: str):
         self.name = name
         self.label = label
-        self.language = language
 
     def missing(self) -> str | None:
         """Why it cannot take part on this machine; None if it can."""

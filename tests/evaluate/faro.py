@@ -23,7 +23,8 @@ class Faro(Contestant):
     version_command = (FARO, "--version")
 
     def __init__(self, name: str, label: str, language: str):
-        super().__init__(name, label, language)
+        super().__init__(name, label)
+        self.language = language
         self.expected_seconds = 8 if language == "java" else 1
 
     def missing(self) -> str | None:

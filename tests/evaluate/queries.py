@@ -26,9 +26,6 @@ class Queries(Contestant):
     _carriers = {"sql-faro": "faro", "sql-sockets": "sockets"}  # as the engine calls them
     _expected: dict[tuple, dict] = {}  # rows and checksum by query, by tables: those of one node with one worker
 
-    def __init__(self, name: str, label: str):
-        super().__init__(name, label, "java")
-
     def missing(self) -> str | None:
         return None if SQL_JAR.exists() else "examples/sql is not built"
 
