@@ -12,7 +12,6 @@
 #include "base/processor.h"
 #include "base/settings.h"
 #include "base/toml.h"
-#include "faro/hash.h"
 
 extern char** environ;
 
@@ -98,13 +97,13 @@ const TableStorage& storage() {
     auto keep = [&made](std::string text) -> std::string_view {
       return made.texts.emplace_back(std::move(text));
     };
-#define FARO_NUMBER(field, name, value, unit, least, most, digest, help)                      \
+#define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help)                \
   made.rows.push_back({name, keep(environment_name(name)), true,                              \
                        keep(std::to_string(static_cast<uint64_t>(value))), unit, least, most, \
-                       digest, help});
-#define FARO_TEXT(field, name, value, digest, help) \
-  made.rows.push_back(                              \
-      {name, keep(environment_name(name)), false, value, Unit::number, 0, 0, digest, help});
+                       cluster_wide, help});
+#define FARO_TEXT(field, name, value, cluster_wide, help) \
+  made.rows.push_back(                                    \
+      {name, keep(environment_name(name)), false, value, Unit::number, 0, 0, cluster_wide, help});
 #include "base/settings.def"
 #undef FARO_NUMBER
 #undef FARO_TEXT
@@ -261,15 +260,6 @@ Status Config::validate() const { return base::Settings::resolve(*this).status()
 namespace base {
 namespace {
 
-// Over the cluster-wide settings; equal on all nodes of a cluster.
-uint64_t digest_of(const Config& config) {
-  std::string text;
-  for (const SettingInfo& row : Config::table()) {
-    if (row.cluster_wide) text += fmt::format("{}={}\n", row.name, config.get(row.name));
-  }
-  return hash_bytes(text.data(), text.size());
-}
-
 // host:port, with a port that there is.
 Status check_address(std::string_view name, const std::string& address, std::string_view whose) {
   const size_t colon = address.rfind(':');
@@ -366,9 +356,9 @@ Status check_verbs_path(const Settings& settings) {
 
 Result<Settings> Settings::resolve(const Config& config) {
   Settings settings;
-#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
+#define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help) \
   settings.field = config.get_number(name);
-#define FARO_TEXT(field, name, value, digest, help) settings.field = config.get(name);
+#define FARO_TEXT(field, name, value, cluster_wide, help) settings.field = config.get(name);
 #include "base/settings.def"
 #undef FARO_NUMBER
 #undef FARO_TEXT
@@ -397,7 +387,6 @@ Result<Settings> Settings::resolve(const Config& config) {
   FARO_RETURN_IF_ERROR(check_verbs_device(settings));
   FARO_RETURN_IF_ERROR(check_kernel(settings.kernel_scatter));
   FARO_RETURN_IF_ERROR(check_verbs_path(settings));
-  settings.digest_value = digest_of(config);
   return settings;
 }
 

@@ -11,8 +11,8 @@
 namespace faro::base {
 
 struct Settings {
-#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) uint64_t field = 0;
-#define FARO_TEXT(field, name, value, digest, help) std::string field;
+#define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help) uint64_t field = 0;
+#define FARO_TEXT(field, name, value, cluster_wide, help) std::string field;
 #include "base/settings.def"
 #undef FARO_NUMBER
 #undef FARO_TEXT
@@ -20,7 +20,6 @@ struct Settings {
   // Derived by `resolve`:
   std::vector<std::string> node_addresses;  // one per node
   std::vector<uint32_t> workers_per_node;   // one per node
-  uint64_t digest_value = 0;                // of the cluster-wide settings
 
   uint32_t node_count() const { return static_cast<uint32_t>(workers_per_node.size()); }
 

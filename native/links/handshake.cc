@@ -105,6 +105,7 @@ void Handshake::on_message(std::span<const std::byte> message) {
   }
   if (state_ == State::expects_hello && kind == ControlKind::hello) return on_hello(message);
   if (state_ == State::expects_auth && kind == ControlKind::auth) return on_auth(message);
+  if (wire::may_skip(kind)) return;
   end({base::error(Code::protocol_error, "{} sent {} in the handshake where it is not allowed",
                    peer_address_, wire::name_of(kind)),
        true, false});
@@ -116,7 +117,7 @@ void Handshake::on_hello(std::span<const std::byte> message) {
   peer_.head = head.value();
   if (const auto refusal = ours_.compare_heads(peer_.head, peer_address_)) return end(*refusal);
   auto hello = wire::decode_hello(message);
-  if (!hello.ok()) return end({hello.status(), true, false});
+  if (!hello.ok()) return end_undecoded(hello.status());
   peer_ = std::move(hello.value());
   if (const auto refusal = ours_.compare_clusters(peer_, peer_address_, dialled_)) {
     return end(*refusal);
@@ -131,6 +132,13 @@ void Handshake::on_hello(std::span<const std::byte> message) {
   const Status status = authentication_->advance({}, first);
   if (!status.ok()) return end_authentication(status);
   send_auth(std::move(first), authentication_->said_all());
+}
+
+// A HELLO that requires more than this version knows will not be another one next time.
+void Handshake::end_undecoded(const Status& status) {
+  if (status.code() == Code::protocol_error) return end({status, true, false});
+  end({base::error(status.code(), "{} refuses {}: {}", ours_.name, peer_name(), status.message()),
+       false, dialled_.has_value()});
 }
 
 Status Handshake::begin_authentication(wire::ControlMessage ours,

@@ -11,6 +11,8 @@
 // With a secret, only versions and clusters are compared at first, and everything else once the peer has
 // proved that it knows the secret. Until then no dialling peer can end this node's open by what it says.
 //
+// A message of an unknown kind that may be skipped (wire/README.md, "Versions") is skipped at any time.
+//
 // Nothing secret (tokens, keys, segments) is sent before both sides have accepted the other's AUTH. What
 // follows, LINK to READY, is link.h's. The handshake knows neither sockets nor time: its owner limits how
 // long it may take.
@@ -79,6 +81,7 @@ class Handshake final : private ControlConnection::Handler {
   void end(const Refusal& refusal);
   /// The same because the peer broke the protocol: it may try again.
   void break_off(std::string_view what);
+  void end_undecoded(const Status& status);
   void end_authentication(const Status& status);
 
   Owner& owner_;

@@ -152,6 +152,7 @@ void Link::handle(std::span<const std::byte> message) {
     case ControlKind::application:
       break;
     default:
+      if (wire::may_skip(kind)) return;
       return fail(
           protocol_violation(fmt::format("{} on an established connection", wire::name_of(kind))));
   }

@@ -96,7 +96,7 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
   if (bytes.empty() && from_node == membership_->node()) return events_.tell_failed_queries();
   if (const std::optional<wire::QueryMessage> message = wire::decode_query_message(bytes)) {
     queries_->on_message(from_node, *message);
-  } else {
+  } else if (!wire::may_skip_query_message(bytes)) {
     fail_peer(from_node, base::error(Code::protocol_error, "a malformed query message of {} bytes",
                                      bytes.size()));
   }

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "wire/frame.h"
 
@@ -55,7 +56,7 @@ class Consumer {
   Consumer(const std::byte* base, uint32_t ring_bytes, const std::atomic<Position>* written)
       : base_(base), ring_bytes_(ring_bytes), written_(written) {}
 
-  /// Takes the next frame, skipping pads. Threads: the worker.
+  /// Takes the next frame, skipping pads and what may be skipped. Threads: the worker.
   Next next(FrameView& view) noexcept;
 
   /// Gives a frame back. Each token once. Threads: the worker.
@@ -70,6 +71,9 @@ class Consumer {
   Position taken() const noexcept { return taken_; }
   /// Whether all that is known to be written has been read.
   bool empty() const noexcept { return read_ == seen_; }
+  /// Whether frames of unknown kinds were skipped since the last call. The read position may have passed them without
+  /// a release.
+  bool take_skipped() noexcept { return std::exchange(has_skipped_, false); }
   const char* why_invalid() const noexcept { return why_invalid_; }
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
   const std::byte* base() const noexcept { return base_; }
@@ -88,7 +92,11 @@ class Consumer {
       read_ = ends_[first_ & (kTracked - 1)].end;
       ++first_;
     }
-    if (first_ == last_) read_ = taken_;  // trailing pads
+    if (first_ == last_) read_ = taken_;  // trailing pads, and what was skipped
+  }
+  void skip(uint32_t length) noexcept {
+    taken_ += wire::padded(length);
+    if (first_ == last_) read_ = taken_;
   }
 
   const std::byte* const base_;
@@ -101,6 +109,7 @@ class Consumer {
   uint32_t first_ = 0;  // oldest unreleased frame; a running number, also the token
   uint32_t last_ = 0;   // one behind the newest
   const char* why_invalid_ = nullptr;
+  bool has_skipped_ = false;
   std::array<Tracked, kTracked> ends_;
 };
 
@@ -124,12 +133,19 @@ inline Next Consumer::next(FrameView& view) noexcept {
     view.header = wire::load_header(base_ + offset);
     why_invalid_ =
         wire::why_invalid(view.header, seen_ - taken_, ring_bytes_ - offset, ring_bytes_);
-    if (why_invalid_ != nullptr) return Next::invalid;
-    taken_ += wire::padded(view.header.length);
-    if (view.header.kind == wire::FrameKind::pad) {
-      if (first_ == last_) read_ = taken_;
+    if (why_invalid_ != nullptr) [[unlikely]] {
+      if (!wire::may_skip(view.header, seen_ - taken_, ring_bytes_ - offset, ring_bytes_))
+        return Next::invalid;
+      why_invalid_ = nullptr;
+      has_skipped_ = true;
+      skip(view.header.length);
       continue;
     }
+    if (view.header.kind == wire::FrameKind::pad) {
+      skip(view.header.length);
+      continue;
+    }
+    taken_ += wire::padded(view.header.length);
     view.payload = base_ + offset + sizeof(wire::FrameHeader);
     view.token = last_;
     ends_[last_ & (kTracked - 1)] = {taken_, false};

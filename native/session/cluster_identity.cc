@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -30,44 +31,60 @@ std::map<std::string_view, std::string_view> parse_settings(std::string_view tex
   return values;
 }
 
-// A value as messages show it: the peer's is untrusted.
-std::string shown(const std::map<std::string_view, std::string_view>& values,
-                  std::string_view name) {
-  const auto found = values.find(name);
-  if (found == values.end()) return "unknown";
-  const std::string text = base::printable(std::string(found->second.substr(0, kValueShown)));
+// A name or value as messages show it: the peer's are untrusted.
+std::string shown(std::string_view value) {
+  const std::string text = base::printable(std::string(value.substr(0, kValueShown)));
   return text.empty() ? "''" : text;
 }
 
+// The default of a setting on which all nodes must agree; none: this version does not know it.
+std::optional<std::string_view> default_of(std::string_view name) {
+  for (const SettingInfo& row : Config::table()) {
+    if (row.cluster_wide && row.name == name) return row.default_value;
+  }
+  return std::nullopt;
+}
+
+// Which settings differ; empty: none. Who does not list a setting has its default.
 std::string differences(const ClusterIdentity& ours, const wire::Hello& theirs,
                         const std::string& their_name) {
   const auto our_values = parse_settings(ours.hello.settings);
   const auto their_values = parse_settings(theirs.settings);
+  std::map<std::string_view, std::string_view> listed = our_values;
+  listed.insert(their_values.begin(), their_values.end());
   std::string text;
   size_t found = 0;
-  for (const auto& [name, value] : our_values) {
-    const auto other = their_values.find(name);
-    if (other != their_values.end() && other->second == value) continue;
+  for (const auto& [name, value] : listed) {
+    const std::optional<std::string_view> known = default_of(name);
+    const auto value_in = [&](const auto& values) {
+      const auto entry = values.find(name);
+      return entry != values.end() ? entry->second : known.value_or("");
+    };
+    const std::string_view our_value = value_in(our_values);
+    const std::string_view their_value = value_in(their_values);
+    if (known && our_value == their_value) continue;
     if (++found > kDifferencesNamed) break;
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} is {} on {} and {} on {}", name, shown(our_values, name), ours.name,
-                        shown(their_values, name), their_name);
+    text += fmt::format("{} is {} on {} and {} on {}", shown(name),
+                        known ? shown(our_value) : "unknown, so its default,", ours.name,
+                        shown(their_value), their_name);
   }
-  if (found == 0) text = fmt::format("{} and {} have different settings", ours.name, their_name);
-  return text + " (all nodes must agree)";
+  return text;
 }
 
 links::Refusal mismatch(std::string text, bool ends_open = true) {
   return {Status(Code::configuration_mismatch, std::move(text)), false, ends_open};
 }
 
-// All settings on which nodes must agree, in the order of settings.def.
+// The settings on which nodes must agree and that do not have their default, in the order of settings.def.
 std::string cluster_wide_text(const base::Settings& settings) {
   std::string text;
-#define FARO_NUMBER(field, name, value, unit, least, most, digest, help) \
-  if (digest) text += fmt::format("{}={}\n", name, settings.field);
-#define FARO_TEXT(field, name, value, digest, help) \
-  if (digest) text += fmt::format("{}={}\n", name, settings.field);
+#define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help) \
+  if (cluster_wide && settings.field != (value))                               \
+    text += fmt::format("{}={}\n", name, settings.field);
+#define FARO_TEXT(field, name, value, cluster_wide, help) \
+  if (cluster_wide && settings.field != (value))          \
+    text += fmt::format("{}={}\n", name, settings.field);
 #include "base/settings.def"
 #undef FARO_NUMBER
 #undef FARO_TEXT
@@ -88,7 +105,6 @@ wire::Hello hello_of(const base::Settings& settings) {
   hello.head.node = static_cast<uint32_t>(settings.node);
   hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
   hello.node_count = settings.node_count();
-  hello.settings_digest = settings.digest_value;
   hello.cluster_id = settings.cluster_id;
   hello.settings = cluster_wide_text(settings);
   return hello;
@@ -107,11 +123,28 @@ std::optional<links::Refusal> ClusterIdentity::compare_heads(const wire::HelloHe
             name, head.version, head.features, theirs.node, from, theirs.version, theirs.features),
         same_cluster);
   }
+  if (const uint64_t unknown = wire::unknown_requirements(theirs.features); unknown != 0) {
+    return mismatch(
+        fmt::format("node {} ({}) requires features {:#x} of the protocol, which {} does not know",
+                    theirs.node, from, unknown, name),
+        same_cluster);
+  }
   return std::nullopt;
 }
 
 std::optional<links::Refusal> ClusterIdentity::compare_clusters(
     const wire::Hello& theirs, const std::string& from, std::optional<uint32_t> dialled) const {
+  if (theirs.purpose != wire::Purpose::session) {
+    const bool is_channel = theirs.purpose == wire::Purpose::channel;
+    return mismatch(
+        fmt::format("{} opens {}, but {} is a session",
+                    theirs.name.empty() ? from : fmt::format("{} ({})", theirs.name, from),
+                    is_channel ? "a channel"
+                               : fmt::format("a link of the unknown purpose {}",
+                                             static_cast<int>(theirs.purpose)),
+                    name),
+        dialled.has_value());
+  }
   if (theirs.cluster_id == hello.cluster_id) return std::nullopt;
   // A node of another cluster is no concern of ours, unless we dialled it.
   return mismatch(fmt::format("cluster.id is {} on {} and {} on {}", hello.cluster_id, name,
@@ -144,8 +177,8 @@ std::optional<links::Refusal> ClusterIdentity::compare(const wire::Hello& theirs
     return mismatch(fmt::format("{} and the process at {} both say that they are node {}", name,
                                 from, theirs.head.node));
   }
-  if (theirs.settings_digest != hello.settings_digest || theirs.settings != hello.settings) {
-    return mismatch(differences(*this, theirs, their_name));
+  if (const std::string different = differences(*this, theirs, their_name); !different.empty()) {
+    return mismatch(different + " (all nodes must agree)");
   }
   return std::nullopt;
 }

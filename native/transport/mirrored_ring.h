@@ -64,6 +64,9 @@ class MirroredIncoming : public Incoming {
       count(counters_->frames_received);
       count(counters_->bytes_received, consumer_.taken() - before);
       counters::set(counters_->unreleased_bytes, unreleased_bytes());
+    } else if (result == Next::nothing) {
+      // Nobody releases what was skipped, and the sender may wait for its room.
+      if (consumer_.take_skipped()) flush_releases();
     } else if (result == Next::invalid) {
       on_invalid(consumer_.why_invalid());
     }

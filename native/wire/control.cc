@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "wire/bytes.h"
+#include "wire/fields.h"
 
 namespace faro::wire {
 namespace {
@@ -13,6 +14,24 @@ namespace {
 using base::printable;
 
 constexpr size_t kHelloHeadBytes = 32;
+
+/// Fields of a HELLO: numbers, which never change meaning.
+enum class HelloField : uint16_t {
+  purpose = 1,
+  incarnation = 2,
+  cluster_id = 3,
+  name = 4,
+  address = 5,
+  host_identity = 6,
+  transports = 7,
+  settings = 8,
+  expected_node = 9,
+  node_count = 10,
+  rings = 11,
+  greeting = 12,
+};
+/// The same of a LINK.
+enum class LinkField : uint16_t { rings = 1 };
 
 ControlMessage begin(ControlKind kind) { return ControlMessage(1, static_cast<std::byte>(kind)); }
 
@@ -34,6 +53,100 @@ ControlMessage encode_ending(ControlKind kind, const Ending& ending) {
   writer.number(static_cast<uint32_t>(ending.code));
   writer.text(std::string_view(ending.reason).substr(0, Ending::kReasonLimit));
   return message;
+}
+
+// Whether all is there, and nothing but fields that may be skipped follows.
+bool ends_well(ByteReader& reader) { return may_skip_fields(reader.rest()) && !reader.failed(); }
+
+void put_rings(FieldWriter& fields, uint16_t tag, const ChannelRings& rings) {
+  std::vector<std::byte> bytes;
+  ByteWriter writer(bytes);
+  writer.number(rings.to_acceptor_bytes);
+  writer.number(rings.to_dialler_bytes);
+  fields.bytes(tag, bytes);
+}
+
+bool read_rings(std::span<const std::byte> field, ChannelRings& rings) {
+  ByteReader reader(field);
+  rings.to_acceptor_bytes = reader.number<uint32_t>();
+  rings.to_dialler_bytes = reader.number<uint32_t>();
+  return reader.complete();
+}
+
+bool read_text(std::span<const std::byte> field, size_t limit, std::string& text) {
+  if (field.size() > limit) return false;
+  text.assign(reinterpret_cast<const char*>(field.data()), field.size());
+  return true;
+}
+
+bool read_name(std::span<const std::byte> field, std::string& name) {
+  if (!read_text(field, Hello::kNameLimit, name)) return false;
+  name = printable(std::move(name));
+  return true;
+}
+
+std::vector<std::byte> texts(const std::vector<std::string>& names) {
+  std::vector<std::byte> bytes;
+  ByteWriter writer(bytes);
+  for (const std::string& name : names) writer.text(name);
+  return bytes;
+}
+
+bool read_texts(std::span<const std::byte> field, std::vector<std::string>& names) {
+  ByteReader reader(field);
+  while (!reader.complete() && !reader.failed()) {
+    if (names.size() == Hello::kTransportLimit) return false;
+    names.push_back(printable(reader.text(Hello::kNameLimit)));
+  }
+  return reader.complete();
+}
+
+constexpr uint32_t bit(HelloField field) { return uint32_t{1} << static_cast<uint16_t>(field); }
+
+/// What each HELLO has, and what each of a session.
+constexpr uint32_t kAlways = bit(HelloField::purpose) | bit(HelloField::incarnation) |
+                             bit(HelloField::cluster_id) | bit(HelloField::transports);
+constexpr uint32_t kOfSession = bit(HelloField::expected_node) | bit(HelloField::node_count);
+
+constexpr uint16_t optional(HelloField field) { return static_cast<uint16_t>(field); }
+constexpr uint16_t required(HelloField field) { return optional(field) | kRequiredField; }
+
+// Reads the field that was taken; one that is unknown is skipped. False if it is malformed.
+bool read_hello_field(FieldReader& fields, Hello& hello) {
+  const auto bytes = fields.bytes();
+  switch (static_cast<HelloField>(fields.number())) {
+    case HelloField::purpose: {
+      uint8_t purpose = 0;
+      const bool is_read = read_field(bytes, purpose);
+      hello.purpose = static_cast<Purpose>(purpose);
+      return is_read && purpose != 0;
+    }
+    case HelloField::incarnation:
+      return read_field(bytes, hello.incarnation);
+    case HelloField::cluster_id:
+      return read_name(bytes, hello.cluster_id);
+    case HelloField::name:
+      return read_name(bytes, hello.name);
+    case HelloField::address:
+      return read_name(bytes, hello.address);
+    case HelloField::host_identity:
+      return read_text(bytes, Hello::kNameLimit, hello.host_identity);
+    case HelloField::transports:
+      return read_texts(bytes, hello.transports);
+    case HelloField::settings:
+      return read_text(bytes, Hello::kSettingsLimit, hello.settings);
+    case HelloField::expected_node:
+      return read_field(bytes, hello.expected_node);
+    case HelloField::node_count:
+      return read_field(bytes, hello.node_count);
+    case HelloField::rings:
+      return read_rings(bytes, hello.rings);
+    case HelloField::greeting:
+      hello.greeting.assign(bytes.begin(), bytes.end());
+      return bytes.size() <= Hello::kGreetingLimit;
+  }
+  fields.skip();
+  return true;
 }
 
 // Reads the head of a HELLO and leaves the reader behind it.
@@ -92,16 +205,24 @@ ControlMessage encode(const Hello& hello) {
   writer.number(hello.head.features);
   writer.number(hello.head.node);
   writer.number(hello.head.cluster_hash);
-  writer.number(hello.expected_node);
-  writer.number(hello.node_count);
-  writer.number(hello.incarnation);
-  writer.number(hello.settings_digest);
-  writer.text(hello.cluster_id);
-  writer.text(hello.address);
-  writer.text(hello.host_identity);
-  writer.number(static_cast<uint8_t>(hello.transports.size()));
-  for (const std::string& name : hello.transports) writer.text(name);
-  writer.text(hello.settings);
+  FieldWriter fields(message);
+  const auto put_text = [&fields](HelloField field, std::string_view text) {
+    if (!text.empty()) fields.text(optional(field), text);
+  };
+  fields.number(required(HelloField::purpose), static_cast<uint8_t>(hello.purpose));
+  fields.number(required(HelloField::incarnation), hello.incarnation);
+  fields.text(required(HelloField::cluster_id), hello.cluster_id);
+  put_text(HelloField::name, hello.name);
+  put_text(HelloField::address, hello.address);
+  put_text(HelloField::host_identity, hello.host_identity);
+  fields.bytes(required(HelloField::transports), texts(hello.transports));
+  put_text(HelloField::settings, hello.settings);
+  if (hello.purpose == Purpose::session) {
+    fields.number(required(HelloField::expected_node), hello.expected_node);
+    fields.number(required(HelloField::node_count), hello.node_count);
+  }
+  if (hello.rings != ChannelRings{}) put_rings(fields, optional(HelloField::rings), hello.rings);
+  if (!hello.greeting.empty()) fields.bytes(optional(HelloField::greeting), hello.greeting);
   return message;
 }
 
@@ -128,6 +249,8 @@ ControlMessage encode(const LinkChoice& choice) {
   put_padding(writer);
   writer.bytes(choice.token);
   writer.text(choice.transport);
+  FieldWriter fields(message);
+  if (choice.rings) put_rings(fields, static_cast<uint16_t>(LinkField::rings), *choice.rings);
   return message;
 }
 
@@ -165,20 +288,20 @@ Result<Hello> decode_hello(std::span<const std::byte> message) {
   Hello hello;
   ByteReader reader(message);
   if (!read_head(reader, hello.head)) return malformed(ControlKind::hello);
-  hello.expected_node = reader.number<uint32_t>();
-  hello.node_count = reader.number<uint32_t>();
-  hello.incarnation = reader.number<uint64_t>();
-  hello.settings_digest = reader.number<uint64_t>();
-  hello.cluster_id = printable(reader.text(Hello::kNameLimit));
-  hello.address = printable(reader.text(Hello::kNameLimit));
-  hello.host_identity = reader.text(Hello::kNameLimit);
-  const size_t transports = reader.number<uint8_t>();
-  if (transports > Hello::kTransportLimit) return malformed(ControlKind::hello);
-  for (size_t i = 0; i < transports && !reader.failed(); ++i) {
-    hello.transports.push_back(printable(reader.text(Hello::kNameLimit)));
+  FieldReader fields(reader.rest());
+  uint32_t seen = 0;
+  while (fields.next()) {
+    if (!read_hello_field(fields, hello)) return malformed(ControlKind::hello);
+    if (fields.number() < 32) seen |= uint32_t{1} << fields.number();
   }
-  hello.settings = reader.text(Hello::kSettingsLimit);
-  if (!reader.complete()) return malformed(ControlKind::hello);
+  if (fields.malformed()) return malformed(ControlKind::hello);
+  if (fields.unknown()) {
+    return base::error(Code::configuration_mismatch,
+                       "its HELLO has the required field {}, which the receiver does not know",
+                       *fields.unknown());
+  }
+  const uint32_t needed = kAlways | (hello.purpose == Purpose::session ? kOfSession : 0);
+  if ((seen & needed) != needed) return malformed(ControlKind::hello);
   return hello;
 }
 
@@ -190,7 +313,7 @@ Result<Ending> decode_ending(std::span<const std::byte> message) {
   const uint16_t reserved = reader.number<uint16_t>();
   const auto code = static_cast<Code>(reader.number<uint32_t>());
   ending.reason = printable(reader.text(Ending::kReasonLimit));
-  if (!reader.complete() || retry > 1 || reserved != 0 ||
+  if (!ends_well(reader) || retry > 1 || reserved != 0 ||
       (kind != ControlKind::refuse && kind != ControlKind::fail)) {
     return malformed(kind);
   }
@@ -227,8 +350,18 @@ Result<LinkChoice> decode_link_choice(std::span<const std::byte> message) {
   const auto token = reader.bytes(kTokenBytes);
   std::copy(token.begin(), token.end(), choice.token.begin());
   choice.transport = printable(reader.text(Hello::kNameLimit));
-  if (!reader.complete() || !zeros || kind != ControlKind::link)
+  FieldReader fields(reader.rest());
+  while (fields.next()) {
+    if (fields.number() != static_cast<uint16_t>(LinkField::rings)) {
+      fields.skip();
+    } else if (!read_rings(fields.bytes(), choice.rings.emplace())) {
+      return malformed(ControlKind::link);
+    }
+  }
+  if (reader.failed() || fields.malformed() || fields.unknown() || !zeros ||
+      kind != ControlKind::link) {
     return malformed(ControlKind::link);
+  }
   return choice;
 }
 
@@ -238,9 +371,8 @@ Result<Members> decode_members(std::span<const std::byte> message, uint32_t node
   const auto kind = static_cast<ControlKind>(reader.number<uint8_t>());
   const uint8_t linked = reader.number<uint8_t>();
   const uint16_t reserved = reader.number<uint16_t>();
-  const auto bits = reader.rest();
-  if (!reader.complete() || kind != ControlKind::members || linked > 1 || reserved != 0 ||
-      bits.size() != (uint64_t{node_count} + 7) / 8) {
+  const auto bits = reader.bytes((size_t{node_count} + 7) / 8);
+  if (!ends_well(reader) || kind != ControlKind::members || linked > 1 || reserved != 0) {
     return malformed(ControlKind::members);
   }
   members.linked = linked == 1;
@@ -269,7 +401,7 @@ Status check_plain(std::span<const std::byte> message) {
   const ControlKind kind = kind_of(message);
   const bool plain =
       kind == ControlKind::ready || kind == ControlKind::heartbeat || kind == ControlKind::bye;
-  return plain && message.size() == 1 ? Status::Ok() : malformed(kind);
+  return plain && may_skip_fields(message.subspan(1)) ? Status::Ok() : malformed(kind);
 }
 
 }  // namespace faro::wire

@@ -8,14 +8,15 @@
 //   | length | kind | fields of the kind  |      length counts kind and fields: 1 … kControlMessageLimit
 //   +--------+------+----------- - - - ---+
 //
-// Numbers are little-endian. A text is a uint16 length and its bytes. Everything decoded here came
-// from another process: each decoder checks that all fields are there and within their limits,
-// and that nothing follows them; otherwise it answers protocol_error.
+// Numbers are little-endian. A text is a uint16 length and its bytes. What a later node adds stands in fields at the end
+// (wire/fields.h), which are skipped. Everything decoded here came from another process: each decoder checks that all is
+// there and within its limits, and that nothing but fields follows; otherwise it answers protocol_error.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,9 +27,9 @@
 
 namespace faro::wire {
 
-/// Changes with every change of what wire/README.md says. Nodes of different versions refuse each
-/// other.
-inline constexpr uint16_t kProtocolVersion = 3;
+/// The first version that is kept: it grows by feature bits, fields and kinds that may be skipped (wire/README.md,
+/// "Versions"). Nodes of different versions refuse each other.
+inline constexpr uint16_t kProtocolVersion = 4;
 
 /// A message as it is sent: kind and fields, without the length.
 using ControlMessage = std::vector<std::byte>;
@@ -55,11 +56,28 @@ enum class ControlKind : uint8_t {
   members = 11,     // the sender's session is open; these nodes are missing in it
 };
 
+/// Set in a kind: a receiver that does not know it skips the message.
+inline constexpr uint8_t kOptionalKind = 0x80;
+
 /// The kind of a message; 0 cast to ControlKind when it is empty.
 inline ControlKind kind_of(std::span<const std::byte> message) {
   return message.empty() ? ControlKind{0} : static_cast<ControlKind>(message[0]);
 }
 std::string_view name_of(ControlKind kind);
+/// Whether a message of that kind, which is unknown here, may be skipped.
+constexpr bool may_skip(ControlKind kind) {
+  return (static_cast<uint8_t>(kind) & kOptionalKind) != 0;
+}
+
+/// Bits of HelloHead::features: 0 … 31 are abilities that both sides must offer before either uses them; 32 … 63 are
+/// abilities that the sender requires of the receiver. Those that this version knows; none is defined yet.
+inline constexpr uint64_t kKnownFeatures = 0;
+inline constexpr uint64_t kRequiredFeatures = 0xffff'ffff'0000'0000;
+
+/// The abilities in a peer's `features` that it requires and this version does not know; not 0: refuse it.
+constexpr uint64_t unknown_requirements(uint64_t features) {
+  return features & kRequiredFeatures & ~kKnownFeatures;
+}
 
 /// The part of a HELLO that is the same in every version of the protocol, so that nodes of different versions can
 /// refuse each other and name both.
@@ -70,26 +88,51 @@ std::string_view name_of(ControlKind kind);
 ///   +------+---------+---------+---------+--------+----------+-------+--------------+- - -
 struct HelloHead {
   uint16_t version = kProtocolVersion;
-  uint64_t features = 0;      // bits of optional features; none is defined yet
+  uint64_t features = 0;      // what the sender can do, and requires: see kKnownFeatures
   uint32_t node = 0;          // number of the sender
   uint64_t cluster_hash = 0;  // hash_bytes of the cluster's id
 };
 
+/// What a link is for.
+enum class Purpose : uint8_t {
+  // 0 is never valid. An unknown purpose is decoded as it is; the receiver refuses it.
+  session = 1,  // between two nodes of a cluster
+  channel = 2,  // between two endpoints
+};
+
+/// The rings of a channel, as its dialling side asks for them (in HELLO) and the accepting side decides (in LINK): the
+/// lesser wins. 0: the side leaves it to the other.
+struct ChannelRings {
+  uint32_t to_acceptor_bytes = 0;
+  uint32_t to_dialler_bytes = 0;
+
+  static constexpr uint32_t kLeastBytes = 4096;
+
+  friend bool operator==(const ChannelRings&, const ChannelRings&) = default;
+};
+
+/// The head, and a list of fields (wire/README.md, "HELLO"), of which those that have their default are left out.
 struct Hello {
   HelloHead head;
-  uint32_t expected_node = 0;  // the number that the sender believes the receiver to have
-  uint32_t node_count = 0;
+  Purpose purpose = Purpose::session;
   uint64_t incarnation = 0;             // drawn at random when the sender joined
-  uint64_t settings_digest = 0;         // of the settings on which all nodes must agree
-  std::string cluster_id;               // at most kNameLimit bytes, as the next two
+  std::string cluster_id;               // at most kNameLimit bytes, as the next three
+  std::string name;                     // of an endpoint; empty in a session
   std::string address;                  // where the sender can be reached
   std::string host_identity;            // equal: memory can be shared
   std::vector<std::string> transports;  // at most kTransportLimit names, preferred first
-  std::string settings;  // "name=value\n…", for naming the difference; at most kSettingsLimit
+  /// "name=value\n…", at most kSettingsLimit bytes: the settings on which both sides must agree and that differ from
+  /// their default.
+  std::string settings;
+  uint32_t expected_node = 0;  // session: the number that the sender believes the receiver to have
+  uint32_t node_count = 0;     // session
+  ChannelRings rings;          // channel, by the dialling side
+  std::vector<std::byte> greeting;  // the same; at most kGreetingLimit bytes, for the layer above
 
   static constexpr size_t kNameLimit = 255;
   static constexpr size_t kTransportLimit = 16;
   static constexpr size_t kSettingsLimit = 32 * 1024;
+  static constexpr size_t kGreetingLimit = 4096;
 };
 
 /// REFUSE and FAIL.
@@ -116,6 +159,7 @@ struct Auth {
 struct LinkChoice {
   std::string transport;                       // one that both sides offered
   std::array<std::byte, kTokenBytes> token{};  // of the data connection's preamble
+  std::optional<ChannelRings> rings{};         // of a channel
 };
 
 /// What a node whose session is open sees of the cluster.
@@ -137,7 +181,8 @@ ControlMessage encode_payload(ControlKind kind, std::span<const std::byte> paylo
 
 /// The part of a HELLO that is the same in every version; what follows is ignored.
 Result<HelloHead> decode_hello_head(std::span<const std::byte> message);
-/// A HELLO of our version.
+/// A HELLO of our version. Errors: protocol_error; configuration_mismatch if it has a required field that this version
+/// does not know, with the number.
 Result<Hello> decode_hello(std::span<const std::byte> message);
 /// REFUSE or FAIL. The reason has been made printable, and is never empty. An unknown code reads as internal_error.
 Result<Ending> decode_ending(std::span<const std::byte> message);

@@ -13,6 +13,10 @@
 //   1  READ      of the sending node's    0; nothing follows        everything before it may be
 //                incoming rings                                     written again; more than before
 //
+// The length of every message is known: 16 bytes and, behind a WRITTEN, `length` more. There are fewer than 2^30 rings.
+// A later message has bit 30 of `ring` set and is sent only to a peer that has offered the ability for it (feature bits
+// of HELLO); who has not takes it for a ring that there is not, and ends the link.
+//
 // All numbers are little-endian. A WRITTEN ends at the end of a frame. If its bytes reach the end of the ring's
 // buffer they continue at its start.
 #pragma once

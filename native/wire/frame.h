@@ -2,11 +2,14 @@
 //
 //    0        4      5      6      8            12           16
 //   +--------+------+------+------+------------+------------+------------------ - - -
-//   | length | kind | flags| slot | row_count  | reserved   | payload (length - 16 bytes)
+//   | length | kind | flags| slot | row_count  | field_bytes| payload (length - 16 bytes)
 //   +--------+------+------+------+------------+------------+------------------ - - -
 //
 // All numbers are little-endian. A frame starts at a position that is a multiple of 64 and never
 // wraps around the end of its ring; the next one starts at the next multiple of 64 after its end.
+//
+// How frames grow: a new kind, which its sender may mark to be skipped by receivers that do not know it; fields at the end of an
+// OPEN or a FINISH (wire/fields.h), counted in field_bytes, which the receiver leaves alone if it does not know them.
 #pragma once
 
 #include <bit>
@@ -34,15 +37,23 @@ enum class FrameKind : uint8_t {
   open = 3,      // binds `slot` to a shuffle; payload OpenPayload, then perhaps OpenFormat
   finish = 4,    // no more rows of `slot`'s shuffle in this ring; payload FinishPayload
   fragment = 5,  // a part of one row too large for a frame; payload FragmentPayload, then bytes
+  // In the rings of channels only:
+  message = 6,  // one frame of the layer above; payload its bytes, perhaps none
+  end = 7,      // nothing more comes in this ring; no payload
 };
+/// The kinds from pad on up to this one are known.
+inline constexpr FrameKind kLastFrameKind = FrameKind::end;
+
+/// In flags: a receiver that does not know the kind skips the frame. The kinds above never have it.
+inline constexpr uint8_t kMaySkipFrame = 1;
 
 struct FrameHeader {
-  uint32_t length;     // bytes of header and payload, without the padding behind it
-  FrameKind kind;      //
-  uint8_t flags;       // 0
-  uint16_t slot;       // meaningless in a pad
-  uint32_t row_count;  // rows in a data frame; 1 in the last fragment of a row; else 0
-  uint32_t reserved;   // 0
+  uint32_t length;       // bytes of header and payload, without the padding behind it
+  FrameKind kind;        //
+  uint8_t flags;         // 0, or kMaySkipFrame
+  uint16_t slot;         // meaningless in a pad; 0 in the rings of channels
+  uint32_t row_count;    // rows in a data frame; 1 in the last fragment of a row; else 0
+  uint32_t field_bytes;  // in OPEN and FINISH: bytes at the payload's end that are fields; else 0
 };
 static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 4);
 static_assert(std::is_trivially_copyable_v<FrameHeader>);
@@ -77,7 +88,7 @@ struct OpenFormat {
 static_assert(sizeof(OpenFormat) == 8);
 inline constexpr uint32_t kOpenFormatTextLimit = 256;
 
-/// Whether that many bytes can be the payload of an OPEN.
+/// Whether that many bytes can be the payload of an OPEN, without its fields.
 constexpr bool is_open_payload(uint32_t bytes) {
   constexpr uint32_t before_text = sizeof(OpenPayload) + sizeof(OpenFormat);
   return bytes == sizeof(OpenPayload) ||
@@ -125,7 +136,20 @@ inline FrameHeader load_header(const std::byte* at) {
   return header;
 }
 
-/// Why a header is invalid at the given place; nullptr if it is valid.
+/// The payload without the fields at its end, of a valid header.
+constexpr uint32_t bytes_before_fields(const FrameHeader& header) {
+  return header.length - static_cast<uint32_t>(sizeof(FrameHeader)) - header.field_bytes;
+}
+
+namespace detail {
+/// Whether flags and field_bytes, which are not both 0, are those of a frame with fields.
+constexpr bool has_fields(const FrameHeader& header) {
+  const bool may_have = header.kind == FrameKind::open || header.kind == FrameKind::finish;
+  return may_have && header.flags == 0 && header.field_bytes <= header.length - sizeof(FrameHeader);
+}
+}  // namespace detail
+
+/// Why a header is not a valid one of a known kind at the given place; nullptr if it is.
 /// `available`: bytes written from here on; `to_end`: bytes up to the end of the ring's buffer.
 inline const char* why_invalid(const FrameHeader& header, uint64_t available, uint64_t to_end,
                                uint32_t ring_bytes) {
@@ -133,7 +157,8 @@ inline const char* why_invalid(const FrameHeader& header, uint64_t available, ui
   const uint64_t occupied = padded(header.length);
   if (occupied > available) return "frame reaches beyond the written position";
   if (occupied > to_end) return "frame wraps around the end of the ring";
-  if (header.flags != 0 || header.reserved != 0) return "unknown flags in a frame";
+  if ((header.flags != 0 || header.field_bytes != 0) && !detail::has_fields(header))
+    return "unknown flags in a frame";
   const uint32_t payload = header.length - static_cast<uint32_t>(sizeof(FrameHeader));
   switch (header.kind) {
     case FrameKind::pad:
@@ -142,14 +167,34 @@ inline const char* why_invalid(const FrameHeader& header, uint64_t available, ui
       if (occupied > full_frame_limit(ring_bytes)) return "frame larger than half a ring";
       return payload > 0 && header.row_count > 0 ? nullptr : "data frame without rows";
     case FrameKind::open:
-      return is_open_payload(payload) ? nullptr : "OPEN of wrong length";
+      if (occupied > full_frame_limit(ring_bytes)) return "frame larger than half a ring";
+      return is_open_payload(payload - header.field_bytes) ? nullptr : "OPEN of wrong length";
     case FrameKind::finish:
-      return payload == sizeof(FinishPayload) ? nullptr : "FINISH of wrong length";
+      if (occupied > full_frame_limit(ring_bytes)) return "frame larger than half a ring";
+      return payload - header.field_bytes == sizeof(FinishPayload) ? nullptr
+                                                                   : "FINISH of wrong length";
     case FrameKind::fragment:
       if (occupied > frame_limit(ring_bytes)) return "fragment larger than a quarter ring";
       return payload > sizeof(FragmentPayload) ? nullptr : "fragment without bytes";
+    case FrameKind::message:
+      if (occupied > full_frame_limit(ring_bytes)) return "frame larger than half a ring";
+      return header.slot == 0 && header.row_count == 0 ? nullptr : "message with a slot or rows";
+    case FrameKind::end:
+      if (header.slot != 0 || header.row_count != 0) return "END with a slot or rows";
+      return payload == 0 ? nullptr : "END of wrong length";
   }
   return "unknown kind of frame";
+}
+
+/// Whether a header that is invalid, as above, is only of an unknown kind and may be skipped.
+inline bool may_skip(const FrameHeader& header, uint64_t available, uint64_t to_end,
+                     uint32_t ring_bytes) {
+  if (header.kind <= kLastFrameKind || header.flags != kMaySkipFrame || header.field_bytes != 0 ||
+      header.length < sizeof(FrameHeader)) {
+    return false;
+  }
+  const uint64_t occupied = padded(header.length);
+  return occupied <= available && occupied <= to_end && occupied <= full_frame_limit(ring_bytes);
 }
 
 }  // namespace faro::wire

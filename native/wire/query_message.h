@@ -15,6 +15,8 @@
 //   In FAIL, ENDED and OUTCOME `has` is 1 if the failure is about a stage, which `stage` is then; else both are 0.
 //   AWAIT    a receiver has waited a long time for a sender that has not sent OPEN: first = stage, second = the
 //            sender (worker number), number = the lists of the receiver's OPEN, text = who waits, and those lists
+//
+// Fields (wire/fields.h) may follow the text. A message whose kind has bit 7 set is skipped by receivers that do not know it.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "wire/fields.h"
 #include "wire/frame.h"
 
 namespace faro::wire {
@@ -82,7 +85,12 @@ inline std::vector<std::byte> encode(const QueryMessage& message) {
   return bytes;
 }
 
-/// nullopt if the bytes are no query message. The text has been made printable.
+/// Whether the bytes are a message of a kind that is unknown here and may be skipped.
+inline bool may_skip_query_message(std::span<const std::byte> bytes) {
+  return !bytes.empty() && (bytes[0] & std::byte{0x80}) != std::byte{0};
+}
+
+/// nullopt if the bytes are no query message of a known kind. The text has been made printable.
 inline std::optional<QueryMessage> decode_query_message(std::span<const std::byte> bytes) {
   QueryMessageHeader header;
   if (bytes.size() < sizeof header) return std::nullopt;
@@ -95,8 +103,11 @@ inline std::optional<QueryMessage> decode_query_message(std::span<const std::byt
   if (header.has_stage > (is_about_stage ? 1 : 0) || header.query.reserved != 0)
     return std::nullopt;
   if (header.has_stage == 0 && header.stage != 0) return std::nullopt;
-  if (header.text_bytes > kQueryTextLimit || bytes.size() != sizeof header + header.text_bytes)
+  const std::span<const std::byte> behind = bytes.subspan(sizeof header);
+  if (header.text_bytes > kQueryTextLimit || behind.size() < header.text_bytes ||
+      !may_skip_fields(behind.subspan(header.text_bytes))) {
     return std::nullopt;
+  }
   QueryMessage message;
   message.kind = header.kind;
   message.query = header.query;

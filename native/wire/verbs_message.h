@@ -22,6 +22,9 @@
 // A SEND with records is a *notification*, one without is a *return* (of credits). `notes` and
 // `returns` count, modulo 2^32, how many of the receiver's notifications (SENDs with records and
 // WRITEs WITH IMMEDIATE) and returns the sender has taken and posted a new receive for.
+//
+// SENDs grow only by agreement: an ability for which both sides have a feature bit may give a meaning to the zeros.
+// Messages of the setup grow at their end; a receiver ignores what it does not know.
 #pragma once
 
 #include <cstddef>
@@ -105,14 +108,14 @@ namespace detail {
 template <typename Message>
 std::optional<Message> load_verbs_setup(std::span<const std::byte> bytes, VerbsSetupKind kind) {
   Message message;
-  if (bytes.size() != sizeof message) return std::nullopt;
+  if (bytes.size() < sizeof message) return std::nullopt;
   std::memcpy(&message, bytes.data(), sizeof message);
   if (message.kind != kind) return std::nullopt;
   return message;
 }
 }  // namespace detail
 
-/// Reads untrusted bytes; nothing unless they are a LISTEN of a known family, with a port.
+/// Reads untrusted bytes; nothing unless they are a LISTEN of a known family, with a port. What follows it is ignored.
 inline std::optional<VerbsListen> load_verbs_listen(std::span<const std::byte> bytes) {
   const auto listen = detail::load_verbs_setup<VerbsListen>(bytes, VerbsSetupKind::listen);
   if (!listen || listen->port == 0) return std::nullopt;

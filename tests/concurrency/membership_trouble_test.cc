@@ -119,7 +119,7 @@ TEST_F(OpeningTrouble, another_protocol_version_is_refused_by_name) {
   old.send_message(message);
   const auto ending = value_of(old.receive_ending());
   EXPECT_EQ(ending.code, Code::configuration_mismatch);
-  expect_contains(ending.reason, "speaks protocol version 3");
+  expect_contains(ending.reason, "speaks protocol version 4");
   expect_contains(ending.reason, "speaks version 77");
   // It is of our cluster: open cannot succeed.
   expect_error(opening.status(), Code::configuration_mismatch, {"speaks version 77"});

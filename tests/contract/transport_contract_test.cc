@@ -1,6 +1,7 @@
 // What every transport promises (transport/transport.h), the same cases over each of them.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <ctime>
 #include <deque>
 #include <string>
@@ -231,6 +232,34 @@ TEST_P(TransportContract, a_full_ring_takes_no_frame_until_the_receiver_releases
   EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u) << "taken, but not released";
   for (const uint32_t token : tokens) incoming().release(token);
   EXPECT_TRUE(pump_until([&] { return outgoing().claim(kRing / 4, kRing / 4).bytes != 0; }));
+}
+
+// Nobody releases them.
+TEST_P(TransportContract, frames_that_may_be_skipped_give_their_space_back) {
+  open(kOneRing);
+  constexpr uint32_t kLength = kRing / 4;
+  for (int i = 0; i < 50; ++i) {
+    transport::Claim claim;
+    ASSERT_TRUE(pump_until([&] {
+      FrameView view;
+      EXPECT_EQ(incoming().next(view), Next::nothing);
+      return (claim = outgoing().claim(kLength, kLength)).bytes != 0;
+    })) << i;
+    const wire::FrameHeader header{kLength, wire::FrameKind{200}, wire::kMaySkipFrame, 1, 2, 0};
+    std::memcpy(claim.data, &header, sizeof header);
+    outgoing().commit(kLength);
+    outgoing().post();
+  }
+  EXPECT_EQ(incoming().counters().frames_received.load(), 0u);
+  auto [sent, received] = FrameSequences{{6, kRing / 4}};
+  ASSERT_TRUE(pump_until([&] {
+    FrameView view;
+    EXPECT_EQ(incoming().next(view), Next::nothing);
+    return sent.try_send(outgoing());
+  }));
+  outgoing().post();
+  for (const uint32_t token : take(received, 1)) incoming().release(token);
+  EXPECT_EQ(received.count(), 1u);
 }
 
 TEST_P(TransportContract, space_comes_back_in_order_whatever_the_order_of_release) {

@@ -88,7 +88,8 @@ class HandshakeRun {
     if (!keep || same) from.wire->sent.pop_front();
     if (keep && same && input_.flag()) from.wire->sent.push_front(said);
     if (to.wire->handler == nullptr) return;
-    (&to == &dialling_ ? dialling_heard_other_ : accepting_heard_other_) |= !same;
+    const bool is_skipped = heard.empty() ? false : wire::may_skip(wire::kind_of(heard));
+    (&to == &dialling_ ? dialling_heard_other_ : accepting_heard_other_) |= !same && !is_skipped;
     // A message may be read only as long as it is delivered.
     const std::vector<std::byte> delivered(heard);
     to.wire->handler->on_message(delivered);

@@ -7,6 +7,7 @@
 #include "fuzz/fuzz_target.h"
 #include "session/scrape.h"
 #include "wire/control.h"
+#include "wire/fields.h"
 #include "wire/preamble.h"
 #include "wire/query_message.h"
 #include "wire/verbs_message.h"
@@ -14,22 +15,31 @@
 namespace faro::fuzz {
 namespace {
 
-// What decoding keeps of a message: a text is made printable, and a missing one is given.
-enum class Kept : uint8_t { bytes, length, fields };
+using wire::ControlMessage;
+
+// What decoding keeps of a message: all; how it begins, because the fields at its end are skipped; its values, because a
+// text is made printable, or a missing one is given.
+enum class Kept : uint8_t { bytes, beginning, values };
 
 template <typename Decode, typename Encode>
 void check_control(std::span<const std::byte> message, Decode decode, Encode encode, Kept kept) {
   const auto decoded = decode(message);
   if (!decoded.ok()) {
+    if (decoded.status().code() == Code::configuration_mismatch) {
+      return require(decoded.status().message().find("required field ") != std::string_view::npos,
+                     "a required field that is unknown is named");
+    }
     return require(decoded.status().code() == Code::protocol_error &&
                        decoded.status().message().starts_with("malformed "),
                    "a refused message is a protocol_error that names its kind");
   }
-  const wire::ControlMessage again = encode(decoded.value());
-  require(kept == Kept::fields || again.size() == message.size(),
-          "what was decoded has the length of what came");
+  const ControlMessage again = encode(decoded.value());
+  // A reason that is missing is given; what may be skipped is not kept.
+  require(kept != Kept::beginning || (again.size() <= message.size() &&
+                                      std::equal(again.begin(), again.end(), message.begin())),
+          "what was decoded is how what came begins");
   if (kept == Kept::bytes) {
-    return require(std::equal(again.begin(), again.end(), message.begin()),
+    return require(std::equal(again.begin(), again.end(), message.begin(), message.end()),
                    "what was decoded is what came");
   }
   const auto twice = decode(again);
@@ -41,7 +51,7 @@ void check_control_messages(std::span<const std::byte> message) {
   require(!wire::name_of(kind).empty(), "every kind has a name");
   check_control(
       message, wire::decode_hello, [](const wire::Hello& hello) { return wire::encode(hello); },
-      Kept::length);
+      Kept::values);
   check_control(
       message, wire::decode_ending,
       [kind](const wire::Ending& ending) {
@@ -50,24 +60,24 @@ void check_control_messages(std::span<const std::byte> message) {
         return kind == wire::ControlKind::refuse ? wire::encode_refuse(ending)
                                                  : wire::encode_fail(ending);
       },
-      Kept::fields);
+      Kept::values);
   check_control(
       message, wire::decode_auth, [](const wire::Auth& auth) { return wire::encode(auth); },
       Kept::bytes);
   check_control(
       message, wire::decode_link_choice,
-      [](const wire::LinkChoice& choice) { return wire::encode(choice); }, Kept::length);
+      [](const wire::LinkChoice& choice) { return wire::encode(choice); }, Kept::values);
   constexpr uint32_t kNodes = 11;
   check_control(
       message, [](std::span<const std::byte> bytes) { return wire::decode_members(bytes, kNodes); },
-      [](const wire::Members& members) { return wire::encode(members); }, Kept::bytes);
+      [](const wire::Members& members) { return wire::encode(members); }, Kept::beginning);
   check_control(
       message, wire::decode_payload,
       [kind](std::span<const std::byte> payload) { return wire::encode_payload(kind, payload); },
       Kept::bytes);
   if (wire::check_plain(message).ok()) {
-    require(message.size() == 1 && wire::encode_plain(kind)[0] == message[0],
-            "a plain message is its kind");
+    require(wire::encode_plain(kind)[0] == message[0] && wire::may_skip_fields(message.subspan(1)),
+            "a plain message is its kind, and fields that may be skipped");
   }
   const auto head = wire::decode_hello_head(message);
   if (wire::decode_hello(message).ok()) require(head.ok(), "a HELLO has a head");
@@ -78,11 +88,11 @@ void check_query_message(std::span<const std::byte> bytes) {
   if (!message) return;
   require(printable(message->text), "a cause is printable");
   const std::vector<std::byte> again = wire::encode(*message);
-  const size_t text_begin = bytes.size() - message->text.size();
-  require(again.size() == bytes.size() &&
+  const size_t text_begin = sizeof(wire::QueryMessageHeader);
+  require(again.size() == text_begin + message->text.size() && again.size() <= bytes.size() &&
               std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(text_begin),
                          again.begin()),
-          "a query message is what came");
+          "a query message is how what came begins");
 }
 
 void check_preamble(std::span<const std::byte> bytes) {
@@ -100,13 +110,13 @@ void check_verbs_setup(std::span<const std::byte> bytes) {
   const auto memory = wire::load_verbs_memory(bytes);
   require(!listen || !memory, "a setup message is of one kind");
   if (listen) {
-    require(std::memcmp(&*listen, bytes.data(), bytes.size()) == 0, "a LISTEN is what came");
+    require(std::memcmp(&*listen, bytes.data(), sizeof *listen) == 0, "a LISTEN is what came");
     require(
         listen->port != 0 && (listen->family == 0 || listen->family == 4 || listen->family == 6),
         "a LISTEN says where");
   }
   if (memory) {
-    require(std::memcmp(&*memory, bytes.data(), bytes.size()) == 0, "a MEMORY is what came");
+    require(std::memcmp(&*memory, bytes.data(), sizeof *memory) == 0, "a MEMORY is what came");
     require(memory->takes_immediates <= 1, "a MEMORY says yes or no");
   }
 }

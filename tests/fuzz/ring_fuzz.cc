@@ -67,7 +67,8 @@ class RingRun {
   // A frame where the next one is looked for, which may be a good one.
   void forge() {
     wire::FrameHeader header{};
-    header.kind = static_cast<wire::FrameKind>(input_.below(7));
+    header.kind = static_cast<wire::FrameKind>(input_.below(10));
+    if (header.kind > wire::kLastFrameKind) header.flags = wire::kMaySkipFrame;
     header.length = input_.number<uint16_t>();
     header.slot = input_.number<uint8_t>();
     header.row_count = input_.number<uint8_t>();
@@ -87,6 +88,8 @@ class RingRun {
     if (next != Next::frame) return;
     require(view.header.length >= sizeof view.header, "a frame has a header");
     require(view.header.kind != wire::FrameKind::pad, "a pad is not handed out");
+    require(view.header.kind <= wire::kLastFrameKind, "nor is a frame of an unknown kind");
+    require(view.header.field_bytes <= view.payload_bytes(), "fields lie in their frame");
     require(view.header.length <= kRingBytes / 2, "a frame is at most half the ring");
     const std::byte* const begin = view.payload - sizeof view.header;
     require(begin >= memory_.get() && begin + view.header.length <= memory_.get() + kRingBytes,

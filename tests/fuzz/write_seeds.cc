@@ -16,6 +16,7 @@
 #include "support/data_header.h"
 #include "wire/control.h"
 #include "wire/data_message.h"
+#include "wire/fields.h"
 #include "wire/frame.h"
 #include "wire/preamble.h"
 #include "wire/query_message.h"
@@ -86,22 +87,48 @@ wire::Hello hello() {
   hello.address = "h2:7000";
   hello.host_identity = "host";
   hello.transports = {"shm", "tcp"};
-  hello.settings = "ring.bytes=32768\n";
+  hello.settings = "ring.bytes=65536\n";
   return hello;
+}
+
+wire::Hello channel_hello() {
+  wire::Hello hello;
+  hello.purpose = wire::Purpose::channel;
+  hello.incarnation = 7;
+  hello.cluster_id = "faro";
+  hello.name = "reader";
+  hello.transports = {"shm", "tcp"};
+  hello.rings = {65536, 4096};
+  hello.greeting = {std::byte{1}, std::byte{2}};
+  return hello;
+}
+
+// With a field at its end that nobody knows, and that may be skipped.
+Bytes with_field(Bytes message) {
+  wire::FieldWriter(message).number(0x7f00, uint8_t{1});
+  return message;
 }
 
 void write_messages(const Corpus& corpus) {
   using wire::ControlKind;
   const Bytes payload(48, std::byte{5});
   corpus.add("hello", wire::encode(hello()));
+  corpus.add("hello_of_a_channel", wire::encode(channel_hello()));
+  corpus.add("hello_with_a_field", with_field(wire::encode(hello())));
+  Bytes demanding = wire::encode(hello());
+  wire::FieldWriter(demanding).number(wire::kRequiredField | 0x7f00, uint8_t{1});
+  corpus.add("hello_that_requires", demanding);
   corpus.add("refuse", wire::encode_refuse({Code::configuration_mismatch, false, "ring.bytes"}));
   corpus.add("fail", wire::encode_fail({Code::peer_lost, false, "reset"}));
   corpus.add("auth", wire::encode(wire::Auth{}));
   corpus.add("auth_challenge", wire::encode(wire::Auth{wire::AuthMethod::secret, false, payload}));
   corpus.add("link", wire::encode(wire::LinkChoice{"tcp", {}}));
+  corpus.add("link_with_rings",
+             wire::encode(wire::LinkChoice{"shm", {}, wire::ChannelRings{65536, 0}}));
   corpus.add("members", wire::encode(wire::Members{true, std::vector<bool>(11)}));
   corpus.add("setup", wire::encode_payload(ControlKind::setup, payload));
   corpus.add("ready", wire::encode_plain(ControlKind::ready));
+  corpus.add("ready_with_a_field", with_field(wire::encode_plain(ControlKind::ready)));
   corpus.add("bye", wire::encode_plain(ControlKind::bye));
   for (uint8_t kind = 1; kind <= 6; ++kind) {
     wire::QueryMessage message;
@@ -110,6 +137,10 @@ void write_messages(const Corpus& corpus) {
     message.text = kind == 1 ? "the cause" : "";
     corpus.add("query_" + std::to_string(kind), wire::encode(message));
   }
+  wire::QueryMessage stop;
+  stop.kind = wire::QueryMessageKind::stop;
+  stop.query = {1, 1000, 0, 0};
+  corpus.add("query_with_a_field", with_field(wire::encode(stop)));
   corpus.add("preamble_control", bytes_of(wire::control_preamble()));
   corpus.add("preamble_data", bytes_of(wire::data_preamble({std::byte{9}})));
   wire::VerbsListen listen{};
@@ -124,6 +155,9 @@ void write_messages(const Corpus& corpus) {
   memory.receives = 32;
   memory.takes_immediates = 1;
   corpus.add("verbs_memory", bytes_of(memory));
+  Bytes longer = bytes_of(memory);
+  longer.resize(longer.size() + 8);
+  corpus.add("verbs_memory_and_more", longer);
   corpus.add("scrape", "GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\n\r\n");
   corpus.add("scrape_other", "GET / HTTP/1.1\r\n\r\n");
   corpus.add("scrape_post", "POST /metrics HTTP/1.1\r\n\r\n");
@@ -135,6 +169,11 @@ void write_handshakes(const Corpus& corpus) {
   corpus.add("with_secret", Seed().moves({1, 0, 0, 0, 0, 0, 0, 0, 0}));
   corpus.add("other_secret", Seed().moves({3, 0, 0, 0, 0, 0, 0, 0, 0}));
   corpus.add("one_secret", Seed().moves({5, 0, 0, 0, 0, 0, 0, 0, 0}));
+  corpus.add("kind_that_may_be_skipped", Seed()
+                                             .moves({1, 3})
+                                             .piece(wire::ControlMessage(9, std::byte{0x90}))
+                                             .moves({0, 0, 0, 0, 0, 0, 0}));
+  corpus.add("hello_of_a_channel", Seed().moves({0, 3}).piece(wire::encode(channel_hello())));
   corpus.add("other_settings", Seed().moves({8, 0, 0, 0, 0}));
   corpus.add("not_now", Seed().moves({16, 0, 0, 0, 0}));
   corpus.add("hello_of_an_outsider", Seed().moves({1, 3}).piece(wire::encode(hello())));
@@ -175,6 +214,15 @@ void write_rings(const Corpus& corpus) {
     seed.moves({3, 1, 0, 0, 0, 0, 0, 15, 4});  // a pad
     corpus.add("frames_from_" + std::to_string(start), seed);
   }
+  // A kind that nobody knows, marked to be skipped, between two that are known.
+  corpus.add("skipped_frame", Seed()
+                                  .moves({0})
+                                  .bytes(frame.all())
+                                  .moves({0, 0, 4, 3, 9})
+                                  .value(uint16_t{40})
+                                  .moves({0, 0, 0, 0, 4})
+                                  .bytes(frame.all())
+                                  .moves({0, 0, 4, 6, 0, 4}));
   corpus.add("raw_frame", Seed()
                               .moves({0, 2})
                               .value(uint16_t{0})
@@ -218,7 +266,7 @@ void write_shared_memory(const Corpus& corpus) {
   good.moves({0, 6, 3, 1, 0, 2, 1, 0, 6, 3, 1});
   corpus.add("frames_both_ways", good);
   const std::array<std::byte, 4> change = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
-  for (const uint8_t at : {0, 8, 12, 24, 60})
+  for (const uint8_t at : {0, 8, 12, 24, 40, 60})
     corpus.add("header_changed_at_" + std::to_string(at), Seed().piece(change).moves({at}));
 }
 

@@ -58,8 +58,7 @@ struct HandshakeSide final : links::Handshake::Owner {
     identity.hello.cluster_id = "faro";
     identity.hello.address = "h" + std::to_string(node) + ":7000";
     identity.hello.transports = {"tcp"};
-    identity.hello.settings = "ring.bytes=32768\ntransport=auto\n";
-    identity.hello.settings_digest = 5;
+    identity.hello.settings = "ring.bytes=65536\n";
     dialled_node = dialled;
     drawn = static_cast<uint8_t>(node << 6);
   }

@@ -1,4 +1,4 @@
-// WirePage: the worked example of native/wire/README.md.
+// WirePage: the worked example of native/wire/README.md, and other pages of bytes that are written alike.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,15 +14,15 @@
 
 namespace faro::test {
 
-/// Hex of everything in lines "    46 41 …   | text" of one block of the page, which FARO_WIRE_PAGE names.
-inline std::vector<std::byte> hex_of_page(const std::string& title) {
-  std::ifstream page(FARO_WIRE_PAGE);
-  EXPECT_TRUE(page.good()) << FARO_WIRE_PAGE;
+/// Hex of everything in lines "    46 41 …   | text" of one block of a page.
+inline std::vector<std::byte> hex_of_page(const std::string& title, const char* path) {
+  std::ifstream page(path);
+  EXPECT_TRUE(page.good()) << path;
   std::vector<std::byte> bytes;
   std::string line;
   bool inside = false;
   while (std::getline(page, line)) {
-    if (line.rfind("**", 0) == 0) inside = line.find("**" + title + "**") == 0;
+    if (line.rfind("**", 0) == 0) inside = line.rfind("**" + title + "**", 0) == 0;
     if (!inside || line.size() < 2 || line.rfind("  ", 0) != 0) continue;
     std::istringstream words(line.substr(0, line.find('|')));
     std::string word;
@@ -30,6 +30,13 @@ inline std::vector<std::byte> hex_of_page(const std::string& title) {
   }
   return bytes;
 }
+
+#ifdef FARO_WIRE_PAGE
+/// The same of native/wire/README.md.
+inline std::vector<std::byte> hex_of_page(const std::string& title) {
+  return hex_of_page(title, FARO_WIRE_PAGE);
+}
+#endif
 
 /// As on a byte stream.
 inline std::vector<std::byte> framed(const wire::ControlMessage& message) {
@@ -48,12 +55,25 @@ inline wire::Hello page_hello() {
   hello.expected_node = 0;
   hello.node_count = 2;
   hello.incarnation = 0xa1a2a3a4a5a6a7a8u;
-  hello.settings_digest = 0xb1b2b3b4b5b6b7b8u;
   hello.cluster_id = "faro";
   hello.address = "h1:7000";
   hello.host_identity = "k";
   hello.transports = {"tcp"};
   hello.settings = "a=1\n";
+  return hello;
+}
+
+/// What an endpoint says that dials a channel.
+inline wire::Hello page_channel() {
+  wire::Hello hello;
+  hello.head.cluster_hash = 0x1122334455667788u;
+  hello.purpose = wire::Purpose::channel;
+  hello.incarnation = 0xa1a2a3a4a5a6a7a8u;
+  hello.cluster_id = "faro";
+  hello.name = "reader";
+  hello.transports = {"tcp"};
+  hello.rings = {65536, 4096};
+  hello.greeting = {std::byte{'h'}, std::byte{'i'}};
   return hello;
 }
 

@@ -10,12 +10,14 @@
 
 #include "support/expect.h"
 #include "support/wire_page.h"
+#include "wire/fields.h"
 
 namespace faro::wire {
 namespace {
 
 using test::framed;
 using test::hex_of_page;
+using test::page_channel;
 using test::page_hello;
 
 Hello sample_hello() {
@@ -27,15 +29,28 @@ Hello sample_hello() {
   return hello;
 }
 
+Hello sample_channel() {
+  Hello hello = sample_hello();
+  hello.purpose = Purpose::channel;
+  hello.name = "reader";
+  hello.expected_node = hello.node_count = 0;
+  hello.rings = {65536, 4096};
+  hello.greeting = {std::byte{0}, std::byte{255}, std::byte{7}};
+  return hello;
+}
+
 void expect_equal(const Hello& a, const Hello& b) {
   EXPECT_EQ(a.head.version, b.head.version);
   EXPECT_EQ(a.head.features, b.head.features);
   EXPECT_EQ(a.head.node, b.head.node);
   EXPECT_EQ(a.head.cluster_hash, b.head.cluster_hash);
+  EXPECT_EQ(a.purpose, b.purpose);
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.rings, b.rings);
+  EXPECT_EQ(a.greeting, b.greeting);
   EXPECT_EQ(a.expected_node, b.expected_node);
   EXPECT_EQ(a.node_count, b.node_count);
   EXPECT_EQ(a.incarnation, b.incarnation);
-  EXPECT_EQ(a.settings_digest, b.settings_digest);
   EXPECT_EQ(a.cluster_id, b.cluster_id);
   EXPECT_EQ(a.address, b.address);
   EXPECT_EQ(a.host_identity, b.host_identity);
@@ -59,8 +74,8 @@ Auth sample_auth() {
 
 TEST(ControlMessages, hello_survives_a_round_trip) {
   const Hello hello = sample_hello();
-  const auto decoded = test::value_of(decode_hello(encode(hello)));
-  expect_equal(hello, decoded);
+  for (const Hello& each : {hello, sample_channel()})
+    expect_equal(each, test::value_of(decode_hello(encode(each))));
   const auto head = test::value_of(decode_hello_head(encode(hello)));
   EXPECT_EQ(head.node, 2u);
 }
@@ -80,6 +95,10 @@ TEST(ControlMessages, the_others_survive_a_round_trip) {
   const auto choice = test::value_of(decode_link_choice(encode(sample_choice())));
   EXPECT_EQ(choice.transport, "tcp");
   EXPECT_EQ(choice.token, sample_choice().token);
+  EXPECT_FALSE(choice.rings);
+  LinkChoice of_channel = sample_choice();
+  of_channel.rings = ChannelRings{65536, 0};
+  EXPECT_EQ(test::value_of(decode_link_choice(encode(of_channel))).rings, of_channel.rings);
   const Members members{true, {false, true, false, false, false, false, false, false, true, false}};
   const auto seen = test::value_of(decode_members(encode(members), 10));
   EXPECT_TRUE(seen.linked);
@@ -123,12 +142,19 @@ std::vector<Kind> all_kinds() {
       {"HELLO", encode(sample_hello()), [](auto m) { return decode_hello(m).ok(); }},
       {"REFUSE", encode_refuse({Code::peer_lost, false, "why"}),
        [](auto m) { return decode_ending(m).ok(); }},
+      {"FAIL", encode_fail({Code::peer_lost, false, "why"}),
+       [](auto m) { return decode_ending(m).ok(); }},
       {"LINK", encode(sample_choice()), [](auto m) { return decode_link_choice(m).ok(); }},
       {"READY", encode_plain(ControlKind::ready), [](auto m) { return check_plain(m).ok(); }},
+      {"HEARTBEAT", encode_plain(ControlKind::heartbeat),
+       [](auto m) { return check_plain(m).ok(); }},
+      {"BYE", encode_plain(ControlKind::bye), [](auto m) { return check_plain(m).ok(); }},
+      {"MEMBERS", encode(Members{true, std::vector<bool>(10)}),
+       [](auto m) { return decode_members(m, 10).ok(); }},
   };
 }
 
-TEST(ControlMessages, every_truncation_and_every_extension_is_refused) {
+TEST(ControlMessages, every_truncation_and_every_extension_by_what_is_no_field_is_refused) {
   for (const Kind& kind : all_kinds()) {
     ASSERT_TRUE(kind.accepts(kind.message)) << kind.name;
     for (size_t length = 0; length < kind.message.size(); ++length) {
@@ -161,7 +187,7 @@ TEST(ControlMessages, every_bit_flip_is_refused_or_harmless) {
       const Hello hello = decode_hello(flipped).value();
       EXPECT_LE(hello.transports.size(), Hello::kTransportLimit);
       EXPECT_LE(hello.settings.size(), Hello::kSettingsLimit);
-      EXPECT_EQ(encode(hello).size(), flipped.size());
+      EXPECT_LE(encode(hello).size(), flipped.size()) << "less if a field became another";
     }
     EXPECT_GT(refused, 0u) << kind.name;
   }
@@ -194,6 +220,179 @@ TEST(ControlMessages, payloads_and_reasons_stay_within_their_limits) {
   hello = sample_hello();
   hello.transports.assign(Hello::kTransportLimit + 1, "tcp");
   EXPECT_FALSE(decode_hello(encode(hello)).ok());
+  hello.transports.assign(Hello::kTransportLimit, std::string(Hello::kNameLimit, 't'));
+  hello.settings.assign(Hello::kSettingsLimit, 's');
+  hello.greeting.resize(Hello::kGreetingLimit);
+  for (std::string* name : {&hello.cluster_id, &hello.name, &hello.address, &hello.host_identity})
+    name->assign(Hello::kNameLimit, 'n');
+  EXPECT_TRUE(decode_hello(encode(hello)).ok()) << "all at their limits";
+  EXPECT_LE(encode(hello).size(), kControlMessageLimit);
+  for (const auto& grow : std::vector<std::function<void(Hello&)>>{
+           [](Hello& h) { h.settings += 's'; }, [](Hello& h) { h.greeting.push_back({}); },
+           [](Hello& h) { h.name += 'n'; }, [](Hello& h) { h.transports[0] += 't'; }}) {
+    Hello larger = hello;
+    grow(larger);
+    EXPECT_FALSE(decode_hello(encode(larger)).ok());
+  }
+}
+
+// --------------------------------------------------------------------------------- how messages grow
+
+/// A message with a field at its end; the number is larger than all that are known.
+ControlMessage with_field(ControlMessage message, uint16_t tag, size_t bytes = 3) {
+  FieldWriter(message).bytes(tag, std::vector<std::byte>(bytes, std::byte{9}));
+  return message;
+}
+
+constexpr uint16_t kUnknownField = 0x1234;
+
+TEST(ControlMessages, with_an_unknown_field_are_read_unless_it_is_required) {
+  for (const Kind& kind : all_kinds()) {
+    const ControlMessage longer = with_field(kind.message, kUnknownField);
+    EXPECT_TRUE(kind.accepts(longer)) << kind.name;
+    EXPECT_TRUE(kind.accepts(with_field(longer, kUnknownField + 1, 0))) << kind.name;
+    EXPECT_FALSE(kind.accepts(with_field(longer, kUnknownField))) << kind.name << ": twice";
+    EXPECT_FALSE(kind.accepts(with_field(longer, kUnknownField - 1))) << kind.name << ": disorder";
+    EXPECT_FALSE(kind.accepts(with_field(kind.message, kRequiredField | kUnknownField)))
+        << kind.name;
+  }
+}
+
+TEST(ControlMessages, a_required_field_that_is_unknown_is_named) {
+  const auto refused =
+      decode_hello(with_field(encode(sample_hello()), kRequiredField | kUnknownField));
+  EXPECT_EQ(refused.status().code(), Code::configuration_mismatch);
+  test::expect_contains(refused.status().message(), "required field 4660");
+  const auto broken = decode_hello(
+      with_field(with_field(encode(sample_hello()), kRequiredField | kUnknownField), 0));
+  EXPECT_EQ(broken.status().code(), Code::protocol_error) << "malformed comes first";
+}
+
+struct RawField {
+  uint16_t tag;
+  std::vector<std::byte> bytes;
+};
+
+std::vector<RawField> fields_of(const ControlMessage& hello) {
+  std::vector<RawField> fields;
+  FieldReader reader{std::span(hello).subspan(32)};
+  for (size_t at = 32; reader.next(); at += 4 + fields.back().bytes.size()) {
+    uint16_t tag = 0;
+    std::memcpy(&tag, hello.data() + at, sizeof tag);
+    fields.push_back({tag, {reader.bytes().begin(), reader.bytes().end()}});
+  }
+  EXPECT_FALSE(reader.malformed());
+  return fields;
+}
+
+ControlMessage hello_with(const std::vector<RawField>& fields) {
+  ControlMessage message = encode(sample_hello());
+  message.resize(32);
+  FieldWriter writer(message);
+  for (const RawField& field : fields) writer.bytes(field.tag, field.bytes);
+  return message;
+}
+
+TEST(HelloFields, that_are_absent_have_their_default_unless_they_are_needed) {
+  const struct {
+    int number;
+    bool is_needed;
+  } all[] = {{1, true},  {2, true}, {3, true},  {4, false},  {5, false},
+             {6, false}, {7, true}, {8, false}, {11, false}, {12, false}};
+  const std::vector<RawField> fields = fields_of(encode(sample_channel()));
+  ASSERT_EQ(fields.size(), std::size(all));
+  for (size_t left_out = 0; left_out < fields.size(); ++left_out) {
+    EXPECT_EQ(fields[left_out].tag & ~kRequiredField, all[left_out].number);
+    std::vector<RawField> rest = fields;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
+    const auto decoded = decode_hello(hello_with(rest));
+    EXPECT_EQ(decoded.ok(), !all[left_out].is_needed) << all[left_out].number;
+    EXPECT_EQ((fields[left_out].tag & kRequiredField) != 0, all[left_out].is_needed);
+  }
+  const auto least = decode_hello(hello_with({fields[0], fields[1], fields[2], fields[6]}));
+  ASSERT_TRUE(least.ok());
+  Hello expected;
+  expected.head = sample_channel().head;
+  expected.purpose = Purpose::channel;
+  expected.incarnation = sample_channel().incarnation;
+  expected.cluster_id = sample_channel().cluster_id;
+  expected.transports = sample_channel().transports;
+  expect_equal(least.value(), expected);
+}
+
+TEST(HelloFields, of_a_session_are_its_number_and_that_of_its_nodes) {
+  const std::vector<RawField> fields = fields_of(encode(sample_hello()));
+  for (const int number : {9, 10}) {
+    std::vector<RawField> rest = fields;
+    EXPECT_EQ(
+        std::erase_if(rest, [&](const RawField& f) { return (f.tag & ~kRequiredField) == number; }),
+        1u);
+    EXPECT_FALSE(decode_hello(hello_with(rest)).ok()) << number;
+  }
+}
+
+TEST(HelloFields, of_another_length_are_refused) {
+  for (const Hello& hello : {sample_hello(), sample_channel()}) {
+    const std::vector<RawField> fields = fields_of(encode(hello));
+    for (const int number : {1, 2, 7, 9, 10, 11}) {
+      for (size_t i = 0; i < fields.size(); ++i) {
+        if ((fields[i].tag & ~kRequiredField) != number) continue;
+        std::vector<RawField> longer = fields;
+        longer[i].bytes.push_back(std::byte{1});
+        EXPECT_FALSE(decode_hello(hello_with(longer)).ok()) << number;
+        std::vector<RawField> shorter = fields;
+        shorter[i].bytes.pop_back();
+        EXPECT_FALSE(decode_hello(hello_with(shorter)).ok()) << number;
+      }
+    }
+  }
+}
+
+TEST(HelloFields, mean_the_same_with_and_without_the_bit_that_requires_them) {
+  std::vector<RawField> fields = fields_of(encode(sample_channel()));
+  for (RawField& field : fields) field.tag ^= kRequiredField;
+  const auto decoded = decode_hello(hello_with(fields));
+  ASSERT_TRUE(decoded.ok());
+  expect_equal(decoded.value(), sample_channel());
+}
+
+TEST(HelloFields, out_of_order_or_twice_are_refused_and_unknown_ones_between_are_skipped) {
+  const std::vector<RawField> fields = fields_of(encode(sample_channel()));
+  std::vector<RawField> changed = fields;
+  std::swap(changed[1], changed[2]);
+  EXPECT_FALSE(decode_hello(hello_with(changed)).ok());
+  changed = fields;
+  changed.insert(changed.begin() + 1, fields[0]);
+  EXPECT_FALSE(decode_hello(hello_with(changed)).ok());
+  changed = fields;
+  changed[3].tag = 4 + 0x40;  // the name becomes unknown, and is too early
+  EXPECT_FALSE(decode_hello(hello_with(changed)).ok());
+  changed = fields;
+  changed.insert(changed.end(), {0x40, {std::byte{1}}});
+  changed.insert(changed.end(), {0x41, {}});
+  const auto decoded = decode_hello(hello_with(changed));
+  ASSERT_TRUE(decoded.ok());
+  expect_equal(decoded.value(), sample_channel());
+}
+
+TEST(HelloFields, a_purpose_that_is_unknown_is_kept_for_the_refusal_and_0_is_none) {
+  std::vector<RawField> fields = fields_of(encode(sample_channel()));
+  fields[0].bytes = {std::byte{3}};
+  EXPECT_EQ(decode_hello(hello_with(fields)).value().purpose, static_cast<Purpose>(3));
+  fields[0].bytes = {std::byte{0}};
+  EXPECT_FALSE(decode_hello(hello_with(fields)).ok());
+}
+
+TEST(ControlMessages, of_the_upper_half_of_kinds_may_be_skipped) {
+  for (int kind = 0; kind < 256; ++kind)
+    EXPECT_EQ(may_skip(static_cast<ControlKind>(kind)), kind >= 128) << kind;
+}
+
+TEST(FeatureBits, in_the_upper_half_are_required_of_the_receiver) {
+  EXPECT_EQ(unknown_requirements(0), 0u);
+  EXPECT_EQ(unknown_requirements(0xffff'ffffu), 0u) << "abilities that are only offered";
+  EXPECT_EQ(unknown_requirements(uint64_t{1} << 32), uint64_t{1} << 32);
+  EXPECT_EQ(unknown_requirements(~uint64_t{0}), kRequiredFeatures);
 }
 
 // ------------------------------------------------------------------------------ the page's example
@@ -215,6 +414,9 @@ TEST(WirePage, shows_the_bytes_that_are_sent) {
   for (size_t i = 0; i < 32; ++i) challenge.payload.push_back(static_cast<std::byte>(i));
   EXPECT_EQ(hex_of_page("AUTH, challenge"), framed(encode(challenge)));
   EXPECT_EQ(hex_of_page("LINK"), framed(encode(LinkChoice{"tcp", token})));
+  EXPECT_EQ(hex_of_page("HELLO of a channel"), framed(encode(page_channel())));
+  EXPECT_EQ(hex_of_page("LINK of a channel"),
+            framed(encode(LinkChoice{"tcp", token, ChannelRings{16384, 4096}})));
   EXPECT_EQ(hex_of_page("READY"), framed(encode_plain(ControlKind::ready)));
   EXPECT_EQ(hex_of_page("REFUSE"),
             framed(encode_refuse({Code::configuration_mismatch, false, "ring.bytes differs"})));

@@ -134,6 +134,16 @@ TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_if_its_message_is_of_no_use_
   EXPECT_EQ(losses_, std::vector<std::string>{"connect_failed: it gave up: another node was lost"});
 }
 
+TEST_F(LinkThatIsSetUp, skips_messages_of_unknown_kinds_that_may_be_skipped_and_fails_by_others) {
+  for (const uint8_t kind : {0x80, 0xa5, 0xff})
+    peer_->handler->on_message(wire::ControlMessage{static_cast<std::byte>(kind), std::byte{1}});
+  EXPECT_TRUE(losses_.empty());
+  EXPECT_TRUE(link_->attached());
+  peer_->handler->on_message(wire::ControlMessage{std::byte{0x7f}});
+  ASSERT_EQ(losses_.size(), 1u);
+  test::expect_contains(losses_[0], "message of unknown kind on an established connection");
+}
+
 TEST_F(LinkThatIsSetUp, takes_nothing_once_this_side_leaves) {
   EXPECT_TRUE(link_->expects_stream());
   link_->leave();

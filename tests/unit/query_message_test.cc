@@ -63,6 +63,28 @@ TEST(QueryMessage, any_other_length_is_refused) {
   EXPECT_FALSE(decode_query_message(bytes).has_value()) << "one byte more";
 }
 
+TEST(QueryMessage, with_a_field_at_its_end_is_read_unless_the_field_is_required) {
+  for (const char* text : {"", "the cause"}) {
+    const std::vector<std::byte> bytes = encode(example(QueryMessageKind::fail, text));
+    std::vector<std::byte> longer = bytes;
+    FieldWriter(longer).number(uint16_t{5}, uint32_t{7});
+    const auto decoded = decode_query_message(longer);
+    ASSERT_TRUE(decoded.has_value());
+    EXPECT_EQ(encode(*decoded), bytes);
+    std::vector<std::byte> demanding = bytes;
+    FieldWriter(demanding).number(kRequiredField | uint16_t{5}, uint32_t{7});
+    EXPECT_FALSE(decode_query_message(demanding).has_value());
+  }
+}
+
+TEST(QueryMessage, of_the_upper_half_of_kinds_may_be_skipped) {
+  EXPECT_FALSE(may_skip_query_message({}));
+  for (int kind = 0; kind < 256; ++kind) {
+    const std::vector<std::byte> bytes(1, static_cast<std::byte>(kind));
+    EXPECT_EQ(may_skip_query_message(bytes), kind >= 128) << kind;
+  }
+}
+
 TEST(QueryMessage, a_flipped_bit_is_refused_or_changes_its_field) {
   const std::vector<std::byte> bytes = encode(example(QueryMessageKind::stop));
   int refused = 0;

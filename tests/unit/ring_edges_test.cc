@@ -296,9 +296,11 @@ struct HostileHeader {
 };
 
 wire::FrameHeader frame(uint32_t length, wire::FrameKind kind, uint32_t rows = 0, uint8_t flags = 0,
-                        uint32_t reserved = 0) {
-  return {length, kind, flags, 0, rows, reserved};
+                        uint32_t field_bytes = 0) {
+  return {length, kind, flags, 0, rows, field_bytes};
 }
+
+constexpr wire::FrameKind kUnknownKind{200};
 
 class RingHostileHeaders : public testing::TestWithParam<HostileHeader> {};
 INSTANTIATE_TEST_SUITE_P(
@@ -317,9 +319,42 @@ INSTANTIATE_TEST_SUITE_P(
         HostileHeader{"over_the_end", frame(192, wire::FrameKind::data, 1),
                       "frame wraps around the end of the ring"},
         HostileHeader{"flags", frame(64, wire::FrameKind::data, 1, 1), "unknown flags in a frame"},
-        HostileHeader{"reserved", frame(64, wire::FrameKind::data, 1, 0, 1),
+        HostileHeader{"rows_with_fields", frame(64, wire::FrameKind::data, 1, 0, 1),
                       "unknown flags in a frame"},
-        HostileHeader{"unknown_kind", frame(64, wire::FrameKind{6}), "unknown kind of frame"},
+        HostileHeader{"known_kind_to_be_skipped", frame(64, wire::FrameKind::data, 1, 1),
+                      "unknown flags in a frame"},
+        HostileHeader{"open_with_flags", frame(64, wire::FrameKind::open, 0, 1),
+                      "unknown flags in a frame"},
+        HostileHeader{"open_with_more_fields_than_payload",
+                      frame(64, wire::FrameKind::open, 0, 0, 49), "unknown flags in a frame"},
+        HostileHeader{"open_with_less_than_it_needs_before_its_fields",
+                      frame(64, wire::FrameKind::open, 0, 0, 1), "OPEN of wrong length"},
+        HostileHeader{"finish_with_less_than_it_needs_before_its_fields",
+                      frame(28, wire::FrameKind::finish, 0, 0, 8), "FINISH of wrong length"},
+        HostileHeader{"unknown_kind", frame(64, kUnknownKind), "unknown kind of frame"},
+        HostileHeader{"first_unknown_kind", frame(64, wire::FrameKind{8}), "unknown kind of frame"},
+        HostileHeader{"unknown_kind_with_another_flag", frame(64, kUnknownKind, 0, 2),
+                      "unknown flags in a frame"},
+        HostileHeader{"skipped_and_another_flag", frame(64, kUnknownKind, 0, 3),
+                      "unknown flags in a frame"},
+        HostileHeader{"skipped_with_fields", frame(64, kUnknownKind, 0, 1, 1),
+                      "unknown flags in a frame"},
+        HostileHeader{"kind_0_is_not_skipped", frame(64, wire::FrameKind{0}, 0, 1),
+                      "unknown flags in a frame"},
+        HostileHeader{"skipped_beyond_written", frame(257, kUnknownKind, 0, 1),
+                      "frame reaches beyond the written position"},
+        HostileHeader{"skipped_over_the_end", frame(192, kUnknownKind, 0, 1),
+                      "frame wraps around the end of the ring"},
+        HostileHeader{"skipped_shorter_than_a_header", frame(15, kUnknownKind, 0, 1),
+                      "frame shorter than its header"},
+        HostileHeader{"message_with_rows", frame(64, wire::FrameKind::message, 1),
+                      "message with a slot or rows"},
+        HostileHeader{"message_with_a_slot",
+                      {64, wire::FrameKind::message, 0, 1, 0, 0},
+                      "message with a slot or rows"},
+        HostileHeader{"end_with_a_payload", frame(17, wire::FrameKind::end), "END of wrong length"},
+        HostileHeader{"end_with_rows", frame(16, wire::FrameKind::end, 1),
+                      "END with a slot or rows"},
         HostileHeader{"pad_in_the_middle", frame(64, wire::FrameKind::pad),
                       "pad that does not end with the ring"},
         HostileHeader{"no_rows", frame(64, wire::FrameKind::data, 0), "data frame without rows"},
@@ -358,6 +393,80 @@ TEST(RingHostileHeader, larger_than_half_a_ring_is_refused_and_a_fragment_than_a
   EXPECT_EQ(why(kRing / 2 + 1, wire::FrameKind::data), "frame larger than half a ring");
   EXPECT_EQ(why(kRing / 4, wire::FrameKind::fragment), "");
   EXPECT_EQ(why(kRing / 4 + 1, wire::FrameKind::fragment), "fragment larger than a quarter ring");
+  const auto why_with = [](const wire::FrameHeader& header) -> std::string {
+    RingPair pair(kRing);
+    pair.forge(0, header);
+    pair.written.store(wire::padded(header.length));
+    FrameView view;
+    return pair.consumer.next(view) == Next::invalid ? pair.consumer.why_invalid() : "";
+  };
+  EXPECT_EQ(why_with(frame(kRing / 2, kUnknownKind, 0, 1)), "") << "skipped";
+  EXPECT_EQ(why_with(frame(kRing / 2 + 1, kUnknownKind, 0, 1)), "unknown flags in a frame");
+  EXPECT_EQ(why_with(frame(kRing / 2 + 1, wire::FrameKind::open, 0, 0, kRing / 2 + 1 - 64)),
+            "frame larger than half a ring");
+}
+
+TEST(RingFrames, of_channels_are_messages_perhaps_empty_up_to_half_a_ring_and_an_end) {
+  const auto taken = [](const wire::FrameHeader& header) {
+    RingPair pair(kRing);
+    pair.forge(0, header);
+    pair.written.store(kRing);
+    FrameView view;
+    return pair.consumer.next(view) == Next::frame ? view.payload_bytes() : ~0u;
+  };
+  EXPECT_EQ(taken(frame(16, wire::FrameKind::message)), 0u);
+  EXPECT_EQ(taken(frame(17, wire::FrameKind::message)), 1u);
+  EXPECT_EQ(taken(frame(kRing / 2, wire::FrameKind::message)), kRing / 2 - 16);
+  EXPECT_EQ(taken(frame(kRing / 2 + 1, wire::FrameKind::message)), ~0u);
+  EXPECT_EQ(taken(frame(16, wire::FrameKind::end)), 0u);
+}
+
+TEST(RingFrames, of_a_stage_may_have_fields_at_their_end) {
+  for (const auto& [kind, least] :
+       {std::pair{wire::FrameKind::open, 64u}, std::pair{wire::FrameKind::finish, 24u}}) {
+    for (const uint32_t fields : {0u, 1u, 200u}) {
+      RingPair pair(kRing);
+      pair.forge(0, frame(least + fields, kind, 0, 0, fields));
+      pair.written.store(512);
+      FrameView view;
+      ASSERT_EQ(pair.consumer.next(view), Next::frame) << pair.consumer.why_invalid();
+      EXPECT_EQ(wire::bytes_before_fields(view.header), least - 16);
+    }
+  }
+}
+
+// Between frames that are held, at the end of what is written, over the end of the buffer.
+TEST(RingFrames, of_an_unknown_kind_that_may_be_skipped_are_skipped_anywhere) {
+  for (const Position start : {Position{0}, Position{kRing - 128}, ~Position{0} - kRing + 1}) {
+    RingPair pair(kRing, start);
+    const wire::FrameHeader unknown = frame(100, kUnknownKind, 7, wire::kMaySkipFrame);
+    pair.forge(start, unknown);
+    pair.forge(start + 128, test::data_header(64, 1));
+    pair.forge(start + 192, unknown);
+    pair.forge(start + 320, frame(16, wire::FrameKind{8}, 0, wire::kMaySkipFrame));
+    pair.forge(start + 384, test::data_header(64, 2));
+    pair.forge(start + 448, unknown);
+    pair.written.store(start + 576);
+    FrameView first;
+    ASSERT_EQ(pair.consumer.next(first), Next::frame);
+    EXPECT_EQ(first.header.row_count, 1u);
+    EXPECT_EQ(pair.consumer.read(), start + 128) << "nothing was held before it";
+    EXPECT_TRUE(pair.consumer.take_skipped());
+    FrameView second;
+    ASSERT_EQ(pair.consumer.next(second), Next::frame);
+    EXPECT_EQ(second.header.row_count, 2u);
+    EXPECT_EQ(pair.consumer.read(), start + 128) << "the first one is held";
+    FrameView none;
+    EXPECT_EQ(pair.consumer.next(none), Next::nothing);
+    EXPECT_EQ(pair.consumer.taken(), start + 576);
+    pair.consumer.release(second.token);
+    EXPECT_EQ(pair.consumer.read(), start + 128);
+    pair.consumer.release(first.token);
+    EXPECT_EQ(pair.consumer.read(), start + 576);
+    EXPECT_TRUE(pair.consumer.empty());
+    EXPECT_TRUE(pair.consumer.take_skipped());
+    EXPECT_FALSE(pair.consumer.take_skipped());
+  }
 }
 
 TEST(RingHostileHeader, may_change_after_it_was_checked_without_changing_the_view) {
@@ -388,7 +497,7 @@ TEST(RingHostileHeader, random_bytes_never_lead_outside_the_ring) {
       const Position taken = pair.consumer.taken();
       // Mostly headers that are nearly right: pure noise is refused at once.
       wire::FrameHeader header = frame(static_cast<uint32_t>(draw() % 1200),
-                                       wire::FrameKind(draw() % 7), draw() % 4, draw() % 50 == 0);
+                                       wire::FrameKind(draw() % 10), draw() % 4, draw() % 8 == 0);
       if (draw() % 16 == 0) header.length = static_cast<uint32_t>(draw());
       pair.forge(taken, header);
       pair.written.store(

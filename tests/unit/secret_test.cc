@@ -153,7 +153,7 @@ TEST(SecretHandshakes, refuse_a_wrong_or_missing_secret_on_both_sides_by_name) {
 
 TEST(SecretHandshakes, name_other_differences_only_to_those_who_know_the_secret) {
   SecretPair pair;
-  pair.dialling.identity.hello.settings_digest = 6;
+  pair.dialling.identity.hello.settings = "ring.bytes=4096\n";
   pair.run();
   for (const test::HandshakeSide* side : {&pair.dialling, &pair.accepting}) {
     ASSERT_TRUE(side->refused);
@@ -161,7 +161,7 @@ TEST(SecretHandshakes, name_other_differences_only_to_those_who_know_the_secret)
     EXPECT_TRUE(side->refused->ends_open);
   }
   SecretPair outsider("", kSecret);
-  outsider.dialling.identity.hello.settings_digest = 6;
+  outsider.dialling.identity.hello.settings = "ring.bytes=4096\n";
   outsider.begin();
   outsider.accepting.wire->handler->on_message(outsider.dialling.wire->sent.front());
   EXPECT_FALSE(outsider.accepting.refused);

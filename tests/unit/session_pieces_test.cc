@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "links/command_queue.h"
@@ -17,6 +18,7 @@
 #include "links/log_limiter.h"
 #include "support/expect.h"
 #include "support/handshake_pair.h"
+#include "wire/fields.h"
 
 namespace faro::links {
 namespace {
@@ -46,14 +48,32 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
        [](Pair& p) { p.dialling.identity.hello.cluster_id = "other"; },
        {"cluster.id is faro", "other"}},
       {"setting",
+       [](Pair& p) { p.dialling.identity.hello.settings = "ring.bytes=4096\n"; },
+       {"ring.bytes is 65536 on node 1", "4096 on node 2", "all nodes must agree"}},
+      {"setting that one side does not list",
+       [](Pair& p) { p.dialling.identity.hello.settings = ""; },
+       {"ring.bytes is 65536 on node 1", "32768 on node 2"}},
+      {"setting that the other side does not list",
+       [](Pair& p) { p.accepting.identity.hello.settings = ""; },
+       {"ring.bytes is 32768 on node 1", "65536 on node 2"}},
+      {"setting that only one side knows",
+       [](Pair& p) { p.dialling.identity.hello.settings += "ring.colour=red\n"; },
+       {"ring.colour is unknown, so its default, on node 1", "red on node 2"}},
+      {"text that is free",
+       [](Pair& p) { p.dialling.identity.hello.settings += "cluster.workers=1,1,1\n"; },
+       {"cluster.workers is 1 on node 1", "1,1,1 on node 2"}},
+      {"purpose",
        [](Pair& p) {
-         p.dialling.identity.hello.settings = "ring.bytes=4096\ntransport=auto\n";
-         p.dialling.identity.hello.settings_digest = 6;
+         p.dialling.identity.hello.purpose = wire::Purpose::channel;
+         p.dialling.identity.hello.name = "reader";
        },
-       {"ring.bytes is 32768 on node 1", "4096 on node 2"}},
-      {"digest alone",
-       [](Pair& p) { p.dialling.identity.hello.settings_digest = 6; },
-       {"different settings"}},
+       {"reader (10.9.9.9:4242) opens a channel", "but node 1 (h1:7000) is a session"}},
+      {"unknown purpose",
+       [](Pair& p) { p.dialling.identity.hello.purpose = static_cast<wire::Purpose>(9); },
+       {"10.9.9.9:4242 opens a link of the unknown purpose 9", "is a session"}},
+      {"ability that one side requires",
+       [](Pair& p) { p.dialling.identity.hello.head.features = uint64_t{5} << 32 | 1; },
+       {"node 2 (10.9.9.9:4242) requires features 0x500000000", "which node 1 (h1:7000)"}},
       {"nodes",
        [](Pair& p) { p.dialling.identity.hello.node_count = 4; },
        {"has 3 entries on node 1", "4 on node 2"}},
@@ -67,7 +87,7 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
       {"number out of range", [](Pair& p) { p.dialling.identity.hello.head.node = 3; }, {"node 3"}},
       {"version",
        [](Pair& p) { p.dialling.identity.hello.head.version = 9; },
-       {"speaks protocol version 3", "speaks version 9"}},
+       {"speaks protocol version 4", "speaks version 9"}},
       {"judged",
        [](Pair& p) {
          p.accepting.judgement =
@@ -90,6 +110,80 @@ TEST(Handshakes, refuse_every_difference_and_name_it_on_both_sides) {
   }
 }
 
+TEST(Handshakes, admit_both_sides_whatever_one_of_them_adds_that_may_be_skipped) {
+  const std::vector<std::function<void(Side&)>> additions = {
+      [](Side& side) { side.identity.hello.head.features = 0xffff'ffff; },
+      [](Side& side) { side.identity.hello.settings += "transport=auto\n"; },  // the default
+      [](Side& side) { side.identity.hello.name = "a name"; },
+  };
+  for (const auto& add : additions) {
+    for (const bool dials : {false, true}) {
+      Pair pair;
+      add(dials ? pair.dialling : pair.accepting);
+      pair.run();
+      EXPECT_EQ(pair.dialling.admitted, 1u);
+      EXPECT_EQ(pair.accepting.admitted, 2u);
+    }
+  }
+}
+
+TEST(Handshakes, skip_a_kind_of_message_that_may_be_skipped_at_any_time) {
+  const wire::ControlMessage optional = {std::byte{0x80}, std::byte{1}};
+  Pair pair;
+  pair.accepting.begin();
+  pair.dialling.begin();
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (auto [from, to] :
+         {std::pair{&pair.dialling, &pair.accepting}, std::pair{&pair.accepting, &pair.dialling}}) {
+      if (from->wire->sent.empty() || to->wire->handler == nullptr) continue;
+      to->wire->handler->on_message(optional);
+      to->wire->handler->on_message(wire::ControlMessage(from->wire->sent.front()));
+      from->wire->sent.pop_front();
+      moved = true;
+    }
+  }
+  EXPECT_EQ(pair.dialling.admitted, 1u);
+  EXPECT_EQ(pair.accepting.admitted, 2u);
+}
+
+TEST(Handshakes, a_hello_with_a_required_field_that_is_unknown_is_refused_by_its_number) {
+  wire::ControlMessage hello = wire::encode(Side(2, 1).identity.hello);
+  wire::FieldWriter(hello).number(wire::kRequiredField | 300, uint8_t{1});
+  Side accepting(1, std::nullopt);
+  accepting.begin();
+  accepting.wire->handler->on_message(hello);
+  ASSERT_TRUE(accepting.refused);
+  EXPECT_EQ(accepting.refused->status.code(), Code::configuration_mismatch);
+  for (const char* part : {"node 1 (h1:7000) refuses node 2", "required field 300"})
+    test::expect_contains(accepting.refused->status.message(), part);
+  EXPECT_FALSE(accepting.refused->retry);
+  EXPECT_FALSE(accepting.refused->ends_open) << "it may be of another cluster";
+  EXPECT_FALSE(wire::decode_ending(accepting.wire->sent.at(0)).value().retry);
+}
+
+TEST(Handshakes, a_channel_that_dials_a_session_does_not_end_its_open) {
+  Pair pair;
+  pair.dialling.identity.hello.purpose = wire::Purpose::channel;
+  pair.run();
+  ASSERT_TRUE(pair.accepting.refused && pair.dialling.refused);
+  EXPECT_FALSE(pair.accepting.refused->ends_open);
+  EXPECT_FALSE(pair.dialling.refused->retry);
+}
+
+TEST(Handshakes, list_the_settings_that_differ_from_their_default_and_no_others) {
+  Config config;
+  ASSERT_TRUE(config.set("cluster.nodes", "h0:1,h1:1").ok());
+  const auto listed = [&config] {
+    return session::hello_of(base::Settings::resolve(config).value()).settings;
+  };
+  EXPECT_EQ(listed(), "");
+  ASSERT_TRUE(config.set("ring.bytes", "64 KiB").ok() && config.set("transport", "tcp").ok());
+  ASSERT_TRUE(config.set("wait.yields", "3").ok());     // of this node alone
+  ASSERT_TRUE(config.set("shuffle.limit", "64").ok());  // the default
+  EXPECT_EQ(listed(), "transport=tcp\nring.bytes=65536\n");
+}
+
 TEST(Handshakes, the_dialling_side_checks_who_answers) {
   Pair pair;
   pair.accepting.identity.hello.head.node = 0;  // the address in cluster.nodes is another node's
@@ -105,7 +199,7 @@ TEST(Handshakes, anything_out_of_order_or_malformed_is_refused_and_does_not_end_
   const std::vector<wire::ControlMessage> bad = {
       wire::encode_plain(wire::ControlKind::ready),
       wire::encode(wire::Auth{}),
-      {std::byte{0xff}},
+      {std::byte{0x7f}},
       broken,
       wire::encode_payload(wire::ControlKind::application, hello)};
   for (const wire::ControlMessage& message : bad) {

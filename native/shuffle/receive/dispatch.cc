@@ -25,6 +25,11 @@ void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
       on_finish(ring, view);
       frames_.release_in_ring(ring, view.token);
       break;
+    case wire::FrameKind::message:
+    case wire::FrameKind::end:
+      fail_ring(worker_, ring, "a frame of a channel, of kind {}, in a ring of a session",
+                static_cast<int>(view.header.kind));
+      break;
     default:
       on_rows(ring, view);
   }
@@ -33,7 +38,7 @@ void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
 void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
   wire::OpenPayload open;
   std::memcpy(&open, view.payload, sizeof open);
-  auto format = RowFormat::of_open({view.payload, view.payload_bytes()});
+  auto format = RowFormat::of_open({view.payload, wire::bytes_before_fields(view.header)});
   Binding& binding = ring.slots[view.header.slot];
   // The slot may still be bound: its last query failed before it could finish.
   if (binding.state == Binding::State::bound)

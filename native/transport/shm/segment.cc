@@ -57,7 +57,7 @@ Result<std::shared_ptr<Segment>> Segment::map_peer(int fd, const ring::Layout& r
     return base::error(Code::protocol_error, "{}: segment version {} instead of {}", what,
                        theirs.version, ours.version);
   }
-  if (std::memcmp(&theirs, &ours, sizeof ours) != 0) {
+  if (std::memcmp(&theirs, &ours, offsetof(SegmentHeader, optional)) != 0) {
     return base::error(
         Code::protocol_error,
         "{}: made for {} x {} workers, {} rings a lane of {} bytes, instead of {} x {}, {} of {}",

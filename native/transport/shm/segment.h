@@ -43,13 +43,15 @@ struct SegmentHeader {
   uint32_t ring_bytes;
   uint32_t reserved;  // 0
   uint64_t bytes;     // of the whole segment
-  uint64_t unused[3];
+  uint64_t
+      optional[3];  // what a sender that does not know it may ignore; 0: nothing is defined yet
 };
 static_assert(sizeof(SegmentHeader) == 64 && std::is_trivially_copyable_v<SegmentHeader>);
-static_assert(offsetof(SegmentHeader, bytes) == 32);
+static_assert(offsetof(SegmentHeader, bytes) == 32 && offsetof(SegmentHeader, optional) == 40);
 
 inline constexpr uint64_t kSegmentMagic = 0x316d'6873'6f72'6166;  // "faroshm1"
-/// Of the whole picture above; counts up with every change of it.
+/// Of the whole picture above; counts up with every change of it that a sender must know. What it may ignore stands in
+/// SegmentHeader::optional, or where nobody looks yet: in the rest of a WrittenLine or ReadLine.
 inline constexpr uint32_t kSegmentVersion = 1;
 
 /// What the sender tells about a ring.

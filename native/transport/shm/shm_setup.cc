@@ -59,8 +59,8 @@ Status ShmSetup::start() {
 
 Status ShmSetup::on_message(std::span<const std::byte> message) {
   OfferMessage offer;
-  if (message.size() != sizeof offer)
-    return {Code::protocol_error, "shared memory: offer of wrong length"};
+  if (message.size() < sizeof offer)
+    return {Code::protocol_error, "shared memory: offer cut short"};
   std::memcpy(&offer, message.data(), sizeof offer);
   if (offer.magic != kOfferMagic) return {Code::protocol_error, "shared memory: not an offer"};
   if (offer.version != kSegmentVersion) {

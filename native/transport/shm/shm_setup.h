@@ -22,7 +22,7 @@ namespace faro::transport::shm {
 const Capabilities& shm_capabilities();
 
 /// The one setup message, both ways: where and by which token the segment can be fetched.
-/// Little-endian.
+/// Little-endian. What follows it is ignored.
 struct OfferMessage {
   uint64_t magic;    // kOfferMagic
   uint32_t version;  // kSegmentVersion

@@ -1,0 +1,124 @@
+// What another release of a node may send, or what belongs elsewhere, in a session: frames that are put into its rings by
+// hand, below the worker of node 0, and met by that of node 1, and query messages.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "node/session_access.h"
+#include "shuffle/query/query.h"
+#include "shuffle/query/stage_lists.h"
+#include "support/recorded_events.h"
+#include "support/shuffle_api.h"
+#include "wire/fields.h"
+#include "wire/frame.h"
+
+namespace faro::test {
+namespace {
+
+class ShuffleFrames : public ShuffleApi {
+ protected:
+  void SetUp() override {
+    open(2, {{"ring.per_lane", "1"}});
+    id_ = session().begin_query();
+    link_ = SessionAccess::core(session()).membership().link(1);
+  }
+
+  ShuffleSpec gather() { return spec(id_, 0, 8, {0}, {1}); }
+
+  /// The length is filled in.
+  void put(wire::FrameHeader header, std::span<const std::byte> payload = {}) {
+    header.length = static_cast<uint32_t>(sizeof header + payload.size());
+    transport::Outgoing& ring = link_->outgoing(0);
+    const transport::Claim claim = ring.claim(header.length, header.length);
+    ASSERT_NE(claim.bytes, 0u);
+    std::memcpy(claim.data, &header, sizeof header);
+    if (!payload.empty()) std::memcpy(claim.data + sizeof header, payload.data(), payload.size());
+    ring.commit(header.length);
+    ring.post();
+  }
+  template <typename Value>
+  static std::vector<std::byte> bytes_of(const Value& value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    return {bytes.begin(), bytes.end()};
+  }
+  std::vector<std::byte> open_payload() {
+    const auto lists = shuffle::StageLists::of(gather());
+    wire::OpenPayload open{};
+    open.query = shuffle::to_key(id_);
+    open.row_bytes = 8;
+    open.lists = lists.digest;
+    open.sender_count = lists.sender_count;
+    open.receiver_count = lists.receiver_count;
+    return bytes_of(open);
+  }
+
+  QueryId id_;
+  std::shared_ptr<transport::DataLink> link_;
+};
+
+TEST_F(ShuffleFrames, of_channels_end_the_link_of_who_sends_them_by_name) {
+  for (const wire::FrameKind kind : {wire::FrameKind::message, wire::FrameKind::end}) {
+    SetUp();
+    Shuffle receiver = open_shuffle(worker(1), gather());
+    put({0, kind, 0, 0, 0, 0});
+    Batch batch;
+    EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+    expect_error(receiver.status(), Code::protocol_error,
+                 {"worker 0: a frame of a channel, of kind ", "in a ring of a session"});
+  }
+}
+
+TEST_F(ShuffleFrames, with_fields_at_their_end_mean_the_same_as_without) {
+  ShuffleSpec with_format = gather();
+  with_format.format = "(key BIGINT)";
+  Shuffle receiver = open_shuffle(worker(1), with_format);
+  std::vector<std::byte> fields;
+  wire::FieldWriter(fields).number(uint16_t{1}, ~uint64_t{0});
+  const auto field_bytes = static_cast<uint32_t>(fields.size());
+  std::vector<std::byte> open = open_payload();
+  open.insert(open.end(), fields.begin(), fields.end());
+  put({0, wire::FrameKind::open, 0, 0, 0, field_bytes}, open);
+  put({0, wire::FrameKind::data, 0, 0, 1, 0}, filled(8, 7));
+  std::vector<std::byte> finish = bytes_of(wire::FinishPayload{1});
+  finish.insert(finish.end(), fields.begin(), fields.end());
+  put({0, wire::FrameKind::finish, 0, 0, 0, field_bytes}, finish);
+  Batch batch;
+  ASSERT_EQ(receiver.receiver()->receive(batch), Outcome::done) << receiver.status().to_string();
+  EXPECT_EQ(batch.row_count(), 1u);
+  batch.release();
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::end_of_stream)
+      << receiver.status().to_string();
+}
+
+TEST_F(ShuffleFrames, of_an_unknown_kind_that_may_be_skipped_do_not_disturb_rows_between_them) {
+  Shuffle receiver = open_shuffle(worker(1), gather());
+  const wire::FrameHeader unknown{0, wire::FrameKind{99}, wire::kMaySkipFrame, 65535, 3, 0};
+  put(unknown, filled(100, 1));
+  put({0, wire::FrameKind::open, 0, 0, 0, 0}, open_payload());
+  put(unknown);
+  put({0, wire::FrameKind::data, 0, 0, 1, 0}, filled(8, 7));
+  put(unknown, filled(64, 2));
+  put({0, wire::FrameKind::finish, 0, 0, 0, 0}, bytes_of(wire::FinishPayload{1}));
+  Batch batch;
+  ASSERT_EQ(receiver.receiver()->receive(batch), Outcome::done) << receiver.status().to_string();
+  EXPECT_EQ(batch.bytes()[0], std::byte{7});
+  batch.release();
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::end_of_stream)
+      << receiver.status().to_string();
+}
+
+TEST_F(ShuffleFrames, and_query_messages_of_an_unknown_kind_that_may_be_skipped_cost_no_link) {
+  const std::vector<std::byte> unknown = {std::byte{0x80}, std::byte{1}};
+  SessionAccess::core(session()).membership().send(1, unknown);
+  expect_working();  // what it says to node 1 comes after that
+  Shuffle receiver = open_shuffle(worker(1), gather());
+  SessionAccess::core(session()).membership().send(1, filled(2, 0x7f));
+  Batch batch;
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+  expect_error(receiver.status(), Code::protocol_error, {"a malformed query message of 2 bytes"});
+}
+
+}  // namespace
+}  // namespace faro::test
