@@ -63,6 +63,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   command.add_flag("--json", flags.json, "Print JSON, with all counters");
   add_two_stage_command(command, exit_code);
   add_kernels_command(command, exit_code);
+  add_channel_command(command, exit_code);
   add_link_command(command, exit_code);
   add_receive_command(command, exit_code);
 }

@@ -47,6 +47,7 @@ std::string full_bench_parts();
 void add_kernels_command(CLI::App& bench, int& exit_code);
 
 /// `faro bench link`.
+void add_channel_command(CLI::App& bench, int& exit_code);
 void add_link_command(CLI::App& bench, int& exit_code);
 
 /// `faro bench receive`.

@@ -34,7 +34,7 @@ void Handshake::start() {
 }
 
 wire::ControlMessage Handshake::own_hello() const {
-  return wire::encode(ours_.hello_to(dialled_ ? *dialled_ : peer_.head.node));
+  return wire::encode(dialled_ ? ours_.hello_to(*dialled_) : ours_.answer_to(peer_.head));
 }
 
 void Handshake::refuse(const Refusal& refusal) {
@@ -176,7 +176,7 @@ bool Handshake::agree() {
 Status Handshake::check_certificate() const {
   if (dialled_) return Status::Ok();
   // If no host fits, no certificate can; without TLS compare() refuses such a peer.
-  const Status checked = connection_->check_peer(ours_.host_of(peer_.head));
+  const Status checked = connection_->check_peer(ours_.host_of(peer_));
   if (checked.ok()) return Status::Ok();
   return base::error(checked.code(), "{}: {}", peer_name(), checked.message());
 }

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "base/settings.h"
 #include "faro/status.h"
+#include "links/network.h"
 #include "links/secret.h"
 #include "wire/control.h"
 
@@ -27,8 +29,10 @@ class Identity {
  public:
   virtual ~Identity() = default;
 
-  /// What this node tells that peer: one that it has dialled, or the number that the peer claims.
-  virtual wire::Hello hello_to(uint32_t peer) const = 0;
+  /// What this node tells a peer that it dials, by the number that the layer above has given it.
+  virtual wire::Hello hello_to(uint32_t dialled) const = 0;
+  /// What it tells a peer that has dialled it.
+  virtual wire::Hello answer_to(const wire::HelloHead& theirs) const = 0;
   /// Compares what holds in every version. `from`: the other side's address, for messages.
   virtual std::optional<Refusal> compare_heads(const wire::HelloHead& theirs,
                                                const std::string& from) const = 0;
@@ -40,13 +44,17 @@ class Identity {
   /// Compares the rest of the HELLO.
   virtual std::optional<Refusal> compare(const wire::Hello& theirs, const std::string& from,
                                          std::optional<uint32_t> dialled) const = 0;
-  /// The host that the peer's certificate must name; empty: no certificate fits.
-  virtual std::string host_of(const wire::HelloHead& theirs) const = 0;
+  /// The host that the certificate of a peer that has dialled must name; empty: no certificate fits.
+  virtual std::string host_of(const wire::Hello& theirs) const = 0;
   /// The name of a HELLO's sender in messages.
   virtual std::string name_of(const wire::Hello& theirs, const std::string& from) const = 0;
 
   std::string name;                      // "node 0 (10.0.0.1:7000)"
   std::shared_ptr<const Secret> secret;  // null: any peer that reaches this node may join
 };
+
+/// Takes the secret that `settings` name. Errors: those of load_secret; config_invalid if peers on other machines could
+/// link without proving anything, and the user has not asked for that.
+Status load_proof(const base::Settings& settings, const Network& network, Identity& identity);
 
 }  // namespace faro::links

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -58,15 +59,17 @@ std::string Link::peer_address() const {
 // ------------------------------------------------------------------------------------------- setup
 
 void Link::choose(transport::Transport& transport, const transport::StreamToken& token,
-                  transport::DoorbellMemory doorbells) {
+                  transport::DoorbellMemory doorbells,
+                  const std::optional<wire::ChannelRings>& rings) {
   const Doing doing(*this);
-  setup_.choose({std::string(transport.capabilities().name), token});
+  setup_.choose({std::string(transport.capabilities().name), token, rings});
   send(wire::encode(*choice()));
   begin(transport, doorbells);
 }
 
 void Link::begin(transport::Transport& transport, transport::DoorbellMemory doorbells) {
   const Doing doing(*this);
+  if (!adopt_rings()) return fail(protocol_violation("a LINK with rings that were not asked for"));
   context_.doorbells = doorbells;
   state_.advance(LinkState::setting_up);
   const Status started = setup_.begin(transport, context_);
@@ -76,6 +79,22 @@ void Link::begin(transport::Transport& transport, transport::DoorbellMemory door
     on_setup(message);
   }
   advance();
+}
+
+// The rings of a channel are the lesser of what both sides allow.
+bool Link::adopt_rings() {
+  const std::optional<wire::ChannelRings>& rings = choice()->rings;
+  if (peer_.purpose != wire::Purpose::channel) return !rings;
+  if (!rings) return false;
+  const auto adopt = [](ring::Layout& layout, uint32_t bytes) {
+    const bool fits = std::has_single_bit(bytes) && bytes >= wire::ChannelRings::kLeastBytes &&
+                      bytes <= layout.ring_bytes;
+    if (fits) layout.ring_bytes = bytes;
+    return fits;
+  };
+  const bool dials = context_.initiator;
+  return adopt(context_.outgoing, dials ? rings->to_acceptor_bytes : rings->to_dialler_bytes) &&
+         adopt(context_.incoming, dials ? rings->to_dialler_bytes : rings->to_acceptor_bytes);
 }
 
 void Link::advance() {

@@ -20,6 +20,7 @@
 #include "faro/status.h"
 #include "links/link_state.h"
 #include "links/liveness.h"
+#include "links/memory_budget.h"
 #include "links/network.h"
 #include "links/setup_exchange.h"
 #include "transport/transport.h"
@@ -87,11 +88,15 @@ class Link final : private ControlConnection::Handler,
   /// Empty until one was chosen.
   std::string_view transport_name() const;
 
-  /// Accepting side, admitted: tells the peer the choice and begins.
+  /// Accepting side, admitted: tells the peer the choice and begins. `rings`: of a channel, no larger than the peer asked
+  /// for; they become those of context().
   void choose(transport::Transport& transport, const transport::StreamToken& token,
-              transport::DoorbellMemory doorbells);
+              transport::DoorbellMemory doorbells,
+              const std::optional<wire::ChannelRings>& rings = std::nullopt);
   /// The transport that was chosen; on the dialling side, once the peer has named it.
   const std::optional<wire::LinkChoice>& choice() const { return setup_.choice(); }
+  /// Keeps this as long as the link has its memory.
+  void keep(std::shared_ptr<MemoryBudget::Share> share) { share_ = std::move(share); }
   /// admitted → setting_up.
   void begin(transport::Transport& transport, transport::DoorbellMemory doorbells);
   /// Checks whether the setup has made progress. Call it in every round while setting_up.
@@ -131,6 +136,7 @@ class Link final : private ControlConnection::Handler,
 
   void handle(std::span<const std::byte> message);
   void on_setup(std::span<const std::byte> message);
+  bool adopt_rings();
   void on_ending(std::span<const std::byte> message);
   void come_up();
   void suspend(const Status& cause);
@@ -146,6 +152,7 @@ class Link final : private ControlConnection::Handler,
   const wire::Hello peer_;
   LinkState state_;
   Liveness::Peer liveness_;
+  std::shared_ptr<MemoryBudget::Share> share_;  // given back after the memory
   SetupExchange setup_;
   std::unique_ptr<transport::DataLink> made_;
   std::atomic<transport::DataLink*> data_{nullptr};  // made_, once the link is up

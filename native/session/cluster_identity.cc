@@ -2,100 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
-#include "base/printable.h"
 #include "faro/hash.h"
+#include "links/agreement.h"
 
 namespace faro::session {
 namespace {
 
-// Up to this length a difference is shown completely; the user corrects one at a time anyway.
-constexpr size_t kDifferencesNamed = 4;
-constexpr size_t kValueShown = 80;
-
-std::map<std::string_view, std::string_view> parse_settings(std::string_view text) {
-  std::map<std::string_view, std::string_view> values;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    const size_t equals = line.find('=');
-    if (equals != std::string_view::npos) values[line.substr(0, equals)] = line.substr(equals + 1);
-  }
-  return values;
-}
-
-// A name or value as messages show it: the peer's are untrusted.
-std::string shown(std::string_view value) {
-  const std::string text = base::printable(std::string(value.substr(0, kValueShown)));
-  return text.empty() ? "''" : text;
-}
-
-// The default of a setting on which all nodes must agree; none: this version does not know it.
-std::optional<std::string_view> default_of(std::string_view name) {
-  for (const SettingInfo& row : Config::table()) {
-    if (row.cluster_wide && row.name == name) return row.default_value;
-  }
-  return std::nullopt;
-}
-
-// Which settings differ; empty: none. Who does not list a setting has its default.
-std::string differences(const ClusterIdentity& ours, const wire::Hello& theirs,
-                        const std::string& their_name) {
-  const auto our_values = parse_settings(ours.hello.settings);
-  const auto their_values = parse_settings(theirs.settings);
-  std::map<std::string_view, std::string_view> listed = our_values;
-  listed.insert(their_values.begin(), their_values.end());
-  std::string text;
-  size_t found = 0;
-  for (const auto& [name, value] : listed) {
-    const std::optional<std::string_view> known = default_of(name);
-    const auto value_in = [&](const auto& values) {
-      const auto entry = values.find(name);
-      return entry != values.end() ? entry->second : known.value_or("");
-    };
-    const std::string_view our_value = value_in(our_values);
-    const std::string_view their_value = value_in(their_values);
-    if (known && our_value == their_value) continue;
-    if (++found > kDifferencesNamed) break;
-    if (!text.empty()) text += "; ";
-    text += fmt::format("{} is {} on {} and {} on {}", shown(name),
-                        known ? shown(our_value) : "unknown, so its default,", ours.name,
-                        shown(their_value), their_name);
-  }
-  return text;
-}
-
 links::Refusal mismatch(std::string text, bool ends_open = true) {
   return {Status(Code::configuration_mismatch, std::move(text)), false, ends_open};
-}
-
-// The settings on which nodes must agree and that do not have their default, in the order of settings.def.
-std::string cluster_wide_text(const base::Settings& settings) {
-  std::string text;
-#define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help) \
-  if (cluster_wide && settings.field != (value))                               \
-    text += fmt::format("{}={}\n", name, settings.field);
-#define FARO_TEXT(field, name, value, cluster_wide, help) \
-  if (cluster_wide && settings.field != (value))          \
-    text += fmt::format("{}={}\n", name, settings.field);
-#include "base/settings.def"
-#undef FARO_NUMBER
-#undef FARO_TEXT
-  return text;
-}
-
-// Whether any peer that reaches this node could join, although the user has not asked for that.
-bool is_left_open(const base::Settings& settings, const ClusterIdentity& identity,
-                  const links::Network& network) {
-  return identity.secret == nullptr && network.credentials() == nullptr &&
-         settings.security_open == 0 && network.open_to_others();
 }
 
 }  // namespace
@@ -106,7 +26,7 @@ wire::Hello hello_of(const base::Settings& settings) {
   hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
   hello.node_count = settings.node_count();
   hello.cluster_id = settings.cluster_id;
-  hello.settings = cluster_wide_text(settings);
+  hello.settings = links::agreed_settings(settings, [](std::string_view) { return true; });
   return hello;
 }
 
@@ -177,15 +97,17 @@ std::optional<links::Refusal> ClusterIdentity::compare(const wire::Hello& theirs
     return mismatch(fmt::format("{} and the process at {} both say that they are node {}", name,
                                 from, theirs.head.node));
   }
-  if (const std::string different = differences(*this, theirs, their_name); !different.empty()) {
+  if (const std::string different =
+          links::differences({hello.settings, name}, {theirs.settings, their_name});
+      !different.empty()) {
     return mismatch(different + " (all nodes must agree)");
   }
   return std::nullopt;
 }
 
-wire::Hello ClusterIdentity::hello_to(uint32_t peer) const {
+wire::Hello ClusterIdentity::hello_to(uint32_t dialled) const {
   wire::Hello said = hello;
-  said.expected_node = peer;
+  said.expected_node = dialled;
   return said;
 }
 
@@ -199,16 +121,7 @@ Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topo
                                       links::Network& network) {
   ClusterIdentity identity;
   identity.name = topology.own().name;
-  FARO_ASSIGN_OR_RETURN(identity.secret, links::load_secret(settings));
-  if (is_left_open(settings, identity, network)) {
-    return base::error(
-        Code::config_invalid,
-        "{} listens where other machines may reach it, and the cluster has no secret: anyone who "
-        "reaches the port could join. Give all nodes the same secret by security.secret_file (a "
-        "file) or the environment variable FARO_SECRET, or certificates by security.tls, or set "
-        "security.open = 1 if the network keeps others out",
-        identity.name);
-  }
+  FARO_RETURN_IF_ERROR(links::load_proof(settings, network, identity));
   for (const Node& node : topology.nodes()) identity.hosts.push_back(topology.host(node.number));
   wire::Hello& hello = identity.hello;
   hello = hello_of(settings);

@@ -15,15 +15,18 @@ namespace faro::session {
 
 class ClusterIdentity final : public links::Identity {
  public:
-  wire::Hello hello_to(uint32_t peer) const override;
+  wire::Hello hello_to(uint32_t dialled) const override;
+  wire::Hello answer_to(const wire::HelloHead& theirs) const override {
+    return hello_to(theirs.node);
+  }
   std::optional<links::Refusal> compare_heads(const wire::HelloHead& theirs,
                                               const std::string& from) const override;
   std::optional<links::Refusal> compare_clusters(const wire::Hello& theirs, const std::string& from,
                                                  std::optional<uint32_t> dialled) const override;
   std::optional<links::Refusal> compare(const wire::Hello& theirs, const std::string& from,
                                         std::optional<uint32_t> dialled) const override;
-  std::string host_of(const wire::HelloHead& theirs) const override {
-    return theirs.node < hosts.size() ? hosts[theirs.node] : std::string();
+  std::string host_of(const wire::Hello& theirs) const override {
+    return theirs.head.node < hosts.size() ? hosts[theirs.head.node] : std::string();
   }
   std::string name_of(const wire::Hello& theirs, const std::string& from) const override;
 
@@ -35,7 +38,7 @@ class ClusterIdentity final : public links::Identity {
 wire::Hello hello_of(const base::Settings& settings);
 
 /// The whole identity except the transports that it offers (hello.transports). Draws the incarnation. Errors:
-/// those of load_secret; config_invalid if peers could join without proving anything; system_error.
+/// those of links::load_proof; system_error.
 Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topology& topology,
                                       links::Network& network);
 

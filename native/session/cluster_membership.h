@@ -2,14 +2,12 @@
 // a session and owns the network thread, whose work is done by Roster.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "links/link_table.h"
 #include "links/network.h"
+#include "links/network_thread.h"
 #include "links/transports.h"
 #include "session/membership.h"
 #include "session/resources.h"
@@ -60,14 +58,10 @@ class ClusterMembership final : public Membership {
   }
   uint32_t retired_link_count() const override { return links_.retired_count(); }
   counters::CounterFile& counters() override { return resources_.counters(); }
-  void close() override;
-  bool do_work() override;
+  void close() override { thread_.close(); }
+  bool do_work() override { return thread_.do_work(); }
 
  private:
-  Status start_thread();
-  void run() noexcept;
-  bool go_on(base::Nanoseconds until) noexcept;
-
   // Destroyed last to first: links use all that stands before them.
   const base::Settings settings_;
   const std::unique_ptr<links::Network> network_;
@@ -76,12 +70,7 @@ class ClusterMembership final : public Membership {
   Resources resources_;
   links::LinkTable links_;
   Roster roster_;
-
-  std::mutex close_mutex_;
-  bool closed_ = false;  // guarded by close_mutex_
-  std::thread thread_;   // opening thread, then guarded by close_mutex_
-  std::atomic<std::thread::id>
-      network_thread_{};  // relaxed: only ever compared with the caller's own id
+  links::NetworkThread thread_;
 };
 
 }  // namespace faro::session

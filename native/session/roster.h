@@ -25,6 +25,7 @@
 #include "links/diallers.h"
 #include "links/link_monitor.h"
 #include "links/link_table.h"
+#include "links/network_thread.h"
 #include "links/transports.h"
 #include "session/cluster_identity.h"
 #include "session/cluster_opening.h"
@@ -37,7 +38,8 @@
 namespace faro::session {
 
 /// Threads: the network thread, or before that the opening thread. Blocks: open and round.
-class Roster final : private links::Admission::Host,
+class Roster final : public links::Rounds,
+                     private links::Admission::Host,
                      private links::Dialler::Owner,
                      private links::Link::Owner,
                      private transport::LinkEvents {
@@ -50,19 +52,17 @@ class Roster final : private links::Admission::Host,
 
   /// What Membership::open does, once, except for the thread.
   Status open(const Cancellation& cancellation);
-  /// Waits for events at most until `until`, handles them and checks time limits. Returns whether there
-  /// were any events.
-  bool round(base::Nanoseconds until);
+  bool round(base::Nanoseconds until) override;
 
   void send(uint32_t node, std::span<const std::byte> message);
   /// Fails the node's link, if it still is this one.
   void fail_link(uint32_t node, const transport::DataLink* link, const Status& cause);
 
-  /// Says BYE to all peers. Continue with rounds until closed(), at most for close.timeout_ms.
-  void begin_closing();
-  void finish_closing();
-  bool closed() const { return phase_ == Phase::closed; }
-  base::Nanoseconds closing_deadline() const { return closing_deadline_; }
+  /// Says BYE to all peers, for close.timeout_ms at most.
+  void begin_closing() override;
+  void finish_closing() override;
+  bool closed() const override { return phase_ == Phase::closed; }
+  base::Nanoseconds closing_deadline() const override { return closing_deadline_; }
 
  private:
   enum class Phase { opening, open, closing, closed };

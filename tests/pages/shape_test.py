@@ -28,8 +28,9 @@ class ShapeTest(unittest.TestCase):
         types = Sources(self.root).types[name].values()
         return {each.name: (len(each.methods), each.fields) for each in types if not each.name.startswith("__anon")}
 
-    def mistakes(self, functions=0, verbs_to_send=0):
-        return list(mistakes(self.root, {"public_functions": functions, "verbs_to_send": verbs_to_send}))
+    def mistakes(self, functions=0, verbs_to_send=0, channel_functions=0):
+        limits = {"public_functions": functions, "verbs_to_send": verbs_to_send, "channel_functions": channel_functions}
+        return list(mistakes(self.root, limits))
 
     # --- what is counted
 
@@ -163,6 +164,11 @@ class ShapeTest(unittest.TestCase):
 
     def test_the_list_of_the_project_can_be_read(self):
         self.assertGreater(read_limits(LIST)["public_functions"], 0)
+
+    def test_functions_of_channels_are_counted_by_themselves(self):
+        self.write("native/include/faro/endpoint.h", "namespace faro { class Poller { public: void poll(); void send(); }; }")
+        self.assertEqual([], self.mistakes(channel_functions=2))
+        self.assertEqual(["native/include/faro: 2 channel_functions: at most 1"], self.mistakes(channel_functions=1))
 
 
 if __name__ == "__main__":

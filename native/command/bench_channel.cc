@@ -1,0 +1,112 @@
+// `faro bench channel`: what a channel costs, beside the least that there is.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "command/bench_parts.h"
+#include "command/exit_code.h"
+#include "command/setting_flags.h"
+#include "command/subcommand.h"
+#include "command/text.h"
+#include "lab/bench/channels.h"
+
+namespace faro::command {
+namespace {
+
+using bench::ChannelCarrier;
+using bench::ChannelFigures;
+using bench::ChannelJob;
+
+struct Flags {
+  SettingFlags settings;
+  ChannelJob job;
+};
+
+struct Row {
+  std::string name;
+  ChannelFigures frames;
+  ChannelFigures trips;
+};
+
+Result<Row> measure(const std::string& name, const ChannelJob& job, ChannelCarrier carrier,
+                    const Config& config) {
+  Row row;
+  row.name = name;
+  FARO_ASSIGN_OR_RETURN(row.frames, run_frames(job, carrier, config));
+  FARO_ASSIGN_OR_RETURN(row.trips, run_trips(job, carrier, config));
+  return row;
+}
+
+Result<std::vector<Row>> measure_all(const Flags& flags, const Config& config) {
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& name, ChannelCarrier carrier,
+                       const Config& each) -> Status {
+    FARO_ASSIGN_OR_RETURN(auto row, measure(name, flags.job, carrier, each));
+    rows.push_back(std::move(row));
+    return Status::Ok();
+  };
+  FARO_RETURN_IF_ERROR(add("copies; futex", ChannelCarrier::copies, config));
+  for (const char* transport : {"shm", "tcp"}) {
+    Config each = config;
+    FARO_RETURN_IF_ERROR(each.set("transport", transport));
+    FARO_RETURN_IF_ERROR(add(transport, ChannelCarrier::channel, each));
+  }
+  FARO_RETURN_IF_ERROR(add("socket", ChannelCarrier::socket, config));
+  return rows;
+}
+
+std::string table_of(const ChannelJob& job, const std::vector<Row>& rows) {
+  const auto frames = static_cast<double>(job.frame_count);
+  const auto trips = static_cast<double>(job.trip_count);
+  Table table("lrrrrl");
+  table.add({"", "GB/s", "CPU us/frame", "us/round trip", "CPU us/trip", ""});
+  for (const Row& row : rows) {
+    const bool verified = row.frames.verified && row.trips.verified;
+    table.add({row.name,
+               fmt::format("{:.2f}", frames * job.frame_bytes / row.frames.seconds * 1e-9),
+               fmt::format("{:.2f}", row.frames.cpu_seconds / frames * 1e6),
+               fmt::format("{:.2f}", row.trips.seconds / trips * 1e6),
+               fmt::format("{:.2f}", row.trips.cpu_seconds / trips * 1e6),
+               verified ? "verified" : "WRONG"});
+  }
+  return table.text();
+}
+
+int run(const Flags& flags) {
+  if (const Status status = flags.job.validate(); !status.ok())
+    return bench_error(flag_error("--frame", status.message()));
+  const Result<Config> config = flags.settings.load();
+  if (!config) return bench_error(config.status());
+  const auto rows = measure_all(flags, *config);
+  if (!rows) return bench_error(rows.status());
+  fmt::print("{} frames of {} one way, {} empty frames there and back; medians of {}.\n\n{}",
+             grouped(flags.job.frame_count), exact_bytes_text(flags.job.frame_bytes),
+             grouped(flags.job.trip_count), counted(flags.job.rounds, "run"),
+             table_of(flags.job, *rows));
+  for (const Row& row : *rows) {
+    if (!row.frames.verified || !row.trips.verified) return kExitFailed;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_channel_command(CLI::App& bench, int& exit_code) {
+  auto [command, flags] = add_subcommand(
+      bench, exit_code, "channel",
+      "What a channel between two endpoints costs, beside copies, a futex and a socket", run);
+  command.option_defaults()->always_capture_default();
+  command.add_option("--frame", flags.job.frame_bytes, "Bytes of a frame, a multiple of 8")
+      ->type_name("BYTES");
+  command.add_option("--ring", flags.job.ring_bytes, "Bytes of a ring, a power of two")
+      ->type_name("BYTES");
+  command.add_option("--count", flags.job.frame_count, "Frames of a run")->type_name("N");
+  command.add_option("--trips", flags.job.trip_count, "Round trips of a run")->type_name("N");
+  add_repetitions_flag(command, flags.job.rounds);
+  command.option_defaults()->always_capture_default(false);
+  flags.settings.add_to(command);
+}
+
+}  // namespace faro::command

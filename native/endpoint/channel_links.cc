@@ -1,0 +1,463 @@
+#include "endpoint/channel_links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "base/each.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "transport/tcp/socket_address.h"
+
+namespace faro::endpoint {
+namespace {
+
+constexpr uint64_t kNanosecondsPerMs = 1'000'000;
+
+// The only message over the control connection of a channel: the peer's END was taken.
+constexpr std::array<std::byte, 1> kTaken = {std::byte{1}};
+
+bool is_ring(uint32_t bytes) {
+  constexpr uint32_t kMostBytes = 256u << 20;
+  return std::has_single_bit(bytes) && bytes >= wire::ChannelRings::kLeastBytes &&
+         bytes <= kMostBytes;
+}
+
+ring::Layout one_ring(uint32_t bytes) {
+  return {.sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = bytes};
+}
+
+// What both allow. `ours` 0: no opinion.
+uint32_t lesser(uint32_t asked, uint32_t ours) {
+  if (ours == 0) return asked;
+  return std::min(asked, std::max(std::bit_floor(ours), wire::ChannelRings::kLeastBytes));
+}
+
+Status closed_by(const std::string& who) {
+  return base::error(Code::closed, "{} has closed the channel", who);
+}
+
+}  // namespace
+
+ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& spec,
+                           links::Network& network, links::Transports& transports, ChannelIds& ids,
+                           const std::vector<std::unique_ptr<PollerCore>>& pollers)
+    : settings_(settings),
+      spec_(spec),
+      network_(network),
+      transports_(transports),
+      ids_(ids),
+      pollers_(pollers),
+      links_(spec.channel_limit, wire::ChannelRings::kLeastBytes),
+      budget_(std::make_shared<links::MemoryBudget>(settings.memory_limit_bytes,
+                                                    network.wants_thread())),
+      monitor_(settings, links_, network.local_address(), network.reactor().clock().now_ns()),
+      admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links_),
+      entries_(spec.channel_limit),
+      ready_groups_(spec.channel_limit) {
+  std::iota(ready_groups_.begin(), ready_groups_.end(), 0);
+}
+
+Status ChannelLinks::open() {
+  FARO_ASSIGN_OR_RETURN(identity_, make_channel_identity(settings_, spec_, network_));
+  FARO_RETURN_IF_ERROR(transports_.make(settings_));
+  identity_.hello.transports = transports_.names();
+  admission_.start();
+  return Status::Ok();
+}
+
+ChannelLinks::Entry* ChannelLinks::find(ChannelId id) {
+  Entry& entry = entries_[id.index];
+  return entry.poller != nullptr && entry.id == id ? &entry : nullptr;
+}
+
+// ------------------------------------------------------------------------------------ what pollers ask
+
+void ChannelLinks::connect(ChannelId id, PollerCore& poller, std::string address,
+                           ChannelSpec spec) {
+  Entry& entry = entries_[id.index];
+  const base::Nanoseconds now = network_.reactor().clock().now_ns();
+  entry.id = id;
+  entry.poller = &poller;
+  entry.address = std::move(address);
+  entry.greeting = spec.greeting;
+  if (phase_ != Phase::open) return end(entry, closed_refusal().status);
+  identity_.asked[id.index] = std::move(spec);
+  entry.deadline = base::deadline_after(now, settings_.connect_timeout_ms * kNanosecondsPerMs);
+  entry.dialler = std::make_unique<links::Dialler>(static_cast<links::Dialler::Owner&>(*this),
+                                                   network_, identity_, id.index, entry.address);
+  entry.dialler->advance(now);
+}
+
+void ChannelLinks::close(ChannelId id, Closing closing) {
+  Entry* const entry = find(id);
+  if (entry == nullptr || entry->is_told) return;
+  links::Link* const link = links_.find(id.index);
+  const bool is_up = link != nullptr && link->state().connected();
+  if (is_up && closing == Closing::drain) {
+    entry->deadline = base::deadline_after(network_.reactor().clock().now_ns(),
+                                           settings_.close_timeout_ms * kNanosecondsPerMs);
+    return;
+  }
+  const Status cause = closed_by(identity_.name);
+  if (link != nullptr && is_up) {
+    link->leave();
+  } else if (link != nullptr) {
+    link->refuse(cause, false);
+  }
+  end(*entry, cause);
+}
+
+void ChannelLinks::end_taken(ChannelId id) {
+  Entry* const entry = find(id);
+  links::Link* const link = entry == nullptr || entry->is_told ? nullptr : links_.find(id.index);
+  if (link == nullptr) return;
+  entry->took_end = true;
+  if (entry->deadline == base::kForever) close(id, Closing::drain);
+  link->send(wire::encode_payload(wire::ControlKind::application, kTaken));
+  leave_if_drained(*entry);
+}
+
+void ChannelLinks::leave_if_drained(Entry& entry) {
+  if (!entry.took_end || !entry.peer_took_end || entry.is_told) return;
+  links_.find(entry.id.index)->leave();
+  end(entry, Status::Ok());
+}
+
+void ChannelLinks::fail(ChannelId id, const Status& cause) {
+  links::Link* const link = find(id) == nullptr ? nullptr : links_.find(id.index);
+  if (link != nullptr) link->fail(links::protocol_violation(cause.message()));
+}
+
+void ChannelLinks::forget(ChannelId id) {
+  Entry* const entry = find(id);
+  if (entry == nullptr) return;
+  entry->is_forgotten = true;
+  reap(*entry);
+}
+
+// Tells the poller, once; a link that is still leaving goes on.
+void ChannelLinks::end(Entry& entry, const Status& cause) {
+  entry.dialler.reset();
+  entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
+                                        settings_.close_timeout_ms * kNanosecondsPerMs);
+  if (std::exchange(entry.is_told, true)) return;
+  entry.poller->tell({.id = entry.id, .cause = cause});
+}
+
+// The index can be given again when the link has gone, and the poller holds nothing of the channel.
+void ChannelLinks::reap(Entry& entry) {
+  if (links_.find(entry.id.index) != nullptr || !entry.is_told || !entry.is_forgotten) return;
+  const ChannelId id = entry.id;
+  identity_.asked[id.index] = {};
+  entry = {};
+  ids_.give_back(id);
+}
+
+// -------------------------------------------------------------------------------------------- rounds
+
+bool ChannelLinks::round(base::Nanoseconds until) {
+  base::Each each;
+  bool worked = true;
+  each.run([&] { worked = network_.run_once(std::min(until, next_deadline())); });
+  each.run([&] { look_at_times(); });
+  links_.destroy_retired();
+  each.rethrow();
+  return worked;
+}
+
+base::Nanoseconds ChannelLinks::next_deadline() const {
+  base::Nanoseconds next = std::min(monitor_.next_deadline(true), admission_.next_deadline());
+  if (phase_ == Phase::closing)
+    next = std::min(next, links_.all_detached() ? 0 : closing_deadline_);
+  for (const Entry& entry : entries_) {
+    if (entry.poller == nullptr) continue;
+    next = std::min(next, entry.deadline);
+    if (entry.dialler != nullptr && links_.find(entry.id.index) == nullptr)
+      next = std::min(next, entry.dialler->next_deadline());
+  }
+  return next;
+}
+
+// Call it only when all connections have been read.
+void ChannelLinks::look_at_times() {
+  const base::Nanoseconds now = network_.reactor().clock().now_ns();
+  base::Each each;
+  each.run([&] { monitor_.check(now, true); });
+  each.run([&] { admission_.check_deadlines(now); });
+  for (Entry& entry : entries_) {
+    if (entry.poller != nullptr) each.run([&] { look_at(entry, now); });
+  }
+  if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
+    finish_closing();
+  each.rethrow();
+}
+
+void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
+  links::Link* const link = links_.find(entry.id.index);
+  if (link == nullptr) {
+    if (entry.dialler != nullptr && now >= entry.deadline) {
+      entry.dialler->stop({Status(Code::deadline_exceeded, "it took too long"), true, false});
+      return end(
+          entry,
+          base::error(Code::connect_failed, "no channel with {} within connect.timeout_ms = {}: {}",
+                      entry.address, settings_.connect_timeout_ms, entry.last_failure.message()));
+    }
+    if (entry.dialler != nullptr) return entry.dialler->advance(now);
+    return reap(entry);
+  }
+  if (entry.is_told) {  // it leaves
+    if (!link->state().has_ended() && now < entry.deadline) return;
+    link->end();
+    links_.retire(link->place());
+    return reap(entry);
+  }
+  if (now >= entry.deadline) {
+    return link->fail(link->state().connected()
+                          ? base::error(Code::deadline_exceeded,
+                                        "the channel was not drained within close.timeout_ms = {}",
+                                        settings_.close_timeout_ms)
+                          : base::error(Code::connect_failed,
+                                        "it was not set up within connect.timeout_ms = {}",
+                                        settings_.connect_timeout_ms));
+  }
+  const bool has_choice = link->context().initiator && link->choice();
+  if (has_choice && link->state().is(links::LinkState::admitted)) {
+    const Status status = set_up(*link);
+    if (!status.ok()) link->fail(status);
+    return;
+  }
+  link->advance();
+}
+
+links::Refusal ChannelLinks::closed_refusal() const {
+  return {base::error(Code::closed, "{} has closed its endpoint", identity_.name), false, false};
+}
+
+void ChannelLinks::begin_closing() {
+  if (phase_ != Phase::open) return;
+  phase_ = Phase::closing;
+  closing_deadline_ = base::deadline_after(network_.reactor().clock().now_ns(),
+                                           settings_.close_timeout_ms * kNanosecondsPerMs);
+  base::Each each;
+  each.run([&] {
+    admission_.refuse_all(closed_refusal());
+    admission_.expect_closing();
+  });
+  for (Entry& entry : entries_) {
+    if (entry.poller == nullptr) continue;
+    each.run([&] {
+      if (entry.dialler != nullptr) entry.dialler->stop(closed_refusal());
+      close(entry.id, Closing::now);
+    });
+  }
+}
+
+void ChannelLinks::finish_closing() {
+  phase_ = Phase::closed;
+  links_.for_each([](links::Link& link) { link.end(); });
+  admission_.stop();
+  for (const auto& poller : pollers_) poller->shut();
+}
+
+// --------------------------------------------------------------------------------------------- peers
+
+std::optional<links::Refusal> ChannelLinks::judge(const wire::Hello& hello,
+                                                  const std::string& from) {
+  if (phase_ != Phase::open) return closed_refusal();
+  if (is_ring(hello.rings.to_acceptor_bytes) && is_ring(hello.rings.to_dialler_bytes))
+    return std::nullopt;
+  return links::Refusal{base::error(Code::protocol_error, "{} asks for rings of {} and {} bytes",
+                                    identity_.name_of(hello, from), hello.rings.to_acceptor_bytes,
+                                    hello.rings.to_dialler_bytes),
+                        false, false};
+}
+
+void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connection,
+                               const wire::Hello& peer) {
+  const std::string& from = connection->peer_address();
+  const ChannelRequest request{.peer = peer.name,
+                               .address = from,
+                               .greeting = peer.greeting,
+                               .send_bytes = peer.rings.to_dialler_bytes,
+                               .receive_bytes = peer.rings.to_acceptor_bytes};
+  ChannelAcceptance answer;
+  if (spec_.accept) answer = spec_.accept(request);
+  Status refused;
+  if (!answer.refusal.empty()) {
+    refused = Status(Code::cancelled, answer.refusal);
+  } else if (answer.poller >= pollers_.size()) {
+    refused =
+        base::error(Code::internal_error, "{} has no poller {}", identity_.name, answer.poller);
+  }
+  const auto id = refused.ok() ? ids_.take() : std::nullopt;
+  if (refused.ok() && !id) {
+    refused =
+        base::error(Code::limit_exceeded, "{} has {} channels, as many as channel_limit allows",
+                    identity_.name, spec_.channel_limit);
+  }
+  if (!refused.ok()) {
+    base::log(LogLevel::debug, "{}: refused a channel to {}: {}", identity_.name,
+              identity_.name_of(peer, from), refused.to_string());
+    connection->send(wire::encode_refuse({refused.code(), false, std::string(refused.message())}));
+    return;
+  }
+  Entry& entry = entries_[id->index];
+  entry.id = *id;
+  entry.poller = pollers_[answer.poller].get();
+  entry.greeting = peer.greeting;
+  entry.is_forgotten = true;  // the poller does not know of it yet
+  entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
+                                        settings_.connect_timeout_ms * kNanosecondsPerMs);
+  const ChannelSpec rings{.send_bytes = lesser(request.send_bytes, answer.send_bytes),
+                          .receive_bytes = lesser(request.receive_bytes, answer.receive_bytes)};
+  add_link(entry, false, peer.address, rings, std::move(connection), peer);
+}
+
+void ChannelLinks::on_dialled(links::Dialler& dialler,
+                              std::unique_ptr<links::ControlConnection> connection,
+                              const wire::Hello& peer) {
+  std::string address = connection->peer_address();
+  add_link(entries_[dialler.peer()], true, std::move(address), identity_.asked[dialler.peer()],
+           std::move(connection), peer);
+}
+
+void ChannelLinks::on_dial_failed(links::Dialler& dialler, const Status& cause) {
+  entries_[dialler.peer()].last_failure = cause;
+}
+
+void ChannelLinks::on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) {
+  Entry& entry = entries_[dialler.peer()];
+  entry.last_failure = refusal.status;
+  if (refusal.retry) return dialler.retry(refusal.status);
+  // The dialler is inside this call.
+  network_.reactor().defer([this, id = entry.id, status = refusal.status] {
+    Entry* const refused = find(id);
+    if (refused != nullptr && !refused->is_told) end(*refused, status);
+  });
+}
+
+void ChannelLinks::add_link(Entry& entry, bool initiator, std::string address,
+                            const ChannelSpec& rings,
+                            std::unique_ptr<links::ControlConnection> connection,
+                            const wire::Hello& hello) {
+  transport::LinkContext context;
+  context.peer_node = entry.id.index;
+  context.peer_name = identity_.name_of(hello, connection->peer_address());
+  context.initiator = initiator;
+  context.peer_address = std::move(address);
+  context.peer_host = initiator ? transport::tcp::host_of(entry.address) : identity_.host_of(hello);
+  context.outgoing = one_ring(rings.send_bytes);
+  context.incoming = one_ring(rings.receive_bytes);
+  context.workers = entry.poller->end();
+  context.ready_group = std::span(ready_groups_).subspan(entry.id.index, 1);
+  context.reactor = &network_.reactor();
+  links::Link& link = links_.add(std::make_unique<links::Link>(
+      static_cast<links::Link::Owner&>(*this), std::move(context), std::move(connection), hello));
+  link.start();
+  if (initiator || links_.find(entry.id.index) != &link) return;
+  const Status status = set_up(link);
+  if (!status.ok()) link.fail(status);
+}
+
+// Chooses transport and rings on the accepting side; on the other, goes by its choice.
+Status ChannelLinks::set_up(links::Link& link) {
+  const auto& choice = link.choice();
+  FARO_ASSIGN_OR_RETURN(transport::Transport* const transport,
+                        choice ? transports_.chosen(choice->transport, link.peer())
+                               : transports_.choose(link.peer()));
+  ring::Layout outgoing = link.context().outgoing;
+  ring::Layout incoming = link.context().incoming;
+  if (choice && choice->rings) {
+    outgoing.ring_bytes = std::min(outgoing.ring_bytes, choice->rings->to_acceptor_bytes);
+    incoming.ring_bytes = std::min(incoming.ring_bytes, choice->rings->to_dialler_bytes);
+  }
+  FARO_ASSIGN_OR_RETURN(
+      auto share, budget_->take({.memory_bytes = transport->memory_bytes(outgoing, incoming),
+                                 .descriptors = links::kDescriptorsPerLink,
+                                 .pinned_bytes = transport->pinned_bytes(outgoing, incoming)}));
+  link.keep(std::move(share));
+  const transport::DoorbellMemory doorbells = entry_of(link).poller->waiting().memory();
+  if (choice) {
+    link.begin(*transport, doorbells);
+    return Status::Ok();
+  }
+  transport::StreamToken token;
+  if (!network_.draw_random(token))
+    return Status(Code::system_error, "the system has no random numbers (getrandom)");
+  link.choose(*transport, token, doorbells,
+              wire::ChannelRings{.to_acceptor_bytes = incoming.ring_bytes,
+                                 .to_dialler_bytes = outgoing.ring_bytes});
+  return Status::Ok();
+}
+
+// --------------------------------------------------------------------------------------------- links
+
+// A peer that refuses has said why; a connection that broke before there were rings is dialled again.
+void ChannelLinks::on_detached(links::Link& link, const Status& cause, bool final) {
+  Entry& entry = entry_of(link);
+  links_.retire(link.place());
+  if (entry.is_told) return;
+  entry.last_failure = cause;
+  if (!final && entry.dialler != nullptr && cause.code() != Code::resource_limit)
+    return entry.dialler->retry(cause);
+  end(entry, base::error(cause.code(), "{}: {}", link.name(), cause.message()));
+}
+
+void ChannelLinks::on_up(links::Link& link) {
+  Entry& entry = entry_of(link);
+  const bool dialled = link.context().initiator;
+  entry.deadline = base::kForever;
+  entry.dialler.reset();
+  entry.is_forgotten = false;
+  entry.poller->tell({.id = entry.id,
+                      .link = links_.data(link.place()),
+                      .info = {.peer = link.peer().name,
+                               .address = dialled ? entry.address : link.context().peer_address,
+                               .transport = std::string(link.transport_name()),
+                               .dialled = dialled,
+                               .greeting = entry.greeting,
+                               .send_bytes = link.context().outgoing.ring_bytes,
+                               .receive_bytes = link.context().incoming.ring_bytes}});
+}
+
+void ChannelLinks::on_lost(links::Link& link, const Status& cause) {
+  Entry& entry = entry_of(link);
+  const bool was_up = link.data() != nullptr;
+  const bool keeps_code =
+      !was_up || cause.code() == Code::protocol_error || cause.code() == Code::deadline_exceeded;
+  links_.retire(link.place());
+  if (entry.is_told) return;
+  end(entry, base::error(keeps_code ? cause.code() : Code::peer_lost, "{}{}: {}", link.name(),
+                         was_up ? " is lost" : "", cause.message()));
+}
+
+void ChannelLinks::on_left(links::Link& link) {
+  Entry& entry = entry_of(link);
+  const bool is_drained = entry.took_end && entry.peer_took_end;
+  links_.retire(link.place());
+  end(entry, is_drained ? Status::Ok() : closed_by(link.name()));
+}
+
+void ChannelLinks::on_heartbeat(links::Link&) {
+  monitor_.beat_along(network_.reactor().clock().now_ns());
+}
+
+void ChannelLinks::on_members(links::Link& link, std::span<const std::byte>) {
+  link.fail(links::protocol_violation("MEMBERS on a channel"));
+}
+
+void ChannelLinks::on_application(links::Link& link, std::span<const std::byte> payload) {
+  Entry& entry = entry_of(link);
+  if (!std::ranges::equal(payload, kTaken) || entry.peer_took_end)
+    return link.fail(links::protocol_violation("a message that channels do not have"));
+  entry.peer_took_end = true;
+  leave_if_drained(entry);
+}
+
+}  // namespace faro::endpoint

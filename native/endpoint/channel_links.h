@@ -1,0 +1,123 @@
+// ChannelLinks: the links of an endpoint, one per channel. They come and go: peers are dialled and accepted, admitted, set
+// up within the memory there is, drained, closed and lost, each without the others.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "endpoint/channel_identity.h"
+#include "endpoint/channel_ids.h"
+#include "endpoint/poller_core.h"
+#include "faro/endpoint.h"
+#include "links/admission.h"
+#include "links/dialler.h"
+#include "links/link_monitor.h"
+#include "links/link_table.h"
+#include "links/memory_budget.h"
+#include "links/network.h"
+#include "links/network_thread.h"
+#include "links/transports.h"
+
+namespace faro::endpoint {
+
+/// Threads: the network thread; open: the opening thread, before there is one.
+class ChannelLinks final : public links::Rounds,
+                           private links::Admission::Host,
+                           private links::Dialler::Owner,
+                           private links::Link::Owner {
+ public:
+  /// All outlive it.
+  ChannelLinks(const base::Settings& settings, const EndpointSpec& spec, links::Network& network,
+               links::Transports& transports, ChannelIds& ids,
+               const std::vector<std::unique_ptr<PollerCore>>& pollers);
+  /// Links refer to this object, so they are destroyed first.
+  ~ChannelLinks() override { links_.clear(); }
+
+  /// Accepts peers from now on. Errors: as Endpoint::open.
+  Status open();
+
+  void connect(ChannelId id, PollerCore& poller, std::string address, ChannelSpec spec);
+  void close(ChannelId id, Closing closing);
+  void end_taken(ChannelId id);
+  void fail(ChannelId id, const Status& cause);
+  void forget(ChannelId id);
+
+  // links::Rounds
+  bool round(base::Nanoseconds until) override;
+  void begin_closing() override;
+  void finish_closing() override;
+  bool closed() const override { return phase_ == Phase::closed; }
+  base::Nanoseconds closing_deadline() const override { return closing_deadline_; }
+
+ private:
+  enum class Phase { open, closing, closed };
+
+  /// A channel that was dialled or admitted, until it has ended here and the poller has forgotten it.
+  struct Entry {
+    ChannelId id{};
+    PollerCore* poller = nullptr;                 // null: there is no channel
+    std::string address;                          // that was dialled
+    std::unique_ptr<links::Dialler> dialler;      // until it is admitted
+    std::vector<std::byte> greeting;              // of the dialling side
+    base::Nanoseconds deadline = base::kForever;  // for opening, or for draining
+    Status last_failure{};                        // of dialling
+    bool took_end = false;                        // the poller has taken the peer's END
+    bool peer_took_end = false;
+    bool is_told = false;  // the poller knows that it has ended, or never knew of it
+    bool is_forgotten = false;
+  };
+
+  Entry* find(ChannelId id);
+  Entry& entry_of(const links::Link& link) { return entries_[link.place()]; }
+  void add_link(Entry& entry, bool initiator, std::string address, const ChannelSpec& rings,
+                std::unique_ptr<links::ControlConnection> connection, const wire::Hello& hello);
+  Status set_up(links::Link& link);
+  void look_at_times();
+  void look_at(Entry& entry, base::Nanoseconds now);
+  base::Nanoseconds next_deadline() const;
+  void end(Entry& entry, const Status& cause);
+  void leave_if_drained(Entry& entry);
+  void reap(Entry& entry);
+  links::Refusal closed_refusal() const;
+
+  // Admission::Host
+  std::optional<links::Refusal> judge(const wire::Hello& hello, const std::string& from) override;
+  void on_admitted(std::unique_ptr<links::ControlConnection> connection,
+                   const wire::Hello& peer) override;
+  void on_refused(const std::string&, const links::Refusal&) override {}
+  // Dialler::Owner
+  void on_dialled(links::Dialler& dialler, std::unique_ptr<links::ControlConnection> connection,
+                  const wire::Hello& peer) override;
+  void on_dial_failed(links::Dialler& dialler, const Status& cause) override;
+  void on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) override;
+  // Link::Owner
+  void on_detached(links::Link& link, const Status& cause, bool final) override;
+  void on_up(links::Link& link) override;
+  void on_lost(links::Link& link, const Status& cause) override;
+  void on_left(links::Link& link) override;
+  void on_heartbeat(links::Link& link) override;
+  void on_members(links::Link& link, std::span<const std::byte> message) override;
+  void on_application(links::Link& link, std::span<const std::byte> payload) override;
+
+  const base::Settings& settings_;
+  const EndpointSpec& spec_;
+  links::Network& network_;
+  links::Transports& transports_;
+  ChannelIds& ids_;
+  const std::vector<std::unique_ptr<PollerCore>>& pollers_;
+  ChannelIdentity identity_;
+  links::LinkTable links_;
+  const std::shared_ptr<links::MemoryBudget> budget_;
+  links::LinkMonitor monitor_;
+  links::Admission admission_;
+  std::vector<Entry> entries_;          // by the index of the channel
+  std::vector<uint32_t> ready_groups_;  // by the same: itself
+  Phase phase_ = Phase::open;
+  base::Nanoseconds closing_deadline_ = base::kForever;
+};
+
+}  // namespace faro::endpoint

@@ -1,0 +1,76 @@
+// faro::Endpoint and Poller, over EndpointCore.
+#include "faro/endpoint.h"
+
+#include <new>
+#include <utility>
+
+#include "base/return_if_error.h"
+#include "base/settings.h"
+#include "endpoint/endpoint_core.h"
+#include "links/socket_network.h"
+#include "ring/futex_waiter.h"
+
+namespace faro {
+namespace {
+
+// An endpoint is a cluster of one node to the settings that sessions have, too.
+Result<base::Settings> settings_of(Config config) {
+  if (config.get("cluster.listen").empty())
+    FARO_RETURN_IF_ERROR(config.set("cluster.listen", "127.0.0.1:0"));
+  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", config.get("cluster.listen")));
+  FARO_RETURN_IF_ERROR(config.set("cluster.node", 0));
+  FARO_RETURN_IF_ERROR(config.set("cluster.workers", "1"));
+  return base::Settings::resolve(config);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(std::unique_ptr<endpoint::EndpointCore> core) : core_(std::move(core)) {
+  for (uint32_t index = 0; index < core_->poller_count(); ++index)
+    pollers_.push_back(std::unique_ptr<Poller>(new Poller(core_->poller(index))));
+}
+
+Endpoint::~Endpoint() { close(); }
+
+Result<std::unique_ptr<Endpoint>> Endpoint::open(const Config& config, EndpointSpec spec) {
+  try {
+    FARO_ASSIGN_OR_RETURN(const auto settings, settings_of(config));
+    FARO_ASSIGN_OR_RETURN(auto network, links::SocketNetwork::create(settings));
+    FARO_ASSIGN_OR_RETURN(
+        auto core, endpoint::EndpointCore::open(settings, std::move(spec), std::move(network), [] {
+          return std::make_unique<ring::FutexWaiter>();
+        }));
+    return std::unique_ptr<Endpoint>(new Endpoint(std::move(core)));
+  } catch (const std::bad_alloc&) {
+    return Status(Code::resource_limit, "the process has no memory left to open an endpoint");
+  }
+}
+
+const std::string& Endpoint::address() const noexcept { return core_->address(); }
+uint32_t Endpoint::poller_count() const noexcept { return core_->poller_count(); }
+Poller& Endpoint::poller(uint32_t index) noexcept { return *pollers_[index]; }
+void Endpoint::close() noexcept { core_->close(); }
+
+Result<ChannelId> Poller::connect(std::string_view address, const ChannelSpec& spec) {
+  return core_->connect(address, spec);
+}
+std::span<ChannelEvent> Poller::poll(std::span<ChannelEvent> events) noexcept {
+  return core_->poll(events);
+}
+void Poller::release(ChannelId channel, uint32_t token) noexcept { core_->release(channel, token); }
+std::span<std::byte> Poller::claim(ChannelId channel, size_t least, size_t most) noexcept {
+  return core_->claim(channel, least, most);
+}
+Outcome Poller::commit(ChannelId channel, size_t bytes) noexcept {
+  return core_->commit(channel, bytes);
+}
+void Poller::post() noexcept { core_->post(); }
+Outcome Poller::wait(Wait limit) noexcept { return core_->wait(limit); }
+void Poller::wake() noexcept { core_->waiting().wake(); }
+bool Poller::try_enter() noexcept { return core_->waiting().try_enter(); }
+void Poller::leave() noexcept { core_->waiting().leave(); }
+void Poller::close(ChannelId channel, Closing closing) noexcept { core_->close(channel, closing); }
+Result<ChannelInfo> Poller::info(ChannelId channel) const { return core_->info(channel); }
+Status Poller::status(ChannelId channel) const { return core_->status(channel); }
+
+}  // namespace faro

@@ -1,0 +1,69 @@
+// EndpointCore: an endpoint's parts, tied together: the network with its thread, the links, the pollers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/settings.h"
+#include "endpoint/channel_ids.h"
+#include "endpoint/channel_links.h"
+#include "endpoint/channel_network.h"
+#include "endpoint/poller_core.h"
+#include "faro/endpoint.h"
+#include "links/network.h"
+#include "links/network_thread.h"
+#include "links/transports.h"
+
+namespace faro::endpoint {
+
+/// Threads: any, except where said.
+class EndpointCore final : private ChannelNetwork {
+ public:
+  using MakeWaiter = std::function<std::unique_ptr<ring::Waiter>()>;
+
+  /// What faro::Endpoint::open does, over any network. Errors: as there.
+  static Result<std::unique_ptr<EndpointCore>> open(const base::Settings& settings,
+                                                    EndpointSpec spec,
+                                                    std::unique_ptr<links::Network> network,
+                                                    const MakeWaiter& make_waiter);
+  ~EndpointCore() override { close(); }
+
+  const std::string& address() const { return network_->local_address(); }
+  uint32_t poller_count() const { return static_cast<uint32_t>(pollers_.size()); }
+  PollerCore& poller(uint32_t index) { return *pollers_[index]; }
+  /// What links take now. Threads: the network thread's, or while there is none.
+  void close() noexcept { thread_.close(); }
+  /// One round of the network thread, where the network wants none.
+  bool do_work() { return thread_.do_work(); }
+
+ private:
+  EndpointCore(const base::Settings& settings, EndpointSpec spec,
+               std::unique_ptr<links::Network> network);
+  Status start(const MakeWaiter& make_waiter);
+
+  // ChannelNetwork
+  Result<ChannelId> connect(PollerCore& poller, std::string_view address,
+                            const ChannelSpec& spec) override;
+  void close(ChannelId channel, Closing closing) override;
+  void end_taken(ChannelId channel) override;
+  void fail(ChannelId channel, const Status& cause) override;
+  void forget(ChannelId channel) override;
+  bool poll() noexcept override { return transports_.poll(); }
+  void flush() noexcept override { transports_.flush(); }
+  void worker_sleeps() noexcept override { transports_.worker_sleeps(); }
+  void worker_wakes() noexcept override { transports_.worker_wakes(); }
+
+  // Destroyed last to first: links use all that stands before them, and pollers hold links.
+  const base::Settings settings_;
+  const EndpointSpec spec_;
+  const std::unique_ptr<links::Network> network_;
+  links::Transports transports_;
+  ChannelIds ids_;
+  std::vector<std::unique_ptr<PollerCore>> pollers_;
+  ChannelLinks links_;
+  links::NetworkThread thread_;
+};
+
+}  // namespace faro::endpoint

@@ -1,0 +1,385 @@
+#include "endpoint/poller_core.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+#include "wire/frame.h"
+
+namespace faro::endpoint {
+namespace {
+
+constexpr uint32_t kHeaderBytes = sizeof(wire::FrameHeader);
+
+// Ended channels whose causes are kept.
+constexpr size_t kClosedKept = 1024;
+
+void write_header(std::byte* at, wire::FrameKind kind, uint32_t length) {
+  const wire::FrameHeader header{
+      .length = length, .kind = kind, .flags = 0, .slot = 0, .row_count = 0, .field_bytes = 0};
+  std::memcpy(at, &header, sizeof header);
+}
+
+void remove(std::vector<Channel*>& list, bool& is_listed, Channel& channel) {
+  if (std::exchange(is_listed, false)) std::erase(list, &channel);
+}
+
+}  // namespace
+
+/// The part of the caller's events that is not filled yet.
+class PollerCore::Room {
+ public:
+  explicit Room(std::span<ChannelEvent> events) : events_(events) {}
+  bool full() const { return taken_ == events_.size(); }
+  ChannelEvent& add(const Channel& channel, ChannelEvent::Kind kind) {
+    ChannelEvent& event = events_[taken_++];
+    event = {channel.id, kind, 0, {}};
+    return event;
+  }
+  std::span<ChannelEvent> taken() const { return events_.first(taken_); }
+
+ private:
+  std::span<ChannelEvent> events_;
+  size_t taken_ = 0;
+};
+
+Result<std::unique_ptr<PollerCore>> PollerCore::make(ChannelNetwork& network,
+                                                     const base::Clock& clock,
+                                                     std::unique_ptr<ring::Waiter> waiter,
+                                                     const PollerWait::Limits& limits,
+                                                     uint32_t channel_limit) {
+  FARO_ASSIGN_OR_RETURN(auto doorbells, transport::shm::NodeDoorbells::make(1));
+  return std::unique_ptr<PollerCore>(new PollerCore(network, clock, limits, std::move(waiter),
+                                                    std::move(doorbells), channel_limit));
+}
+
+PollerCore::PollerCore(ChannelNetwork& network, const base::Clock& clock, PollerWait::Limits limits,
+                       std::unique_ptr<ring::Waiter> waiter,
+                       transport::shm::NodeDoorbells doorbells, uint32_t channel_limit)
+    : network_(network),
+      wait_(network, clock, std::move(waiter), limits, std::move(doorbells)),
+      ready_(channel_limit),
+      end_{&ready_, &wait_.line()},
+      channels_(channel_limit) {}
+
+Channel* PollerCore::find(ChannelId id) const noexcept {
+  if (id.index >= channels_.size()) return nullptr;
+  Channel* const channel = channels_[id.index].get();
+  return channel != nullptr && channel->id == id ? channel : nullptr;
+}
+
+// ----------------------------------------------------------------------- what the network thread tells
+
+void PollerCore::tell(ChannelNews news) {
+  mailbox_.put(std::move(news));
+  wait_.ring();
+}
+
+void PollerCore::shut() noexcept {
+  shut_.store(true, std::memory_order_release);
+  wait_.wake();
+}
+
+void PollerCore::take_news() {
+  for (ChannelNews& news : mailbox_.take()) {
+    if (news.link != nullptr) {
+      open(news);
+    } else if (Channel* const channel = find(news.id)) {
+      channel->end = std::move(news.cause);
+      channel->sending = Channel::Sending::ended;
+      activate(*channel);
+    }
+  }
+}
+
+void PollerCore::open(ChannelNews& news) {
+  std::unique_ptr<Channel>& place = channels_[news.id.index];
+  if (place == nullptr) {  // a peer has dialled it
+    place = std::make_unique<Channel>();
+    place->id = news.id;
+  }
+  Channel& channel = *place;
+  channel.link = std::move(news.link);
+  channel.out = &channel.link->outgoing(0);
+  channel.in = &channel.link->incoming(0);
+  channel.info = std::move(news.info);
+  channel.info.least_frame_bytes = channel.out->frame_limit() - kHeaderBytes;
+  channel.sending = Channel::Sending::open;
+  channel.link->attach_ready(ready_, news.id.index, 0);
+  activate(channel);
+}
+
+// ------------------------------------------------------------------------------------------- events
+
+std::span<ChannelEvent> PollerCore::poll(std::span<ChannelEvent> events) noexcept {
+  Room room(events);
+  try {
+    if (mailbox_.has_news()) take_news();
+    ready_.take([this](uint32_t ring) {
+      // A hostile shm peer can set any bit of its link's words.
+      const uint32_t index = ring / ring::ReadySet::kRingsPerGroup;
+      if (Channel* const channel = channels_[index].get()) activate(*channel);
+    });
+    visit_active(room);
+    visit_starving(room);
+  } catch (const std::bad_alloc&) {
+    // What was not told yet is told the next time.
+  }
+  return room.taken();
+}
+
+void PollerCore::visit_active(Room& room) {
+  for (size_t left = active_.size(); left > 0 && !room.full(); --left) {
+    Channel& channel = *active_.front();
+    active_.pop_front();
+    channel.is_active = false;
+    if (visit(channel, room) == Visit::unfinished) activate(channel);
+    if (channel.told_closed && channel.held == 0) forget(channel);
+  }
+}
+
+PollerCore::Visit PollerCore::visit(Channel& channel, Room& room) {
+  if (channel.told_closed) return Visit::finished;
+  if (!channel.told_opened && channel.link != nullptr) {
+    channel.told_opened = true;
+    room.add(channel, ChannelEvent::Kind::opened);
+  }
+  if (channel.in != nullptr && take_frames(channel, room) == Visit::unfinished)
+    return Visit::unfinished;
+  if (!channel.end || channel.is_full) return Visit::finished;
+  if (room.full()) return Visit::unfinished;
+  room.add(channel, ChannelEvent::Kind::closed);
+  finish(channel);
+  return Visit::finished;
+}
+
+PollerCore::Visit PollerCore::take_frames(Channel& channel, Room& room) {
+  transport::FrameView view;
+  while (!channel.peer_ended) {
+    if (room.full()) return Visit::unfinished;
+    const transport::Next next = channel.in->next(view);
+    channel.is_full = next == transport::Next::full;
+    if (next != transport::Next::frame) return Visit::finished;
+    touch(channel);
+    if (view.header.kind == wire::FrameKind::message) {
+      ChannelEvent& event = room.add(channel, ChannelEvent::Kind::frame);
+      event.token = view.token;
+      event.data = {view.payload, view.payload_bytes()};
+      ++channel.held;
+      continue;
+    }
+    channel.in->release(view.token);
+    if (view.header.kind == wire::FrameKind::end) {
+      take_end(channel);
+    } else {
+      network_.fail(channel.id,
+                    Status(Code::protocol_error, "it sent a frame of a shuffle over a channel"));
+    }
+  }
+  return Visit::finished;
+}
+
+void PollerCore::take_end(Channel& channel) {
+  channel.peer_ended = true;
+  network_.end_taken(channel.id);
+  begin_end(channel);
+}
+
+void PollerCore::visit_starving(Room& room) {
+  for (size_t i = 0; i < starving_.size() && !room.full();) {
+    Channel& channel = *starving_[i];
+    const bool ends = channel.sending == Channel::Sending::ends;
+    const bool is_over = channel.sending == Channel::Sending::ended;
+    if (ends ? try_end(channel)
+             : is_over ||
+                   channel.out->claim(channel.wanted_bytes, channel.wanted_bytes).bytes != 0) {
+      if (!ends && !is_over) room.add(channel, ChannelEvent::Kind::room);
+      remove(starving_, channel.is_starving, channel);
+    } else {
+      ++i;
+    }
+  }
+}
+
+void PollerCore::finish(Channel& channel) {
+  channel.told_closed = true;
+  if (closed_.size() == kClosedKept) closed_.pop_front();
+  closed_.emplace_back(channel.id, *channel.end);
+  ready_.clear_external(channel.id.index);
+  remove(starving_, channel.is_starving, channel);
+  remove(unposted_, channel.is_unposted, channel);
+}
+
+void PollerCore::forget(Channel& channel) {
+  remove(touched_, channel.is_touched, channel);
+  if (std::exchange(channel.is_active, false)) std::erase(active_, &channel);
+  const ChannelId id = channel.id;
+  channels_[id.index].reset();
+  network_.forget(id);
+}
+
+void PollerCore::activate(Channel& channel) {
+  if (channel.is_active) return;
+  active_.push_back(&channel);
+  channel.is_active = true;
+}
+
+void PollerCore::touch(Channel& channel) {
+  if (channel.is_touched) return;
+  touched_.push_back(&channel);
+  channel.is_touched = true;
+}
+
+void PollerCore::release(ChannelId id, uint32_t token) noexcept {
+  Channel* const channel = find(id);
+  if (channel == nullptr || channel->held == 0) return;
+  channel->in->release(token);
+  --channel->held;
+  try {
+    touch(*channel);
+    if (channel->is_full) activate(*channel);
+    if (channel->told_closed && channel->held == 0) forget(*channel);
+  } catch (const std::bad_alloc&) {
+    // Its reads are told with those of a later frame.
+  }
+}
+
+// ------------------------------------------------------------------------------------------- frames
+
+std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) noexcept {
+  Channel* const channel = find(id);
+  if (channel == nullptr || channel->sending != Channel::Sending::open) return {};
+  channel->claimed = {};
+  if (least > channel->info.least_frame_bytes) {
+    channel->misuse = base::error(Code::invalid_argument,
+                                  "a frame of {} bytes: this channel takes {} at the most", least,
+                                  channel->info.least_frame_bytes);
+    return {};
+  }
+  const auto needed = static_cast<uint32_t>(kHeaderBytes + least);
+  const auto wanted = static_cast<uint32_t>(
+      std::min<size_t>(kHeaderBytes + std::max(least, most), channel->info.send_bytes / 2));
+  channel->claimed = channel->out->claim(needed, wanted);
+  if (channel->claimed.bytes == 0) {
+    starve(*channel, needed);
+    return {};
+  }
+  return {channel->claimed.data + kHeaderBytes,
+          std::min<size_t>(channel->claimed.bytes - kHeaderBytes, std::max(least, most))};
+}
+
+Outcome PollerCore::commit(ChannelId id, size_t bytes) noexcept {
+  Channel* const channel = find(id);
+  if (channel == nullptr || channel->sending != Channel::Sending::open) return Outcome::failed;
+  const uint32_t claimed = channel->claimed.bytes;
+  if (claimed < kHeaderBytes + bytes) {
+    channel->misuse =
+        claimed == 0 ? Status(Code::wrong_state, "a commit without a claim")
+                     : base::error(Code::invalid_argument, "a commit of {} bytes, of {} claimed",
+                                   bytes, claimed - kHeaderBytes);
+    return Outcome::failed;
+  }
+  const auto length = static_cast<uint32_t>(kHeaderBytes + bytes);
+  write_header(channel->claimed.data, wire::FrameKind::message, length);
+  channel->out->commit(length);
+  channel->claimed = {};
+  if (!channel->is_unposted) {
+    unposted_.push_back(channel);
+    channel->is_unposted = true;
+  }
+  return Outcome::done;
+}
+
+void PollerCore::post() noexcept {
+  for (Channel* const channel : unposted_) {
+    channel->is_unposted = false;
+    channel->out->post();
+  }
+  unposted_.clear();
+}
+
+void PollerCore::starve(Channel& channel, uint32_t bytes) {
+  channel.wanted_bytes = bytes;
+  if (channel.is_starving) return;
+  starving_.push_back(&channel);
+  channel.is_starving = true;
+}
+
+// ------------------------------------------------------------------------------------------- ending
+
+void PollerCore::close(ChannelId id, Closing closing) noexcept {
+  Channel* const channel = find(id);
+  if (channel == nullptr || channel->end) return;
+  const bool has_rings = channel->link != nullptr;
+  network_.close(id, has_rings ? closing : Closing::now);
+  if (has_rings && closing == Closing::drain) begin_end(*channel);
+}
+
+void PollerCore::begin_end(Channel& channel) {
+  if (channel.sending != Channel::Sending::open) return;
+  channel.sending = Channel::Sending::ends;
+  channel.claimed = {};
+  channel.misuse = Status(Code::closed, "the channel is being drained");
+  if (!try_end(channel)) starve(channel, kHeaderBytes);
+}
+
+bool PollerCore::try_end(Channel& channel) noexcept {
+  const ring::Claim claim = channel.out->claim(kHeaderBytes, kHeaderBytes);
+  if (claim.bytes == 0) return false;
+  write_header(claim.data, wire::FrameKind::end, kHeaderBytes);
+  channel.out->commit(kHeaderBytes);
+  channel.out->post();
+  channel.sending = Channel::Sending::ended;
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------ waiting
+
+Outcome PollerCore::wait(Wait limit) noexcept {
+  if (!limit.is_none() && !limit.is_forever() && limit.limit().count() < 0) return Outcome::failed;
+  post();
+  for (Channel* const channel : touched_) {
+    channel->is_touched = false;
+    channel->in->flush_releases();
+  }
+  touched_.clear();
+  network_.flush();
+  const Outcome outcome = wait_.wait(limit, [this] { return look(); });
+  // Acquire: what was told before it shut is seen by the look below.
+  if (!shut_.load(std::memory_order_acquire)) return outcome;
+  return look() ? Outcome::done : Outcome::failed;
+}
+
+bool PollerCore::look() noexcept {
+  if (mailbox_.has_news() || !active_.empty() || ready_.any()) return true;
+  return std::any_of(starving_.begin(), starving_.end(), [](Channel* channel) {
+    return channel->out->claim(channel->wanted_bytes, channel->wanted_bytes).bytes != 0;
+  });
+}
+
+// -------------------------------------------------------------------------------------- information
+
+Result<ChannelId> PollerCore::connect(std::string_view address, const ChannelSpec& spec) {
+  FARO_ASSIGN_OR_RETURN(const ChannelId id, network_.connect(*this, address, spec));
+  channels_[id.index] = std::make_unique<Channel>();
+  channels_[id.index]->id = id;
+  return id;
+}
+
+Result<ChannelInfo> PollerCore::info(ChannelId id) const {
+  const Channel* const channel = find(id);
+  if (channel == nullptr || channel->link == nullptr || channel->told_closed)
+    return Status(Code::closed, "there is no such open channel");
+  return channel->info;
+}
+
+Status PollerCore::status(ChannelId id) const {
+  if (const Channel* const channel = find(id)) return channel->end.value_or(channel->misuse);
+  const auto found = std::find_if(closed_.begin(), closed_.end(),
+                                  [&](const auto& closed) { return closed.first == id; });
+  if (found != closed_.end()) return found->second;
+  return {Code::closed, "there is no such channel"};
+}
+
+}  // namespace faro::endpoint

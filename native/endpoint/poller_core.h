@@ -1,0 +1,133 @@
+// PollerCore: the channels that one thread serves.
+//
+// The network thread makes and ends links and tells the poller by its mailbox; frames never pass through it. A channel has
+// one ring each way. Its end, if it is drained:
+//
+//   side A                                                    side B
+//   close(drain): END behind the last frame   ── ring ──►     takes END; its claims answer "closed" from now on
+//                                             ◄── ring ──     END behind its own last frame
+//   takes END: TAKEN                          ── control ──►
+//                                             ◄── control ──  takes END: TAKEN
+//   both have told and taken: BYE, and `closed` with ok, on either side
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "endpoint/channel_network.h"
+#include "endpoint/mailbox.h"
+#include "endpoint/poller_wait.h"
+#include "faro/endpoint.h"
+#include "ring/ready_set.h"
+#include "transport/transport.h"
+
+namespace faro::endpoint {
+
+/// A channel at its poller.
+struct Channel {
+  /// What this side still has to do before it has said all.
+  enum class Sending : uint8_t { opening, open, ends, ended };
+
+  ChannelId id;
+  std::shared_ptr<transport::DataLink> link;  // null until it is open
+  transport::Outgoing* out = nullptr;
+  transport::Incoming* in = nullptr;
+  ChannelInfo info;
+  Sending sending = Sending::opening;
+  bool told_opened = false;
+  bool peer_ended = false;      // its END was taken
+  std::optional<Status> end{};  // why it ends; told behind what is left in the ring
+  bool told_closed = false;
+  bool is_full = false;       // as many frames are held as can be tracked
+  uint32_t held = 0;          // frames that were not released
+  uint32_t wanted_bytes = 0;  // of the claim that found no room; with the header
+  ring::Claim claimed;        // the last one
+  Status misuse{};            // why the last claim or commit was refused
+  // In the poller's lists.
+  bool is_active = false, is_starving = false, is_unposted = false, is_touched = false;
+};
+
+/// Threads: the poller's, or whoever has entered in its place; except where said.
+class PollerCore {
+ public:
+  /// All outlive it. `channel_limit`: of the endpoint. Errors: resource_limit.
+  static Result<std::unique_ptr<PollerCore>> make(ChannelNetwork& network, const base::Clock& clock,
+                                                  std::unique_ptr<ring::Waiter> waiter,
+                                                  const PollerWait::Limits& limits,
+                                                  uint32_t channel_limit);
+
+  // --- what faro::Poller offers
+
+  Result<ChannelId> connect(std::string_view address, const ChannelSpec& spec);
+  std::span<ChannelEvent> poll(std::span<ChannelEvent> events) noexcept;
+  void release(ChannelId id, uint32_t token) noexcept;
+  std::span<std::byte> claim(ChannelId id, size_t least, size_t most) noexcept;
+  Outcome commit(ChannelId id, size_t bytes) noexcept;
+  void post() noexcept;
+  Outcome wait(Wait limit) noexcept;
+  void close(ChannelId id, Closing closing) noexcept;
+  Result<ChannelInfo> info(ChannelId id) const;
+  Status status(ChannelId id) const;
+  /// Waking it, and entering in its place.
+  PollerWait& waiting() noexcept { return wait_; }
+
+  // --- for the network thread
+
+  /// The local end of all its links. Threads: any.
+  std::span<transport::WorkerEnd> end() { return {&end_, 1}; }
+  /// Once for every channel that has opened, and once for every one that was told of or dialled here. Threads: network
+  /// thread.
+  void tell(ChannelNews news);
+  /// The endpoint has closed: nothing more is told. Threads: network thread.
+  void shut() noexcept;
+
+ private:
+  class Room;
+  enum class Visit : uint8_t { finished, unfinished };
+
+  PollerCore(ChannelNetwork& network, const base::Clock& clock, PollerWait::Limits limits,
+             std::unique_ptr<ring::Waiter> waiter, transport::shm::NodeDoorbells doorbells,
+             uint32_t channel_limit);
+
+  Channel* find(ChannelId id) const noexcept;
+  void take_news();
+  void open(ChannelNews& news);
+  void visit_active(Room& room);
+  Visit visit(Channel& channel, Room& room);
+  Visit take_frames(Channel& channel, Room& room);
+  void take_end(Channel& channel);
+  void visit_starving(Room& room);
+  void begin_end(Channel& channel);
+  bool try_end(Channel& channel) noexcept;
+  void finish(Channel& channel);
+  void forget(Channel& channel);
+  void activate(Channel& channel);
+  void starve(Channel& channel, uint32_t bytes);
+  void touch(Channel& channel);
+  bool look() noexcept;
+
+  // Constant after construction.
+  ChannelNetwork& network_;
+  PollerWait wait_;
+  ring::ReadySet ready_;  // group: the channel's index
+  transport::WorkerEnd end_;
+
+  std::vector<std::unique_ptr<Channel>> channels_;  // by index
+  std::deque<Channel*> active_;                     // may have something to tell
+  std::vector<Channel*> starving_;                  // a claim found no room
+  std::vector<Channel*> unposted_;                  // committed frames were not posted
+  std::vector<Channel*> touched_;  // frames were taken or released since the last wait
+  std::deque<std::pair<ChannelId, Status>> closed_;  // the last ones
+
+  Mailbox mailbox_;
+  std::atomic<bool> shut_{false};  // release: what was told before
+};
+
+}  // namespace faro::endpoint

@@ -1,0 +1,131 @@
+// PollerWait: how a poller waits, and how another thread takes its place meanwhile.
+//
+// A yield costs little where it lets somebody run who has something for this poller, and is a busy loop where nobody else
+// wants the processor. So it yields only as long as that takes time, and then sleeps on its doorbell.
+// native/DESIGN.md#memory-orders has the steps of the doorbell.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "endpoint/channel_network.h"
+#include "faro/outcome.h"
+#include "faro/wait.h"
+#include "ring/doorbell.h"
+#include "ring/waiter.h"
+#include "transport/shm/node_doorbells.h"
+
+namespace faro::endpoint {
+
+/// Threads: the poller's, except where said.
+class PollerWait {
+ public:
+  struct Limits {
+    uint32_t yields = 0;             // wait.yields
+    base::Nanoseconds sleep_ns = 0;  // wait.sleep_ms
+  };
+
+  PollerWait(ChannelNetwork& network, const base::Clock& clock,
+             std::unique_ptr<ring::Waiter> waiter, const Limits& limits,
+             transport::shm::NodeDoorbells doorbells)
+      : network_(network),
+        clock_(clock),
+        waiter_(std::move(waiter)),
+        limits_(limits),
+        doorbells_(std::move(doorbells)),
+        doorbell_(&doorbells_.line(0)) {}
+
+  ring::DoorbellLine& line() noexcept { return doorbells_.line(0); }
+  transport::DoorbellMemory memory() const noexcept { return doorbells_.memory(); }
+
+  /// Call it once what it should see is published. Threads: any.
+  void ring() noexcept { ring::ring_doorbell(line()); }
+  /// Ends a wait, or else the next one. Threads: any.
+  void wake() noexcept {
+    woken_.store(true, std::memory_order_seq_cst);
+    ring();
+  }
+
+  /// Faro's Poller::try_enter and leave. Threads: any.
+  bool try_enter() noexcept {
+    bool owned = false;
+    return is_owned_.compare_exchange_strong(owned, true, std::memory_order_acquire,
+                                             std::memory_order_relaxed);
+  }
+  void leave() noexcept { is_owned_.store(false, std::memory_order_release); }
+
+  /// Waits until look() is true, for wake(), or until the limit has passed. What the poller has to send was sent.
+  template <typename Look>
+  Outcome wait(Wait limit, Look&& look) noexcept {
+    const auto found = [&] { return look() || is_woken(); };
+    if (found()) return Outcome::done;
+    network_.poll();
+    if (found()) return Outcome::done;
+    if (limit.is_none()) return Outcome::would_wait;
+    if (yield_until(found)) return Outcome::done;
+    const base::Nanoseconds deadline =
+        limit.is_forever()
+            ? base::kForever
+            : base::deadline_after(clock_.now_ns(), static_cast<uint64_t>(limit.limit().count()));
+    for (;;) {
+      network_.worker_sleeps();
+      doorbell_.arm();  // S1
+      const base::Nanoseconds now = clock_.now_ns();
+      const bool has_found = found();  // S2
+      if (has_found || now >= deadline) {
+        doorbell_.disarm();
+        network_.worker_wakes();
+        return has_found ? Outcome::done : Outcome::deadline;
+      }
+      sleep(std::min(limits_.sleep_ns, deadline - now));
+      network_.worker_wakes();
+    }
+  }
+
+ private:
+  // A yield that took longer has let somebody run: a switch there and back takes more than that, a call that finds nobody
+  // less than a microsecond.
+  static constexpr base::Nanoseconds kSomebodyRan = 4'000;
+  // After this many in a row that let nobody run, the poller sleeps.
+  static constexpr uint32_t kIdleYields = 3;
+
+  bool is_woken() noexcept {
+    return woken_.load(std::memory_order_seq_cst) &&
+           woken_.exchange(false, std::memory_order_seq_cst);
+  }
+
+  template <typename Found>
+  bool yield_until(Found& found) noexcept {
+    uint32_t idle = 0;
+    for (uint32_t left = limits_.yields; left > 0 && idle < kIdleYields; --left) {
+      const base::Nanoseconds before = clock_.now_ns();
+      waiter_->yield();
+      idle = clock_.now_ns() - before < kSomebodyRan ? idle + 1 : 0;
+      network_.poll();
+      if (found()) return true;
+    }
+    return false;
+  }
+
+  // S3. Whoever has entered meanwhile leaves soon.
+  void sleep(base::Nanoseconds at_most) noexcept {
+    leave();
+    waiter_->sleep(doorbell_, at_most);
+    while (is_owned_.exchange(true, std::memory_order_acquire)) waiter_->yield();
+  }
+
+  ChannelNetwork& network_;
+  const base::Clock& clock_;
+  const std::unique_ptr<ring::Waiter> waiter_;
+  const Limits limits_;
+  transport::shm::NodeDoorbells doorbells_;
+  ring::Doorbell doorbell_;
+  std::atomic<bool> woken_{false};
+  std::atomic<bool> is_owned_{
+      true};  // acquire, release: what whoever was inside has done; false while nobody is
+};
+
+}  // namespace faro::endpoint

@@ -1,0 +1,209 @@
+// Endpoint: channels of frames between two peers, for engines with a flow control, a failure model and a scheduler of
+// their own. No cluster, no queries, no workers: peers appear and vanish, and the ring of a channel is its flow control.
+//
+//   auto endpoint = faro::Endpoint::open(config, {.name = "tm-1"});        // listens; takes no memory per peer
+//   faro::Poller& poller = (*endpoint)->poller(0);                        // one thread's
+//   faro::ChannelId channel = poller.connect("10.0.0.2:7000", {}).value();
+//   faro::ChannelEvent events[64];
+//   while (poller.wait() == faro::Outcome::done)
+//     for (const faro::ChannelEvent& event : poller.poll(events))
+//       …                                                                 // opened, frame, room, closed
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "faro/config.h"
+#include "faro/outcome.h"
+#include "faro/status.h"
+#include "faro/wait.h"
+
+#pragma GCC visibility push(default)
+
+namespace faro {
+
+namespace endpoint {
+class EndpointCore;
+class PollerCore;
+}  // namespace endpoint
+
+/// Names a channel. An endpoint never gives the same one twice.
+struct ChannelId {
+  uint32_t index =
+      UINT32_MAX;  ///< below EndpointSpec::channel_limit; given again when the channel is forgotten
+  uint32_t generation = 0;  ///< of the index
+  bool operator==(const ChannelId&) const = default;
+};
+
+/// What the dialling side asks for. Rings are powers of two, 4 KiB … 256 MiB; the accepting side may make them smaller.
+struct ChannelSpec {
+  uint32_t send_bytes = 256 * 1024;     ///< of the ring towards the peer
+  uint32_t receive_bytes = 256 * 1024;  ///< of the ring from the peer
+  /// What the accepting side sees before it accepts; at most 4096 bytes.
+  std::vector<std::byte> greeting{};
+};
+
+/// A peer that asks for a channel. Valid during the call.
+struct ChannelRequest {
+  std::string_view peer;     ///< EndpointSpec::name of the peer
+  std::string_view address;  ///< where it connects from
+  std::span<const std::byte> greeting;
+  uint32_t send_bytes = 0;     ///< of the ring towards the peer, as it asks
+  uint32_t receive_bytes = 0;  ///< of the ring from the peer, as it asks
+};
+
+/// The answer to a ChannelRequest.
+struct ChannelAcceptance {
+  uint32_t poller = 0;         ///< that serves the channel
+  uint32_t send_bytes = 0;     ///< 0: as asked. Never more than that
+  uint32_t receive_bytes = 0;  ///< the same
+  std::string
+      refusal{};  ///< not empty: there is no channel, for this reason, which the peer is told
+};
+
+/// How a channel ends.
+enum class Closing : uint8_t {
+  drain,  ///< what both sides have committed arrives first. Both get ChannelEvent::closed behind the last frame
+  now,    ///< at once; frames that were not taken are lost
+};
+
+struct ChannelEvent {
+  enum class Kind : uint8_t {
+    opened,  ///< there are rings: claim and frames from now on
+    frame,   ///< the peer has sent `data`, which stays in place until release()
+    room,    ///< a claim that found none may find it now
+    closed,  ///< the last event of a channel. status(channel) says why: ok if both sides have drained it
+  };
+  ChannelId channel;
+  Kind kind = Kind::opened;
+  uint32_t token = 0;               ///< of a frame, for release()
+  std::span<const std::byte> data;  ///< of a frame; may be empty
+};
+
+/// What is known of a channel that is open.
+struct ChannelInfo {
+  std::string peer;       ///< its name
+  std::string address;    ///< where it listens, or connects from
+  std::string transport;  ///< "shm", "tcp", "verbs"
+  bool dialled = false;   ///< by this side
+  std::vector<std::byte> greeting;
+  uint32_t send_bytes = 0;     ///< of the ring towards the peer
+  uint32_t receive_bytes = 0;  ///< of the ring from the peer
+  uint32_t least_frame_bytes =
+      0;  ///< a claim of so much always finds room once the peer has released enough
+};
+
+/// Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.
+///
+/// Threads: one at a time, except where said; while it sleeps in wait() another one may send by way of try_enter().
+/// Blocks: wait() only. A reference stays valid as long as its Endpoint.
+class Poller {
+ public:
+  /// Asks the endpoint at `address` (host:port) for a channel, which this poller serves. `opened` or `closed` tells how that
+  /// ended, within connect.timeout_ms. Errors: invalid_argument (address, ring sizes, greeting), limit_exceeded
+  /// (EndpointSpec::channel_limit), closed.
+  Result<ChannelId> connect(std::string_view address, const ChannelSpec& spec);
+
+  /// The next events, as many as there are and `events` has room for: the first part of `events`. For each channel they
+  /// come in order: opened, frames and room, closed. Frames stay in place until they are released.
+  std::span<ChannelEvent> poll(std::span<ChannelEvent> events) noexcept;
+
+  /// Gives the space of a frame back, in any order; what `data` referred to is invalid from now on. Each token once.
+  void release(ChannelId channel, uint32_t token) noexcept;
+
+  /// Space for a frame of at least `least` and up to `most` bytes, in the memory that it is sent from. Empty if there is
+  /// none: the peer has to release some first, and a `room` event will come; or the channel is not open, or `least` is more
+  /// than ChannelInfo::least_frame_bytes, which status(channel) says. Without a commit the next claim gives the same space again.
+  std::span<std::byte> claim(ChannelId channel, size_t least, size_t most) noexcept;
+  /// The claimed space now holds a frame of that many bytes, 0 … the claim's. It travels with the next post(). Answers done,
+  /// or failed, see status(channel): invalid_argument (more than was claimed), wrong_state (nothing was claimed), or why the
+  /// channel is not open.
+  Outcome commit(ChannelId channel, size_t bytes) noexcept;
+  /// Starts the transfer of all frames committed. wait() does so, too.
+  void post() noexcept;
+
+  /// Waits until poll() has something to tell, or wake(). Yields while that lets other threads run, then sleeps.
+  /// Answers done, deadline, would_wait (Wait::none()), or failed: closed, invalid_argument (a negative limit).
+  Outcome wait(Wait limit = Wait::forever()) noexcept;
+  /// Ends a wait, or else the next one. Threads: any.
+  void wake() noexcept;
+
+  /// For other threads: takes the place of the poller's own thread while that sleeps in wait(), to claim, commit and post.
+  /// False if it does not sleep now, or another thread is inside: then hand the work over and wake() it. Soon after true,
+  /// leave() has to follow: the poller's thread cannot go on before. Threads: any. Blocks: never.
+  bool try_enter() noexcept;
+  void leave() noexcept;
+
+  /// Ends a channel. `closed` follows, of a drained one within close.timeout_ms. Until then frames still come.
+  void close(ChannelId channel, Closing closing) noexcept;
+
+  /// Errors: closed (there is no such open channel).
+  Result<ChannelInfo> info(ChannelId channel) const;
+  /// Why the last claim or commit of a channel was refused, or why it is not open: ok while it is, or when both sides have drained it; else as ChannelEvent::closed says.
+  ///   closed                  the peer, or this side, has closed it at once, or this endpoint was closed
+  ///   peer_lost               the peer died, hangs or was cut off
+  ///   connect_failed          nobody answers at the address
+  ///   configuration_mismatch, authentication_failed, transport_unavailable, resource_limit, limit_exceeded
+  ///                           it was refused: the text has the reason, and the figures
+  ///   protocol_error          the peer broke the protocol
+  ///   deadline_exceeded       it was not drained within close.timeout_ms
+  ///   invalid_argument, wrong_state  of a claim or commit
+  /// Kept until the `closed` event was polled and 1024 other channels were closed after it.
+  Status status(ChannelId channel) const;
+
+ private:
+  friend class Endpoint;
+  explicit Poller(endpoint::PollerCore& core) : core_(&core) {}
+  endpoint::PollerCore* core_;
+};
+
+struct EndpointSpec {
+  /// Told to peers. At most 255 bytes.
+  std::string name{};
+  uint32_t poller_count = 1;      ///< 1 … 64
+  uint32_t channel_limit = 1024;  ///< that exist at a time, 1 … 65536
+  /// Asked for every channel that a peer wants; empty: all are accepted, by poller 0. Threads: the network thread. Must neither block nor throw.
+  std::function<ChannelAcceptance(const ChannelRequest&)> accept{};
+};
+
+/// Listens for peers, and carries the channels to them. Settings (Config): cluster.listen (127.0.0.1:0 unless set),
+/// cluster.id, security.*, transport, verbs.*, memory.limit_bytes, connect.timeout_ms, close.timeout_ms,
+/// liveness.timeout_ms, wait.*.
+///
+/// Threads: any. Fork: as Session.
+class Endpoint {
+ public:
+  /// Listens. Blocks: never for long. Errors: config_invalid, invalid_argument (`spec`), address_in_use,
+  /// transport_unavailable, resource_limit, system_error.
+  static Result<std::unique_ptr<Endpoint>> open(const Config& config, EndpointSpec spec);
+  /// close().
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  /// Where peers connect: host:port, with the port that the system chose.
+  const std::string& address() const noexcept;
+  uint32_t poller_count() const noexcept;
+  /// The i-th poller, i < poller_count().
+  Poller& poller(uint32_t index) noexcept;
+
+  /// Closes all channels at once, tells the peers, and stops the network thread. Drain channels first to lose nothing.
+  /// Every wait() ends. Idempotent. Blocks: at most close.timeout_ms. Frames that were not released stay readable until
+  /// destruction.
+  void close() noexcept;
+
+ private:
+  explicit Endpoint(std::unique_ptr<endpoint::EndpointCore> core);
+  std::unique_ptr<endpoint::EndpointCore> core_;
+  std::vector<std::unique_ptr<Poller>> pollers_;
+};
+
+}  // namespace faro
+
+#pragma GCC visibility pop

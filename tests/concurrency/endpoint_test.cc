@@ -1,0 +1,467 @@
+// Endpoints and their channels, in one process: links that come and go, frames both ways, how channels end.
+#include "faro/endpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/endpoint_pair.h"
+#include "support/expect.h"
+#include "support/secret_file.h"
+
+namespace faro {
+namespace {
+
+using test::EndpointSide;
+using test::expect_contains;
+using test::is_ok;
+using Kind = ChannelEvent::Kind;
+
+Config config_of(std::string_view transport) {
+  Config config;
+  EXPECT_TRUE(is_ok(config.set("transport", transport)));
+  return config;
+}
+
+size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+class Channels : public testing::TestWithParam<const char*> {
+ protected:
+  Config config_ = config_of(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(over, Channels, testing::Values("shm", "tcp"),
+                         [](const auto& over) { return std::string(over.param); });
+
+/// Two endpoints with an open channel.
+class OpenChannel : public Channels {
+ protected:
+  void connect(const ChannelSpec& spec = {}) {
+    at_client_ = client_.connect(server_, spec);
+    client_.expect(Kind::opened);
+    at_server_ = server_.expect(Kind::opened).channel;
+  }
+  // Sends until there is no room. Returns how many frames.
+  int fill(std::string_view text) {
+    int sent = 0;
+    while (client_.send(at_client_, text)) ++sent;
+    return sent;
+  }
+
+  EndpointSide server_{config_, {.name = "server"}};
+  EndpointSide client_{config_, {.name = "client"}};
+  ChannelId at_client_, at_server_;
+};
+
+INSTANTIATE_TEST_SUITE_P(over, OpenChannel, testing::Values("shm", "tcp"),
+                         [](const auto& over) { return std::string(over.param); });
+
+TEST_P(OpenChannel, carries_frames_both_ways) {
+  connect();
+  EXPECT_TRUE(client_.send(at_client_, "question"));
+  server_.expect_frame("question");
+  EXPECT_TRUE(server_.send(at_server_, "answer"));
+  EXPECT_TRUE(server_.send(at_server_, ""));
+  client_.expect_frame("answer");
+  client_.expect_frame("");
+}
+
+TEST_P(OpenChannel, says_who_is_at_the_other_end) {
+  connect({.send_bytes = 16384, .receive_bytes = 8192, .greeting = {std::byte{7}, std::byte{8}}});
+  const auto client = client_.poller().info(at_client_);
+  const auto server = server_.poller().info(at_server_);
+  ASSERT_TRUE(is_ok(client) && is_ok(server));
+  EXPECT_EQ(client->peer, "server");
+  EXPECT_EQ(client->address, server_.address());
+  EXPECT_TRUE(client->dialled);
+  EXPECT_EQ(server->peer, "client");
+  EXPECT_EQ(server->address, client_.address());
+  EXPECT_FALSE(server->dialled);
+  EXPECT_EQ(server->transport, GetParam());
+  EXPECT_EQ(server->greeting, (std::vector{std::byte{7}, std::byte{8}}));
+  EXPECT_EQ(client->send_bytes, 16384u);
+  EXPECT_EQ(client->receive_bytes, 8192u);
+  EXPECT_EQ(server->send_bytes, 8192u);
+  EXPECT_EQ(server->receive_bytes, 16384u);
+  EXPECT_EQ(client->least_frame_bytes, 4096u - 16);
+}
+
+TEST_P(OpenChannel, that_is_full_tells_when_there_is_room) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  const int sent = fill("0123456789");
+  ASSERT_GT(sent, 0);
+  for (int frame = 0; frame < sent; ++frame) server_.expect_frame("0123456789");
+  EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);  // tells what was released
+  EXPECT_EQ(client_.expect(Kind::room).channel, at_client_);
+  EXPECT_TRUE(client_.send(at_client_, "more"));
+  server_.expect_frame("more");
+}
+
+TEST_P(OpenChannel, gives_frames_back_in_any_order) {
+  connect();
+  for (const char* text : {"one", "two", "three"}) EXPECT_TRUE(client_.send(at_client_, text));
+  std::vector<ChannelEvent> held;
+  for (int frame = 0; frame < 3; ++frame) held.push_back(server_.expect(Kind::frame));
+  EXPECT_EQ(test::text_of(held[1].data), "two");
+  for (const int frame : {1, 2, 0})
+    server_.poller().release(held[frame].channel, held[frame].token);
+  EXPECT_TRUE(client_.send(at_client_, "four"));
+  server_.expect_frame("four");
+}
+
+TEST_P(OpenChannel, takes_no_more_frames_than_it_can_track_until_some_are_released) {
+  connect();
+  constexpr int kMore = 200;  // than the 64 of ring/consumer.h
+  for (int frame = 0; frame < kMore; ++frame)
+    EXPECT_TRUE(client_.send(at_client_, std::to_string(frame)));
+  std::vector<ChannelEvent> held;
+  for (int frame = 0; frame < 64; ++frame) held.push_back(server_.expect(Kind::frame));
+  ChannelEvent none[1];
+  EXPECT_TRUE(server_.poller().poll(none).empty());
+  for (const ChannelEvent& frame : held) server_.poller().release(frame.channel, frame.token);
+  for (int frame = 64; frame < kMore; ++frame) server_.expect_frame(std::to_string(frame));
+}
+
+TEST_P(OpenChannel, is_drained_before_it_closes) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  const int from_client = fill("last");
+  EXPECT_TRUE(server_.send(at_server_, "on its way"));
+  client_.poller().close(at_client_, Closing::drain);
+  for (int frame = 0; frame < from_client; ++frame) server_.expect_frame("last");
+  std::thread server([&] { EXPECT_TRUE(is_ok(server_.expect_closed(at_server_))); });
+  client_.expect_frame("on its way");
+  EXPECT_TRUE(is_ok(client_.expect_closed(at_client_)));
+  server.join();
+}
+
+TEST_P(OpenChannel, is_drained_by_both_sides_at_once) {
+  connect();
+  EXPECT_TRUE(client_.send(at_client_, "to the server"));
+  EXPECT_TRUE(server_.send(at_server_, "to the client"));
+  client_.poller().close(at_client_, Closing::drain);
+  server_.poller().close(at_server_, Closing::drain);
+  std::thread server([&] {
+    server_.expect_frame("to the server");
+    EXPECT_TRUE(is_ok(server_.expect_closed(at_server_)));
+  });
+  client_.expect_frame("to the client");
+  EXPECT_TRUE(is_ok(client_.expect_closed(at_client_)));
+  server.join();
+}
+
+TEST_P(OpenChannel, takes_no_frames_while_it_is_drained) {
+  connect();
+  client_.poller().close(at_client_, Closing::drain);
+  EXPECT_FALSE(client_.send(at_client_, "late"));
+  EXPECT_EQ(client_.poller().status(at_client_).code(), Code::closed);
+  EXPECT_EQ(client_.poller().commit(at_client_, 0), Outcome::failed);
+}
+
+TEST_P(OpenChannel, that_nobody_drains_ends_after_a_time) {
+  ASSERT_TRUE(is_ok(config_.set("close.timeout_ms", 50)));
+  EndpointSide client(config_);
+  const ChannelId id = client.connect(server_);
+  client.expect(Kind::opened);
+  client.poller().close(id, Closing::drain);  // the server does not poll
+  const Status cause = client.expect_closed(id);
+  EXPECT_EQ(cause.code(), Code::deadline_exceeded);
+  expect_contains(cause.message(), "close.timeout_ms = 50");
+}
+
+TEST_P(OpenChannel, closes_at_once) {
+  connect();
+  client_.poller().close(at_client_, Closing::now);
+  EXPECT_EQ(client_.expect_closed(at_client_).code(), Code::closed);
+  const Status cause = server_.expect_closed(at_server_);
+  EXPECT_EQ(cause.code(), Code::closed);
+  expect_contains(cause.message(), "client");
+  EXPECT_FALSE(server_.send(at_server_, "late"));
+  EXPECT_FALSE(server_.poller().info(at_server_).ok());
+}
+
+TEST_P(OpenChannel, ends_with_the_endpoint_of_its_peer) {
+  connect();
+  client_.endpoint().close();
+  EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
+  EXPECT_EQ(client_.expect_closed(at_client_).code(), Code::closed);
+  EXPECT_EQ(client_.poller().wait(), Outcome::failed);
+}
+
+TEST_P(OpenChannel, keeps_frames_that_are_held_when_it_closes) {
+  connect();
+  EXPECT_TRUE(client_.send(at_client_, "kept"));
+  const ChannelEvent frame = server_.expect(Kind::frame);
+  client_.poller().close(at_client_, Closing::now);
+  EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
+  EXPECT_EQ(test::text_of(frame.data), "kept");
+  server_.poller().release(frame.channel, frame.token);
+}
+
+TEST_P(OpenChannel, refuses_frames_that_it_cannot_take) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  Poller& poller = client_.poller();
+  EXPECT_TRUE(poller.claim(at_client_, 1009, 1009).empty());
+  EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
+  expect_contains(poller.status(at_client_).message(), "1008");
+  EXPECT_EQ(poller.claim(at_client_, 1008, 5000).size(), 2048u - 16);  // half the ring
+  EXPECT_EQ(poller.commit(at_client_, 2048), Outcome::failed);
+  EXPECT_EQ(poller.commit(at_client_, 10), Outcome::done);
+  EXPECT_EQ(poller.commit(at_client_, 0), Outcome::failed);
+  EXPECT_EQ(poller.status(at_client_).code(), Code::wrong_state);
+}
+
+TEST_P(OpenChannel, is_sent_to_by_another_thread_while_its_poller_sleeps) {
+  connect();
+  std::atomic<bool> sent = false;
+  std::thread other([&] {
+    while (!client_.poller().try_enter()) std::this_thread::yield();
+    EXPECT_TRUE(client_.send(at_client_, "by another thread"));
+    client_.poller().leave();
+    sent = true;
+    client_.poller().wake();
+  });
+  do EXPECT_EQ(client_.poller().wait(EndpointSide::kAtMost), Outcome::done);
+  while (!sent);
+  other.join();
+  server_.expect_frame("by another thread");
+}
+
+TEST_P(Channels, are_refused_with_the_reason_of_the_peer) {
+  EndpointSide server(config_, {.accept = [](const ChannelRequest& request) {
+                        EXPECT_EQ(request.peer, "unwanted");
+                        return ChannelAcceptance{.refusal = "no more guests today"};
+                      }});
+  EndpointSide client(config_, {.name = "unwanted"});
+  const Status cause = client.expect_closed(client.connect(server));
+  EXPECT_EQ(cause.code(), Code::cancelled);
+  expect_contains(cause.message(), "no more guests today");
+}
+
+TEST_P(Channels, get_the_lesser_of_both_rings) {
+  EndpointSide server(config_, {.accept = [](const ChannelRequest& request) {
+                        EXPECT_EQ(request.send_bytes, 65536u);
+                        EXPECT_EQ(request.receive_bytes, 8192u);
+                        return ChannelAcceptance{.send_bytes = 20000, .receive_bytes = 1u << 20};
+                      }});
+  EndpointSide client(config_);
+  const ChannelId id = client.connect(server, {.send_bytes = 8192, .receive_bytes = 65536});
+  client.expect(Kind::opened);
+  EXPECT_EQ(client.poller().info(id)->send_bytes, 8192u);
+  EXPECT_EQ(client.poller().info(id)->receive_bytes, 16384u);  // the power of two below 20000
+}
+
+TEST_P(Channels, are_served_by_the_poller_that_their_acceptor_names) {
+  EndpointSide server(config_, {.poller_count = 2, .accept = [](const ChannelRequest&) {
+                                  return ChannelAcceptance{.poller = 1};
+                                }});
+  EndpointSide client(config_);
+  const ChannelId id = client.connect(server);
+  client.expect(Kind::opened);
+  EXPECT_TRUE(client.send(id, "hello"));
+  Poller& poller = server.endpoint().poller(1);
+  std::string received;
+  while (received.empty() && poller.wait(EndpointSide::kAtMost) == Outcome::done) {
+    ChannelEvent events[4];
+    for (const ChannelEvent& event : poller.poll(events)) received = test::text_of(event.data);
+  }
+  EXPECT_EQ(received, "hello");
+}
+
+TEST_P(Channels, beyond_the_memory_limit_are_refused_with_the_figures_and_others_stand) {
+  // Room for one: of a link by shm a side has the rings that it receives from, else all.
+  const std::string limit = GetParam() == std::string_view("shm") ? "1572864" : "3145728";
+  Config limited = config_;
+  ASSERT_TRUE(is_ok(limited.set("memory.limit_bytes", limit)));
+  EndpointSide server(limited);
+  EndpointSide client(config_);
+  const ChannelSpec megabyte{.send_bytes = 1 << 20, .receive_bytes = 1 << 20};
+  const ChannelId first = client.connect(server, megabyte);
+  client.expect(Kind::opened);
+  const Status cause = client.expect_closed(client.connect(server, megabyte));
+  EXPECT_EQ(cause.code(), Code::resource_limit);
+  expect_contains(cause.message(), "memory.limit_bytes = " + limit);
+  EXPECT_TRUE(client.send(first, "still there"));
+  const ChannelId at_server = server.expect(Kind::opened).channel;
+  server.expect_frame("still there");
+  // What a channel took is given back with it.
+  client.poller().close(first, Closing::now);
+  EXPECT_EQ(client.expect_closed(first).code(), Code::closed);
+  EXPECT_EQ(server.expect_closed(at_server).code(), Code::closed);
+  client.connect(server, megabyte);
+  client.expect(Kind::opened);
+}
+
+TEST_P(Channels, beyond_the_limit_of_channels_are_refused) {
+  EndpointSide server(config_, {.channel_limit = 1});
+  EndpointSide client(config_, {.channel_limit = 2});
+  client.connect(server);
+  client.expect(Kind::opened);
+  const Status cause = client.expect_closed(client.connect(server));
+  EXPECT_EQ(cause.code(), Code::limit_exceeded);
+  expect_contains(cause.message(), "channel_limit");
+  EndpointSide one(config_, {.channel_limit = 1});
+  one.connect(server.address());
+  EXPECT_EQ(one.poller().connect(server.address(), {}).status().code(), Code::limit_exceeded);
+}
+
+TEST_P(Channels, cross_when_both_sides_dial) {
+  EndpointSide a(config_, {.name = "a"});
+  EndpointSide b(config_, {.name = "b"});
+  const ChannelId from_a = a.connect(b);
+  const ChannelId from_b = b.connect(a);
+  for (int channel = 0; channel < 2; ++channel) a.expect(Kind::opened);
+  for (int channel = 0; channel < 2; ++channel) b.expect(Kind::opened);
+  EXPECT_TRUE(a.send(from_a, "from a"));
+  EXPECT_TRUE(b.send(from_b, "from b"));
+  b.expect_frame("from a");
+  a.expect_frame("from b");
+}
+
+TEST_P(Channels, of_one_endpoint_lead_to_many_peers) {
+  constexpr int kPeers = 40;
+  EndpointSide server(config_);
+  std::vector<std::unique_ptr<EndpointSide>> clients;
+  std::vector<ChannelId> ids;
+  for (int peer = 0; peer < kPeers; ++peer) {
+    clients.push_back(std::make_unique<EndpointSide>(config_));
+    ids.push_back(clients.back()->connect(server, {.send_bytes = 4096, .receive_bytes = 4096}));
+  }
+  for (int peer = 0; peer < kPeers; ++peer) {
+    clients[peer]->expect(Kind::opened);
+    EXPECT_TRUE(clients[peer]->send(ids[peer], std::to_string(peer)));
+  }
+  std::vector<bool> heard(kPeers);
+  for (int left = kPeers; left > 0;) {
+    const ChannelEvent event = server.next();
+    if (event.kind != Kind::frame) continue;
+    heard[std::stoi(test::text_of(event.data))] = true;
+    --left;
+  }
+  EXPECT_EQ(std::count(heard.begin(), heard.end(), true), kPeers);
+}
+
+TEST_P(Channels, that_come_and_go_leave_nothing_behind) {
+  constexpr int kRounds = 300;
+  EndpointSide server(config_, {.channel_limit = 4});
+  EndpointSide client(config_, {.channel_limit = 4});
+  size_t descriptors = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const ChannelId id = client.connect(server, {.send_bytes = 4096, .receive_bytes = 4096});
+    client.expect(Kind::opened);
+    const ChannelId at_server = server.expect(Kind::opened).channel;
+    EXPECT_TRUE(client.send(id, "once"));
+    server.expect_frame("once");
+    client.poller().close(id, Closing::drain);
+    std::thread other([&] { EXPECT_TRUE(is_ok(server.expect_closed(at_server))); });
+    EXPECT_TRUE(is_ok(client.expect_closed(id)));
+    other.join();
+    // A link may still be leaving when its channel has closed.
+    if (round == 10) descriptors = open_descriptors() + 3 * 8;
+  }
+  EXPECT_LE(open_descriptors(), descriptors);
+}
+
+TEST(Endpoint, that_nobody_listens_at_says_so) {
+  Config config;
+  ASSERT_TRUE(is_ok(config.set("connect.timeout_ms", 50)));
+  std::string address;
+  {
+    EndpointSide gone(config);
+    address = gone.address();
+  }
+  EndpointSide client(config);
+  const Status cause = client.expect_closed(client.connect(address));
+  EXPECT_EQ(cause.code(), Code::connect_failed);
+  expect_contains(cause.message(), address);
+  expect_contains(cause.message(), "connect.timeout_ms = 50");
+}
+
+TEST(Endpoint, gives_up_dialling_when_the_channel_is_closed) {
+  Config config;
+  EndpointSide client(config);
+  const ChannelId id = client.connect("127.0.0.1:1");
+  client.poller().close(id, Closing::drain);
+  EXPECT_EQ(client.expect_closed(id).code(), Code::closed);
+}
+
+TEST(Endpoint, links_only_with_peers_that_know_the_secret) {
+  const test::SecretFile secret;
+  const test::SecretFile other(test::kOtherSecret);
+  Config knows, guesses;
+  ASSERT_TRUE(is_ok(knows.set("security.secret_file", secret.path())));
+  ASSERT_TRUE(is_ok(guesses.set("security.secret_file", other.path())));
+  ASSERT_TRUE(is_ok(guesses.set("connect.timeout_ms", 100)));
+  EndpointSide server(knows);
+  EndpointSide friendly(knows);
+  const ChannelId id = friendly.connect(server);
+  friendly.expect(Kind::opened);
+  EXPECT_TRUE(friendly.send(id, "secret"));
+  EndpointSide guesser(guesses);
+  const Status cause = guesser.expect_closed(guesser.connect(server));
+  EXPECT_FALSE(cause.ok());
+  server.expect(Kind::opened);
+  server.expect_frame("secret");
+}
+
+TEST(Endpoint, of_another_cluster_is_refused) {
+  Config ours, theirs;
+  ASSERT_TRUE(is_ok(theirs.set("cluster.id", "another")));
+  EndpointSide server(ours);
+  EndpointSide client(theirs);
+  const Status cause = client.expect_closed(client.connect(server));
+  EXPECT_EQ(cause.code(), Code::configuration_mismatch);
+  expect_contains(cause.message(), "cluster.id is");
+}
+
+TEST(Endpoint, refuses_peers_that_listen_less_patiently) {
+  Config patient, hasty;
+  ASSERT_TRUE(is_ok(hasty.set("liveness.timeout_ms", 500)));
+  EndpointSide server(patient);
+  EndpointSide client(hasty);
+  const Status cause = client.expect_closed(client.connect(server));
+  EXPECT_EQ(cause.code(), Code::configuration_mismatch);
+  expect_contains(cause.message(), "liveness.timeout_ms");
+}
+
+TEST(Endpoint, refuses_arguments_that_make_no_sense) {
+  const Config config;
+  EXPECT_EQ(Endpoint::open(config, {.poller_count = 0}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(Endpoint::open(config, {.channel_limit = 70000}).status().code(),
+            Code::invalid_argument);
+  EXPECT_EQ(Endpoint::open(config, {.name = std::string(300, 'x')}).status().code(),
+            Code::invalid_argument);
+  EndpointSide client(config);
+  Poller& poller = client.poller();
+  const auto code = [&](std::string_view address, const ChannelSpec& spec) {
+    return poller.connect(address, spec).status().code();
+  };
+  EXPECT_EQ(code("127.0.0.1", {}), Code::invalid_argument);
+  EXPECT_EQ(code("127.0.0.1:1", {.send_bytes = 5000}), Code::invalid_argument);
+  EXPECT_EQ(code("127.0.0.1:1", {.receive_bytes = 2048}), Code::invalid_argument);
+  EXPECT_EQ(code("127.0.0.1:1", {.greeting = std::vector<std::byte>(4097)}),
+            Code::invalid_argument);
+  EXPECT_EQ(poller.wait(Wait::at_most(std::chrono::milliseconds(-1))), Outcome::failed);
+  EXPECT_TRUE(poller.claim({}, 1, 1).empty());
+  EXPECT_EQ(poller.status({}).code(), Code::closed);
+  poller.release({}, 0);
+}
+
+TEST(Endpoint, that_has_nothing_to_tell_waits_no_longer_than_it_is_told) {
+  EndpointSide side{Config()};
+  EXPECT_EQ(side.poller().wait(Wait::none()), Outcome::would_wait);
+  EXPECT_EQ(side.poller().wait(Wait::at_most(std::chrono::milliseconds(1))), Outcome::deadline);
+  side.poller().wake();
+  EXPECT_EQ(side.poller().wait(), Outcome::done);
+  EXPECT_EQ(side.poller().wait(Wait::none()), Outcome::would_wait);
+}
+
+}  // namespace
+}  // namespace faro
