@@ -1,7 +1,10 @@
 #include "jni/callbacks.h"
 
+#include <array>
+#include <string_view>
 #include <utility>
 
+#include "jni/java_bytes.h"
 #include "jni/natives.h"
 
 namespace faro::jni {
@@ -10,6 +13,7 @@ namespace {
 JavaVM* machine = nullptr;
 jmethodID get_as_boolean = nullptr;
 jmethodID complete_stage = nullptr;
+jmethodID accept_channel = nullptr;
 
 /// Detaches the thread from the JVM when it ends, if it was attached here.
 struct Attachment {
@@ -32,8 +36,8 @@ JNIEnv* environment(const std::string& thread_name) noexcept {
 
 }  // namespace
 
-// The ids stay valid without references to the classes: one is of the boot loader, which is never unloaded, the other one
-// of the loader that this library goes with.
+// The ids stay valid without references to the classes: one is of the boot loader, which is never unloaded, the others of
+// the loader that this library goes with.
 bool find_callbacks(JNIEnv* env) {
   if (env->GetJavaVM(&machine) != JNI_OK) return false;
   const auto find = [env](const char* class_name, const char* name, const char* signature) {
@@ -46,7 +50,9 @@ bool find_callbacks(JNIEnv* env) {
   get_as_boolean = find("java/util/function/BooleanSupplier", "getAsBoolean", "()Z");
   if (get_as_boolean == nullptr) return false;
   complete_stage = find("io/faro/ReadyWatch", "complete", "(I)V");
-  return complete_stage != nullptr;
+  if (complete_stage == nullptr) return false;
+  accept_channel = find("io/faro/AcceptCall", "accept", "([B[B[BII[I)[B");
+  return accept_channel != nullptr;
 }
 
 bool holds(JNIEnv* env, jobject condition) {
@@ -67,6 +73,47 @@ void ReadyStages::complete(jint worker) const noexcept {
   env->CallVoidMethod(ready_watch_, complete_stage, worker);
   // What dependents throw is in their stages. There may be no memory to complete one: nothing can be done about that here.
   env->ExceptionClear();
+}
+
+ChannelAcceptance Acceptor::ask(const ChannelRequest& request) const {
+  constexpr jint kMostReferences = 8;
+  // In the order of AcceptCall.java: poller, send_bytes, receive_bytes.
+  std::array<jint, 3> numbers{};
+  ChannelAcceptance answer{.refusal = "the endpoint could not ask its acceptor"};
+  JNIEnv* const env = environment("faro-net");
+  if (env == nullptr || env->PushLocalFrame(kMostReferences) != JNI_OK) return answer;
+  const jobject accept_call = local(env);
+  const jbyteArray peer = bytes_of(env, request.peer);
+  const jbyteArray address = bytes_of(env, request.address);
+  const jbyteArray greeting = bytes_of(
+      env, {reinterpret_cast<const char*>(request.greeting.data()), request.greeting.size()});
+  const jintArray to = env->NewIntArray(numbers.size());
+  if (accept_call != nullptr && env->ExceptionCheck() == JNI_FALSE) {
+    const auto refusal = static_cast<jbyteArray>(env->CallObjectMethod(
+        accept_call, accept_channel, peer, address, greeting, static_cast<jint>(request.send_bytes),
+        static_cast<jint>(request.receive_bytes), to));
+    if (env->ExceptionCheck() == JNI_FALSE) {
+      env->GetIntArrayRegion(to, 0, numbers.size(), numbers.data());
+      answer = {.poller = static_cast<uint32_t>(numbers[0]),
+                .send_bytes = static_cast<uint32_t>(numbers[1]),
+                .receive_bytes = static_cast<uint32_t>(numbers[2]),
+                .refusal = refusal == nullptr ? std::string() : text_of(env, refusal)};
+    }
+  }
+  env->ExceptionClear();  // no memory: the peer is refused
+  env->PopLocalFrame(nullptr);
+  return answer;
+}
+
+jobject Acceptor::local(JNIEnv* env) const {
+  const std::lock_guard lock(mutex_);
+  return env->NewLocalRef(accept_call_);
+}
+
+void Acceptor::forget() noexcept {
+  JNIEnv* const env = environment("faro-net");
+  const std::lock_guard lock(mutex_);
+  if (env != nullptr) env->DeleteGlobalRef(std::exchange(accept_call_, nullptr));
 }
 
 }  // namespace faro::jni

@@ -3,7 +3,10 @@
 
 #include <jni.h>
 
+#include <mutex>
 #include <string>
+
+#include "faro/endpoint.h"
 
 namespace faro::jni {
 
@@ -31,6 +34,29 @@ class ReadyStages {
  private:
   const std::string thread_name_;
   const jobject ready_watch_;
+};
+
+/// An AcceptCall of Java, which is not collected until `forget`. Called by the network thread of an endpoint: with the first
+/// call that becomes a daemon thread of the JVM, until it ends.
+///
+/// Threads: any.
+class Acceptor {
+ public:
+  Acceptor(JNIEnv* env, jobject accept_call) : accept_call_(env->NewGlobalRef(accept_call)) {}
+  ~Acceptor() { forget(); }
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  /// accept_call.accept(…). Refuses if that throws, was forgotten, or the JVM is ending.
+  ChannelAcceptance ask(const ChannelRequest& request) const;
+  /// Nobody is asked any more.
+  void forget() noexcept;
+
+ private:
+  jobject local(JNIEnv* env) const;
+
+  mutable std::mutex mutex_;
+  jobject accept_call_;  // guarded by mutex_; null: forgotten
 };
 
 }  // namespace faro::jni

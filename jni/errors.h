@@ -26,6 +26,8 @@ inline jint result(const Status& status) { return status.ok() ? 0 : fail(status)
 /// The same of a code of faro/c.h.
 inline jint result(faro_code code) { return code == FARO_CODE_OK ? 0 : fail(failure_of_c()); }
 
+inline Outcome outcome_of(faro_outcome outcome) { return static_cast<Outcome>(outcome); }
+
 /// The calling thread's last failure.
 const Status& last_error() noexcept;
 

@@ -26,6 +26,9 @@ inline jbyteArray bytes_of(JNIEnv* env, std::string_view text) {
   return bytes;
 }
 
+/// As Java reads it.
+inline jlong address_of(const void* memory) { return reinterpret_cast<jlong>(memory); }
+
 /// A copy of an array of worker numbers.
 inline std::vector<uint32_t> numbers_of(JNIEnv* env, jintArray array) {
   std::vector<uint32_t> numbers(static_cast<size_t>(env->GetArrayLength(array)));

@@ -17,7 +17,9 @@ struct Natives {
 };
 
 extern const Natives kCancellationNatives;
+extern const Natives kEndpointNatives;
 extern const Natives kNativeLogNatives;
+extern const Natives kNativePollerNatives;
 extern const Natives kSessionNatives;
 extern const Natives kSessionConfigNatives;
 extern const Natives kSessionEventsNatives;

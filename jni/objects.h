@@ -112,6 +112,8 @@ struct Destroy {
   void operator()(faro_session* session) const noexcept { faro_session_destroy(session); }
   void operator()(faro_shuffle* shuffle) const noexcept { faro_shuffle_destroy(shuffle); }
   void operator()(faro_batch* batch) const noexcept { faro_batch_destroy(batch); }
+  void operator()(faro_endpoint* endpoint) const noexcept { faro_endpoint_destroy(endpoint); }
+  void operator()(faro_ring_memory* memory) const noexcept { faro_ring_memory_destroy(memory); }
 };
 template <typename Handle>
 using Owned = std::unique_ptr<Handle, Destroy>;

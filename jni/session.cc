@@ -6,7 +6,6 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "jni/callbacks.h"
@@ -14,6 +13,7 @@
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
+#include "jni/session_config.h"
 
 namespace faro::jni {
 namespace {
@@ -28,29 +28,11 @@ QueryId query_of(jlong counter, jlong incarnation, jint issuer) {
 
 jint closed() { return fail(Code::session_closed, "the session was closed"); }
 
-// `settings` is name, NUL, value, NUL, and so on.
-Status set_all(Config& config, std::string_view settings) {
-  auto next = [&settings] {
-    const size_t end = settings.find('\0');
-    const std::string_view word = settings.substr(0, end);
-    settings.remove_prefix(end == std::string_view::npos ? settings.size() : end + 1);
-    return word;
-  };
-  while (!settings.empty()) {
-    const std::string_view name = next();
-    if (Status status = config.set(name, next(), "SessionConfig"); !status.ok()) return status;
-  }
-  return Status::Ok();
-}
-
 // The handle, or the negative code.
 jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jlong cancellation) {
-  Config config;
-  if (environment == JNI_TRUE) {
-    if (Status status = config.load_environment(); !status.ok()) return fail(status);
-  }
-  if (Status status = set_all(config, text_of(env, settings)); !status.ok()) return fail(status);
-  Result<std::unique_ptr<Session>> session = Session::open(config, cancellation_of(cancellation));
+  const Result<Config> config = config_of(env, settings, environment);
+  if (!config.ok()) return fail(config.status());
+  Result<std::unique_ptr<Session>> session = Session::open(*config, cancellation_of(cancellation));
   if (!session.ok()) return fail(session.status());
   return sessions().add(std::make_shared<SessionState>(std::move(*session)));
 }

@@ -1,8 +1,11 @@
 // io.faro.SessionConfig: the table of settings, and the numbers of what crosses the boundary as one.
+#include "jni/session_config.h"
+
 #include <jni.h>
 
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "faro/config.h"
 #include "faro/log.h"
@@ -14,6 +17,21 @@
 
 namespace faro::jni {
 namespace {
+
+// `settings` is name, NUL, value, NUL, and so on.
+Status set_all(Config& config, std::string_view settings) {
+  auto next = [&settings] {
+    const size_t end = settings.find('\0');
+    const std::string_view word = settings.substr(0, end);
+    settings.remove_prefix(end == std::string_view::npos ? settings.size() : end + 1);
+    return word;
+  };
+  while (!settings.empty()) {
+    const std::string_view name = next();
+    if (Status status = config.set(name, next(), "SessionConfig"); !status.ok()) return status;
+  }
+  return Status::Ok();
+}
 
 // One line per setting: name, tab, default, tab, help.
 jbyteArray table(JNIEnv* env, jclass) {
@@ -53,6 +71,10 @@ jbyteArray constants(JNIEnv* env, jclass) {
     add("outcome", i, outcome_name(static_cast<Outcome>(i)));
   add("partition", kFinalizerPartition, "finalizer");
   add("partition", kMultiplicativePartition, "multiplicative");
+  add("channel_event", FARO_CHANNEL_OPENED, "opened");
+  add("channel_event", FARO_CHANNEL_FRAME, "frame");
+  add("channel_event", FARO_CHANNEL_ROOM, "room");
+  add("channel_event", FARO_CHANNEL_CLOSED, "closed");
   add("level", static_cast<int>(LogLevel::debug), "debug");
   add("level", static_cast<int>(LogLevel::info), "info");
   add("level", static_cast<int>(LogLevel::warning), "warning");
@@ -64,6 +86,15 @@ const std::array kMethods{method("table", "()[B", table), method("codes", "()[B"
                           method("constants", "()[B", constants)};
 
 }  // namespace
+
+Result<Config> config_of(JNIEnv* env, jbyteArray settings, jboolean environment) {
+  Config config;
+  if (environment == JNI_TRUE) {
+    if (Status status = config.load_environment(); !status.ok()) return status;
+  }
+  if (Status status = set_all(config, text_of(env, settings)); !status.ok()) return status;
+  return config;
+}
 
 const Natives kSessionConfigNatives{"io/faro/SessionConfig", kMethods};
 

@@ -19,14 +19,10 @@ inline jint answer(const ShuffleState& state, Outcome outcome) {
   });
 }
 
-inline Outcome outcome_of(faro_outcome outcome) { return static_cast<Outcome>(outcome); }
-
 /// Whether the query has not failed; else failure_of_c tells the cause. A call that was refused does not end a query.
 inline bool query_lives(const ShuffleState& state) {
   const auto code = static_cast<Code>(faro_shuffle_status(state.shuffle.get()));
   return code == Code::ok || category_of(code) == Category::operation;
 }
-
-inline jlong address_of(const void* memory) { return reinterpret_cast<jlong>(memory); }
 
 }  // namespace faro::jni

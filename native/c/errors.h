@@ -28,6 +28,8 @@ class Answer {
  public:
   Answer(Status why) noexcept
       : outcome_(Outcome::failed), why_(std::move(why)) {}  // NOLINT: implicit by intent
+  /// Not failed.
+  Answer(Outcome outcome) noexcept : outcome_(outcome) {}  // NOLINT: implicit by intent
   /// `object` was called: its status says why it has failed.
   template <typename Object>
   Answer(Outcome outcome, const Object& object) : outcome_(outcome) {

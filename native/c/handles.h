@@ -12,6 +12,7 @@
 #include "faro/c.h"
 #include "faro/cancellation.h"
 #include "faro/config.h"
+#include "faro/endpoint.h"
 #include "faro/session.h"
 #include "faro/shuffle.h"
 #include "shuffle/local_worker.h"
@@ -63,4 +64,20 @@ struct faro_shuffle {
   std::optional<faro::RowSender<uint64_t>> words;  // once many rows of 8 bytes were sent
   faro_open_frames frames{};                       // without receivers if there is no sender
   faro::RowClaim claim;
+};
+
+struct faro_poller {
+  faro::Poller& poller;
+  faro::ChannelInfo info{};  // as told last
+};
+
+struct faro_endpoint {
+  explicit faro_endpoint(std::unique_ptr<faro::Endpoint> opened);
+
+  std::unique_ptr<faro::Endpoint> endpoint;
+  std::deque<faro_poller> pollers;  // by index; they do not move
+};
+
+struct faro_ring_memory {
+  std::shared_ptr<const void> memory;
 };

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "faro/c.h"
+#include "faro/endpoint.h"
 #include "faro/hash.h"
 #include "faro/log.h"
 #include "faro/outcome.h"
@@ -96,6 +97,13 @@ static_assert(is(FARO_OUTCOME_DONE, Outcome::done) &&
               is(FARO_OUTCOME_FAILED, Outcome::failed));
 static_assert(is(FARO_PROGRESS_TURN, faro::Progress::turn) &&
               is(FARO_PROGRESS_CALL, faro::Progress::call));
+using ChannelKind = faro::ChannelEvent::Kind;
+static_assert(is(FARO_CHANNEL_OPENED, ChannelKind::opened) &&
+              is(FARO_CHANNEL_FRAME, ChannelKind::frame) &&
+              is(FARO_CHANNEL_ROOM, ChannelKind::room) &&
+              is(FARO_CHANNEL_CLOSED, ChannelKind::closed));
+static_assert(is(FARO_CLOSING_DRAIN, faro::Closing::drain) &&
+              is(FARO_CLOSING_NOW, faro::Closing::now));
 static_assert(is(FARO_LOG_DEBUG, LogLevel::debug) && is(FARO_LOG_INFO, LogLevel::info) &&
               is(FARO_LOG_WARNING, LogLevel::warning) && is(FARO_LOG_ERROR, LogLevel::error) &&
               is(FARO_LOG_OFF, LogLevel::off));

@@ -70,7 +70,9 @@ void Poller::wake() noexcept { core_->waiting().wake(); }
 bool Poller::try_enter() noexcept { return core_->waiting().try_enter(); }
 void Poller::leave() noexcept { core_->waiting().leave(); }
 void Poller::close(ChannelId channel, Closing closing) noexcept { core_->close(channel, closing); }
+bool Poller::is_open(ChannelId channel) const noexcept { return core_->is_open(channel); }
 Result<ChannelInfo> Poller::info(ChannelId channel) const { return core_->info(channel); }
+Result<ChannelRings> Poller::rings(ChannelId channel) const { return core_->rings(channel); }
 Status Poller::status(ChannelId channel) const { return core_->status(channel); }
 
 }  // namespace faro

@@ -69,6 +69,12 @@ EndpointCore::EndpointCore(const base::Settings& settings, EndpointSpec spec,
       links_(settings_, spec_, *network_, transports_, ids_, pollers_),
       thread_(links_, *network_, network_->local_address()) {}
 
+// A link that is let go is destroyed with the table of links, and with nothing else.
+EndpointCore::~EndpointCore() {
+  close();
+  for (const auto& poller : pollers_) poller->let_go();
+}
+
 Status EndpointCore::start(const MakeWaiter& make_waiter) {
   const PollerWait::Limits limits{.yields = static_cast<uint32_t>(settings_.wait_yields),
                                   .sleep_ns = settings_.wait_sleep_ms * 1'000'000};

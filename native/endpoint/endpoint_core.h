@@ -28,7 +28,7 @@ class EndpointCore final : private ChannelNetwork {
                                                     EndpointSpec spec,
                                                     std::unique_ptr<links::Network> network,
                                                     const MakeWaiter& make_waiter);
-  ~EndpointCore() override { close(); }
+  ~EndpointCore() override;
 
   const std::string& address() const { return network_->local_address(); }
   uint32_t poller_count() const { return static_cast<uint32_t>(pollers_.size()); }
@@ -55,7 +55,7 @@ class EndpointCore final : private ChannelNetwork {
   void worker_sleeps() noexcept override { transports_.worker_sleeps(); }
   void worker_wakes() noexcept override { transports_.worker_wakes(); }
 
-  // Destroyed last to first: links use all that stands before them, and pollers hold links.
+  // Destroyed last to first: links use all that stands before them. What pollers hold of links they let go before.
   const base::Settings settings_;
   const EndpointSpec spec_;
   const std::unique_ptr<links::Network> network_;

@@ -21,6 +21,11 @@ void write_header(std::byte* at, wire::FrameKind kind, uint32_t length) {
   std::memcpy(at, &header, sizeof header);
 }
 
+// Whether a claim finds room, now or later.
+bool can_send(const Channel& channel) {
+  return channel.sending == Channel::Sending::opening || channel.sending == Channel::Sending::open;
+}
+
 void remove(std::vector<Channel*>& list, bool& is_listed, Channel& channel) {
   if (std::exchange(is_listed, false)) std::erase(list, &channel);
 }
@@ -79,6 +84,15 @@ void PollerCore::tell(ChannelNews news) {
 void PollerCore::shut() noexcept {
   shut_.store(true, std::memory_order_release);
   wait_.wake();
+}
+
+void PollerCore::let_go() noexcept {
+  mailbox_.take();
+  active_.clear();
+  starving_.clear();
+  unposted_.clear();
+  touched_.clear();
+  channels_.clear();
 }
 
 void PollerCore::take_news() {
@@ -251,6 +265,7 @@ std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) 
   Channel* const channel = find(id);
   if (channel == nullptr || channel->sending != Channel::Sending::open) return {};
   channel->claimed = {};
+  channel->misuse = Status::Ok();
   if (least > channel->info.least_frame_bytes) {
     channel->misuse = base::error(Code::invalid_argument,
                                   "a frame of {} bytes: this channel takes {} at the most", least,
@@ -258,8 +273,9 @@ std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) 
     return {};
   }
   const auto needed = static_cast<uint32_t>(kHeaderBytes + least);
-  const auto wanted = static_cast<uint32_t>(
-      std::min<size_t>(kHeaderBytes + std::max(least, most), channel->info.send_bytes / 2));
+  const size_t limit = channel->info.send_bytes / 2;
+  const auto wanted =
+      static_cast<uint32_t>(kHeaderBytes + std::min(std::max(least, most), limit - kHeaderBytes));
   channel->claimed = channel->out->claim(needed, wanted);
   if (channel->claimed.bytes == 0) {
     starve(*channel, needed);
@@ -271,15 +287,18 @@ std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) 
 
 Outcome PollerCore::commit(ChannelId id, size_t bytes) noexcept {
   Channel* const channel = find(id);
-  if (channel == nullptr || channel->sending != Channel::Sending::open) return Outcome::failed;
-  const uint32_t claimed = channel->claimed.bytes;
-  if (claimed < kHeaderBytes + bytes) {
-    channel->misuse =
-        claimed == 0 ? Status(Code::wrong_state, "a commit without a claim")
-                     : base::error(Code::invalid_argument, "a commit of {} bytes, of {} claimed",
-                                   bytes, claimed - kHeaderBytes);
+  if (channel == nullptr || !can_send(*channel)) return Outcome::failed;
+  if (channel->claimed.bytes == 0) {
+    channel->misuse = Status(Code::wrong_state, "a commit without a claim");
     return Outcome::failed;
   }
+  const uint32_t claimed = channel->claimed.bytes - kHeaderBytes;
+  if (bytes > claimed) {
+    channel->misuse =
+        base::error(Code::invalid_argument, "a commit of {} bytes, of {} claimed", bytes, claimed);
+    return Outcome::failed;
+  }
+  channel->misuse = Status::Ok();
   const auto length = static_cast<uint32_t>(kHeaderBytes + bytes);
   write_header(channel->claimed.data, wire::FrameKind::message, length);
   channel->out->commit(length);
@@ -361,10 +380,16 @@ bool PollerCore::look() noexcept {
 // -------------------------------------------------------------------------------------- information
 
 Result<ChannelId> PollerCore::connect(std::string_view address, const ChannelSpec& spec) {
+  if (shut_.load(std::memory_order_acquire)) return Status(Code::closed, "the endpoint was closed");
   FARO_ASSIGN_OR_RETURN(const ChannelId id, network_.connect(*this, address, spec));
   channels_[id.index] = std::make_unique<Channel>();
   channels_[id.index]->id = id;
   return id;
+}
+
+bool PollerCore::is_open(ChannelId id) const noexcept {
+  const Channel* const channel = find(id);
+  return channel != nullptr && can_send(*channel);
 }
 
 Result<ChannelInfo> PollerCore::info(ChannelId id) const {
@@ -372,6 +397,13 @@ Result<ChannelInfo> PollerCore::info(ChannelId id) const {
   if (channel == nullptr || channel->link == nullptr || channel->told_closed)
     return Status(Code::closed, "there is no such open channel");
   return channel->info;
+}
+
+Result<ChannelRings> PollerCore::rings(ChannelId id) const {
+  const Channel* const channel = find(id);
+  if (channel == nullptr || channel->link == nullptr)
+    return Status(Code::closed, "there are no rings of such a channel");
+  return ChannelRings{channel->out->memory(), channel->in->memory(), channel->link};
 }
 
 Status PollerCore::status(ChannelId id) const {

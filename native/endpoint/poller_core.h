@@ -73,7 +73,9 @@ class PollerCore {
   void post() noexcept;
   Outcome wait(Wait limit) noexcept;
   void close(ChannelId id, Closing closing) noexcept;
+  bool is_open(ChannelId id) const noexcept;
   Result<ChannelInfo> info(ChannelId id) const;
+  Result<ChannelRings> rings(ChannelId id) const;
   Status status(ChannelId id) const;
   /// Waking it, and entering in its place.
   PollerWait& waiting() noexcept { return wait_; }
@@ -87,6 +89,8 @@ class PollerCore {
   void tell(ChannelNews news);
   /// The endpoint has closed: nothing more is told. Threads: network thread.
   void shut() noexcept;
+  /// Lets all links go, so that they can be destroyed. Threads: the one that destroys the endpoint.
+  void let_go() noexcept;
 
  private:
   class Room;

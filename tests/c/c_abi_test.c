@@ -1,6 +1,8 @@
-/* Two sessions in one process, and what a program in C does with them: c_abi_test <case>, see CMakeLists.txt. */
+/* Two sessions or endpoints in one process, and what a program in C does with them: c_abi_test <case>, see CMakeLists.txt. */
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -932,6 +934,349 @@ static void structs_of_other_versions(void) {
   close_cluster(&cluster);
 }
 
+/* --- endpoints: two in one process, both used by this thread */
+
+struct side {
+  faro_endpoint* endpoint;
+  faro_poller* poller;
+  faro_channel_event events[4];
+  size_t count, at;
+};
+
+static struct side open_side(const char* name, faro_accept accept, void* context,
+                             const char* memory_limit) {
+  struct side side;
+  memset(&side, 0, sizeof side);
+  faro_config* config = faro_config_create();
+  OK(faro_config_set(config, "transport", "shm"));
+  if (memory_limit != NULL) OK(faro_config_set(config, "memory.limit_bytes", memory_limit));
+  faro_endpoint_spec spec;
+  memset(&spec, 0, sizeof spec);
+  spec.size = sizeof spec;
+  spec.name = name;
+  spec.channel_limit = 2;
+  spec.accept = accept;
+  spec.context = context;
+  OK(faro_endpoint_open(config, &spec, &side.endpoint));
+  faro_config_destroy(config);
+  CHECK(faro_endpoint_poller_count(side.endpoint) == 1);
+  OK(faro_endpoint_poller(side.endpoint, 0, &side.poller));
+  return side;
+}
+
+static faro_channel_id dial(struct side* from, const struct side* to, uint32_t ring_bytes) {
+  faro_channel_spec spec;
+  memset(&spec, 0, sizeof spec);
+  spec.size = sizeof spec;
+  spec.send_bytes = spec.receive_bytes = ring_bytes;
+  spec.greeting = "hi";
+  spec.greeting_bytes = 2;
+  faro_channel_id channel;
+  OK(faro_poller_connect(from->poller, faro_endpoint_address(to->endpoint), &spec, &channel));
+  return channel;
+}
+
+/* The next event, which is of that kind. */
+static faro_channel_event expect(struct side* side, uint32_t kind) {
+  while (side->at == side->count) {
+    DONE(faro_poller_wait(side->poller, INT64_C(30000000000)));
+    side->at = 0;
+    OK(faro_poller_poll(side->poller, side->events, 4, &side->count));
+  }
+  const faro_channel_event event = side->events[side->at++];
+  CHECK(event.kind == kind);
+  return event;
+}
+static void expect_frame(struct side* side, const char* text) {
+  const faro_channel_event event = expect(side, FARO_CHANNEL_FRAME);
+  CHECK(event.bytes == strlen(text) && memcmp(event.data, text, event.bytes) == 0);
+  OK(faro_poller_release(side->poller, event.channel, event.token));
+}
+static void expect_closed(struct side* side, faro_channel_id channel, faro_code code) {
+  const faro_channel_event event = expect(side, FARO_CHANNEL_CLOSED);
+  CHECK(event.channel.index == channel.index && event.channel.generation == channel.generation);
+  CHECK(faro_poller_status(side->poller, channel) == code);
+}
+
+static faro_outcome send_frame(struct side* side, faro_channel_id channel, const char* text) {
+  faro_channel_claim claim;
+  const size_t bytes = strlen(text);
+  const faro_outcome outcome = faro_poller_claim(side->poller, channel, bytes, bytes, &claim);
+  if (outcome != FARO_OUTCOME_DONE) return outcome;
+  CHECK(claim.bytes == bytes);
+  memcpy(claim.data, text, bytes);
+  OK(faro_poller_commit(side->poller, channel, bytes));
+  OK(faro_poller_post(side->poller));
+  return FARO_OUTCOME_DONE;
+}
+
+/* --- refuses_misuse_of_endpoints */
+
+static void refuses_misuse_of_endpoints(void) {
+  const faro_code invalid = FARO_CODE_INVALID_ARGUMENT;
+  struct side side = open_side("alone", NULL, NULL, NULL);
+  const faro_channel_id none = {7, 1};
+  faro_channel_id channel;
+  faro_channel_claim claim;
+  faro_channel_event event;
+  faro_channel_info info;
+  faro_channel_rings rings;
+  faro_channel_spec spec;
+  faro_endpoint_spec endpoint_spec;
+  memset(&info, 0, sizeof info);
+  memset(&rings, 0, sizeof rings);
+  memset(&spec, 0, sizeof spec);
+  memset(&endpoint_spec, 0, sizeof endpoint_spec);
+  size_t count = 0;
+  int32_t entered = 0;
+  faro_config* config = faro_config_create();
+  faro_endpoint* endpoint = NULL;
+  faro_poller* poller = NULL;
+
+  REFUSED(faro_endpoint_open(NULL, NULL, &endpoint), invalid);
+  REFUSED(faro_endpoint_open(config, NULL, NULL), invalid);
+  REFUSED(faro_endpoint_open(config, &endpoint_spec, &endpoint), invalid); /* no size */
+  endpoint_spec.size = sizeof endpoint_spec;
+  endpoint_spec.poller_count = 65;
+  REFUSED(faro_endpoint_open(config, &endpoint_spec, &endpoint), invalid);
+  faro_config_destroy(config);
+  CHECK(faro_endpoint_address(NULL) == NULL && faro_endpoint_poller_count(NULL) == 0);
+  REFUSED(faro_endpoint_poller(NULL, 0, &poller), invalid);
+  REFUSED(faro_endpoint_poller(side.endpoint, 1, &poller), invalid);
+  REFUSED(faro_endpoint_poller(side.endpoint, 0, NULL), invalid);
+  REFUSED(faro_endpoint_close(NULL), invalid);
+  faro_endpoint_destroy(NULL);
+  faro_ring_memory_destroy(NULL);
+
+  REFUSED(faro_poller_connect(NULL, "127.0.0.1:1", NULL, &channel), invalid);
+  REFUSED(faro_poller_connect(side.poller, NULL, NULL, &channel), invalid);
+  REFUSED(faro_poller_connect(side.poller, "127.0.0.1:1", NULL, NULL), invalid);
+  REFUSED(faro_poller_connect(side.poller, "127.0.0.1", NULL, &channel), invalid);
+  REFUSED(faro_poller_connect(side.poller, "127.0.0.1:1", &spec, &channel), invalid); /* no size */
+  spec.size = sizeof spec;
+  spec.greeting_bytes = 1;
+  REFUSED(faro_poller_connect(side.poller, "127.0.0.1:1", &spec, &channel), invalid);
+  spec.greeting_bytes = 0;
+  spec.send_bytes = 5000;
+  REFUSED(faro_poller_connect(side.poller, "127.0.0.1:1", &spec, &channel), invalid);
+  REFUSED(faro_poller_poll(NULL, &event, 1, &count), invalid);
+  REFUSED(faro_poller_poll(side.poller, NULL, 1, &count), invalid);
+  REFUSED(faro_poller_poll(side.poller, &event, 1, NULL), invalid);
+  REFUSED(faro_poller_release(NULL, none, 0), invalid);
+  OK(faro_poller_release(side.poller, none, 0));
+  FAILED(faro_poller_claim(NULL, none, 1, 1, &claim), invalid);
+  FAILED(faro_poller_claim(side.poller, none, 1, 1, NULL), invalid);
+  FAILED(faro_poller_claim(side.poller, none, 1, 1, &claim), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_commit(NULL, none, 0), invalid);
+  REFUSED(faro_poller_commit(side.poller, none, 0), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_post(NULL), invalid);
+  FAILED(faro_poller_wait(NULL, 0), invalid);
+  FAILED(faro_poller_wait(side.poller, -1), invalid);
+  REFUSED(faro_poller_wake(NULL), invalid);
+  REFUSED(faro_poller_try_enter(NULL, &entered), invalid);
+  REFUSED(faro_poller_try_enter(side.poller, NULL), invalid);
+  REFUSED(faro_poller_leave(NULL), invalid);
+  REFUSED(faro_poller_close(NULL, none, FARO_CLOSING_NOW), invalid);
+  REFUSED(faro_poller_close(side.poller, none, 2), invalid);
+  OK(faro_poller_close(side.poller, none, FARO_CLOSING_NOW));
+  REFUSED(faro_poller_status(NULL, none), invalid);
+  REFUSED(faro_poller_status(side.poller, none), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_describe(NULL, none, &info), invalid);
+  REFUSED(faro_poller_describe(side.poller, none, &info), invalid); /* no size */
+  info.size = sizeof info;
+  REFUSED(faro_poller_describe(side.poller, none, &info), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_rings(NULL, none, &rings), invalid);
+  rings.size = offsetof(faro_channel_rings, memory); /* which would be lost */
+  REFUSED(faro_poller_rings(side.poller, none, &rings), invalid);
+  rings.size = sizeof rings;
+  REFUSED(faro_poller_rings(side.poller, none, &rings), FARO_CODE_CLOSED);
+
+  OK(faro_poller_try_enter(side.poller, &entered));
+  CHECK(entered == 0); /* it does not sleep */
+  CHECK(faro_poller_wait(side.poller, FARO_WAIT_NONE) == FARO_OUTCOME_WOULD_WAIT);
+  CHECK(faro_poller_wait(side.poller, 1000000) == FARO_OUTCOME_DEADLINE);
+  OK(faro_poller_wake(side.poller));
+  DONE(faro_poller_wait(side.poller, FARO_WAIT_FOREVER));
+  OK(faro_endpoint_close(side.endpoint));
+  OK(faro_endpoint_close(side.endpoint));
+  FAILED(faro_poller_wait(side.poller, FARO_WAIT_FOREVER), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_connect(side.poller, "127.0.0.1:1", NULL, &channel), FARO_CODE_CLOSED);
+  faro_endpoint_destroy(side.endpoint);
+}
+
+/* --- carries_frames_over_channels */
+
+static void carries_frames_over_channels(void) {
+  struct side server = open_side("server", NULL, NULL, NULL);
+  struct side client = open_side("client", NULL, NULL, NULL);
+  const faro_channel_id to_server = dial(&client, &server, 4096);
+  expect(&client, FARO_CHANNEL_OPENED);
+  const faro_channel_id to_client = expect(&server, FARO_CHANNEL_OPENED).channel;
+
+  faro_channel_info info;
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  OK(faro_poller_describe(server.poller, to_client, &info));
+  CHECK(strcmp(info.peer, "client") == 0 && strcmp(info.transport, "shm") == 0 &&
+        strcmp(info.address, faro_endpoint_address(client.endpoint)) == 0);
+  CHECK(info.greeting_bytes == 2 && memcmp(info.greeting, "hi", 2) == 0 && info.dialled == 0);
+  CHECK(info.send_bytes == 4096 && info.receive_bytes == 4096 && info.least_frame_bytes == 1008);
+
+  DONE(send_frame(&client, to_server, "question"));
+  expect_frame(&server, "question");
+  DONE(send_frame(&server, to_client, "answer"));
+  DONE(send_frame(&server, to_client, ""));
+  expect_frame(&client, "answer");
+  expect_frame(&client, "");
+
+  /* Claims that are refused, and a commit without one. */
+  faro_channel_claim claim;
+  FAILED(faro_poller_claim(client.poller, to_server, 1009, 1009, &claim),
+         FARO_CODE_INVALID_ARGUMENT);
+  CHECK(strstr(last_message(), "1008") != NULL);
+  REFUSED(faro_poller_commit(client.poller, to_server, 0), FARO_CODE_WRONG_STATE);
+  DONE(faro_poller_claim(client.poller, to_server, 1, SIZE_MAX, &claim));
+  CHECK(claim.bytes == 2048 - 16);
+  REFUSED(faro_poller_commit(client.poller, to_server, SIZE_MAX), FARO_CODE_INVALID_ARGUMENT);
+  OK(faro_poller_commit(client.poller, to_server, 0));
+
+  /* Full, then room. */
+  faro_outcome outcome = FARO_OUTCOME_DONE;
+  int sent = 0;
+  for (; (outcome = send_frame(&client, to_server, "more")) == FARO_OUTCOME_DONE; ++sent) {
+  }
+  CHECK(outcome == FARO_OUTCOME_WOULD_WAIT);
+  expect_frame(&server, "");
+  for (int i = 0; i < sent; ++i) expect_frame(&server, "more");
+  CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE) != FARO_OUTCOME_FAILED);
+  expect(&client, FARO_CHANNEL_ROOM);
+
+  /* Where frames lie, also when the channel has closed. */
+  faro_channel_rings rings;
+  memset(&rings, 0, sizeof rings);
+  rings.size = sizeof rings;
+  OK(faro_poller_rings(server.poller, to_client, &rings));
+  CHECK(rings.incoming_bytes == 4096 && rings.outgoing_bytes == 4096);
+  DONE(send_frame(&client, to_server, "last"));
+  OK(faro_poller_close(client.poller, to_server, FARO_CLOSING_DRAIN));
+  FAILED(faro_poller_claim(client.poller, to_server, 1, 1, &claim), FARO_CODE_CLOSED);
+  const faro_channel_event last = expect(&server, FARO_CHANNEL_FRAME);
+  const char* const in_ring = (const char*)rings.incoming;
+  const char* const data = last.data;
+  CHECK(data >= in_ring && data + last.bytes <= in_ring + rings.incoming_bytes);
+  OK(faro_poller_release(server.poller, last.channel, last.token));
+  CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE) != FARO_OUTCOME_FAILED);
+  size_t count = 0;
+  OK(faro_poller_poll(server.poller, server.events, 0, &count)); /* room for none is no mistake */
+  CHECK(count == 0);
+  struct side* const sides[] = {&client, &server};
+  for (int closed = 0; closed < 2;) { /* both take what the other one says */
+    for (int i = 0; i < 2; ++i) {
+      struct side* const side = sides[i];
+      (void)faro_poller_wait(side->poller, 1000000);
+      OK(faro_poller_poll(side->poller, side->events, 4, &side->count));
+      side->at = side->count;
+      for (size_t e = 0; e < side->count; ++e)
+        closed += side->events[e].kind == FARO_CHANNEL_CLOSED;
+    }
+  }
+  OK(faro_poller_status(client.poller, to_server)); /* drained */
+  OK(faro_poller_status(server.poller, to_client));
+  FAILED(faro_poller_claim(client.poller, to_server, 1, 1, &claim), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_commit(client.poller, to_server, 0), FARO_CODE_CLOSED);
+  CHECK(memcmp(data, "last", 4) == 0);
+  faro_ring_memory_destroy(rings.memory);
+  faro_endpoint_destroy(client.endpoint);
+  faro_endpoint_destroy(server.endpoint);
+}
+
+/* --- refuses_channels */
+
+static void accept_by_greeting(void* context, const faro_channel_request* request,
+                               faro_channel_acceptance* acceptance) {
+  CHECK(request->size == sizeof *request && acceptance->size == sizeof *acceptance);
+  CHECK(request->greeting_bytes == 2 && memcmp(request->greeting, "hi", 2) == 0);
+  CHECK(request->address[0] != 0);
+  if (strcmp(request->peer, "unwanted") == 0) acceptance->refusal = context;
+  acceptance->send_bytes = request->send_bytes / 2;
+}
+
+static void refuses_channels(void) {
+  static char reason[] = "no more guests today";
+  struct side server = open_side("server", accept_by_greeting, reason, NULL);
+  struct side unwanted = open_side("unwanted", NULL, NULL, NULL);
+  struct side client = open_side("client", NULL, NULL, NULL);
+  expect_closed(&unwanted, dial(&unwanted, &server, 4096), FARO_CODE_CANCELLED);
+  CHECK(strstr(last_message(), reason) != NULL);
+
+  const faro_channel_id channel = dial(&client, &server, 8192);
+  expect(&client, FARO_CHANNEL_OPENED);
+  faro_channel_info info;
+  memset(&info, 0, sizeof info);
+  info.size = offsetof(faro_channel_info, least_frame_bytes); /* a caller that knows fewer fields */
+  OK(faro_poller_describe(client.poller, channel, &info));
+  CHECK(info.send_bytes == 8192 && info.receive_bytes == 4096 && info.least_frame_bytes == 0);
+
+  /* As many as channel_limit allows. */
+  dial(&client, &server, 4096);
+  expect(&client, FARO_CHANNEL_OPENED);
+  faro_channel_id none;
+  REFUSED(faro_poller_connect(client.poller, faro_endpoint_address(server.endpoint), NULL, &none),
+          FARO_CODE_LIMIT_EXCEEDED);
+  faro_endpoint_destroy(unwanted.endpoint);
+  faro_endpoint_destroy(client.endpoint);
+  faro_endpoint_destroy(server.endpoint);
+
+  /* Memory for one channel: the ring that it receives from. */
+  struct side small = open_side("small", NULL, NULL, "1572864");
+  struct side large = open_side("large", NULL, NULL, NULL);
+  const faro_channel_id first = dial(&large, &small, 1 << 20);
+  expect(&large, FARO_CHANNEL_OPENED);
+  expect_closed(&large, dial(&large, &small, 1 << 20), FARO_CODE_RESOURCE_LIMIT);
+  CHECK(strstr(last_message(), "memory.limit_bytes = 1572864") != NULL);
+  DONE(send_frame(&large, first, "still there"));
+  expect(&small, FARO_CHANNEL_OPENED);
+  expect_frame(&small, "still there");
+  OK(faro_poller_close(large.poller, first, FARO_CLOSING_NOW));
+  expect_closed(&large, first, FARO_CODE_CLOSED);
+  expect(&small, FARO_CHANNEL_CLOSED);
+  faro_endpoint_destroy(large.endpoint);
+  faro_endpoint_destroy(small.endpoint);
+}
+
+/* --- lets_another_thread_send_while_the_poller_sleeps */
+
+struct visitor {
+  struct side* side;
+  faro_channel_id channel;
+  atomic_bool has_sent;
+};
+static void* visit(void* argument) {
+  struct visitor* visitor = argument;
+  int32_t entered = 0;
+  while (entered == 0) OK(faro_poller_try_enter(visitor->side->poller, &entered));
+  DONE(send_frame(visitor->side, visitor->channel, "by another thread"));
+  OK(faro_poller_leave(visitor->side->poller));
+  atomic_store(&visitor->has_sent, true);
+  OK(faro_poller_wake(visitor->side->poller));
+  return NULL;
+}
+
+static void lets_another_thread_send_while_the_poller_sleeps(void) {
+  struct side server = open_side("server", NULL, NULL, NULL);
+  struct side client = open_side("client", NULL, NULL, NULL);
+  struct visitor visitor = {&client, dial(&client, &server, 4096), false};
+  expect(&client, FARO_CHANNEL_OPENED);
+  expect(&server, FARO_CHANNEL_OPENED);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, visit, &visitor) == 0);
+  while (!atomic_load(&visitor.has_sent)) DONE(faro_poller_wait(client.poller, FARO_WAIT_FOREVER));
+  pthread_join(thread, NULL);
+  expect_frame(&server, "by another thread");
+  faro_endpoint_destroy(client.endpoint);
+  faro_endpoint_destroy(server.endpoint);
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -944,7 +1289,12 @@ int main(int argc, char** argv) {
                {"tells_rings_and_when_they_change", tells_rings_and_when_they_change},
                {"wakes_event_loops", wakes_event_loops},
                {"tells_of_nodes_and_queries", tells_of_nodes_and_queries},
-               {"structs_of_other_versions", structs_of_other_versions}};
+               {"structs_of_other_versions", structs_of_other_versions},
+               {"refuses_misuse_of_endpoints", refuses_misuse_of_endpoints},
+               {"carries_frames_over_channels", carries_frames_over_channels},
+               {"refuses_channels", refuses_channels},
+               {"lets_another_thread_send_while_the_poller_sleeps",
+                lets_another_thread_send_while_the_poller_sleeps}};
   for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof cases[0]; ++i) {
     if (strcmp(argv[1], cases[i].name) != 0) continue;
     faro_log_set_level(FARO_LOG_ERROR);

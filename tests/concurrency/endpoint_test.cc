@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,6 +32,14 @@ Config config_of(std::string_view transport) {
 size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+// Mappings of shared memory.
+size_t shared_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find("memfd:") != line.npos;
+  return count;
 }
 
 class Channels : public testing::TestWithParam<const char*> {
@@ -163,6 +172,8 @@ TEST_P(OpenChannel, takes_no_frames_while_it_is_drained) {
   EXPECT_FALSE(client_.send(at_client_, "late"));
   EXPECT_EQ(client_.poller().status(at_client_).code(), Code::closed);
   EXPECT_EQ(client_.poller().commit(at_client_, 0), Outcome::failed);
+  EXPECT_FALSE(client_.poller().is_open(at_client_));
+  EXPECT_TRUE(server_.poller().is_open(at_server_));
 }
 
 TEST_P(OpenChannel, that_nobody_drains_ends_after_a_time) {
@@ -205,6 +216,27 @@ TEST_P(OpenChannel, keeps_frames_that_are_held_when_it_closes) {
   server_.poller().release(frame.channel, frame.token);
 }
 
+TEST_P(OpenChannel, tells_where_its_frames_lie_and_keeps_that_mapped_as_long_as_asked) {
+  connect({.send_bytes = 16384, .receive_bytes = 8192});
+  auto sends = client_.poller().rings(at_client_);
+  auto receives = server_.poller().rings(at_server_);
+  ASSERT_TRUE(is_ok(sends) && is_ok(receives));
+  EXPECT_EQ(sends->outgoing.size(), 16384u);
+  EXPECT_EQ(sends->incoming.size(), 8192u);
+  EXPECT_EQ(receives->incoming.size(), 16384u);
+  EXPECT_EQ(client_.poller().claim(at_client_, 4, 4).data(), sends->outgoing.data() + 16);
+  EXPECT_TRUE(client_.send(at_client_, "kept"));
+  const ChannelEvent frame = server_.expect(Kind::frame);
+  EXPECT_EQ(frame.data.data(), receives->incoming.data() + 16);
+  client_.poller().close(at_client_, Closing::now);
+  EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
+  EXPECT_TRUE(is_ok(server_.poller().rings(at_server_)));  // a frame is held
+  server_.poller().release(frame.channel, frame.token);
+  EXPECT_EQ(server_.poller().rings(at_server_).status().code(), Code::closed);
+  EXPECT_EQ(test::text_of(receives->incoming.subspan(16, 4)), "kept");
+  sends->outgoing[0] = std::byte{1};
+}
+
 TEST_P(OpenChannel, refuses_frames_that_it_cannot_take) {
   connect({.send_bytes = 4096, .receive_bytes = 4096});
   Poller& poller = client_.poller();
@@ -216,6 +248,31 @@ TEST_P(OpenChannel, refuses_frames_that_it_cannot_take) {
   EXPECT_EQ(poller.commit(at_client_, 10), Outcome::done);
   EXPECT_EQ(poller.commit(at_client_, 0), Outcome::failed);
   EXPECT_EQ(poller.status(at_client_).code(), Code::wrong_state);
+}
+
+TEST_P(OpenChannel, forgets_a_refusal_with_the_next_claim_and_commit) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  Poller& poller = client_.poller();
+  EXPECT_TRUE(poller.claim(at_client_, 1009, 1009).empty());
+  fill("0123456789");  // until a claim finds no room, which is no refusal
+  EXPECT_TRUE(is_ok(poller.status(at_client_)));
+  EXPECT_EQ(poller.commit(at_client_, 1), Outcome::failed);
+  EXPECT_EQ(poller.status(at_client_).code(), Code::wrong_state);
+  server_.expect_frame("0123456789");
+}
+
+TEST_P(OpenChannel, counts_with_sizes_of_any_number_of_bytes) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  Poller& poller = client_.poller();
+  EXPECT_EQ(poller.claim(at_client_, 1, SIZE_MAX).size(), 2048u - 16);
+  for (const size_t bytes : {SIZE_MAX, SIZE_MAX - 15, size_t{1} << 32}) {
+    EXPECT_EQ(poller.commit(at_client_, bytes), Outcome::failed);
+    EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
+  }
+  EXPECT_TRUE(poller.claim(at_client_, SIZE_MAX, SIZE_MAX).empty());
+  EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
+  EXPECT_TRUE(client_.send(at_client_, "goes on"));
+  server_.expect_frame("goes on");
 }
 
 TEST_P(OpenChannel, is_sent_to_by_another_thread_while_its_poller_sleeps) {
@@ -369,6 +426,22 @@ TEST_P(Channels, that_come_and_go_leave_nothing_behind) {
   EXPECT_LE(open_descriptors(), descriptors);
 }
 
+TEST(Endpoint, that_is_destroyed_gives_back_the_memory_of_channels_that_were_open) {
+  const Config config = config_of("shm");
+  const size_t before = shared_mappings();
+  {
+    EndpointSide server(config);
+    EndpointSide client(config);
+    const ChannelId id = client.connect(server);
+    client.expect(Kind::opened);
+    EXPECT_TRUE(client.send(id, "held"));
+    server.expect(Kind::opened);
+    server.expect(Kind::frame);  // which is not released
+    EXPECT_GT(shared_mappings(), before);
+  }
+  EXPECT_EQ(shared_mappings(), before);
+}
+
 TEST(Endpoint, that_nobody_listens_at_says_so) {
   Config config;
   ASSERT_TRUE(is_ok(config.set("connect.timeout_ms", 50)));
@@ -429,6 +502,23 @@ TEST(Endpoint, refuses_peers_that_listen_less_patiently) {
   const Status cause = client.expect_closed(client.connect(server));
   EXPECT_EQ(cause.code(), Code::configuration_mismatch);
   expect_contains(cause.message(), "liveness.timeout_ms");
+}
+
+TEST(Endpoint, that_was_closed_dials_nobody) {
+  EndpointSide side{Config()};
+  side.endpoint().close();
+  EXPECT_EQ(side.poller().connect("127.0.0.1:1", {}).status().code(), Code::closed);
+}
+
+TEST(Endpoint, refuses_a_commit_before_the_channel_is_open) {
+  EndpointSide side{Config()};
+  const ChannelId id = side.connect("127.0.0.1:1");
+  EXPECT_TRUE(side.poller().claim(id, 1, 1).empty());
+  EXPECT_TRUE(is_ok(side.poller().status(id)));
+  EXPECT_TRUE(side.poller().is_open(id));
+  EXPECT_FALSE(side.poller().is_open({}));
+  EXPECT_EQ(side.poller().commit(id, 0), Outcome::failed);
+  EXPECT_EQ(side.poller().status(id).code(), Code::wrong_state);
 }
 
 TEST(Endpoint, refuses_arguments_that_make_no_sense) {

@@ -26,8 +26,8 @@ SKIPPED_FOLDERS = {"build", "target", "test"}
 HEADERS = "native/include/faro/"
 # Public headers that are not about sessions, workers and shuffles: values that these take and return, and the ABI of C.
 OTHER_HEADERS = {
-    "c.h", "c_handles.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h", "status.h",
-    "wait.h",
+    "c.h", "c_handles.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h",
+    "status.h", "wait.h",
 }
 CHANNEL_HEADERS = {"endpoint.h"}  # of channels, which are counted by themselves
 SENDING = re.compile(r"(try_)?(send|broadcast|multicast|claim|write|put|push)(_\w+)?")

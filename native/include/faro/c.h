@@ -10,7 +10,8 @@
  *
  * What it does is what the C++ headers say: a session is a node's membership in a cluster (faro/session.h), a worker one
  * thread that runs query plans, a shuffle one shuffle operator of one query at one worker (faro/shuffle.h), with a sending
- * side (faro/sender.h), a receiving side (faro/receiver.h) and batches of received rows (faro/batch.h).
+ * side (faro/sender.h), a receiving side (faro/receiver.h) and batches of received rows (faro/batch.h). Apart from all of
+ * that, an endpoint has channels of frames between two peers (faro/endpoint.h).
  *
  * Versions. FARO_ABI_VERSION counts the releases that added something. Functions, constants and fields are only added, at
  * the end of structs, and never change meaning: a program works with every library whose faro_abi_version() is at least its
@@ -19,8 +20,8 @@
  * Structs begin with their `size` and `version`. Set everything to zero and `size` to sizeof. Of a struct that the library
  * fills it writes the fields that lie within `size`, and its own FARO_ABI_VERSION to `version`. Of a struct that it reads,
  * fields behind `size` count as zero, the default, and fields that it does not know have to be zero; `version` is not
- * looked at. Without these two are only values that will never grow, or whose distance is told: faro_query_id, faro_cursor
- * and faro_ring.
+ * looked at. Without these two are only values that will never grow, or whose distance is told: faro_query_id, faro_cursor,
+ * faro_ring, faro_channel_id, faro_channel_event and faro_channel_claim.
  *
  * Errors. Calls that may wait for rows or for room answer a faro_outcome, others a faro_code, FARO_CODE_OK for success.
  * After FARO_OUTCOME_FAILED and after every other code, faro_last_error tells the calling thread what went wrong. A null
@@ -575,6 +576,221 @@ typedef struct faro_rings {
 } faro_rings;
 /* Threads: those of the worker. */
 faro_code faro_worker_rings(faro_worker* worker, faro_rings* rings);
+
+/* --- Endpoint: channels of frames between two peers, as faro/endpoint.h
+ *
+ * For engines with a flow control, a failure model and a scheduler of their own: no cluster, no queries, no workers.
+ *
+ *   faro_endpoint_spec spec = {.size = sizeof spec, .name = "tm-1"};
+ *   faro_endpoint* endpoint = NULL;
+ *   faro_poller* poller = NULL;
+ *   faro_channel_event events[64];
+ *   size_t count = 0;
+ *   faro_endpoint_open(config, &spec, &endpoint);       // listens
+ *   faro_endpoint_poller(endpoint, 0, &poller);         // one thread's
+ *   while (faro_poller_wait(poller, FARO_WAIT_FOREVER) == FARO_OUTCOME_DONE &&
+ *          faro_poller_poll(poller, events, 64, &count) == FARO_CODE_OK) …
+ */
+
+typedef struct faro_endpoint faro_endpoint;
+typedef struct faro_poller faro_poller;
+typedef struct faro_ring_memory faro_ring_memory;
+
+/* Names a channel. A plain value of 8 bytes, without `size`. An endpoint never gives the same one twice; the index is below
+ * faro_endpoint_spec.channel_limit, and given again with another generation, which is not 0. */
+typedef struct faro_channel_id {
+  uint32_t index;
+  uint32_t generation;
+} faro_channel_id;
+
+/* A peer that asks for a channel. Filled by the library, valid during the call. */
+typedef struct faro_channel_request {
+  uint32_t size;
+  uint32_t version;
+  const char* peer;     /* its faro_endpoint_spec.name; never null */
+  const char* address;  /* where it connects from; never null */
+  const void* greeting; /* may be null if there is none */
+  uint64_t greeting_bytes;
+  uint32_t send_bytes;    /* of the ring towards the peer, as it asks */
+  uint32_t receive_bytes; /* of the ring from the peer, as it asks */
+} faro_channel_request;
+
+/* The answer. The library has set all to zero: poller 0 accepts, with the rings as asked. */
+typedef struct faro_channel_acceptance {
+  uint32_t size;
+  uint32_t version;
+  uint32_t poller;        /* that serves the channel */
+  uint32_t send_bytes;    /* 0: as asked. Never more than that */
+  uint32_t receive_bytes; /* the same */
+  uint32_t reserved;
+  /* Not null: there is no channel, for this reason, which the peer is told. Copied as soon as the callback has returned: it
+   * must not lie in the frame of that call. */
+  const char* refusal;
+} faro_channel_acceptance;
+
+/* Threads: the network thread. It must neither block nor call the endpoint or its pollers, except faro_poller_wake. */
+typedef void (*faro_accept)(void* context, const faro_channel_request* request,
+                            faro_channel_acceptance* acceptance);
+
+typedef struct faro_endpoint_spec {
+  uint32_t size;
+  uint32_t version;
+  const char* name;       /* told to peers; at most 255 bytes; null: none */
+  uint32_t poller_count;  /* at most 64; 0: 1 */
+  uint32_t channel_limit; /* channels that exist at a time, at most 65536; 0: 1024 */
+  faro_accept accept; /* asked for every channel that a peer wants; null: poller 0 accepts all */
+  void* context;      /* of accept; used until the endpoint is destroyed */
+} faro_endpoint_spec;
+
+/* Listens at cluster.listen (127.0.0.1:0 unless set). The other settings are those of faro::Endpoint. `spec`: null for the
+ * defaults. Threads: any, as for all calls with an endpoint. Blocks: never for long. Owns: the caller owns the endpoint.
+ * Errors: as faro::Endpoint::open. */
+faro_code faro_endpoint_open(const faro_config* config, const faro_endpoint_spec* spec,
+                             faro_endpoint** endpoint);
+/* Where peers connect: host:port, with the port that the system chose. Valid as long as the endpoint; null if that is. */
+const char* faro_endpoint_address(const faro_endpoint* endpoint);
+/* 0 if `endpoint` is null. */
+uint32_t faro_endpoint_poller_count(const faro_endpoint* endpoint);
+/* The i-th poller, which the endpoint owns. Errors: invalid_argument (there is none). */
+faro_code faro_endpoint_poller(faro_endpoint* endpoint, uint32_t index, faro_poller** poller);
+/* Closes all channels at once, tells the peers, and stops the network thread; every wait ends. Drain channels first to lose
+ * nothing. The handles, frames that were not released and rings stay valid; what they are asked for fails with closed.
+ * Repeatable. Blocks: at most close.timeout_ms. */
+faro_code faro_endpoint_close(faro_endpoint* endpoint);
+/* Closes, and destroys the handle with its pollers, and the memory of all channels. Destroy all faro_ring_memory of it
+ * before. No call of it or of a poller may be under way. */
+void faro_endpoint_destroy(faro_endpoint* endpoint);
+
+/* --- Poller: serves channels on one thread
+ *
+ * Threads: one at a time, except where said; while it sleeps in faro_poller_wait another one may send by way of
+ * faro_poller_try_enter. Blocks: faro_poller_wait only. Valid as long as its endpoint's handle. A channel that does not
+ * exist any more is refused with closed, everywhere. */
+
+/* What the dialling side asks for. Rings are powers of two, 4 KiB … 256 MiB; 0: 256 KiB. The accepting side may make them
+ * smaller. */
+typedef struct faro_channel_spec {
+  uint32_t size;
+  uint32_t version;
+  uint32_t send_bytes;     /* of the ring towards the peer */
+  uint32_t receive_bytes;  /* of the ring from the peer */
+  const void* greeting;    /* what the accepting side sees before it accepts; copied */
+  uint64_t greeting_bytes; /* at most 4096 */
+} faro_channel_spec;
+
+/* Asks the endpoint at `address` (host:port) for a channel, which this poller serves. `spec`: null for the defaults. An event
+ * tells how that ended, opened or closed, within connect.timeout_ms. Errors: as faro::Poller::connect. */
+faro_code faro_poller_connect(faro_poller* poller, const char* address,
+                              const faro_channel_spec* spec, faro_channel_id* channel);
+
+/* As faro::ChannelEvent::Kind. */
+enum {
+  FARO_CHANNEL_OPENED = 0, /* there are rings: claim and frames from now on */
+  FARO_CHANNEL_FRAME =
+      1, /* the peer has sent `data`, which stays in place until faro_poller_release */
+  FARO_CHANNEL_ROOM = 2,  /* a claim that found none may find it now */
+  FARO_CHANNEL_CLOSED = 3 /* the last event of a channel; faro_poller_status says why */
+};
+
+/* 32 bytes, without `size`: it never grows. */
+typedef struct faro_channel_event {
+  faro_channel_id channel;
+  uint32_t kind;
+  uint32_t token;   /* of a frame, for faro_poller_release */
+  const void* data; /* of a frame, in the ring from the peer: see faro_poller_rings */
+  uint64_t bytes;   /* of a frame; may be 0 */
+} faro_channel_event;
+
+/* Writes the next events to the first `count` of `events`, which has room for `limit`. For each channel they come in order:
+ * opened, frames and room, closed. The peer could change the bytes of a frame while they are read. */
+faro_code faro_poller_poll(faro_poller* poller, faro_channel_event* events, size_t limit,
+                           size_t* count);
+/* Gives the space of a frame back, in any order. Each token once. A channel that is gone is no error. */
+faro_code faro_poller_release(faro_poller* poller, faro_channel_id channel, uint32_t token);
+
+/* 16 bytes, without `size`: it never grows. */
+typedef struct faro_channel_claim {
+  void*
+      data; /* in the ring towards the peer; valid until commit, or the next claim of the channel */
+  uint64_t bytes;
+} faro_channel_claim;
+
+/* Space for a frame of at least `least` and up to `most` bytes, in the memory that it is sent from. Without a commit the next
+ * claim gives the same space again. Answers done; would_wait: there is none, and a `room` event will come, or, of a channel
+ * that has not opened yet, `opened`; failed: invalid_argument (`least` is above faro_channel_info.least_frame_bytes), or why
+ * the channel is not open. */
+faro_outcome faro_poller_claim(faro_poller* poller, faro_channel_id channel, size_t least,
+                               size_t most, faro_channel_claim* claim);
+/* The claimed space now holds a frame of that many bytes, 0 … the claim's. It travels with the next faro_poller_post. Errors:
+ * invalid_argument (more than was claimed; the claim stays), wrong_state (nothing was claimed), or why the channel is not
+ * open. */
+faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_t bytes);
+/* Starts the transfer of all frames committed. faro_poller_wait does so, too. */
+faro_code faro_poller_post(faro_poller* poller);
+
+/* Waits until faro_poller_poll has something to tell, or for faro_poller_wake. Answers done, would_wait, deadline, or failed:
+ * closed (the endpoint, and everything was told), invalid_argument. */
+faro_outcome faro_poller_wait(faro_poller* poller, int64_t wait_ns);
+/* Ends a wait, or else the next one. Threads: any. Blocks: never. */
+faro_code faro_poller_wake(faro_poller* poller);
+
+/* For other threads: takes the place of the poller's own thread while that sleeps in faro_poller_wait, to claim, commit and
+ * post. `entered` 0: it does not sleep now, or another thread is inside: hand the work over, and wake it. 1:
+ * faro_poller_leave has to follow soon, since the poller's thread cannot go on before. Threads: any. Blocks: never. */
+faro_code faro_poller_try_enter(faro_poller* poller, int32_t* entered);
+/* Threads: the one that has entered. */
+faro_code faro_poller_leave(faro_poller* poller);
+
+/* As faro::Closing. */
+enum {
+  FARO_CLOSING_DRAIN =
+      0, /* what both sides have committed arrives first; then both get the `closed` event */
+  FARO_CLOSING_NOW = 1 /* at once; frames that were not taken are lost */
+};
+/* Ends a channel. `closed` follows, of a drained one within close.timeout_ms. Until then frames still come. A channel that is
+ * gone is no error. */
+faro_code faro_poller_close(faro_poller* poller, faro_channel_id channel, int32_t closing);
+/* Why the last claim or commit of a channel was refused, or why it is not open; FARO_CODE_OK while it is, or when both sides
+ * have drained it. As faro::Poller::status. */
+faro_code faro_poller_status(faro_poller* poller, faro_channel_id channel);
+
+/* What is known of a channel that is open. Texts and greeting are valid until the poller's next faro_poller_describe. */
+typedef struct faro_channel_info {
+  uint32_t size;
+  uint32_t version;
+  const char* peer;      /* its name */
+  const char* address;   /* where it listens, or connects from */
+  const char* transport; /* "shm", "tcp", "verbs" */
+  const void* greeting;  /* of the dialling side; may be null if there is none */
+  uint64_t greeting_bytes;
+  uint32_t send_bytes;    /* of the ring towards the peer */
+  uint32_t receive_bytes; /* of the ring from the peer */
+  uint32_t
+      least_frame_bytes; /* a claim of so much always finds room once the peer has released enough */
+  uint32_t dialled;      /* 1: by this side, else 0 */
+} faro_channel_info;
+/* Errors: closed. */
+faro_code faro_poller_describe(faro_poller* poller, faro_channel_id channel,
+                               faro_channel_info* info);
+
+/* Where the frames of a channel lie. For bindings that reach memory only through objects that stand for it, and want to make
+ * one for each ring, not for each frame. */
+typedef struct faro_channel_rings {
+  uint32_t size;
+  uint32_t version;
+  void* outgoing; /* every claim is a part of it */
+  uint64_t outgoing_bytes;
+  const void* incoming; /* the data of every frame is a part of it */
+  uint64_t incoming_bytes;
+  /* Keeps both mapped, when the channel has long closed, too, until it is destroyed: the caller's. */
+  faro_ring_memory* memory;
+} faro_channel_rings;
+/* `size` has to reach to the end of `memory`. Errors: closed (the channel has not opened, or has closed and no frame of it is
+ * held). */
+faro_code faro_poller_rings(faro_poller* poller, faro_channel_id channel,
+                            faro_channel_rings* rings);
+/* Before the endpoint is destroyed. What is kept counts against memory.limit_bytes. Threads: any. */
+void faro_ring_memory_destroy(faro_ring_memory* memory);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "faro/c.h"
+#include "faro/endpoint.h"
 #include "faro/session.h"
 
 #pragma GCC visibility push(default)
@@ -13,6 +14,8 @@ namespace faro {
 /// A handle that owns the session, which stays where it is: for faro_session_destroy. Its workers are those that
 /// faro_session_worker gives. Throws: std::bad_alloc; the session is closed then. Threads: any.
 faro_session* handle_of(std::unique_ptr<Session> session);
+/// The same of an endpoint, for faro_endpoint_destroy. Its pollers are those that faro_endpoint_poller gives.
+faro_endpoint* handle_of(std::unique_ptr<Endpoint> endpoint);
 
 }  // namespace faro
 

@@ -99,6 +99,16 @@ struct ChannelInfo {
       0;  ///< a claim of so much always finds room once the peer has released enough
 };
 
+/// Where the frames of a channel lie: for bindings that reach memory only through an object that stands for it, and want to
+/// make one for each ring, not for each frame.
+struct ChannelRings {
+  std::span<std::byte> outgoing;        ///< every claim is a part of it
+  std::span<const std::byte> incoming;  ///< the data of every frame is a part of it
+  /// Keeps both mapped, when the channel has long closed, too, until the last copy is gone. To be dropped before the
+  /// Endpoint is destroyed, by any thread. Memory that is kept counts against memory.limit_bytes.
+  std::shared_ptr<const void> memory;
+};
+
 /// Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.
 ///
 /// Threads: one at a time, except where said; while it sleeps in wait() another one may send by way of try_enter().
@@ -143,12 +153,17 @@ class Poller {
   /// Ends a channel. `closed` follows, of a drained one within close.timeout_ms. Until then frames still come.
   void close(ChannelId channel, Closing closing) noexcept;
 
+  /// Whether a claim finds room, now or later: it is being opened, or open, and this side has not begun to end it.
+  bool is_open(ChannelId channel) const noexcept;
   /// Errors: closed (there is no such open channel).
   Result<ChannelInfo> info(ChannelId channel) const;
+  /// Blocks: never. Errors: closed (the channel has not opened, or has closed and no frame of it is held).
+  Result<ChannelRings> rings(ChannelId channel) const;
   /// Why the last claim or commit of a channel was refused, or why it is not open: ok while it is, or when both sides have drained it; else as ChannelEvent::closed says.
   ///   closed                  the peer, or this side, has closed it at once, or this endpoint was closed
   ///   peer_lost               the peer died, hangs or was cut off
   ///   connect_failed          nobody answers at the address
+  ///   cancelled               the peer's EndpointSpec::accept refused it: the text has its reason
   ///   configuration_mismatch, authentication_failed, transport_unavailable, resource_limit, limit_exceeded
   ///                           it was refused: the text has the reason, and the figures
   ///   protocol_error          the peer broke the protocol

@@ -5,24 +5,33 @@ import java.nio.channels.AsynchronousCloseException;
 import java.nio.channels.spi.AbstractInterruptibleChannel;
 
 /**
- * Ends the native waits of one worker at once when their thread is interrupted. An interruptible channel is the only
+ * Ends the native waits of one worker or poller at once when their thread is interrupted. An interruptible channel is the only
  * way that the JDK offers to be told of an interrupt. Each interrupt closes the channel, and the next wait makes a new
  * one.
  *
- * <p>Threads: the worker's.
+ * <p>Threads: its owner's.
  */
 final class Interruption {
-  private final Worker worker;
+  private final String waiting; // what waits, for messages
+  private final Runnable interruptWait;
+  private final Runnable clearInterrupt;
   private Channel channel;
 
-  Interruption(Worker worker) {
-    this.worker = worker;
+  /**
+   * @param waiting for instance {@code "worker 3"}
+   * @param interruptWait ends the native wait under way, and the next one, from any thread
+   * @param clearInterrupt ends that
+   */
+  Interruption(String waiting, Runnable interruptWait, Runnable clearInterrupt) {
+    this.waiting = waiting;
+    this.interruptWait = interruptWait;
+    this.clearInterrupt = clearInterrupt;
   }
 
   /** Before a native wait; {@link #end} must follow. */
   void begin() {
     if (channel == null) {
-      channel = new Channel(worker);
+      channel = new Channel(interruptWait);
     }
     channel.enter();
   }
@@ -38,17 +47,17 @@ final class Interruption {
       return;
     }
     channel = null;
-    worker.clearInterrupt();
+    clearInterrupt.run();
     if (result == Outcome.WOULD_WAIT.number() && Thread.interrupted()) {
-      throw new InterruptedException("worker " + worker.number() + " was interrupted");
+      throw new InterruptedException(waiting + " was interrupted");
     }
   }
 
   private static final class Channel extends AbstractInterruptibleChannel {
-    private final Worker worker;
+    private final Runnable interruptWait;
 
-    Channel(Worker worker) {
-      this.worker = worker;
+    Channel(Runnable interruptWait) {
+      this.interruptWait = interruptWait;
     }
 
     void enter() {
@@ -70,7 +79,7 @@ final class Interruption {
     /** Called by the interrupting thread, once. */
     @Override
     protected void implCloseChannel() {
-      worker.interruptWait();
+      interruptWait.run();
     }
   }
 }

@@ -4,7 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Which thread owns a worker or a row buffer, and how long its claims are valid: a claim belongs to an epoch, and each
+ * Which thread owns a worker, a poller or a row buffer, and how long its claims are valid: a claim belongs to an epoch, and each
  * native call begins a new epoch.
  *
  * <p>Threads: one at a time. The first thread that enters owns it until {@link #releaseOwnership} or its end.
@@ -75,6 +75,22 @@ final class Owner {
   /** Ends Faro's ownership. The next thread that enters becomes the owner. */
   void giveBack() {
     HOLDER.setRelease(this, null);
+  }
+
+  /**
+   * The calling thread becomes the owner in place of the one that sleeps in a native call.
+   *
+   * @return who that is, for {@link #giveBackTo}
+   */
+  Object takeOver() {
+    Object before = HOLDER.getAcquire(this);
+    HOLDER.setRelease(this, Thread.currentThread());
+    return before;
+  }
+
+  /** Ends what {@link #takeOver} began. */
+  void giveBackTo(Object before) {
+    HOLDER.setRelease(this, before);
   }
 
   /**

@@ -20,7 +20,8 @@ import java.util.concurrent.CompletionStage;
  * <p>Threads: any. Use after {@link #close} throws {@link Code#SESSION_CLOSED}.
  */
 public final class Session implements AutoCloseable {
-  private static final Cleaner CLEANER = Cleaner.create();
+  /** Closes what was forgotten, of endpoints too. */
+  static final Cleaner CLEANER = Cleaner.create();
 
   private final long handle;
   private final OpenSession open;

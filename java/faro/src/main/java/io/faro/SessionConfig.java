@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The configuration of one node: the settings that differ from their defaults. Immutable. The values are checked together
- * when a session is opened.
+ * The configuration of one node, or of an {@link Endpoint}: the settings that differ from their defaults. Immutable. The
+ * values are checked together when a session or an endpoint is opened.
  */
 public final class SessionConfig {
   private final Map<Setting, String> values;

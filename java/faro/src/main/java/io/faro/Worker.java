@@ -57,7 +57,7 @@ public final class Worker {
     this.number = number;
     owner = new Owner("worker " + number);
     this.workerCount = workerCount;
-    interruption = new Interruption(this);
+    interruption = new Interruption("worker " + number, this::interruptWait, this::clearInterrupt);
     parking = new Parking(this, localIndex, readyWatch);
     this.references = references;
     this.readyWatch = readyWatch;
@@ -380,11 +380,11 @@ public final class Worker {
     return result;
   }
 
-  void interruptWait() {
+  private void interruptWait() {
     interrupt(session, localIndex);
   }
 
-  void clearInterrupt() {
+  private void clearInterrupt() {
     clearInterrupt(session, localIndex);
   }
 

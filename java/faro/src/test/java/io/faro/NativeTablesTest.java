@@ -55,6 +55,9 @@ class NativeTablesTest {
     for (Partition partition : Partition.values()) {
       java.add("partition\t" + partition.number() + "\t" + partition.name().toLowerCase(Locale.ROOT));
     }
+    for (ChannelEvents.Kind kind : ChannelEvents.Kind.values()) {
+      java.add("channel_event\t" + kind.number() + "\t" + kind.name().toLowerCase(Locale.ROOT));
+    }
     new TreeMap<>(NativeLog.LEVELS)
         .forEach((number, level) -> java.add("level\t" + number + "\t" + level.name().toLowerCase(Locale.ROOT)));
     assertEquals(lines(SessionConfig.constants()), java);

@@ -1,0 +1,50 @@
+package io.faro;
+
+import java.util.Objects;
+
+/**
+ * The answer to a {@link ChannelRequest}.
+ *
+ * <pre>{@code
+ * ChannelAcceptance.by(0)                                // poller 0 serves it, with the rings that the peer asks for
+ * ChannelAcceptance.by(1).withRings(64 << 10, 64 << 10)  // with smaller ones
+ * ChannelAcceptance.refused("no more guests today")
+ * }</pre>
+ *
+ * <p>Threads: any; immutable.
+ *
+ * @param poller {@link Poller#index} of the one that serves the channel
+ * @param sendBytes of the ring towards the peer; 0: as it asks. It never gets more than that
+ * @param receiveBytes of the ring from the peer; the same
+ * @param refusal not null: there is no channel, for this reason, which the peer is told
+ */
+public record ChannelAcceptance(int poller, int sendBytes, int receiveBytes, String refusal) {
+  /**
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if a number is negative, or the reason empty
+   */
+  public ChannelAcceptance {
+    if ((poller | sendBytes | receiveBytes) < 0) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT,
+          "poller " + poller + ", rings of " + sendBytes + " and " + receiveBytes + " bytes: none may be negative");
+    }
+    if (refusal != null && refusal.isEmpty()) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "a refusal without a reason");
+    }
+  }
+
+  /** That poller serves the channel, with the rings that the peer asks for. */
+  public static ChannelAcceptance by(int poller) {
+    return new ChannelAcceptance(poller, 0, 0, null);
+  }
+
+  /** There is no channel, for this reason, which the peer is told: at most 1024 bytes of it. */
+  public static ChannelAcceptance refused(String reason) {
+    return new ChannelAcceptance(0, 0, 0, Objects.requireNonNull(reason, "reason"));
+  }
+
+  /** The same with rings that are no larger than this, rounded down to powers of two. */
+  public ChannelAcceptance withRings(int sendBytes, int receiveBytes) {
+    return new ChannelAcceptance(poller, sendBytes, receiveBytes, refusal);
+  }
+}

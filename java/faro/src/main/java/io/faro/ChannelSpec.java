@@ -1,0 +1,62 @@
+package io.faro;
+
+import java.util.Arrays;
+import java.util.Objects;
+
+/**
+ * What the dialling side asks for.
+ *
+ * <pre>{@code
+ * new ChannelSpec().withRings(1 << 20, 64 << 10).withGreeting(partition)
+ * }</pre>
+ *
+ * <p>Threads: any; immutable.
+ *
+ * @param sendBytes of the ring towards the peer: a power of two, 4 KiB … 256 MiB. The accepting side may make it
+ *     smaller
+ * @param receiveBytes of the ring from the peer; the same
+ * @param greeting what the accepting side sees before it accepts; at most 4096 bytes
+ */
+public record ChannelSpec(int sendBytes, int receiveBytes, byte[] greeting) {
+  private static final int DEFAULT_RING_BYTES = 256 * 1024;
+
+  /** Copies the greeting. The numbers are checked by {@link Poller#connect}. */
+  public ChannelSpec {
+    greeting = Objects.requireNonNull(greeting, "greeting").clone();
+  }
+
+  /** Rings of 256 KiB, no greeting. */
+  public ChannelSpec() {
+    this(DEFAULT_RING_BYTES, DEFAULT_RING_BYTES, new byte[0]);
+  }
+
+  /** The same with rings of these sizes. */
+  public ChannelSpec withRings(int sendBytes, int receiveBytes) {
+    return new ChannelSpec(sendBytes, receiveBytes, greeting);
+  }
+
+  /** The same with this greeting. */
+  public ChannelSpec withGreeting(byte... greeting) {
+    return new ChannelSpec(sendBytes, receiveBytes, greeting);
+  }
+
+  /** A copy. */
+  @Override
+  public byte[] greeting() {
+    return greeting.clone();
+  }
+
+  /** Whether the other object is a spec with the same values. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof ChannelSpec spec
+        && sendBytes == spec.sendBytes
+        && receiveBytes == spec.receiveBytes
+        && Arrays.equals(greeting, spec.greeting);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(sendBytes, receiveBytes, Arrays.hashCode(greeting));
+  }
+}

@@ -1,0 +1,127 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Listens for peers, and carries the channels to them: frames between two peers, for engines with a flow control, a
+ * failure model and a scheduler of their own. No cluster, no queries, no workers: peers come and go, and the ring of a
+ * channel is its flow control.
+ *
+ * <p>Of its {@link SessionConfig} it uses {@code cluster.listen} (127.0.0.1:0 unless set), {@code cluster.id},
+ * {@code security.*}, {@code transport}, {@code verbs.*}, {@code memory.limit_bytes}, {@code connect.timeout_ms},
+ * {@code close.timeout_ms}, {@code liveness.timeout_ms} and {@code wait.*}.
+ *
+ * <p>What native memory it has, the rings of its channels too, stays until nobody refers to the endpoint, its pollers
+ * and their buffers any more. One that nobody refers to and that was not closed was forgotten: it is closed some time
+ * after, and a warning in the log tells where it was opened. As long as it is open, what its acceptor refers to is
+ * kept.
+ *
+ * <p>Threads: any.
+ */
+public final class Endpoint implements AutoCloseable {
+  private final String address;
+  private final List<Poller> pollers;
+  private final OpenEndpoint open;
+
+  private Endpoint(long handle, int pollerCount, Throwable opened) {
+    address = new String(address(handle), UTF_8);
+    long[] handles = new long[pollerCount];
+    List<Poller> mine = new ArrayList<>();
+    for (int i = 0; i < pollerCount; i++) {
+      handles[i] = poller(handle, i);
+      mine.add(new Poller(this, i, handles[i]));
+    }
+    pollers = List.copyOf(mine);
+    open = new OpenEndpoint(handle, handles, address, opened);
+    Session.CLEANER.register(this, open);
+  }
+
+  /** Listens, with one poller, and accepts every channel. As {@link #open(SessionConfig, EndpointSpec)}. */
+  public static Endpoint open(SessionConfig config) {
+    return open(config, new EndpointSpec());
+  }
+
+  /**
+   * Listens. Never blocks for long.
+   *
+   * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#INVALID_ARGUMENT} (the spec),
+   *     {@link Code#ADDRESS_IN_USE}, {@link Code#TRANSPORT_UNAVAILABLE}, {@link Code#RESOURCE_LIMIT},
+   *     {@link Code#SYSTEM_ERROR}
+   */
+  public static Endpoint open(SessionConfig config, EndpointSpec spec) {
+    NativeLibrary.ensureLoaded();
+    NativeLog.start();
+    try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
+      long handle =
+          open(
+              verbs.in(config).encoded(),
+              config.usesEnvironment(),
+              spec.name().getBytes(UTF_8),
+              spec.pollerCount(),
+              spec.channelLimit(),
+              spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()));
+      if (handle < 0) {
+        throw FaroException.of(handle);
+      }
+      return new Endpoint(handle, spec.pollerCount(), new Throwable("opened here"));
+    }
+  }
+
+  /** Where peers connect: host:port, with the port that the system chose. */
+  public String address() {
+    return address;
+  }
+
+  /** Its pollers. */
+  public List<Poller> pollers() {
+    return pollers;
+  }
+
+  /** The i-th poller. */
+  public Poller poller(int index) {
+    return pollers.get(index);
+  }
+
+  /**
+   * Closes all channels at once, tells the peers, and stops the network thread. Drain channels first to lose nothing.
+   * Every wait of a poller ends. Frames that were not released can still be read; everything else that pollers are used
+   * for throws {@link Code#CLOSED}. Closing twice is fine. Blocks at most {@code close.timeout_ms}; no interrupt ends
+   * it.
+   */
+  @Override
+  public void close() {
+    if (!VirtualThreads.isCurrent()) {
+      open.close();
+      return;
+    }
+    new Background<Void>(
+            "faro-close-" + address,
+            neverCancelled -> {
+              open.close();
+              return null;
+            })
+        .awaitUninterruptibly();
+  }
+
+  @Override
+  public String toString() {
+    return "endpoint " + address;
+  }
+
+  /** The handle, or the negative code. {@code acceptor}: null, or who is asked for channels. */
+  private static native long open(
+      byte[] settings, boolean environment, byte[] name, int pollers, int channelLimit, AcceptCall acceptor);
+
+  private static native byte[] address(long handle);
+
+  /** The handle of a poller. */
+  private static native long poller(long handle, int index);
+
+  static native void close(long handle);
+
+  /** Nothing of it may be used any more, except the memory of its rings. */
+  static native void destroy(long handle, long[] pollers);
+}

@@ -1,0 +1,43 @@
+package io.faro;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * The part of an endpoint that has to be closed and destroyed, apart from the {@link Endpoint} itself: it is destroyed
+ * when nobody refers to that any more.
+ *
+ * <p>Threads: any.
+ */
+final class OpenEndpoint implements Runnable {
+  private final long handle;
+  private final long[] pollers; // their handles
+  private final String address;
+  private final Throwable opened; // where
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  OpenEndpoint(long handle, long[] pollers, String address, Throwable opened) {
+    this.handle = handle;
+    this.pollers = pollers;
+    this.address = address;
+    this.opened = opened;
+  }
+
+  /** As {@link Endpoint#close}. */
+  void close() {
+    closed.set(true);
+    Endpoint.close(handle);
+    NativeLog.drain();
+  }
+
+  /** Called when nobody refers to the endpoint any more. */
+  @Override
+  public void run() {
+    if (!closed.get()) {
+      NativeLog.warn(
+          "the endpoint " + address + " was forgotten: it was never closed, and nobody refers to it; it is closed now",
+          opened);
+      close();
+    }
+    Endpoint.destroy(handle, pollers);
+  }
+}

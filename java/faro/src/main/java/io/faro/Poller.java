@@ -1,0 +1,345 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+
+/**
+ * Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.
+ *
+ * <pre>{@code
+ * ChannelEvents events = new ChannelEvents(64);
+ * long channel = poller.connect("10.0.0.2:7000", new ChannelSpec());
+ * while (poller.await() == Outcome.DONE) {
+ *   for (int i = 0, count = poller.poll(events); i < count; i++) {
+ *     … events.kind(i)                                   // OPENED, FRAME, ROOM, CLOSED
+ *   }
+ * }
+ * }</pre>
+ *
+ * <p>A channel is named by a number that its endpoint never gives twice. Frames are read and written in place:
+ * {@link ChannelEvents#buffer} and {@link #outgoing} are direct buffers over the rings of a channel, made once for
+ * each. Per frame there is one native call to claim, one to commit and one to release, and nothing is allocated.
+ *
+ * <p>Threads: one at a time. The first thread that uses it owns it until {@link #releaseOwnership} or its end; another
+ * thread's calls throw {@link Code#WRONG_STATE}, except those of {@link #wake}, {@link #tryEnter} and, when it has
+ * entered, all that it may do then.
+ *
+ * <p>After {@link Endpoint#close} claims, commits, connects and waits throw {@link Code#CLOSED}. Blocks: {@link #await}
+ * only.
+ */
+public final class Poller {
+  private final int index;
+  private final NativePoller natives;
+  private final long handle;
+  private final Owner owner;
+  private final PollerWait waiting;
+  private RingBuffers[] rings = new RingBuffers[8]; // by the index of the channel
+  private int claimOffset;
+  private int claimLength;
+  private Object displaced; // in whose place a thread has entered; null: none has
+
+  Poller(Endpoint endpoint, int index, long handle) {
+    this.index = index;
+    this.handle = handle;
+    natives = new NativePoller(endpoint, handle);
+    String name = "poller " + index + " of " + endpoint.address();
+    owner = new Owner(name);
+    waiting = new PollerWait(natives, name);
+  }
+
+  /** Whose poller it is. Threads: any. */
+  public Endpoint endpoint() {
+    return natives.endpoint();
+  }
+
+  /** Its number, as {@link ChannelAcceptance#poller} means it. Threads: any. */
+  public int index() {
+    return index;
+  }
+
+  /**
+   * A small number of a channel, below {@link EndpointSpec#channelLimit}, for arrays; given again when the channel is
+   * gone. Threads: any.
+   */
+  public static int indexOf(long channel) {
+    return (int) channel;
+  }
+
+  /**
+   * Asks the endpoint at {@code address} (host:port) for a channel, which this poller serves. An event tells how that
+   * ended, OPENED or CLOSED, within {@code connect.timeout_ms}. Never blocks.
+   *
+   * @return the channel
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} (address, ring sizes, greeting), {@link Code#LIMIT_EXCEEDED}
+   *     ({@link EndpointSpec#channelLimit}), {@link Code#CLOSED}
+   */
+  public long connect(String address, ChannelSpec spec) {
+    owner.enter();
+    long[] channel = new long[1];
+    check(
+        natives.connect(
+            handle,
+            address.getBytes(UTF_8),
+            spec.sendBytes(),
+            spec.receiveBytes(),
+            spec.greeting(),
+            channel));
+    return channel[0];
+  }
+
+  /**
+   * Takes the next events, as many as there are and {@code events} has room for; what it held before is gone. For each
+   * channel they come in order: OPENED, FRAME and ROOM, CLOSED. Frames stay in place until they are released, over any
+   * number of polls. Never blocks.
+   *
+   * @return how many there are
+   */
+  public int poll(ChannelEvents events) {
+    owner.enter();
+    events.forgetClosed();
+    int count = natives.poll(handle, events.address(), events.capacity());
+    Reference.reachabilityFence(events);
+    check(count);
+    events.filled(this, count);
+    return count;
+  }
+
+  /**
+   * Gives the space of a frame back, in any order: the peer writes there again. Each token once. A channel that is gone
+   * is no error. Never blocks.
+   */
+  public void release(long channel, int token) {
+    owner.enter();
+    check(natives.release(handle, channel, token));
+  }
+
+  /**
+   * Claims space for a frame of at least {@code least} and up to {@code most} bytes: {@link #claimLength} bytes from
+   * {@link #claimOffset} on in {@link #outgoing}, where the caller writes the frame. Then {@link #commit} must follow;
+   * without it the next claim gives the same space again. Never blocks.
+   *
+   * @return {@link Outcome#DONE}; or {@link Outcome#WOULD_WAIT}: there is no space, and a ROOM event will come, or
+   *     OPENED if the channel is not open yet
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code least} is above {@link ChannelInfo#leastFrameBytes},
+   *     or one is negative; or why the channel is not open, as {@link #failure} says, {@link Code#CLOSED} if it was
+   *     drained
+   */
+  @CheckReturnValue
+  public Outcome claim(long channel, int least, int most) {
+    owner.enter();
+    if ((least | most) < 0) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a claim of " + least + " to " + most + " bytes: they are negative");
+    }
+    Outcome outcome = Outcome.of(natives.claim(handle, channel, least, most));
+    if (outcome == Outcome.DONE) {
+      claimOffset = rings(channel).outgoingOffset(natives.claimed());
+      claimLength = natives.claimedBytes();
+    }
+    return outcome;
+  }
+
+  /** Where the last claim that was DONE begins in its channel's {@link #outgoing}. */
+  public int claimOffset() {
+    return claimOffset;
+  }
+
+  /** Length of the last claim that was DONE, in bytes. */
+  public int claimLength() {
+    return claimLength;
+  }
+
+  /**
+   * The ring towards the peer, as one direct buffer: always the same object for a channel. Write only what was claimed,
+   * by absolute methods or a duplicate. It can still be accessed when the channel has closed; that then has no effect.
+   *
+   * @throws FaroException {@link Code#CLOSED} if the channel has not opened, or has closed
+   */
+  public ByteBuffer outgoing(long channel) {
+    return rings(channel).outgoing();
+  }
+
+  /**
+   * The claimed space now holds a frame of that many bytes. It travels with the next {@link #post}. Never blocks.
+   *
+   * @param bytes 0 … {@link #claimLength}
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if that is more than was claimed, or negative; the claim stays.
+   *     {@link Code#WRONG_STATE} if nothing was claimed; or why the channel is not open
+   */
+  public void commit(long channel, int bytes) {
+    owner.enter();
+    if (bytes < 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "a commit of " + bytes + " bytes is negative");
+    }
+    check(natives.commit(handle, channel, bytes));
+  }
+
+  /** Starts the transfer of all frames committed. {@link #await} does so, too. Never blocks. */
+  public void post() {
+    owner.enter();
+    check(natives.post(handle));
+  }
+
+  /**
+   * Waits until {@link #poll} has something to tell, or for {@link #wake}.
+   *
+   * @return {@link Outcome#DONE}
+   * @throws InterruptedException if the thread is interrupted meanwhile
+   * @throws FaroException {@link Code#CLOSED} if the endpoint was closed, and all events were polled
+   */
+  public Outcome await() throws InterruptedException {
+    return await(Wait.FOREVER);
+  }
+
+  /**
+   * The same, waiting as long as {@code wait} says. An interrupt ends the wait at once, by an
+   * {@link InterruptedException}. Events and wake-ups are not lost by that: they end the next wait, which may also end
+   * without any. On a platform thread it is one native call. A virtual thread holds no carrier meanwhile, but each wait
+   * that sleeps takes a platform thread of its own: pollers are better served by platform threads. A virtual thread that
+   * is interrupted before it has to wait returns, and stays interrupted.
+   *
+   * @return DONE; or WOULD_WAIT or DEADLINE, if there was nothing by then
+   */
+  public <X extends Exception> Outcome await(Wait<X> wait) throws X {
+    owner.enter();
+    if (displaced != null) {
+      throw new FaroException(Code.WRONG_STATE, "a thread that has entered a poller must not wait");
+    }
+    return waiting.await(wait);
+  }
+
+  /**
+   * Ends a wait, or else the next one. Makes no native call while another wake-up is pending. Threads: any. Never
+   * blocks. Does nothing once the endpoint is closed.
+   */
+  public void wake() {
+    waiting.wake();
+  }
+
+  /**
+   * For other threads: takes the place of the poller's own thread while that sleeps in {@link #await}, to claim, commit
+   * and post. Soon after true {@link #leave} must follow, in a finally block: the poller's thread cannot go on before.
+   * Threads: any. Never blocks.
+   *
+   * @return false if it does not sleep now, or another thread is inside: then hand the work over, and {@link #wake} it
+   */
+  @CheckReturnValue
+  public boolean tryEnter() {
+    if (!natives.tryEnter(handle)) {
+      return false;
+    }
+    displaced = owner.takeOver();
+    return true;
+  }
+
+  /**
+   * Ends what {@link #tryEnter} began. Threads: the one that has entered. Never blocks.
+   *
+   * @throws FaroException {@link Code#WRONG_STATE} if this thread has not entered
+   */
+  public void leave() {
+    owner.enter();
+    if (displaced == null) {
+      throw new FaroException(Code.WRONG_STATE, "no thread has entered the poller");
+    }
+    Object sleeper = displaced;
+    displaced = null;
+    owner.giveBackTo(sleeper);
+    natives.leave(handle);
+  }
+
+  /**
+   * Ends a channel: what both sides have committed arrives first; then both get CLOSED behind the last frame, this side
+   * within {@code close.timeout_ms}. Until then frames still come. A channel that is gone is no error. Never blocks.
+   */
+  public void drain(long channel) {
+    close(channel, true);
+  }
+
+  /**
+   * Ends a channel at once: frames that were not taken are lost. CLOSED follows. A channel that is gone is no error.
+   * Never blocks.
+   */
+  public void closeNow(long channel) {
+    close(channel, false);
+  }
+
+  private void close(long channel, boolean drain) {
+    owner.enter();
+    check(natives.close(handle, channel, drain));
+  }
+
+  /**
+   * What is known of an open channel. Never blocks.
+   *
+   * @throws FaroException {@link Code#CLOSED} if there is no such open channel
+   */
+  public ChannelInfo info(long channel) {
+    owner.enter();
+    byte[][] texts = new byte[4][];
+    int[] numbers = new int[4];
+    check(natives.info(handle, channel, texts, numbers));
+    return new ChannelInfo(
+        new String(texts[0], UTF_8),
+        new String(texts[1], UTF_8),
+        new String(texts[2], UTF_8),
+        numbers[3] != 0,
+        texts[3],
+        numbers[0],
+        numbers[1],
+        numbers[2]);
+  }
+
+  /**
+   * Why the last claim or commit of a channel was refused, or why the channel is not open. Kept until CLOSED was polled
+   * and 1024 other channels were closed after it. Never blocks.
+   *
+   * @return null while it is open, or if both sides have drained it; {@link Code#CANCELLED} if the peer's acceptor has
+   *     refused it, with its reason; {@link Code#CLOSED} if one side has closed it at once; {@link Code#PEER_LOST},
+   *     {@link Code#CONNECT_FAILED}, {@link Code#CONFIGURATION_MISMATCH}, {@link Code#AUTHENTICATION_FAILED},
+   *     {@link Code#TRANSPORT_UNAVAILABLE}, {@link Code#RESOURCE_LIMIT}, {@link Code#LIMIT_EXCEEDED},
+   *     {@link Code#PROTOCOL_ERROR}; {@link Code#DEADLINE_EXCEEDED} if it was not drained in time
+   */
+  public FaroException failure(long channel) {
+    owner.enter();
+    int result = natives.status(handle, channel);
+    return result < 0 ? FaroException.of(result) : null;
+  }
+
+  /** Releases the calling thread's ownership. The next thread that uses the poller takes it. */
+  public void releaseOwnership() {
+    owner.releaseOwnership();
+  }
+
+  /** The rings of a channel, mapped when they are first asked for. */
+  RingBuffers rings(long channel) {
+    owner.enter();
+    int at = indexOf(channel);
+    if (at >= 0 && at < rings.length && rings[at] != null && rings[at].channel() == channel) {
+      return rings[at];
+    }
+    RingBuffers mapped = RingBuffers.of(natives, channel); // so there is such a channel, and its index is below the limit
+    if (at >= rings.length) {
+      rings = Arrays.copyOf(rings, Math.max(at + 1, 2 * rings.length));
+    }
+    rings[at] = mapped;
+    return mapped;
+  }
+
+  /** The channel has closed: its rings may be collected once the caller's buffers are. */
+  void forgetRings(long channel) {
+    int at = indexOf(channel);
+    if (at < rings.length && rings[at] != null && rings[at].channel() == channel) {
+      rings[at] = null;
+    }
+  }
+
+  private static void check(int result) {
+    if (result < 0) {
+      throw FaroException.of(result);
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// io.faro.Endpoint
+#include "faro/endpoint.h"
+
+#include <jni.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "faro/c_handles.h"
+#include "jni/endpoint_objects.h"
+#include "jni/errors.h"
+#include "jni/java_bytes.h"
+#include "jni/natives.h"
+#include "jni/session_config.h"
+
+namespace faro::jni {
+namespace {
+
+jint closed() { return fail(Code::closed, "the endpoint was closed"); }
+
+// The handle, or the negative code. `accept_call`: null, or who is asked for channels.
+jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jbyteArray name,
+           jint poller_count, jint channel_limit, jobject accept_call) {
+  const Result<Config> config = config_of(env, settings, environment);
+  if (!config.ok()) return fail(config.status());
+  EndpointSpec spec;
+  spec.name = text_of(env, name);
+  spec.poller_count = static_cast<uint32_t>(poller_count);
+  spec.channel_limit = static_cast<uint32_t>(channel_limit);
+  auto state = std::make_shared<EndpointState>();
+  if (accept_call != nullptr) {
+    state->acceptor = std::make_shared<Acceptor>(env, accept_call);
+    spec.accept = [acceptor = state->acceptor](const ChannelRequest& request) {
+      return acceptor->ask(request);
+    };
+  }
+  Result<std::unique_ptr<Endpoint>> endpoint = Endpoint::open(*config, std::move(spec));
+  if (!endpoint.ok()) return fail(endpoint.status());
+  state->handle.reset(handle_of(std::move(*endpoint)));
+  return endpoints().add(std::move(state));
+}
+
+jbyteArray address(JNIEnv* env, jclass, jlong handle) {
+  const std::shared_ptr<EndpointState> state = endpoints().find(handle);
+  return bytes_of(env, state == nullptr ? "" : faro_endpoint_address(state->handle.get()));
+}
+
+// The handle of the i-th poller, or the negative code.
+jlong poller(JNIEnv*, jclass, jlong handle, jint index) {
+  const std::shared_ptr<EndpointState> state = endpoints().find(handle);
+  if (state == nullptr) return closed();
+  auto found = std::make_unique<PollerState>();
+  if (faro_endpoint_poller(state->handle.get(), static_cast<uint32_t>(index), &found->handle) !=
+      FARO_CODE_OK)
+    return fail(failure_of_c());
+  found->endpoint = state;
+  return pollers().add(std::move(found));
+}
+
+// What the acceptor refers to may be collected then. Nothing happens if the endpoint was destroyed.
+void close(JNIEnv*, jclass, jlong handle) {
+  const std::shared_ptr<EndpointState> state = endpoints().find(handle);
+  if (state == nullptr) return;
+  (void)faro_endpoint_close(state->handle.get());
+  if (state->acceptor != nullptr) state->acceptor->forget();
+}
+
+// Nothing in Java refers to it or to a poller of it any more. Buffers may: then the last one of these frees the memory.
+void destroy(JNIEnv* env, jclass, jlong handle, jlongArray poller_handles) {
+  std::vector<jlong> each(static_cast<size_t>(env->GetArrayLength(poller_handles)));
+  env->GetLongArrayRegion(poller_handles, 0, static_cast<jsize>(each.size()), each.data());
+  for (const jlong poller_handle : each) pollers().remove(poller_handle);
+  endpoints().remove(handle);
+}
+
+const std::array kMethods{method("open", "([BZ[BIILio/faro/AcceptCall;)J", open),
+                          method("address", "(J)[B", address), method("poller", "(JI)J", poller),
+                          method("close", "(J)V", close), method("destroy", "(J[J)V", destroy)};
+
+}  // namespace
+
+const Natives kEndpointNatives{"io/faro/Endpoint", kMethods};
+
+}  // namespace faro::jni

@@ -1,0 +1,56 @@
+// The native objects of endpoints that Java holds by handle.
+#pragma once
+
+#include <jni.h>
+
+#include <atomic>
+#include <memory>
+
+#include "faro/c.h"
+#include "jni/callbacks.h"
+#include "jni/handle_table.h"
+#include "jni/objects.h"
+#include "jni/owned_table.h"
+
+namespace faro::jni {
+
+/// Destroyed when Java has forgotten the endpoint, its pollers and all buffers over its rings: closing alone frees no
+/// memory that Java could still reach.
+struct EndpointState {
+  std::shared_ptr<Acceptor> acceptor;  // null: none
+  Owned<faro_endpoint> handle;
+};
+
+/// A poller as Java drives it. Which thread may call is checked by the Java class.
+///
+/// Threads: those of the poller; `interrupted`: any.
+struct PollerState {
+  std::shared_ptr<EndpointState> endpoint;
+  faro_poller* handle = nullptr;
+  std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
+  faro_channel_claim claim{};  // the last one, as Java reads it: `Layout` of NativePoller.java
+};
+
+/// Memory that buffers of Java refer to.
+struct RingMemoryState {
+  std::shared_ptr<EndpointState> endpoint;  // outlives the memory
+  Owned<faro_ring_memory> memory;
+};
+
+inline HandleTable<EndpointState>& endpoints() {
+  // Never destroyed: Java threads may still call while the process ends.
+  static auto* const table = new HandleTable<EndpointState>;
+  return *table;
+}
+/// A poller is removed when nothing in Java refers to it any more: so nobody is inside of a call with it.
+inline OwnedTable<PollerState>& pollers() {
+  static auto* const table = new OwnedTable<PollerState>;
+  return *table;
+}
+/// The same.
+inline OwnedTable<RingMemoryState>& ring_memories() {
+  static auto* const table = new OwnedTable<RingMemoryState>;
+  return *table;
+}
+
+}  // namespace faro::jni

@@ -1,0 +1,335 @@
+// Of faro/c.h: endpoints, pollers and their channels.
+#include "faro/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/return_if_error.h"
+#include "c/errors.h"
+#include "c/handles.h"
+#include "c/sized.h"
+#include "faro/c_handles.h"
+
+using namespace faro::c;
+using faro::ChannelAcceptance;
+using faro::ChannelEvent;
+using faro::ChannelId;
+using faro::ChannelRequest;
+using faro::ChannelSpec;
+using faro::Closing;
+using faro::Code;
+using faro::Endpoint;
+using faro::EndpointSpec;
+using faro::Outcome;
+using faro::Result;
+using faro::Status;
+using faro::Wait;
+
+faro_endpoint::faro_endpoint(std::unique_ptr<Endpoint> opened) : endpoint(std::move(opened)) {
+  for (uint32_t index = 0; index < endpoint->poller_count(); ++index)
+    pollers.push_back({endpoint->poller(index)});
+}
+
+faro_endpoint* faro::handle_of(std::unique_ptr<Endpoint> endpoint) {
+  return new faro_endpoint(std::move(endpoint));
+}
+
+namespace {
+
+ChannelId id_of(faro_channel_id channel) { return {channel.index, channel.generation}; }
+faro_channel_id id_of(ChannelId channel) { return {channel.index, channel.generation}; }
+
+// Asks the program. No exception may reach the network thread: without memory the peer is refused.
+ChannelAcceptance ask(faro_accept accept, void* context, const ChannelRequest& request) noexcept {
+  ChannelAcceptance answer;
+  try {
+    const std::string peer(request.peer);
+    const std::string address(request.address);
+    faro_channel_request told{};
+    told.size = sizeof told;
+    told.version = FARO_ABI_VERSION;
+    told.peer = peer.c_str();
+    told.address = address.c_str();
+    told.greeting = request.greeting.data();
+    told.greeting_bytes = request.greeting.size();
+    told.send_bytes = request.send_bytes;
+    told.receive_bytes = request.receive_bytes;
+    faro_channel_acceptance given{};
+    given.size = sizeof given;
+    given.version = FARO_ABI_VERSION;
+    accept(context, &told, &given);
+    answer.poller = given.poller;
+    answer.send_bytes = given.send_bytes;
+    answer.receive_bytes = given.receive_bytes;
+    if (given.refusal != nullptr) answer.refusal = given.refusal;
+    if (given.refusal != nullptr && answer.refusal.empty()) answer.refusal = "refused";
+  } catch (const std::bad_alloc&) {
+    answer.refusal = "no memory";  // short enough to need none
+  }
+  return answer;
+}
+
+Status spec_of(const faro_endpoint_spec* of_caller, EndpointSpec& spec) {
+  if (of_caller == nullptr) return Status::Ok();
+  faro_endpoint_spec given;
+  FARO_RETURN_IF_ERROR(read(of_caller, "spec", given));
+  if (given.name != nullptr) spec.name = given.name;
+  if (given.poller_count != 0) spec.poller_count = given.poller_count;
+  if (given.channel_limit != 0) spec.channel_limit = given.channel_limit;
+  if (given.accept != nullptr) {
+    spec.accept = [accept = given.accept, context = given.context](const ChannelRequest& request) {
+      return ask(accept, context, request);
+    };
+  }
+  return Status::Ok();
+}
+
+Status spec_of(const faro_channel_spec* of_caller, ChannelSpec& spec) {
+  if (of_caller == nullptr) return Status::Ok();
+  faro_channel_spec given;
+  FARO_RETURN_IF_ERROR(read(of_caller, "spec", given));
+  FARO_RETURN_IF_ERROR(need_array(given.greeting, given.greeting_bytes, "spec->greeting"));
+  if (given.send_bytes != 0) spec.send_bytes = given.send_bytes;
+  if (given.receive_bytes != 0) spec.receive_bytes = given.receive_bytes;
+  const auto* const greeting = static_cast<const std::byte*>(given.greeting);
+  spec.greeting.assign(greeting, greeting + given.greeting_bytes);
+  return Status::Ok();
+}
+
+// Of a channel that takes no frames.
+Status why_not_open(const faro_poller& poller, faro_channel_id channel) {
+  const Status status = poller.poller.status(id_of(channel));
+  return status.ok() ? Status(Code::closed, "the channel was drained") : status;
+}
+
+}  // namespace
+
+// --- endpoint
+
+faro_code faro_endpoint_open(const faro_config* config, const faro_endpoint_spec* spec,
+                             faro_endpoint** endpoint) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(config, "config"));
+    FARO_RETURN_IF_ERROR(need(endpoint, "endpoint"));
+    EndpointSpec asked;
+    FARO_RETURN_IF_ERROR(spec_of(spec, asked));
+    Result<std::unique_ptr<Endpoint>> opened = Endpoint::open(config->config, std::move(asked));
+    if (!opened.ok()) return opened.status();
+    *endpoint = faro::handle_of(std::move(*opened));
+    return Status::Ok();
+  });
+}
+
+const char* faro_endpoint_address(const faro_endpoint* endpoint) {
+  return endpoint == nullptr ? nullptr : endpoint->endpoint->address().c_str();
+}
+
+uint32_t faro_endpoint_poller_count(const faro_endpoint* endpoint) {
+  return endpoint == nullptr ? 0 : endpoint->endpoint->poller_count();
+}
+
+faro_code faro_endpoint_poller(faro_endpoint* endpoint, uint32_t index, faro_poller** poller) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(endpoint, "endpoint"));
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    if (index >= endpoint->pollers.size())
+      return Status(Code::invalid_argument, "there is no poller " + std::to_string(index) + " of " +
+                                                std::to_string(endpoint->pollers.size()));
+    *poller = &endpoint->pollers[index];
+    return Status::Ok();
+  });
+}
+
+faro_code faro_endpoint_close(faro_endpoint* endpoint) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(endpoint, "endpoint"));
+    endpoint->endpoint->close();
+    return Status::Ok();
+  });
+}
+
+void faro_endpoint_destroy(faro_endpoint* endpoint) { delete endpoint; }
+
+// --- poller: channels
+
+faro_code faro_poller_connect(faro_poller* poller, const char* address,
+                              const faro_channel_spec* spec, faro_channel_id* channel) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need(address, "address"));
+    FARO_RETURN_IF_ERROR(need(channel, "channel"));
+    ChannelSpec asked;
+    FARO_RETURN_IF_ERROR(spec_of(spec, asked));
+    const Result<ChannelId> id = poller->poller.connect(address, asked);
+    if (id.ok()) *channel = id_of(*id);
+    return id.status();
+  });
+}
+
+faro_code faro_poller_close(faro_poller* poller, faro_channel_id channel, int32_t closing) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    if (closing != FARO_CLOSING_DRAIN && closing != FARO_CLOSING_NOW)
+      return Status(Code::invalid_argument, "there is no closing " + std::to_string(closing));
+    poller->poller.close(id_of(channel), static_cast<Closing>(closing));
+    return Status::Ok();
+  });
+}
+
+faro_code faro_poller_status(faro_poller* poller, faro_channel_id channel) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    return poller->poller.status(id_of(channel));
+  });
+}
+
+faro_code faro_poller_describe(faro_poller* poller, faro_channel_id channel,
+                               faro_channel_info* info) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need_struct(info, "info"));
+    Result<faro::ChannelInfo> found = poller->poller.info(id_of(channel));
+    if (!found.ok()) return found.status();
+    poller->info = std::move(*found);
+    const faro::ChannelInfo& of = poller->info;
+    faro_channel_info told{};
+    told.peer = of.peer.c_str();
+    told.address = of.address.c_str();
+    told.transport = of.transport.c_str();
+    told.greeting = of.greeting.data();
+    told.greeting_bytes = of.greeting.size();
+    told.send_bytes = of.send_bytes;
+    told.receive_bytes = of.receive_bytes;
+    told.least_frame_bytes = of.least_frame_bytes;
+    told.dialled = of.dialled ? 1 : 0;
+    fill(*info, told);
+    return Status::Ok();
+  });
+}
+
+faro_code faro_poller_rings(faro_poller* poller, faro_channel_id channel,
+                            faro_channel_rings* rings) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need_struct(rings, "rings"));
+    if (rings->size < sizeof(faro_channel_rings))
+      return Status(Code::invalid_argument, "rings->size ends before rings->memory");
+    Result<faro::ChannelRings> found = poller->poller.rings(id_of(channel));
+    if (!found.ok()) return found.status();
+    faro_channel_rings told{};
+    told.outgoing = found->outgoing.data();
+    told.outgoing_bytes = found->outgoing.size();
+    told.incoming = found->incoming.data();
+    told.incoming_bytes = found->incoming.size();
+    told.memory = new faro_ring_memory{std::move(found->memory)};
+    fill(*rings, told);
+    return Status::Ok();
+  });
+}
+
+void faro_ring_memory_destroy(faro_ring_memory* memory) { delete memory; }
+
+// --- poller: frames
+
+faro_code faro_poller_poll(faro_poller* poller, faro_channel_event* events, size_t limit,
+                           size_t* count) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need_array(events, limit, "events"));
+    FARO_RETURN_IF_ERROR(need(count, "count"));
+    *count = 0;
+    std::array<ChannelEvent, 64> some;
+    while (*count < limit) {
+      const size_t wanted = std::min(some.size(), limit - *count);
+      const auto polled = poller->poller.poll(std::span(some).first(wanted));
+      for (const ChannelEvent& event : polled) {
+        events[(*count)++] = {id_of(event.channel), static_cast<uint32_t>(event.kind), event.token,
+                              event.data.data(), event.data.size()};
+      }
+      if (polled.size() < wanted) break;
+    }
+    return Status::Ok();
+  });
+}
+
+faro_code faro_poller_release(faro_poller* poller, faro_channel_id channel, uint32_t token) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    poller->poller.release(id_of(channel), token);
+    return Status::Ok();
+  });
+}
+
+faro_outcome faro_poller_claim(faro_poller* poller, faro_channel_id channel, size_t least,
+                               size_t most, faro_channel_claim* claim) {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need(claim, "claim"));
+    const std::span<std::byte> room = poller->poller.claim(id_of(channel), least, most);
+    if (room.data() == nullptr) {
+      if (!poller->poller.is_open(id_of(channel))) return why_not_open(*poller, channel);
+      FARO_RETURN_IF_ERROR(poller->poller.status(id_of(channel)));
+      return Outcome::would_wait;
+    }
+    *claim = {room.data(), room.size()};
+    return Outcome::done;
+  });
+}
+
+faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_t bytes) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    if (poller->poller.commit(id_of(channel), bytes) == Outcome::done) return Status::Ok();
+    if (!poller->poller.is_open(id_of(channel))) return why_not_open(*poller, channel);
+    return poller->poller.status(id_of(channel));
+  });
+}
+
+faro_code faro_poller_post(faro_poller* poller) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    poller->poller.post();
+    return Status::Ok();
+  });
+}
+
+// --- poller: waiting
+
+faro_outcome faro_poller_wait(faro_poller* poller, int64_t wait_ns) {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    const Outcome outcome = poller->poller.wait(*wait);
+    if (outcome == Outcome::failed) return Status(Code::closed, "the endpoint was closed");
+    return outcome;
+  });
+}
+
+faro_code faro_poller_wake(faro_poller* poller) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    poller->poller.wake();
+    return Status::Ok();
+  });
+}
+
+faro_code faro_poller_try_enter(faro_poller* poller, int32_t* entered) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need(entered, "entered"));
+    *entered = poller->poller.try_enter() ? 1 : 0;
+    return Status::Ok();
+  });
+}
+
+faro_code faro_poller_leave(faro_poller* poller) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    poller->poller.leave();
+    return Status::Ok();
+  });
+}
