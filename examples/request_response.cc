@@ -27,6 +27,8 @@ static std::span<std::byte> room_for(faro::Poller& poller, faro::ChannelId chann
 }
 
 static void answer(faro::Poller& poller, const faro::ChannelEvent& request) {
+  if (!poller.is_open(request.channel))  // its client is gone: `closed` follows
+    return poller.release(request.channel, request.token);
   const std::string_view text = text_of(request);
   const std::span<std::byte> room = room_for(poller, request.channel, text.size());
   for (size_t i = 0; i < room.size(); ++i)

@@ -47,13 +47,22 @@ public class RequestResponse {
       int count = poller.poll(events);
       for (int i = 0; i < count; i++) {
         switch (events.kind(i)) {
-          case FRAME -> answers += answer(poller, events, i);
+          case FRAME -> answers += answerIfThere(poller, events, i);
           case CLOSED -> channels--;
           default -> {}
         }
       }
     }
     return answers;
+  }
+
+  static int answerIfThere(Poller poller, ChannelEvents events, int i) {
+    try {
+      return answer(poller, events, i);
+    } catch (FaroException gone) { // the client: CLOSED follows
+      poller.release(events.channel(i), events.token(i));
+      return 0;
+    }
   }
 
   static int answer(Poller poller, ChannelEvents events, int i) {

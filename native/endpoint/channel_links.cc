@@ -146,8 +146,9 @@ void ChannelLinks::end(Entry& entry, const Status& cause) {
   entry.dialler.reset();
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
                                         settings_.close_timeout_ms * kNanosecondsPerMs);
-  if (std::exchange(entry.is_told, true)) return;
+  if (entry.is_told) return;
   entry.poller->tell({.id = entry.id, .cause = cause});
+  entry.is_told = true;
 }
 
 // The index can be given again when the link has gone, and the poller holds nothing of the channel.
@@ -177,8 +178,9 @@ base::Nanoseconds ChannelLinks::next_deadline() const {
     next = std::min(next, links_.all_detached() ? 0 : closing_deadline_);
   for (const Entry& entry : entries_) {
     if (entry.poller == nullptr) continue;
-    next = std::min(next, entry.deadline);
-    if (entry.dialler != nullptr && links_.find(entry.id.index) == nullptr)
+    const bool has_link = links_.find(entry.id.index) != nullptr;
+    if (has_link || entry.dialler != nullptr) next = std::min(next, entry.deadline);
+    if (entry.dialler != nullptr && !has_link)
       next = std::min(next, entry.dialler->next_deadline());
   }
   return next;
@@ -209,6 +211,8 @@ void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
                       entry.address, settings_.connect_timeout_ms, entry.last_failure.message()));
     }
     if (entry.dialler != nullptr) return entry.dialler->advance(now);
+    // There was no memory to tell, or to make its link.
+    if (!entry.is_told) end(entry, monitor_.no_memory());
     return reap(entry);
   }
   if (entry.is_told) {  // it leaves
@@ -414,7 +418,6 @@ void ChannelLinks::on_up(links::Link& link) {
   const bool dialled = link.context().initiator;
   entry.deadline = base::kForever;
   entry.dialler.reset();
-  entry.is_forgotten = false;
   entry.poller->tell({.id = entry.id,
                       .link = links_.data(link.place()),
                       .info = {.peer = link.peer().name,
@@ -424,6 +427,7 @@ void ChannelLinks::on_up(links::Link& link) {
                                .greeting = entry.greeting,
                                .send_bytes = link.context().outgoing.ring_bytes,
                                .receive_bytes = link.context().incoming.ring_bytes}});
+  entry.is_forgotten = false;
 }
 
 void ChannelLinks::on_lost(links::Link& link, const Status& cause) {

@@ -1,5 +1,7 @@
 #include "endpoint/poller_core.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -19,6 +21,23 @@ void write_header(std::byte* at, wire::FrameKind kind, uint32_t length) {
   const wire::FrameHeader header{
       .length = length, .kind = kind, .flags = 0, .slot = 0, .row_count = 0, .field_bytes = 0};
   std::memcpy(at, &header, sizeof header);
+}
+
+// Whether a claim may find room now. One that is open must not be moved: then the next claim finds out.
+bool may_have_room(Channel& channel) {
+  return channel.claimed.bytes != 0 ||
+         channel.out->claim(channel.wanted_least, channel.wanted_most).bytes != 0;
+}
+
+// Keeps why a call was refused; without the words if there is no memory for them.
+template <typename... Args>
+void refuse(Channel& channel, Code code, fmt::format_string<Args...> text,
+            Args&&... args) noexcept {
+  channel.misuse = Status(code, "");
+  try {
+    channel.misuse = base::error(code, text, std::forward<Args>(args)...);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // Whether a claim finds room, now or later.
@@ -66,7 +85,10 @@ PollerCore::PollerCore(ChannelNetwork& network, const base::Clock& clock, Poller
       wait_(network, clock, std::move(waiter), limits, std::move(doorbells)),
       ready_(channel_limit),
       end_{&ready_, &wait_.line()},
-      channels_(channel_limit) {}
+      channels_(channel_limit) {
+  active_.reserve(2 * size_t{channel_limit});  // those visited stay until the visit is over
+  for (auto* const list : {&starving_, &unposted_, &touched_}) list->reserve(channel_limit);
+}
 
 Channel* PollerCore::find(ChannelId id) const noexcept {
   if (id.index >= channels_.size()) return nullptr;
@@ -82,12 +104,13 @@ void PollerCore::tell(ChannelNews news) {
 }
 
 void PollerCore::shut() noexcept {
-  shut_.store(true, std::memory_order_release);
+  shut_.store(true, std::memory_order_seq_cst);
   wait_.wake();
 }
 
 void PollerCore::let_go() noexcept {
   mailbox_.take();
+  news_.clear();
   active_.clear();
   starving_.clear();
   unposted_.clear();
@@ -95,8 +118,14 @@ void PollerCore::let_go() noexcept {
   channels_.clear();
 }
 
+// One at a time: if memory runs out, the others are taken the next time.
 void PollerCore::take_news() {
-  for (ChannelNews& news : mailbox_.take()) {
+  if (news_.empty()) {
+    news_ = mailbox_.take();
+    std::reverse(news_.begin(), news_.end());
+  }
+  for (; !news_.empty(); news_.pop_back()) {
+    ChannelNews& news = news_.back();
     if (news.link != nullptr) {
       open(news);
     } else if (Channel* const channel = find(news.id)) {
@@ -129,14 +158,14 @@ void PollerCore::open(ChannelNews& news) {
 std::span<ChannelEvent> PollerCore::poll(std::span<ChannelEvent> events) noexcept {
   Room room(events);
   try {
-    if (mailbox_.has_news()) take_news();
+    if (!news_.empty() || mailbox_.has_news()) take_news();
     ready_.take([this](uint32_t ring) {
       // A hostile shm peer can set any bit of its link's words.
       const uint32_t index = ring / ring::ReadySet::kRingsPerGroup;
       if (Channel* const channel = channels_[index].get()) activate(*channel);
     });
-    visit_active(room);
     visit_starving(room);
+    visit_active(room);
   } catch (const std::bad_alloc&) {
     // What was not told yet is told the next time.
   }
@@ -144,17 +173,25 @@ std::span<ChannelEvent> PollerCore::poll(std::span<ChannelEvent> events) noexcep
 }
 
 void PollerCore::visit_active(Room& room) {
-  for (size_t left = active_.size(); left > 0 && !room.full(); --left) {
-    Channel& channel = *active_.front();
-    active_.pop_front();
+  const size_t count = active_.size();
+  size_t visited = 0;
+  while (visited < count && !room.full()) {
+    Channel& channel = *active_[visited++];
     channel.is_active = false;
-    if (visit(channel, room) == Visit::unfinished) activate(channel);
-    if (channel.told_closed && channel.held == 0) forget(channel);
+    try {
+      if (visit(channel, room) == Visit::unfinished) activate(channel);
+      if (channel.told_closed && channel.held == 0) forget(channel);
+    } catch (const std::bad_alloc&) {
+      activate(channel);  // the rest of it the next time
+      break;
+    }
   }
+  active_.erase(active_.begin(), active_.begin() + static_cast<ptrdiff_t>(visited));
 }
 
 PollerCore::Visit PollerCore::visit(Channel& channel, Room& room) {
   if (channel.told_closed) return Visit::finished;
+  tell_network(channel);
   if (!channel.told_opened && channel.link != nullptr) {
     channel.told_opened = true;
     room.add(channel, ChannelEvent::Kind::opened);
@@ -163,8 +200,8 @@ PollerCore::Visit PollerCore::visit(Channel& channel, Room& room) {
     return Visit::unfinished;
   if (!channel.end || channel.is_full) return Visit::finished;
   if (room.full()) return Visit::unfinished;
-  room.add(channel, ChannelEvent::Kind::closed);
   finish(channel);
+  room.add(channel, ChannelEvent::Kind::closed);
   return Visit::finished;
 }
 
@@ -184,8 +221,11 @@ PollerCore::Visit PollerCore::take_frames(Channel& channel, Room& room) {
       continue;
     }
     channel.in->release(view.token);
+    channel.peer_ended = true;
     if (view.header.kind == wire::FrameKind::end) {
-      take_end(channel);
+      channel.owes_taken = true;
+      begin_end(channel);
+      tell_network(channel);
     } else {
       network_.fail(channel.id,
                     Status(Code::protocol_error, "it sent a frame of a shuffle over a channel"));
@@ -194,10 +234,12 @@ PollerCore::Visit PollerCore::take_frames(Channel& channel, Room& room) {
   return Visit::finished;
 }
 
-void PollerCore::take_end(Channel& channel) {
-  channel.peer_ended = true;
-  network_.end_taken(channel.id);
-  begin_end(channel);
+// What the network thread does not know yet: if memory runs out, it is told at the next visit.
+void PollerCore::tell_network(Channel& channel) {
+  if (channel.owes_taken) network_.end_taken(channel.id);
+  channel.owes_taken = false;
+  if (channel.owes_closing) network_.close(channel.id, *channel.owes_closing);
+  channel.owes_closing.reset();
 }
 
 void PollerCore::visit_starving(Room& room) {
@@ -205,9 +247,7 @@ void PollerCore::visit_starving(Room& room) {
     Channel& channel = *starving_[i];
     const bool ends = channel.sending == Channel::Sending::ends;
     const bool is_over = channel.sending == Channel::Sending::ended;
-    if (ends ? try_end(channel)
-             : is_over ||
-                   channel.out->claim(channel.wanted_bytes, channel.wanted_bytes).bytes != 0) {
+    if (ends ? try_end(channel) : is_over || may_have_room(channel)) {
       if (!ends && !is_over) room.add(channel, ChannelEvent::Kind::room);
       remove(starving_, channel.is_starving, channel);
     } else {
@@ -217,29 +257,28 @@ void PollerCore::visit_starving(Room& room) {
 }
 
 void PollerCore::finish(Channel& channel) {
-  channel.told_closed = true;
-  if (closed_.size() == kClosedKept) closed_.pop_front();
   closed_.emplace_back(channel.id, *channel.end);
+  if (closed_.size() > kClosedKept) closed_.pop_front();
+  channel.told_closed = true;
   ready_.clear_external(channel.id.index);
   remove(starving_, channel.is_starving, channel);
   remove(unposted_, channel.is_unposted, channel);
 }
 
 void PollerCore::forget(Channel& channel) {
+  network_.forget(channel.id);
   remove(touched_, channel.is_touched, channel);
   if (std::exchange(channel.is_active, false)) std::erase(active_, &channel);
-  const ChannelId id = channel.id;
-  channels_[id.index].reset();
-  network_.forget(id);
+  channels_[channel.id.index].reset();
 }
 
-void PollerCore::activate(Channel& channel) {
+void PollerCore::activate(Channel& channel) noexcept {
   if (channel.is_active) return;
   active_.push_back(&channel);
   channel.is_active = true;
 }
 
-void PollerCore::touch(Channel& channel) {
+void PollerCore::touch(Channel& channel) noexcept {
   if (channel.is_touched) return;
   touched_.push_back(&channel);
   channel.is_touched = true;
@@ -250,26 +289,23 @@ void PollerCore::release(ChannelId id, uint32_t token) noexcept {
   if (channel == nullptr || channel->held == 0) return;
   channel->in->release(token);
   --channel->held;
-  try {
-    touch(*channel);
-    if (channel->is_full) activate(*channel);
-    if (channel->told_closed && channel->held == 0) forget(*channel);
-  } catch (const std::bad_alloc&) {
-    // Its reads are told with those of a later frame.
-  }
+  touch(*channel);
+  // One that was kept for this frame is forgotten at its next visit.
+  if (channel->is_full || (channel->told_closed && channel->held == 0)) activate(*channel);
 }
 
 // ------------------------------------------------------------------------------------------- frames
 
 std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) noexcept {
   Channel* const channel = find(id);
-  if (channel == nullptr || channel->sending != Channel::Sending::open) return {};
+  if (channel == nullptr || !can_send(*channel)) return {};
   channel->claimed = {};
   channel->misuse = Status::Ok();
+  if (channel->sending == Channel::Sending::opening) return {};
   if (least > channel->info.least_frame_bytes) {
-    channel->misuse = base::error(Code::invalid_argument,
-                                  "a frame of {} bytes: this channel takes {} at the most", least,
-                                  channel->info.least_frame_bytes);
+    refuse(*channel, Code::invalid_argument,
+           "a frame of {} bytes: this channel takes {} at the most", least,
+           channel->info.least_frame_bytes);
     return {};
   }
   const auto needed = static_cast<uint32_t>(kHeaderBytes + least);
@@ -278,7 +314,7 @@ std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) 
       static_cast<uint32_t>(kHeaderBytes + std::min(std::max(least, most), limit - kHeaderBytes));
   channel->claimed = channel->out->claim(needed, wanted);
   if (channel->claimed.bytes == 0) {
-    starve(*channel, needed);
+    starve(*channel, needed, wanted);
     return {};
   }
   return {channel->claimed.data + kHeaderBytes,
@@ -289,13 +325,12 @@ Outcome PollerCore::commit(ChannelId id, size_t bytes) noexcept {
   Channel* const channel = find(id);
   if (channel == nullptr || !can_send(*channel)) return Outcome::failed;
   if (channel->claimed.bytes == 0) {
-    channel->misuse = Status(Code::wrong_state, "a commit without a claim");
+    refuse(*channel, Code::wrong_state, "a commit without a claim");
     return Outcome::failed;
   }
   const uint32_t claimed = channel->claimed.bytes - kHeaderBytes;
   if (bytes > claimed) {
-    channel->misuse =
-        base::error(Code::invalid_argument, "a commit of {} bytes, of {} claimed", bytes, claimed);
+    refuse(*channel, Code::invalid_argument, "a commit of {} bytes, of {} claimed", bytes, claimed);
     return Outcome::failed;
   }
   channel->misuse = Status::Ok();
@@ -318,8 +353,9 @@ void PollerCore::post() noexcept {
   unposted_.clear();
 }
 
-void PollerCore::starve(Channel& channel, uint32_t bytes) {
-  channel.wanted_bytes = bytes;
+void PollerCore::starve(Channel& channel, uint32_t least, uint32_t most) noexcept {
+  channel.wanted_least = least;
+  channel.wanted_most = most;
   if (channel.is_starving) return;
   starving_.push_back(&channel);
   channel.is_starving = true;
@@ -331,16 +367,21 @@ void PollerCore::close(ChannelId id, Closing closing) noexcept {
   Channel* const channel = find(id);
   if (channel == nullptr || channel->end) return;
   const bool has_rings = channel->link != nullptr;
-  network_.close(id, has_rings ? closing : Closing::now);
+  channel->owes_closing = has_rings ? closing : Closing::now;
   if (has_rings && closing == Closing::drain) begin_end(*channel);
+  try {
+    tell_network(*channel);
+  } catch (const std::bad_alloc&) {
+    activate(*channel);
+  }
 }
 
 void PollerCore::begin_end(Channel& channel) {
   if (channel.sending != Channel::Sending::open) return;
   channel.sending = Channel::Sending::ends;
   channel.claimed = {};
-  channel.misuse = Status(Code::closed, "the channel is being drained");
-  if (!try_end(channel)) starve(channel, kHeaderBytes);
+  refuse(channel, Code::closed, "the channel is being drained");
+  if (!try_end(channel)) starve(channel, kHeaderBytes, kHeaderBytes);
 }
 
 bool PollerCore::try_end(Channel& channel) noexcept {
@@ -364,26 +405,27 @@ Outcome PollerCore::wait(Wait limit) noexcept {
   }
   touched_.clear();
   network_.flush();
-  const Outcome outcome = wait_.wait(limit, [this] { return look(); });
-  // Acquire: what was told before it shut is seen by the look below.
-  if (!shut_.load(std::memory_order_acquire)) return outcome;
+  const auto is_shut = [this] { return shut_.load(std::memory_order_seq_cst); };
+  const Outcome outcome = wait_.wait(limit, [&] { return look() || is_shut(); });
+  // What was told before it shut is seen by the look below.
+  if (!is_shut()) return outcome;
   return look() ? Outcome::done : Outcome::failed;
 }
 
 bool PollerCore::look() noexcept {
-  if (mailbox_.has_news() || !active_.empty() || ready_.any()) return true;
-  return std::any_of(starving_.begin(), starving_.end(), [](Channel* channel) {
-    return channel->out->claim(channel->wanted_bytes, channel->wanted_bytes).bytes != 0;
-  });
+  if (!news_.empty() || mailbox_.has_news() || !active_.empty() || ready_.any()) return true;
+  return std::any_of(starving_.begin(), starving_.end(),
+                     [](Channel* channel) { return may_have_room(*channel); });
 }
 
 // -------------------------------------------------------------------------------------- information
 
 Result<ChannelId> PollerCore::connect(std::string_view address, const ChannelSpec& spec) {
   if (shut_.load(std::memory_order_acquire)) return Status(Code::closed, "the endpoint was closed");
+  auto channel = std::make_unique<Channel>();
   FARO_ASSIGN_OR_RETURN(const ChannelId id, network_.connect(*this, address, spec));
-  channels_[id.index] = std::make_unique<Channel>();
-  channels_[id.index]->id = id;
+  channel->id = id;
+  channels_[id.index] = std::move(channel);
   return id;
 }
 
@@ -401,7 +443,8 @@ Result<ChannelInfo> PollerCore::info(ChannelId id) const {
 
 Result<ChannelRings> PollerCore::rings(ChannelId id) const {
   const Channel* const channel = find(id);
-  if (channel == nullptr || channel->link == nullptr)
+  const bool is_over = channel != nullptr && channel->told_closed && channel->held == 0;
+  if (channel == nullptr || channel->link == nullptr || is_over)
     return Status(Code::closed, "there are no rings of such a channel");
   return ChannelRings{channel->out->memory(), channel->in->memory(), channel->link};
 }

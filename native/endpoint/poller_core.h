@@ -42,14 +42,17 @@ struct Channel {
   ChannelInfo info;
   Sending sending = Sending::opening;
   bool told_opened = false;
-  bool peer_ended = false;      // its END was taken
-  std::optional<Status> end{};  // why it ends; told behind what is left in the ring
+  bool peer_ended = false;                // its END was taken, or a frame that ends the link
+  bool owes_taken = false;                // the network thread does not know of its END yet
+  std::optional<Closing> owes_closing{};  // nor that this side closes
+  std::optional<Status> end{};            // why it ends; told behind what is left in the ring
   bool told_closed = false;
   bool is_full = false;       // as many frames are held as can be tracked
   uint32_t held = 0;          // frames that were not released
-  uint32_t wanted_bytes = 0;  // of the claim that found no room; with the header
-  ring::Claim claimed;        // the last one
-  Status misuse{};            // why the last claim or commit was refused
+  uint32_t wanted_least = 0;  // of the claim that found no room; with the header
+  uint32_t wanted_most = 0;
+  ring::Claim claimed;  // the last one
+  Status misuse{};      // why the last claim or commit was refused
   // In the poller's lists.
   bool is_active = false, is_starving = false, is_unposted = false, is_touched = false;
 };
@@ -106,15 +109,16 @@ class PollerCore {
   void visit_active(Room& room);
   Visit visit(Channel& channel, Room& room);
   Visit take_frames(Channel& channel, Room& room);
-  void take_end(Channel& channel);
+  void tell_network(Channel& channel);
   void visit_starving(Room& room);
   void begin_end(Channel& channel);
   bool try_end(Channel& channel) noexcept;
   void finish(Channel& channel);
   void forget(Channel& channel);
-  void activate(Channel& channel);
-  void starve(Channel& channel, uint32_t bytes);
-  void touch(Channel& channel);
+  // Without allocating: the lists have room for every channel.
+  void activate(Channel& channel) noexcept;
+  void starve(Channel& channel, uint32_t least, uint32_t most) noexcept;
+  void touch(Channel& channel) noexcept;
   bool look() noexcept;
 
   // Constant after construction.
@@ -124,14 +128,15 @@ class PollerCore {
   transport::WorkerEnd end_;
 
   std::vector<std::unique_ptr<Channel>> channels_;  // by index
-  std::deque<Channel*> active_;                     // may have something to tell
+  std::vector<Channel*> active_;                    // may have something to tell
   std::vector<Channel*> starving_;                  // a claim found no room
   std::vector<Channel*> unposted_;                  // committed frames were not posted
   std::vector<Channel*> touched_;  // frames were taken or released since the last wait
   std::deque<std::pair<ChannelId, Status>> closed_;  // the last ones
 
   Mailbox mailbox_;
-  std::atomic<bool> shut_{false};  // release: what was told before
+  std::vector<ChannelNews> news_;  // taken out of it, in the opposite order
+  std::atomic<bool> shut_{false};  // seq_cst, with the doorbell; and release: what was told before
 };
 
 }  // namespace faro::endpoint

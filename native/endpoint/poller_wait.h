@@ -61,8 +61,8 @@ class PollerWait {
   template <typename Look>
   Outcome wait(Wait limit, Look&& look) noexcept {
     const auto found = [&] { return look() || is_woken(); };
-    if (found()) return Outcome::done;
-    network_.poll();
+    if (found()) return poll_network_if_due(), Outcome::done;
+    poll_network(clock_.now_ns());
     if (found()) return Outcome::done;
     if (limit.is_none()) return Outcome::would_wait;
     if (yield_until(found)) return Outcome::done;
@@ -89,6 +89,8 @@ class PollerWait {
   // A yield that took longer has let somebody run: a switch there and back takes more than that, a call that finds nobody
   // less than a microsecond.
   static constexpr base::Nanoseconds kSomebodyRan = 4'000;
+  // A poller that always finds something reads the sockets this often: other channels may be waiting for that.
+  static constexpr base::Nanoseconds kNetworkPollInterval = 100'000;
   // After this many in a row that let nobody run, the poller sleeps.
   static constexpr uint32_t kIdleYields = 3;
 
@@ -97,14 +99,24 @@ class PollerWait {
            woken_.exchange(false, std::memory_order_seq_cst);
   }
 
+  void poll_network(base::Nanoseconds now) noexcept {
+    polled_at_ = now;
+    network_.poll();
+  }
+  void poll_network_if_due() noexcept {
+    const base::Nanoseconds now = clock_.now_ns();
+    if (now - polled_at_ >= kNetworkPollInterval) poll_network(now);
+  }
+
   template <typename Found>
   bool yield_until(Found& found) noexcept {
     uint32_t idle = 0;
     for (uint32_t left = limits_.yields; left > 0 && idle < kIdleYields; --left) {
       const base::Nanoseconds before = clock_.now_ns();
       waiter_->yield();
-      idle = clock_.now_ns() - before < kSomebodyRan ? idle + 1 : 0;
-      network_.poll();
+      const base::Nanoseconds after = clock_.now_ns();
+      idle = after - before < kSomebodyRan ? idle + 1 : 0;
+      poll_network(after);
       if (found()) return true;
     }
     return false;
@@ -123,6 +135,7 @@ class PollerWait {
   const Limits limits_;
   transport::shm::NodeDoorbells doorbells_;
   ring::Doorbell doorbell_;
+  base::Nanoseconds polled_at_ = 0;  // when the sockets were read
   std::atomic<bool> woken_{false};
   std::atomic<bool> is_owned_{
       true};  // acquire, release: what whoever was inside has done; false while nobody is

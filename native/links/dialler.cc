@@ -37,9 +37,9 @@ void Dialler::advance(base::Nanoseconds now) {
 
 void Dialler::dial(base::Nanoseconds now) {
   next_ = now + kAttemptTime;
-  network_.connect(address_, [this, attempt = ++attempts_](
+  network_.connect(address_, [weak = std::weak_ptr<Dialler*>(self_), attempt = ++attempts_](
                                  Result<std::unique_ptr<ControlConnection>> connection) {
-    on_connected(attempt, std::move(connection));
+    if (const auto self = weak.lock()) (*self)->on_connected(attempt, std::move(connection));
   });
   under_way_ = attempts_;
 }

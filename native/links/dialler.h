@@ -65,6 +65,8 @@ class Dialler final : private Handshake::Owner {
   const std::string address_;
   std::optional<uint64_t> under_way_;  // the number of the attempt
   uint64_t attempts_ = 0;              // tells late answers to earlier attempts from this one's
+  // An answer holds it weakly: one that comes when the dialler is gone finds nobody.
+  const std::shared_ptr<Dialler*> self_ = std::make_shared<Dialler*>(this);
   std::unique_ptr<Handshake> handshake_;
   base::Nanoseconds next_ = 0;   // when to dial, or to give the attempt up
   base::Nanoseconds pause_ = 0;  // before the next attempt

@@ -1100,6 +1100,7 @@ static void refuses_misuse_of_endpoints(void) {
   OK(faro_endpoint_close(side.endpoint));
   OK(faro_endpoint_close(side.endpoint));
   FAILED(faro_poller_wait(side.poller, FARO_WAIT_FOREVER), FARO_CODE_CLOSED);
+  FAILED(faro_poller_wait(side.poller, FARO_WAIT_FOREVER), FARO_CODE_CLOSED); /* again */
   REFUSED(faro_poller_connect(side.poller, "127.0.0.1:1", NULL, &channel), FARO_CODE_CLOSED);
   faro_endpoint_destroy(side.endpoint);
 }

@@ -114,6 +114,44 @@ TEST_P(OpenChannel, that_is_full_tells_when_there_is_room) {
   server_.expect_frame("more");
 }
 
+TEST_P(OpenChannel, that_has_room_for_less_than_is_wanted_tells_of_none) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  const int sent = fill("x");  // frames of 64 bytes
+  EXPECT_TRUE(client_.poller().claim(at_client_, 1, SIZE_MAX).empty());
+  // Room for two of these frames: it would hold the least that is asked for, but a claim wants an eighth of the ring then.
+  for (int frame = 0; frame < 2; ++frame) server_.expect_frame("x");
+  EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);
+  ChannelEvent none[1];
+  EXPECT_NE(client_.poller().wait(Wait::none()), Outcome::failed);
+  EXPECT_TRUE(client_.poller().poll(none).empty());
+  for (int frame = 2; frame < sent; ++frame) server_.expect_frame("x");
+  EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);
+  client_.expect(Kind::room);
+  EXPECT_FALSE(client_.poller().claim(at_client_, 1, SIZE_MAX).empty());
+}
+
+TEST_P(OpenChannel, leaves_an_open_claim_where_it_is_while_another_waits_for_room) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  // Seven frames of 512 bytes, of which one is read: the end of the ring and its beginning have 512 bytes each.
+  const std::string frame(512 - 16, 'f');
+  for (int each = 0; each < 7; ++each) EXPECT_TRUE(client_.send(at_client_, frame));
+  server_.expect_frame(frame);
+  EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);
+  Poller& poller = client_.poller();
+  EXPECT_TRUE(poller.claim(at_client_, 1000, 1000).empty());
+  const auto room = poller.claim(at_client_, 100, 100);
+  ASSERT_EQ(room.size(), 100u);
+  std::memset(room.data(), 'c', room.size());
+  for (int each = 0; each < 2; ++each)
+    server_.expect_frame(frame);  // now there is room for the first claim
+  EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);
+  client_.expect(Kind::room);
+  EXPECT_EQ(poller.commit(at_client_, 100), Outcome::done);
+  poller.post();
+  for (int each = 0; each < 4; ++each) server_.expect_frame(frame);
+  server_.expect_frame(std::string(100, 'c'));
+}
+
 TEST_P(OpenChannel, gives_frames_back_in_any_order) {
   connect();
   for (const char* text : {"one", "two", "three"}) EXPECT_TRUE(client_.send(at_client_, text));
@@ -203,7 +241,7 @@ TEST_P(OpenChannel, ends_with_the_endpoint_of_its_peer) {
   client_.endpoint().close();
   EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
   EXPECT_EQ(client_.expect_closed(at_client_).code(), Code::closed);
-  EXPECT_EQ(client_.poller().wait(), Outcome::failed);
+  for (int each = 0; each < 2; ++each) EXPECT_EQ(client_.poller().wait(), Outcome::failed);
 }
 
 TEST_P(OpenChannel, keeps_frames_that_are_held_when_it_closes) {
@@ -445,12 +483,12 @@ TEST(Endpoint, that_is_destroyed_gives_back_the_memory_of_channels_that_were_ope
 TEST(Endpoint, that_nobody_listens_at_says_so) {
   Config config;
   ASSERT_TRUE(is_ok(config.set("connect.timeout_ms", 50)));
+  EndpointSide client(config);  // before the port is free: it may not be its own
   std::string address;
   {
     EndpointSide gone(config);
     address = gone.address();
   }
-  EndpointSide client(config);
   const Status cause = client.expect_closed(client.connect(address));
   EXPECT_EQ(cause.code(), Code::connect_failed);
   expect_contains(cause.message(), address);

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,10 +56,9 @@ class EndpointSide {
   ChannelEvent next() {
     while (events_.empty()) {
       const Outcome outcome = poller().wait(kAtMost);
-      if (outcome != Outcome::done) {
-        ADD_FAILURE() << "no event: " << outcome_name(outcome);
-        return {};
-      }
+      // Thrown, so that a loop that waits for some event ends, too.
+      if (outcome != Outcome::done)
+        throw std::runtime_error(std::string("no event: ") + outcome_name(outcome));
       ChannelEvent some[3];  // few, so that it takes several turns
       for (const ChannelEvent& event : poller().poll(some)) events_.push_back(event);
     }

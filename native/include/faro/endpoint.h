@@ -1,5 +1,6 @@
 // Endpoint: channels of frames between two peers, for engines with a flow control, a failure model and a scheduler of
-// their own. No cluster, no queries, no workers: peers appear and vanish, and the ring of a channel is its flow control.
+// their own. There is no cluster, there are no queries and no workers: peers come and go, and the ring of a channel is its
+// flow control.
 //
 //   auto endpoint = faro::Endpoint::open(config, {.name = "tm-1"});        // listens; takes no memory per peer
 //   faro::Poller& poller = (*endpoint)->poller(0);                        // one thread's
@@ -121,7 +122,8 @@ class Poller {
   Result<ChannelId> connect(std::string_view address, const ChannelSpec& spec);
 
   /// The next events, as many as there are and `events` has room for: the first part of `events`. For each channel they
-  /// come in order: opened, frames and room, closed. Frames stay in place until they are released.
+  /// come in order: opened, frames and room, closed. Only wait() reads sockets and tells peers what was released, so a loop
+  /// that never waits calls wait(Wait::none()) in between. Frames stay in place until they are released.
   std::span<ChannelEvent> poll(std::span<ChannelEvent> events) noexcept;
 
   /// Gives the space of a frame back, in any order; what `data` referred to is invalid from now on. Each token once.

@@ -30,6 +30,7 @@ Status TcpReceiver::open(Reactor& reactor) {
     if (!read()) sched_yield();
   }));
   reactor_ = &reactor;
+  open_.store(true, std::memory_order_release);
   return Status::Ok();
 }
 
@@ -44,7 +45,8 @@ Status TcpReceiver::add(Reactor& reactor, TcpLink& link, int fd) {
 
 void TcpReceiver::remove(int fd) noexcept {
   epoll_event unused{};
-  if (data_epoll_.valid()) epoll_ctl(data_epoll_.get(), EPOLL_CTL_DEL, fd, &unused);
+  if (open_.load(std::memory_order_acquire))
+    epoll_ctl(data_epoll_.get(), EPOLL_CTL_DEL, fd, &unused);
 }
 
 void TcpReceiver::take() noexcept {
@@ -52,7 +54,7 @@ void TcpReceiver::take() noexcept {
 }
 
 bool TcpReceiver::poll() noexcept {
-  if (!data_epoll_.valid()) return false;
+  if (!open_.load(std::memory_order_acquire)) return false;
   if (armed_.load(std::memory_order_relaxed) && sleeping_.load(std::memory_order_relaxed) == 0) {
     std::lock_guard lock(gate_mutex_);
     if (sleeping_.load(std::memory_order_relaxed) == 0) arm_locked(false);
@@ -71,15 +73,15 @@ bool TcpReceiver::read() noexcept {
   return count > 0;
 }
 
+// Also before there is a connection: the workers that sleep when the first one comes are counted then. Nothing has been
+// disarmed by then.
 void TcpReceiver::worker_sleeps() noexcept {
-  if (!data_epoll_.valid()) return;
   std::lock_guard lock(gate_mutex_);
   sleeping_.store(sleeping_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!armed_.load(std::memory_order_relaxed)) arm_locked(true);
 }
 
 void TcpReceiver::worker_wakes() noexcept {
-  if (!data_epoll_.valid()) return;
   std::lock_guard lock(gate_mutex_);
   sleeping_.store(sleeping_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }

@@ -55,6 +55,8 @@ class TcpReceiver {
   Reactor* reactor_ = nullptr;
   base::UniqueFd data_epoll_;
   base::UniqueFd gate_epoll_;
+  std::atomic<bool> open_{
+      false};  // release: the two above are there. Workers may run before the first connection
   std::atomic<bool> taken_{false};
 
   std::mutex gate_mutex_;              // never on the way of a row: only around sleeps

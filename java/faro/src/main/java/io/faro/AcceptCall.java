@@ -30,7 +30,7 @@ final class AcceptCall {
       to[1] = answer.sendBytes();
       to[2] = answer.receiveBytes();
       return answer.refusal() == null ? null : answer.refusal().getBytes(UTF_8);
-    } catch (RuntimeException | Error problem) { // the network thread goes on
+    } catch (Throwable problem) { // the network thread goes on
       NativeLog.warn("an acceptor of channels has thrown; the peer is refused", problem);
       return ("the acceptor has thrown " + problem).getBytes(UTF_8);
     }

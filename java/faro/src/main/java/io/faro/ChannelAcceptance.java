@@ -43,7 +43,7 @@ public record ChannelAcceptance(int poller, int sendBytes, int receiveBytes, Str
     return new ChannelAcceptance(0, 0, 0, Objects.requireNonNull(reason, "reason"));
   }
 
-  /** The same with rings that are no larger than this, rounded down to powers of two. */
+  /** The same with rings that are no larger than this, rounded down to powers of two, and of at least 4 KiB. */
   public ChannelAcceptance withRings(int sendBytes, int receiveBytes) {
     return new ChannelAcceptance(poller, sendBytes, receiveBytes, refusal);
   }

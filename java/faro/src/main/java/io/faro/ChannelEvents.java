@@ -1,5 +1,6 @@
 package io.faro;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Objects;
 
@@ -62,19 +63,17 @@ public final class ChannelEvents {
 
   /** The channel of event {@code i}, 0 … {@link #count} - 1, as all that follows. */
   public long channel(int i) {
-    long event = event(i);
-    return (long) NativeMemory.getInt(event + NativePoller.Layout.EVENT_GENERATION) << 32
-        | NativeMemory.getInt(event + NativePoller.Layout.EVENT_INDEX);
+    return (long) intAt(i, NativePoller.Layout.EVENT_GENERATION) << 32 | intAt(i, NativePoller.Layout.EVENT_INDEX);
   }
 
   /** What it says. */
   public Kind kind(int i) {
-    return KINDS[NativeMemory.getInt(event(i) + NativePoller.Layout.EVENT_KIND)];
+    return KINDS[intAt(i, NativePoller.Layout.EVENT_KIND)];
   }
 
   /** The number of a frame, for {@link Poller#release}. */
   public int token(int i) {
-    return NativeMemory.getInt(event(i) + NativePoller.Layout.EVENT_TOKEN);
+    return intAt(i, NativePoller.Layout.EVENT_TOKEN);
   }
 
   /**
@@ -91,12 +90,25 @@ public final class ChannelEvents {
 
   /** Where a frame begins in {@link #buffer}, which throws the same. */
   public int offset(int i) {
-    return rings(i).incomingOffset(NativeMemory.getLong(event(i) + NativePoller.Layout.EVENT_DATA));
+    return rings(i).incomingOffset(longAt(i, NativePoller.Layout.EVENT_DATA));
   }
 
   /** Length of a frame in bytes; may be 0. */
   public int length(int i) {
-    return (int) NativeMemory.getLong(event(i) + NativePoller.Layout.EVENT_LENGTH);
+    return (int) longAt(i, NativePoller.Layout.EVENT_LENGTH);
+  }
+
+  // The memory is given back when nobody refers to this object any more: not before it was read.
+  private int intAt(int i, int offset) {
+    int value = NativeMemory.getInt(event(i) + offset);
+    Reference.reachabilityFence(this);
+    return value;
+  }
+
+  private long longAt(int i, int offset) {
+    long value = NativeMemory.getLong(event(i) + offset);
+    Reference.reachabilityFence(this);
+    return value;
   }
 
   /** Where native code writes. */

@@ -7,8 +7,8 @@ import java.util.List;
 
 /**
  * Listens for peers, and carries the channels to them: frames between two peers, for engines with a flow control, a
- * failure model and a scheduler of their own. No cluster, no queries, no workers: peers come and go, and the ring of a
- * channel is its flow control.
+ * failure model and a scheduler of their own. There is no cluster, there are no queries and no workers: peers come and
+ * go, and the ring of a channel is its flow control.
  *
  * <p>Of its {@link SessionConfig} it uses {@code cluster.listen} (127.0.0.1:0 unless set), {@code cluster.id},
  * {@code security.*}, {@code transport}, {@code verbs.*}, {@code memory.limit_bytes}, {@code connect.timeout_ms},
@@ -87,8 +87,8 @@ public final class Endpoint implements AutoCloseable {
 
   /**
    * Closes all channels at once, tells the peers, and stops the network thread. Drain channels first to lose nothing.
-   * Every wait of a poller ends. Frames that were not released can still be read; everything else that pollers are used
-   * for throws {@link Code#CLOSED}. Closing twice is fine. Blocks at most {@code close.timeout_ms}; no interrupt ends
+   * Every wait of a poller ends. Frames that were not released can still be read; {@link Poller} says what else can be
+   * called. Closing twice is fine. Blocks at most {@code close.timeout_ms}; no interrupt ends
    * it.
    */
   @Override

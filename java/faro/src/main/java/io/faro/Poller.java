@@ -27,8 +27,8 @@ import java.util.Arrays;
  * thread's calls throw {@link Code#WRONG_STATE}, except those of {@link #wake}, {@link #tryEnter} and, when it has
  * entered, all that it may do then.
  *
- * <p>After {@link Endpoint#close} claims, commits, connects and waits throw {@link Code#CLOSED}. Blocks: {@link #await}
- * only.
+ * <p>After {@link Endpoint#close}, {@link #connect} throws {@link Code#CLOSED}. So do {@link #await} when all events were
+ * polled, and claims and commits when CLOSED of their channel was polled. Blocks: {@link #await} only.
  */
 public final class Poller {
   private final int index;
@@ -309,8 +309,16 @@ public final class Poller {
     return result < 0 ? FaroException.of(result) : null;
   }
 
-  /** Releases the calling thread's ownership. The next thread that uses the poller takes it. */
+  /**
+   * Releases the calling thread's ownership. The next thread that uses the poller takes it.
+   *
+   * @throws FaroException {@link Code#WRONG_STATE} if this thread has entered it: it has to {@link #leave}
+   */
   public void releaseOwnership() {
+    owner.enter();
+    if (displaced != null) {
+      throw new FaroException(Code.WRONG_STATE, "a thread that has entered a poller has to leave it");
+    }
     owner.releaseOwnership();
   }
 

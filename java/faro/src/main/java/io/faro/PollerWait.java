@@ -100,14 +100,18 @@ final class PollerWait {
   private Outcome interrupt(Background<Outcome> sleeping, InterruptedException interrupted)
       throws InterruptedException {
     interruptWait();
+    boolean isReported = false;
     try {
       if (sleeping.awaitUninterruptibly() == Outcome.WOULD_WAIT) {
+        isReported = true;
         throw interrupted;
       }
     } finally {
       clearInterrupt();
+      if (!isReported) {
+        Thread.currentThread().interrupt(); // the next wait ends at once
+      }
     }
-    Thread.currentThread().interrupt(); // the next wait ends at once
     return sleeping.awaitUninterruptibly();
   }
 

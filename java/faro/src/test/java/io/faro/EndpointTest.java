@@ -210,8 +210,8 @@ class EndpointTest {
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
   void allocatesNothingPerFrame(String transport) throws Exception {
-    int warmup = 20_000;
-    int frames = 20_000;
+    int warmup = 4_000;
+    int frames = 4_000;
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long thread = Thread.currentThread().getId();
     try (Pair pair = new Pair(transport, new ChannelSpec())) {
@@ -224,7 +224,7 @@ class EndpointTest {
         move(pair, i, events);
       }
       long allocated = threads.getThreadAllocatedBytes(thread) - before;
-      assertTrue(allocated < 16 * 1024, allocated + " bytes for " + frames + " frames"); // less than one bit each
+      assertTrue(allocated < 16 * 1024, allocated + " bytes for " + frames + " frames"); // an object each would be more
     }
   }
 
@@ -338,7 +338,9 @@ class EndpointTest {
       pair.client.close();
       assertEquals(Code.CLOSED, pair.server.expectClosed(pair.atServer).code());
       assertEquals(Code.CLOSED, pair.client.expectClosed(pair.atClient).code());
-      assertEquals(Code.CLOSED, codeOf(pair.client.poller::await));
+      for (int each = 0; each < 2; each++) {
+        assertEquals(Code.CLOSED, codeOf(pair.client.poller::await));
+      }
     }
   }
 
@@ -460,8 +462,11 @@ class EndpointTest {
       assertTrue(cause.getMessage().contains("not today"), cause.getMessage());
       cause = client.expectClosed(client.connect(server, SMALL));
       assertTrue(cause.getMessage().contains("the answer of the acceptor"), cause.getMessage());
-      LogRecord line = lines.poll(20, TimeUnit.SECONDS);
-      assertTrue(line.getMessage().contains("acceptor"), line.getMessage());
+      LogRecord line;
+      do { // others may log meanwhile
+        line = lines.poll(20, TimeUnit.SECONDS);
+        assertNotNull(line, "nothing was logged");
+      } while (!line.getMessage().contains("acceptor"));
       assertTrue(line.getThrown() instanceof RuntimeException);
     } finally {
       reader.close();
@@ -594,6 +599,8 @@ class EndpointTest {
       FaroException cause = client.expectClosed(client.poller.connect(address, new ChannelSpec()));
       assertEquals(Code.CONNECT_FAILED, cause.code());
       assertTrue(cause.getMessage().contains(address), cause.getMessage());
+    }
+    try (EndpointSide client = new EndpointSide("shm")) {
       long given = client.poller.connect(address, new ChannelSpec());
       client.poller.drain(given); // gives up
       assertEquals(Code.CLOSED, client.expectClosed(given).code());
