@@ -52,8 +52,8 @@ std::string differences(const Listed& ours, const Listed& theirs) {
   size_t found = 0;
   for (const auto& [name, value] : listed) {
     const std::optional<std::string_view> known = default_of(name);
-    const auto value_in = [&](const auto& values) {
-      const auto entry = values.find(name);
+    const auto value_in = [&known, setting = name](const auto& values) {
+      const auto entry = values.find(setting);
       return entry != values.end() ? entry->second : known.value_or("");
     };
     const std::string_view our_value = value_in(our_values);
