@@ -150,6 +150,8 @@ TEST_P(OpenChannel, leaves_an_open_claim_where_it_is_while_another_waits_for_roo
   poller.post();
   for (int each = 0; each < 4; ++each) server_.expect_frame(frame);
   server_.expect_frame(std::string(100, 'c'));
+  EXPECT_TRUE(client_.send(at_client_, "behind it"));
+  server_.expect_frame("behind it");
 }
 
 TEST_P(OpenChannel, gives_frames_back_in_any_order) {
