@@ -20,6 +20,7 @@ namespace {
 class ShuffleFrames : public ShuffleApi {
  protected:
   void SetUp() override {
+    link_.reset();  // before the session that it belongs to
     open(2, {{"ring.per_lane", "1"}});
     id_ = session().begin_query();
     link_ = SessionAccess::core(session()).membership().link(1);
