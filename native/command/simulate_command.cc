@@ -9,6 +9,7 @@
 #include "command/seed_ranges.h"
 #include "command/subcommand.h"
 #include "command/version.h"
+#include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/run.h"
 #include "lab/workload/chance.h"
 
@@ -22,20 +23,22 @@ struct Flags {
   uint64_t seed = 1;
   uint64_t runs = 2000;
   std::string resume;
+  bool channels = false;
 };
 
 double seconds_now() { return static_cast<double>(base::SystemClock::instance().now_ns()) * 1e-9; }
 
 /// Runs what is left of a range. Returns the report of the run that found a violation, if one did.
 std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRanges& ranges,
-                                               bool keeps_file, Status& saved) {
+                                               bool keeps_file, bool channels, Status& saved) {
   ProgressLine progress;
   progress.begin(fmt::format("seeds {} … {}", range.seed, range.seed + range.runs - 1));
   const double seconds_before = range.seconds;
   const double start = seconds_now();
   double last_save = start;
   while (range.done < range.runs) {
-    simulation::RunReport report = simulation::run_seed(range.seed + range.done);
+    simulation::RunReport report =
+        (channels ? simulation::run_channel_seed : simulation::run_seed)(range.seed + range.done);
     if (!report.violation.empty()) return report;
     ++range.done;
     range.hash = workload::mix(range.hash, report.hash);
@@ -56,12 +59,13 @@ std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRange
 }
 
 int run(const Flags& flags) {
+  const char* const what = flags.channels ? " --channels" : "";
   Result<SeedRanges> loaded = SeedRanges::load(flags.resume);
   if (!loaded) return report_error("simulate", loaded.status());
-  SeedRange& range = loaded->find_or_add(flags.seed, flags.runs, version_text());
+  SeedRange& range = loaded->find_or_add(flags.seed, flags.runs, version_text() + what);
   if (range.done > 0) fmt::print("{} of {} runs were done before\n", range.done, range.runs);
   Status saved;
-  const auto violation = run_range(range, *loaded, !flags.resume.empty(), saved);
+  const auto violation = run_range(range, *loaded, !flags.resume.empty(), flags.channels, saved);
   fmt::print("{}", range.coverage.to_string());
   fmt::print(
       "\n{} of {} runs from seed {} without a violation, {:.1f} s, {:.1f} runs/s, hash {:016x}\n",
@@ -69,8 +73,8 @@ int run(const Flags& flags) {
       range.seconds > 0 ? static_cast<double>(range.done) / range.seconds : 0, range.hash);
   if (!saved.ok()) return report_error("simulate", saved);
   if (!violation) return kExitOk;
-  fmt::print("\n{}\nseed {}: {}\nto repeat it: faro simulate --seed {} --runs 1\n",
-             violation->trace, violation->seed, violation->violation, violation->seed);
+  fmt::print("\n{}\nseed {}: {}\nto repeat it: faro simulate{} --seed {} --runs 1\n",
+             violation->trace, violation->seed, violation->violation, what, violation->seed);
   return kExitFailed;
 }
 
@@ -84,6 +88,8 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   command.add_option("--runs", flags.runs, "Number of runs, a seed each (default: 2000)")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("N");
+  command.add_flag("--channels", flags.channels,
+                   "Endpoints whose peers come and go, and their channels, instead of clusters");
   command
       .add_option("--resume", flags.resume,
                   "Keeps in this file how far each range of seeds got, and continues there;\n"

@@ -27,6 +27,12 @@ class ChannelIds {
     return ChannelId{next_++, 1};
   }
 
+  /// Those that exist.
+  uint32_t count() const {
+    const std::lock_guard lock(mutex_);
+    return next_ - static_cast<uint32_t>(free_.size());
+  }
+
   void give_back(ChannelId id) noexcept {
     const std::lock_guard lock(mutex_);
     free_.push_back({id.index, id.generation + 1});
@@ -34,7 +40,7 @@ class ChannelIds {
 
  private:
   const uint32_t limit_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   uint32_t next_ = 0;            // guarded by mutex_, as the next one
   std::vector<ChannelId> free_;  // each with its next generation
 };

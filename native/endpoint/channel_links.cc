@@ -12,6 +12,7 @@
 #include "base/each.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/planted.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::endpoint {
@@ -124,7 +125,8 @@ void ChannelLinks::end_taken(ChannelId id) {
 }
 
 void ChannelLinks::leave_if_drained(Entry& entry) {
-  if (!entry.took_end || !entry.peer_took_end || entry.is_told) return;
+  const bool has_peer_taken = entry.peer_took_end || base::planted(base::Plant::left_too_early);
+  if (!entry.took_end || !has_peer_taken || entry.is_told) return;
   links_.find(entry.id.index)->leave();
   end(entry, Status::Ok());
 }
@@ -153,7 +155,8 @@ void ChannelLinks::end(Entry& entry, const Status& cause) {
 
 // The index can be given again when the link has gone, and the poller holds nothing of the channel.
 void ChannelLinks::reap(Entry& entry) {
-  if (links_.find(entry.id.index) != nullptr || !entry.is_told || !entry.is_forgotten) return;
+  const bool is_forgotten = entry.is_forgotten || base::planted(base::Plant::index_given_again);
+  if (links_.find(entry.id.index) != nullptr || !entry.is_told || !is_forgotten) return;
   const ChannelId id = entry.id;
   identity_.asked[id.index] = {};
   entry = {};

@@ -46,6 +46,9 @@ class ChannelLinks final : public links::Rounds,
   void fail(ChannelId id, const Status& cause);
   void forget(ChannelId id);
 
+  /// What links take now.
+  uint64_t memory_taken_bytes() const { return budget_->taken_bytes(); }
+
   // links::Rounds
   bool round(base::Nanoseconds until) override;
   void begin_closing() override;

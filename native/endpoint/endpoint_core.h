@@ -33,8 +33,11 @@ class EndpointCore final : private ChannelNetwork {
   const std::string& address() const { return network_->local_address(); }
   uint32_t poller_count() const { return static_cast<uint32_t>(pollers_.size()); }
   PollerCore& poller(uint32_t index) { return *pollers_[index]; }
-  /// What links take now. Threads: the network thread's, or while there is none.
   void close() noexcept { thread_.close(); }
+  /// Channels that have not been forgotten.
+  uint32_t channel_count() const { return ids_.count(); }
+  /// What links take now. Threads: the network thread's, or while there is none.
+  uint64_t memory_taken_bytes() const { return links_.memory_taken_bytes(); }
   /// One round of the network thread, where the network wants none.
   bool do_work() { return thread_.do_work(); }
 

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/planted.h"
 #include "wire/frame.h"
 
 namespace faro::endpoint {
@@ -158,6 +159,7 @@ void PollerCore::open(ChannelNews& news) {
 std::span<ChannelEvent> PollerCore::poll(std::span<ChannelEvent> events) noexcept {
   Room room(events);
   try {
+    over_.clear();
     if (!news_.empty() || mailbox_.has_news()) take_news();
     ready_.take([this](uint32_t ring) {
       // A hostile shm peer can set any bit of its link's words.
@@ -218,6 +220,7 @@ PollerCore::Visit PollerCore::take_frames(Channel& channel, Room& room) {
       event.token = view.token;
       event.data = {view.payload, view.payload_bytes()};
       ++channel.held;
+      if (base::planted(base::Plant::frame_given_back)) channel.in->release(view.token);
       continue;
     }
     channel.in->release(view.token);
@@ -248,7 +251,8 @@ void PollerCore::visit_starving(Room& room) {
     const bool ends = channel.sending == Channel::Sending::ends;
     const bool is_over = channel.sending == Channel::Sending::ended;
     if (ends ? try_end(channel) : is_over || may_have_room(channel)) {
-      if (!ends && !is_over) room.add(channel, ChannelEvent::Kind::room);
+      if (!ends && !is_over && !base::planted(base::Plant::lost_room))
+        room.add(channel, ChannelEvent::Kind::room);
       remove(starving_, channel.is_starving, channel);
     } else {
       ++i;
@@ -267,6 +271,7 @@ void PollerCore::finish(Channel& channel) {
 
 void PollerCore::forget(Channel& channel) {
   network_.forget(channel.id);
+  if (channel.link != nullptr) over_.emplace_back(channel.id, std::move(channel.info));
   remove(touched_, channel.is_touched, channel);
   if (std::exchange(channel.is_active, false)) std::erase(active_, &channel);
   channels_[channel.id.index].reset();
@@ -287,7 +292,7 @@ void PollerCore::touch(Channel& channel) noexcept {
 void PollerCore::release(ChannelId id, uint32_t token) noexcept {
   Channel* const channel = find(id);
   if (channel == nullptr || channel->held == 0) return;
-  channel->in->release(token);
+  if (!base::planted(base::Plant::frame_given_back)) channel->in->release(token);
   --channel->held;
   touch(*channel);
   // One that was kept for this frame is forgotten at its next visit.
@@ -404,6 +409,7 @@ Outcome PollerCore::wait(Wait limit) noexcept {
     channel->in->flush_releases();
   }
   touched_.clear();
+  over_.clear();
   network_.flush();
   const auto is_shut = [this] { return shut_.load(std::memory_order_seq_cst); };
   const Outcome outcome = wait_.wait(limit, [&] { return look() || is_shut(); });
@@ -436,9 +442,11 @@ bool PollerCore::is_open(ChannelId id) const noexcept {
 
 Result<ChannelInfo> PollerCore::info(ChannelId id) const {
   const Channel* const channel = find(id);
-  if (channel == nullptr || channel->link == nullptr || channel->told_closed)
-    return Status(Code::closed, "there is no such open channel");
-  return channel->info;
+  if (channel != nullptr && channel->link != nullptr) return channel->info;
+  const auto is_it = [&](const auto& over) { return over.first == id; };
+  const auto found = std::ranges::find_if(over_, is_it);
+  if (found == over_.end()) return Status(Code::closed, "there is no such open channel");
+  return found->second;
 }
 
 Result<ChannelRings> PollerCore::rings(ChannelId id) const {

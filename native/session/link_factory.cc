@@ -20,7 +20,6 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
                                                std::unique_ptr<links::ControlConnection> connection,
                                                const wire::Hello& hello) const {
   transport::LinkContext context;
-  context.local_node = topology_.self();
   context.peer_node = peer;
   context.peer_name = topology_.node(peer).name;
   context.initiator = initiator;

@@ -208,7 +208,6 @@ using StreamToken = std::array<std::byte, 16>;
 
 /// Everything needed to set up one link. Outlives the link.
 struct LinkContext {
-  uint32_t local_node = 0;
   uint32_t peer_node = 0;
   std::string peer_name;         // "node 2 (10.0.0.2:7000)", for messages
   bool initiator = false;        // this side opened the control connection

@@ -235,7 +235,33 @@ TEST_P(OpenChannel, closes_at_once) {
   EXPECT_EQ(cause.code(), Code::closed);
   expect_contains(cause.message(), "client");
   EXPECT_FALSE(server_.send(at_server_, "late"));
+  (void)server_.poller().wait(Wait::none());
   EXPECT_FALSE(server_.poller().info(at_server_).ok());
+}
+
+TEST_P(OpenChannel, that_opens_and_closes_in_one_batch_can_be_asked_about_while_that_is_handled) {
+  at_client_ = client_.connect(server_, {.greeting = {std::byte{7}}});
+  client_.expect(Kind::opened);
+  client_.poller().close(at_client_, Closing::now);
+  Poller& poller = server_.poller();
+  const ChannelId channel{0, 1};  // the server's first
+  const auto has_closed = [&] {
+    return poller.status(channel).message().find("has closed the channel") != std::string::npos;
+  };
+  while (!has_closed()) {
+    (void)poller.wait(Wait::at_most(std::chrono::milliseconds(1)));
+    EXPECT_TRUE(poller.poll({}).empty());  // learns of it, and tells nothing yet
+  }
+  ChannelEvent events[4];
+  const auto told = poller.poll(events);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].kind, Kind::opened);
+  EXPECT_EQ(told[1].kind, Kind::closed);
+  const auto info = poller.info(channel);
+  ASSERT_TRUE(is_ok(info));
+  EXPECT_EQ(info->greeting.front(), std::byte{7});
+  EXPECT_TRUE(poller.poll(events).empty());
+  EXPECT_EQ(poller.info(channel).status().code(), Code::closed);
 }
 
 TEST_P(OpenChannel, ends_with_the_endpoint_of_its_peer) {

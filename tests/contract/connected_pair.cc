@@ -96,7 +96,6 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   side.ready_groups.resize(worker_count);
 
   transport::LinkContext& context = side.context;
-  context.local_node = static_cast<uint32_t>(number);
   context.peer_node = static_cast<uint32_t>(1 - number);
   context.peer_name = fmt::format("node {}", 1 - number);
   context.initiator = number == 0;

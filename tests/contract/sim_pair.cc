@@ -14,7 +14,7 @@ namespace {
 struct SimParts {
   sim::World world{1};
   sim::SimFabric fabric{world};
-  sim::SimTransport transport{fabric};
+  sim::SimTransport transports[2] = {{fabric, 0}, {fabric, 1}};
 };
 
 [[maybe_unused]] const bool added = add_transport({
@@ -22,8 +22,10 @@ struct SimParts {
     .open =
         [](const PairShape& shape) {
           const auto parts = std::make_shared<SimParts>();
-          const std::shared_ptr<transport::Transport> transport(parts, &parts->transport);
-          return ConnectedPair::open(shape, {.transports = {transport, transport}, .pump = [parts] {
+          const auto of = [&](int side) {
+            return std::shared_ptr<transport::Transport>(parts, &parts->transports[side]);
+          };
+          return ConnectedPair::open(shape, {.transports = {of(0), of(1)}, .pump = [parts] {
                                                const bool worked = parts->world.step();
                                                EXPECT_FALSE(parts->world.failed())
                                                    << parts->world.report();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/run.h"
 
 namespace faro {
@@ -25,10 +26,11 @@ constexpr uint64_t kSeeds = 2000;
 
 /// The seed that finds it, and how; 0 if none does.
 uint64_t first_seed_that_finds(std::optional<base::Plant> plant, uint64_t seeds,
+                               simulation::RunReport (&run)(uint64_t seed),
                                std::string& violation) {
   the_plant = plant;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    simulation::RunReport report = simulation::run_seed(seed);
+    simulation::RunReport report = run(seed);
     if (report.violation.empty()) continue;
     violation = std::move(report.violation);
     return seed;
@@ -36,16 +38,18 @@ uint64_t first_seed_that_finds(std::optional<base::Plant> plant, uint64_t seeds,
   return 0;
 }
 
-void expect_found(base::Plant plant) {
+void expect_found(base::Plant plant,
+                  simulation::RunReport (&run)(uint64_t seed) = simulation::run_seed) {
   std::string violation;
-  const uint64_t seed = first_seed_that_finds(plant, kSeeds, violation);
+  const uint64_t seed = first_seed_that_finds(plant, kSeeds, run, violation);
   EXPECT_NE(seed, 0u) << "not found in " << kSeeds << " seeds";
   std::printf("found by seed %llu: %s\n", static_cast<unsigned long long>(seed), violation.c_str());
 }
 
 TEST(PlantedBugs, without_a_plant_nothing_is_found) {
   std::string violation;
-  EXPECT_EQ(first_seed_that_finds(std::nullopt, 100, violation), 0u) << violation;
+  for (auto* const run : {simulation::run_seed, simulation::run_channel_seed})
+    EXPECT_EQ(first_seed_that_finds(std::nullopt, 100, *run, violation), 0u) << violation;
 }
 
 TEST(PlantedBugs, a_lost_notification_is_found) { expect_found(base::Plant::lost_notification); }
@@ -66,6 +70,22 @@ TEST(PlantedBugs, marks_that_are_kept_from_a_former_life_are_found) {
 
 TEST(PlantedBugs, a_row_that_is_lost_by_its_commit_is_found) {
   expect_found(base::Plant::lost_commit);
+}
+
+TEST(PlantedBugs, a_frame_that_is_given_back_while_it_is_held_is_found) {
+  expect_found(base::Plant::frame_given_back, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, a_drained_channel_that_is_left_too_early_is_found) {
+  expect_found(base::Plant::left_too_early, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, an_index_that_is_given_again_while_frames_are_held_is_found) {
+  expect_found(base::Plant::index_given_again, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, room_that_is_not_told_is_found) {
+  expect_found(base::Plant::lost_room, simulation::run_channel_seed);
 }
 
 }  // namespace

@@ -47,14 +47,13 @@ class SimPair {
 
   /// `forth`: rings from side 0 to side 1. Reports what goes wrong to the test.
   SimPair(sim::World& world, const ring::Layout& forth, const ring::Layout& back)
-      : fabric_(world), transport_(fabric_) {
+      : fabric_(world), transports_{{fabric_, 0}, {fabric_, 1}} {
     sides_[0] = std::make_unique<Side>(forth.sender_workers);
     sides_[1] = std::make_unique<Side>(forth.receiver_workers);
     std::array<std::unique_ptr<transport::LinkSetup>, 2> setups;
     std::array<std::vector<std::byte>, 2> sent;
     for (uint32_t i = 0; i < 2; ++i) {
       transport::LinkContext& context = sides_[i]->context;
-      context.local_node = i;
       context.peer_node = 1 - i;
       context.peer_name = "node " + std::to_string(1 - i);
       context.initiator = i == 0;
@@ -66,7 +65,7 @@ class SimPair {
       context.send = [&sent, i](std::span<const std::byte> message) {
         sent[i].assign(message.begin(), message.end());
       };
-      setups[i] = transport_.begin(context);
+      setups[i] = transports_[i].begin(context);
       EXPECT_TRUE(setups[i]->start().ok());
     }
     for (uint32_t i = 0; i < 2; ++i) {
@@ -89,7 +88,7 @@ class SimPair {
 
  private:
   sim::SimFabric fabric_;
-  sim::SimTransport transport_;
+  std::array<sim::SimTransport, 2> transports_;
   std::array<std::unique_ptr<Side>, 2> sides_;
 };
 

@@ -769,7 +769,7 @@ typedef struct faro_channel_info {
       least_frame_bytes; /* a claim of so much always finds room once the peer has released enough */
   uint32_t dialled;      /* 1: by this side, else 0 */
 } faro_channel_info;
-/* Errors: closed. */
+/* From `opened` on, until the first poll or wait after the batch that had `closed`. Errors: closed. */
 faro_code faro_poller_describe(faro_poller* poller, faro_channel_id channel,
                                faro_channel_info* info);
 

@@ -157,7 +157,7 @@ class Poller {
 
   /// Whether a claim finds room, now or later: it is being opened, or open, and this side has not begun to end it.
   bool is_open(ChannelId channel) const noexcept;
-  /// Errors: closed (there is no such open channel).
+  /// From `opened` on, until the first poll() or wait() after the batch that had `closed`. Errors: closed.
   Result<ChannelInfo> info(ChannelId channel) const;
   /// Blocks: never. Errors: closed (the channel has not opened, or has closed and no frame of it is held).
   Result<ChannelRings> rings(ChannelId channel) const;

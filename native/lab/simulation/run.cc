@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/return_if_error.h"
-#include "faro/log.h"
 #include "lab/simulation/checker.h"
 #include "lab/simulation/injector.h"
+#include "lab/simulation/log_tail.h"
 #include "lab/simulation/query_run.h"
 #include "lab/simulation/worker_program.h"
 #include "node/session_access.h"
@@ -21,34 +20,10 @@ namespace faro::simulation {
 namespace {
 
 constexpr base::Nanoseconds kMillisecond = 1'000'000;
-constexpr size_t kLogLines = 40;
 
 // How long anything of a query may stay: what lines that are still silent keep back, and queries that a hostile
 // node made up, which are forgotten after twice query.unopened_timeout_ms = 20 s.
 constexpr base::Nanoseconds kIdleTime = 45'000 * kMillisecond;
-
-/// The last lines of the log, which is quiet otherwise.
-class LogTail {
- public:
-  LogTail() {
-    set_log_sink([this](LogLevel, std::string_view line) {
-      if (lines_.size() == kLogLines) lines_.pop_front();
-      lines_.emplace_back(line);
-    });
-  }
-  ~LogTail() { set_log_sink({}); }
-  LogTail(const LogTail&) = delete;
-  LogTail& operator=(const LogTail&) = delete;
-
-  std::string text() const {
-    std::string text = "the last log lines:\n";
-    for (const std::string& line : lines_) text += "  " + line + '\n';
-    return text;
-  }
-
- private:
-  std::deque<std::string> lines_;
-};
 
 class Run {
  public:

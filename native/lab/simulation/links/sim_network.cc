@@ -42,7 +42,7 @@ SimNetwork::SimNetwork(SimInternet& internet, uint32_t node, std::string address
       node_(node),
       local_address_(std::move(address)),
       host_(std::move(host)),
-      transport_(internet.fabric()),
+      transport_(internet.fabric(), node),
       secrets_(world_.random().next()),
       self_(std::make_shared<SimNetwork*>(this)) {
   (void)internet_.listen(local_address_, this);  // free: create has just looked

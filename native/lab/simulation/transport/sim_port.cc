@@ -40,9 +40,10 @@ SimPort::Memory SimPort::allocate(uint64_t bytes) {
   return memory;
 }
 
-SimPort::SimPort(World& world, SimFaults& faults, transport::LinkContext& context)
+SimPort::SimPort(World& world, SimFaults& faults, uint32_t node, transport::LinkContext& context)
     : world_(world),
       faults_(faults),
+      node_(node),
       context_(context),
       outgoing_(context.outgoing),
       incoming_(context.incoming),
@@ -50,7 +51,7 @@ SimPort::SimPort(World& world, SimFaults& faults, transport::LinkContext& contex
       incoming_memory_(allocate(incoming_.region_bytes())),
       sending_(outgoing_.ring_count()),
       receiving_(incoming_.ring_count()),
-      life_(faults.life(context.local_node)) {}
+      life_(faults.life(node)) {}
 
 void SimPort::transfer(uint32_t ring, Position to) {
   Sending& s = sending_[ring];
@@ -117,12 +118,11 @@ void SimPort::check_unchanged(uint32_t ring, Position from, Position to, uint64_
   if (digest(ring, from, to) == expected) return;
   world_.violation(
       fmt::format("node {} to {}, ring {}: bytes {} … {} of the outgoing ring were changed {}",
-                  context_.local_node, context_.peer_node, ring, from, to, when));
+                  node_, peer_node_, ring, from, to, when));
 }
 
 Nanoseconds SimPort::arrival(Nanoseconds delay) const {
-  return std::max(world_.now() + delay,
-                  faults_.silent_until(context_.local_node, context_.peer_node));
+  return std::max(world_.now() + delay, faults_.silent_until(node_, peer_node_));
 }
 
 Position SimPort::hostile_position(Position position) {
@@ -161,12 +161,11 @@ void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected
   if (peer == nullptr) return;
   check_unchanged(ring, from, to, expected, "before they were transferred");
   if (to - peer->receiving_[ring].released > outgoing_.ring_bytes &&
-      !faults_.distrusted(context_.local_node, context_.peer_node)) {
-    world_.violation(
-        fmt::format("node {} to {}, ring {}: bytes {} … {} arrive where the receiver has released "
-                    "only up to {} (ring of {} bytes)",
-                    context_.local_node, context_.peer_node, ring, from, to,
-                    peer->receiving_[ring].released, outgoing_.ring_bytes));
+      !faults_.distrusted(node_, peer_node_)) {
+    world_.violation(fmt::format(
+        "node {} to {}, ring {}: bytes {} … {} arrive where the receiver has released "
+        "only up to {} (ring of {} bytes)",
+        node_, peer_node_, ring, from, to, peer->receiving_[ring].released, outgoing_.ring_bytes));
     return;
   }
   for_each_run(outgoing_.ring_bytes, from, to, [&](uint64_t offset, uint64_t bytes) {

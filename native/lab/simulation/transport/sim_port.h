@@ -44,7 +44,7 @@ using wire::Position;
 class SimPort : public std::enable_shared_from_this<SimPort> {
  public:
   /// Allocates the rings.
-  SimPort(World& world, SimFaults& faults, transport::LinkContext& context);
+  SimPort(World& world, SimFaults& faults, uint32_t node, transport::LinkContext& context);
 
   std::byte* outgoing_base(uint32_t ring) {
     return outgoing_memory_.get() + outgoing_.base_offset(ring);
@@ -59,7 +59,10 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   World& world() { return world_; }
 
   /// The other end is this one.
-  void attach(const std::shared_ptr<SimPort>& peer) { peer_ = peer; }
+  void attach(const std::shared_ptr<SimPort>& peer) {
+    peer_ = peer;
+    peer_node_ = peer->node_;
+  }
   bool attached() const { return !peer_.expired(); }
 
   /// Where started transfers of a ring are counted; outlives the port's use.
@@ -110,16 +113,18 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
                        const char* when);
   /// The peer's port if this one may still touch it; fails the link if the peer has stopped.
   std::shared_ptr<SimPort> reach_peer();
-  bool gone() const { return stopped_ || life_ != faults_.life(context_.local_node); }
+  bool gone() const { return stopped_ || life_ != faults_.life(node_); }
   /// When something sent now, which takes `delay`, arrives.
   Nanoseconds arrival(Nanoseconds delay) const;
-  bool delivers_hostile() { return faults_.take_hostile(context_.local_node, context_.peer_node); }
+  bool delivers_hostile() { return faults_.take_hostile(node_, peer_node_); }
   /// What a hostile end could say instead of `position`.
   Position hostile_position(Position position);
   void scribble(std::byte* base, uint32_t ring_bytes, Position from, Position to);
 
   World& world_;
   SimFaults& faults_;
+  const uint32_t node_;
+  uint32_t peer_node_ = UINT32_MAX;
   transport::LinkContext& context_;
   const ring::Layout outgoing_;
   const ring::Layout incoming_;

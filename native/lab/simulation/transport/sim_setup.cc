@@ -30,21 +30,21 @@ bool same(const ring::Layout& a, const ring::Layout& b) {
 
 class SimSetup final : public transport::LinkSetup {
  public:
-  SimSetup(SimFabric& fabric, transport::LinkContext& context)
-      : fabric_(fabric), context_(context) {}
+  SimSetup(SimFabric& fabric, uint32_t node, transport::LinkContext& context)
+      : fabric_(fabric), node_(node), context_(context) {}
   ~SimSetup() override {
     if (key_ != 0) fabric_.remove(key_);
     if (port_ != nullptr) port_->stop();  // not taken
   }
 
   Status start() override {
-    if (fabric_.faults().refuses_registration(context_.local_node)) {
+    if (fabric_.faults().refuses_registration(node_)) {
       return Status(
           Code::resource_limit,
-          fmt::format("node {}: {} bytes of rings cannot be registered", context_.local_node,
+          fmt::format("node {}: {} bytes of rings cannot be registered", node_,
                       context_.outgoing.region_bytes() + context_.incoming.region_bytes()));
     }
-    port_ = std::make_shared<SimPort>(fabric_.world(), fabric_.faults(), context_);
+    port_ = std::make_shared<SimPort>(fabric_.world(), fabric_.faults(), node_, context_);
     key_ = fabric_.add(port_);
     const PortMessage message{kMagic, key_, context_.outgoing, context_.incoming};
     context_.send(std::as_bytes(std::span(&message, 1)));
@@ -92,6 +92,7 @@ class SimSetup final : public transport::LinkSetup {
   }
 
   SimFabric& fabric_;
+  const uint32_t node_;
   transport::LinkContext& context_;
   std::shared_ptr<SimPort> port_;
   std::shared_ptr<SimPort>
@@ -102,7 +103,7 @@ class SimSetup final : public transport::LinkSetup {
 }  // namespace
 
 std::unique_ptr<transport::LinkSetup> SimTransport::begin(transport::LinkContext& context) {
-  return std::make_unique<SimSetup>(fabric_, context);
+  return std::make_unique<SimSetup>(fabric_, node_, context);
 }
 
 }  // namespace faro::sim

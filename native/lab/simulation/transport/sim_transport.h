@@ -42,7 +42,8 @@ class SimFabric {
 /// links.
 class SimTransport final : public transport::Transport {
  public:
-  explicit SimTransport(SimFabric& fabric) : fabric_(fabric) {}
+  /// `node`: whose it is; lives and faults are those of nodes.
+  SimTransport(SimFabric& fabric, uint32_t node) : fabric_(fabric), node_(node) {}
 
   const transport::Capabilities& capabilities() const override;
   Status available() const override { return Status::Ok(); }
@@ -54,6 +55,7 @@ class SimTransport final : public transport::Transport {
 
  private:
   SimFabric& fabric_;
+  const uint32_t node_;
 };
 
 /// The capabilities of every simulated link.

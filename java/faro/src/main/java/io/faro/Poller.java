@@ -273,7 +273,7 @@ public final class Poller {
   }
 
   /**
-   * What is known of an open channel. Never blocks.
+   * What is known of a channel, from OPENED on until the first poll or wait after the batch that had CLOSED. Never blocks.
    *
    * @throws FaroException {@link Code#CLOSED} if there is no such open channel
    */

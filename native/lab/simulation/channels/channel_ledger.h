@@ -1,0 +1,51 @@
+// ChannelLedger: what both sides of the channels of a run tell each other and the checker.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "faro/status.h"
+
+namespace faro::simulation {
+
+/// What happened at one side of a channel.
+struct SideRecord {
+  bool opened = false;
+  uint32_t committed = 0;  // frames
+  uint32_t received = 0;
+  bool dropped = false;            // it closed at once
+  std::optional<Status> closed{};  // what it was told last
+};
+
+struct ConversationRecord {
+  bool dialled = false;
+  bool is_over = false;  // its dialling side has done with it
+  std::optional<Status> not_dialled{};
+  bool refused = false;  // by the accepting engine
+  SideRecord sides[2];
+};
+
+struct ChannelLedger {
+  std::vector<ConversationRecord> conversations;  // by index
+  uint32_t dials_left = 0;                        // conversations that are not over
+  std::vector<uint32_t> running;                  // programs of each peer
+  std::vector<bool> ended;      // peers whose endpoint has died or was closed, at least once
+  std::vector<bool> disturbed;  // peers that were stopped too long, or cut off
+  std::set<std::pair<uint32_t, uint32_t>> hostile;  // pairs, the lesser first
+
+  bool is_hostile(uint32_t a, uint32_t b) const {
+    return hostile.contains({a < b ? a : b, a < b ? b : a});
+  }
+
+  // What the run was like.
+  uint64_t frames = 0;
+  uint64_t bytes = 0;
+  uint64_t room_waits = 0;
+  uint64_t entered = 0;  // another thread sent in the sleeping poller's place
+  uint64_t held = 0;
+};
+
+}  // namespace faro::simulation

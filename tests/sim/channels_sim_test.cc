@@ -1,0 +1,64 @@
+// Thousands of simulated runs of endpoints whose peers come and go: what has to hold does, and the runs were what
+// they are said to be.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "lab/simulation/channels/channel_plan.h"
+#include "lab/simulation/channels/channel_run.h"
+#include "sim/seeds.h"
+
+namespace faro::test {
+namespace {
+
+using simulation::Coverage;
+using simulation::RunReport;
+
+#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
+    defined(FARO_SANITIZE_THREAD)
+constexpr uint64_t kSeeds = 200;
+#else
+constexpr uint64_t kSeeds = 2000;
+#endif
+
+TEST(ChannelSimulation, what_always_holds_does_hold_in_two_thousand_runs) {
+  Coverage coverage;
+  uint64_t runs = 0;
+  for_each_seed(kSeeds, [&](uint64_t seed) {
+    const RunReport report = simulation::run_channel_seed(seed);
+    EXPECT_EQ(report.violation, "") << report.trace;
+    coverage.merge(report.coverage);
+    ++runs;
+  });
+  std::printf("%s", coverage.to_string().c_str());
+  if (runs < kSeeds) return;  // SIM_SEED
+  // A million tiny runs must not pass for a million.
+  for (uint32_t kind = 0; kind < simulation::kPeerFaultKinds; ++kind) {
+    const char* name = simulation::fault_name(static_cast<simulation::PeerFaultKind>(kind));
+    EXPECT_GE(coverage.counted("faults", name), runs / 20) << name;
+  }
+  for (const char* how :
+       {"cancelled", "closed", "connect_failed", "limit_exceeded", "resource_limit"})
+    EXPECT_GE(coverage.counted("sides of channels ended with", how), runs / 10) << how;
+  EXPECT_GE(coverage.counted("sides of channels ended with", "peer_lost"), runs / 50);
+  EXPECT_GE(coverage.counted("sides of channels ended with", "ok"), 5 * runs);
+  for (const char* what :
+       {"claims that found no room", "entered by another thread", "frames held beside others"})
+    EXPECT_GE(coverage.counted("pollers", what), 5 * runs) << what;
+}
+
+TEST(ChannelSimulation, the_same_seed_gives_exactly_the_same_run) {
+  for_each_seed(kSeeds / 20, [](uint64_t seed) {
+    const RunReport once = simulation::run_channel_seed(seed);
+    const RunReport again = simulation::run_channel_seed(seed);
+    EXPECT_EQ(once.hash, again.hash);
+    EXPECT_EQ(once.coverage.to_string(), again.coverage.to_string());
+  });
+}
+
+TEST(ChannelSimulation, other_seeds_give_other_runs) {
+  EXPECT_NE(simulation::run_channel_seed(1).hash, simulation::run_channel_seed(2).hash);
+}
+
+}  // namespace
+}  // namespace faro::test
