@@ -61,6 +61,8 @@ ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& s
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links_),
       entries_(spec.channel_limit),
       ready_groups_(spec.channel_limit) {
+  // So that it never allocates. In a round one that was idle may be added again before it was taken out.
+  attended_.reserve(2 * size_t{spec.channel_limit});
   std::iota(ready_groups_.begin(), ready_groups_.end(), 0);
 }
 
@@ -85,6 +87,7 @@ void ChannelLinks::connect(ChannelId id, PollerCore& poller, std::string address
   const base::Nanoseconds now = network_.reactor().clock().now_ns();
   entry.id = id;
   entry.poller = &poller;
+  attend(entry);
   entry.address = std::move(address);
   entry.greeting = spec.greeting;
   if (phase_ != Phase::open) return end(entry, closed_refusal().status);
@@ -101,6 +104,7 @@ void ChannelLinks::close(ChannelId id, Closing closing) {
   links::Link* const link = links_.find(id.index);
   const bool is_up = link != nullptr && link->state().connected();
   if (is_up && closing == Closing::drain) {
+    attend(*entry);
     entry->deadline = base::deadline_after(network_.reactor().clock().now_ns(),
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
     return;
@@ -145,6 +149,7 @@ void ChannelLinks::forget(ChannelId id) {
 
 // Tells the poller, once; a link that is still leaving goes on.
 void ChannelLinks::end(Entry& entry, const Status& cause) {
+  attend(entry);
   entry.dialler.reset();
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
                                         settings_.close_timeout_ms * kNanosecondsPerMs);
@@ -159,7 +164,9 @@ void ChannelLinks::reap(Entry& entry) {
   if (links_.find(entry.id.index) != nullptr || !entry.is_told || !is_forgotten) return;
   const ChannelId id = entry.id;
   identity_.asked[id.index] = {};
+  const bool is_attended = entry.is_attended;
   entry = {};
+  entry.is_attended = is_attended;
   ids_.give_back(id);
 }
 
@@ -179,12 +186,12 @@ base::Nanoseconds ChannelLinks::next_deadline() const {
   base::Nanoseconds next = std::min(monitor_.next_deadline(true), admission_.next_deadline());
   if (phase_ == Phase::closing)
     next = std::min(next, links_.all_detached() ? 0 : closing_deadline_);
-  for (const Entry& entry : entries_) {
-    if (entry.poller == nullptr) continue;
-    const bool has_link = links_.find(entry.id.index) != nullptr;
-    if (has_link || entry.dialler != nullptr) next = std::min(next, entry.deadline);
-    if (entry.dialler != nullptr && !has_link)
-      next = std::min(next, entry.dialler->next_deadline());
+  for (const Entry* const entry : attended_) {
+    if (entry->poller == nullptr) continue;
+    const bool has_link = links_.find(entry->id.index) != nullptr;
+    if (has_link || entry->dialler != nullptr) next = std::min(next, entry->deadline);
+    if (entry->dialler != nullptr && !has_link)
+      next = std::min(next, entry->dialler->next_deadline());
   }
   return next;
 }
@@ -195,12 +202,30 @@ void ChannelLinks::look_at_times() {
   base::Each each;
   each.run([&] { monitor_.check(now, true); });
   each.run([&] { admission_.check_deadlines(now); });
-  for (Entry& entry : entries_) {
-    if (entry.poller != nullptr) each.run([&] { look_at(entry, now); });
+  size_t kept = 0;
+  for (size_t i = 0; i < attended_.size(); ++i) {  // a look may add more
+    Entry* const entry = attended_[i];
+    if (!is_idle(*entry)) each.run([&] { look_at(*entry, now); });
+    entry->is_attended = !is_idle(*entry);
+    if (entry->is_attended) attended_[kept++] = entry;
   }
+  attended_.resize(kept);
   if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
     finish_closing();
   each.rethrow();
+}
+
+void ChannelLinks::attend(Entry& entry) noexcept {
+  if (!std::exchange(entry.is_attended, true)) attended_.push_back(&entry);
+}
+
+// Nothing is to be done for it before a message comes, or its poller asks for something: there is no channel, or it is open
+// and stays so, or it has ended and its poller holds frames of it.
+bool ChannelLinks::is_idle(const Entry& entry) const {
+  if (entry.poller == nullptr) return true;
+  const links::Link* const link = links_.find(entry.id.index);
+  if (link == nullptr) return entry.is_told && !entry.is_forgotten;
+  return !entry.is_told && entry.deadline == base::kForever && link->state().connected();
 }
 
 void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
@@ -317,6 +342,7 @@ void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connect
   Entry& entry = entries_[id->index];
   entry.id = *id;
   entry.poller = pollers_[answer.poller].get();
+  attend(entry);
   entry.greeting = peer.greeting;
   entry.is_forgotten = true;  // the poller does not know of it yet
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
@@ -408,6 +434,7 @@ Status ChannelLinks::set_up(links::Link& link) {
 // A peer that refuses has said why; a connection that broke before there were rings is dialled again.
 void ChannelLinks::on_detached(links::Link& link, const Status& cause, bool final) {
   Entry& entry = entry_of(link);
+  attend(entry);
   links_.retire(link.place());
   if (entry.is_told) return;
   entry.last_failure = cause;
@@ -435,6 +462,7 @@ void ChannelLinks::on_up(links::Link& link) {
 
 void ChannelLinks::on_lost(links::Link& link, const Status& cause) {
   Entry& entry = entry_of(link);
+  attend(entry);
   const bool was_up = link.data() != nullptr;
   const bool keeps_code =
       !was_up || cause.code() == Code::protocol_error || cause.code() == Code::deadline_exceeded;
@@ -446,6 +474,7 @@ void ChannelLinks::on_lost(links::Link& link, const Status& cause) {
 
 void ChannelLinks::on_left(links::Link& link) {
   Entry& entry = entry_of(link);
+  attend(entry);
   const bool is_drained = entry.took_end && entry.peer_took_end;
   links_.retire(link.place());
   end(entry, is_drained ? Status::Ok() : closed_by(link.name()));

@@ -72,6 +72,7 @@ class ChannelLinks final : public links::Rounds,
     bool peer_took_end = false;
     bool is_told = false;  // the poller knows that it has ended, or never knew of it
     bool is_forgotten = false;
+    bool is_attended = false;  // is in attended_
   };
 
   Entry* find(ChannelId id);
@@ -81,6 +82,8 @@ class ChannelLinks final : public links::Rounds,
   Status set_up(links::Link& link);
   void look_at_times();
   void look_at(Entry& entry, base::Nanoseconds now);
+  void attend(Entry& entry) noexcept;
+  bool is_idle(const Entry& entry) const;
   base::Nanoseconds next_deadline() const;
   void end(Entry& entry, const Status& cause);
   void leave_if_drained(Entry& entry);
@@ -118,6 +121,7 @@ class ChannelLinks final : public links::Rounds,
   links::LinkMonitor monitor_;
   links::Admission admission_;
   std::vector<Entry> entries_;          // by the index of the channel
+  std::vector<Entry*> attended_;        // all that are not idle: they are looked at in every round
   std::vector<uint32_t> ready_groups_;  // by the same: itself
   Phase phase_ = Phase::open;
   base::Nanoseconds closing_deadline_ = base::kForever;

@@ -224,7 +224,7 @@ void Link::on_link_failed(const Status& cause) {
       link->suspend(cause);
     });
   } catch (const std::bad_alloc&) {
-    state_.lose_from_any_thread();  // the network thread completes that in its next round
+    state_.lose_from_any_thread();  // the network thread completes that with the next heartbeats
   }
 }
 

@@ -59,7 +59,7 @@ class Link final : private ControlConnection::Handler,
    public:
     explicit Doing(Link& link) noexcept : link_(link) {}
     ~Doing() {
-      if (std::uncaught_exceptions() > before_) link_.state_.lose();
+      if (std::uncaught_exceptions() > before_) link_.state_.lose_interrupted();
     }
     Doing(const Doing&) = delete;
     Doing& operator=(const Doing&) = delete;
@@ -130,6 +130,8 @@ class Link final : private ControlConnection::Handler,
   std::unique_ptr<Link> next_retired;  ///< RetiredLinks' alone
 
  private:
+  friend class LinkTable;  // has the state watched
+
   void on_message(std::span<const std::byte> message) override;
   void on_closed(const Status& cause) override;
   void on_link_failed(const Status& cause) override;

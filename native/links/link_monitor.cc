@@ -23,28 +23,40 @@ LinkMonitor::LinkMonitor(const base::Settings& settings, LinkTable& links, std::
       no_memory_(Code::resource_limit, fmt::format("the process of {} has no memory left", name_)),
       liveness_(settings.liveness_timeout_ms * kNanosecondsPerMs, now) {}
 
+base::Nanoseconds LinkMonitor::joining() const {
+  return settings_.connect_timeout_ms * kNanosecondsPerMs;
+}
+
 base::Nanoseconds LinkMonitor::next_deadline(bool judges) const {
-  base::Nanoseconds next = liveness_.next_beat();
-  links_.for_each([&](const Link& link) {
-    if (judges && link.attached()) next = std::min(next, expiry(link));
-    if (const auto* suspension = link.state().suspension())
-      next = std::min(next, suspension->until);
-  });
-  return next;
+  if (judges != judged_) return 0;
+  return std::min(liveness_.next_beat(), links_.watch().due(joining()));
 }
 
 // When a silent peer is lost. While it joins it may be clearing gigabytes of rings.
 base::Nanoseconds LinkMonitor::expiry(const Link& link) const {
   if (link.state().connected()) return liveness_.expiry(link.liveness());
-  return base::deadline_after(link.liveness().heard,
-                              settings_.connect_timeout_ms * kNanosecondsPerMs);
+  return base::deadline_after(link.liveness().heard, joining());
+}
+
+base::Nanoseconds LinkMonitor::due(const Link& link, bool judges) const {
+  const auto* const suspension = link.state().suspension();
+  const bool is_judged = judges && link.attached() && !link.state().is(LinkState::leaving);
+  return std::min(is_judged ? expiry(link) : base::kForever,
+                  suspension == nullptr ? base::kForever : suspension->until);
 }
 
 void LinkMonitor::check(base::Nanoseconds now, bool judges) {
+  liveness_.begin_pass(now);
+  LinkWatch& watch = links_.watch();
+  const bool looks = liveness_.beat() || judges != judged_ || watch.is_interrupted() ||
+                     now >= watch.due(joining());
+  if (!looks) return;
+  judged_ = judges;
+  watch.begin_look();
   base::Each each;
   links_.for_each([&](Link& link) { each.run([&] { link.finish_ending(no_memory_); }); });
-  liveness_.begin_pass(now);
   links_.for_each([&](Link& link) { each.run([&] { check(link, now, judges); }); });
+  links_.for_each([&](const Link& link) { watch.note_due(due(link, judges)); });
   each.rethrow();
 }
 

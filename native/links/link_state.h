@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "faro/status.h"
+#include "links/link_watch.h"
 
 namespace faro::links {
 
@@ -47,6 +48,9 @@ class LinkState {
     Status cause;
   };
 
+  /// Tells `watch` from now on, which outlives the link's place in a table, when the link has to be looked at.
+  void set_watch(LinkWatch& watch) { watch_ = &watch; }
+
   Phase phase() const { return phase_.load(std::memory_order_relaxed); }
   bool is(Phase phase) const { return this->phase() == phase; }
   /// Up or suspended: there is a data link. Threads: any.
@@ -63,11 +67,17 @@ class LinkState {
   void suspend(base::Nanoseconds until, const Status& cause) {
     if (has_ended()) return;
     suspension_ = {until, cause};
+    if (watch_ != nullptr) watch_->note_due(until);
     advance(connected() ? suspended : setup_suspended);
   }
   /// The link has failed; its owner is to be told. Has no effect on a link that has ended.
   void lose() noexcept {
     if (!has_ended()) advance(is(admitted) ? detaching : losing);
+  }
+  /// As lose(), because an exception has interrupted its work: the next look at it completes that.
+  void lose_interrupted() noexcept {
+    lose();
+    if (watch_ != nullptr) watch_->note_interrupted();
   }
   /// The peer has left; the owner is to be told.
   void part() { advance(parting); }
@@ -88,6 +98,7 @@ class LinkState {
   static bool connected(Phase phase) { return phase == up || phase == suspended; }
 
   std::atomic<Phase> phase_{admitted};  // network thread; from up to losing also any other
+  LinkWatch* watch_ = nullptr;          // null: nobody looks
   Suspension suspension_;               // in the two suspended phases
 };
 

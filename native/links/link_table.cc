@@ -35,6 +35,8 @@ bool LinkTable::all_detached() const {
 
 Link& LinkTable::add(std::unique_ptr<Link> link) {
   std::shared_ptr<Link> added = retired_->keep(std::move(link));
+  added->state_.set_watch(watch_);
+  watch_.note_added(added->liveness().heard);
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Link>& place = links_[added->place()];
   place = std::move(added);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "links/link.h"
+#include "links/link_watch.h"
 #include "links/retired_links.h"
 #include "transport/absent_link.h"
 
@@ -45,6 +46,10 @@ class LinkTable {
     }
   }
 
+  /// When links have to be looked at. Threads: network thread.
+  LinkWatch& watch() noexcept { return watch_; }
+  const LinkWatch& watch() const noexcept { return watch_; }
+
   /// Puts a link into the place context().peer_node, which is empty.
   Link& add(std::unique_ptr<Link> link);
   /// A link of the table has come up.
@@ -67,6 +72,7 @@ class LinkTable {
 
  private:
   const uint32_t ring_bytes_;
+  LinkWatch watch_;
   const std::shared_ptr<RetiredLinks> retired_ = std::make_shared<RetiredLinks>();
   // By peer. Replaced by the network thread, under the mutex; other threads look under the mutex.
   mutable std::mutex mutex_;

@@ -82,7 +82,13 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
   FakeTransport transport_;
   const std::shared_ptr<test::HandWire> peer_ = std::make_shared<test::HandWire>();
   LinkTable links_{3, 4096};
-  LinkMonitor monitor_{base::Settings(), links_, "node 1", 0};
+  const base::Settings settings_ = [] {
+    base::Settings settings;
+    settings.liveness_timeout_ms = 4000;
+    settings.connect_timeout_ms = 600;  // sooner than the next heartbeat
+    return settings;
+  }();
+  LinkMonitor monitor_{settings_, links_, "node 1", reactor_.clock().now_ns()};
   Link* link_ = nullptr;
   std::vector<std::string> losses_;
   bool owner_throws_ = false;
@@ -111,6 +117,35 @@ TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_close
   ASSERT_EQ(losses_.size(), 1u);
   test::expect_contains(losses_[0], "it gave up: node 1 (10.0.0.1:7000) was lost");
   EXPECT_FALSE(link_->state().suspension());
+}
+
+TEST_F(LinkThatIsSetUp, is_looked_at_with_heartbeats_and_when_something_is_due) {
+  pass();
+  EXPECT_GT(monitor_.next_deadline(false), reactor_.clock().now_ns());
+  setup_fails(Status(Code::peer_lost, "data connection closed by the peer"));
+  ASSERT_TRUE(link_->state().suspension());
+  const base::Nanoseconds until = link_->state().suspension()->until;
+  EXPECT_EQ(monitor_.next_deadline(false), until);
+  monitor_.check(until - 1, false);
+  EXPECT_TRUE(losses_.empty());
+  monitor_.check(until, false);
+  ASSERT_EQ(losses_.size(), 1u);
+  test::expect_contains(losses_[0], "data connection closed by the peer");
+}
+
+// Before the first heartbeat there may be many rounds.
+TEST_F(LinkThatIsSetUp, whose_peer_is_silent_from_the_beginning_is_lost_in_time) {
+  const base::Nanoseconds limit = settings_.connect_timeout_ms * 1'000'000;
+  const base::Nanoseconds lost_at = link_->liveness().heard + limit;
+  for (base::Nanoseconds now = monitor_.next_deadline(true); now < lost_at;
+       now = monitor_.next_deadline(true)) {
+    monitor_.check(std::max(now, link_->liveness().heard), true);
+    ASSERT_TRUE(losses_.empty());
+  }
+  EXPECT_EQ(monitor_.next_deadline(true), lost_at);
+  monitor_.check(lost_at, true);
+  ASSERT_EQ(losses_.size(), 1u);
+  test::expect_contains(losses_[0], "connect.timeout_ms");
 }
 
 TEST_F(LinkThatIsSetUp, takes_nothing_but_the_peers_last_word_once_it_has_failed) {

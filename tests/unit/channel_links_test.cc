@@ -1,0 +1,193 @@
+// What the network thread of an endpoint does for channels with which nothing happens: it waits. Its rounds are made by hand.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "endpoint/endpoint_core.h"
+#include "links/socket_network.h"
+#include "ring/futex_waiter.h"
+#include "support/cluster.h"
+#include "support/expect.h"
+
+namespace faro::test {
+namespace {
+
+using Kind = ChannelEvent::Kind;
+
+/// Never waits, and keeps how long it was to wait.
+class HandDrivenNetwork final : public ForwardingNetwork {
+ public:
+  using ForwardingNetwork::ForwardingNetwork;
+  bool run_once(base::Nanoseconds until) override {
+    until_ = until;
+    return ForwardingNetwork::run_once(0);
+  }
+  bool wants_thread() const override { return false; }
+  base::Nanoseconds until() const { return until_; }
+
+ private:
+  base::Nanoseconds until_ = 0;
+};
+
+base::Settings settings() {
+  Config config;
+  for (const auto& [key, value] : {std::pair{"cluster.nodes", "127.0.0.1:0"},
+                                   {"cluster.node", "0"},
+                                   {"cluster.workers", "1"},
+                                   {"transport", "tcp"},
+                                   {"close.timeout_ms", "20"}})
+    EXPECT_TRUE(is_ok(config.set(key, value)));
+  return base::Settings::resolve(config).value();
+}
+
+/// An endpoint whose rounds and poller are driven by the test's thread.
+class Side {
+ public:
+  Side() {
+    auto network = std::make_unique<HandDrivenNetwork>(
+        links::SocketNetwork::create(settings_, links::Listener::bind("127.0.0.1:0").value())
+            .value());
+    network_ = network.get();
+    core_ = endpoint::EndpointCore::open(settings_, {}, std::move(network), [] {
+              return std::make_unique<ring::FutexWaiter>();
+            }).value();
+  }
+
+  endpoint::EndpointCore& core() { return *core_; }
+  endpoint::PollerCore& poller() { return core_->poller(0); }
+  /// A round, and a look at what it brought. Returns whether anything happened.
+  bool turn() {
+    const bool worked = core_->do_work();
+    (void)poller().wait(Wait::none());
+    ChannelEvent some[16];
+    const auto taken = poller().poll(some);
+    events.insert(events.end(), taken.begin(), taken.end());
+    return worked || !taken.empty();
+  }
+  size_t count(Kind kind) const {
+    return static_cast<size_t>(std::count_if(
+        events.begin(), events.end(), [kind](const auto& event) { return event.kind == kind; }));
+  }
+  /// Whether its thread would wait now, and at most until it has to send heartbeats.
+  void expect_waiting() const {
+    const base::Nanoseconds now = network_->reactor().clock().now_ns();
+    EXPECT_GT(network_->until(), now);
+    EXPECT_LE(network_->until(), now + settings_.liveness_timeout_ms * 1'000'000 / 4);
+  }
+
+  std::vector<ChannelEvent> events;
+
+ private:
+  const base::Settings settings_ = settings();
+  HandDrivenNetwork* network_ = nullptr;
+  std::unique_ptr<endpoint::EndpointCore> core_;
+};
+
+class EndpointRounds : public testing::Test {
+ protected:
+  template <typename Reached>
+  void turn_until(Reached&& reached) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!reached()) {
+      client_.turn(), server_.turn();
+      if (std::chrono::steady_clock::now() > limit) throw std::runtime_error("it never happens");
+    }
+  }
+  // Until nothing happens any more.
+  void settle() {
+    for (int quiet = 0; quiet < 20;) {
+      const bool client = client_.turn(), server = server_.turn();
+      quiet = client || server ? 0 : quiet + 1;
+    }
+  }
+  ChannelId connect() {
+    const auto id = client_.poller().connect(server_.core().address(), {});
+    EXPECT_TRUE(is_ok(id));
+    return *id;
+  }
+
+  Side client_, server_;
+};
+
+TEST_F(EndpointRounds, wait_for_heartbeats_only_while_channels_are_idle) {
+  for (int channel = 0; channel < 5; ++channel) connect();
+  turn_until([&] { return client_.count(Kind::opened) == 5 && server_.count(Kind::opened) == 5; });
+  settle();
+  client_.expect_waiting();
+  server_.expect_waiting();
+}
+
+TEST_F(EndpointRounds, wait_while_a_frame_of_a_closed_channel_is_held) {
+  const ChannelId id = connect();
+  turn_until([&] { return client_.count(Kind::opened) == 1 && server_.count(Kind::opened) == 1; });
+  const auto room = client_.poller().claim(id, 8, 8);
+  ASSERT_EQ(room.size(), 8u);
+  std::memset(room.data(), 1, room.size());
+  ASSERT_EQ(client_.poller().commit(id, 8), Outcome::done);
+  turn_until([&] { return server_.count(Kind::frame) == 1; });
+  client_.poller().close(id, Closing::now);
+  turn_until([&] { return client_.count(Kind::closed) == 1 && server_.count(Kind::closed) == 1; });
+  settle();
+  client_.expect_waiting();
+  server_.expect_waiting();
+  const ChannelEvent frame = *std::find_if(server_.events.begin(), server_.events.end(),
+                                           [](const auto& e) { return e.kind == Kind::frame; });
+  EXPECT_EQ(frame.data[7], std::byte{1});
+  server_.poller().release(frame.channel, frame.token);
+  settle();
+  server_.expect_waiting();
+}
+
+TEST_F(EndpointRounds, wait_when_a_channel_was_drained) {
+  const ChannelId id = connect();
+  turn_until([&] { return client_.count(Kind::opened) == 1 && server_.count(Kind::opened) == 1; });
+  client_.poller().close(id, Closing::drain);
+  turn_until([&] { return client_.count(Kind::closed) == 1 && server_.count(Kind::closed) == 1; });
+  EXPECT_TRUE(is_ok(client_.poller().status(id)));
+  settle();
+  client_.expect_waiting();
+  server_.expect_waiting();
+}
+
+/// Counts how often a poller reads the sockets; has nothing else.
+class CountingNetwork final : public endpoint::ChannelNetwork {
+ public:
+  Result<ChannelId> connect(endpoint::PollerCore&, std::string_view, const ChannelSpec&) override {
+    return ChannelId{};
+  }
+  void close(ChannelId, Closing) override {}
+  void end_taken(ChannelId) override {}
+  void fail(ChannelId, const Status&) override {}
+  void forget(ChannelId) override {}
+  bool poll() noexcept override { return ++polls, false; }
+  void flush() noexcept override {}
+  void worker_sleeps() noexcept override {}
+  void worker_wakes() noexcept override {}
+
+  int polls = 0;
+};
+
+// Other channels may wait for what is in them.
+TEST(PollerWait, reads_the_sockets_now_and_then_though_it_always_finds_something) {
+  CountingNetwork network;
+  base::ManualClock clock;
+  endpoint::PollerWait wait(network, clock, std::make_unique<ring::FutexWaiter>(), {},
+                            transport::shm::NodeDoorbells::make(1).value());
+  const auto finds = [] { return true; };
+  EXPECT_EQ(wait.wait(Wait::forever(), finds), Outcome::done);
+  EXPECT_EQ(network.polls, 1);
+  for (int each = 0; each < 1000; ++each) (void)wait.wait(Wait::forever(), finds);
+  EXPECT_EQ(network.polls, 1);  // no time has passed
+  clock.advance(200'000);
+  for (int each = 0; each < 1000; ++each) (void)wait.wait(Wait::forever(), finds);
+  EXPECT_EQ(network.polls, 2);
+}
+
+}  // namespace
+}  // namespace faro::test
