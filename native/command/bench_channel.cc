@@ -1,4 +1,4 @@
-// `faro bench channel`: what a channel costs, beside the least that there is.
+// `faro bench channel`: what a channel costs, beside the least that there is; --peers: what peers cost.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +10,7 @@
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
 #include "command/text.h"
+#include "lab/bench/channel_peers.h"
 #include "lab/bench/channels.h"
 
 namespace faro::command {
@@ -22,6 +23,7 @@ using bench::ChannelJob;
 struct Flags {
   SettingFlags settings;
   ChannelJob job;
+  bench::PeersJob peers{.peer_count = 0};
 };
 
 struct Row {
@@ -74,7 +76,61 @@ std::string table_of(const ChannelJob& job, const std::vector<Row>& rows) {
   return table.text();
 }
 
+// ---------------------------------------------------------------------------------------------- peers
+
+struct PeersRow {
+  std::string name;
+  bench::PeersFigures peers;
+  bench::SetUpFigures set_up;
+};
+
+constexpr uint32_t kSetUps = 100;
+
+Result<std::vector<PeersRow>> measure_peers(const bench::PeersJob& job, const Config& config) {
+  std::vector<PeersRow> rows;
+  for (const char* transport : {"shm", "tcp"}) {
+    Config each = config;
+    FARO_RETURN_IF_ERROR(each.set("transport", transport));
+    PeersRow row;
+    row.name = transport;
+    FARO_ASSIGN_OR_RETURN(row.peers, run_idle_peers(job, each));
+    FARO_ASSIGN_OR_RETURN(row.set_up, bench::run_set_ups(kSetUps, each));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+int run_peers(const Flags& flags, const Config& config) {
+  if (const Status status = flags.peers.validate(); !status.ok())
+    return bench_error(flag_error("--peers", status.message()));
+  const auto rows = measure_peers(flags.peers, config);
+  if (!rows) return bench_error(rows.status());
+  Table table("lrrrrl");
+  table.add({"", "MiB", "CPU %", "ms/channel", "ms/session", ""});
+  bool verified = true;
+  for (const PeersRow& row : *rows) {
+    const bool is_right = row.peers.verified && row.set_up.verified;
+    table.add(
+        {row.name, fmt::format("{:.1f}", static_cast<double>(row.peers.memory_bytes) / (1 << 20)),
+         fmt::format("{:.2f}", 100 * row.peers.cpu_share),
+         fmt::format("{:.2f}", 1e3 * row.set_up.channel_seconds),
+         fmt::format("{:.2f}", 1e3 * row.set_up.session_seconds), is_right ? "verified" : "WRONG"});
+    verified = verified && is_right;
+  }
+  fmt::print(
+      "An endpoint with {} peers, rings of {} each way, that say nothing for {} s; from dial to "
+      "the first "
+      "frame of a channel, and until a session of two nodes is open: medians of {}.\n\n{}",
+      grouped(flags.peers.peer_count), exact_bytes_text(flags.peers.ring_bytes),
+      flags.peers.idle_ms / 1000, kSetUps, table.text());
+  return verified ? kExitOk : kExitFailed;
+}
+
 int run(const Flags& flags) {
+  if (flags.peers.peer_count != 0) {
+    const Result<Config> config = flags.settings.load();
+    return config ? run_peers(flags, *config) : bench_error(config.status());
+  }
   if (const Status status = flags.job.validate(); !status.ok())
     return bench_error(flag_error("--frame", status.message()));
   const Result<Config> config = flags.settings.load();
@@ -104,6 +160,10 @@ void add_channel_command(CLI::App& bench, int& exit_code) {
       ->type_name("BYTES");
   command.add_option("--count", flags.job.frame_count, "Frames of a run")->type_name("N");
   command.add_option("--trips", flags.job.trip_count, "Round trips of a run")->type_name("N");
+  command
+      .add_option("--peers", flags.peers.peer_count,
+                  "Measure that many peers that say nothing, and set-ups, instead; 0: frames")
+      ->type_name("N");
   add_repetitions_flag(command, flags.job.rounds);
   command.option_defaults()->always_capture_default(false);
   flags.settings.add_to(command);

@@ -17,8 +17,13 @@ namespace faro::links {
 namespace {
 
 // How much one connection may read in its turn. Level triggering brings the rest in the next round, after the others.
+// Almost always it is one short message.
+constexpr size_t kFirstReadBytes = 1024;
 constexpr size_t kReadBytes = 16 * 1024;
 constexpr int kReadsPerTurn = 4;
+
+// Idle connections keep no memory of what went through them.
+void empty(std::vector<std::byte>& bytes) { std::vector<std::byte>().swap(bytes); }
 
 }  // namespace
 
@@ -121,14 +126,19 @@ void ControlStream::on_events(uint32_t events) {
 
 void ControlStream::receive() {
   for (int i = 0;; ++i) {
-    const size_t most = i < kReadsPerTurn ? kReadBytes : socket_.pending();
+    const size_t most = i == 0              ? kFirstReadBytes
+                        : i < kReadsPerTurn ? kReadBytes
+                                            : socket_.pending();
     if (most == 0) return;
     const size_t before = incoming_.size();
     incoming_.resize(before + most);
     const ssize_t got = socket_.receive(std::span(incoming_).subspan(before));
     const int error = errno;
     incoming_.resize(before + (got > 0 ? static_cast<size_t>(got) : 0));
-    if (got < 0 && (error == EAGAIN || error == EINTR)) return;
+    if (got < 0 && (error == EAGAIN || error == EINTR)) {
+      if (before == 0) empty(incoming_);
+      return;
+    }
     if (lingering_) {
       incoming_.clear();
       if (got <= 0) return close();  // the peer has taken everything and closed
@@ -159,8 +169,8 @@ bool ControlStream::deliver() {
     handler_->on_message({message, length});  // may exchange the handler, or drop the handle
     goes_on = handler_ != nullptr && !ended();
   }
-  if (lingering_) {
-    incoming_.clear();
+  if (lingering_ || at == incoming_.size()) {
+    empty(incoming_);
   } else {
     incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<std::ptrdiff_t>(at));
   }
@@ -189,7 +199,7 @@ void ControlStream::flush() {
     sent_ += static_cast<size_t>(put);
   }
   if (sent_ == outgoing_.size()) {
-    outgoing_.clear();
+    empty(outgoing_);
     sent_ = 0;
     if (lingering_ && !shut_) {
       shut_ = true;

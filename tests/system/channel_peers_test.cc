@@ -1,0 +1,103 @@
+// Many channels: what is left of those that have come and gone, and what those take that are idle.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+
+#include "lab/bench/channel_peers.h"
+#include "support/endpoint_pair.h"
+#include "support/expect.h"
+
+namespace faro::test {
+namespace {
+
+using Kind = ChannelEvent::Kind;
+
+size_t entries_of(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+/// What this process has of each kind.
+struct Belongings {
+  size_t descriptors = entries_of("/proc/self/fd");
+  size_t threads = entries_of("/proc/self/task");
+  size_t shared_mappings = 0;
+  size_t heap_bytes = mallinfo2().uordblks + mallinfo2().hblkhd;  // 0 with a sanitizer's allocator
+
+  Belongings() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      shared_mappings += line.find("memfd:") != line.npos;
+  }
+};
+std::ostream& operator<<(std::ostream& out, const Belongings& have) {
+  return out << have.descriptors << " descriptors, " << have.threads << " threads, "
+             << have.shared_mappings << " mappings, " << have.heap_bytes << " bytes of heap";
+}
+
+class ManyChannels : public testing::TestWithParam<const char*> {
+ protected:
+  ManyChannels() { EXPECT_TRUE(is_ok(config_.set("transport", GetParam()))); }
+
+  // One after the other, each of which brings a frame.
+  void come_and_go(EndpointSide& client, EndpointSide& server, int count) {
+    for (int each = 0; each < count; ++each) {
+      const ChannelId id = client.connect(server, {.send_bytes = 4096, .receive_bytes = 4096});
+      client.expect(Kind::opened);
+      const ChannelId at_server = server.expect(Kind::opened).channel;
+      ASSERT_TRUE(client.send(id, "once"));
+      server.expect_frame("once");
+      client.poller().close(id, Closing::now);
+      EXPECT_EQ(client.expect_closed(id).code(), Code::closed);
+      EXPECT_EQ(server.expect_closed(at_server).code(), Code::closed);
+    }
+  }
+  // What there is when the network threads have let the last links go.
+  Belongings settled(size_t descriptors) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (entries_of("/proc/self/fd") > descriptors) {
+      if (std::chrono::steady_clock::now() > limit)
+        throw std::runtime_error("descriptors are left");
+      std::this_thread::yield();
+    }
+    return {};
+  }
+
+  Config config_;
+};
+
+INSTANTIATE_TEST_SUITE_P(over, ManyChannels, testing::Values("shm", "tcp"),
+                         [](const auto& over) { return std::string(over.param); });
+
+TEST_P(ManyChannels, that_come_and_go_leave_nothing_behind) {
+  EndpointSide server(config_), client(config_);
+  const size_t descriptors = entries_of("/proc/self/fd");
+  come_and_go(client, server, 1200);  // the causes of 1024 are kept
+  // Transports have some of their own, once there was a link.
+  const Belongings before = settled(descriptors + 8);
+  come_and_go(client, server, 10'000);
+  const Belongings after = settled(before.descriptors);
+  EXPECT_EQ(after.threads, before.threads);
+  EXPECT_LE(after.shared_mappings, before.shared_mappings);
+  EXPECT_LE(after.heap_bytes, before.heap_bytes + 64 * 1024);
+  std::cout << before << "\n" << after << "\n";
+}
+
+TEST_P(ManyChannels, that_are_idle_take_their_rings_and_little_more) {
+  const auto figures = bench::run_idle_peers({.idle_ms = 2000}, config_);
+  ASSERT_TRUE(is_ok(figures));
+  EXPECT_TRUE(figures->verified);
+#ifdef NDEBUG  // sanitizers take more
+  EXPECT_LE(figures->memory_bytes, 64u << 20);
+#endif
+  std::cout << (figures->memory_bytes >> 10) << " KiB, " << 100 * figures->cpu_share << " % CPU\n";
+}
+
+}  // namespace
+}  // namespace faro::test
