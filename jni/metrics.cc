@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "faro/c.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
@@ -84,6 +85,36 @@ struct Counters<LaneMetrics> {
       FARO_COUNTER(no_room),        FARO_COUNTER(unreleased_bytes)};
 };
 
+template <>
+struct Counters<faro_shuffle_metrics> {
+  using Metrics = faro_shuffle_metrics;
+  static constexpr const char* kOf = "shuffle";
+  static constexpr Counter<Metrics> kAll[] = {
+      FARO_COUNTER(blocked_on_room), FARO_COUNTER(blocked_on_room_ns),
+      FARO_COUNTER(blocked_on_rows), FARO_COUNTER(blocked_on_rows_ns)};
+};
+
+template <>
+struct Counters<faro_sent_metrics> {
+  using Metrics = faro_sent_metrics;
+  static constexpr const char* kOf = "sent";
+  static constexpr Counter<Metrics> kAll[] = {FARO_COUNTER(rows),
+                                              FARO_COUNTER(bytes),
+                                              FARO_COUNTER(frames),
+                                              FARO_COUNTER(no_room),
+                                              FARO_COUNTER(rows_out_overflow),
+                                              FARO_COUNTER(bytes_out_overflow)};
+};
+
+template <>
+struct Counters<faro_received_metrics> {
+  using Metrics = faro_received_metrics;
+  static constexpr const char* kOf = "received";
+  static constexpr Counter<Metrics> kAll[] = {FARO_COUNTER(rows), FARO_COUNTER(bytes),
+                                              FARO_COUNTER(batches), FARO_COUNTER(rows_spilled),
+                                              FARO_COUNTER(bytes_spilled)};
+};
+
 #undef FARO_COUNTER
 
 // No counter of faro/metrics.h is left out: they stand behind each other, after what they are of.
@@ -94,7 +125,13 @@ static_assert(sizeof(LaneMetrics) == 2 * sizeof(uint32_t) + kCountersBytes<LaneM
 static_assert(sizeof(LinkMetrics) == sizeof(uint64_t) + sizeof(std::string) + sizeof(uint64_t) +
                                          kCountersBytes<LinkMetrics>);
 static_assert(sizeof(SessionMetrics) ==
-              3 * sizeof(std::vector<LaneMetrics>) + kCountersBytes<SessionMetrics>);
+              4 * sizeof(std::vector<LaneMetrics>) + kCountersBytes<SessionMetrics>);
+static_assert(sizeof(faro_sent_metrics) == sizeof(uint64_t) + kCountersBytes<faro_sent_metrics>);
+static_assert(sizeof(faro_received_metrics) ==
+              sizeof(uint64_t) + kCountersBytes<faro_received_metrics>);
+static_assert(offsetof(faro_shuffle_metrics, sent) ==
+              offsetof(faro_shuffle_metrics, blocked_on_room) +
+                  kCountersBytes<faro_shuffle_metrics>);
 
 template <typename T>
 void append_names(std::string& text) {
@@ -108,6 +145,13 @@ void append_values(std::vector<jlong>& values, const T& metrics) {
     values.push_back(static_cast<jlong>(metrics.*counter.value));
 }
 
+jlongArray longs_of(JNIEnv* env, const std::vector<jlong>& values) {
+  const auto length = static_cast<jsize>(values.size());
+  const jlongArray array = env->NewLongArray(length);
+  if (array != nullptr) env->SetLongArrayRegion(array, 0, length, values.data());
+  return array;
+}
+
 // One line per counter: of what, tab, name.
 jbyteArray names(JNIEnv* env, jclass) {
   std::string text;
@@ -115,6 +159,9 @@ jbyteArray names(JNIEnv* env, jclass) {
   append_names<WorkerMetrics>(text);
   append_names<LinkMetrics>(text);
   append_names<LaneMetrics>(text);
+  append_names<faro_shuffle_metrics>(text);
+  append_names<faro_sent_metrics>(text);
+  append_names<faro_received_metrics>(text);
   return bytes_of(env, text);
 }
 
@@ -141,10 +188,46 @@ jlongArray snapshot(JNIEnv* env, jclass, jlong handle) {
     values.insert(values.end(), {lane.sender, lane.receiver});
     append_values(values, lane);
   }
-  const auto length = static_cast<jsize>(values.size());
-  const jlongArray array = env->NewLongArray(length);
-  if (array != nullptr) env->SetLongArrayRegion(array, 0, length, values.data());
-  return array;
+  return longs_of(env, values);
+}
+
+// Appends of a shuffle: stage, worker, counters; how many receivers and senders; the number and counters of each.
+void append_shuffle(void* to, const faro_shuffle_metrics* shuffle) {
+  auto& values = *static_cast<std::vector<jlong>*>(to);
+  values.insert(values.end(), {shuffle->stage, shuffle->worker});
+  append_values(values, *shuffle);
+  values.insert(values.end(), {shuffle->sent_count, shuffle->received_count});
+  for (uint32_t i = 0; i < shuffle->sent_count; ++i) {
+    values.push_back(shuffle->sent[i].receiver);
+    append_values(values, shuffle->sent[i]);
+  }
+  for (uint32_t i = 0; i < shuffle->received_count; ++i) {
+    values.push_back(shuffle->received[i].sender);
+    append_values(values, shuffle->received[i]);
+  }
+}
+
+// Of each shuffle of a query. Null if the session was closed.
+jlongArray shuffles_of(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarnation,
+                       jint issuer) {
+  const std::shared_ptr<SessionState> state = sessions().find(handle);
+  if (state == nullptr) return nullptr;
+  faro_query_id query{};
+  query.counter = static_cast<uint64_t>(counter);
+  query.incarnation = static_cast<uint64_t>(incarnation);
+  query.issuer = static_cast<uint32_t>(issuer);
+  std::vector<jlong> values;
+  (void)faro_session_read_shuffles(state->handle.get(), &query, append_shuffle, &values);
+  return longs_of(env, values);
+}
+
+// Of one shuffle. Null if it was closed.
+jlongArray shuffle(JNIEnv* env, jclass, jlong handle) {
+  ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr) return nullptr;
+  std::vector<jlong> values;
+  (void)faro_shuffle_read_metrics(state->shuffle.get(), append_shuffle, &values);
+  return longs_of(env, values);
 }
 
 // The transport of each link, one per line. Null if the session was closed.
@@ -158,6 +241,8 @@ jbyteArray transports(JNIEnv* env, jclass, jlong handle) {
 }
 
 const std::array kMethods{method("names", "()[B", names), method("snapshot", "(J)[J", snapshot),
+                          method("shuffles", "(JJJI)[J", shuffles_of),
+                          method("shuffle", "(J)[J", shuffle),
                           method("transports", "(J)[B", transports)};
 
 }  // namespace

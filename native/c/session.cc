@@ -8,6 +8,7 @@
 #include "base/return_if_error.h"
 #include "c/errors.h"
 #include "c/handles.h"
+#include "c/shuffle_metrics.h"
 #include "c/sized.h"
 #include "faro/c_handles.h"
 #include "node/session_access.h"
@@ -290,6 +291,18 @@ faro_code faro_session_read_metrics(const faro_session* session, faro_session_me
     told.queries_running = now.queries_running;
     told.queries_failed = now.queries_failed;
     fill(*metrics, told);
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_read_shuffles(const faro_session* session, const faro_query_id* query,
+                                     faro_tell_shuffle tell_shuffle, void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(query, "query"));
+    FARO_RETURN_IF_ERROR(need(tell_shuffle, "tell"));
+    for (const faro::ShuffleMetrics& each : session->session->metrics(query_of(*query)).shuffles)
+      tell(each, tell_shuffle, context);
     return Status::Ok();
   });
 }

@@ -6,6 +6,7 @@
 #include "base/return_if_error.h"
 #include "c/errors.h"
 #include "c/handles.h"
+#include "c/shuffle_metrics.h"
 #include "c/sized.h"
 
 using namespace faro::c;
@@ -20,7 +21,7 @@ faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
   const faro::ShuffleSpec& spec = shuffle.spec();
   info.sender_count = static_cast<uint32_t>(spec.senders.size());
   info.receiver_count = static_cast<uint32_t>(spec.receivers.size());
-  info.own_receiver = shuffle.own_receiver();
+  info.own_receiver = core->own_receiver();
   if (core->receiver() != nullptr) receiver = *shuffle.receiver();
   if (core->sender() == nullptr) return;
   sender = *shuffle.sender();
@@ -64,6 +65,16 @@ faro_code faro_shuffle_cancel(faro_shuffle* shuffle, const char* reason) {
     FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
     FARO_RETURN_IF_ERROR(need(reason, "reason"));
     return shuffle->shuffle.cancel(reason);
+  });
+}
+
+faro_code faro_shuffle_read_metrics(const faro_shuffle* shuffle, faro_tell_shuffle tell_shuffle,
+                                    void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    FARO_RETURN_IF_ERROR(need(tell_shuffle, "tell"));
+    tell(shuffle->shuffle.metrics(), tell_shuffle, context);
+    return Status::Ok();
   });
 }
 

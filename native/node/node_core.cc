@@ -223,7 +223,7 @@ std::string NodeCore::who_is_busy() const {
 
 // --- metrics
 
-SessionMetrics NodeCore::metrics() const {
+SessionMetrics NodeCore::metrics(const QueryId& query) const {
   auto read = [](const std::atomic<uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);
   };
@@ -270,6 +270,8 @@ SessionMetrics NodeCore::metrics() const {
   metrics.overflow_file_peak_bytes = overflow_.file().peak_bytes();
   metrics.queries_running = queries_->running_count();
   metrics.queries_failed = queries_->failed_count();
+  if (const std::shared_ptr<shuffle::Query> known = queries_->find(query))
+    metrics.shuffles = known->shuffles.metrics();
   return metrics;
 }
 

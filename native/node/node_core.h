@@ -53,7 +53,8 @@ class NodeCore final : public session::Observer,
   /// As Session::close. Waits by the waiter and the clock that were passed in.
   Status close();
 
-  SessionMetrics metrics() const;
+  /// With the shuffles of `query`, if it is known.
+  SessionMetrics metrics(const QueryId& query) const;
 
   // session::Observer
   void on_message(uint32_t from_node, std::span<const std::byte> message) override;

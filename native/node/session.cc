@@ -177,7 +177,7 @@ void Session::await_node_async(uint32_t node, std::function<void(Status)> done, 
   thread->detach();
 }
 void Session::listen(SessionListener listener) { core_->events().listen(std::move(listener)); }
-SessionMetrics Session::metrics() const { return core_->metrics(); }
+SessionMetrics Session::metrics(const QueryId& query) const { return core_->metrics(query); }
 Status Session::close() { return core_->close(); }
 void Session::close_async(std::unique_ptr<Session> session, std::function<void(Status)> done) {
   // Shared, because a std::function has to be copyable.

@@ -264,15 +264,16 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   if (inbox != nullptr)
     FARO_RETURN_IF_ERROR(receive_side_.agreement().on_own_open(*inbox, spec, lists, format));
   FARO_RETURN_IF_ERROR(context_.queries.open_stage(*query, number(), spec, lists));
+  const uint32_t stage = spec.stage;
+  const bool has_heard = inbox != nullptr;
+  if (receives && !has_heard) inbox = &inboxes.add(query, stage, context_.membership.node());
+  const auto counts = std::make_shared<ShuffleCounts>(spec, number(), sends,
+                                                      receives ? inbox->received() : nullptr);
+  query->shuffles.add(counts);
   auto shuffle = std::make_unique<OpenShuffle>(*this, gate_, send_side_, query, std::move(spec),
-                                               std::move(lists));
-  const uint32_t stage = shuffle->spec().stage;
+                                               std::move(lists), counts);
   if (receives) {
-    if (inbox == nullptr) {
-      inbox = &inboxes.add(query, stage, context_.membership.node());
-    } else {
-      context_.queries.remove_unopened(*query, number(), stage);
-    }
+    if (has_heard) context_.queries.remove_unopened(*query, number(), stage);
     inbox->lists = shuffle->lists();
     inbox->format = format;
   }
@@ -290,7 +291,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   OpenShuffle* const made = shuffle.get();
   shuffles_.push_back(std::move(shuffle));
   count(context_.counters.open_shuffles);
-  return Shuffle(made);
+  return Shuffle(made, counts);
 }
 
 void LocalWorker::closed() noexcept {

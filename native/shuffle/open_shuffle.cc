@@ -12,8 +12,9 @@
 namespace faro::shuffle {
 
 OpenShuffle::OpenShuffle(LocalWorker& worker, const WorkerGate& gate, SendSide& send_side,
-                         std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists)
-    : ShuffleContext(gate, std::move(query), std::move(spec), std::move(lists)),
+                         std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists,
+                         std::shared_ptr<ShuffleCounts> counts)
+    : ShuffleContext(gate, std::move(query), std::move(spec), std::move(lists), std::move(counts)),
       local_worker_(worker),
       send_side_(send_side),
       keep_alive_(gate.worker.node.keep_alive()) {}

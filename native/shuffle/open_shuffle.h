@@ -21,7 +21,8 @@ class LocalWorker;
 class OpenShuffle final : public ShuffleContext {
  public:
   OpenShuffle(LocalWorker& worker, const WorkerGate& gate, SendSide& send_side,
-              std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists);
+              std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists,
+              std::shared_ptr<ShuffleCounts> counts);
   ~OpenShuffle() override;
 
   void become_sender(RowFormat format, uint16_t slot);

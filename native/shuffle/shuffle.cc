@@ -61,8 +61,8 @@ const ShuffleSpec& Shuffle::spec() const noexcept {
   return core_ == nullptr ? none : core_->spec();
 }
 
-uint32_t Shuffle::own_receiver() const noexcept {
-  return core_ == nullptr ? 0 : core_->own_receiver();
+ShuffleMetrics Shuffle::metrics() const {
+  return counts_ == nullptr ? ShuffleMetrics{} : counts_->metrics();
 }
 
 Status Shuffle::status() const {

@@ -218,7 +218,9 @@ static void refuses_nulls(void) {
   FAILED(faro_worker_end_query(NULL, &query, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_worker_release_ownership(NULL), invalid);
   REFUSED(faro_worker_take_ownership(NULL), invalid);
+  REFUSED(faro_session_read_shuffles(NULL, NULL, NULL, NULL), invalid);
   REFUSED(faro_worker_read_metrics(NULL, NULL), invalid);
+  REFUSED(faro_shuffle_read_metrics(NULL, NULL, NULL), invalid);
   REFUSED(faro_worker_rings(NULL, NULL), invalid);
   REFUSED(faro_shuffle_describe(NULL, NULL), invalid);
   REFUSED(faro_shuffle_status(NULL), invalid);
@@ -420,6 +422,28 @@ static void refuses_misuse(void) {
 
 enum { kRows = 20000 };
 
+struct counted {
+  uint32_t expected; /* worker */
+  uint32_t shuffles;
+  uint64_t rows_sent;
+  uint64_t rows_received;
+};
+
+static void take_metrics(void* context, const faro_shuffle_metrics* metrics) {
+  struct counted* counted = context;
+  CHECK(metrics->size == sizeof *metrics && metrics->version == FARO_ABI_VERSION);
+  CHECK(metrics->worker == counted->expected && metrics->query.counter == 1);
+  CHECK(metrics->sent_bytes == sizeof *metrics->sent && metrics->sent_count == kNodes);
+  CHECK(metrics->received_bytes == sizeof *metrics->received && metrics->received_count == kNodes);
+  ++counted->shuffles;
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    CHECK(metrics->sent[i].receiver == i && metrics->received[i].sender == i);
+    CHECK(metrics->sent[i].bytes == 8 * metrics->sent[i].rows && metrics->sent[i].frames > 0);
+    counted->rows_sent += metrics->sent[i].rows;
+    counted->rows_received += metrics->received[i].rows;
+  }
+}
+
 static void send_fixed(struct cluster* cluster, int node) {
   faro_shuffle* shuffle = open_shuffle(cluster, node, 0, 8);
   static uint64_t rows[kNodes][kRows];
@@ -452,7 +476,16 @@ static void send_fixed(struct cluster* cluster, int node) {
   }
   CHECK(outcome == FARO_OUTCOME_END_OF_STREAM);
   faro_batch_destroy(batch);
+  struct counted counted = {.expected = (uint32_t)node};
+  OK(faro_shuffle_read_metrics(shuffle, take_metrics, &counted));
+  CHECK(counted.shuffles == 1 && counted.rows_sent == kRows && counted.rows_received > 0);
+  OK(faro_shuffle_close(shuffle));
+  OK(faro_shuffle_read_metrics(shuffle, take_metrics, &counted));
+  CHECK(counted.shuffles == 2 && counted.rows_sent == 2 * kRows);
   faro_shuffle_destroy(shuffle);
+  counted = (struct counted){.expected = (uint32_t)node};
+  OK(faro_session_read_shuffles(cluster->sessions[node], &cluster->query, take_metrics, &counted));
+  CHECK(counted.shuffles == 1 && counted.rows_sent == kRows);
 
   faro_worker_metrics metrics = {.size = sizeof metrics};
   OK(faro_worker_read_metrics(cluster->workers[node], &metrics));

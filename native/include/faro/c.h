@@ -296,6 +296,53 @@ typedef struct faro_session_metrics {
 } faro_session_metrics;
 faro_code faro_session_read_metrics(const faro_session* session, faro_session_metrics* metrics);
 
+/* What a shuffle has sent to one receiver, and received from one sender: as faro::SentMetrics, faro::ReceivedMetrics. Both
+ * without `size`: faro_shuffle_metrics tells the distance. */
+typedef struct faro_sent_metrics {
+  uint32_t receiver; /* worker number */
+  uint32_t reserved;
+  uint64_t rows;
+  uint64_t bytes;
+  uint64_t frames;
+  uint64_t no_room;
+  uint64_t rows_out_overflow;
+  uint64_t bytes_out_overflow;
+} faro_sent_metrics;
+typedef struct faro_received_metrics {
+  uint32_t sender; /* worker number */
+  uint32_t reserved;
+  uint64_t rows;
+  uint64_t bytes;
+  uint64_t batches;
+  uint64_t rows_spilled;
+  uint64_t bytes_spilled;
+} faro_received_metrics;
+/* One shuffle of one worker, as faro::ShuffleMetrics. */
+typedef struct faro_shuffle_metrics {
+  uint32_t size;
+  uint32_t version;
+  faro_query_id query;
+  uint32_t stage;
+  uint32_t worker; /* its number */
+  uint64_t blocked_on_room;
+  uint64_t blocked_on_room_ns;
+  uint64_t blocked_on_rows;
+  uint64_t blocked_on_rows_ns;
+  const faro_sent_metrics* sent;         /* by receiver, as in the spec; none if it is no sender */
+  const faro_received_metrics* received; /* by sender; none if it is no receiver */
+  uint32_t sent_count;
+  uint32_t received_count;
+  uint32_t sent_bytes;     /* from one faro_sent_metrics to the next */
+  uint32_t received_bytes; /* from one faro_received_metrics to the next */
+} faro_shuffle_metrics;
+/* Is told the metrics of one shuffle, which are valid until it returns. */
+typedef void (*faro_tell_shuffle)(void* context, const faro_shuffle_metrics* metrics);
+/* Tells of every shuffle that the workers of this node have opened in a query, closed or not, before this call returns:
+ * for EXPLAIN ANALYZE. As faro::Session::metrics says, these are kept until the query has ended everywhere; later there are
+ * none. Threads: any. */
+faro_code faro_session_read_shuffles(const faro_session* session, const faro_query_id* query,
+                                     faro_tell_shuffle tell, void* context);
+
 /* Ends every wait and every query with session_closed, tells the peers, stops the network thread. The handle and its
  * workers stay valid: what they are asked for fails with session_closed. Repeatable. Not from inside a call of a worker.
  * Blocks: at most close.timeout_ms. Errors: deadline_exceeded if calls were still inside or frames still held. */
@@ -413,6 +460,10 @@ faro_code faro_shuffle_describe(const faro_shuffle* shuffle, faro_shuffle_info* 
 faro_code faro_shuffle_status(const faro_shuffle* shuffle);
 /* Fails the query on every participant with query_cancelled and this reason. */
 faro_code faro_shuffle_cancel(faro_shuffle* shuffle, const char* reason);
+/* What it has counted until now, told once before this call returns; also after faro_shuffle_close, until the handle is
+ * destroyed. Threads: any. */
+faro_code faro_shuffle_read_metrics(const faro_shuffle* shuffle, faro_tell_shuffle tell,
+                                    void* context);
 /* Closes: see faro::Shuffle. A batch of it stays valid. What else is asked of it fails with closed. Repeatable. */
 faro_code faro_shuffle_close(faro_shuffle* shuffle);
 /* Closes, and destroys the handle. */

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "faro/query.h"
+
 #pragma GCC visibility push(default)
 
 namespace faro {
@@ -58,10 +60,52 @@ struct WorkerMetrics {
   uint64_t held_frames = 0;  ///< that the engine holds in place now
 };
 
+/// What a shuffle has sent to one of its receivers. Bytes, here and in ReceivedMetrics, are those of rows, with the
+/// length of each if they have one.
+struct SentMetrics {
+  uint32_t receiver = 0;  ///< worker number
+  uint64_t rows = 0;      ///< in closed frames; after finish() all, without those that were dropped
+  uint64_t bytes = 0;
+  uint64_t frames = 0;  ///< a row too large for a frame counts as one
+  uint64_t no_room =
+      0;  ///< times that a call found no room for a row, or the end, on the way to it
+  uint64_t rows_out_overflow = 0;  ///< of `rows`: sent by way of overflow
+  uint64_t bytes_out_overflow = 0;
+};
+
+/// What a shuffle has received from one of its senders.
+struct ReceivedMetrics {
+  uint32_t sender = 0;  ///< worker number
+  uint64_t rows = 0;    ///< handed out
+  uint64_t bytes = 0;
+  uint64_t batches = 0;
+  uint64_t rows_spilled = 0;  ///< moved from the ring to overflow before they were handed out
+  uint64_t bytes_spilled = 0;
+};
+
+/// One shuffle of one worker (Shuffle::metrics). The time that it was blocked is that of calls which wait, of wait_until()
+/// whose condition tried this shuffle last, and of workers armed for one call (Progress::call). What an engine does between
+/// two calls with Wait::none() is not known: these count without time.
+struct ShuffleMetrics {
+  QueryId query{};
+  uint32_t stage = 0;
+  uint32_t worker = 0;
+  uint64_t blocked_on_room = 0;     ///< calls that send or finish and could not be done at once
+  uint64_t blocked_on_room_ns = 0;  ///< in such waits that are over
+  uint64_t blocked_on_rows = 0;     ///< calls that receive and could not be done at once
+  uint64_t blocked_on_rows_ns = 0;
+  std::vector<SentMetrics>
+      sent;  ///< by receiver, as in ShuffleSpec::receivers; none if the worker is no sender
+  std::vector<ReceivedMetrics>
+      received;  ///< by sender, as in ShuffleSpec::senders; none if it is no receiver
+};
+
 struct SessionMetrics {
   std::vector<WorkerMetrics> workers;  ///< of this node
   std::vector<LinkMetrics> links;
   std::vector<LaneMetrics> lanes;
+  std::vector<ShuffleMetrics>
+      shuffles;  ///< of the query that was asked for, as its workers here opened them
   uint64_t overflow_memory_bytes = 0;  ///< in use now
   uint64_t overflow_memory_peak_bytes = 0;
   uint64_t overflow_file_bytes = 0;

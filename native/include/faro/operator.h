@@ -1,6 +1,7 @@
 // ShuffleOperator: the polling process of the paper (§2.1) as a ready operator.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -83,13 +84,17 @@ class ShuffleOperator {
   Status status() const { return status_.ok() ? shuffle_.status() : status_; }
 
  private:
+  static uint32_t own_receiver(const ShuffleSpec& spec, uint32_t worker) {
+    const auto own = std::find(spec.receivers.begin(), spec.receivers.end(), worker);
+    return static_cast<uint32_t>(own - spec.receivers.begin());
+  }
   ShuffleOperator(Worker& worker, Shuffle shuffle, RowSender<Row> sender, ShuffleReceiver receiver,
                   Child& child, Key key, Hash hash)
       : worker_(&worker),
         shuffle_(std::move(shuffle)),
         sender_(sender),
         receiver_(receiver),
-        self_(shuffle_.own_receiver()),
+        self_(own_receiver(shuffle_.spec(), worker.number())),
         child_(&child),
         key_(std::move(key)),
         hash_(hash) {}

@@ -261,7 +261,11 @@ class Session {
   /// which a call may still be under way. Threads: any. Blocks: never.
   void listen(SessionListener listener);
 
-  SessionMetrics metrics() const;
+  /// All counters of this node. With a query also those of its shuffles, for EXPLAIN ANALYZE: whatever the workers of this
+  /// node have opened in it, closed or not. They are kept until the query has ended everywhere, and at least as long as one
+  /// of these workers has not called end_query; on the issuer until every node has confirmed the end. Later, and of a query
+  /// that this node does not know, there are none. Threads: any. Blocks: never for long.
+  SessionMetrics metrics(const QueryId& query = {}) const;
 
   /// Ends every wait and every query with session_closed, tells the peers, stops the network
   /// thread. Idempotent. Blocks: at most close.timeout_ms. Errors: deadline_exceeded if calls were

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "faro/batch.h"
+#include "faro/metrics.h"
 #include "faro/query.h"
 #include "faro/receiver.h"
 #include "faro/sender.h"
@@ -21,6 +23,7 @@ namespace faro {
 namespace shuffle {
 class LocalWorker;
 class OpenShuffle;
+class ShuffleCounts;
 }  // namespace shuffle
 
 /// What to open. Every worker that takes part opens the same spec (any order, any time).
@@ -49,11 +52,13 @@ struct ShuffleSpec {
 class Shuffle {
  public:
   Shuffle() = default;
-  Shuffle(Shuffle&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  Shuffle(Shuffle&& other) noexcept
+      : core_(std::exchange(other.core_, nullptr)), counts_(std::move(other.counts_)) {}
   Shuffle& operator=(Shuffle&& other) noexcept {
     if (this == &other) return *this;
     close();
     core_ = std::exchange(other.core_, nullptr);
+    counts_ = std::move(other.counts_);
     return *this;
   }
   ~Shuffle() { close(); }
@@ -77,8 +82,6 @@ class Shuffle {
   bool is_open() const noexcept { return core_ != nullptr; }
   /// As it was opened, but with all senders and receivers named, and without `format`. Empty if it is not open.
   const ShuffleSpec& spec() const noexcept;
-  /// Number of this worker among the receivers; the number of receivers if it is none.
-  uint32_t own_receiver() const noexcept;
 
   /// Why the last call that answered `failed` did; else why the query has failed; ok if neither did.
   Status status() const;
@@ -87,19 +90,26 @@ class Shuffle {
   /// query has failed already.
   Status cancel(std::string_view reason);
 
+  /// What it has counted until now: rows and bytes to each receiver and from each sender, what it was blocked on, what was
+  /// spilled. Also after close(), as long as this object lives. Session::metrics(query) has the same of all shuffles of a
+  /// query. Threads: any, while nobody moves or destroys this object. Blocks: never.
+  ShuffleMetrics metrics() const;
+
   /// Closes; see the class comment. Idempotent.
   void close() noexcept;
 
  private:
   friend class shuffle::LocalWorker;
   friend class ShuffleAccess;
-  explicit Shuffle(shuffle::OpenShuffle* core) : core_(core) {}
+  Shuffle(shuffle::OpenShuffle* core, std::shared_ptr<const shuffle::ShuffleCounts> counts)
+      : core_(core), counts_(std::move(counts)) {}
   Status check_sender(size_t row_bytes) const;
   void describe(ShuffleSender& sender) const;
   /// As kernel.scatter asks for; auto calibrates once per process, width and number of receivers.
   detail::SendKernels kernels() const;
 
   shuffle::OpenShuffle* core_ = nullptr;
+  std::shared_ptr<const shuffle::ShuffleCounts> counts_;  // null: nothing was opened
 };
 
 }  // namespace faro

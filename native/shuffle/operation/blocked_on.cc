@@ -6,15 +6,19 @@ namespace faro::shuffle {
 
 using counters::WaitKind;
 
-Outcome BlockedOn::rows(const QueryId& query, uint32_t stage, uint64_t sender,
+Outcome BlockedOn::rows(ShuffleCounts& shuffle, uint64_t sender,
                         const AwaitedSenders& senders) noexcept {
-  wait_ = {WaitKind::rows, 0, query, stage, sender};
+  wait_ = {WaitKind::rows, 0, shuffle.query(), shuffle.stage(), sender};
   senders_ = &senders;
+  shuffle_ = &shuffle;
+  side_ = &ShuffleCounts::on_rows;
   return Outcome::would_wait;
 }
 
-Outcome BlockedOn::room(const QueryId& query, uint32_t stage, uint32_t receiver_worker) noexcept {
-  wait_ = {WaitKind::room, 0, query, stage, receiver_worker};
+Outcome BlockedOn::room(ShuffleCounts& shuffle, uint32_t receiver_worker) noexcept {
+  wait_ = {WaitKind::room, 0, shuffle.query(), shuffle.stage(), receiver_worker};
+  shuffle_ = &shuffle;
+  side_ = &ShuffleCounts::on_room;
   return Outcome::would_wait;
 }
 
@@ -56,6 +60,13 @@ void BlockedOn::publish_awaited() noexcept {
     words[w].store(bits, std::memory_order_relaxed);
     wait_.awaited_count += static_cast<uint64_t>(std::popcount(bits));
   }
+}
+
+std::shared_ptr<BlockedCounts> BlockedOn::count() noexcept {
+  if (shuffle_ == nullptr) return nullptr;
+  BlockedCounts& blocked = shuffle_->*side_;
+  counters::count(blocked.calls);
+  return {shuffle_->shared_from_this(), &blocked};
 }
 
 void BlockedOn::withdraw() noexcept {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/clock.h"
 #include "counters/counter_file.h"
 #include "faro/outcome.h"
 #include "faro/query.h"
 #include "shuffle/operation/worker_context.h"
+#include "shuffle/query/shuffle_counts.h"
 
 namespace faro::shuffle {
 
@@ -26,13 +28,15 @@ class BlockedOn {
  public:
   explicit BlockedOn(const WorkerContext& worker) : worker_(worker) {}
 
-  void nothing() noexcept { wait_.kind = counters::WaitKind::none; }
-  /// Rows of a stage. `sender`: the only one that is polled, or counters::kAnyPeer. `senders` stays as long as
+  void nothing() noexcept {
+    wait_.kind = counters::WaitKind::none;
+    shuffle_ = nullptr;
+  }
+  /// Rows of a shuffle. `sender`: the only one that is polled, or counters::kAnyPeer. `senders` stays as long as
   /// the worker is blocked.
-  Outcome rows(const QueryId& query, uint32_t stage, uint64_t sender,
-               const AwaitedSenders& senders) noexcept;
+  Outcome rows(ShuffleCounts& shuffle, uint64_t sender, const AwaitedSenders& senders) noexcept;
   /// Room in the ring to a receiver, or in the queue before it.
-  Outcome room(const QueryId& query, uint32_t stage, uint32_t receiver_worker) noexcept;
+  Outcome room(ShuffleCounts& shuffle, uint32_t receiver_worker) noexcept;
   Outcome outcome_of(const QueryId& query) noexcept;
   Outcome condition() noexcept;
   Outcome overflow(const QueryId& query) noexcept;
@@ -42,12 +46,18 @@ class BlockedOn {
   void withdraw() noexcept;
   bool is_published() const noexcept { return published_; }
 
+  /// Counts once more that the shuffle is blocked that was tried last, also by the condition that the worker waits for.
+  /// Returns where the time of it counts; null if it was no shuffle.
+  std::shared_ptr<BlockedCounts> count() noexcept;
+
  private:
   void publish_awaited() noexcept;
 
   const WorkerContext& worker_;
   counters::Wait wait_;
   const AwaitedSenders* senders_ = nullptr;  // if it is rows
+  ShuffleCounts* shuffle_ = nullptr;         // whose rows or room it is
+  BlockedCounts ShuffleCounts::*side_ = nullptr;
   bool published_ = false;
 };
 

@@ -17,6 +17,7 @@
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/row_format.h"
+#include "shuffle/query/shuffle_counts.h"
 #include "shuffle/query/stage_lists.h"
 
 namespace faro::shuffle {
@@ -33,8 +34,12 @@ struct WorkerGate {
 class ShuffleContext {
  public:
   ShuffleContext(const WorkerGate& gate, std::shared_ptr<Query> query, ShuffleSpec spec,
-                 StageLists lists)
-      : gate_(gate), query_(std::move(query)), spec_(std::move(spec)), lists_(std::move(lists)) {}
+                 StageLists lists, std::shared_ptr<ShuffleCounts> counts)
+      : gate_(gate),
+        query_(std::move(query)),
+        spec_(std::move(spec)),
+        lists_(std::move(lists)),
+        counts_(std::move(counts)) {}
   virtual ~ShuffleContext() = default;
   ShuffleContext(const ShuffleContext&) = delete;
   ShuffleContext& operator=(const ShuffleContext&) = delete;
@@ -45,6 +50,7 @@ class ShuffleContext {
     return spec_;
   }  // senders and receivers are filled in: never empty
   const StageLists& lists() const noexcept { return lists_; }
+  ShuffleCounts& counts() const noexcept { return *counts_; }
   Operation& operation() noexcept { return gate_.operation; }
   /// Why the last call answered failed.
   const Status& status() const noexcept { return status_; }
@@ -56,9 +62,9 @@ class ShuffleContext {
   /// Runs an attempt once, or until it can be done.
   template <typename Attempt>
   Outcome operate(const Attempt& attempt, Wait wait) {
-    if (wait.is_none()) return gate_.wait_loop.run(attempt);
+    if (wait.is_none()) return polled(gate_.wait_loop.run(attempt));
     if (Status status = gate_.ownership.check_may_wait(wait); !status.ok()) return fail(status);
-    return gate_.wait_loop.wait(attempt, wait);
+    return polled(gate_.wait_loop.wait(attempt, wait));
   }
   /// Where `part` finds no memory, this query fails.
   template <typename Part>
@@ -105,11 +111,19 @@ class ShuffleContext {
   const WorkerGate gate_;
 
  private:
+  /// Counts a call that could not be done, unless it is part of a wait: that counts itself.
+  Outcome polled(Outcome outcome) noexcept {
+    const bool is_blocked = outcome == Outcome::holding ||
+                            (outcome == Outcome::would_wait && !gate_.wait_loop.call_waits());
+    if (is_blocked) operation().blocked_on().count();
+    return outcome;
+  }
   Status lack_memory() noexcept;
 
   const std::shared_ptr<Query> query_;
   const ShuffleSpec spec_;
   const StageLists lists_;
+  const std::shared_ptr<ShuffleCounts> counts_;
   Status status_;
   uint32_t references_ = 0;
 };

@@ -86,6 +86,7 @@ base::Nanoseconds WaitLoop::begin_wait(Wait wait) {
                   ? base::kForever
                   : base::deadline_after(begin, static_cast<uint64_t>(wait.limit().count()));
   yields_left_ = static_cast<uint32_t>(worker_.settings.wait_yields);
+  begin_blocked(begin);
   return begin;
 }
 
@@ -145,7 +146,25 @@ void WaitLoop::end_wait(base::Nanoseconds begin) {
   doorbell_.disarm();
   if (operation_.blocked_on().is_published()) operation_.blocked_on().withdraw();
   count(worker_.counters.blocked_ns, worker_.now() - begin);
+  end_blocked();
   waiting_.store(false, std::memory_order_release);
+}
+
+void WaitLoop::begin_blocked(base::Nanoseconds now) noexcept {
+  blocked_ = operation_.blocked_on().count();
+  blocked_since_ = now;
+}
+
+void WaitLoop::end_blocked() noexcept {
+  if (blocked_ == nullptr) return;
+  count(blocked_->ns, worker_.now() - blocked_since_);
+  blocked_ = nullptr;
+}
+
+// There was progress. A call that waits may have to go on; one that was armed is done.
+void WaitLoop::end_sleep() noexcept {
+  operation_.blocked_on().withdraw();
+  if (!waiting_.load(std::memory_order_relaxed)) end_blocked();
 }
 
 void WaitLoop::publish(bool in_call) noexcept {

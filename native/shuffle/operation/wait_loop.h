@@ -119,6 +119,7 @@ class WaitLoop {
       arm_for_event_loop();
       outcome = run<For::condition>(attempt);
       if (outcome == Outcome::would_wait) {
+        if (for_call) begin_blocked(worker_.now());
         sleep_ns = prepare_sleep();
       } else {
         doorbell_.disarm();
@@ -136,7 +137,7 @@ class WaitLoop {
   void progressed() noexcept {
     stalled_since_ = 0;
     if (operation_.blocked_on().is_published()) [[unlikely]]
-      operation_.blocked_on().withdraw();
+      end_sleep();
   }
   /// Inside `wait`: nobody but this call can make room in the worker's own rings.
   bool call_waits() const noexcept { return call_waits_; }
@@ -160,6 +161,9 @@ class WaitLoop {
   base::Nanoseconds prepare_sleep();
   void sleep();
   void end_wait(base::Nanoseconds begin);
+  void begin_blocked(base::Nanoseconds now) noexcept;
+  void end_blocked() noexcept;
+  void end_sleep() noexcept;
   void publish(bool in_call) noexcept;
 
   const WorkerContext& worker_;
@@ -176,6 +180,8 @@ class WaitLoop {
   base::Nanoseconds drain_delay_ = 0;    // from one spill to the next
   base::Nanoseconds network_polled_at_ = 0;
   bool network_had_data_ = false;
+  std::shared_ptr<BlockedCounts> blocked_;  // of the shuffle that a call waits for, also armed
+  base::Nanoseconds blocked_since_ = 0;
   base::Nanoseconds deadline_ = 0;
   uint32_t yields_left_ = 0;
 };

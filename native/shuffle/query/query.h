@@ -6,6 +6,7 @@
 #include "faro/query.h"
 #include "faro/status.h"
 #include "shuffle/overflow/overflow.h"
+#include "shuffle/query/shuffle_counts.h"
 #include "wire/query_message.h"
 
 namespace faro::shuffle {
@@ -25,6 +26,7 @@ class Query {
 
   const QueryId id;
   OverflowUsage usage;
+  QueryShuffles shuffles;
 
   /// Acquire: cause() is set when this is true.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }

@@ -15,10 +15,6 @@ wire::FragmentPayload fragment_of(const FrameNode& node) {
   return fragment;
 }
 
-uint64_t bytes_of(const FrameNode& node) {
-  return node.payload_bytes - sizeof(wire::FragmentPayload);
-}
-
 }  // namespace
 
 FrameNode* Delivery::next(Inbox& inbox, Inbox::Stream* only) {
@@ -78,9 +74,9 @@ bool Delivery::continues_row(const Inbox& inbox, const Inbox::Stream& stream,
   const wire::FragmentPayload fragment = fragment_of(node);
   const bool is_first = stream.assembly.place == Stored::Place::none;
   const uint64_t row_bytes = is_first ? fragment.row_bytes : stream.assembly.bytes;
-  const bool is_last = stream.assembled_bytes + bytes_of(node) == row_bytes;
+  const bool is_last = stream.assembled_bytes + node.bytes_of_rows() == row_bytes;
   return fragment.row_bytes == row_bytes && fragment.offset == stream.assembled_bytes &&
-         bytes_of(node) <= row_bytes - stream.assembled_bytes &&
+         node.bytes_of_rows() <= row_bytes - stream.assembled_bytes &&
          row_bytes <= worker_.settings.row_limit_bytes &&
          (inbox.row_bytes == 0 || row_bytes == inbox.row_bytes) && is_last == (node.row_count == 1);
 }
@@ -98,8 +94,8 @@ bool Delivery::append_fragment(Inbox& inbox, Inbox::Stream& stream) {
     }
   }
   std::memcpy(stream.assembly.memory + stream.assembled_bytes,
-              node->payload + sizeof(wire::FragmentPayload), bytes_of(*node));
-  stream.assembled_bytes += bytes_of(*node);
+              node->payload + sizeof(wire::FragmentPayload), node->bytes_of_rows());
+  stream.assembled_bytes += node->bytes_of_rows();
   inbox.pop(stream);
   if (node->ring != nullptr) node->ring->unlink(node);
   frames_.release(node, false);

@@ -27,6 +27,12 @@ struct FrameNode {
   uint64_t payload_bytes = 0;
   const std::byte* payload = nullptr;  // null: in a file
   Stored stored;
+
+  /// Of its rows, or of its part of a row.
+  uint64_t bytes_of_rows() const noexcept {
+    return kind == wire::FrameKind::fragment ? payload_bytes - sizeof(wire::FragmentPayload)
+                                             : payload_bytes;
+  }
 };
 
 static_assert(sizeof(FrameNode) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,

@@ -19,6 +19,7 @@
 #include "shuffle/overflow/overflow.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/row_format.h"
+#include "shuffle/query/shuffle_counts.h"
 #include "shuffle/query/stage_lists.h"
 #include "shuffle/receive/frame_node.h"
 #include "shuffle/receive/in_ring.h"
@@ -55,7 +56,11 @@ class Inbox final : public AwaitedSenders {
 
   /// `maker`: the node whose worker sent first, or the own one.
   Inbox(std::shared_ptr<Query> query, uint32_t stage, uint32_t maker, uint32_t worker_count)
-      : made_by(maker), query_(std::move(query)), stage_(stage), streams_(worker_count) {}
+      : made_by(maker),
+        query_(std::move(query)),
+        stage_(stage),
+        streams_(worker_count),
+        received_(new ReceivedCounts[worker_count]) {}
 
   const uint32_t made_by;
 
@@ -63,6 +68,8 @@ class Inbox final : public AwaitedSenders {
   uint32_t stage() const { return stage_; }
   Stream& stream(uint32_t sender) { return streams_[sender]; }
   std::vector<Stream>& streams() { return streams_; }
+  /// What has come from each sender, by worker number, also before the shuffle is opened here.
+  const std::shared_ptr<ReceivedCounts[]>& received() const noexcept { return received_; }
 
   /// Adds a frame to its sender's queue.
   void append(FrameNode* node) noexcept;
@@ -102,6 +109,7 @@ class Inbox final : public AwaitedSenders {
   std::shared_ptr<Query> query_;
   uint32_t stage_;
   std::vector<Stream> streams_;  // by worker number
+  const std::shared_ptr<ReceivedCounts[]> received_;
   Stream* first_active_ = nullptr;
   Stream* last_active_ = nullptr;
 

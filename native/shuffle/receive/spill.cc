@@ -35,12 +35,16 @@ bool Spill::spill(InRing& ring) {
   bool spilled = false;
   while (ring.first != nullptr) {
     const uint64_t bytes = ring.first->payload_bytes;
+    const uint64_t rows = ring.first->row_count;
+    const uint64_t bytes_of_rows = ring.first->bytes_of_rows();
+    ReceivedCounts& received = ring.first->inbox->received()[ring.first->sender];
     if (const Status status = spill_oldest(ring); !status.ok()) {
       (void)operation_.overflow_exhausted(ring.first->inbox->query(), bytes, status);
       break;
     }
     count(worker_.counters.frames_spilled);
     count(worker_.counters.bytes_spilled, bytes);
+    received.add_spilled(rows, bytes_of_rows);
     spilled = true;
   }
   if (spilled) ring.transport->flush_releases();

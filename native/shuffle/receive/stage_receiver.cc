@@ -54,6 +54,7 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   batch.row_bytes_ = node->row_bytes;
   batch.sender_ = node->sender;
   count(shuffle_.worker().counters.rows_received, node->row_count);
+  inbox_.received()[node->sender].add(node->row_count, node->payload_bytes);
   return Outcome::done;
 }
 
@@ -72,8 +73,7 @@ Outcome StageReceiver::answer_without_frame(Inbox::Stream* only, const uint32_t*
   const bool is_end = only != nullptr ? only->finished : inbox_.finished_count == senders;
   if (!is_end) {
     return shuffle_.operation().blocked_on().rows(
-        shuffle_.query()->id, inbox_.stage(),
-        only_sender != nullptr ? *only_sender : counters::kAnyPeer, inbox_);
+        shuffle_.counts(), only_sender != nullptr ? *only_sender : counters::kAnyPeer, inbox_);
   }
   if (only == nullptr) {
     ends_told_ = static_cast<uint32_t>(senders);

@@ -22,18 +22,19 @@ struct OutRing;
 
 /// One shuffle's way to one receiver.
 struct OutStream {
-  OutStream(ShuffleContext& of, OutRing& by, detail::FrameCursor& cursor, uint32_t& row_count)
-      : shuffle(of), ring(by), frame(cursor, row_count, of.spec().row_bytes) {}
+  OutStream(ShuffleContext& of, OutRing& by, SentCounts& counts, detail::FrameCursor& cursor,
+            uint32_t& row_count)
+      : shuffle(of), ring(by), sent(counts), frame(cursor, row_count, of.spec().row_bytes) {}
 
   ShuffleContext& shuffle;
   OutRing& ring;
+  SentCounts& sent;
   OpenFrame frame;
   uint16_t slot = 0;
   bool announced = false;  // OPEN is committed or queued
   bool finished = false;   // FINISH is committed or queued
   bool stopped = false;    // the receiver needs no more
   uint32_t queued = 0;     // frames in the ring's queue; the stream lives until there are none
-  uint64_t rows_sent = 0;  // in frames committed or queued
 };
 
 /// A frame, or a row too large for one, that waits for room in its ring.
@@ -47,6 +48,11 @@ struct QueuedFrame {
   uint64_t sent_bytes = 0;     // of a large row: cut and committed
   Overflow* overflow = nullptr;
   Stored stored;
+
+  /// Of its rows, as they count.
+  uint64_t bytes_of_rows() const noexcept {
+    return kind == wire::FrameKind::fragment ? row_bytes : row_count == 0 ? 0 : payload_bytes;
+  }
 
   QueuedFrame() = default;
   QueuedFrame(const QueuedFrame&) = delete;

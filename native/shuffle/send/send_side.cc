@@ -89,12 +89,13 @@ void SendSide::frame_opened(OutStream& stream) {
 
 void SendSide::close(OutStream& stream) {
   if (!stream.frame.is_open()) return;
-  if (stream.frame.payload_bytes() == 0) return abandon(stream);
+  const uint32_t bytes = stream.frame.payload_bytes();
+  if (bytes == 0) return abandon(stream);
   const uint32_t rows = stream.frame.rows();
   uint32_t length = 0;
   std::unique_ptr<QueuedFrame> queued = stream.frame.close(stream.slot, length);
   stream.ring.open_stream = nullptr;
-  stream.rows_sent += rows;
+  stream.sent.add(rows, bytes);
   count(worker_.counters.rows_sent, rows);
   if (queued == nullptr) return commit(stream.ring, length);
   worker_.overflow.shrink(queued->stored, length);
@@ -155,6 +156,7 @@ void SendSide::enqueue(std::unique_ptr<QueuedFrame> frame) {
   ++frame->stream->queued;
   count(worker_.counters.frames_out_overflow);
   count(worker_.counters.bytes_out_overflow, frame->stored.bytes);
+  frame->stream->sent.add_queued(frame->row_count, frame->bytes_of_rows());
   ring.enqueue(std::move(frame));
 }
 
@@ -171,7 +173,7 @@ void SendSide::drop_queued(OutStream& stream, bool data_only) {
     // the rest of it.
     if (frame->stream == &stream && !(data_only && (control || frame->sent_bytes > 0))) {
       --stream.queued;
-      stream.rows_sent -= frame->row_count;
+      if (frame->row_count > 0) stream.sent.take_back(frame->row_count, frame->bytes_of_rows());
       count(worker_.counters.rows_dropped, frame->row_count);
       continue;
     }
@@ -238,8 +240,8 @@ bool SendSide::send_first_queued(OutRing& ring) {
 
 Outcome SendSide::blocked_on_room(const OutStream& stream) noexcept {
   count(stream.ring.counters->no_room);
-  return operation_.blocked_on().room(stream.shuffle.query()->id, stream.shuffle.spec().stage,
-                                      stream.ring.receiver);
+  count(stream.sent.no_room);
+  return operation_.blocked_on().room(stream.shuffle.counts(), stream.ring.receiver);
 }
 
 Outcome SendSide::blocked_on_queues(const Query& query) noexcept {

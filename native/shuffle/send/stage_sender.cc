@@ -27,7 +27,10 @@ StageSender::StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat form
   const ShuffleSpec& spec = shuffle.spec();
   for (size_t r = 0; r < cursors_.size(); ++r) {
     OutRing& ring = side.ring_to(spec.receivers[r], spec.stage);
-    streams_.emplace_back(shuffle, ring, cursors_[r], frame_rows_[r]).slot = slot;
+    streams_
+        .emplace_back(shuffle, ring, shuffle.counts().sent(static_cast<uint32_t>(r)), cursors_[r],
+                      frame_rows_[r])
+        .slot = slot;
   }
 }
 

@@ -105,7 +105,7 @@ void StreamWriter::send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_b
   OutStream& stream = *frame->stream;
   frame->row_count = 1;
   frame->row_bytes = row_bytes;
-  ++stream.rows_sent;
+  stream.sent.add(1, row_bytes);
   count(shuffle_.worker().counters.rows_sent);
   side_.enqueue(std::move(frame));
   side_.send_queued(stream.ring);
@@ -135,7 +135,7 @@ Status StreamWriter::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t byte
   frame->kind = FrameKind::data;
   frame->row_count = 1;
   frame->payload_bytes = payload;
-  ++stream.rows_sent;
+  stream.sent.add(1, payload);
   count(shuffle_.worker().counters.rows_sent);
   side_.enqueue(std::move(frame));
   return Status::Ok();
@@ -177,7 +177,7 @@ Outcome StreamWriter::finish(OutStream& stream) {
   if (!stream.announced) {
     if (const Outcome outcome = announce(stream); outcome != Outcome::done) return outcome;
   }
-  const wire::FinishPayload finish{stream.rows_sent};
+  const wire::FinishPayload finish{stream.sent.rows.load(std::memory_order_relaxed)};
   const std::string payload(reinterpret_cast<const char*>(&finish), sizeof finish);
   const Outcome outcome = send_control(stream, FrameKind::finish, payload);
   if (outcome == Outcome::done) stream.finished = true;

@@ -6,7 +6,14 @@ import java.util.Locale;
 import java.util.Map;
 
 /** Counters of Faro, which are always on. Each value is exact; together they are of about the same moment. */
-public sealed interface Counters permits SessionMetrics, WorkerMetrics, LinkMetrics, LaneMetrics {
+public sealed interface Counters
+    permits SessionMetrics,
+        WorkerMetrics,
+        LinkMetrics,
+        LaneMetrics,
+        ShuffleMetrics,
+        SentMetrics,
+        ReceivedMetrics {
   /** All counters by their C++ names, such as {@code rows_sent}. */
   default Map<String, Long> counters() {
     Map<String, Long> all = new LinkedHashMap<>();

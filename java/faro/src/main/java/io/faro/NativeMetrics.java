@@ -2,6 +2,7 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -17,14 +18,37 @@ final class NativeMetrics {
     this.transports = transports.split("\n");
   }
 
+  private static FaroException sessionClosed() {
+    return new FaroException(Code.SESSION_CLOSED, "the session was closed");
+  }
+
   /** The snapshot of the session with this handle; throws {@link Code#SESSION_CLOSED}. */
   static SessionMetrics of(long session) {
     long[] values = snapshot(session);
     byte[] transports = transports(session);
     if (values == null || transports == null) {
-      throw new FaroException(Code.SESSION_CLOSED, "the session was closed");
+      throw sessionClosed();
     }
     return new NativeMetrics(values, new String(transports, UTF_8)).session();
+  }
+
+  /** Of the shuffles of a query that the session with this handle knows; throws {@link Code#SESSION_CLOSED}. */
+  static List<ShuffleMetrics> ofQuery(long session, QueryId query) {
+    long[] values = shuffles(session, query.counter(), query.incarnation(), query.issuer());
+    if (values == null) {
+      throw sessionClosed();
+    }
+    NativeMetrics read = new NativeMetrics(values, "");
+    List<ShuffleMetrics> all = new ArrayList<>();
+    while (read.next < values.length) {
+      all.add(read.shuffle(query));
+    }
+    return List.copyOf(all);
+  }
+
+  /** Of the open shuffle with this handle. */
+  static ShuffleMetrics ofShuffle(long shuffle, QueryId query) {
+    return new NativeMetrics(shuffle(shuffle), "").shuffle(query);
   }
 
   private SessionMetrics session() {
@@ -68,6 +92,32 @@ final class NativeMetrics {
         index(), index(), value(), value(), value(), value(), value(), value(), value(), value());
   }
 
+  private ShuffleMetrics shuffle(QueryId query) {
+    int stage = index();
+    int worker = index();
+    long[] blocked = {value(), value(), value(), value()};
+    int receivers = index();
+    int senders = index();
+    return new ShuffleMetrics(
+        query,
+        stage,
+        worker,
+        blocked[0],
+        blocked[1],
+        blocked[2],
+        blocked[3],
+        list(receivers, this::sent),
+        list(senders, this::received));
+  }
+
+  private SentMetrics sent() {
+    return new SentMetrics(index(), value(), value(), value(), value(), value(), value());
+  }
+
+  private ReceivedMetrics received() {
+    return new ReceivedMetrics(index(), value(), value(), value(), value(), value());
+  }
+
   private static <T> List<T> list(int count, Supplier<T> one) {
     return Stream.generate(one).limit(count).toList();
   }
@@ -86,4 +136,8 @@ final class NativeMetrics {
   private static native long[] snapshot(long session);
 
   private static native byte[] transports(long session);
+
+  private static native long[] shuffles(long session, long counter, long incarnation, int issuer);
+
+  private static native long[] shuffle(long shuffle);
 }

@@ -234,6 +234,18 @@ public final class Session implements AutoCloseable {
   }
 
   /**
+   * What the shuffles of a query have counted, closed or not, that the workers of this node have opened, in that order; for
+   * EXPLAIN ANALYZE. Kept until the query has ended everywhere, and at least as long as one of these workers has not called
+   * {@link Worker#endQuery}; on the issuer until every node has confirmed the end. Later, and of a query that this node does
+   * not know, there are none.
+   *
+   * @throws FaroException {@link Code#SESSION_CLOSED}
+   */
+  public List<ShuffleMetrics> shuffleMetrics(QueryId query) {
+    return NativeMetrics.ofQuery(handle, query);
+  }
+
+  /**
    * Shows the counters of the session, its workers and its links in the platform's MBean server, under
    * {@code io.faro:type=Session,…}, {@code type=Worker,…} and {@code type=Link,…}, until it is closed.
    * Idempotent.

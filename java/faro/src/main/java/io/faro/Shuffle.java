@@ -55,6 +55,7 @@ public final class Shuffle implements AutoCloseable {
   private final ShuffleSender sender; // null: this worker is no sender
   private final ShuffleReceiver receiver; // null: this worker is no receiver
   private long handle; // 0: closed
+  private ShuffleMetrics last; // since it is closed
 
   Shuffle(Worker worker, long handle, ShuffleSpec spec, int workerCount, References references) {
     this.worker = worker;
@@ -146,6 +147,15 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /**
+   * What it has counted: rows and bytes to each receiver and from each sender, what it was blocked on, what was spilled.
+   * Also after {@link #close}. {@link Session#shuffleMetrics} has the same of all shuffles of a query.
+   */
+  public ShuffleMetrics metrics() {
+    owner.enter();
+    return handle == 0 ? last : NativeMetrics.ofShuffle(handle, spec.query());
+  }
+
+  /**
    * Closes. A shuffle that is closed before its end cancels the query on every participant, with a cause
    * that names the worker and the stage: a sender that has not finished, and a receiver that was not told
    * END_OF_STREAM (from each sender, if it receives from them one by one) and has not called {@link
@@ -161,6 +171,7 @@ public final class Shuffle implements AutoCloseable {
     }
     owner.enter();
     owner.nextEpoch();
+    last = NativeMetrics.ofShuffle(handle, spec.query());
     long closing = handle;
     handle = 0;
     if (receiver != null) {

@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -38,6 +40,8 @@ class MetricsTest {
   @Test
   void namesAreThoseOfCpp() {
     Faro.ensureAvailable();
+    ShuffleMetrics shuffle =
+        new ShuffleMetrics(new QueryId(1, 2, 0), 0, 0, 0, 0, 0, 0, List.of(), List.of());
     List<String> java;
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       SessionMetrics metrics = cluster.session(0).metrics();
@@ -46,7 +50,10 @@ class MetricsTest {
                   names("session", metrics),
                   names("worker", metrics.workers().get(0)),
                   names("link", metrics.links().get(0)),
-                  names("lane", metrics.lanes().get(0)))
+                  names("lane", metrics.lanes().get(0)),
+                  names("shuffle", shuffle),
+                  names("sent", new SentMetrics(0, 0, 0, 0, 0, 0, 0)),
+                  names("received", new ReceivedMetrics(0, 0, 0, 0, 0, 0)))
               .flatMap(names -> names)
               .collect(Collectors.toList());
     }
@@ -93,12 +100,73 @@ class MetricsTest {
   }
 
   @Test
+  void aShuffleTellsWhatItHasSentAndReceived() throws Exception {
+    try (Cluster cluster = new Cluster("tcp", 2, 1)) {
+      List<ShuffleMetrics> open = Collections.synchronizedList(new ArrayList<>());
+      List<ShuffleMetrics> closed = Collections.synchronizedList(new ArrayList<>());
+      List<ShuffleMetrics> kept = Collections.synchronizedList(new ArrayList<>());
+      cluster.shuffle(8, (worker, shuffle) -> {
+        LongSender sender = shuffle.sender().longs();
+        for (int i = 0; i < ROWS; i++) {
+          assertEquals(Outcome.DONE, sender.send(1, i)); // all to one: skew
+        }
+        assertEquals(Outcome.DONE, shuffle.sender().finish());
+        Batch batch = shuffle.receiver().newBatch();
+        while (shuffle.receiver().receive(batch) == Outcome.DONE) {}
+        open.add(shuffle.metrics());
+        shuffle.close();
+        closed.add(shuffle.metrics());
+        Session session = cluster.session(worker.number());
+        kept.addAll(session.shuffleMetrics(shuffle.spec().query()));
+      });
+      assertEquals(Set.copyOf(open), Set.copyOf(closed));
+      assertEquals(Set.copyOf(open), Set.copyOf(kept));
+      assertEquals(2, kept.size());
+      for (ShuffleMetrics metrics : kept) {
+        assertEquals(List.of(0L, (long) ROWS), metrics.sent().stream().map(SentMetrics::rows).toList());
+        SentMetrics sent = metrics.sent().get(1);
+        assertEquals(1, sent.receiver());
+        assertEquals(8L * ROWS, sent.bytes());
+        assertTrue(sent.frames() > 0);
+        assertEquals(0, sent.rowsOutOverflow());
+        assertEquals(List.of(0, 1), metrics.received().stream().map(ReceivedMetrics::sender).toList());
+        for (ReceivedMetrics received : metrics.received()) {
+          assertEquals(metrics.worker() == 1 ? ROWS : 0, received.rows());
+          assertEquals(8 * received.rows(), received.bytes());
+          assertEquals(received.rows() > 0, received.batches() > 0);
+        }
+        assertTrue(metrics.blockedOnRowsNs() == 0 || metrics.blockedOnRows() > 0, metrics.toString());
+        assertEquals(metrics.blockedOnRows(), metrics.counters().get("blocked_on_rows"));
+      }
+      assertEquals(List.of(), cluster.session(0).shuffleMetrics(new QueryId(99, 1, 0)));
+    }
+  }
+
+  @Test
+  void aCallThatWaitsCountsWithItsTime() throws Exception {
+    try (Cluster cluster = new Cluster("tcp", 1, 1);
+        Shuffle shuffle = cluster.openShuffle(8)) {
+      Batch batch = shuffle.receiver().newBatch();
+      assertEquals(Outcome.WOULD_WAIT, shuffle.receiver().receive(batch, Wait.NONE));
+      assertEquals(1, shuffle.metrics().blockedOnRows());
+      assertEquals(0, shuffle.metrics().blockedOnRowsNs());
+      assertEquals(Outcome.DEADLINE, shuffle.receiver().receive(batch, Wait.atMost(2_000_000)));
+      assertEquals(3, shuffle.metrics().blockedOnRows()); // it tries once before it waits
+      assertTrue(shuffle.metrics().blockedOnRowsNs() >= 2_000_000, () -> shuffle.metrics().toString());
+      assertEquals(0, shuffle.metrics().blockedOnRoom());
+      assertEquals(Outcome.DONE, shuffle.sender().finish());
+      assertEquals(Outcome.END_OF_STREAM, shuffle.receiver().receive(batch));
+    }
+  }
+
+  @Test
   void afterCloseThereAreNone() {
     Cluster cluster = new Cluster("auto", 1, 1);
     cluster.close();
     Session session = cluster.session(0);
     failsBy(Code.SESSION_CLOSED, session::metrics);
     failsBy(Code.SESSION_CLOSED, session::registerBeans);
+    failsBy(Code.SESSION_CLOSED, () -> session.shuffleMetrics(new QueryId(1, 1, 0)));
   }
 
   private static Set<ObjectName> beans() throws Exception {
