@@ -47,7 +47,7 @@ class SimPair {
 
   /// `forth`: rings from side 0 to side 1. Reports what goes wrong to the test.
   SimPair(sim::World& world, const ring::Layout& forth, const ring::Layout& back)
-      : fabric_(world), transports_{{fabric_, 0}, {fabric_, 1}} {
+      : fabric_(world), transports_{sim::SimTransport(fabric_, 0), sim::SimTransport(fabric_, 1)} {
     sides_[0] = std::make_unique<Side>(forth.sender_workers);
     sides_[1] = std::make_unique<Side>(forth.receiver_workers);
     std::array<std::unique_ptr<transport::LinkSetup>, 2> setups;
