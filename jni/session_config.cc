@@ -4,8 +4,10 @@
 #include <jni.h>
 
 #include <array>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "faro/config.h"
 #include "faro/log.h"
@@ -18,7 +20,18 @@
 namespace faro::jni {
 namespace {
 
-// `settings` is name, NUL, value, NUL, and so on.
+unsigned digit(char c) { return static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10); }
+
+Status set_bytes(Config& config, std::string_view name, std::string_view digits) {
+  std::vector<std::byte> bytes(digits.size() / 2);
+  for (size_t at = 0; at < bytes.size(); ++at)
+    bytes[at] = static_cast<std::byte>(digit(digits[2 * at]) << 4 | digit(digits[2 * at + 1]));
+  const Status status = config.set_bytes(name, bytes);
+  explicit_bzero(bytes.data(), bytes.size());
+  return status;
+}
+
+// `settings` is name, NUL, value, NUL, and so on. A name with a # before it has bytes, in hexadecimal digits.
 Status set_all(Config& config, std::string_view settings) {
   auto next = [&settings] {
     const size_t end = settings.find('\0');
@@ -27,7 +40,12 @@ Status set_all(Config& config, std::string_view settings) {
     return word;
   };
   while (!settings.empty()) {
-    const std::string_view name = next();
+    std::string_view name = next();
+    if (name.starts_with('#')) {
+      name.remove_prefix(1);
+      if (Status status = set_bytes(config, name, next()); !status.ok()) return status;
+      continue;
+    }
     if (Status status = config.set(name, next(), "SessionConfig"); !status.ok()) return status;
   }
   return Status::Ok();
@@ -92,7 +110,10 @@ Result<Config> config_of(JNIEnv* env, jbyteArray settings, jboolean environment)
   if (environment == JNI_TRUE) {
     if (Status status = config.load_environment(); !status.ok()) return status;
   }
-  if (Status status = set_all(config, text_of(env, settings)); !status.ok()) return status;
+  std::string text = text_of(env, settings);
+  const Status status = set_all(config, text);
+  explicit_bzero(text.data(), text.size());
+  if (!status.ok()) return status;
   return config;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/private_file.h"
 #include "base/processor.h"
 #include "base/settings.h"
 #include "base/toml.h"
@@ -199,6 +200,25 @@ void Config::follow() {
   threshold.source = half < usual ? kHalfOfRing : kDefault;
 }
 
+Status Config::set_bytes(std::string_view name, std::span<const std::byte> bytes) {
+  constexpr std::string_view kFiles[] = {"security.secret_file", "security.certificate",
+                                         "security.key", "security.authority"};
+  if (std::find(std::begin(kFiles), std::end(kFiles), name) == std::end(kFiles)) {
+    return invalid("{} cannot be given as bytes, only {}", name, fmt::join(kFiles, ", "));
+  }
+  if (bytes.empty()) return invalid("{}: no bytes were given", name);
+  auto copy = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  Value value;
+  value.text = "(given as bytes)";
+  value.source = "set";
+  value.bytes = {copy.release(), [](std::vector<std::byte>* last) {
+                   base::overwrite(*last);
+                   delete last;
+                 }};
+  values_[*index_of(name)] = std::move(value);
+  return Status::Ok();
+}
+
 Status Config::set(std::string_view name, uint64_t number, std::string_view source) {
   return set(name, std::string_view(std::to_string(number)), source);
 }
@@ -362,6 +382,10 @@ Result<Settings> Settings::resolve(const Config& config) {
 #include "base/settings.def"
 #undef FARO_NUMBER
 #undef FARO_TEXT
+  for (size_t i = 0; i < config.values_.size(); ++i) {
+    if (const Bytes& bytes = config.values_[i].bytes; bytes != nullptr)
+      settings.given.emplace(Config::table()[i].name, bytes);
+  }
   FARO_RETURN_IF_ERROR(check_cluster(config, settings));
   if ((settings.ring_bytes & (settings.ring_bytes - 1)) != 0) {
     return invalid("ring.bytes = {} is not a power of two", settings.ring_bytes);

@@ -1,14 +1,22 @@
 // Settings: a validated, frozen Config with a typed field per row of settings.def.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "faro/config.h"
 #include "faro/status.h"
 
 namespace faro::base {
+
+/// What was given in place of a file; overwritten when the last one lets it go.
+using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+using GivenBytes = std::map<std::string, Bytes, std::less<>>;
 
 struct Settings {
 #define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help) uint64_t field = 0;
@@ -18,6 +26,7 @@ struct Settings {
 #undef FARO_TEXT
 
   // Derived by `resolve`:
+  GivenBytes given;  // in place of files, by the setting that would name the file
   std::vector<std::string> node_addresses;  // one per node
   std::vector<uint32_t> workers_per_node;   // one per node
 
@@ -25,6 +34,12 @@ struct Settings {
 
   /// Validates `config` and freezes it. Errors: config_invalid with key, value and limit.
   static Result<Settings> resolve(const Config& config);
+
+  /// What was given in place of the file that this setting names; null: nothing was.
+  Bytes given_for(std::string_view setting) const {
+    const auto found = given.find(setting);
+    return found == given.end() ? nullptr : found->second;
+  }
 };
 
 }  // namespace faro::base

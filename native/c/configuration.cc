@@ -59,6 +59,16 @@ faro_code faro_config_set(faro_config* config, const char* name, const char* val
   });
 }
 
+faro_code faro_config_set_bytes(faro_config* config, const char* name, const void* bytes,
+                                size_t size) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(config, "config"));
+    FARO_RETURN_IF_ERROR(need(name, "name"));
+    FARO_RETURN_IF_ERROR(need(bytes, "bytes"));
+    return config->config.set_bytes(name, {static_cast<const std::byte*>(bytes), size});
+  });
+}
+
 faro_code faro_config_load_file(faro_config* config, const char* path) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(config, "config"));

@@ -39,6 +39,20 @@ uint32_t lesser(uint32_t asked, uint32_t ours) {
   return std::min(asked, std::max(std::bit_floor(ours), wire::ChannelRings::kLeastBytes));
 }
 
+// That were committed here or taken here.
+uint64_t frames_over(const links::Link& link) {
+  transport::DataLink& data = *link.data();
+  return data.outgoing(0).counters().frames_sent.load(std::memory_order_relaxed) +
+         data.incoming(0).counters().frames_received.load(std::memory_order_relaxed);
+}
+
+Status end_of_drained(bool was_idle, const std::string& who, const base::Settings& settings) {
+  if (!was_idle) return Status::Ok();
+  return base::error(Code::closed,
+                     "no frame came or went for channel.idle_ms = {}: {} has drained it",
+                     settings.channel_idle_ms, who);
+}
+
 Status closed_by(const std::string& who) {
   return base::error(Code::closed, "{} has closed the channel", who);
 }
@@ -60,7 +74,8 @@ ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& s
       monitor_(settings, links_, network.local_address(), network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links_),
       entries_(spec.channel_limit),
-      ready_groups_(spec.channel_limit) {
+      ready_groups_(spec.channel_limit),
+      idle_(settings.channel_idle_ms * kNanosecondsPerMs) {
   // So that it never allocates. In a round one that was idle may be added again before it was taken out.
   attended_.reserve(2 * size_t{spec.channel_limit});
   std::iota(ready_groups_.begin(), ready_groups_.end(), 0);
@@ -132,7 +147,7 @@ void ChannelLinks::leave_if_drained(Entry& entry) {
   const bool has_peer_taken = entry.peer_took_end || base::planted(base::Plant::left_too_early);
   if (!entry.took_end || !has_peer_taken || entry.is_told) return;
   links_.find(entry.id.index)->leave();
-  end(entry, Status::Ok());
+  end(entry, end_of_drained(entry.seen.is_idle, identity_.name, settings_));
 }
 
 void ChannelLinks::fail(ChannelId id, const Status& cause) {
@@ -183,7 +198,8 @@ bool ChannelLinks::round(base::Nanoseconds until) {
 }
 
 base::Nanoseconds ChannelLinks::next_deadline() const {
-  base::Nanoseconds next = std::min(monitor_.next_deadline(true), admission_.next_deadline());
+  base::Nanoseconds next =
+      std::min({monitor_.next_deadline(true), admission_.next_deadline(), idle_.next_look()});
   if (phase_ == Phase::closing)
     next = std::min(next, links_.all_detached() ? 0 : closing_deadline_);
   for (const Entry* const entry : attended_) {
@@ -202,16 +218,33 @@ void ChannelLinks::look_at_times() {
   base::Each each;
   each.run([&] { monitor_.check(now, true); });
   each.run([&] { admission_.check_deadlines(now); });
+  if (now >= idle_.next_look()) each.run([&] { look_for_idle(now); });
   size_t kept = 0;
   for (size_t i = 0; i < attended_.size(); ++i) {  // a look may add more
     Entry* const entry = attended_[i];
-    if (!is_idle(*entry)) each.run([&] { look_at(*entry, now); });
-    entry->is_attended = !is_idle(*entry);
+    if (!is_at_rest(*entry)) each.run([&] { look_at(*entry, now); });
+    entry->is_attended = !is_at_rest(*entry);
     if (entry->is_attended) attended_[kept++] = entry;
   }
   attended_.resize(kept);
   if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
     finish_closing();
+  each.rethrow();
+}
+
+// Frames are counted by the poller's thread, over any transport.
+void ChannelLinks::look_for_idle(base::Nanoseconds now) {
+  idle_.begin_look();
+  base::Each each;
+  for (Entry& entry : entries_) {
+    if (entry.poller == nullptr || entry.seen.is_idle || !is_at_rest(entry)) continue;
+    const links::Link* const link = links_.find(entry.id.index);
+    if (link == nullptr || !idle_.is_idle(entry.seen, frames_over(*link), now)) continue;
+    each.run([&] {
+      entry.poller->tell({.id = entry.id, .is_idle = true});
+      entry.seen.is_idle = true;
+    });
+  }
   each.rethrow();
 }
 
@@ -221,7 +254,7 @@ void ChannelLinks::attend(Entry& entry) noexcept {
 
 // Nothing is to be done for it before a message comes, or its poller asks for something: there is no channel, or it is open
 // and stays so, or it has ended and its poller holds frames of it.
-bool ChannelLinks::is_idle(const Entry& entry) const {
+bool ChannelLinks::is_at_rest(const Entry& entry) const {
   if (entry.poller == nullptr) return true;
   const links::Link* const link = links_.find(entry.id.index);
   if (link == nullptr) return entry.is_told && !entry.is_forgotten;
@@ -458,6 +491,7 @@ void ChannelLinks::on_up(links::Link& link) {
                                .send_bytes = link.context().outgoing.ring_bytes,
                                .receive_bytes = link.context().incoming.ring_bytes}});
   entry.is_forgotten = false;
+  idle_.note_opened(entry.seen, network_.reactor().clock().now_ns());
 }
 
 void ChannelLinks::on_lost(links::Link& link, const Status& cause) {
@@ -477,7 +511,8 @@ void ChannelLinks::on_left(links::Link& link) {
   attend(entry);
   const bool is_drained = entry.took_end && entry.peer_took_end;
   links_.retire(link.place());
-  end(entry, is_drained ? Status::Ok() : closed_by(link.name()));
+  end(entry, is_drained ? end_of_drained(entry.seen.is_idle, identity_.name, settings_)
+                        : closed_by(link.name()));
 }
 
 void ChannelLinks::on_heartbeat(links::Link&) {

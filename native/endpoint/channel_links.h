@@ -11,6 +11,7 @@
 #include "base/settings.h"
 #include "endpoint/channel_identity.h"
 #include "endpoint/channel_ids.h"
+#include "endpoint/idle_watch.h"
 #include "endpoint/poller_core.h"
 #include "faro/endpoint.h"
 #include "links/admission.h"
@@ -70,7 +71,8 @@ class ChannelLinks final : public links::Rounds,
     Status last_failure{};                        // of dialling
     bool took_end = false;                        // the poller has taken the peer's END
     bool peer_took_end = false;
-    bool is_told = false;  // the poller knows that it has ended, or never knew of it
+    IdleWatch::Seen seen{};  // of its frames
+    bool is_told = false;    // the poller knows that it has ended, or never knew of it
     bool is_forgotten = false;
     bool is_attended = false;  // is in attended_
   };
@@ -83,7 +85,8 @@ class ChannelLinks final : public links::Rounds,
   void look_at_times();
   void look_at(Entry& entry, base::Nanoseconds now);
   void attend(Entry& entry) noexcept;
-  bool is_idle(const Entry& entry) const;
+  bool is_at_rest(const Entry& entry) const;
+  void look_for_idle(base::Nanoseconds now);
   base::Nanoseconds next_deadline() const;
   void end(Entry& entry, const Status& cause);
   void leave_if_drained(Entry& entry);
@@ -120,11 +123,12 @@ class ChannelLinks final : public links::Rounds,
   const std::shared_ptr<links::MemoryBudget> budget_;
   links::LinkMonitor monitor_;
   links::Admission admission_;
-  std::vector<Entry> entries_;          // by the index of the channel
-  std::vector<Entry*> attended_;        // all that are not idle: they are looked at in every round
+  std::vector<Entry> entries_;    // by the index of the channel
+  std::vector<Entry*> attended_;  // all that are not at rest: they are looked at in every round
   std::vector<uint32_t> ready_groups_;  // by the same: itself
   Phase phase_ = Phase::open;
   base::Nanoseconds closing_deadline_ = base::kForever;
+  IdleWatch idle_;
 };
 
 }  // namespace faro::endpoint

@@ -13,12 +13,13 @@
 
 namespace faro::endpoint {
 
-/// A channel has opened, if there is a link, or else ended.
+/// A channel has opened, if there is a link, is to be drained, or else ended.
 struct ChannelNews {
   ChannelId id;
   std::shared_ptr<transport::DataLink> link{};
   ChannelInfo info{};
   Status cause{};
+  bool is_idle = false;  // nothing has passed over it for channel.idle_ms
 };
 
 /// Threads: any put, the poller's takes. Blocks: never for long.

@@ -129,6 +129,8 @@ void PollerCore::take_news() {
     ChannelNews& news = news_.back();
     if (news.link != nullptr) {
       open(news);
+    } else if (news.is_idle) {
+      close(news.id, Closing::drain);
     } else if (Channel* const channel = find(news.id)) {
       channel->end = std::move(news.cause);
       channel->sending = Channel::Sending::ended;

@@ -31,8 +31,9 @@ std::span<const std::byte> without_white_end(std::span<const std::byte> bytes) {
   return bytes;
 }
 
+constexpr std::string_view kSetting = "security.secret_file";
+
 Loaded load_file(const std::string& path) {
-  constexpr std::string_view kSetting = "security.secret_file";
   FARO_ASSIGN_OR_RETURN(auto bytes, base::read_private_file(path, kSetting, Secret::kMostBytes));
   Loaded made = Secret::make(bytes, fmt::format("{} = {}", kSetting, path));
   base::overwrite(bytes);
@@ -76,6 +77,8 @@ bool equal(const Secret::Mac& a, const Secret::Mac& b) {
 Loaded load_secret(const base::Settings& settings) {
   const char* const text = std::getenv(kVariable);
   if (text == nullptr) {
+    if (const base::Bytes given = settings.given_for(kSetting))
+      return Secret::make(*given, fmt::format("{}, given as bytes", kSetting));
     if (settings.secret_file.empty()) return std::shared_ptr<const Secret>();
     return load_file(settings.secret_file);
   }

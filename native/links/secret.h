@@ -44,7 +44,7 @@ class Secret {
 /// Takes the same time no matter where the two differ.
 bool equal(const Secret::Mac& a, const Secret::Mac& b);
 
-/// The secret of the file that security.secret_file names, or of the environment variable
+/// The secret of the file that security.secret_file names, or that was given in its place, or of the environment variable
 /// FARO_SECRET; null if there is neither. Threads: no other thread may change the environment meanwhile.
 /// Blocks: for the file. Errors: config_invalid, naming the source: both are set, the file is
 /// missing, not a plain file, belongs to or can be read by others, or holds no usable secret.

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -35,6 +37,7 @@ std::string reason() {
 
 struct Free {
   void operator()(BIO* bio) const { BIO_free(bio); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
   void operator()(X509_STORE_CTX* check) const { X509_STORE_CTX_free(check); }
 };
@@ -44,17 +47,29 @@ using Owned = std::unique_ptr<T, Free>;
 // Never ask for a pass phrase.
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
-Status use_key(SSL_CTX* context, const std::string& file) {
-  FARO_ASSIGN_OR_RETURN(auto text, base::read_private_file(file, "security.key", kFileBytes));
-  const Owned<BIO> bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_pass_phrase, nullptr));
-  base::overwrite(text);
-  if (key == nullptr) {
-    return invalid("security.key", file,
-                   fmt::format("no private key without a pass phrase, in PEM ({})", reason()));
-  }
-  if (SSL_CTX_use_PrivateKey(context, key.get()) == 1) return {};
-  return invalid("security.key", file, fmt::format("not of this certificate ({})", reason()));
+// All certificates of a PEM, in order. Empty: there is none, or one of them is none; reason() says why.
+std::vector<Owned<X509>> read_certificates(BIO* bio) {
+  std::vector<Owned<X509>> certificates;
+  if (bio == nullptr) return certificates;
+  while (Owned<X509> each{PEM_read_bio_X509(bio, nullptr, no_pass_phrase, nullptr)})
+    certificates.push_back(std::move(each));
+  if (certificates.empty()) return certificates;
+  const bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  if (!is_end) return {};
+  ERR_clear_error();
+  return certificates;
+}
+
+Owned<BIO> memory_of(std::span<const std::byte> bytes) {
+  return Owned<BIO>(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
+}
+
+// False: there is no memory.
+bool expect_host(SSL* session, const std::string& host) {
+  X509_VERIFY_PARAM* const expected = SSL_get0_param(session);
+  X509_VERIFY_PARAM_set_hostflags(expected, kHostFlags);
+  return X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str()) == 1 ||
+         X509_VERIFY_PARAM_set1_host(expected, host.data(), host.size()) == 1;
 }
 
 // What the others would find wrong about our own certificate is better known before they do.
@@ -75,66 +90,111 @@ Status check_own(SSL_CTX* context, const std::string& file) {
 }  // namespace
 
 Result<std::shared_ptr<Credentials>> Credentials::load(const base::Settings& settings) {
-  if (settings.tls == "off") return std::shared_ptr<Credentials>();
-  Files files{settings.certificate, settings.key, settings.authority};
-  for (const auto& [setting, file] :
-       {std::pair("security.certificate", &files.certificate),
-        std::pair("security.key", &files.key), std::pair("security.authority", &files.authority)}) {
-    if (!file->empty()) continue;
-    return base::error(Code::config_invalid, "security.tls = {} needs {}: a file in PEM",
-                       settings.tls, setting);
+  FARO_ASSIGN_OR_RETURN(auto policy, PeerPolicy::parse(settings.peers));
+  if (settings.tls == "off") {
+    if (policy.is_by_host()) return std::shared_ptr<Credentials>();
+    return base::error(Code::config_invalid, "security.peers = {} with security.tls = off",
+                       settings.peers);
   }
-  std::string state = state_of(files);
-  FARO_ASSIGN_OR_RETURN(auto context, read(files));
+  const auto source = [&settings](std::string_view setting, const std::string& file) {
+    return Source{setting, file, settings.given_for(setting)};
+  };
+  Sources sources{source("security.certificate", settings.certificate),
+                  source("security.key", settings.key),
+                  source("security.authority", settings.authority)};
+  for (const Source* each : {&sources.certificate, &sources.key, &sources.authority}) {
+    if (!each->file.empty() || each->bytes != nullptr) continue;
+    return base::error(Code::config_invalid, "security.tls = {} needs {}: a file in PEM",
+                       settings.tls, each->setting);
+  }
+  std::string state = state_of(sources);
+  FARO_ASSIGN_OR_RETURN(auto context, read(sources));
   return std::shared_ptr<Credentials>(
-      new Credentials(std::move(files), std::move(state), std::move(context)));
+      new Credentials(std::move(sources), std::make_shared<const PeerPolicy>(std::move(policy)),
+                      std::move(state), std::move(context)));
 }
 
 // Differs whenever one of the files was written or exchanged, or its owner or mode.
-std::string Credentials::state_of(const Files& files) {
+std::string Credentials::state_of(const Sources& sources) {
   std::string state;
-  for (const std::string* file : {&files.certificate, &files.key, &files.authority}) {
+  for (const Source* source : {&sources.certificate, &sources.key, &sources.authority}) {
+    if (source->bytes != nullptr) continue;
     struct stat now {};
-    (void)::stat(file->c_str(), &now);
+    (void)::stat(source->file.c_str(), &now);
     state += fmt::format("{}.{}.{}.{}.{} ", now.st_dev, now.st_ino, now.st_size, now.st_ctim.tv_sec,
                          now.st_ctim.tv_nsec);
   }
   return state;
 }
 
-Result<Credentials::Context> Credentials::read(const Files& files) {
+Status Credentials::use_certificate(SSL_CTX* context, const Source& source) {
+  const Owned<BIO> bio = source.bytes != nullptr
+                             ? memory_of(*source.bytes)
+                             : Owned<BIO>(BIO_new_file(source.file.c_str(), "r"));
+  const auto chain = read_certificates(bio.get());
+  bool is_used = !chain.empty() && SSL_CTX_use_certificate(context, chain.front().get()) == 1;
+  for (size_t each = 1; is_used && each < chain.size(); ++each)
+    is_used = SSL_CTX_add1_chain_cert(context, chain[each].get()) == 1;
+  if (is_used) return {};
+  return invalid(source.setting, source.file, fmt::format("no certificate in PEM ({})", reason()));
+}
+
+Status Credentials::use_key(SSL_CTX* context, const Source& source) {
+  std::vector<std::byte> text;
+  if (source.bytes == nullptr) {
+    FARO_ASSIGN_OR_RETURN(text, base::read_private_file(source.file, source.setting, kFileBytes));
+  }
+  const Owned<BIO> bio = memory_of(source.bytes != nullptr ? *source.bytes : text);
+  const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_pass_phrase, nullptr));
+  base::overwrite(text);
+  if (key == nullptr) {
+    return invalid(source.setting, source.file,
+                   fmt::format("no private key without a pass phrase, in PEM ({})", reason()));
+  }
+  if (SSL_CTX_use_PrivateKey(context, key.get()) == 1) return {};
+  return invalid(source.setting, source.file,
+                 fmt::format("not of this certificate ({})", reason()));
+}
+
+Status Credentials::use_authority(SSL_CTX* context, const Source& source) {
+  const Owned<BIO> bio = source.bytes != nullptr
+                             ? memory_of(*source.bytes)
+                             : Owned<BIO>(BIO_new_file(source.file.c_str(), "r"));
+  const auto certificates = read_certificates(bio.get());
+  bool is_used = !certificates.empty();
+  for (const auto& each : certificates)
+    is_used = is_used && X509_STORE_add_cert(SSL_CTX_get_cert_store(context), each.get()) == 1;
+  if (is_used) return {};
+  return invalid(source.setting, source.file, fmt::format("no certificate in PEM ({})", reason()));
+}
+
+Result<Credentials::Context> Credentials::read(const Sources& sources) {
   ERR_clear_error();
   const Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
   if (context == nullptr) return base::error(Code::system_error, "libssl: {}", reason());
   SSL_CTX* const raw = context.get();
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
-  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, Stream::verify);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
   // A send that is tried again comes with the same bytes, perhaps from elsewhere.
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  if (SSL_CTX_use_certificate_chain_file(raw, files.certificate.c_str()) != 1) {
-    return invalid("security.certificate", files.certificate,
-                   fmt::format("no certificate in PEM ({})", reason()));
-  }
-  FARO_RETURN_IF_ERROR(use_key(raw, files.key));
-  if (SSL_CTX_load_verify_file(raw, files.authority.c_str()) != 1) {
-    return invalid("security.authority", files.authority,
-                   fmt::format("no certificate in PEM ({})", reason()));
-  }
-  FARO_RETURN_IF_ERROR(check_own(raw, files.certificate));
+  FARO_RETURN_IF_ERROR(use_certificate(raw, sources.certificate));
+  FARO_RETURN_IF_ERROR(use_key(raw, sources.key));
+  FARO_RETURN_IF_ERROR(use_authority(raw, sources.authority));
+  FARO_RETURN_IF_ERROR(check_own(raw, sources.certificate.file));
   return context;
 }
 
 Credentials::Context Credentials::current() {
   const std::lock_guard lock(mutex_);
-  std::string state = state_of(files_);
+  std::string state = state_of(sources_);
   if (state == state_) return context_;
   state_ = std::move(state);
-  auto context = read(files_);
+  auto context = read(sources_);
   if (context.ok()) {
     context_ = std::move(*context);
-    base::log(LogLevel::info, "TLS: {} was read again", files_.certificate);
+    base::log(LogLevel::info, "TLS: {} was read again", sources_.certificate.file);
   } else {
     base::log(LogLevel::warning, "TLS keeps using its current certificate: {}",
               context.status().message());
@@ -151,15 +211,10 @@ std::shared_ptr<Stream> Credentials::make_stream(int fd, const std::string* dial
   if (dialled_host == nullptr) {
     SSL_set_accept_state(session.get());
   } else {
-    X509_VERIFY_PARAM* const expected = SSL_get0_param(session.get());
-    X509_VERIFY_PARAM_set_hostflags(expected, kHostFlags);
-    if (X509_VERIFY_PARAM_set1_ip_asc(expected, dialled_host->c_str()) != 1 &&
-        X509_VERIFY_PARAM_set1_host(expected, dialled_host->data(), dialled_host->size()) != 1) {
-      return nullptr;
-    }
+    if (policy_->is_by_host() && !expect_host(session.get(), *dialled_host)) return nullptr;
     SSL_set_connect_state(session.get());
   }
-  return std::make_shared<Stream>(std::move(session));
+  return std::make_shared<Stream>(std::move(session), policy_);
 }
 
 std::shared_ptr<Stream> Credentials::dial(int fd, const std::string& host) {

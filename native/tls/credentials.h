@@ -5,9 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "base/settings.h"
 #include "faro/status.h"
+#include "tls/peer_policy.h"
 #include "tls/stream.h"
 
 struct ssl_ctx_st;
@@ -21,14 +23,14 @@ namespace faro::tls {
 /// Threads: any. Blocks: for the files, which are small and belong on a local disk.
 class Credentials {
  public:
-  /// Of security.certificate, security.key and security.authority; null if security.tls = off.
-  /// Errors: config_invalid, naming setting and file: not set, missing, not PEM; a key that others
-  /// may read, is encrypted or belongs to another certificate; a certificate that is expired, not
-  /// valid yet or not of the authority.
+  /// Of security.certificate, security.key and security.authority, files or bytes (Config::set_bytes), and security.peers;
+  /// null if security.tls = off. Errors: config_invalid, naming setting and file: not set, missing, not PEM; a key that
+  /// others may read, is encrypted or belongs to another certificate; a certificate that is expired, not valid yet or not of
+  /// the authority; no such policy.
   static Result<std::shared_ptr<Credentials>> load(const base::Settings& settings);
 
-  /// For a connection that this side dialled. The peer's certificate must be for `host`, a name or numeric
-  /// address. Null if there is no memory.
+  /// For a connection that this side dialled. If the policy is by host, the peer's certificate must be for `host`, a name or
+  /// numeric address. Null if there is no memory.
   std::shared_ptr<Stream> dial(int fd, const std::string& host);
   /// For a connection that was accepted. Call Stream::check_peer once you know which peer it should be.
   std::shared_ptr<Stream> accept(int fd);
@@ -37,22 +39,36 @@ class Credentials {
   int64_t seconds_left();
 
  private:
-  struct Files {
-    std::string certificate;
-    std::string key;
-    std::string authority;
+  /// PEM: a file, or bytes.
+  struct Source {
+    std::string_view setting;
+    std::string file;
+    base::Bytes bytes;  // null: the file counts
+  };
+  struct Sources {
+    Source certificate;
+    Source key;
+    Source authority;
   };
   using Context = std::shared_ptr<ssl_ctx_st>;
 
-  Credentials(Files files, std::string state, Context context)
-      : files_(std::move(files)), state_(std::move(state)), context_(std::move(context)) {}
+  Credentials(Sources sources, std::shared_ptr<const PeerPolicy> policy, std::string state,
+              Context context)
+      : sources_(std::move(sources)),
+        policy_(std::move(policy)),
+        state_(std::move(state)),
+        context_(std::move(context)) {}
 
-  static std::string state_of(const Files& files);
-  static Result<Context> read(const Files& files);
+  static std::string state_of(const Sources& sources);
+  static Result<Context> read(const Sources& sources);
+  static Status use_certificate(ssl_ctx_st* context, const Source& source);
+  static Status use_key(ssl_ctx_st* context, const Source& source);
+  static Status use_authority(ssl_ctx_st* context, const Source& source);
   Context current();
   std::shared_ptr<Stream> make_stream(int fd, const std::string* dialled_host);
 
-  const Files files_;
+  const Sources sources_;
+  const std::shared_ptr<const PeerPolicy> policy_;
   std::mutex mutex_;
   std::string state_;  // of the files when they were read last
   Context context_;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "tls/openssl.h"
@@ -26,6 +27,26 @@ bool is_alert(unsigned long error) {
 Status refused(std::string text) { return {Code::authentication_failed, std::move(text)}; }
 
 }  // namespace
+
+Stream::Stream(std::unique_ptr<ssl_st, Free> session, std::shared_ptr<const PeerPolicy> policy)
+    : session_(std::move(session)), policy_(std::move(policy)) {
+  SSL_set_app_data(session_.get(), this);
+}
+
+int Stream::verify(int is_valid, X509_STORE_CTX* check) noexcept {
+  if (is_valid != 1 || X509_STORE_CTX_get_error_depth(check) != 0) return is_valid;
+  const auto* const session = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* const stream = static_cast<Stream*>(SSL_get_app_data(session));
+  const X509* const shown = X509_STORE_CTX_get_current_cert(check);
+  try {
+    if (stream->policy_->admits(shown)) return 1;
+    stream->refusal_ = stream->policy_->why_refused(shown);
+  } catch (const std::bad_alloc&) {
+  }
+  X509_STORE_CTX_set_error(check, X509_V_ERR_APPLICATION_VERIFICATION);
+  return 0;
+}
 
 void Stream::Free::operator()(ssl_st* session) const noexcept { SSL_free(session); }
 
@@ -124,8 +145,9 @@ void Stream::note_failure() {
     failure_ = {Code::peer_lost, std::strerror(error)};
   } else if (ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
     const long why = SSL_get_verify_result(session_.get());
-    failure_ = refused(
-        fmt::format("the peer's certificate is refused: {}", X509_verify_cert_error_string(why)));
+    failure_ =
+        refused(fmt::format("the peer's certificate is refused: {}",
+                            refusal_.empty() ? X509_verify_cert_error_string(why) : refusal_));
   } else if (ERR_GET_REASON(last) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
     failure_ = refused("the peer has no certificate");
   } else if (is_alert(last)) {
@@ -154,6 +176,7 @@ Status Stream::failure() const {
 }
 
 Status Stream::check_peer(const std::string& host) const {
+  if (!policy_->is_by_host()) return {};
   const std::lock_guard lock(mutex_);
   X509* const certificate = SSL_get0_peer_certificate(session_.get());
   if (certificate != nullptr && !host.empty() &&

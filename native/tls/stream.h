@@ -11,8 +11,10 @@
 #include <string>
 
 #include "faro/status.h"
+#include "tls/peer_policy.h"
 
 struct ssl_st;
+struct x509_store_ctx_st;
 
 namespace faro::tls {
 
@@ -29,7 +31,10 @@ class Stream {
     void operator()(ssl_st* session) const noexcept;
   };
   /// Of Credentials, which makes streams.
-  explicit Stream(std::unique_ptr<ssl_st, Free> session) : session_(std::move(session)) {}
+  Stream(std::unique_ptr<ssl_st, Free> session, std::shared_ptr<const PeerPolicy> policy);
+
+  /// For libssl, which has checked a certificate by the authority: whether the policy of its stream admits it, too.
+  static int verify(int is_valid, x509_store_ctx_st* check) noexcept;
 
   /// As sendmsg: the number of bytes taken, at most a record; or -1 and errno. EAGAIN: the same bytes
   /// have to be offered again, perhaps with more behind them. EPIPE: the peer has ended the
@@ -48,7 +53,8 @@ class Stream {
   /// the dialling side left before it had shown a certificate; connect_failed if the accepting side closed in
   /// the handshake; peer_lost.
   Status failure() const;
-  /// Whether the peer's certificate is for this name or numeric address. No certificate is for an empty host.
+  /// Whether the peer's certificate is for this name or numeric address, if the policy asks for that. No certificate is for an
+  /// empty host.
   /// Errors: authentication_failed.
   Status check_peer(const std::string& host) const;
 
@@ -58,6 +64,8 @@ class Stream {
 
   mutable std::mutex mutex_;
   const std::unique_ptr<ssl_st, Free> session_;
+  const std::shared_ptr<const PeerPolicy> policy_;
+  std::string refusal_;  // of the peer's certificate, by the policy
   bool send_waits_for_input_ = false;
   int send_error_ = 0;        // for good
   bool established_ = false;  // something was sent or received

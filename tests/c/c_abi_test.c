@@ -177,6 +177,15 @@ static void refuses_nulls(void) {
   REFUSED(faro_config_set(config, NULL, "1"), invalid);
   REFUSED(faro_config_set(config, "ring.bytes", NULL), invalid);
   REFUSED(faro_config_set(config, "ring.byte", "1"), FARO_CODE_CONFIG_INVALID);
+  REFUSED(faro_config_set_bytes(NULL, "security.key", "x", 1), invalid);
+  REFUSED(faro_config_set_bytes(config, NULL, "x", 1), invalid);
+  REFUSED(faro_config_set_bytes(config, "security.key", NULL, 1), invalid);
+  REFUSED(faro_config_set_bytes(config, "security.key", "x", 0), FARO_CODE_CONFIG_INVALID);
+  REFUSED(faro_config_set_bytes(config, "ring.bytes", "1", 1), FARO_CODE_CONFIG_INVALID);
+  OK(faro_config_set_bytes(config, "security.key", "secret", 6));
+  OK(faro_config_get(config, "security.key", &value));
+  CHECK(strcmp(value, "(given as bytes)") == 0);
+  OK(faro_config_set(config, "security.key", ""));
   REFUSED(faro_config_load_file(NULL, "x"), invalid);
   REFUSED(faro_config_load_file(config, NULL), invalid);
   REFUSED(faro_config_load_environment(NULL), invalid);

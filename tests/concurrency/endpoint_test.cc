@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/certificates.h"
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
 #include "support/secret_file.h"
@@ -23,8 +24,23 @@ using test::expect_contains;
 using test::is_ok;
 using Kind = ChannelEvent::Kind;
 
+using test::Authority;
+using test::NodeFiles;
+using test::Subject;
+
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// "tls": tcp, with certificates.
 Config config_of(std::string_view transport) {
   Config config;
+  if (transport == "tls") {
+    static const NodeFiles files = Authority().issue();
+    for (const auto& [name, value] : files.settings()) EXPECT_TRUE(is_ok(config.set(name, value)));
+    transport = "tcp";
+  }
   EXPECT_TRUE(is_ok(config.set("transport", transport)));
   return config;
 }
@@ -47,7 +63,7 @@ class Channels : public testing::TestWithParam<const char*> {
   Config config_ = config_of(GetParam());
 };
 
-INSTANTIATE_TEST_SUITE_P(over, Channels, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(over, Channels, testing::Values("shm", "tcp", "tls"),
                          [](const auto& over) { return std::string(over.param); });
 
 /// Two endpoints with an open channel.
@@ -70,7 +86,7 @@ class OpenChannel : public Channels {
   ChannelId at_client_, at_server_;
 };
 
-INSTANTIATE_TEST_SUITE_P(over, OpenChannel, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(over, OpenChannel, testing::Values("shm", "tcp", "tls"),
                          [](const auto& over) { return std::string(over.param); });
 
 TEST_P(OpenChannel, carries_frames_both_ways) {
@@ -94,7 +110,7 @@ TEST_P(OpenChannel, says_who_is_at_the_other_end) {
   EXPECT_EQ(server->peer, "client");
   EXPECT_EQ(server->address, client_.address());
   EXPECT_FALSE(server->dialled);
-  EXPECT_EQ(server->transport, GetParam());
+  EXPECT_EQ(server->transport, std::string_view(GetParam()) == "shm" ? "shm" : "tcp");
   EXPECT_EQ(server->greeting, (std::vector{std::byte{7}, std::byte{8}}));
   EXPECT_EQ(client->send_bytes, 16384u);
   EXPECT_EQ(client->receive_bytes, 8192u);
@@ -435,6 +451,51 @@ TEST_P(Channels, beyond_the_limit_of_channels_are_refused) {
   EXPECT_EQ(one.poller().connect(server.address(), {}).status().code(), Code::limit_exceeded);
 }
 
+TEST_P(Channels, that_are_idle_are_drained_and_say_why) {
+  EndpointSide server(config_);
+  ASSERT_TRUE(is_ok(config_.set("channel.idle_ms", 40)));
+  EndpointSide client(config_);
+  const ChannelId id = client.connect(server);
+  client.expect(Kind::opened);
+  const ChannelId at_server = server.expect(Kind::opened).channel;
+  EXPECT_TRUE(client.send(id, "the last one"));
+  std::thread other([&] {
+    server.expect_frame("the last one");
+    EXPECT_TRUE(is_ok(server.expect_closed(at_server)));
+  });
+  const Status cause = client.expect_closed(id);
+  other.join();
+  EXPECT_EQ(cause.code(), Code::closed);
+  expect_contains(cause.message(), "channel.idle_ms = 40");
+}
+
+TEST_P(Channels, that_carry_something_now_and_then_are_not_idle) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kIdle = std::chrono::milliseconds(200);
+  EndpointSide server(config_);
+  ASSERT_TRUE(is_ok(config_.set("channel.idle_ms", static_cast<int>(kIdle.count()))));
+  EndpointSide client(config_);
+  const ChannelId id = client.connect(server);
+  Clock::time_point last = Clock::now();
+  client.expect(Kind::opened);
+  server.expect(Kind::opened);
+  const Clock::time_point end = last + 3 * kIdle;
+  Clock::duration longest{};
+  while (last < end) {
+    if (!client.send(id, "here")) break;
+    const ChannelEvent event = server.next();
+    if (event.kind != Kind::frame) break;
+    server.poller().release(event.channel, event.token);
+    (void)client.poller().wait(Wait::none());
+    (void)server.poller().wait(Wait::none());
+    const Clock::time_point now = Clock::now();
+    longest = std::max(longest, now - last);
+    last = now;
+  }
+  // A machine that stands still makes it idle.
+  EXPECT_TRUE(last >= end || longest >= kIdle) << client.poller().status(id).to_string();
+}
+
 TEST_P(Channels, cross_when_both_sides_dial) {
   EndpointSide a(config_, {.name = "a"});
   EndpointSide b(config_, {.name = "b"});
@@ -548,6 +609,107 @@ TEST(Endpoint, links_only_with_peers_that_know_the_secret) {
   EXPECT_FALSE(cause.ok());
   server.expect(Kind::opened);
   server.expect_frame("secret");
+}
+
+// Gives the files of a node as bytes.
+Config config_of_bytes(const NodeFiles& files) {
+  Config config = config_of("tcp");
+  EXPECT_TRUE(is_ok(config.set("security.tls", "on")));
+  for (const auto& [name, path] : {std::pair{"security.certificate", files.certificate()},
+                                   {"security.key", files.key()},
+                                   {"security.authority", files.authority()}})
+    EXPECT_TRUE(is_ok(config.set_bytes(name, test::bytes_of(content(path)))));
+  return config;
+}
+
+TEST(Endpoint, takes_certificates_as_bytes) {
+  const Config config = config_of_bytes(Authority().issue());
+  for (const char* name : {"security.certificate", "security.key", "security.authority"})
+    EXPECT_EQ(config.get(name), "(given as bytes)");
+  EndpointSide server(config), client(config);
+  const ChannelId id = client.connect(server);
+  client.expect(Kind::opened);
+  server.expect(Kind::opened);
+  EXPECT_TRUE(client.send(id, "in secret"));
+  server.expect_frame("in secret");
+}
+
+TEST(Endpoint, says_what_is_wrong_with_bytes_without_showing_them) {
+  Config config = config_of_bytes(Authority().issue());
+  ASSERT_TRUE(is_ok(config.set_bytes("security.key", test::bytes_of("no key at all"))));
+  const Status status = Endpoint::open(config, {}).status();
+  EXPECT_EQ(status.code(), Code::config_invalid);
+  expect_contains(status.message(), "security.key = (given as bytes): no private key");
+  EXPECT_EQ(status.message().find("no key at all"), std::string::npos);
+}
+
+TEST(Endpoint, takes_a_secret_as_bytes) {
+  Config config = config_of("tcp"), other = config;
+  ASSERT_TRUE(is_ok(config.set_bytes("security.secret_file",
+                                     test::bytes_of("0123456789abcdef0123456789abcdef"))));
+  ASSERT_TRUE(is_ok(
+      other.set_bytes("security.secret_file", test::bytes_of("another one 0123456789abcdef0123"))));
+  ASSERT_TRUE(is_ok(other.set("connect.timeout_ms", 100)));
+  EndpointSide server(config), client(config), outsider(other);
+  client.connect(server);
+  client.expect(Kind::opened);
+  const ChannelId id = outsider.connect(server);
+  expect_contains(outsider.expect_closed(id).message(), "secret");
+}
+
+/// Endpoints whose certificates are for other hosts than those at which they listen.
+class CertificatesOfElsewhere : public testing::Test {
+ protected:
+  Config config_with(const std::string& peers) {
+    Config config = config_of_bytes(files_);
+    EXPECT_TRUE(is_ok(config.set("security.peers", peers)));
+    EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", 300)));
+    return config;
+  }
+  // Why the client finds no channel; ok: it has one.
+  Status dial(const std::string& client_asks, const std::string& server_asks) {
+    EndpointSide server(config_with(server_asks)), client(config_with(client_asks));
+    const ChannelId id = client.connect(server);
+    if (client.next().kind == Kind::opened) return Status::Ok();
+    return client.poller().status(id);
+  }
+
+  const NodeFiles files_ = Authority().issue({.hosts = {"elsewhere.example"}});
+};
+
+TEST_F(CertificatesOfElsewhere, are_refused_where_they_have_to_be_for_the_host) {
+  expect_contains(dial("host", "authority").message(), "mismatch");
+  const Status refused = dial("authority", "host");
+  EXPECT_EQ(refused.code(), Code::authentication_failed);
+  expect_contains(refused.message(), "its certificate is not for 127.0.0.1");
+}
+
+TEST_F(CertificatesOfElsewhere, are_admitted_by_their_authority_alone) {
+  EXPECT_TRUE(is_ok(dial("authority", "authority")));
+}
+
+TEST_F(CertificatesOfElsewhere, are_admitted_by_the_fingerprint_that_a_refusal_shows) {
+  const std::string none(64, '0');
+  const std::string text(dial(none, "authority").message());
+  expect_contains(text, "is none of the 1 that security.peers names");
+  const std::string_view before = "its SHA-256 fingerprint ";
+  ASSERT_NE(text.find(before), text.npos);
+  const std::string shown = text.substr(text.find(before) + before.size(), 64);
+  EXPECT_TRUE(is_ok(dial(shown, none + ", " + shown)));
+  // The accepting side says so, too; the other one is only told that its certificate is refused.
+  expect_contains(dial(shown, none).message(), "refuses this node's certificate");
+}
+
+TEST(Endpoint, refuses_policies_that_are_none) {
+  const NodeFiles files = Authority().issue();
+  Config config = config_of_bytes(files);
+  ASSERT_TRUE(is_ok(config.set("security.peers", "everybody")));
+  const Status status = Endpoint::open(config, {}).status();
+  EXPECT_EQ(status.code(), Code::config_invalid);
+  expect_contains(status.message(), "security.peers = everybody");
+  Config open = config_of("tcp");
+  ASSERT_TRUE(is_ok(open.set("security.peers", "authority")));
+  expect_contains(Endpoint::open(open, {}).status().message(), "with security.tls = off");
 }
 
 TEST(Endpoint, of_another_cluster_is_refused) {

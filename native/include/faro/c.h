@@ -180,6 +180,11 @@ faro_config* faro_config_create(void);
 void faro_config_destroy(faro_config* config);
 /* Errors: config_invalid, naming key, value and limit; a call that failed changes nothing. Later calls win. */
 faro_code faro_config_set(faro_config* config, const char* name, const char* value);
+/* Gives what a file would hold instead of its path: for security.secret_file, security.certificate, security.key and
+ * security.authority. The bytes are copied; the copy is overwritten when this config and all that was opened with it are
+ * gone, and shown nowhere. Errors: config_invalid (another setting; no bytes), invalid_argument. */
+faro_code faro_config_set_bytes(faro_config* config, const char* name, const void* bytes,
+                                size_t size);
 faro_code faro_config_load_file(faro_config* config, const char* path);
 faro_code faro_config_load_environment(faro_config* config);
 /* The value as text, valid until the next call with this config. Errors: config_invalid if there is no such setting. */

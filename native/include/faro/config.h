@@ -1,8 +1,11 @@
 // Config: all settings of a session, by name, with where each value came from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +15,10 @@
 #pragma GCC visibility push(default)
 
 namespace faro {
+
+namespace base {
+struct Settings;
+}
 
 /// Unit of a numeric setting.
 enum class Unit { number, bytes, milliseconds, microseconds };
@@ -53,6 +60,12 @@ class Config {
   }
   Status set(std::string_view name, int value);
 
+  /// Gives what a file would hold instead of the file's path: for security.secret_file, security.certificate,
+  /// security.key and security.authority. A copy is kept, by every copy of this Config and by the sessions and endpoints
+  /// that were opened with it; it is overwritten when the last of them is gone. It is shown nowhere: get() answers
+  /// "(given as bytes)". A later set() of the same name takes its place. Errors: config_invalid (another setting; no bytes).
+  Status set_bytes(std::string_view name, std::span<const std::byte> bytes);
+
   /// Takes every FARO_… variable of the table from the environment. A FARO_… variable that is no
   /// setting (and none of Faro's other variables) is an error: most likely it is misspelt.
   Status load_environment();
@@ -76,7 +89,9 @@ class Config {
     std::string text;
     uint64_t number = 0;
     std::string source;
+    std::shared_ptr<const std::vector<std::byte>> bytes;  // in place of a file
   };
+  friend struct base::Settings;
   void follow();
 
   std::vector<Value> values_;  // parallel to table()

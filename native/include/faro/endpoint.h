@@ -162,7 +162,8 @@ class Poller {
   /// Blocks: never. Errors: closed (the channel has not opened, or has closed and no frame of it is held).
   Result<ChannelRings> rings(ChannelId channel) const;
   /// Why the last claim or commit of a channel was refused, or why it is not open: ok while it is, or when both sides have drained it; else as ChannelEvent::closed says.
-  ///   closed                  the peer, or this side, has closed it at once, or this endpoint was closed
+  ///   closed                  the peer, or this side, has closed it at once, it was idle for channel.idle_ms and this side has
+  ///                           drained it (the peer sees a drained channel), or this endpoint was closed
   ///   peer_lost               the peer died, hangs or was cut off
   ///   connect_failed          nobody answers at the address
   ///   cancelled               the peer's EndpointSpec::accept refused it: the text has its reason
@@ -191,7 +192,7 @@ struct EndpointSpec {
 
 /// Listens for peers, and carries the channels to them. Settings (Config): cluster.listen (127.0.0.1:0 unless set),
 /// cluster.id, security.*, transport, verbs.*, memory.limit_bytes, connect.timeout_ms, close.timeout_ms,
-/// liveness.timeout_ms, wait.*.
+/// liveness.timeout_ms, channel.idle_ms, wait.*.
 ///
 /// Threads: any. Fork: as Session.
 class Endpoint {

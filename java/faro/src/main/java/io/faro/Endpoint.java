@@ -3,6 +3,7 @@ package io.faro;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -55,14 +56,16 @@ public final class Endpoint implements AutoCloseable {
     NativeLibrary.ensureLoaded();
     NativeLog.start();
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
+      byte[] settings = verbs.in(config).encoded();
       long handle =
           open(
-              verbs.in(config).encoded(),
+              settings,
               config.usesEnvironment(),
               spec.name().getBytes(UTF_8),
               spec.pollerCount(),
               spec.channelLimit(),
               spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()));
+      Arrays.fill(settings, (byte) 0);
       if (handle < 0) {
         throw FaroException.of(handle);
       }

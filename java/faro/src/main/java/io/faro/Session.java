@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.lang.ref.Cleaner;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -88,8 +89,13 @@ public final class Session implements AutoCloseable {
 
   private static Session open(SessionConfig config, Throwable opened, Cancellation cancellation) {
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
-      long handle = open(verbs.in(config).encoded(), config.usesEnvironment(), cancellation.handle());
-      return new Session(checked(handle), opened);
+      byte[] settings = verbs.in(config).encoded();
+      try {
+        long handle = open(settings, config.usesEnvironment(), cancellation.handle());
+        return new Session(checked(handle), opened);
+      } finally {
+        Arrays.fill(settings, (byte) 0);
+      }
     }
   }
 

@@ -2,6 +2,7 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.nio.ByteBuffer;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -13,10 +14,12 @@ import java.util.Objects;
  */
 public final class SessionConfig {
   private final Map<Setting, String> values;
+  private final Map<Setting, byte[]> bytes;
   private final boolean environment;
 
   private SessionConfig(Builder builder) {
     values = new EnumMap<>(builder.values);
+    bytes = new EnumMap<>(builder.bytes);
     environment = builder.environment;
   }
 
@@ -25,7 +28,10 @@ public final class SessionConfig {
     return new Builder();
   }
 
-  /** The value of a setting as text: the one that was set here, or the default. Ignores environment variables. */
+  /**
+   * The value of a setting as text: the one that was set here, or the default, also of one that was given as bytes.
+   * Ignores environment variables.
+   */
   public String get(Setting setting) {
     return values.getOrDefault(setting, setting.defaultValue());
   }
@@ -38,20 +44,39 @@ public final class SessionConfig {
   SessionConfig with(Setting setting, String value) {
     Builder builder = new Builder();
     builder.values.putAll(values);
+    builder.bytes.putAll(bytes);
     builder.environment = environment;
     return builder.set(setting, value).build();
   }
 
-  /** For native code: each setting as its name, a NUL, its value, a NUL. */
+  /**
+   * For native code: each setting as its name, a NUL, its value, a NUL. Those that were given as bytes have a # before
+   * their name, and hexadecimal digits as value. To be overwritten after use.
+   */
   byte[] encoded() {
     StringBuilder text = new StringBuilder();
     values.forEach((setting, value) -> text.append(setting.key()).append('\0').append(value).append('\0'));
-    return text.toString().getBytes(UTF_8);
+    byte[] texts = text.toString().getBytes(UTF_8);
+    int size = texts.length;
+    for (Map.Entry<Setting, byte[]> given : bytes.entrySet()) {
+      size += given.getKey().key().length() + 2 * given.getValue().length + 3;
+    }
+    ByteBuffer all = ByteBuffer.allocate(size).put(texts);
+    bytes.forEach(
+        (setting, given) -> {
+          all.put((byte) '#').put(setting.key().getBytes(UTF_8)).put((byte) 0);
+          for (byte each : given) {
+            all.put((byte) Character.forDigit(each >> 4 & 15, 16)).put((byte) Character.forDigit(each & 15, 16));
+          }
+          all.put((byte) 0);
+        });
+    return all.array();
   }
 
   /** Collects settings. Not thread-safe. */
   public static final class Builder {
     private final Map<Setting, String> values = new EnumMap<>(Setting.class);
+    private final Map<Setting, byte[]> bytes = new EnumMap<>(Setting.class);
     private boolean environment;
 
     private Builder() {}
@@ -63,6 +88,20 @@ public final class SessionConfig {
         throw new FaroException(Code.CONFIG_INVALID, setting.key() + " has a NUL character");
       }
       values.put(setting, value);
+      bytes.remove(setting);
+      return this;
+    }
+
+    /**
+     * Gives what a file would hold instead of its path: for {@link Setting#SECURITY_SECRET_FILE},
+     * {@link Setting#SECURITY_CERTIFICATE}, {@link Setting#SECURITY_KEY} and {@link Setting#SECURITY_AUTHORITY}; opening
+     * with other settings given like this throws {@link Code#CONFIG_INVALID}. The array is not copied: it must not change
+     * before the last session or endpoint has been opened with this configuration; overwrite it then. Native copies are
+     * overwritten when what was opened is closed.
+     */
+    public Builder setBytes(Setting setting, byte[] given) {
+      bytes.put(Objects.requireNonNull(setting, "setting"), Objects.requireNonNull(given, setting.key()));
+      values.remove(setting);
       return this;
     }
 

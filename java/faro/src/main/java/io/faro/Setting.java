@@ -36,6 +36,12 @@ public enum Setting {
   /** Certificates (PEM) of the authorities that sign the nodes' certificates. No other authorities are trusted. */
   SECURITY_AUTHORITY("security.authority", ""),
   /**
+   * Whom a certificate that security.authority has signed admits: host (it must be for the host at which the peer
+   * listens), authority (all of them), or SHA-256 fingerprints of certificates, 64 hexadecimal digits each, separated by
+   * commas (only these).
+   */
+  SECURITY_PEERS("security.peers", "host"),
+  /**
    * 1: without a secret, also listen on addresses that other machines can reach; anyone who reaches the port can then
    * join. 0: listen on loopback only.
    */
@@ -170,7 +176,12 @@ public enum Setting {
    * Time without progress before a waiting worker spills rows that are not being received. Doubles within a wait, up to 16
    * times as long.
    */
-  DRAIN_DELAY_US("drain.delay_us", "1000");
+  DRAIN_DELAY_US("drain.delay_us", "1000"),
+  /**
+   * A channel that carries no frame either way for this long is drained and closed, up to a quarter of it later. 0:
+   * never.
+   */
+  CHANNEL_IDLE_MS("channel.idle_ms", "0");
 
   private final String key;
   private final String defaultValue;

@@ -2,6 +2,7 @@ package io.faro;
 
 import static io.faro.Checks.codeOf;
 import static io.faro.Checks.failure;
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -42,6 +43,27 @@ import org.junit.jupiter.params.provider.ValueSource;
 class EndpointTest {
   private static final ChannelSpec SMALL = new ChannelSpec().withRings(4096, 4096);
   private static final int HEADER_BYTES = 16; // of a frame in a ring
+
+  @Test
+  void takesASecretAsBytes() throws InterruptedException {
+    byte[] secret = "0123456789abcdef0123456789abcdef".getBytes(UTF_8);
+    EndpointSpec spec = new EndpointSpec();
+    try (EndpointSide server = new EndpointSide(spec, to -> to.setBytes(Setting.SECURITY_SECRET_FILE, secret));
+        EndpointSide client = new EndpointSide(spec, to -> to.setBytes(Setting.SECURITY_SECRET_FILE, secret));
+        EndpointSide outsider = new EndpointSide(spec, to -> to.set(Setting.CONNECT_TIMEOUT_MS, 100))) {
+      assertEquals(client.connect(server, SMALL), client.expectOpened());
+      outsider.connect(server, SMALL);
+      assertEquals(ChannelEvents.Kind.CLOSED, outsider.next().kind());
+    }
+  }
+
+  @Test
+  void refusesBytesForSettingsThatNameNoFile() {
+    FaroException refused =
+        failure(() -> new EndpointSide(new EndpointSpec(), to -> to.setBytes(Setting.RING_BYTES, new byte[] {'1'})));
+    assertEquals(Code.CONFIG_INVALID, refused.code());
+    assertTrue(refused.getMessage().contains("ring.bytes"), refused.getMessage());
+  }
 
   /** Two endpoints with an open channel. */
   private static final class Pair implements AutoCloseable {
