@@ -33,14 +33,14 @@ std::span<const std::byte> without_white_end(std::span<const std::byte> bytes) {
 
 constexpr std::string_view kSetting = "security.secret_file";
 
-Loaded load_file(const std::string& path) {
-  FARO_ASSIGN_OR_RETURN(auto bytes, base::read_private_file(path, kSetting, Secret::kMostBytes));
-  Loaded made = Secret::make(bytes, fmt::format("{} = {}", kSetting, path));
+}  // namespace
+
+Loaded load_secret_file(const std::string& path, std::string_view setting) {
+  FARO_ASSIGN_OR_RETURN(auto bytes, base::read_private_file(path, setting, Secret::kMostBytes));
+  Loaded made = Secret::make(bytes, fmt::format("{} = {}", setting, path));
   base::overwrite(bytes);
   return made;
 }
-
-}  // namespace
 
 Loaded Secret::make(std::span<const std::byte> bytes, std::string_view source) {
   bytes = without_white_end(bytes);
@@ -70,6 +70,13 @@ Result<Secret::Mac> Secret::sign(std::span<const std::byte> message) const {
   return mac;
 }
 
+// Of digests, so that nothing depends on lengths either.
+bool Secret::is(std::span<const std::byte> shown) const {
+  const Result<Mac> expected = sign(bytes_);
+  const Result<Mac> got = sign(shown);
+  return expected.ok() && got.ok() && equal(*expected, *got);
+}
+
 bool equal(const Secret::Mac& a, const Secret::Mac& b) {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -80,7 +87,7 @@ Loaded load_secret(const base::Settings& settings) {
     if (const base::Bytes given = settings.given_for(kSetting))
       return Secret::make(*given, fmt::format("{}, given as bytes", kSetting));
     if (settings.secret_file.empty()) return std::shared_ptr<const Secret>();
-    return load_file(settings.secret_file);
+    return load_secret_file(settings.secret_file, kSetting);
   }
   if (!settings.secret_file.empty()) {
     return invalid(kVariable, fmt::format("security.secret_file = {} is set as well: only one can "

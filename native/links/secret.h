@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Secret {
 
   /// Errors: system_error, if libcrypto cannot.
   Result<Mac> sign(std::span<const std::byte> message) const;
+  /// Whether these bytes are the secret. Takes the same time no matter where the two differ; false if libcrypto cannot.
+  bool is(std::span<const std::byte> shown) const;
 
  private:
   explicit Secret(std::span<const std::byte> bytes) : bytes_(bytes.begin(), bytes.end()) {}
@@ -43,6 +46,11 @@ class Secret {
 
 /// Takes the same time no matter where the two differ.
 bool equal(const Secret::Mac& a, const Secret::Mac& b);
+
+/// The secret in a file that `setting` names. Blocks: for the file. Errors: config_invalid, naming setting and file: it is
+/// missing, not a plain file, belongs to or can be read by others, or holds no usable secret.
+Result<std::shared_ptr<const Secret>> load_secret_file(const std::string& path,
+                                                       std::string_view setting);
 
 /// The secret of the file that security.secret_file names, or that was given in its place, or of the environment variable
 /// FARO_SECRET; null if there is neither. Threads: no other thread may change the environment meanwhile.

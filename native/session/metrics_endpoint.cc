@@ -1,5 +1,6 @@
 #include "session/metrics_endpoint.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "base/thread.h"
 #include "counters/prometheus_text.h"
 #include "links/listener.h"
+#include "transport/tcp/socket_address.h"
 
 namespace faro::session {
 namespace {
@@ -31,34 +34,52 @@ constexpr const char* kThreadName = "faro-metrics";
 
 base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
 
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("[::1]:");
+}
+
 }  // namespace
 
+Result<ScrapeAccess> ScrapeAccess::load(const base::Settings& settings) {
+  ScrapeAccess access;
+  if (!settings.metrics_token_file.empty()) {
+    FARO_ASSIGN_OR_RETURN(
+        access.token, links::load_secret_file(settings.metrics_token_file, "metrics.token_file"));
+  }
+  FARO_ASSIGN_OR_RETURN(access.credentials, tls::Credentials::load(settings));
+  return access;
+}
+
 Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
-    const std::string& address, std::span<const std::byte> counters) {
+    const std::string& address, ScrapeAccess access, std::span<const std::byte> counters) {
   Result<links::Listener> listener = links::Listener::bind(address);
   if (!listener.ok()) {
     return base::error(listener.status().code(), "metrics.listen: {}", listener.status().message());
   }
   const std::string bound = listener->address();
-  if (!bound.starts_with("127.") && !bound.starts_with("[::1]:")) {
+  if (is_loopback(bound)) {
+    access.credentials = nullptr;
+  } else if (access.token == nullptr && access.credentials == nullptr) {
     return base::error(Code::config_invalid,
-                       "metrics.listen = {}: only a loopback address is allowed, because clients "
-                       "are not authenticated; to serve others put a proxy in front of it",
+                       "metrics.listen = {}: whoever reaches this address could read the counters; "
+                       "name a file with a token by metrics.token_file, set security.tls = on, or "
+                       "listen on a loopback address",
                        address);
   }
   base::UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop.valid()) return base::error(Code::system_error, "eventfd: {}", std::strerror(errno));
   FARO_ASSIGN_OR_RETURN(auto view, counters::CounterView::over(counters));
-  std::unique_ptr<MetricsEndpoint> endpoint(
-      new MetricsEndpoint(std::move(*listener).take(), bound, std::move(stop), std::move(view)));
+  std::unique_ptr<MetricsEndpoint> endpoint(new MetricsEndpoint(
+      std::move(*listener).take(), bound, std::move(access), std::move(stop), std::move(view)));
   FARO_ASSIGN_OR_RETURN(endpoint->thread_,
                         base::start_thread(kThreadName, [self = endpoint.get()] { self->run(); }));
   return endpoint;
 }
 
-MetricsEndpoint::MetricsEndpoint(base::UniqueFd listener, std::string address, base::UniqueFd stop,
-                                 std::unique_ptr<counters::CounterView> view)
+MetricsEndpoint::MetricsEndpoint(base::UniqueFd listener, std::string address, ScrapeAccess access,
+                                 base::UniqueFd stop, std::unique_ptr<counters::CounterView> view)
     : address_(std::move(address)),
+      access_(std::move(access)),
       listener_(std::move(listener)),
       stop_(std::move(stop)),
       view_(std::move(view)) {}
@@ -90,7 +111,8 @@ void MetricsEndpoint::round() {
     deadline = accept_after_;
   }
   for (const Connection& connection : connections_) {
-    const short events = connection.scrape.answered() ? POLLOUT : POLLIN;
+    const bool sends = connection.scrape.answered() && !connection.socket.send_waits_for_input();
+    const short events = sends ? POLLOUT : POLLIN;
     polled.push_back({connection.socket.get(), events, 0});
     deadline = std::min(deadline, connection.deadline);
   }
@@ -120,30 +142,60 @@ void MetricsEndpoint::accept_some() {
     return;
   }
   if (connections_.size() >= kConnectionLimit) connections_.pop_front();
-  Connection& added = connections_.emplace_back();
-  added.socket = std::move(socket);
-  added.deadline = now() + kConnectionTime;
+  std::shared_ptr<tls::Stream> stream = make_stream(socket.get());
+  if (access_.credentials != nullptr && stream == nullptr) return;  // no memory
+  connections_.push_back({tls::Socket(std::move(socket), std::move(stream)),
+                          now() + kConnectionTime, Scrape(access_.token)});
 }
 
-bool MetricsEndpoint::advance(Connection& connection) const {
+std::shared_ptr<tls::Stream> MetricsEndpoint::make_stream(int fd) const {
+  if (access_.credentials == nullptr) return nullptr;
+  return access_.token == nullptr ? access_.credentials->accept(fd)
+                                  : access_.credentials->accept_anyone(fd);
+}
+
+void MetricsEndpoint::log_refused(int fd, const std::string& why) {
+  uint64_t suppressed = 0;
+  if (!log_limiter_.allows(why, now(), suppressed)) return;
+  transport::tcp::SocketAddress peer;
+  peer.length = sizeof peer.storage;
+  const bool is_known =
+      getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) == 0;
+  base::log(LogLevel::warning, "{}: refused a request from {}: {}{}", url(),
+            is_known ? transport::tcp::to_string(peer) : "a client that has gone", why,
+            suppressed == 0 ? "" : fmt::format(" ({} more since the last line)", suppressed));
+}
+
+std::string MetricsEndpoint::url() const {
+  return fmt::format("{}://{}/metrics", access_.credentials == nullptr ? "http" : "https",
+                     address_);
+}
+
+bool MetricsEndpoint::advance(Connection& connection) {
   const Scrape& scrape = connection.scrape;
   if (!scrape.answered() && !read_request(connection)) return false;
   while (connection.sent < scrape.answer().size()) {
-    const ssize_t sent = send(connection.socket.get(), scrape.answer().data() + connection.sent,
-                              scrape.answer().size() - connection.sent, MSG_NOSIGNAL);
+    const ssize_t sent =
+        connection.socket.send(std::as_bytes(std::span(scrape.answer())).subspan(connection.sent));
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
     connection.sent += static_cast<size_t>(sent);
   }
   return !scrape.answered();
 }
 
-bool MetricsEndpoint::read_request(Connection& connection) const {
-  char bytes[1024];
-  const ssize_t got = recv(connection.socket.get(), bytes, sizeof bytes, 0);
-  if (got < 0) return errno == EAGAIN || errno == EINTR;
-  if (got == 0) return false;
-  connection.scrape.add({bytes, static_cast<size_t>(got)},
-                        [this] { return counters::prometheus_text(view_->read()); });
+bool MetricsEndpoint::read_request(Connection& connection) {
+  tls::Socket& socket = connection.socket;
+  do {
+    char bytes[1024];
+    const ssize_t got = socket.receive(std::as_writable_bytes(std::span(bytes)));
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (got < 0 && errno == EPROTO) log_refused(socket.get(), socket.tls()->failure().to_string());
+    if (got <= 0) return false;
+    connection.scrape.add({bytes, static_cast<size_t>(got)},
+                          [this] { return counters::prometheus_text(view_->read()); });
+  } while (!connection.scrape.answered() && socket.pending() > 0);
+  if (connection.scrape.refused())
+    log_refused(socket.get(), "it does not show the token of metrics.token_file");
   return true;
 }
 

@@ -147,10 +147,10 @@ Status Resources::make_counters() {
 
 Status Resources::start_metrics() {
   if (settings_.metrics_listen.empty()) return Status::Ok();
-  FARO_ASSIGN_OR_RETURN(metrics_,
-                        MetricsEndpoint::start(settings_.metrics_listen, counters_->memory()));
-  base::log(LogLevel::info, "{}: metrics at http://{}/metrics", topology_.own().name,
-            metrics_->address());
+  FARO_ASSIGN_OR_RETURN(ScrapeAccess access, ScrapeAccess::load(settings_));
+  FARO_ASSIGN_OR_RETURN(metrics_, MetricsEndpoint::start(settings_.metrics_listen,
+                                                         std::move(access), counters_->memory()));
+  base::log(LogLevel::info, "{}: metrics at {}", topology_.own().name, metrics_->url());
   return Status::Ok();
 }
 

@@ -202,7 +202,8 @@ Credentials::Context Credentials::current() {
   return context_;
 }
 
-std::shared_ptr<Stream> Credentials::make_stream(int fd, const std::string* dialled_host) {
+std::shared_ptr<Stream> Credentials::make_stream(int fd, const std::string* dialled_host,
+                                                 bool asks_for_certificate) {
   const Context context = current();
   std::unique_ptr<ssl_st, Stream::Free> session(SSL_new(context.get()));
   BIO* const bio = session == nullptr ? nullptr : make_socket_bio(fd);
@@ -210,6 +211,7 @@ std::shared_ptr<Stream> Credentials::make_stream(int fd, const std::string* dial
   SSL_set_bio(session.get(), bio, bio);
   if (dialled_host == nullptr) {
     SSL_set_accept_state(session.get());
+    if (!asks_for_certificate) SSL_set_verify(session.get(), SSL_VERIFY_NONE, nullptr);
   } else {
     if (policy_->is_by_host() && !expect_host(session.get(), *dialled_host)) return nullptr;
     SSL_set_connect_state(session.get());
@@ -222,6 +224,10 @@ std::shared_ptr<Stream> Credentials::dial(int fd, const std::string& host) {
 }
 
 std::shared_ptr<Stream> Credentials::accept(int fd) { return make_stream(fd, nullptr); }
+
+std::shared_ptr<Stream> Credentials::accept_anyone(int fd) {
+  return make_stream(fd, nullptr, false);
+}
 
 int64_t Credentials::seconds_left() {
   const Context context = current();

@@ -34,6 +34,8 @@ class Credentials {
   std::shared_ptr<Stream> dial(int fd, const std::string& host);
   /// For a connection that was accepted. Call Stream::check_peer once you know which peer it should be.
   std::shared_ptr<Stream> accept(int fd);
+  /// The same for a peer that need not show a certificate, and proves otherwise who it is.
+  std::shared_ptr<Stream> accept_anyone(int fd);
 
   /// Until the certificate ends that is shown now.
   int64_t seconds_left();
@@ -65,7 +67,8 @@ class Credentials {
   static Status use_key(ssl_ctx_st* context, const Source& source);
   static Status use_authority(ssl_ctx_st* context, const Source& source);
   Context current();
-  std::shared_ptr<Stream> make_stream(int fd, const std::string* dialled_host);
+  std::shared_ptr<Stream> make_stream(int fd, const std::string* dialled_host,
+                                      bool asks_for_certificate = true);
 
   const Sources sources_;
   const std::shared_ptr<const PeerPolicy> policy_;

@@ -1,5 +1,6 @@
 // The Prometheus endpoint: what it answers, and that no scraper can harm it.
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -10,15 +11,25 @@
 #include <string>
 #include <vector>
 
+#include "base/return_if_error.h"
 #include "base/unique_fd.h"
 #include "counters/counter_file.h"
 #include "faro/log.h"
 #include "session/metrics_endpoint.h"
+#include "support/certificates.h"
+#include "support/log_lines.h"
+#include "support/secret_file.h"
 #include "support/session_cluster.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::session {
 namespace {
+
+base::Settings without_tls() {
+  base::Settings settings;
+  settings.tls = "off";
+  return settings;
+}
 
 /// A connection to "127.0.0.1:port" whose reads give up after ten seconds.
 base::UniqueFd connect_to(const std::string& address) {
@@ -70,10 +81,22 @@ class MetricsEndpointTest : public testing::Test {
       peer.transport = {'s', 'h', 'm'};
       counters_->set_peer(node, peer);
     }
-    auto endpoint = MetricsEndpoint::start("127.0.0.1:0", counters_->memory());
+    auto endpoint = start("127.0.0.1:0");
     EXPECT_TRUE(test::is_ok(endpoint));
     endpoint_ = std::move(*endpoint);
   }
+  Result<std::unique_ptr<MetricsEndpoint>> start(const std::string& address,
+                                                 const base::Settings& settings = without_tls()) {
+    FARO_ASSIGN_OR_RETURN(ScrapeAccess access, ScrapeAccess::load(settings));
+    return MetricsEndpoint::start(address, std::move(access), counters_->memory());
+  }
+  /// At every address of the host, which other hosts reach; here it is asked at loopback.
+  void start_for_all(const base::Settings& settings) {
+    auto endpoint = start("0.0.0.0:0", settings);
+    ASSERT_TRUE(test::is_ok(endpoint));
+    endpoint_ = std::move(*endpoint);
+  }
+  std::string loopback_address() { return "127.0.0.1" + address().substr(address().rfind(':')); }
   const std::string& address() { return endpoint_->address(); }
   void expect_in(const std::string& line, const std::string& text) {
     test::expect_contains(text, line + "\n");
@@ -164,13 +187,151 @@ TEST_F(MetricsEndpointTest, ends_with_connections_open) {
 }
 
 TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_others_reach) {
-  test::expect_error(MetricsEndpoint::start("0.0.0.0:0", counters_->memory()).status(),
-                     Code::config_invalid, {"metrics.listen = 0.0.0.0:0"});
+  test::expect_error(start("0.0.0.0:0").status(), Code::config_invalid,
+                     {"metrics.listen = 0.0.0.0:0", "metrics.token_file", "security.tls = on"});
+}
+
+// --- at addresses that others reach
+
+std::string with_header(const std::string& header) {
+  return "GET /metrics HTTP/1.1\r\nHost: a\r\n" + header + "\r\n\r\n";
+}
+
+TEST_F(MetricsEndpointTest, asks_for_the_token_where_there_is_one) {
+  const test::SecretFile file(std::string(test::kSecret) + "\n");
+  base::Settings settings = without_tls();
+  settings.metrics_token_file = file.path();
+  const test::LogLines lines;
+  start_for_all(settings);
+  const std::string at = loopback_address();
+  const auto status_of = [&](const std::string& request) { return ask(at, request).substr(9, 3); };
+  const std::string token(test::kSecret);
+  EXPECT_EQ(status_of(with_header("Authorization: Bearer " + token)), "200");
+  EXPECT_EQ(status_of(with_header("authorization:  bearer   " + token + " ")), "200");
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nAuthorization: Bearer " + token + "\r\n\r\n"), "404");
+  for (const std::string& header :
+       {std::string("X: y"), "Authorization: Bearer " + std::string(test::kOtherSecret),
+        "Authorization: Bearer " + token + "f", "Authorization: Bearer " + token.substr(1),
+        std::string("Authorization: Bearer"), std::string("Authorization: Bearer "),
+        "Authorization: Basic " + token, "X-Authorization: Bearer " + token,
+        "Authorization: Bearer " + token + "\r\nAuthorization: Bearer " + token}) {
+    const std::string answer = ask(at, with_header(header));
+    EXPECT_EQ(answer.rfind("HTTP/1.1 401 Unauthorized\r\n", 0), 0u) << header << "\n" << answer;
+    test::expect_contains(answer, "WWW-Authenticate: Bearer\r\n");
+    EXPECT_EQ(answer.find("faro_"), std::string::npos);
+  }
+  EXPECT_EQ(status_of("GET /nothing HTTP/1.1\r\n\r\n"), "401") << "not even what there is";
+  // As a body it is no header.
+  EXPECT_EQ(status_of("GET /metrics HTTP/1.1\r\n\r\nAuthorization: Bearer " + token + "\r\n\r\n"),
+            "401");
+  endpoint_.reset();
+  EXPECT_EQ(lines.count("/metrics: refused a request from 127.0.0.1:"), 1u) << "not ten times";
+  EXPECT_EQ(lines.count("it does not show the token of metrics.token_file"), 1u);
+  EXPECT_EQ(lines.count(token), 0u);
+}
+
+TEST_F(MetricsEndpointTest, asks_for_the_token_on_loopback_too) {
+  const test::SecretFile file;
+  base::Settings settings = without_tls();
+  settings.metrics_token_file = file.path();
+  endpoint_ = std::move(start("127.0.0.1:0", settings).value());
+  EXPECT_EQ(scrape(address()).rfind("HTTP/1.1 401", 0), 0u);
+  EXPECT_EQ(ask(address(), with_header("Authorization: Bearer " + std::string(test::kSecret)))
+                .rfind("HTTP/1.1 200", 0),
+            0u);
+}
+
+TEST_F(MetricsEndpointTest, a_file_that_holds_no_usable_token_is_refused_by_name) {
+  const test::SecretFile open_to_all(test::kSecret, 0644);
+  const test::SecretFile too_short("short");
+  base::Settings settings = without_tls();
+  settings.metrics_token_file = open_to_all.path();
+  test::expect_error(start("127.0.0.1:0", settings).status(), Code::config_invalid,
+                     {"metrics.token_file = " + open_to_all.path()});
+  settings.metrics_token_file = too_short.path();
+  test::expect_error(start("127.0.0.1:0", settings).status(), Code::config_invalid,
+                     {"metrics.token_file = " + too_short.path(), "5 bytes", "32"});
+}
+
+/// The answer to a request over TLS, from a client that believes the authority of `node` and shows the certificate of
+/// `shown`, if that is not null; empty if there is none.
+std::string ask_by_tls(const std::string& address, const test::NodeFiles& node,
+                       const test::NodeFiles* shown, const std::string& request) {
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()),
+                                                             SSL_CTX_free);
+  EXPECT_EQ(SSL_CTX_load_verify_file(context.get(), node.authority().c_str()), 1);
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  if (shown != nullptr) {
+    EXPECT_EQ(SSL_CTX_use_certificate_chain_file(context.get(), shown->certificate().c_str()), 1);
+    EXPECT_EQ(SSL_CTX_use_PrivateKey_file(context.get(), shown->key().c_str(), SSL_FILETYPE_PEM),
+              1);
+  }
+  const base::UniqueFd socket = connect_to(address);
+  const std::unique_ptr<SSL, void (*)(SSL*)> session(SSL_new(context.get()), SSL_free);
+  SSL_set_fd(session.get(), socket.get());
+  if (SSL_connect(session.get()) != 1) return "no TLS";
+  std::string all;
+  if (SSL_write(session.get(), request.data(), static_cast<int>(request.size())) <= 0) return all;
+  char bytes[4096];
+  for (int got; (got = SSL_read(session.get(), bytes, sizeof bytes)) > 0;)
+    all.append(bytes, static_cast<size_t>(got));
+  return all;
+}
+
+TEST_F(MetricsEndpointTest, is_served_by_https_to_whoever_shows_a_certificate_of_the_authority) {
+  const test::Authority authority;
+  const test::NodeFiles node = authority.issue();
+  const test::Authority other;
+  const test::NodeFiles outsider = other.issue();
+  start_for_all(node.resolved());
+  test::expect_contains(endpoint_->url(), "https://0.0.0.0:");
+  const std::string at = loopback_address();
+  const std::string request = with_header("X: y");
+  const std::string answer = ask_by_tls(at, node, &node, request);
+  EXPECT_EQ(answer.rfind("HTTP/1.1 200 OK\r\n", 0), 0u) << answer;
+  test::expect_contains(answer, "faro_worker_rows_sent_total");
+  const test::LogLines lines;
+  EXPECT_EQ(ask_by_tls(at, node, nullptr, request), "");
+  EXPECT_EQ(scrape(at).find("HTTP/1.1 200"), std::string::npos) << "in the clear";
+  EXPECT_EQ(ask_by_tls(at, node, &outsider, request), "") << "of another authority";
+  EXPECT_EQ(ask_by_tls(at, outsider, &outsider, request), "no TLS") << "the node's is not its";
+  EXPECT_EQ(ask_by_tls(at, node, &node, request).rfind("HTTP/1.1 200", 0), 0u);
+  endpoint_.reset();
+  EXPECT_GT(lines.count("refused a request from 127.0.0.1:"), 0u);
+  EXPECT_GT(lines.count("certificate"), 0u);
+}
+
+TEST_F(MetricsEndpointTest, is_served_by_https_without_a_certificate_of_the_client_for_a_token) {
+  const test::Authority authority;
+  const test::NodeFiles node = authority.issue();
+  const test::SecretFile file;
+  base::Settings settings = node.resolved();
+  settings.metrics_token_file = file.path();
+  start_for_all(settings);
+  const std::string header = "Authorization: Bearer " + std::string(test::kSecret);
+  EXPECT_EQ(ask_by_tls(loopback_address(), node, nullptr, with_header(header)).substr(9, 3), "200");
+  EXPECT_EQ(ask_by_tls(loopback_address(), node, &node, with_header("X: y")).substr(9, 3), "401");
+}
+
+TEST_F(MetricsEndpointTest, is_plain_on_loopback_also_with_tls) {
+  const test::Authority authority;
+  endpoint_ = std::move(start("127.0.0.1:0", authority.issue().resolved()).value());
+  EXPECT_EQ(endpoint_->url(), "http://" + address() + "/metrics");
+  EXPECT_EQ(scrape(address()).rfind("HTTP/1.1 200", 0), 0u);
 }
 
 TEST_F(MetricsEndpointTest, is_refused_at_an_address_that_is_taken) {
-  EXPECT_EQ(MetricsEndpoint::start(address(), counters_->memory()).status().code(),
-            Code::address_in_use);
+  EXPECT_EQ(start(address()).status().code(), Code::address_in_use);
+}
+
+TEST(SessionMetrics, open_refuses_to_show_them_to_others_without_a_token_or_tls) {
+  const test::SettingList settings{{"metrics.listen", "0.0.0.0:0"}, {"counters.folder", ""}};
+  test::expect_error(test::SessionCluster(1, settings).status(), Code::config_invalid,
+                     {"metrics.listen = 0.0.0.0:0", "metrics.token_file"});
+  const test::SecretFile file;
+  test::SettingList with_token = settings;
+  with_token.emplace_back("metrics.token_file", file.path());
+  EXPECT_TRUE(test::is_ok(test::SessionCluster(1, with_token).status()));
 }
 
 TEST(SessionMetrics, are_at_the_address_that_the_log_names_until_close) {

@@ -367,7 +367,7 @@ class SimSetupMessages : public ::testing::Test {
 
   World world_{1};
   SimFabric fabric_{world_};
-  SimTransport transport_{fabric_};
+  SimTransport transport_{fabric_, 0};
   SimPair::Side side_{1};
   transport::LinkContext context_;
   std::vector<std::byte> sent_;

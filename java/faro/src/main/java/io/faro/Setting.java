@@ -159,10 +159,17 @@ public enum Setting {
    */
   COUNTERS_FOLDER("counters.folder", "/dev/shm"),
   /**
-   * Loopback address (host:port) that serves this node's counters to Prometheus at GET /metrics. Empty: none. With port
-   * 0 the system chooses a port, which is logged.
+   * Address (host:port) that serves this node's counters to Prometheus at GET /metrics. One that other hosts reach needs
+   * metrics.token_file, or security.tls, with which it is served by HTTPS. Empty: none. With port 0 the system chooses a
+   * port, which is logged.
    */
   METRICS_LISTEN("metrics.listen", ""),
+  /**
+   * File with the token that whoever reads metrics.listen has to show (Authorization: Bearer): at least 32 bytes,
+   * readable by its owner only (chmod 600). Empty: none, and on addresses that other hosts reach a certificate of
+   * security.authority is asked for.
+   */
+  METRICS_TOKEN_FILE("metrics.token_file", ""),
   /**
    * Implementation of the loops that hash and scatter many rows at a time: scalar, avx2, avx512, or auto (the fastest,
    * measured once per row width and number of receivers). faro doctor shows them.
