@@ -55,7 +55,8 @@ jboolean bind(JNIEnv* env, jclass) {
   const std::array classes{kSessionConfigNatives, kCancellationNatives,    kSessionNatives,
                            kNativeMetricsNatives, kWorkerNatives,          kShuffleNatives,
                            kShuffleSenderNatives, kShuffleReceiverNatives, kNativeLogNatives,
-                           kSessionEventsNatives, kEndpointNatives,        kNativePollerNatives};
+                           kSessionEventsNatives, kEndpointNatives,        kNativePollerNatives,
+                           kNodeChangesNatives};
   for (size_t i = 0; i < classes.size(); ++i) {
     if (register_natives(env, classes[i])) continue;
     const jthrowable why = env->ExceptionOccurred();

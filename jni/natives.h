@@ -20,6 +20,7 @@ extern const Natives kCancellationNatives;
 extern const Natives kEndpointNatives;
 extern const Natives kNativeLogNatives;
 extern const Natives kNativePollerNatives;
+extern const Natives kNodeChangesNatives;
 extern const Natives kSessionNatives;
 extern const Natives kSessionConfigNatives;
 extern const Natives kSessionEventsNatives;

@@ -57,6 +57,18 @@ jint listen(JNIEnv*, jclass, jlong session) {
                               [events](uint32_t node) {
                                 events->push({Kind::node_returned, node});
                               },
+                          .node_added =
+                              [events](uint32_t node) {
+                                events->push({Kind::node_added, node});
+                              },
+                          .node_drained =
+                              [events](uint32_t node) {
+                                events->push({Kind::node_drained, node});
+                              },
+                          .node_removed =
+                              [events](uint32_t node) {
+                                events->push({Kind::node_removed, node});
+                              },
                           .query_failed =
                               [events](const QueryId& query, const Status& cause) {
                                 events->push({Kind::query_failed, 0, query, cause});

@@ -14,7 +14,16 @@
 namespace faro::jni {
 
 /// By the numbers of SessionEvents.java.
-enum class SessionEventKind { closed, node_lost, node_left, node_returned, query_failed };
+enum class SessionEventKind {
+  closed,
+  node_lost,
+  node_left,
+  node_returned,
+  query_failed,
+  node_added,
+  node_drained,
+  node_removed
+};
 
 struct SessionEvent {
   SessionEventKind kind = SessionEventKind::closed;

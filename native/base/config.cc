@@ -278,9 +278,7 @@ std::string Config::source(std::string_view name) const {
 Status Config::validate() const { return base::Settings::resolve(*this).status(); }
 
 namespace base {
-namespace {
 
-// host:port, with a port that there is.
 Status check_address(std::string_view name, const std::string& address, std::string_view whose) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0)
@@ -291,17 +289,38 @@ Status check_address(std::string_view name, const std::string& address, std::str
   return invalid("{}: '{}'{}: the port '{}' is outside 0 … 65535", name, address, whose, port);
 }
 
+namespace {
+
+// Where nodes can be added, numbers that no node has yet have an empty address.
+Status complete_addresses(Settings& settings) {
+  std::vector<std::string>& addresses = settings.node_addresses;
+  if (addresses.size() > settings.node_limit) {
+    return invalid("cluster.nodes has {} entries, above cluster.node_limit = {}", addresses.size(),
+                   settings.node_limit);
+  }
+  for (std::string& address : addresses) {
+    if (address == "-") address.clear();
+  }
+  if (addresses[settings.node].empty())
+    return invalid("cluster.nodes has no address for node {}, this one", settings.node);
+  addresses.resize(settings.node_limit);
+  return Status::Ok();
+}
+
 Status check_cluster(const Config& config, Settings& settings) {
   settings.node_addresses = split(settings.nodes);
-  const size_t node_count = settings.node_addresses.size();
-  if (node_count == 0) return invalid("cluster.nodes is empty; name at least one node");
-  if (settings.node >= node_count) {
+  const size_t named = settings.node_addresses.size();
+  if (named == 0) return invalid("cluster.nodes is empty; name at least one node");
+  if (settings.node >= named) {
     return invalid("cluster.node = {} but cluster.nodes has {} entries (0 … {})", settings.node,
-                   node_count, node_count - 1);
+                   named, named - 1);
   }
+  if (settings.nodes_change()) FARO_RETURN_IF_ERROR(complete_addresses(settings));
+  const size_t node_count = settings.node_addresses.size();
   std::set<std::string> seen;
   for (size_t i = 0; i < node_count; ++i) {
     const std::string& address = settings.node_addresses[i];
+    if (address.empty() && settings.nodes_change()) continue;
     FARO_RETURN_IF_ERROR(check_address("cluster.nodes", address, fmt::format(" (node {})", i)));
     const bool any_port = address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
     if (!any_port && !seen.insert(address).second) {
@@ -313,6 +332,10 @@ Status check_cluster(const Config& config, Settings& settings) {
   if (!settings.metrics_listen.empty())
     FARO_RETURN_IF_ERROR(check_address("metrics.listen", settings.metrics_listen, ""));
   const std::vector<std::string> workers = split(settings.workers);
+  if (workers.size() != 1 && settings.nodes_change()) {
+    return invalid("cluster.workers = {} has {} numbers; with cluster.node_limit it has one",
+                   settings.workers, workers.size());
+  }
   if (workers.size() != 1 && workers.size() != node_count) {
     return invalid("cluster.workers = {} has {} numbers for {} nodes", settings.workers,
                    workers.size(), node_count);
@@ -397,6 +420,7 @@ Result<Settings> Settings::resolve(const Config& config) {
   FARO_RETURN_IF_ERROR(
       check_choice("transport", settings.transport, {"auto", "shm", "verbs", "tcp"}));
   FARO_RETURN_IF_ERROR(check_choice("security.tls", settings.tls, {"off", "on", "control"}));
+  FARO_RETURN_IF_ERROR(check_choice("connect.wait_for", settings.wait_for, {"all", "none"}));
   if (settings.tls == "on" && settings.transport == "verbs") {
     return invalid(
         "security.tls = on with transport = verbs: rows over verbs cannot be encrypted. Choose "

@@ -27,10 +27,13 @@ struct Settings {
 
   // Derived by `resolve`:
   GivenBytes given;  // in place of files, by the setting that would name the file
-  std::vector<std::string> node_addresses;  // one per node
-  std::vector<uint32_t> workers_per_node;   // one per node
+  std::vector<std::string> node_addresses;  // one per number of a node; empty: no node has it
+  std::vector<uint32_t> workers_per_node;   // one per number of a node
 
+  /// Numbers that nodes can have.
   uint32_t node_count() const { return static_cast<uint32_t>(workers_per_node.size()); }
+  /// Nodes can be added and removed.
+  bool nodes_change() const { return node_limit > 0; }
 
   /// Validates `config` and freezes it. Errors: config_invalid with key, value and limit.
   static Result<Settings> resolve(const Config& config);
@@ -41,5 +44,8 @@ struct Settings {
     return found == given.end() ? nullptr : found->second;
   }
 };
+
+/// Whether this is host:port. Errors: config_invalid, with the name of the setting and `whose` it is.
+Status check_address(std::string_view name, const std::string& address, std::string_view whose);
 
 }  // namespace faro::base

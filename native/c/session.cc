@@ -11,6 +11,7 @@
 #include "c/shuffle_metrics.h"
 #include "c/sized.h"
 #include "faro/c_handles.h"
+#include "faro/nodes.h"
 #include "node/session_access.h"
 
 using namespace faro::c;
@@ -252,6 +253,28 @@ faro_code faro_session_cancel_query(faro_session* session, const faro_query_id* 
   });
 }
 
+faro_code faro_session_add_node(faro_session* session, uint32_t node, const char* address) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(address, "address"));
+    return faro::Nodes(*session->session).add({node, address});
+  });
+}
+
+faro_code faro_session_drain_node(faro_session* session, uint32_t node) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    return faro::Nodes(*session->session).drain(node);
+  });
+}
+
+faro_code faro_session_remove_node(faro_session* session, uint32_t node) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    return faro::Nodes(*session->session).remove(node);
+  });
+}
+
 faro_code faro_session_listen(faro_session* session, const faro_session_listener* listener) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(session, "session"));
@@ -267,6 +290,12 @@ faro_code faro_session_listen(faro_session* session, const faro_session_listener
       told.node_left = [to](uint32_t node) { to.node_left(to.context, node); };
     if (to.node_returned != nullptr)
       told.node_returned = [to](uint32_t node) { to.node_returned(to.context, node); };
+    if (to.node_added != nullptr)
+      told.node_added = [to](uint32_t node) { to.node_added(to.context, node); };
+    if (to.node_drained != nullptr)
+      told.node_drained = [to](uint32_t node) { to.node_drained(to.context, node); };
+    if (to.node_removed != nullptr)
+      told.node_removed = [to](uint32_t node) { to.node_removed(to.context, node); };
     if (to.query_failed != nullptr) {
       told.query_failed = [to](const faro::QueryId& query, const Status& cause) {
         const faro_query_id failed = query_of(query);

@@ -46,13 +46,15 @@ void add_nodes(Table& table, const std::vector<NodeChange>& nodes) {
     const auto up = std::count_if(now.peers.begin(), now.peers.end(), [](const PeerView& peer) {
       return peer.counters.connected != 0;
     });
+    const auto all = std::count_if(now.peers.begin(), now.peers.end(),
+                                   [&](const PeerView& peer) { return now.has(peer); });
     const char* const state = !now.alive    ? " (ended)"
                               : now.stopped ? " (stopped)"
                               : !now.open   ? " (connecting)"
                                             : "";
     table.add({fmt::format("{}{}", now.node, state), std::to_string(now.pid), now.cluster,
                age_text(age_ns(now, now.created_ns)),
-               fmt::format("{} of {}", std::max<ptrdiff_t>(0, up - 1), now.peers.size() - 1),
+               fmt::format("{} of {}", std::max<ptrdiff_t>(0, up - 1), all - 1),
                grouped(now.counters.queries_running), grouped(now.counters.queries_failed),
                bytes_text(now.counters.overflow_memory_bytes),
                bytes_text(now.counters.overflow_file_bytes)});
@@ -259,6 +261,7 @@ Json node_json(const NodeChange& node) {
   json["links"] = Json::array();
   for (size_t i = 0; i < now.peers.size(); ++i) {
     const PeerView& peer = now.peers[i];
+    if (!now.has(peer)) continue;
     json["links"].push_back({{"node", peer.node},
                              {"name", peer.name},
                              {"transport", peer.transport},

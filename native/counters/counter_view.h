@@ -66,6 +66,8 @@ struct NodeView {
   std::vector<QueryState> queries;
 
   const PeerView& self() const { return peers[node]; }
+  /// Whether a node has the peer's number, as far as is known: where nodes can be added, some numbers have none.
+  bool has(const PeerView& peer) const { return !open || !peer.name.empty(); }
 };
 
 /// Threads: one at a time. Owns: a copy of the file.

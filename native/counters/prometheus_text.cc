@@ -64,8 +64,9 @@ class Text {
       case Scope::node:
         return series(name, "", value_at(node_.counters, row));
       case Scope::peer:
-        for (const PeerView& peer : node_.peers)
-          series(name, link_labels(peer), value_at(peer.counters, row));
+        for (const PeerView& peer : node_.peers) {
+          if (node_.has(peer)) series(name, link_labels(peer), value_at(peer.counters, row));
+        }
         return;
       case Scope::worker:
         for (const WorkerView& worker : node_.workers)
@@ -91,6 +92,7 @@ class Text {
   void per_link(const Name& name, const Description& row, const std::vector<Lane>& lanes,
                 uint32_t Lane::*other) {
     for (const PeerView& peer : node_.peers) {
+      if (!node_.has(peer)) continue;
       uint64_t sum = 0;
       for (const Lane& lane : lanes) {
         if (lane.*other >= peer.first_worker && lane.*other - peer.first_worker < peer.worker_count)

@@ -17,6 +17,10 @@ void Diallers::add(uint32_t peer, std::string address) {
       std::make_unique<Dialler>(owner_, network_, identity_, peer, std::move(address)));
 }
 
+void Diallers::remove(uint32_t peer) {
+  std::erase_if(diallers_, [&](const auto& dialler) { return dialler->peer() == peer; });
+}
+
 void Diallers::advance(base::Nanoseconds now) {
   for_each_unlinked([&](Dialler& dialler) { dialler.advance(now); });
 }

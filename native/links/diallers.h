@@ -22,6 +22,8 @@ class Diallers {
 
   /// This node dials the peer at `address`; at most once per peer.
   void add(uint32_t peer, std::string address);
+  /// Ends it. The peer may be added again.
+  void remove(uint32_t peer);
   /// For every peer without a link: dials, or gives up an attempt that takes too long.
   void advance(base::Nanoseconds now);
   /// When advance has something to do.

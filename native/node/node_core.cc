@@ -51,9 +51,12 @@ Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
 void NodeCore::start(const NodeEnvironment& environment) {
   shuffle::QueryTable::Shape shape;
   std::vector<bool> present;
+  std::vector<bool> known;
   shape.node = membership_->node();
+  shape.nodes_change = settings_.nodes_change();
   for (const session::Node& node : membership_->nodes()) {
     present.push_back(node.incarnation != 0);
+    known.push_back(membership_->has_number(node.number));
     shape.incarnations.push_back(node.incarnation);
     shape.node_names.push_back(node.name);
     shape.first_worker.push_back(node.first_worker);
@@ -72,7 +75,7 @@ void NodeCore::start(const NodeEnvironment& environment) {
     workers_.push_back(
         std::make_unique<shuffle::LocalWorker>(services, w, environment.make_waiter()));
   }
-  presence_.begin(std::move(present));
+  presence_.begin(std::move(present), std::move(known));
   close_waiter_ = environment.make_waiter();
   early_.end();
 }
@@ -128,10 +131,31 @@ void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
 
 void NodeCore::on_peer_returned(uint32_t node) {
   early_.happens([this, node] {
-    presence_.returned(node);
-    events_.tell_returned(node);
+    if (presence_.returned(node)) {
+      events_.tell_added(node);
+    } else {
+      events_.tell_returned(node);
+    }
   });
 }
+
+// What begins these is called when this node is complete.
+bool NodeCore::on_node_drained(uint32_t node) {
+  if (!queries_->is_let_go(node)) return false;
+  if (node != membership_->node()) {
+    lose_peer(node,
+              base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
+  }
+  events_.tell_drained(node);
+  return node != membership_->node();
+}
+
+void NodeCore::on_node_removed(uint32_t node) {
+  presence_.removed(node);
+  queries_->on_node_removed(node);
+}
+
+void NodeCore::on_number_free(uint32_t node) { events_.tell_removed(node); }
 
 // Before the start no worker is bound to any link.
 void NodeCore::on_links_changed() {
@@ -150,6 +174,7 @@ void NodeCore::count_network() noexcept {
   counters::CounterFile& file = membership_->counters();
   counters::count(file.node().ticks);
   for (const session::Node& peer : membership_->nodes()) {
+    if (!membership_->has_number(peer.number)) continue;
     transport::LinkCounters sum;
     membership_->link(peer.number)->add_counters(sum);
     counters::PeerCounters& shown = file.peer(peer.number);
@@ -174,6 +199,35 @@ void NodeCore::query_failed(const QueryId& query, const Status& cause) {
 
 void NodeCore::alert_workers() {
   for (const auto& worker : workers_) worker->ownership().alert();
+}
+
+void NodeCore::let_go(uint32_t node) { membership_->let_go(node); }
+
+// --- nodes that come and go
+
+Status NodeCore::check_nodes_change() const {
+  if (presence_.is_closed()) return Status(Code::session_closed, "the session was closed");
+  if (settings_.nodes_change()) return Status::Ok();
+  return Status(Code::wrong_state,
+                "cluster.node_limit = 0: the nodes of this session are those of cluster.nodes");
+}
+
+Status NodeCore::add_node(const NodeSpec& node) {
+  FARO_RETURN_IF_ERROR(check_nodes_change());
+  return membership_->add_node(node.number, node.address);
+}
+
+Status NodeCore::drain_node(uint32_t node) {
+  FARO_RETURN_IF_ERROR(check_nodes_change());
+  if (!membership_->has_number(node))
+    return base::error(Code::invalid_argument, "no node has the number {}", node);
+  queries_->drain(node);
+  return Status::Ok();
+}
+
+Status NodeCore::remove_node(uint32_t node) {
+  FARO_RETURN_IF_ERROR(check_nodes_change());
+  return membership_->remove_node(node);
 }
 
 Status NodeCore::close() {
@@ -232,6 +286,7 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
   for (uint32_t w = 0; w < workers_.size(); ++w) metrics.workers.push_back(workers_[w]->metrics());
   const session::Node& self = membership_->nodes()[membership_->node()];
   for (const session::Node& peer : membership_->nodes()) {
+    if (!membership_->has_number(peer.number)) continue;
     const std::shared_ptr<transport::DataLink> data = membership_->link(peer.number);
     const ring::Layout out = membership_->outgoing_layout(peer.number);
     LinkMetrics link;

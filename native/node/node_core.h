@@ -9,6 +9,7 @@
 #include "base/settings.h"
 #include "faro/cancellation.h"
 #include "faro/metrics.h"
+#include "faro/nodes.h"
 #include "faro/session.h"
 #include "links/network.h"
 #include "node/early_events.h"
@@ -50,6 +51,11 @@ class NodeCore final : public session::Observer,
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
   uint32_t worker_count() const noexcept { return membership_->worker_count(); }
 
+  /// As Nodes::add, drain and remove.
+  Status add_node(const NodeSpec& node);
+  Status drain_node(uint32_t node);
+  Status remove_node(uint32_t node);
+
   /// As Session::close. Waits by the waiter and the clock that were passed in.
   Status close();
 
@@ -62,6 +68,9 @@ class NodeCore final : public session::Observer,
   void on_peer_left(uint32_t node) override;
   void on_peer_joined(uint32_t node, uint64_t incarnation) override;
   void on_peer_returned(uint32_t node) override;
+  bool on_node_drained(uint32_t node) override;
+  void on_node_removed(uint32_t node) override;
+  void on_number_free(uint32_t node) override;
   void on_links_changed() override;
   void on_tick(base::Nanoseconds now) override;
 
@@ -70,6 +79,7 @@ class NodeCore final : public session::Observer,
   void alert_workers() override;
   void fail_peer(uint32_t node, const Status& cause) override;
   void query_failed(const QueryId& query, const Status& cause) override;
+  void let_go(uint32_t node) override;
 
  private:
   NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
@@ -77,6 +87,7 @@ class NodeCore final : public session::Observer,
   void count_network() noexcept;
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   void lose_peer(uint32_t node, const Status& cause);
+  Status check_nodes_change() const;
   Status wait_for_workers(base::Nanoseconds deadline);
   std::string who_is_busy() const;
 

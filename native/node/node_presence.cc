@@ -9,9 +9,10 @@
 
 namespace faro::node {
 
-void NodePresence::begin(std::vector<bool> present) {
+void NodePresence::begin(std::vector<bool> present, std::vector<bool> known) {
   const std::lock_guard lock(mutex_);
   present_ = std::move(present);
+  known_ = std::move(known);
 }
 
 bool NodePresence::is_present(uint32_t node) const {
@@ -52,12 +53,27 @@ void NodePresence::lost(uint32_t node) {
   present_[node] = false;
 }
 
-void NodePresence::returned(uint32_t node) {
+bool NodePresence::returned(uint32_t node) {
+  bool is_new = false;
   {
     const std::lock_guard lock(mutex_);
     present_[node] = true;
+    is_new = !known_[node];
+    known_[node] = true;
   }
   changed_.notify_all();
+  return is_new;
+}
+
+void NodePresence::removed(uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  present_[node] = false;
+  known_[node] = false;
+}
+
+bool NodePresence::is_closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
 }
 
 void NodePresence::close() {

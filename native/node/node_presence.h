@@ -15,22 +15,26 @@ namespace faro::node {
 /// Threads: any.
 class NodePresence {
  public:
-  /// `present`: by node.
-  void begin(std::vector<bool> present);
+  /// By number: who is there, and which are nodes at all.
+  void begin(std::vector<bool> present, std::vector<bool> known);
 
   bool is_present(uint32_t node) const;
   /// As Session::await_node.
   Status await(uint32_t node, Wait wait, const Cancellation& cancellation);
 
   void lost(uint32_t node);
-  void returned(uint32_t node);
+  /// Returns whether it is there for the first time since it was added.
+  bool returned(uint32_t node);
+  void removed(uint32_t node);
   /// Ends every wait.
   void close();
+  bool is_closed() const;
 
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> present_;
+  std::vector<bool> known_;  // was there, or in the list, since the number was given
   bool closed_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/settings.h"
 #include "base/thread.h"
+#include "faro/nodes.h"
 #include "links/listener.h"
 #include "links/socket_network.h"
 #include "node/node_core.h"
@@ -87,6 +88,12 @@ Listener::~Listener() {
   if (fd_ >= 0) ::close(fd_);
 }
 int SessionAccess::release(Listener& listener) noexcept { return std::exchange(listener.fd_, -1); }
+
+// --- Nodes
+
+Status Nodes::add(const NodeSpec& node) { return session_.core_->add_node(node); }
+Status Nodes::drain(uint32_t node) { return session_.core_->drain_node(node); }
+Status Nodes::remove(uint32_t node) { return session_.core_->remove_node(node); }
 
 // --- Session
 

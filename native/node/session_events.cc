@@ -27,6 +27,18 @@ void SessionEvents::tell_returned(uint32_t node) const {
   if (const auto told = listener(); told && told->node_returned) told->node_returned(node);
 }
 
+void SessionEvents::tell_added(uint32_t node) const {
+  if (const auto told = listener(); told && told->node_added) told->node_added(node);
+}
+
+void SessionEvents::tell_drained(uint32_t node) const {
+  if (const auto told = listener(); told && told->node_drained) told->node_drained(node);
+}
+
+void SessionEvents::tell_removed(uint32_t node) const {
+  if (const auto told = listener(); told && told->node_removed) told->node_removed(node);
+}
+
 void SessionEvents::tell_failed_queries() {
   std::list<std::pair<QueryId, Status>> failed;
   {

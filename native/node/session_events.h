@@ -26,6 +26,9 @@ class SessionEvents {
   void tell_lost(uint32_t node, const Status& cause) const;
   void tell_left(uint32_t node) const;
   void tell_returned(uint32_t node) const;
+  void tell_added(uint32_t node) const;
+  void tell_drained(uint32_t node) const;
+  void tell_removed(uint32_t node) const;
   void tell_failed_queries();
 
   /// Nothing is told from now on, except by a call that is under way.

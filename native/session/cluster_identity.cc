@@ -88,20 +88,20 @@ std::optional<links::Refusal> ClusterIdentity::compare(const wire::Hello& theirs
     return mismatch(fmt::format("{} is node {}, but cluster.nodes of {} says node {} is there",
                                 hello.address, hello.head.node, their_name, theirs.expected_node));
   }
-  if (theirs.node_count != hello.node_count) {
+  const std::string different =
+      links::differences({hello.settings, name}, {theirs.settings, their_name});
+  const bool differ_in_limit = different.find("cluster.node_limit") != std::string::npos;
+  if (theirs.node_count != hello.node_count && !differ_in_limit) {
     return mismatch(
         fmt::format("cluster.nodes has {} entries on {} and {} on {} (all nodes must agree)",
                     hello.node_count, name, theirs.node_count, their_name));
   }
-  if (theirs.head.node == hello.head.node || theirs.head.node >= hello.node_count) {
+  if (!differ_in_limit &&
+      (theirs.head.node == hello.head.node || theirs.head.node >= hello.node_count)) {
     return mismatch(fmt::format("{} and the process at {} both say that they are node {}", name,
                                 from, theirs.head.node));
   }
-  if (const std::string different =
-          links::differences({hello.settings, name}, {theirs.settings, their_name});
-      !different.empty()) {
-    return mismatch(different + " (all nodes must agree)");
-  }
+  if (!different.empty()) return mismatch(different + " (all nodes must agree)");
   return std::nullopt;
 }
 

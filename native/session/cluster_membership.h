@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "links/link_table.h"
@@ -10,6 +11,7 @@
 #include "links/network_thread.h"
 #include "links/transports.h"
 #include "session/membership.h"
+#include "session/node_list.h"
 #include "session/resources.h"
 #include "session/roster.h"
 #include "session/topology.h"
@@ -31,6 +33,10 @@ class ClusterMembership final : public Membership {
   uint32_t node() const override { return topology_.self(); }
   const std::vector<Node>& nodes() const override { return topology_.nodes(); }
   uint32_t worker_count() const override { return topology_.worker_count(); }
+  Status add_node(uint32_t node, const std::string& address) override;
+  Status remove_node(uint32_t node) override;
+  bool has_number(uint32_t node) const override { return node_list_.has(node); }
+  void let_go(uint32_t node) override;
   std::shared_ptr<transport::DataLink> link(uint32_t node) override {
     return node == topology_.self() ? resources_.local_link() : links_.data(node);
   }
@@ -65,7 +71,8 @@ class ClusterMembership final : public Membership {
   // Destroyed last to first: links use all that stands before them.
   const base::Settings settings_;
   const std::unique_ptr<links::Network> network_;
-  Topology topology_;  // constant after open
+  Topology topology_;
+  NodeList node_list_;
   links::Transports transports_;
   Resources resources_;
   links::LinkTable links_;

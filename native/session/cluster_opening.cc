@@ -26,6 +26,7 @@ ClusterOpening::ClusterOpening(const base::Settings& settings, const Topology& t
       since_(network.reactor().clock().now_ns()),
       deadline_(base::deadline_after(since_, settings.connect_timeout_ms * kNanosecondsPerMs)),
       notice_(since_ + std::min(kNoticeAfter, (deadline_ - since_) / 2)),
+      waits_(settings.wait_for == "all"),
       rejoin_(links),
       peers_(topology.size()) {
   topology.for_each_peer([&](uint32_t peer) {
@@ -57,6 +58,7 @@ std::optional<ClusterOpening::Failure> ClusterOpening::check(base::Nanoseconds n
 }
 
 bool ClusterOpening::all_known() const {
+  if (!waits_) return true;
   bool all = true;
   topology_.for_each_peer([&](uint32_t peer) {
     all = all && (links_.find(peer) != nullptr || rejoin_.missing_for_all(peer));
@@ -65,6 +67,7 @@ bool ClusterOpening::all_known() const {
 }
 
 bool ClusterOpening::all_linked() const {
+  if (!waits_) return true;
   bool all = true;
   topology_.for_each_peer([&](uint32_t peer) {
     const links::Link* link = links_.find(peer);
@@ -120,7 +123,7 @@ Status ClusterOpening::missing() const {
   });
   return Status(refused ? Code::authentication_failed : Code::connect_failed,
                 fmt::format("{} of {} peers linked within connect.timeout_ms = {}: {}", up,
-                            topology_.size() - 1, settings_.connect_timeout_ms, missing_peers()));
+                            topology_.peer_count(), settings_.connect_timeout_ms, missing_peers()));
 }
 
 // Every node that is not linked yet, with the last cause.
@@ -130,7 +133,7 @@ std::string ClusterOpening::missing_peers() const {
     const links::Link* link = links_.find(peer);
     if ((link != nullptr && link->state().connected()) || rejoin_.missing_for_all(peer)) return;
     if (!text.empty()) text += "; ";
-    text += fmt::format("{}: {}", topology_.node(peer).name, why_missing(peer));
+    text += fmt::format("{}: {}", topology_.full_name(peer), why_missing(peer));
   });
   if (!last_refused_.ok()) text += fmt::format("; refused last: {}", last_refused_.message());
   return text;

@@ -39,9 +39,10 @@ class ClusterOpening {
   /// Why open fails now; nothing if it does not. If opening takes long, logs once which nodes are missing.
   std::optional<Failure> check(base::Nanoseconds now, const Cancellation& cancellation);
 
-  /// Every peer is admitted, or all nodes with open sessions say that it is missing.
+  /// Every peer is admitted, or all nodes with open sessions say that it is missing; or this node waits for nobody
+  /// (connect.wait_for).
   bool all_known() const;
-  /// Every peer is linked, or all nodes with open sessions say that it is missing.
+  /// Every peer is linked, or all nodes with open sessions say that it is missing; or as above.
   bool all_linked() const;
 
   /// Open fails with this, unless something has failed before. `spreads`: it concerns the whole
@@ -89,6 +90,7 @@ class ClusterOpening {
   const base::Nanoseconds since_;
   const base::Nanoseconds deadline_;
   base::Nanoseconds notice_;
+  const bool waits_;  // for other nodes
   Rejoin rejoin_;
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<links::Resolution>> look_ups_;  // of hosts of missing nodes

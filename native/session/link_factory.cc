@@ -21,7 +21,7 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
                                                const wire::Hello& hello) const {
   transport::LinkContext context;
   context.peer_node = peer;
-  context.peer_name = topology_.node(peer).name;
+  context.peer_name = topology_.full_name(peer);
   context.initiator = initiator;
   context.peer_address = std::move(address);
   context.peer_host = topology_.host(peer);

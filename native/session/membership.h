@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -46,6 +47,13 @@ class Observer {
   /// The same node has opened its session: it is linked with every node that is present, and each of these was told
   /// on_peer_joined.
   virtual void on_peer_returned(uint32_t node) = 0;
+  /// Membership::let_go takes place: the link to the node, if there was one, ends after this call. Answers whether it still
+  /// is to end: the node may have been removed meanwhile.
+  virtual bool on_node_drained(uint32_t node) = 0;
+  /// Membership::remove_node takes place: the node is to be forgotten. Called after on_peer_lost.
+  virtual void on_node_removed(uint32_t node) = 0;
+  /// The same is done: Membership::add_node may give the number again.
+  virtual void on_number_free(uint32_t node) = 0;
   /// Membership::link_changes has increased. Called after on_peer_lost, and before on_peer_joined.
   virtual void on_links_changed() = 0;
   /// Called at least once per heartbeat interval, for time limits.
@@ -73,9 +81,18 @@ class Membership {
   virtual const base::Settings& settings() const = 0;
   virtual const base::Clock& clock() const = 0;
   virtual uint32_t node() const = 0;
-  /// Constant after open: also of nodes that have come back since.
+  /// By number. Constant after open: also of nodes that have come back or were added since.
   virtual const std::vector<Node>& nodes() const = 0;
-  virtual uint32_t worker_count() const = 0;  // of the whole cluster
+  virtual uint32_t worker_count() const = 0;  // of all of these
+
+  /// As Nodes::add and remove. Threads: any. Blocks: never.
+  virtual Status add_node(uint32_t node, const std::string& address) = 0;
+  virtual Status remove_node(uint32_t node) = 0;
+  /// Whether the number is that of a node. Threads: any. Blocks: never for long.
+  virtual bool has_number(uint32_t node) const = 0;
+  /// Ends the link to a node that no query needs any more, and refuses its process from now on; on_node_drained follows.
+  /// Threads: any. Blocks: never.
+  virtual void let_go(uint32_t node) = 0;
 
   /// The current data link to a node. The link to this node itself has its rings in private memory; the rings of
   /// a link to a missing node carry nothing. Never null after open. Valid as long as the caller keeps it, but not

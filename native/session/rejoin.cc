@@ -1,5 +1,7 @@
 #include "session/rejoin.h"
 
+#include <algorithm>
+
 #include "base/each.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -42,25 +44,34 @@ bool Rejoin::linked(const links::Link& link) const {
   return link.state().connected() && (!peer.was_open || peer.members->linked);
 }
 
+void Departed::lost(uint32_t peer, uint64_t incarnation) {
+  std::vector<uint64_t>& lost = peers_[peer].lost;
+  if (lost.size() >= kRemembered) lost.erase(lost.begin());
+  lost.push_back(incarnation);
+  begin(peer);
+}
+
 Status Departed::check(uint32_t peer, uint64_t incarnation) const {
-  if (peers_[peer].incarnation != incarnation) return Status::Ok();
+  const std::vector<uint64_t>& lost = peers_[peer].lost;
+  if (std::ranges::find(lost, incarnation) == lost.end()) return Status::Ok();
   return base::error(Code::configuration_mismatch,
                      "{} was lost to {}, and does not come back by itself: it has to start again",
                      topology_.node(peer).name, topology_.own().name);
 }
 
-void Departed::failed_to_join(uint32_t peer, const Status& cause, base::Nanoseconds now) {
+void Departed::failed_to_join(uint32_t peer, const Status& cause) {
   if (cause.code() == Code::session_closed) return;  // its old process is still closing
   const std::string& name = topology_.node(peer).name;
   uint64_t suppressed = 0;
-  if (!limiter_.allows(name, now, suppressed)) return;
+  if (!limiter_.allows(name, clock_.now_ns(), suppressed)) return;
   base::log(LogLevel::warning, "{}: {} starts again, but is not linked: {}", topology_.own().name,
             name, cause.to_string());
 }
 
 void send_members(links::Link& link, const links::LinkTable& links, const Topology& topology) {
   const links::Link::Doing doing(link);
-  std::vector<bool> missing(topology.size());
+  std::vector<bool> missing(topology.size(), true);
+  missing[topology.self()] = false;
   topology.for_each_peer([&](uint32_t peer) { missing[peer] = !links.connected(peer); });
   link.send(wire::encode(wire::Members{link.state().connected(), std::move(missing)}));
 }

@@ -57,26 +57,38 @@ class Rejoin {
 /// Threads: network thread.
 class Departed {
  public:
-  /// Outlives it.
-  explicit Departed(const Topology& topology) : topology_(topology), peers_(topology.size()) {}
+  /// Both outlive it.
+  Departed(const Topology& topology, const base::Clock& clock)
+      : topology_(topology), clock_(clock), peers_(topology.size()) {}
 
-  void lost(uint32_t peer, uint64_t incarnation) { peers_[peer] = {incarnation, false}; }
+  void lost(uint32_t peer, uint64_t incarnation);
   /// Why this process may not be linked; Ok: it may. A process that was lost does not come back by itself:
   /// its node has to start again.
   Status check(uint32_t peer, uint64_t incarnation) const;
-  /// Another process of that node is linked; its own session is not open yet.
+  /// Another process of that node is admitted.
+  void begin(uint32_t peer) { peers_[peer].is_joining = peers_[peer].is_open = false; }
+  /// It is linked. Its own session may not be open yet.
   void joins(uint32_t peer) { peers_[peer].is_joining = true; }
-  /// Its session is open. Returns whether it was joining.
-  bool has_opened(uint32_t peer) { return std::exchange(peers_[peer].is_joining, false); }
+  /// Its session is open, and it is linked there, too.
+  void has_opened(uint32_t peer) { peers_[peer].is_open = true; }
+  /// Whether both have happened since this was last asked.
+  bool has_returned(uint32_t peer) {
+    return peers_[peer].is_open && std::exchange(peers_[peer].is_joining, false);
+  }
   /// The node has started again, but could not be linked, because of `cause`. Logs that, not too often.
-  void failed_to_join(uint32_t peer, const Status& cause, base::Nanoseconds now);
+  void failed_to_join(uint32_t peer, const Status& cause);
 
  private:
   struct Peer {
-    uint64_t incarnation = 0;  // that was lost; 0: none was
+    std::vector<uint64_t> lost;  // incarnations, the latest last
     bool is_joining = false;
+    bool is_open = false;
   };
+  /// How many lost processes of a number are remembered. A process that was lost dials again at once or never.
+  static constexpr size_t kRemembered = 64;
+
   const Topology& topology_;
+  const base::Clock& clock_;
   std::vector<Peer> peers_;
   links::LogLimiter limiter_;
 };

@@ -43,7 +43,7 @@ uint64_t Resources::fixed_memory_bytes() const {
 }
 
 uint32_t Resources::descriptors() const {
-  return links::kDescriptorsPerSession + links::kDescriptorsPerLink * (topology_.size() - 1);
+  return links::kDescriptorsPerSession + links::kDescriptorsPerLink * topology_.peer_count();
 }
 
 Status Resources::check(const links::Need& need) const {
@@ -175,10 +175,12 @@ void Resources::count_link(uint32_t number, transport::DataLink& data, uint64_t 
   peer.first_worker = node.first_worker;
   peer.worker_count = node.worker_count;
   data.capabilities().name.copy(peer.transport.data(), peer.transport.size() - 1);
-  node.name.copy(peer.name.data(), peer.name.size() - 1);
+  topology_.full_name(number).copy(peer.name.data(), peer.name.size() - 1);
   counters_->set_peer(number, peer);
   counters::set(counters_->peer(number).connected, connected ? 1 : 0);
 }
+
+void Resources::count_removed(uint32_t node) { counters_->set_peer(node, {}); }
 
 void Resources::count_lost(uint32_t node) { counters::set(counters_->peer(node).connected, 0); }
 

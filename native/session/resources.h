@@ -71,6 +71,8 @@ class Resources {
   /// `connected`: how the file shows the link.
   void count_link(uint32_t node, transport::DataLink& data, uint64_t incarnation, bool connected);
   void count_lost(uint32_t node);
+  /// The number is that of no node any more.
+  void count_removed(uint32_t node);
   /// Stops showing this session to other processes. Its memory stays.
   void close();
 

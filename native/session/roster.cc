@@ -20,10 +20,15 @@ constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 // How long a failed open waits for the reason to reach the peers.
 constexpr base::Nanoseconds kFarewell = 300 * kNanosecondsPerMs;
 
+links::Refusal closed_refusal(const links::Identity& identity) {
+  return {base::error(Code::session_closed, "{} has closed its session", identity.name), true,
+          false};
+}
+
 Status check_dialled_addresses(const Topology& topology) {
   Status status;
   topology.for_each_peer([&](uint32_t node) {
-    if (!status.ok() || !topology.dials(node) || !topology.has_any_port(node)) return;
+    if (!status.ok() || !topology.dials(node) || !has_any_port(topology.address(node))) return;
     status = base::error(
         Code::config_invalid,
         "cluster.nodes: node {} has the address {}, but node {} has to dial it and needs its port",
@@ -49,18 +54,20 @@ void log_opened(const Topology& topology, const links::LinkTable& links, const R
     text += fmt::format("{}{} by {}", text.empty() ? "" : ", ", count, kind);
   if (missing > 0) text += fmt::format("{}{} not there yet", text.empty() ? "" : ", ", missing);
   base::log(LogLevel::info, "{} of {} with {} workers: {} links ({}), {}, connected in {:.1f} ms",
-            topology.own().name, topology.size(), topology.own().worker_count, topology.size() - 1,
-            text.empty() ? "none" : text, resources.describe(), static_cast<double>(took) / 1e6);
+            topology.own().name, topology.peer_count() + 1, topology.own().worker_count,
+            topology.peer_count(), text.empty() ? "none" : text, resources.describe(),
+            static_cast<double>(took) / 1e6);
 }
 
 }  // namespace
 
 Roster::Roster(const base::Settings& settings, Observer& observer, Topology& topology,
-               links::Network& network, links::Transports& transports, Resources& resources,
-               links::LinkTable& links)
+               NodeList& nodes, links::Network& network, links::Transports& transports,
+               Resources& resources, links::LinkTable& links)
     : settings_(settings),
       observer_(observer),
       topology_(topology),
+      nodes_(nodes),
       network_(network),
       transports_(transports),
       resources_(resources),
@@ -70,7 +77,7 @@ Roster::Roster(const base::Settings& settings, Observer& observer, Topology& top
       monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links),
       diallers_(static_cast<links::Dialler::Owner&>(*this), network, identity_, links),
-      departed_(topology) {}
+      departed_(topology, network.reactor().clock()) {}
 
 // Links refer to this object, so they are destroyed first.
 Roster::~Roster() { links_.clear(); }
@@ -125,6 +132,7 @@ void Roster::finish_opening() {
   });
   for (const Node& node : topology_.nodes()) {
     const bool is_own = node.number == topology_.self();
+    if (!is_own && topology_.address(node.number).empty()) continue;
     const auto data = is_own ? resources_.local_link() : links_.data(node.number);
     resources_.count_link(node.number, *data, node.incarnation,
                           is_own || links_.connected(node.number));
@@ -225,11 +233,6 @@ Status Roster::allocate() {
   return resources_.allocate(need, static_cast<transport::LinkEvents&>(*this));
 }
 
-links::Refusal Roster::closed_refusal() const {
-  return {base::error(Code::session_closed, "{} has closed its session", identity_.name), true,
-          false};
-}
-
 void Roster::begin_closing() {
   if (phase_ == Phase::closing || phase_ == Phase::closed) return;
   phase_ = Phase::closing;
@@ -237,7 +240,7 @@ void Roster::begin_closing() {
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
   base::Each each;
   each.run([&] {
-    const links::Refusal closing = closed_refusal();
+    const links::Refusal closing = closed_refusal(identity_);
     admission_.refuse_all(closing);
     admission_.expect_closing();
     diallers_.stop(closing);
@@ -259,7 +262,7 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
     return links::Refusal{Status(Code::configuration_mismatch, std::move(text)), retry, false};
   };
   if (opening_ != nullptr && opening_->failed()) return opening_->refusal();
-  if (!linking()) return closed_refusal();
+  if (!linking()) return closed_refusal(identity_);
   const uint32_t number = hello.head.node;
   if (topology_.dials(number)) {
     return refuse(fmt::format("{} at {} dials {}: a node dials those with lower numbers only",
@@ -267,6 +270,13 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
                   false);
   }
   const std::string& name = topology_.node(number).name;
+  if (nodes_.standing(number) != NodeList::Standing::member) {
+    // It dials again, and is admitted when it was added here.
+    const bool is_drained = nodes_.standing(number) == NodeList::Standing::drained;
+    return links::Refusal{base::error(Code::connect_failed, "{} {} {}", identity_.name,
+                                      is_drained ? "has drained" : "was not told of", name),
+                          true, false};
+  }
   const Status departed = departed_.check(number, hello.incarnation);
   if (!departed.ok()) return links::Refusal{departed, false, false};
   const links::Link* link = links_.find(number);
@@ -317,7 +327,7 @@ void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refu
   }
   if (phase_ == Phase::open) {
     if (refusal.verified && refusal.status.code() != Code::connect_failed)
-      note_failed_return(peer, refusal.status);
+      departed_.failed_to_join(peer, refusal.status);
     retry(peer, refusal.status);
   } else if (phase_ == Phase::opening && opening_->on_dial_refused(peer, refusal)) {
     retry(peer, refusal.status);
@@ -335,6 +345,7 @@ void Roster::add_link(uint32_t peer, bool initiator, std::string address,
   links::Link& link =
       links_.add(factory_.make(peer, initiator, std::move(address), std::move(connection), hello));
   if (phase_ == Phase::opening) opening_->on_admitted(link);
+  departed_.begin(peer);
   link.start();
   if (phase_ == Phase::open) send_members(link, links_, topology_);
 }
@@ -361,10 +372,6 @@ void Roster::give_up(links::Link& link, const Status& cause) {
   link.fail(cause);
 }
 
-void Roster::note_failed_return(uint32_t peer, const Status& cause) {
-  departed_.failed_to_join(peer, cause, network_.reactor().clock().now_ns());
-}
-
 // ------------------------------------------------------------------------------------------- links
 
 void Roster::send(uint32_t node, std::span<const std::byte> message) {
@@ -378,6 +385,42 @@ void Roster::send(uint32_t node, std::span<const std::byte> message) {
   link->send(wire::encode_payload(wire::ControlKind::application, message));
 }
 
+void Roster::add_node(uint32_t node, std::string address) {
+  if (phase_ != Phase::open) return;
+  topology_.set_address(node, std::move(address));
+  resources_.count_link(node, *links_.data(node), 0, false);
+  identity_.hosts[node] = topology_.host(node);
+  if (topology_.dials(node)) diallers_.add(node, topology_.address(node));
+}
+
+void Roster::remove_node(uint32_t node) {
+  if (phase_ != Phase::open) return;
+  diallers_.remove(node);
+  if (links::Link* const link = links_.find(node)) {
+    link->fail(base::error(Code::peer_lost, "{} was removed from the session of {}",
+                           topology_.node(node).name, identity_.name));
+  }
+  topology_.set_address(node, "");
+  identity_.hosts[node].clear();
+  resources_.count_removed(node);
+  observer_.on_node_removed(node);
+  nodes_.forget(node);
+  observer_.on_number_free(node);
+}
+
+// All that the link had to carry has arrived, or nobody waits for it any more.
+void Roster::let_go(uint32_t node) {
+  if (phase_ != Phase::open || !observer_.on_node_drained(node)) return;
+  nodes_.drained(node);
+  diallers_.remove(node);
+  links::Link* const link = links_.find(node);
+  if (link == nullptr) return;
+  link->leave();
+  link->end();
+  drop_link(*link);
+  announce_members(links_, topology_);
+}
+
 void Roster::fail_link(uint32_t node, const transport::DataLink* link, const Status& cause) {
   if (phase_ != Phase::open || node == topology_.self()) return;
   links::Link* current = links_.find(node);
@@ -389,21 +432,22 @@ void Roster::on_detached(links::Link& link, const Status& cause, bool final) {
   if (!linking()) return;
   links_.retire(peer);
   if (phase_ == Phase::open && cause.code() != Code::peer_lost)
-    note_failed_return(link.place(), cause);
+    departed_.failed_to_join(link.place(), cause);
   if (phase_ == Phase::open || opening_->on_detached(link, cause, final)) retry(peer, cause);
 }
 
 void Roster::on_up(links::Link& link) {
   if (phase_ != Phase::open) return;
   const uint32_t peer = link.place();
-  base::log(LogLevel::info, "{}: {} has started again and is linked by {}", identity_.name,
-            link.name(), link.transport_name());
+  base::log(LogLevel::info, "{}: {} has joined and is linked by {}", identity_.name, link.name(),
+            link.transport_name());
   resources_.count_link(peer, *link.data(), link.peer().incarnation, true);
   links_.note_up();
   observer_.on_links_changed();
   departed_.joins(peer);
   observer_.on_peer_joined(peer, link.peer().incarnation);
   announce_members(links_, topology_);
+  if (departed_.has_returned(peer)) observer_.on_peer_returned(peer);
 }
 
 void Roster::on_lost(links::Link& link, const Status& cause) {
@@ -414,7 +458,7 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
   if (phase_ != Phase::open) return;
   if (link.data() == nullptr) {
     drop_link(link);
-    return note_failed_return(link.place(), cause);
+    return departed_.failed_to_join(link.place(), cause);
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost = base::error(code, "{} is lost: {}", link.name(), cause.message());
@@ -441,10 +485,11 @@ void Roster::on_members(links::Link& link, std::span<const std::byte> message) {
   auto members = wire::decode_members(message, topology_.size());
   if (!members.ok()) return link.fail(links::protocol_violation("a malformed MEMBERS"));
   if (phase_ == Phase::opening) return opening_->on_members(link, std::move(*members));
-  // Once our own session is open only the news that a peer's session has opened matters.
-  if (phase_ != Phase::open || !link.state().connected() || !departed_.has_opened(link.place()))
-    return;
-  observer_.on_peer_returned(link.place());
+  // Once our own session is open only the news that a peer's session has opened matters. It may come before the link
+  // is up here, too.
+  if (phase_ != Phase::open || !members->linked) return;
+  departed_.has_opened(link.place());
+  if (departed_.has_returned(link.place())) observer_.on_peer_returned(link.place());
 }
 
 void Roster::on_application(links::Link& link, std::span<const std::byte> payload) {

@@ -31,6 +31,7 @@
 #include "session/cluster_opening.h"
 #include "session/link_factory.h"
 #include "session/membership.h"
+#include "session/node_list.h"
 #include "session/rejoin.h"
 #include "session/resources.h"
 #include "session/topology.h"
@@ -45,7 +46,7 @@ class Roster final : public links::Rounds,
                      private transport::LinkEvents {
  public:
   /// All outlive it.
-  Roster(const base::Settings& settings, Observer& observer, Topology& topology,
+  Roster(const base::Settings& settings, Observer& observer, Topology& topology, NodeList& nodes,
          links::Network& network, links::Transports& transports, Resources& resources,
          links::LinkTable& links);
   ~Roster() override;
@@ -55,6 +56,11 @@ class Roster final : public links::Rounds,
   bool round(base::Nanoseconds until) override;
 
   void send(uint32_t node, std::span<const std::byte> message);
+  /// NodeList has a new node, or one less, since.
+  void add_node(uint32_t node, std::string address);
+  void remove_node(uint32_t node);
+  /// No query needs the node any more.
+  void let_go(uint32_t node);
   /// Fails the node's link, if it still is this one.
   void fail_link(uint32_t node, const transport::DataLink* link, const Status& cause);
 
@@ -76,7 +82,6 @@ class Roster final : public links::Rounds,
   void look_at_times();
   /// Links may still come up.
   bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
-  links::Refusal closed_refusal() const;
   bool may_set_up() const;
   void set_up_links();
   Status allocate();
@@ -86,7 +91,6 @@ class Roster final : public links::Rounds,
   void drop_link(const links::Link& link);
   void retry(uint32_t peer, const Status& cause);
   void give_up(links::Link& link, const Status& cause);
-  void note_failed_return(uint32_t peer, const Status& cause);
 
   // Admission::Host
   std::optional<links::Refusal> judge(const wire::Hello& hello, const std::string& from) override;
@@ -112,6 +116,7 @@ class Roster final : public links::Rounds,
   const base::Settings& settings_;
   Observer& observer_;
   Topology& topology_;
+  NodeList& nodes_;
   links::Network& network_;
   links::Transports& transports_;
   Resources& resources_;

@@ -9,12 +9,16 @@
 namespace faro::session {
 
 Topology::Topology(const base::Settings& settings, const std::string& own_address)
-    : settings_(settings), self_(static_cast<uint32_t>(settings.node)) {
+    : settings_(settings),
+      self_(static_cast<uint32_t>(settings.node)),
+      addresses_(settings.node_addresses) {
   for (uint32_t number = 0; number < settings.node_count(); ++number) {
     Node node;
     node.number = number;
+    const std::string& named = number == self_ ? own_address : address(number);
+    const bool is_fixed = number == self_ || !settings.nodes_change();
     node.name =
-        fmt::format("node {} ({})", number, number == self_ ? own_address : address(number));
+        is_fixed ? fmt::format("node {} ({})", number, named) : fmt::format("node {}", number);
     node.worker_count = settings.workers_per_node[number];
     node.first_worker = worker_count_;
     worker_count_ += node.worker_count;
@@ -33,14 +37,16 @@ ring::Layout Topology::layout(uint32_t from, uint32_t to) const {
 
 std::string Topology::host(uint32_t node) const { return transport::tcp::host_of(address(node)); }
 
-bool Topology::has_any_port(uint32_t node) const {
-  const std::string& entry = address(node);
-  return entry.size() > 2 && entry.compare(entry.size() - 2, 2, ":0") == 0;
+std::string Topology::full_name(uint32_t node) const {
+  if (node == self_ || !settings_.nodes_change()) return nodes_[node].name;
+  return fmt::format("node {} ({})", node, address(node));
 }
+
+bool has_any_port(const std::string& address) { return address.ends_with(":0"); }
 
 void Topology::describe(uint32_t node, uint64_t incarnation, const std::string& address) {
   nodes_[node].incarnation = incarnation;
-  if (has_any_port(node) && !address.empty())
+  if (has_any_port(this->address(node)) && !address.empty() && !settings_.nodes_change())
     nodes_[node].name = fmt::format("node {} ({})", node, address);
 }
 

@@ -67,8 +67,9 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
       const size_t i = size_t{remote} * out.rings_per_lane + k;
       to[i].transport = &link->outgoing(out.ring(worker_.local_index, remote, k));
       from[i].transport = &link->incoming(in.ring(remote, worker_.local_index, k));
-      from[i].slots.assign(worker_.settings.shuffle_limit, Binding{});
+      from[i].slots.assign(link->is_absent() ? 0 : worker_.settings.shuffle_limit, Binding{});
       from[i].broken = false;
+      if (link->is_absent() && from[i].link == nullptr) continue;  // nothing was counted yet
       counters::set(membership.counters()
                         .incoming(worker_.local_index, peer.first_worker + remote, k)
                         .unreleased_bytes,

@@ -194,7 +194,7 @@ Result<Shuffle> LocalWorker::open_shuffle(const ShuffleSpec& spec) {
   }
 }
 
-// Names all workers where none is named.
+// Names all workers where none is named, unless these have to be declared.
 Status LocalWorker::complete(ShuffleSpec& spec) const {
   if (spec.stage > ShuffleSpec::kStageLimit) {
     return base::error(Code::invalid_argument, "stage {} is outside 0 … {}",
@@ -202,7 +202,7 @@ Status LocalWorker::complete(ShuffleSpec& spec) const {
   }
   const uint32_t worker_count = context_.membership.worker_count();
   for (std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
-    if (workers->empty()) {
+    if (workers->empty() && !context_.settings.nodes_change()) {
       workers->resize(worker_count);
       std::iota(workers->begin(), workers->end(), 0u);
     }
@@ -248,6 +248,9 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   FARO_RETURN_IF_ERROR(complete(spec));
   FARO_ASSIGN_OR_RETURN(const std::shared_ptr<Query> query, context_.queries.use(spec.query));
   if (query->failed()) return query->cause();
+  for (std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
+    if (workers->empty()) *workers = query->declared_workers();
+  }
   sweep();
   FARO_RETURN_IF_ERROR(check_unopened(spec, *query));
   FARO_RETURN_IF_ERROR(link_lanes_.check(spec));

@@ -51,6 +51,7 @@ class AbsentLink final : public DataLink {
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
+  bool is_absent() const override { return true; }
   void add_counters(LinkCounters& sum) const override { former_.add_to(sum); }
   Outgoing& outgoing(uint32_t) override { return outgoing_; }
   Incoming& incoming(uint32_t) override { return incoming_; }

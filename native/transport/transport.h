@@ -143,6 +143,8 @@ class DataLink {
  public:
   virtual ~DataLink() = default;
   virtual const Capabilities& capabilities() const = 0;
+  /// Whether it carries nothing, as there is no such link.
+  virtual bool is_absent() const { return false; }
   virtual Outgoing& outgoing(uint32_t ring) = 0;
   virtual Incoming& incoming(uint32_t ring) = 0;
   /// If the link's memory has ready words, makes a local worker use them: from `first_group` on they

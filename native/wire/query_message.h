@@ -15,6 +15,7 @@
 //   In FAIL, ENDED and OUTCOME `has` is 1 if the failure is about a stage, which `stage` is then; else both are 0.
 //   AWAIT    a receiver has waited a long time for a sender that has not sent OPEN: first = stage, second = the
 //            sender (worker number), number = the lists of the receiver's OPEN, text = who waits, and those lists
+//   RELEASED no query that the node has begun needs this node any more: first = a node that is drained; no query
 //
 // Fields (wire/fields.h) may follow the text. A message whose kind has bit 7 set is skipped by receivers that do not know it.
 #pragma once
@@ -40,7 +41,8 @@ enum class QueryMessageKind : uint8_t {
   ended = 3,
   outcome = 4,
   confirm = 5,
-  await = 6
+  await = 6,
+  released = 0x81,
 };
 
 struct QueryMessageHeader {
@@ -95,8 +97,10 @@ inline std::optional<QueryMessage> decode_query_message(std::span<const std::byt
   QueryMessageHeader header;
   if (bytes.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.kind < QueryMessageKind::fail || header.kind > QueryMessageKind::await)
-    return std::nullopt;
+  const bool is_known =
+      (header.kind >= QueryMessageKind::fail && header.kind <= QueryMessageKind::await) ||
+      header.kind == QueryMessageKind::released;
+  if (!is_known) return std::nullopt;
   const bool is_about_stage = header.kind == QueryMessageKind::fail ||
                               header.kind == QueryMessageKind::ended ||
                               header.kind == QueryMessageKind::outcome;

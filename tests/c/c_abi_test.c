@@ -930,6 +930,60 @@ static void tells_of_nodes_and_queries(void) {
   close_cluster(&cluster);
 }
 
+/* --- nodes_come_and_go */
+
+struct changes {
+  struct answer added, drained, removed;
+};
+static void on_added(void* context, uint32_t node) {
+  done(&((struct changes*)context)->added, node == 1 ? FARO_CODE_OK : FARO_CODE_INTERNAL_ERROR);
+}
+static void on_drained(void* context, uint32_t node) {
+  done(&((struct changes*)context)->drained, node == 1 ? FARO_CODE_OK : FARO_CODE_INTERNAL_ERROR);
+}
+static void on_removed(void* context, uint32_t node) {
+  done(&((struct changes*)context)->removed, node == 1 ? FARO_CODE_OK : FARO_CODE_INTERNAL_ERROR);
+}
+
+static void nodes_come_and_go(void) {
+  struct cluster cluster = {0};
+  faro_listener* listeners[kNodes];
+  for (int i = 0; i < kNodes; ++i) OK(faro_listener_bind("127.0.0.1:0", &listeners[i]));
+  struct changes changes = {.added = NO_ANSWER, .drained = NO_ANSWER, .removed = NO_ANSWER};
+  const faro_session_listener listener = {.size = sizeof listener,
+                                          .context = &changes,
+                                          .node_added = on_added,
+                                          .node_drained = on_drained,
+                                          .node_removed = on_removed};
+  for (int i = 0; i < kNodes; ++i) {
+    if (i > 0) strcat(cluster.nodes, ",");
+    strcat(cluster.nodes, faro_listener_address(listeners[i]));
+    faro_config* config = config_of(&cluster, i);
+    OK(faro_config_set(config, "cluster.node_limit", "4"));
+    if (i == 1) {
+      REFUSED(faro_session_add_node(cluster.sessions[0], 1, "nowhere"), FARO_CODE_INVALID_ARGUMENT);
+      OK(faro_session_add_node(cluster.sessions[0], 1, faro_listener_address(listeners[1])));
+    }
+    OK(faro_session_open(config, listeners[i], NULL, &cluster.sessions[i]));
+    OK(faro_session_worker(cluster.sessions[i], 0, &cluster.workers[i]));
+    if (i == 0) OK(faro_session_listen(cluster.sessions[0], &listener));
+    faro_config_destroy(config);
+    faro_listener_destroy(listeners[i]);
+  }
+  OK(await(&changes.added));
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  const uint32_t both[] = {0, 1};
+  for (int i = 0; i < kNodes; ++i)
+    OK(faro_session_declare_query(cluster.sessions[i], &cluster.query, both, 2));
+  on_workers(&cluster, send_both);
+  for (int i = 0; i < kNodes; ++i) OK(faro_session_drain_node(cluster.sessions[i], 1));
+  OK(await(&changes.drained));
+  OK(faro_session_remove_node(cluster.sessions[0], 1));
+  OK(await(&changes.removed));
+  REFUSED(faro_session_remove_node(cluster.sessions[0], 1), FARO_CODE_INVALID_ARGUMENT);
+  close_cluster(&cluster);
+}
+
 /* --- structs_of_other_versions */
 
 static void structs_of_other_versions(void) {
@@ -1332,6 +1386,7 @@ int main(int argc, char** argv) {
                {"tells_rings_and_when_they_change", tells_rings_and_when_they_change},
                {"wakes_event_loops", wakes_event_loops},
                {"tells_of_nodes_and_queries", tells_of_nodes_and_queries},
+               {"nodes_come_and_go", nodes_come_and_go},
                {"structs_of_other_versions", structs_of_other_versions},
                {"refuses_misuse_of_endpoints", refuses_misuse_of_endpoints},
                {"carries_frames_over_channels", carries_frames_over_channels},

@@ -28,8 +28,13 @@ class ShapeTest(unittest.TestCase):
         types = Sources(self.root).types[name].values()
         return {each.name: (len(each.methods), each.fields) for each in types if not each.name.startswith("__anon")}
 
-    def mistakes(self, functions=0, verbs_to_send=0, channel_functions=0):
-        limits = {"public_functions": functions, "verbs_to_send": verbs_to_send, "channel_functions": channel_functions}
+    def mistakes(self, functions=0, verbs_to_send=0, channel_functions=0, node_functions=0):
+        limits = {
+            "public_functions": functions,
+            "verbs_to_send": verbs_to_send,
+            "channel_functions": channel_functions,
+            "node_functions": node_functions,
+        }
         return list(mistakes(self.root, limits))
 
     # --- what is counted

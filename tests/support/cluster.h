@@ -64,6 +64,9 @@ class RecordingObserver final : public session::Observer {
   void on_peer_returned(uint32_t node) override {
     record([&] { returned_.push_back(node); });
   }
+  bool on_node_drained(uint32_t) override { return true; }
+  void on_node_removed(uint32_t) override {}
+  void on_number_free(uint32_t) override {}
   void on_links_changed() override {}
   void on_tick(base::Nanoseconds) override {
     record([&] { ++ticks_; });

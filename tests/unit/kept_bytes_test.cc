@@ -295,6 +295,13 @@ const std::vector<Kept>& all_kept() {
          expect_query_message(b, QueryMessageKind::await, 9, 3, 0x0102030405060708u, {},
                               "worker 4");
        }},
+      {"query message RELEASED",
+       [](const Bytes& b) {
+         const auto message = decode_query_message(b);
+         ASSERT_TRUE(message.has_value());
+         EXPECT_EQ(message->kind, QueryMessageKind::released);
+         EXPECT_EQ(message->first, 7u);
+       }},
       {"frame PAD", [](const Bytes& b) { frame_in(b, FrameKind::pad, 112, 0, 0); }},
       {"frame DATA",
        [](const Bytes& b) {

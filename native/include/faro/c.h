@@ -234,7 +234,8 @@ faro_code faro_session_open_async(const faro_config* config, faro_listener* list
                                   const faro_cancellation* cancellation, faro_session_opened done,
                                   void* context);
 
-/* The cluster as this node sees it; it never changes. */
+/* The cluster as this node sees it; it never changes. With cluster.node_limit these are the numbers that nodes and workers
+ * can have. */
 typedef struct faro_topology {
   uint32_t size;
   uint32_t version;
@@ -272,6 +273,12 @@ faro_code faro_session_await_node_async(faro_session* session, uint32_t node,
                                         const faro_cancellation* cancellation, int64_t wait_ns,
                                         faro_done done, void* context);
 
+/* With cluster.node_limit: adds a node that listens at `address`; takes one out of use; forgets one. As
+ * faro::Nodes::add, drain and remove, with their errors. Threads: any. Block: never. */
+faro_code faro_session_add_node(faro_session* session, uint32_t node, const char* address);
+faro_code faro_session_drain_node(faro_session* session, uint32_t node);
+faro_code faro_session_remove_node(faro_session* session, uint32_t node);
+
 /* What a session tells its engine without being asked; null: that is not told. As faro::SessionListener: all come from the
  * network thread, must not block, and must not destroy the session. The cause that `code` names faro_last_error tells to
  * this thread. */
@@ -283,6 +290,9 @@ typedef struct faro_session_listener {
   void (*node_left)(void* context, uint32_t node);
   void (*node_returned)(void* context, uint32_t node);
   void (*query_failed)(void* context, const faro_query_id* query, faro_code code);
+  void (*node_added)(void* context, uint32_t node);
+  void (*node_drained)(void* context, uint32_t node);
+  void (*node_removed)(void* context, uint32_t node);
 } faro_session_listener;
 /* From now on; it replaces the one before, of which a call may still be under way. None comes any more when close has
  * returned. Blocks: never. */

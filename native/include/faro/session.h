@@ -172,6 +172,13 @@ struct SessionListener {
   std::function<void(uint32_t node)> node_left{};
   /// A node that was lost, has left or was missing is there: queries may contain it, as after await_node().
   std::function<void(uint32_t node)> node_returned{};
+  /// The same of a node that Nodes::add has added, when it is there for the first time.
+  std::function<void(uint32_t node)> node_added{};
+  /// What Nodes::drain began is done: no query needs the node, and its link is closed. Of the own node: no other node is
+  /// linked with it any more, so its session can be closed.
+  std::function<void(uint32_t node)> node_drained{};
+  /// The session knows nothing of the node any more.
+  std::function<void(uint32_t node)> node_removed{};
   /// A query that this node uses, has declared or has begun has failed here, for the first cause. Once per query; it
   /// still has to be ended.
   std::function<void(const QueryId& query, const Status& cause)> query_failed{};
@@ -217,8 +224,9 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   uint32_t node() const noexcept;
+  /// Numbers of nodes: those of cluster.nodes or, if nodes can be added, cluster.node_limit.
   uint32_t node_count() const noexcept;
-  /// Of the whole cluster.
+  /// Of the whole cluster: those of all numbers of nodes.
   uint32_t worker_count() const noexcept;
   /// Number of a node's first worker.
   uint32_t first_worker(uint32_t node) const noexcept;
@@ -231,9 +239,10 @@ class Session {
   /// A new query of which this node is the issuer.
   QueryId begin_query();
 
-  /// Says which workers take part in a query, if not all of the cluster. On every node that takes
-  /// part and on the issuer, before any of its workers uses the query. Errors: invalid_argument,
-  /// wrong_state (in use already), query_ended; the cause with which it has failed already.
+  /// Says which workers take part in a query, if not all of the cluster; with cluster.node_limit, of every query. On
+  /// every node that takes part and on the issuer, before any of its workers uses the query. Errors:
+  /// invalid_argument, wrong_state (in use already; on the issuer, a worker of a node that is drained), query_ended; the
+  /// cause with which it has failed already.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
   /// Fails a query on every participant with query_cancelled and this reason. On a node that takes part, or on the issuer:
@@ -257,6 +266,7 @@ class Session {
   /// Threads: any. Blocks: never.
   void await_node_async(uint32_t node, std::function<void(Status)> done,
                         Wait wait = Wait::forever(), Cancellation cancellation = {});
+
   /// Tells `listener` of nodes that come and go and of queries that fail, from now on; it replaces the one before, of
   /// which a call may still be under way. Threads: any. Blocks: never.
   void listen(SessionListener listener);
@@ -279,6 +289,7 @@ class Session {
 
  private:
   friend class SessionAccess;
+  friend class Nodes;
   explicit Session(std::shared_ptr<node::NodeCore> core);
   std::shared_ptr<node::NodeCore> core_;
   std::vector<std::unique_ptr<Worker>> workers_;  // one more than there are: the one that is none

@@ -32,10 +32,11 @@ struct ShuffleSpec {
   static constexpr uint32_t kStageLimit = 0x7fffffff;
 
   QueryId query;
-  uint32_t stage = 0;               ///< number of the shuffle operator in its query's plan
-  uint32_t row_bytes = 0;           ///< width of every row; 0: rows have a length each
-  std::vector<uint32_t> senders;    ///< worker numbers; empty: all workers
-  std::vector<uint32_t> receivers;  ///< worker numbers; empty: all workers. Gather: one
+  uint32_t stage = 0;      ///< number of the shuffle operator in its query's plan
+  uint32_t row_bytes = 0;  ///< width of every row; 0: rows have a length each
+  std::vector<uint32_t>
+      senders;  ///< worker numbers; empty: all workers; with cluster.node_limit, those declared
+  std::vector<uint32_t> receivers;  ///< worker numbers; empty: as above. Gather: one
   /// What the rows are, in words of the engine: a schema, the name of a codec. A receiver compares its own with that of
   /// each sender before it reads a row: if both are given and differ, the query fails on every participant with
   /// stage_mismatch, which names both, the workers and their nodes. Of any length; errors have the first 256 bytes.

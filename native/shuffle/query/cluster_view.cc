@@ -10,11 +10,10 @@ ClusterView::ClusterView(ClusterShape shape)
     : shape_(std::move(shape)), losses_(node_count()), joined_at_(node_count()) {
   for (uint32_t n = 0; n < node_count(); ++n) {
     if (incarnation(n) != 0) continue;
-    losses_[n] =
-        base::error(Code::peer_lost,
-                    "{} is missing: it has not come back since this node opened its session",
-                    name(n))
-            .of_node(n);
+    losses_[n] = base::error(Code::peer_lost,
+                             "{} is missing: it has not come {}since this node opened its session",
+                             name(n), nodes_change() ? "" : "back ")
+                     .of_node(n);
   }
 }
 

@@ -16,6 +16,7 @@ struct ClusterShape {
   std::vector<std::string> node_names;
   std::vector<uint32_t> first_worker;  // per node
   std::vector<uint32_t> worker_count;  // per node
+  bool nodes_change = false;           // nodes can be added and removed
 };
 
 /// Numbers, names and workers never change. Threads: any for these; for the rest under the table's lock.
@@ -27,6 +28,7 @@ class ClusterView {
   uint32_t node_count() const { return static_cast<uint32_t>(shape_.node_names.size()); }
   const std::string& name(uint32_t node) const { return shape_.node_names[node]; }
   const std::string& own_name() const { return name(own()); }
+  bool nodes_change() const { return shape_.nodes_change; }
   uint32_t worker_count() const { return shape_.first_worker.back() + shape_.worker_count.back(); }
   uint32_t first_own_worker() const { return shape_.first_worker[own()]; }
   uint32_t own_worker_count() const { return shape_.worker_count[own()]; }

@@ -61,6 +61,17 @@ Status KnownQueries::why_not(const QueryId& id) const {
       .of_query(id);
 }
 
+// Where nodes come and go, "all workers" would be others on each node.
+Status KnownQueries::check_declared(const QueryId& id) const {
+  if (!context_.cluster.nodes_change()) return Status::Ok();
+  const Pointer known = find(id);
+  if (known == nullptr ? !can_live(id) : known->part().is_declared()) return Status::Ok();
+  return base::error(Code::wrong_state,
+                     "query {}: with cluster.node_limit every query has the workers that were "
+                     "declared for it: call declare_query first",
+                     id.to_string());
+}
+
 // --- what peers speak of
 
 KnownQueries::Pointer KnownQueries::hear(const QueryId& id, uint32_t peer, Outbound& out) {

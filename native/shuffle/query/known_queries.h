@@ -40,6 +40,8 @@ class KnownQueries {
   Pointer hear(const QueryId& id, uint32_t peer, Outbound& out);
   /// Whether a query can be known: it has begun, as far as can be told, and has not ended.
   bool can_live(const QueryId& id) const;
+  /// Whether it is known who takes part, where that has to be declared. Errors: wrong_state.
+  Status check_declared(const QueryId& id) const;
   /// Why a query that is not known cannot be used: it cannot live, or else there are too many.
   Status why_not(const QueryId& id) const;
 

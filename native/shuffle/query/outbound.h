@@ -15,8 +15,11 @@ struct Outbound {
   std::list<std::pair<uint32_t, wire::QueryMessage>> messages;  // to whom
   std::list<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
   std::list<std::pair<QueryId, Status>> failed;                 // what the engine is told, and why
+  std::list<uint32_t> let_go;                                   // drained nodes
 
-  bool empty() const { return messages.empty() && offenders.empty() && failed.empty(); }
+  bool empty() const {
+    return messages.empty() && offenders.empty() && failed.empty() && let_go.empty();
+  }
   void send(uint32_t node, wire::QueryMessage message) {
     messages.emplace_back(node, std::move(message));
   }
@@ -28,6 +31,7 @@ struct Outbound {
     messages.splice(messages.end(), more.messages);
     offenders.splice(offenders.end(), more.offenders);
     failed.splice(failed.end(), more.failed);
+    let_go.splice(let_go.end(), more.let_go);
   }
 };
 

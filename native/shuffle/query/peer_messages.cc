@@ -25,6 +25,8 @@ bool PeerMessages::handle(uint32_t peer, const wire::QueryMessage& message, Outb
     case Kind::confirm:
       on_confirm(peer, to_id(message.query));
       return false;
+    case Kind::released:
+      break;  // of no query
   }
   return false;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <vector>
 
 #include "faro/query.h"
 #include "faro/status.h"
@@ -35,12 +37,15 @@ class Query {
   const Status& cause() const noexcept { return cause_; }
   /// The coordinator's decision, or why there will be none. After outcome_known().
   const Status& outcome() const noexcept { return outcome_; }
+  /// Who takes part; empty: all, or it is not known yet. Constant once a worker uses the query.
+  const std::vector<uint32_t>& declared_workers() const noexcept { return declared_workers_; }
 
  protected:
   explicit Query(const QueryId& query_id) : id(query_id) {}
   ~Query() = default;
 
   /// Once each, under the table's lock.
+  void set_declared(const std::vector<uint32_t>& workers) { declared_workers_ = workers; }
   void set_failed(const Status& cause) {
     cause_ = cause;
     failed_.store(true, std::memory_order_release);
@@ -55,6 +60,7 @@ class Query {
   std::atomic<bool> outcome_known_{false};
   Status cause_;    // written before failed_ is set
   Status outcome_;  // written before outcome_known_ is set
+  std::vector<uint32_t> declared_workers_;
 };
 
 }  // namespace faro::shuffle

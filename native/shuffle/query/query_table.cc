@@ -36,6 +36,7 @@ void QueryTable::change(Part&& part) {
   try {
     std::lock_guard lock(mutex_);
     alert = part(out);
+    drains_.advance(out);
   } catch (...) {
     {
       std::lock_guard lock(mutex_);
@@ -62,6 +63,7 @@ void QueryTable::flush(Outbound& out, bool alert) {
     // What this node's own workers do wrong they are told themselves.
     if (node != context_.cluster.own()) environment_.fail_peer(node, cause);
   }
+  for (const uint32_t node : out.let_go) environment_.let_go(node);
   if (alert) environment_.alert_workers();
   for (const auto& [query, cause] : out.failed) {
     try {
@@ -97,6 +99,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
                          id.to_string(), worker, cluster.worker_count() - 1);
     }
   }
+  FARO_RETURN_IF_ERROR(drains_.check(id, workers));
   FARO_ASSIGN_OR_RETURN(const KnownQueries::Pointer query, known_.find_or_make(id));
   // It has failed, and its issuer, which would end it here with its own end, is gone.
   // Its workers end it all the same.
@@ -155,6 +158,10 @@ std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
 Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
   Result<KnownQueries::Pointer> query = KnownQueries::Pointer();
   change([&](Outbound& out) {
+    if (Status status = known_.check_declared(id); closed_.ok() && !status.ok()) {
+      query = std::move(status);
+      return false;
+    }
     query = usable_locked(id);
     if (!query.ok()) return false;
     (*query)->part().use();
@@ -330,6 +337,10 @@ void QueryTable::end(Query& query, uint32_t worker) {
 
 void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
   change([&](Outbound& out) {
+    if (message.kind == wire::QueryMessageKind::released) {
+      drains_.hear(from_node, message.first);
+      return false;
+    }
     return PeerMessages(context_, known_).handle(from_node, message, out);
   });
 }
@@ -340,6 +351,7 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
 
 bool QueryTable::lose_node_locked(uint32_t node, const Status& cause, Outbound& out) {
   context_.cluster.lose(node, cause);
+  drains_.on_peer_lost(node);
   std::vector<std::shared_ptr<TrackedQuery>> concerned;
   std::vector<QueryId> failed;
   for (const auto& [id, query] : known_.all()) {
@@ -357,10 +369,30 @@ bool QueryTable::lose_node_locked(uint32_t node, const Status& cause, Outbound& 
 }
 
 void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
-  std::lock_guard lock(mutex_);
-  context_.cluster.join(node, incarnation, known_.begun());
-  if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
-  known_.forget_former_life(node);
+  change([&](Outbound& out) {
+    context_.cluster.join(node, incarnation, known_.begun());
+    if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
+    known_.forget_former_life(node);
+    drains_.on_peer_joined(node, out);
+    return false;
+  });
+}
+
+void QueryTable::drain(uint32_t node) {
+  change([&](Outbound&) {
+    drains_.begin(node);
+    return false;
+  });
+}
+
+bool QueryTable::is_let_go(uint32_t node) const {
+  const std::lock_guard lock(mutex_);
+  return drains_.is_let_go(node);
+}
+
+void QueryTable::on_node_removed(uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  drains_.forget(node);
 }
 
 void QueryTable::on_tick(base::Nanoseconds now) {

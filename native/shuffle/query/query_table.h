@@ -27,6 +27,7 @@
 #include "faro/query.h"
 #include "faro/shuffle.h"
 #include "faro/status.h"
+#include "shuffle/query/drains.h"
 #include "shuffle/query/known_queries.h"
 #include "shuffle/query/outbound.h"
 #include "shuffle/query/query.h"
@@ -49,6 +50,8 @@ class QueryEnvironment {
   /// A query that this node has to do with has failed here. Once per query. Not under the table's lock. Throws:
   /// std::bad_alloc, which has no consequence.
   virtual void query_failed(const QueryId& query, const Status& cause) = 0;
+  /// No query needs a drained node any more: is_let_go() of it from now on.
+  virtual void let_go(uint32_t node) = 0;
 };
 
 /// Threads: any; one lock, never on the row path.
@@ -123,6 +126,11 @@ class QueryTable {
   /// for those that this node uses already. What its former life said of others is forgotten.
   void on_peer_joined(uint32_t node, uint64_t incarnation);
   void on_tick(base::Nanoseconds now);
+
+  /// As Nodes::drain. Repeatable.
+  void drain(uint32_t node);
+  bool is_let_go(uint32_t node) const;
+  void on_node_removed(uint32_t node);
   /// Fails everything; nothing can begin any more.
   void close(const Status& cause);
 
@@ -148,6 +156,7 @@ class QueryTable {
   mutable std::mutex mutex_;
   QueryContext context_;
   KnownQueries known_{context_};
+  Drains drains_{context_, known_};
   Status closed_;
   Outbound unsent_;  // there was no memory for it
   std::atomic<bool> some_must_fail_{false};

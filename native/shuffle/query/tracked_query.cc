@@ -42,6 +42,7 @@ TrackedQuery::TrackedQuery(const QueryId& query_id, QueryContext& context, uint3
 void TrackedQuery::declare(const std::vector<uint32_t>& workers) {
   std::vector<bool> nodes(context_.cluster.node_count(), workers.empty());
   for (const uint32_t worker : workers) nodes[context_.cluster.node_of_worker(worker)] = true;
+  set_declared(workers);
   part_.declare(workers);
   if (coordinator_) coordinator_->declare(nodes);
   nodes_.declare(std::move(nodes));

@@ -225,6 +225,45 @@ public final class Session implements AutoCloseable {
   }
 
   /**
+   * Adds a node that listens at {@code address} (host:port), if {@code cluster.node_limit} allows nodes to change. From
+   * now on it may link with this one; of the two, the one with the higher number dials. Queries may contain it after
+   * {@link SessionListener#nodeAdded} or {@link #awaitNode}; those that run are not touched. Each session is told
+   * separately, in any order. Never blocks.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such number, the own one, no address, or port 0 where this node
+   *     has to dial), {@link Code#WRONG_STATE} (the number is in use: remove that node first, and wait for {@link
+   *     SessionListener#nodeRemoved}; no {@code cluster.node_limit}), {@link Code#SESSION_CLOSED}
+   */
+  public void addNode(int node, String address) {
+    checkNode(node);
+    NodeChanges.add(handle, node, address);
+  }
+
+  /**
+   * Takes a node out of use. A query that is begun here cannot contain it any more; those that run go on. When every node,
+   * the drained one included, has been told this and has no such query left, its links are closed, their memory is given
+   * back, and {@link SessionListener#nodeDrained} is called. Repeatable; {@link #removeNode} ends it early. Never blocks.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such node), {@link Code#WRONG_STATE} (no {@code
+   *     cluster.node_limit}), {@link Code#SESSION_CLOSED}
+   */
+  public void drainNode(int node) {
+    checkNode(node);
+    checked(NodeChanges.drain(handle, node));
+  }
+
+  /**
+   * Forgets a node for good: closes its link, by which queries that contain it fail, and refuses its process from now on.
+   * After {@link SessionListener#nodeRemoved} its number can be used again. Never blocks.
+   *
+   * @throws FaroException as {@link #drainNode}; {@link Code#INVALID_ARGUMENT} also for the own node
+   */
+  public void removeNode(int node) {
+    checkNode(node);
+    checked(NodeChanges.remove(handle, node));
+  }
+
+  /**
    * Tells this listener of nodes that come and go and of queries that fail, from now on; it replaces the one before, of
    * which a call may still be under way. Never blocks.
    *

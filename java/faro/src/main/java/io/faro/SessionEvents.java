@@ -13,6 +13,9 @@ final class SessionEvents {
   private static final int NODE_LEFT = 2;
   private static final int NODE_RETURNED = 3;
   private static final int QUERY_FAILED = 4;
+  private static final int NODE_ADDED = 5;
+  private static final int NODE_DRAINED = 6;
+  private static final int NODE_REMOVED = 7;
 
   private final long session;
   private final String name;
@@ -52,6 +55,9 @@ final class SessionEvents {
       case NODE_LOST -> listener.nodeLost(node, FaroException.of(cause));
       case NODE_LEFT -> listener.nodeLeft(node);
       case NODE_RETURNED -> listener.nodeReturned(node);
+      case NODE_ADDED -> listener.nodeAdded(node);
+      case NODE_DRAINED -> listener.nodeDrained(node);
+      case NODE_REMOVED -> listener.nodeRemoved(node);
       case QUERY_FAILED -> listener.queryFailed(query, FaroException.of(cause));
       default -> throw new AssertionError("an event of kind " + kind);
     }

@@ -24,6 +24,18 @@ public interface SessionListener {
    */
   default void nodeReturned(int node) {}
 
+  /** A node that {@link Session#addNode} has added is there for the first time: queries may contain it. */
+  default void nodeAdded(int node) {}
+
+  /**
+   * What {@link Session#drainNode} began is done: no query needs the node, and its link is closed. Of the own node: no
+   * other node is linked with it any more, so its session can be closed.
+   */
+  default void nodeDrained(int node) {}
+
+  /** The session knows nothing of the node any more: its number can be used again. */
+  default void nodeRemoved(int node) {}
+
   /**
    * A query that this node uses, declared or began has failed. Called once per query; the workers must still end it.
    *

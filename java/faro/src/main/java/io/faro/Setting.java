@@ -9,8 +9,16 @@ public enum Setting {
   CLUSTER_ID("cluster.id", "faro"),
   /** Number of this node: its position in cluster.nodes, from 0. */
   CLUSTER_NODE("cluster.node", "0"),
-  /** Addresses of all nodes (host:port or [ipv6]:port), separated by commas, ordered by node number. */
+  /**
+   * Addresses of all nodes (host:port or [ipv6]:port), separated by commas, ordered by node number. With
+   * cluster.node_limit, - stands for a number that no node has.
+   */
   CLUSTER_NODES("cluster.nodes", ""),
+  /**
+   * 0: the nodes are those of cluster.nodes. Otherwise nodes can be added and removed while the session is open, with
+   * numbers below this one; all have the same cluster.workers, and queries are to be declared.
+   */
+  CLUSTER_NODE_LIMIT("cluster.node_limit", "0"),
   /** Workers per node: one number for all nodes, or one number per node, separated by commas. */
   CLUSTER_WORKERS("cluster.workers", "1"),
   /** Address to listen on. Empty: this node's entry in cluster.nodes. With port 0 the system chooses a port. */
@@ -147,6 +155,11 @@ public enum Setting {
   OVERFLOW_FOLDER("overflow.folder", "/tmp"),
   /** Time limit for connecting the whole cluster, including nodes that start late. */
   CONNECT_TIMEOUT_MS("connect.timeout_ms", "30000"),
+  /**
+   * Whom open waits for: all (every node of cluster.nodes), or none (it returns at once, and nodes are linked as they
+   * come).
+   */
+  CONNECT_WAIT_FOR("connect.wait_for", "all"),
   /** How long close waits for peers and for calls that are still inside the session. */
   CLOSE_TIMEOUT_MS("close.timeout_ms", "5000"),
   /** A peer that is silent for this long is declared lost. Heartbeats are sent four times as often. */

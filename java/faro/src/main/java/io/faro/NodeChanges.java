@@ -1,0 +1,18 @@
+package io.faro;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+/** Changes of the nodes of a session; {@link Session} says what they do. */
+final class NodeChanges {
+  private NodeChanges() {}
+
+  static void add(long session, int node, String address) {
+    FaroException.checked(add(session, node, address.getBytes(UTF_8)));
+  }
+
+  static native int drain(long session, int node);
+
+  static native int remove(long session, int node);
+
+  private static native int add(long session, int node, byte[] address);
+}

@@ -1,0 +1,45 @@
+// io.faro.NodeChanges
+#include <jni.h>
+
+#include <array>
+#include <memory>
+
+#include "faro/nodes.h"
+#include "jni/errors.h"
+#include "jni/java_bytes.h"
+#include "jni/natives.h"
+#include "jni/objects.h"
+
+namespace faro::jni {
+namespace {
+
+// 0, or the negative code.
+template <typename Change>
+jint change(jlong session, Change&& change) {
+  const std::shared_ptr<SessionState> state = sessions().find(session);
+  if (state == nullptr) return fail(Code::session_closed, "the session was closed");
+  return result(change(Nodes(*state->session)));
+}
+
+jint add(JNIEnv* env, jclass, jlong session, jint node, jbyteArray address) {
+  return change(session, [&](Nodes nodes) {
+    return nodes.add({static_cast<uint32_t>(node), text_of(env, address)});
+  });
+}
+
+jint drain(JNIEnv*, jclass, jlong session, jint node) {
+  return change(session, [&](Nodes nodes) { return nodes.drain(static_cast<uint32_t>(node)); });
+}
+
+jint remove(JNIEnv*, jclass, jlong session, jint node) {
+  return change(session, [&](Nodes nodes) { return nodes.remove(static_cast<uint32_t>(node)); });
+}
+
+const std::array kMethods{method("add", "(JI[B)I", add), method("drain", "(JI)I", drain),
+                          method("remove", "(JI)I", remove)};
+
+}  // namespace
+
+const Natives kNodeChangesNatives{"io/faro/NodeChanges", kMethods};
+
+}  // namespace faro::jni

@@ -1,0 +1,52 @@
+// Nodes that come and go while a session is open.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "faro/session.h"
+#include "faro/status.h"
+
+#pragma GCC visibility push(default)
+
+namespace faro {
+
+/// A node that is added to a session.
+struct NodeSpec {
+  uint32_t number = 0;  ///< below cluster.node_limit, the same for all nodes
+  std::string address;  ///< host:port, where it listens
+};
+
+/// The nodes of a session, if cluster.node_limit says that they may change (native/session/README.md):
+/// `Nodes(session).add({3, "host:7000"})`. Each session is told separately, in any order, by whoever knows all nodes, such as
+/// the engine's coordinator. SessionListener tells when what was begun here is done.
+///
+/// Threads: any. Blocks: never. Valid as long as its session.
+class Nodes {
+ public:
+  explicit Nodes(Session& session) : session_(session) {}
+
+  /// Adds a node: from now on it may link with this one; of the two, the one with the higher number dials. Queries may
+  /// contain it after node_added or Session::await_node(); those that run are not touched. Its workers are the
+  /// cluster.workers numbers from Session::first_worker(node) on.
+  /// Errors: invalid_argument (no such number, the own one, no host:port, or port 0 where this node has to dial),
+  /// wrong_state (the number is in use: remove that node first, and wait for node_removed; no cluster.node_limit),
+  /// session_closed.
+  Status add(const NodeSpec& node);
+  /// Takes a node out of use. A query that is begun here cannot contain it any more (declare_query() refuses); those that
+  /// run go on. When every node, the drained one included, has been told this and has no such query left, its links are
+  /// closed, their memory is given back, and node_drained is told. Repeatable; remove() ends it early.
+  /// Errors: invalid_argument (no such node), wrong_state (no cluster.node_limit), session_closed.
+  Status drain(uint32_t node);
+  /// Forgets a node for good: closes its link, by which queries that contain it fail, and refuses its process from now on.
+  /// node_lost is told first if it was linked. node_removed is told when that is done; then its number can be used again.
+  /// Errors: invalid_argument (no such node, the own one), wrong_state (no cluster.node_limit), session_closed.
+  Status remove(uint32_t node);
+
+ private:
+  Session& session_;
+};
+
+}  // namespace faro
+
+#pragma GCC visibility pop

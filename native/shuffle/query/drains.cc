@@ -1,0 +1,94 @@
+#include "shuffle/query/drains.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "shuffle/query/query_messages.h"
+#include "shuffle/query/tracked_query.h"
+
+namespace faro::shuffle {
+namespace {
+
+wire::QueryMessage released(uint32_t node) {
+  return message_of(wire::QueryMessageKind::released, {}, node, 0);
+}
+
+}  // namespace
+
+Status Drains::check(const QueryId& query, const std::vector<uint32_t>& workers) const {
+  const ClusterView& cluster = context_.cluster;
+  if (stages_.empty() || query.issuer != cluster.own()) return Status::Ok();
+  uint32_t node = cluster.own();
+  for (size_t i = 0; i < workers.size() && !stages_.contains(node); ++i)
+    node = cluster.node_of_worker(workers[i]);
+  if (!stages_.contains(node)) return Status::Ok();
+  return base::error(Code::wrong_state, "query {}: {} is being drained, and takes no new queries",
+                     query.to_string(), cluster.name(node));
+}
+
+bool Drains::is_let_go(uint32_t node) const {
+  const auto drain = stages_.find(node);
+  return drain != stages_.end() && drain->second == Stage::let_go;
+}
+
+void Drains::forget(uint32_t node) {
+  stages_.erase(node);
+  released_by_.erase(node);
+  on_peer_lost(node);
+}
+
+void Drains::hear(uint32_t peer, uint32_t node) {
+  if (node < context_.cluster.node_count()) released_by_[node].insert(peer);
+}
+
+void Drains::on_peer_lost(uint32_t peer) {
+  for (auto& [node, peers] : released_by_) peers.erase(peer);
+}
+
+void Drains::on_peer_joined(uint32_t peer, Outbound& out) const {
+  for (const auto& [node, stage] : stages_) {
+    if (stage != Stage::in_use) out.send(peer, released(node));
+  }
+}
+
+void Drains::advance(Outbound& out) {
+  const ClusterView& cluster = context_.cluster;
+  for (auto& [node, stage] : stages_) {
+    if (stage == Stage::in_use && !is_needed_here(node)) {
+      Outbound told;
+      for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
+        if (peer != cluster.own() && cluster.is_there(peer)) told.send(peer, released(node));
+      }
+      stage = Stage::released;
+      out.take(std::move(told));
+    }
+    if (stage == Stage::released && !is_needed_elsewhere(node)) {
+      out.let_go.push_back(node);
+      stage = Stage::let_go;
+    }
+  }
+}
+
+// A node that is drained itself begins no queries, so it waits for all that it has begun.
+bool Drains::is_needed_here(uint32_t node) const {
+  return std::ranges::any_of(known_.all(), [&](const auto& known) {
+    const TrackedQuery& query = *known.second;
+    return query.id.issuer == context_.cluster.own() &&
+           (node == context_.cluster.own() || query.nodes().contains(node));
+  });
+}
+
+// The own node waits for the others to end their links.
+bool Drains::is_needed_elsewhere(uint32_t node) const {
+  const ClusterView& cluster = context_.cluster;
+  if (node != cluster.own() && !cluster.is_there(node)) return false;
+  const auto heard = released_by_.find(node);
+  for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
+    if (peer == cluster.own() || !cluster.is_there(peer)) continue;
+    if (node == cluster.own() || heard == released_by_.end() || !heard->second.contains(peer))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace faro::shuffle

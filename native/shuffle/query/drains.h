@@ -1,0 +1,57 @@
+// Drains: nodes that are being taken out of use (Nodes::drain), as far as queries are concerned.
+//
+// Only the node that begins a query decides who takes part, and participants may hear of the query long after. So each
+// node says when no query that it has begun needs the drained node any more (RELEASED), and begins no more of them. A node
+// that has heard this of all, the drained one included, and can say it itself, lets its own link to the drained node go.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "faro/query.h"
+#include "faro/status.h"
+#include "shuffle/query/known_queries.h"
+#include "shuffle/query/outbound.h"
+#include "shuffle/query/query_context.h"
+
+namespace faro::shuffle {
+
+/// Threads: under the table's lock.
+class Drains {
+ public:
+  /// Both outlive it.
+  Drains(const QueryContext& context, const KnownQueries& known)
+      : context_(context), known_(known) {}
+
+  void begin(uint32_t node) { stages_.try_emplace(node, Stage::in_use); }
+  /// Whether a query may have these workers. Who begins it decides. Errors: wrong_state, if that is this node and one
+  /// of theirs is being drained.
+  Status check(const QueryId& query, const std::vector<uint32_t>& workers) const;
+  /// Its link may end.
+  bool is_let_go(uint32_t node) const;
+  /// The node is removed: whoever comes with its number is another one.
+  void forget(uint32_t node);
+
+  /// A peer has released a node. Untrusted.
+  void hear(uint32_t peer, uint32_t node);
+  void on_peer_lost(uint32_t peer);
+  /// What this node has said before the peer came.
+  void on_peer_joined(uint32_t peer, Outbound& out) const;
+  /// Whatever has changed among queries and nodes: says and lets go what is due.
+  void advance(Outbound& out);
+
+ private:
+  enum class Stage { in_use, released, let_go };
+
+  bool is_needed_here(uint32_t node) const;
+  bool is_needed_elsewhere(uint32_t node) const;
+
+  const QueryContext& context_;
+  const KnownQueries& known_;
+  std::map<uint32_t, Stage> stages_;                    // by drained node
+  std::map<uint32_t, std::set<uint32_t>> released_by_;  // by node: the peers that have said so
+};
+
+}  // namespace faro::shuffle
