@@ -16,6 +16,7 @@ namespace faro::endpoint {
 /// A peer is known by a name and an incarnation. Whoever proves to know the secret or shows a certificate may link.
 class ChannelIdentity final : public links::Identity {
  public:
+  uint64_t incarnation() const override { return hello.incarnation; }
   wire::Hello hello_to(uint32_t dialled) const override;
   wire::Hello answer_to(const wire::HelloHead&) const override { return hello; }
   std::optional<links::Refusal> compare_heads(const wire::HelloHead& theirs,

@@ -485,7 +485,7 @@ void ChannelLinks::on_up(links::Link& link) {
                       .link = links_.data(link.place()),
                       .info = {.peer = link.peer().name,
                                .address = dialled ? entry.address : link.context().peer_address,
-                               .transport = std::string(link.transport_name()),
+                               .transport = std::string(links::transport_name(link)),
                                .dialled = dialled,
                                .greeting = entry.greeting,
                                .send_bytes = link.context().outgoing.ring_bytes,

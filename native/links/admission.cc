@@ -129,18 +129,39 @@ void Admission::on_unauthenticated(const std::string& peer_address, const Status
 // -------------------------------------------------------------------------------------- handshakes
 
 std::optional<Refusal> Admission::judge(const wire::Hello& hello, const std::string& from) {
-  return host_.judge(hello, from);
+  return hello.mends ? judge_mending(hello) : host_.judge(hello, from);
+}
+
+std::optional<Refusal> Admission::judge_mending(const wire::Hello& hello) const {
+  const Link* link =
+      hello.mends->incarnation == identity_.incarnation() ? links_.find_to_mend(hello) : nullptr;
+  if (link == nullptr) {
+    const Status gone =
+        base::error(Code::peer_lost, "{} does not have that link (any more)", identity_.name);
+    return Refusal{gone, false, false, true, true};
+  }
+  if (!link->context().initiator) return std::nullopt;
+  const Status lives =
+      base::error(Code::connect_failed, "{} lives, and dials that link itself", identity_.name);
+  return Refusal{lives, true, false, true, true};
+}
+
+void Admission::mend(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) {
+  StreamToken token;
+  if (!network_.draw_random(token)) return;  // as if the connection had broken
+  links_.find_to_mend(peer)->resume(std::move(connection), token);
 }
 
 void Admission::on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,
                             const wire::Hello& peer) {
   const std::unique_ptr<Handshake> done = take(handshake);  // keeps `peer`
   // Another process may have joined with the same number since HELLO.
-  if (const auto refusal = host_.judge(peer, connection->peer_address())) {
+  if (const auto refusal = judge(peer, connection->peer_address())) {
     connection->send(wire::encode_refuse(
         {refusal->status.code(), refusal->retry, std::string(refusal->status.message())}));
     return note_refused(connection->peer_address(), {refusal->status, refusal->retry, false});
   }
+  if (peer.mends) return mend(std::move(connection), peer);
   host_.on_admitted(std::move(connection), peer);
 }
 
@@ -171,8 +192,9 @@ void Admission::note_refused(const std::string& from, const Refusal& refusal) {
   uint64_t suppressed = 0;
   if (limiter_.allows(std::string(code_name(cause.code())), now(), suppressed)) {
     // Peers whose sessions are still open keep dialling a node that has closed, until they close as well.
-    base::log(cause.code() == Code::session_closed ? LogLevel::debug : log_level_,
-              "{}: refused a connection from {}: {}{}", identity_.name, from, cause.to_string(),
+    const bool is_usual = refusal.expected || cause.code() == Code::session_closed;
+    base::log(is_usual ? LogLevel::debug : log_level_, "{}: refused a connection from {}: {}{}",
+              identity_.name, from, cause.to_string(),
               suppressed == 0 ? "" : fmt::format(" ({} more like this before)", suppressed));
   }
   host_.on_refused(from, refusal);

@@ -36,7 +36,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
     virtual void on_refused(const std::string& from, const Refusal& refusal) = 0;
   };
 
-  /// All outlive it; `links` get the data connections that arrive.
+  /// All outlive it; `links` get the data connections that arrive, and the control connections that mend them.
   Admission(Host& host, Network& network, const Identity& identity, LinkTable& links)
       : host_(host), network_(network), identity_(identity), links_(links) {}
 
@@ -81,6 +81,8 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   void make_room_for(const std::string& newcomer_host);
   void refuse(Place pending, const Status& cause);
   void note_refused(const std::string& from, const Refusal& refusal);
+  std::optional<Refusal> judge_mending(const wire::Hello& hello) const;
+  void mend(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer);
   std::unique_ptr<Handshake> take(const Handshake& handshake);
   base::Nanoseconds now() const { return network_.reactor().clock().now_ns(); }
 

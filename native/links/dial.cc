@@ -60,9 +60,7 @@ void Dial::try_next() {
       if (added.ok()) return;
       error = EMFILE;
     }
-    socket_.reset();
-    last_ = base::error(Code::connect_failed, "connect to {}: {}",
-                        transport::tcp::to_string(candidate), std::strerror(error));
+    note_failure(error);
   }
   const Done done = std::move(done_);
   const Status last = last_;
@@ -79,10 +77,15 @@ void Dial::on_connected() {
     const Done done = std::move(done_);
     return done(std::move(socket_));
   }
-  socket_.reset();
-  last_ = base::error(Code::connect_failed, "connect to {}: {}",
-                      transport::tcp::to_string(candidates_[next_ - 1]), std::strerror(error));
+  note_failure(error);
   try_next();
+}
+
+void Dial::note_failure(int error) {
+  socket_.reset();
+  refused_ = refused_ && error == ECONNREFUSED;
+  last_ = base::error(refused_ ? Code::peer_lost : Code::connect_failed, "connect to {}: {}",
+                      transport::tcp::to_string(candidates_[next_ - 1]), std::strerror(error));
 }
 
 }  // namespace faro::links

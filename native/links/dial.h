@@ -17,8 +17,8 @@ namespace faro::links {
 /// Threads: network thread. Blocks: never; a name is looked up elsewhere (links/resolution.h).
 class Dial {
  public:
-  /// Called once, from the reactor or from start(). Errors: connect_failed, naming the address and
-  /// the cause.
+  /// Called once, from the reactor or from start(). Errors: as Network::connect, naming the
+  /// address and the cause.
   using Done = std::function<void(Result<base::UniqueFd>)>;
 
   /// `source`: the address to dial from; none: the system chooses.
@@ -40,6 +40,7 @@ class Dial {
   void on_resolved(Resolution::Addresses found);
   void try_next();
   void on_connected();
+  void note_failure(int error);
 
   EpollReactor& reactor_;
   const std::optional<transport::tcp::SocketAddress> source_;
@@ -48,6 +49,7 @@ class Dial {
   std::vector<transport::tcp::SocketAddress> candidates_;
   size_t next_ = 0;
   base::UniqueFd socket_;
+  bool refused_ = true;  // by the hosts of all addresses so far
   Status last_;
 };
 

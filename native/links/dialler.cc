@@ -18,12 +18,13 @@ constexpr base::Nanoseconds kAttemptTime = 10'000 * kNanosecondsPerMs;
 }  // namespace
 
 Dialler::Dialler(Owner& owner, Network& network, const Identity& identity, uint32_t peer,
-                 std::string address)
+                 std::string address, const std::optional<wire::LinkName>& mends)
     : owner_(owner),
       network_(network),
       identity_(identity),
       peer_(peer),
-      address_(std::move(address)) {}
+      address_(std::move(address)),
+      mends_(mends) {}
 
 void Dialler::advance(base::Nanoseconds now) {
   if (now < next_) return;
@@ -52,7 +53,7 @@ void Dialler::on_connected(uint64_t attempt,
     return owner_.on_dial_failed(*this, connection.status());
   }
   handshake_ = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
-                                           std::move(connection.value()), peer_);
+                                           std::move(connection.value()), peer_, mends_);
   handshake_->start();
 }
 

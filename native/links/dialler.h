@@ -30,9 +30,9 @@ class Dialler final : private Handshake::Owner {
     virtual void on_dial_refused(Dialler& dialler, const Refusal& refusal) = 0;
   };
 
-  /// All arguments but `address` outlive it.
+  /// The first three outlive it. `mends`: the link that is to be mended; none: there is to be one.
   Dialler(Owner& owner, Network& network, const Identity& identity, uint32_t peer,
-          std::string address);
+          std::string address, const std::optional<wire::LinkName>& mends = std::nullopt);
 
   uint32_t peer() const { return peer_; }
   /// Why the last attempt failed, or the last link ended; Ok: there was none.
@@ -63,6 +63,7 @@ class Dialler final : private Handshake::Owner {
   const Identity& identity_;
   const uint32_t peer_;
   const std::string address_;
+  const std::optional<wire::LinkName> mends_;
   std::optional<uint64_t> under_way_;  // the number of the attempt
   uint64_t attempts_ = 0;              // tells late answers to earlier attempts from this one's
   // An answer holds it weakly: one that comes when the dialler is gone finds nobody.

@@ -18,12 +18,14 @@ using wire::ControlKind;
 }  // namespace
 
 Handshake::Handshake(Owner& owner, const Identity& ours,
-                     std::unique_ptr<ControlConnection> connection, std::optional<uint32_t> dialled)
+                     std::unique_ptr<ControlConnection> connection, std::optional<uint32_t> dialled,
+                     const std::optional<wire::LinkName>& mends)
     : owner_(owner),
       ours_(ours),
       connection_(std::move(connection)),
       peer_address_(connection_->peer_address()),
-      dialled_(dialled) {}
+      dialled_(dialled),
+      mends_(mends) {}
 
 void Handshake::start() {
   if (dialled_) {
@@ -34,7 +36,9 @@ void Handshake::start() {
 }
 
 wire::ControlMessage Handshake::own_hello() const {
-  return wire::encode(dialled_ ? ours_.hello_to(*dialled_) : ours_.answer_to(peer_.head));
+  wire::Hello hello = dialled_ ? ours_.hello_to(*dialled_) : ours_.answer_to(peer_.head);
+  hello.mends = mends_;
+  return wire::encode(hello);
 }
 
 void Handshake::refuse(const Refusal& refusal) {

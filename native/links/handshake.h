@@ -51,9 +51,11 @@ class Handshake final : private ControlConnection::Handler {
     virtual void on_refused(Handshake& handshake, const Refusal& refusal) = 0;
   };
 
-  /// `dialled`: the peer that was dialled, as the layer above numbers it; none on the accepting side.
+  /// `dialled`: the peer that was dialled, as the layer above numbers it; none on the accepting side. `mends`: as of
+  /// Dialler.
   Handshake(Owner& owner, const Identity& ours, std::unique_ptr<ControlConnection> connection,
-            std::optional<uint32_t> dialled);
+            std::optional<uint32_t> dialled,
+            const std::optional<wire::LinkName>& mends = std::nullopt);
   ~Handshake() override = default;
 
   /// Starts; may call the owner.
@@ -89,6 +91,7 @@ class Handshake final : private ControlConnection::Handler {
   std::unique_ptr<ControlConnection> connection_;
   const std::string peer_address_;
   const std::optional<uint32_t> dialled_;
+  const std::optional<wire::LinkName> mends_;
   State state_ = State::expects_hello;
   wire::Hello peer_;
   wire::ControlMessage sent_hello_;                 // dialling side

@@ -22,6 +22,7 @@ struct Refusal {
   bool retry = false;     // dialling again later may succeed
   bool ends_open = true;  // on the refusing side too: its cluster cannot become complete like this
   bool verified = true;  // false: the reason comes from a peer that has not proved that it may join
+  bool expected = false;  // nothing is wrong: not logged as a warning
 };
 
 /// Threads: network thread. Constant while there are handshakes.
@@ -29,6 +30,8 @@ class Identity {
  public:
   virtual ~Identity() = default;
 
+  /// Of this node.
+  virtual uint64_t incarnation() const = 0;
   /// What this node tells a peer that it dials, by the number that the layer above has given it.
   virtual wire::Hello hello_to(uint32_t dialled) const = 0;
   /// What it tells a peer that has dialled it.

@@ -18,6 +18,28 @@ using wire::ControlKind;
 // or the end of that connection.
 constexpr base::Nanoseconds kSuspense = 200'000'000;
 
+// The rings of a channel are the lesser of what both sides allow. False if the peer has chosen others.
+bool adopt_rings(transport::LinkContext& context, const wire::LinkChoice& choice,
+                 wire::Purpose purpose) {
+  const std::optional<wire::ChannelRings>& rings = choice.rings;
+  if (purpose != wire::Purpose::channel) return !rings;
+  if (!rings) return false;
+  const auto adopt = [](ring::Layout& layout, uint32_t bytes) {
+    const bool fits = std::has_single_bit(bytes) && bytes >= wire::ChannelRings::kLeastBytes &&
+                      bytes <= layout.ring_bytes;
+    if (fits) layout.ring_bytes = bytes;
+    return fits;
+  };
+  const bool dials = context.initiator;
+  return adopt(context.outgoing, dials ? rings->to_acceptor_bytes : rings->to_dialler_bytes) &&
+         adopt(context.incoming, dials ? rings->to_dialler_bytes : rings->to_acceptor_bytes);
+}
+
+// A connection has broken; anything else ends the link.
+bool is_break(const Status& cause) {
+  return cause.code() == Code::peer_lost || cause.code() == Code::connect_failed;
+}
+
 }  // namespace
 
 Status protocol_violation(std::string_view what) {
@@ -28,14 +50,15 @@ Link::Link(Owner& owner, transport::LinkContext context,
            std::unique_ptr<ControlConnection> connection, const wire::Hello& peer)
     : owner_(owner),
       context_(std::move(context)),
-      connection_(std::move(connection)),
       peer_(peer),
+      control_(std::move(connection),
+               context_.mending.limit != 0 && (peer_.head.features & wire::kMends) != 0),
       liveness_{context_.reactor->clock().now_ns()},
       setup_(context_.initiator) {
   context_.events = this;
   context_.send = [this](std::span<const std::byte> payload) {
-    if (state_.is(LinkState::setting_up))
-      connection_->send(wire::encode_payload(ControlKind::setup, payload));
+    if (state_.is(LinkState::setting_up) || state_.is(LinkState::mending))
+      control_.send(wire::encode_payload(ControlKind::setup, payload));
   };
 }
 
@@ -45,15 +68,15 @@ Link::~Link() {
 
 void Link::start() {
   const Doing doing(*this);
-  connection_->set_handler(this);
+  control_.set_handler(*this);
 }
 
-std::string_view Link::transport_name() const {
-  return choice() ? std::string_view(choice()->transport) : "";
+std::string_view transport_name(const Link& link) {
+  return link.choice() ? std::string_view(link.choice()->transport) : "";
 }
 
 std::string Link::peer_address() const {
-  return attached() ? connection_->peer_address() : std::string("nowhere");
+  return attached() ? control_.peer_address() : std::string("nowhere");
 }
 
 // ------------------------------------------------------------------------------------------- setup
@@ -62,15 +85,19 @@ void Link::choose(transport::Transport& transport, const transport::StreamToken&
                   transport::DoorbellMemory doorbells,
                   const std::optional<wire::ChannelRings>& rings) {
   const Doing doing(*this);
-  setup_.choose({std::string(transport.capabilities().name), token, rings});
+  const bool may_mend = control_.keeps() && transport.capabilities().mends;
+  const uint64_t number = may_mend ? context_.mending.number : 0;
+  setup_.choose({std::string(transport.capabilities().name), token, rings, number});
   send(wire::encode(*choice()));
   begin(transport, doorbells);
 }
 
 void Link::begin(transport::Transport& transport, transport::DoorbellMemory doorbells) {
   const Doing doing(*this);
-  if (!adopt_rings()) return fail(protocol_violation("a LINK with rings that were not asked for"));
+  if (!adopt_rings(context_, *choice(), peer_.purpose))
+    return fail(protocol_violation("a LINK with rings that were not asked for"));
   context_.doorbells = doorbells;
+  transport_ = &transport;
   state_.advance(LinkState::setting_up);
   const Status started = setup_.begin(transport, context_);
   if (!started.ok()) return suspend(started);
@@ -81,25 +108,15 @@ void Link::begin(transport::Transport& transport, transport::DoorbellMemory door
   advance();
 }
 
-// The rings of a channel are the lesser of what both sides allow.
-bool Link::adopt_rings() {
-  const std::optional<wire::ChannelRings>& rings = choice()->rings;
-  if (peer_.purpose != wire::Purpose::channel) return !rings;
-  if (!rings) return false;
-  const auto adopt = [](ring::Layout& layout, uint32_t bytes) {
-    const bool fits = std::has_single_bit(bytes) && bytes >= wire::ChannelRings::kLeastBytes &&
-                      bytes <= layout.ring_bytes;
-    if (fits) layout.ring_bytes = bytes;
-    return fits;
-  };
-  const bool dials = context_.initiator;
-  return adopt(context_.outgoing, dials ? rings->to_acceptor_bytes : rings->to_dialler_bytes) &&
-         adopt(context_.incoming, dials ? rings->to_dialler_bytes : rings->to_acceptor_bytes);
-}
-
 void Link::advance() {
   const Doing doing(*this);
-  if (!state_.is(LinkState::setting_up)) return;
+  const bool mends = state_.is(LinkState::mending);
+  if (!mends && !state_.is(LinkState::setting_up)) return;
+  if (mends && !setup_.begun()) {
+    if (!setup_.may_mend() || !attached()) return;
+    const Status begun = setup_.mend(*transport_, context_, *made_);
+    if (!begun.ok()) return suspend(begun);
+  }
   const Result<bool> became_ready = setup_.advance();
   if (!became_ready.ok()) return suspend(became_ready.status());
   if (*became_ready) send(wire::encode_plain(ControlKind::ready));
@@ -107,6 +124,12 @@ void Link::advance() {
 }
 
 void Link::come_up() {
+  if (state_.is(LinkState::mending)) {
+    const Status mended = setup_.finish();
+    if (!mended.ok()) return suspend(mended);
+    state_.advance(LinkState::up);
+    return base::log(LogLevel::info, "the link to {} is in order again", name());
+  }
   auto data = setup_.take();
   if (!data.ok()) return suspend(data.status());
   made_ = std::move(*data);
@@ -117,7 +140,9 @@ void Link::come_up() {
 }
 
 bool Link::expects_stream() const {
-  return state_.is(LinkState::setting_up) && !context_.initiator;
+  const bool begun =
+      state_.is(LinkState::setting_up) || (state_.is(LinkState::mending) && setup_.begun());
+  return begun && !context_.initiator;
 }
 
 void Link::on_stream(transport::DataStream stream) {
@@ -127,18 +152,66 @@ void Link::on_stream(transport::DataStream stream) {
   advance();
 }
 
+// ----------------------------------------------------------------------------------------- mending
+
+bool Link::can_mend() const {
+  return control_.keeps() && state_.connected() && choice()->number != 0 &&
+         transport_->capabilities().mends;
+}
+
+// Both connections are given up, whichever has broken.
+void Link::break_off(const Status& cause) {
+  control_.detach();
+  setup_.restart();
+  if (state_.is(LinkState::mending)) return;
+  base::log(LogLevel::info, "the link to {} has broken and is mended: {}", name(), cause.message());
+  const base::Nanoseconds now = context_.reactor->clock().now_ns();
+  state_.mend(base::deadline_after(now, context_.mending.limit), cause);
+}
+
+void Link::resume(std::unique_ptr<ControlConnection> connection,
+                  const transport::StreamToken& token) {
+  const Doing doing(*this);
+  break_off(Status(Code::peer_lost, "the peer has found its connection broken"));
+  liveness_.heard = context_.reactor->clock().now_ns();
+  control_.resume(std::move(connection), *this);
+  if (context_.initiator) return;  // it begins at LINK
+  // The old data connection is given up before the peer is told another token.
+  setup_.choose_again(transport_->mend(context_, *made_), token);
+  send(wire::encode(*choice()));
+  advance();
+}
+
+void Link::on_waited() {
+  const Status cause = state_.suspension()->cause;
+  if (state_.is(LinkState::suspended) && can_mend()) return break_off(cause);
+  if (!state_.is(LinkState::mending)) return fail(cause);
+  fail(base::error(Code::peer_lost, "{}; the link was not mended within link.mend_ms = {}",
+                   cause.message(), context_.mending.limit / 1'000'000));
+}
+
 // ---------------------------------------------------------------------------------------- messages
 
 void Link::send(const wire::ControlMessage& message) {
   const Doing doing(*this);
-  if (attached() && !state_.is(LinkState::leaving)) connection_->send(message);
+  if (state_.has_ended() || state_.is(LinkState::leaving) || control_.send(message)) return;
+  fail(base::error(Code::peer_lost, "the peer does not take control messages: {} bytes are queued",
+                   control_.kept_bytes()));
 }
 
 void Link::on_message(std::span<const std::byte> message) {
   if (state_.has_ended()) return;
   const Doing doing(*this);
   liveness_.heard = context_.reactor->clock().now_ns();
-  handle(message);
+  switch (control_.on_message(message)) {
+    case ResumableControl::Verdict::broken:
+      return fail(protocol_violation(fmt::format("a malformed {}, or one out of place",
+                                                 wire::name_of(wire::kind_of(message)))));
+    case ResumableControl::Verdict::taken:
+      return;
+    case ResumableControl::Verdict::passes:
+      return handle(message);
+  }
 }
 
 void Link::handle(std::span<const std::byte> message) {
@@ -155,14 +228,21 @@ void Link::handle(std::span<const std::byte> message) {
         return fail(protocol_violation("a malformed HEARTBEAT"));
       return owner_.on_heartbeat(*this);
     case ControlKind::refuse:
-    case ControlKind::fail:
-      return on_ending(message);
+    case ControlKind::fail: {
+      const auto ending = wire::decode_ending(message);
+      if (!ending.ok()) return fail(protocol_violation("a malformed REFUSE or FAIL"));
+      return lose(base::error(ending.value().code, "it gave up: {}", ending.value().reason),
+                  !ending.value().retry);
+    }
     case ControlKind::members:
       return owner_.on_members(*this, message);
     case ControlKind::link:
     case ControlKind::setup:
     case ControlKind::ready:
       return on_setup(message);
+    case ControlKind::broken:
+      if (!can_mend()) return fail(protocol_violation("a BROKEN out of place"));
+      return break_off(Status(Code::peer_lost, "the data connection has broken on its side"));
     case ControlKind::bye:
       if (!state_.connected() || !wire::check_plain(message).ok())
         return fail(protocol_violation("a BYE out of place"));
@@ -182,7 +262,8 @@ void Link::handle(std::span<const std::byte> message) {
 }
 
 void Link::on_setup(std::span<const std::byte> message) {
-  const auto verdict = state_.is(LinkState::admitted) || state_.is(LinkState::setting_up)
+  const auto verdict = state_.is(LinkState::admitted) || state_.is(LinkState::setting_up) ||
+                               state_.is(LinkState::mending)
                            ? setup_.on_message(message)
                            : SetupExchange::Verdict::out_of_place;
   const std::string_view what = wire::name_of(wire::kind_of(message));
@@ -198,19 +279,13 @@ void Link::on_setup(std::span<const std::byte> message) {
   }
 }
 
-void Link::on_ending(std::span<const std::byte> message) {
-  const auto ending = wire::decode_ending(message);
-  if (!ending.ok()) return fail(protocol_violation("a malformed REFUSE or FAIL"));
-  lose(base::error(ending.value().code, "it gave up: {}", ending.value().reason),
-       !ending.value().retry);
-}
-
 // ------------------------------------------------------------------------------------------ ending
 
 void Link::on_closed(const Status& cause) {
   const Doing doing(*this);
   if (state_.is(LinkState::leaving)) return end_as(LinkState::left);
-  connection_.reset();
+  control_.detach();
+  if (can_mend() && is_break(cause)) return break_off(cause);
   lose(cause);
 }
 
@@ -230,10 +305,10 @@ void Link::on_link_failed(const Status& cause) {
 
 // A peer that gives up says why over the control connection and closes its other connections. Either may be seen first.
 void Link::suspend(const Status& cause) {
-  const bool may_be_told_more =
-      cause.code() == Code::peer_lost || cause.code() == Code::connect_failed;
-  if (!may_be_told_more) return fail(cause);
+  if (!is_break(cause)) return fail(cause);
+  if (state_.is(LinkState::mending)) return break_off(cause);
   state_.suspend(context_.reactor->clock().now_ns() + kSuspense, cause);
+  if (can_mend()) send(wire::encode_plain(ControlKind::broken));  // it closes
 }
 
 void Link::fail(const Status& cause) {
@@ -248,7 +323,7 @@ void Link::say_ending(const Status& cause, bool retry) {
   if (!attached() || state_.is(LinkState::leaving)) return;
   try {
     const wire::Ending ending{cause.code(), retry, std::string(cause.message())};
-    connection_->send(data() != nullptr ? wire::encode_fail(ending) : wire::encode_refuse(ending));
+    control_.send(data() != nullptr ? wire::encode_fail(ending) : wire::encode_refuse(ending));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -261,7 +336,7 @@ void Link::refuse(const Status& cause, bool retry) {
 void Link::leave() {
   const Doing doing(*this);
   if (state_.has_ended()) return;
-  if (!state_.connected()) return end_as(LinkState::lost);
+  if (!state_.connected() || !attached()) return end_as(LinkState::lost);
   send(wire::encode_plain(ControlKind::bye));
   state_.advance(LinkState::leaving);
 }
@@ -284,7 +359,8 @@ void Link::conclude(const Status& cause, bool final) {
   const LinkState::Phase ending = state_.phase();
   if (ending != LinkState::detaching && ending != LinkState::losing && ending != LinkState::parting)
     return;
-  release();
+  if (made_ != nullptr) made_->stop();
+  control_.detach();
   if (ending == LinkState::detaching) {
     owner_.on_detached(*this, cause, final);
   } else if (ending == LinkState::losing) {
@@ -297,12 +373,8 @@ void Link::conclude(const Status& cause, bool final) {
 
 void Link::end_as(LinkState::Phase phase) {
   state_.end(phase);
-  release();
-}
-
-void Link::release() {
   if (made_ != nullptr) made_->stop();
-  connection_.reset();
+  control_.detach();
 }
 
 }  // namespace faro::links

@@ -7,6 +7,13 @@
 //
 // The accepting side chooses the transport when all its links are admitted. The dialling side begins its
 // setup when it knows that choice and all its own links are admitted (setup_exchange.h).
+//
+// A link that was up and whose connection breaks is mended if both sides offer that, its transport can, and there is
+// time (README.md, "Mending"):
+//
+//   a connection breaks ──► mending: without connections ──► resume: a control connection, by LinkMender or Admission
+//            ▲                                                    │ RESUME; LINK, SETUP, READY
+//            └──────────── broken again ◄─────────────────────────┴──► up: data goes on where it stopped
 #pragma once
 
 #include <atomic>
@@ -22,6 +29,7 @@
 #include "links/liveness.h"
 #include "links/memory_budget.h"
 #include "links/network.h"
+#include "links/resumable_control.h"
 #include "links/setup_exchange.h"
 #include "transport/transport.h"
 #include "wire/control.h"
@@ -30,6 +38,11 @@ namespace faro::links {
 
 /// The status with which a link fails whose peer broke the protocol by `what`.
 Status protocol_violation(std::string_view what);
+
+class Link;
+
+/// That of a link; empty until one was chosen.
+std::string_view transport_name(const Link& link);
 
 /// Threads: network thread, except for data() and what LinkState excepts.
 /// Blocks: never. Owns: connection, setup and data link. Kept by shared_ptr; not copied.
@@ -85,8 +98,6 @@ class Link final : private ControlConnection::Handler,
   const LinkState& state() const { return state_; }
   /// Null until the link is up. Then it stays, even when the link is lost. Threads: any.
   transport::DataLink* data() const { return data_.load(std::memory_order_acquire); }
-  /// Empty until one was chosen.
-  std::string_view transport_name() const;
 
   /// Accepting side, admitted: tells the peer the choice and begins. `rings`: of a channel, no larger than the peer asked
   /// for; they become those of context().
@@ -109,10 +120,18 @@ class Link final : private ControlConnection::Handler,
   }
   void on_stream(transport::DataStream stream);
 
-  /// Queues a control message, while there is a control connection and neither side has left.
+  /// Whether it is up, or was, and gets other connections if its own break. Then choice() has its number.
+  bool can_mend() const;
+  /// The peer can be reached again, or has found the link broken. `token`: accepting side: of the data connection.
+  void resume(std::unique_ptr<ControlConnection> connection, const transport::StreamToken& token);
+  /// It was suspended, or mending, for as long as it may be.
+  void on_waited();
+
+  /// Sends a control message, unless the link has ended or a side has left. While it is mended, what has to arrive is
+  /// kept for the peer.
   void send(const wire::ControlMessage& message);
   /// Whether there is a control connection.
-  bool attached() const { return connection_ != nullptr; }
+  bool attached() const { return control_.attached(); }
   std::string peer_address() const;
   const Liveness::Peer& liveness() const { return liveness_; }
 
@@ -138,24 +157,23 @@ class Link final : private ControlConnection::Handler,
 
   void handle(std::span<const std::byte> message);
   void on_setup(std::span<const std::byte> message);
-  bool adopt_rings();
-  void on_ending(std::span<const std::byte> message);
   void come_up();
   void suspend(const Status& cause);
+  void break_off(const Status& cause);
   void lose(const Status& cause, bool final = false);
   void say_ending(const Status& cause, bool retry);
   void conclude(const Status& cause, bool final);
   void end_as(LinkState::Phase phase);
-  void release();
 
   Owner& owner_;
   transport::LinkContext context_;
-  std::unique_ptr<ControlConnection> connection_;
   const wire::Hello peer_;
+  ResumableControl control_;
   LinkState state_;
   Liveness::Peer liveness_;
   std::shared_ptr<MemoryBudget::Share> share_;  // given back after the memory
   SetupExchange setup_;
+  transport::Transport* transport_ = nullptr;  // from its setup on
   std::unique_ptr<transport::DataLink> made_;
   std::atomic<transport::DataLink*> data_{nullptr};  // made_, once the link is up
 };

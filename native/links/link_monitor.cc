@@ -62,7 +62,7 @@ void LinkMonitor::check(base::Nanoseconds now, bool judges) {
 
 void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
   const LinkState::Suspension* suspension = link.state().suspension();
-  if (suspension != nullptr && now >= suspension->until) link.fail(Status(suspension->cause));
+  if (suspension != nullptr && now >= suspension->until) link.on_waited();
   if (!link.attached() || link.state().is(LinkState::leaving)) return;
   if (judges && now >= expiry(link)) {
     const bool is_up = link.state().connected();

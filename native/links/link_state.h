@@ -1,5 +1,8 @@
 // LinkState: the states of a link, from the handshake that has admitted its peer to its end.
 //
+//                                                mending
+//                                                 ▲  │
+//                                                 │  ▼
 //   (handshake) ──> admitted ──> setting_up ──────────────> up ───> leaving ───┐
 //                      │          │      │                │    │      ▲        │
 //                      │          │   setup_suspended     │    │      │        │
@@ -12,6 +15,9 @@
 // Suspended: the data connection has failed, or its setup. The control connection usually knows better
 // why, so it gets a moment to say so before the link is lost. Until then a link that was up still counts
 // as connected.
+//
+// Mending: a connection of a link that was up has broken, and the link gets others (README.md, "Mending"). It counts as
+// connected. It comes from up or suspended, and leads to up, or to an end like suspended.
 //
 // detaching, losing, parting: the link has ended, and its owner has to be told. Usually that happens at
 // once. If an exception interrupts a link's work, or its ending, the link stays in one of these until the
@@ -36,6 +42,7 @@ class LinkState {
     setup_suspended,
     up,
     suspended,
+    mending,
     leaving,
     detaching,
     losing,
@@ -53,13 +60,13 @@ class LinkState {
 
   Phase phase() const { return phase_.load(std::memory_order_relaxed); }
   bool is(Phase phase) const { return this->phase() == phase; }
-  /// Up or suspended: there is a data link. Threads: any.
+  /// Up, suspended or mending: there is a data link. Threads: any.
   bool connected() const { return connected(phase_.load(std::memory_order_acquire)); }
   /// It takes no more messages; its owner may still have to be told.
   bool has_ended() const { return phase() >= detaching; }
-  /// Null unless it is suspended.
+  /// Until when it waits, and why; null unless it is suspended or mending.
   const Suspension* suspension() const {
-    return is(setup_suspended) || is(suspended) ? &suspension_ : nullptr;
+    return is(setup_suspended) || is(suspended) || is(mending) ? &suspension_ : nullptr;
   }
 
   /// admitted → setting_up → up; up → leaving. Release: what was stored before is seen by connected().
@@ -69,6 +76,12 @@ class LinkState {
     suspension_ = {until, cause};
     if (watch_ != nullptr) watch_->note_due(until);
     advance(connected() ? suspended : setup_suspended);
+  }
+  /// up, suspended → mending, until then at most.
+  void mend(base::Nanoseconds until, const Status& cause) {
+    suspension_ = {until, cause};
+    if (watch_ != nullptr) watch_->note_due(until);
+    advance(mending);
   }
   /// The link has failed; its owner is to be told. Has no effect on a link that has ended.
   void lose() noexcept {
@@ -95,11 +108,13 @@ class LinkState {
   }
 
  private:
-  static bool connected(Phase phase) { return phase == up || phase == suspended; }
+  static bool connected(Phase phase) {
+    return phase == up || phase == suspended || phase == mending;
+  }
 
   std::atomic<Phase> phase_{admitted};  // network thread; from up to losing also any other
   LinkWatch* watch_ = nullptr;          // null: nobody looks
-  Suspension suspension_;               // in the two suspended phases
+  Suspension suspension_;               // in the two suspended phases, and mending
 };
 
 }  // namespace faro::links

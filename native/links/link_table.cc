@@ -19,6 +19,14 @@ Link* LinkTable::find(const transport::StreamToken& token) const {
   return found == links_.end() ? nullptr : found->get();
 }
 
+Link* LinkTable::find_to_mend(const wire::Hello& hello) const {
+  const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& link) {
+    return link != nullptr && link->can_mend() && link->peer().incarnation == hello.incarnation &&
+           link->choice()->number == hello.mends->number;
+  });
+  return found == links_.end() ? nullptr : found->get();
+}
+
 bool LinkTable::expects_stream_from(const std::string& host) const {
   bool expects = false;
   for_each([&](const Link& link) {

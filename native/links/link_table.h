@@ -34,6 +34,8 @@ class LinkTable {
   Link* find(uint32_t peer) const { return links_[peer].get(); }
   /// The link that a data connection with this token belongs to; null: none.
   Link* find(const transport::StreamToken& token) const;
+  /// The link that the sender of this HELLO wants to mend; null: there is none, or it cannot be mended.
+  Link* find_to_mend(const wire::Hello& hello) const;
   /// Whether a peer at this host is about to dial a data connection.
   bool expects_stream_from(const std::string& host) const;
   /// Whether no link has a control connection any more.

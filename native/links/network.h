@@ -95,7 +95,7 @@ class Network {
   /// Starts accepting.
   virtual void set_acceptor(Acceptor* acceptor) = 0;
   /// Dials. `done` is called on the network thread, once, unless the network is destroyed first. The caller decides
-  /// about retries.
+  /// about retries. Errors: peer_lost: nobody listens there, says its host; otherwise connect_failed.
   virtual void connect(const std::string& address,
                        std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) = 0;
   /// Waits for events at most until `until` and handles them; returns whether there were any.

@@ -25,13 +25,37 @@ bool SetupExchange::takes(const transport::StreamToken& token) const {
 Status SetupExchange::begin(transport::Transport& transport, transport::LinkContext& context) {
   context.stream_token = choice_->token;
   setup_ = transport.begin(context);
-  return setup_->start();
+  part_ = setup_.get();
+  return part_->start();
+}
+
+void SetupExchange::restart() {
+  part_ = nullptr;
+  mending_.reset();
+  early_.clear();
+  ready_ = Ready::neither;
+  awaits_choice_ = true;
+}
+
+void SetupExchange::choose_again(std::unique_ptr<transport::LinkMending> mending,
+                                 const transport::StreamToken& token) {
+  mending_ = std::move(mending);
+  choice_->token = token;
+  awaits_choice_ = false;
+}
+
+Status SetupExchange::mend(transport::Transport& transport, transport::LinkContext& context,
+                           transport::DataLink& link) {
+  if (mending_ == nullptr) mending_ = transport.mend(context, link);
+  context.stream_token = choice_->token;
+  part_ = mending_.get();
+  return part_->start();
 }
 
 std::vector<wire::ControlMessage> SetupExchange::take_early() { return std::exchange(early_, {}); }
 
 bool SetupExchange::keep(std::span<const std::byte> message) {
-  if (!choice_ || early_.size() >= kEarlyLimit) return false;
+  if (awaits_choice_ || early_.size() >= kEarlyLimit) return false;
   early_.emplace_back(message.begin(), message.end());
   return true;
 }
@@ -41,33 +65,35 @@ SetupExchange::Verdict SetupExchange::on_message(std::span<const std::byte> mess
   const bool says_ready = wire::kind_of(message) == ControlKind::ready;
   const auto payload = wire::decode_payload(message);
   if (says_ready ? !wire::check_plain(message).ok() : !payload.ok()) return Verdict::malformed;
-  if (setup_ == nullptr) return keep(message) ? Verdict::taken : Verdict::out_of_place;
+  if (part_ == nullptr) return keep(message) ? Verdict::taken : Verdict::out_of_place;
   if (peer_is_ready()) return Verdict::out_of_place;
   if (says_ready) {
     ready_ = ready_ == Ready::ours ? Ready::both : Ready::theirs;
     return Verdict::taken;
   }
-  failure_ = setup_->on_message(payload.value());
+  failure_ = part_->on_message(payload.value());
   return failure_.ok() ? Verdict::taken : Verdict::failed;
 }
 
 SetupExchange::Verdict SetupExchange::on_choice(std::span<const std::byte> message) {
   auto choice = wire::decode_link_choice(message);
   if (!choice.ok()) return Verdict::malformed;
-  if (!dialling_ || choice_) return Verdict::out_of_place;
+  if (!dialling_ || !awaits_choice_) return Verdict::out_of_place;
+  if (choice_ && choice->transport != choice_->transport) return Verdict::out_of_place;
   choice_ = std::move(*choice);
+  awaits_choice_ = false;
   return Verdict::taken;
 }
 
 Status SetupExchange::on_stream(transport::DataStream stream) {
-  return setup_->on_stream(std::move(stream));
+  return part_->on_stream(std::move(stream));
 }
 
 Result<bool> SetupExchange::advance() {
-  const Status status = setup_->status();
+  const Status status = part_->status();
   if (!status.ok()) return status;
   const bool told = ready_ == Ready::ours || ready_ == Ready::both;
-  if (told || !setup_->ready()) return false;
+  if (told || !part_->ready()) return false;
   ready_ = peer_is_ready() ? Ready::both : Ready::ours;
   return true;
 }
@@ -78,8 +104,14 @@ Result<std::unique_ptr<transport::DataLink>> SetupExchange::take() {
     const Status status = setup_->status();
     return status.ok() ? Status(Code::internal_error, "the transport made no link") : status;
   }
+  part_ = nullptr;
   setup_.reset();
   return data;
+}
+
+Status SetupExchange::finish() {
+  part_ = nullptr;
+  return std::exchange(mending_, nullptr)->finish();
 }
 
 }  // namespace faro::links

@@ -7,6 +7,8 @@
 //
 // SETUP and READY may arrive before the dialling side begins: it waits for other links. They are kept
 // until then.
+//
+// The same messages mend a link, with another token and the same transport (restart).
 #pragma once
 
 #include <memory>
@@ -29,7 +31,10 @@ class SetupExchange {
   explicit SetupExchange(bool dialling) : dialling_(dialling) {}
 
   /// Accepting side: sets the transport that this side has chosen. Call it once, before begin.
-  void choose(wire::LinkChoice choice) { choice_ = std::move(choice); }
+  void choose(wire::LinkChoice choice) {
+    choice_ = std::move(choice);
+    awaits_choice_ = false;
+  }
   /// The accepting side's choice, once it is known.
   const std::optional<wire::LinkChoice>& choice() const { return choice_; }
   /// Whether a data connection with this token belongs here.
@@ -37,6 +42,17 @@ class SetupExchange {
 
   /// Errors: why the setup has failed.
   Status begin(transport::Transport& transport, transport::LinkContext& context);
+  /// All begins anew, to mend the link that came of it.
+  void restart();
+  /// Accepting side, after that: the old connection is given up (`mending`), and there is another token.
+  void choose_again(std::unique_ptr<transport::LinkMending> mending,
+                    const transport::StreamToken& token);
+  /// After restart the accepting side has told its token, and this side has not begun.
+  bool may_mend() const { return !awaits_choice_ && part_ == nullptr; }
+  bool begun() const { return part_ != nullptr; }
+  /// As begin, when may_mend. Errors: why the link is not mended.
+  Status mend(transport::Transport& transport, transport::LinkContext& context,
+              transport::DataLink& link);
   /// Messages that came before begin, in their order; once.
   std::vector<wire::ControlMessage> take_early();
 
@@ -51,6 +67,8 @@ class SetupExchange {
   bool complete() const { return ready_ == Ready::both; }
   /// The data link, once, when complete. Errors: why there is none.
   Result<std::unique_ptr<transport::DataLink>> take();
+  /// The same of a link that is mended. Errors: why it is not.
+  Status finish();
   /// Why on_message has failed.
   const Status& status() const { return failure_; }
 
@@ -63,8 +81,11 @@ class SetupExchange {
 
   const bool dialling_;
   std::optional<wire::LinkChoice> choice_;
-  std::vector<wire::ControlMessage> early_;      // came before begin
-  std::unique_ptr<transport::LinkSetup> setup_;  // from begin to take
+  std::vector<wire::ControlMessage> early_;  // came before begin
+  bool awaits_choice_ = true;
+  std::unique_ptr<transport::LinkSetup> setup_;      // from begin to take
+  std::unique_ptr<transport::LinkMending> mending_;  // from choose_again or mend to finish
+  transport::LinkExchange* part_ = nullptr;          // one of the two
   Ready ready_ = Ready::neither;
   Status failure_;
 };

@@ -15,6 +15,7 @@ namespace faro::session {
 
 class ClusterIdentity final : public links::Identity {
  public:
+  uint64_t incarnation() const override { return hello.incarnation; }
   wire::Hello hello_to(uint32_t dialled) const override;
   wire::Hello answer_to(const wire::HelloHead& theirs) const override {
     return hello_to(theirs.node);

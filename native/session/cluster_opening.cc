@@ -148,7 +148,7 @@ std::string ClusterOpening::why_missing(uint32_t number) const {
     return fmt::format("{} (before that: {})", peer.last.message(), peer.ending.message());
   }
   if (link->state().is(links::LinkState::admitted)) return "connected, waits for others";
-  std::string text = fmt::format("its {} link was not ready", link->transport_name());
+  std::string text = fmt::format("its {} link was not ready", links::transport_name(*link));
   if (const auto* suspension = link->state().suspension())
     text += fmt::format(": {}", suspension->cause.message());
   return text;

@@ -5,6 +5,11 @@
 #include "base/error.h"
 
 namespace faro::session {
+namespace {
+
+constexpr uint64_t kNanosecondsPerMs = 1'000'000;
+
+}  // namespace
 
 LinkFactory::LinkFactory(links::Link::Owner& owner, const base::Settings& settings,
                          const Topology& topology, links::Network& network,
@@ -18,7 +23,7 @@ LinkFactory::LinkFactory(links::Link::Owner& owner, const base::Settings& settin
 
 std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, std::string address,
                                                std::unique_ptr<links::ControlConnection> connection,
-                                               const wire::Hello& hello) const {
+                                               const wire::Hello& hello) {
   transport::LinkContext context;
   context.peer_node = peer;
   context.peer_name = topology_.full_name(peer);
@@ -30,6 +35,11 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
   context.workers = resources_.workers();
   context.ready_group = resources_.ready_groups(peer);
   context.reactor = &network_.reactor();
+  // The last node's entry may leave the port to the system; then it says where it listens.
+  context.mending = {
+      .limit = settings_.link_mend_ms * kNanosecondsPerMs,
+      .address = topology_.has_any_port(peer) ? hello.address : topology_.address(peer),
+      .number = ++made_};
   return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), hello);
 }
 

@@ -28,7 +28,7 @@ class LinkFactory {
   /// listens.
   std::unique_ptr<links::Link> make(uint32_t peer, bool initiator, std::string address,
                                     std::unique_ptr<links::ControlConnection> connection,
-                                    const wire::Hello& hello) const;
+                                    const wire::Hello& hello);
   /// The resources that all admitted links need together. Errors: transport_unavailable.
   Result<Resources::LinkNeed> need(const links::LinkTable& links) const;
   /// Whether this side can set this link up: the link is admitted and, if the peer chooses the transport, its choice is
@@ -47,6 +47,7 @@ class LinkFactory {
   links::Network& network_;
   const links::Transports& transports_;
   Resources& resources_;
+  uint64_t made_ = 0;  // links
 };
 
 }  // namespace faro::session

@@ -44,7 +44,7 @@ void log_opened(const Topology& topology, const links::LinkTable& links, const R
   uint32_t missing = 0;
   topology.for_each_peer([&](uint32_t peer) {
     if (links.connected(peer)) {
-      ++kinds[links.find(peer)->transport_name()];
+      ++kinds[links::transport_name(*links.find(peer))];
     } else {
       ++missing;
     }
@@ -77,6 +77,7 @@ Roster::Roster(const base::Settings& settings, Observer& observer, Topology& top
       monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links),
       diallers_(static_cast<links::Dialler::Owner&>(*this), network, identity_, links),
+      mender_(network, identity_, links),
       departed_(topology, network.reactor().clock()) {}
 
 // Links refer to this object, so they are destroyed first.
@@ -182,7 +183,8 @@ base::Nanoseconds Roster::next_deadline() const {
   base::Nanoseconds next =
       std::min(monitor_.next_deadline(phase_ == Phase::open), admission_.next_deadline());
   if (is_closing) next = std::min(next, closing_deadline_);
-  return linking() ? std::min(next, diallers_.next_deadline()) : next;
+  if (!linking()) return next;
+  return std::min({next, diallers_.next_deadline(), mender_.next_deadline()});
 }
 
 // Call it only when all connections have been read.
@@ -194,6 +196,7 @@ void Roster::look_at_times() {
   if (monitor_.beat() && linking()) each.run([&] { observer_.on_tick(now); });
   if (linking() && !(opening_ && opening_->failed())) {
     each.run([&] { diallers_.advance(now); });
+    each.run([&] { mender_.advance(now); });
     each.run([&] { set_up_links(); });
   }
   if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
@@ -279,7 +282,12 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   }
   const Status departed = departed_.check(number, hello.incarnation);
   if (!departed.ok()) return links::Refusal{departed, false, false};
-  const links::Link* link = links_.find(number);
+  links::Link* link = links_.find(number);
+  if (link != nullptr && link->state().is(links::LinkState::mending) &&
+      link->peer().incarnation != hello.incarnation) {
+    link->fail(Status(Code::peer_lost, "its process has died: it has started again"));
+    link = links_.find(number);
+  }
   if (link == nullptr) return std::nullopt;
   // It gave up its first connection before this node noticed.
   if (link->state().is(links::LinkState::admitted) && link->peer().incarnation == hello.incarnation)
@@ -440,7 +448,7 @@ void Roster::on_up(links::Link& link) {
   if (phase_ != Phase::open) return;
   const uint32_t peer = link.place();
   base::log(LogLevel::info, "{}: {} has joined and is linked by {}", identity_.name, link.name(),
-            link.transport_name());
+            links::transport_name(link));
   resources_.count_link(peer, *link.data(), link.peer().incarnation, true);
   links_.note_up();
   observer_.on_links_changed();

@@ -23,6 +23,7 @@
 
 #include "links/admission.h"
 #include "links/diallers.h"
+#include "links/link_mender.h"
 #include "links/link_monitor.h"
 #include "links/link_table.h"
 #include "links/network_thread.h"
@@ -122,10 +123,11 @@ class Roster final : public links::Rounds,
   Resources& resources_;
   links::LinkTable& links_;
   ClusterIdentity identity_;
-  const LinkFactory factory_;
+  LinkFactory factory_;
   links::LinkMonitor monitor_;
   links::Admission admission_;
   links::Diallers diallers_;
+  links::LinkMender mender_;
   Departed departed_;
   std::unique_ptr<ClusterOpening> opening_;  // until open has succeeded
   Phase phase_ = Phase::opening;

@@ -141,6 +141,13 @@ class MessagedIncoming : public MirroredIncoming {
     return true;
   }
 
+  /// The same for a peer that may not have got what was sent: always sends.
+  wire::Position take_told_again() noexcept {
+    const wire::Position read = told_.load(std::memory_order_acquire);
+    told_sent_.store(read, std::memory_order_relaxed);
+    return read;
+  }
+
   /// How far the peer has written, and how far it may have written. Acquire: the worker no longer reads the
   /// bytes that are overwritten up to there. Threads: receiver.
   wire::Position written() const noexcept { return written_.load(std::memory_order_relaxed); }

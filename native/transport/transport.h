@@ -121,6 +121,7 @@ class Incoming {
 struct Capabilities {
   std::string_view name;        // "shm", "tcp", …
   bool same_host_only = false;  // needs shared memory
+  bool mends = false;           // Transport::mend works
 };
 
 /// Counts what the data path of a link, or of a part of it, has asked of its network device. Each counter is
@@ -182,12 +183,14 @@ class Reactor {
   virtual const base::Clock& clock() const = 0;
 };
 
-/// What a link reports to the layer above. Threads: any. Called at most once per link.
+/// What a link reports to the layer above. Threads: any. Called at most once per link, and once more each time that it
+/// was mended.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  /// The link can carry nothing any more; `cause` says what happened, without the peer's name. The caller
-  /// is inside the link, so do not destroy the link from here.
+  /// The link can carry nothing any more; `cause` says what happened, without the peer's name. peer_lost: its connection
+  /// has broken, and Transport::mend may give it another one. The caller is inside the link, so do not destroy the link
+  /// from here.
   virtual void on_link_failed(const Status& cause) = 0;
 };
 
@@ -208,6 +211,13 @@ struct DoorbellMemory {
 /// (wire/README.md).
 using StreamToken = std::array<std::byte, 16>;
 
+/// How a link is mended (links/link.h).
+struct MendPlan {
+  base::Nanoseconds limit = 0;  // how long it may take; 0: not at all
+  std::string address = {};     // where the peer can be dialled; empty: nowhere
+  uint64_t number = 0;          // of the link among all that this node has made; not 0
+};
+
 /// Everything needed to set up one link. Outlives the link.
 struct LinkContext {
   uint32_t peer_node = 0;
@@ -225,6 +235,7 @@ struct LinkContext {
   std::span<const uint32_t> ready_group;  // one per local worker
   Reactor* reactor = nullptr;
   LinkEvents* events = nullptr;
+  MendPlan mending;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
   std::function<void(std::span<const std::byte>)> send;
 };
@@ -236,12 +247,12 @@ struct DataStream {
   std::shared_ptr<tls::Stream> tls = nullptr;  // the encryption; null: none
 };
 
-/// The non-blocking state machine that makes a DataLink with the peer's counterpart.
+/// A non-blocking state machine that connects the two ends of a link, together with the peer's counterpart.
 /// Threads: network thread (see Reactor). Destroying it unfinished releases everything.
-class LinkSetup {
+class LinkExchange {
  public:
-  virtual ~LinkSetup() = default;
-  /// Starts; may call context.send. Errors end the link's setup and reach the peer.
+  virtual ~LinkExchange() = default;
+  /// Starts; may call context.send. Errors end the exchange and reach the peer.
   virtual Status start() = 0;
   /// A setup message of the peer. Untrusted: every byte is checked.
   virtual Status on_message(std::span<const std::byte> message) = 0;
@@ -251,8 +262,22 @@ class LinkSetup {
   virtual Status status() const = 0;
   /// This side has everything it needs. The session then tells the peer and waits until it is ready, too.
   virtual bool ready() const = 0;
+};
+
+/// Makes a DataLink.
+class LinkSetup : public LinkExchange {
+ public:
   /// The link; once, after ready(). Null if the last step failed; status() then says why.
   virtual std::unique_ptr<DataLink> take() = 0;
+};
+
+/// Gives a DataLink whose connection has broken another one. From its construction on nothing arrives over the old
+/// connection any more.
+class LinkMending : public LinkExchange {
+ public:
+  /// The link is in order again: everything that was committed arrives, once. Once, after ready(). Errors: why it is
+  /// not; peer_lost: the new connection has broken, too.
+  virtual Status finish() = 0;
 };
 
 /// One kind of transport, as a session uses it. Owned by the session.
@@ -271,6 +296,12 @@ class Transport {
     return 0;
   }
   virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
+  /// Mends a link that has come of begin with this context; where capabilities().mends. context.stream_token is
+  /// another one than before; set it before LinkMending::start. The link outlives the result.
+  virtual std::unique_ptr<LinkMending> mend(LinkContext& context, DataLink& link) {
+    (void)context, (void)link;
+    return nullptr;
+  }
 
   /// Does the network thread's work for data that has arrived, in the calling thread. Returns whether
   /// there was any. Idle workers call it, so that a busy node need not wake its network thread. A

@@ -29,9 +29,11 @@ enum class HelloField : uint16_t {
   node_count = 10,
   rings = 11,
   greeting = 12,
+  mends = 14,  // 13 is not used
 };
-/// The same of a LINK.
-enum class LinkField : uint16_t { rings = 1 };
+/// The same of a LINK, and of a HEARTBEAT.
+enum class LinkField : uint16_t { rings = 1, number = 2 };
+enum class HeartbeatField : uint16_t { received = 1 };
 
 ControlMessage begin(ControlKind kind) { return ControlMessage(1, static_cast<std::byte>(kind)); }
 
@@ -70,6 +72,21 @@ bool read_rings(std::span<const std::byte> field, ChannelRings& rings) {
   ByteReader reader(field);
   rings.to_acceptor_bytes = reader.number<uint32_t>();
   rings.to_dialler_bytes = reader.number<uint32_t>();
+  return reader.complete();
+}
+
+void put_link_name(FieldWriter& fields, uint16_t tag, const LinkName& name) {
+  std::vector<std::byte> bytes;
+  ByteWriter writer(bytes);
+  writer.number(name.incarnation);
+  writer.number(name.number);
+  fields.bytes(tag, bytes);
+}
+
+bool read_link_name(std::span<const std::byte> field, LinkName& name) {
+  ByteReader reader(field);
+  name.incarnation = reader.number<uint64_t>();
+  name.number = reader.number<uint64_t>();
   return reader.complete();
 }
 
@@ -144,6 +161,8 @@ bool read_hello_field(FieldReader& fields, Hello& hello) {
     case HelloField::greeting:
       hello.greeting.assign(bytes.begin(), bytes.end());
       return bytes.size() <= Hello::kGreetingLimit;
+    case HelloField::mends:
+      return read_link_name(bytes, hello.mends.emplace());
   }
   fields.skip();
   return true;
@@ -191,6 +210,10 @@ std::string_view name_of(ControlKind kind) {
       return "BYE";
     case ControlKind::members:
       return "MEMBERS";
+    case ControlKind::broken:
+      return "BROKEN";
+    case ControlKind::resume:
+      return "RESUME";
   }
   return "message of unknown kind";
 }
@@ -223,6 +246,7 @@ ControlMessage encode(const Hello& hello) {
   }
   if (hello.rings != ChannelRings{}) put_rings(fields, optional(HelloField::rings), hello.rings);
   if (!hello.greeting.empty()) fields.bytes(optional(HelloField::greeting), hello.greeting);
+  if (hello.mends) put_link_name(fields, required(HelloField::mends), *hello.mends);
   return message;
 }
 
@@ -251,6 +275,7 @@ ControlMessage encode(const LinkChoice& choice) {
   writer.text(choice.transport);
   FieldWriter fields(message);
   if (choice.rings) put_rings(fields, static_cast<uint16_t>(LinkField::rings), *choice.rings);
+  if (choice.number != 0) fields.number(static_cast<uint16_t>(LinkField::number), choice.number);
   return message;
 }
 
@@ -268,6 +293,20 @@ ControlMessage encode(const Members& members) {
 }
 
 ControlMessage encode_plain(ControlKind kind) { return begin(kind); }
+
+ControlMessage encode_heartbeat(const Received& received) {
+  ControlMessage message = begin(ControlKind::heartbeat);
+  FieldWriter(message).number(static_cast<uint16_t>(HeartbeatField::received), received.messages);
+  return message;
+}
+
+ControlMessage encode_resume(const Received& received) {
+  ControlMessage message = begin(ControlKind::resume);
+  ByteWriter writer(message);
+  put_padding(writer);
+  writer.number(received.messages);
+  return message;
+}
 
 ControlMessage encode_payload(ControlKind kind, std::span<const std::byte> payload) {
   ControlMessage message;
@@ -351,14 +390,17 @@ Result<LinkChoice> decode_link_choice(std::span<const std::byte> message) {
   std::copy(token.begin(), token.end(), choice.token.begin());
   choice.transport = printable(reader.text(Hello::kNameLimit));
   FieldReader fields(reader.rest());
+  bool fields_fit = true;
   while (fields.next()) {
-    if (fields.number() != static_cast<uint16_t>(LinkField::rings)) {
+    if (fields.number() == static_cast<uint16_t>(LinkField::rings)) {
+      fields_fit &= read_rings(fields.bytes(), choice.rings.emplace());
+    } else if (fields.number() == static_cast<uint16_t>(LinkField::number)) {
+      fields_fit &= read_field(fields.bytes(), choice.number);
+    } else {
       fields.skip();
-    } else if (!read_rings(fields.bytes(), choice.rings.emplace())) {
-      return malformed(ControlKind::link);
     }
   }
-  if (reader.failed() || fields.malformed() || fields.unknown() || !zeros ||
+  if (reader.failed() || !fields_fit || fields.malformed() || fields.unknown() || !zeros ||
       kind != ControlKind::link) {
     return malformed(ControlKind::link);
   }
@@ -397,10 +439,37 @@ Result<std::span<const std::byte>> decode_payload(std::span<const std::byte> mes
   return message.subspan(1);
 }
 
+Result<std::optional<Received>> decode_heartbeat(std::span<const std::byte> message) {
+  std::optional<Received> received;
+  bool fits = kind_of(message) == ControlKind::heartbeat;
+  FieldReader fields(fits ? message.subspan(1) : message);
+  while (fits && fields.next()) {
+    if (fields.number() == static_cast<uint16_t>(HeartbeatField::received)) {
+      fits = read_field(fields.bytes(), received.emplace().messages);
+    } else {
+      fields.skip();
+    }
+  }
+  if (!fits || fields.malformed() || fields.unknown()) return malformed(ControlKind::heartbeat);
+  return received;
+}
+
+Result<Received> decode_resume(std::span<const std::byte> message) {
+  Received received;
+  ByteReader reader(message);
+  const auto kind = static_cast<ControlKind>(reader.number<uint8_t>());
+  bool zeros = true;
+  for (int i = 0; i < 3; ++i) zeros &= reader.number<uint8_t>() == 0;
+  received.messages = reader.number<uint64_t>();
+  if (!ends_well(reader) || !zeros || kind != ControlKind::resume)
+    return malformed(ControlKind::resume);
+  return received;
+}
+
 Status check_plain(std::span<const std::byte> message) {
   const ControlKind kind = kind_of(message);
-  const bool plain =
-      kind == ControlKind::ready || kind == ControlKind::heartbeat || kind == ControlKind::bye;
+  const bool plain = kind == ControlKind::ready || kind == ControlKind::heartbeat ||
+                     kind == ControlKind::bye || kind == ControlKind::broken;
   return plain && may_skip_fields(message.subspan(1)) ? Status::Ok() : malformed(kind);
 }
 

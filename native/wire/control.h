@@ -54,6 +54,9 @@ enum class ControlKind : uint8_t {
   fail = 9,         // this link has failed: code and first cause; the sender closes
   bye = 10,         // the sender leaves in order; nothing follows
   members = 11,     // the sender's session is open; these nodes are missing in it
+  broken =
+      12,  // the sender's data connection has broken: the receiver closes, and the link is mended
+  resume = 13,  // the first message on another connection of a link that is mended, on both sides
 };
 
 /// Set in a kind: a receiver that does not know it skips the message.
@@ -70,8 +73,9 @@ constexpr bool may_skip(ControlKind kind) {
 }
 
 /// Bits of HelloHead::features: 0 … 31 are abilities that both sides must offer before either uses them; 32 … 63 are
-/// abilities that the sender requires of the receiver. Those that this version knows; none is defined yet.
-inline constexpr uint64_t kKnownFeatures = 0;
+/// abilities that the sender requires of the receiver. Those that this version knows:
+inline constexpr uint64_t kMends = uint64_t{1} << 0;  // links whose connections break are mended
+inline constexpr uint64_t kKnownFeatures = kMends;
 inline constexpr uint64_t kRequiredFeatures = 0xffff'ffff'0000'0000;
 
 /// The abilities in a peer's `features` that it requires and this version does not know; not 0: refuse it.
@@ -111,6 +115,14 @@ struct ChannelRings {
   friend bool operator==(const ChannelRings&, const ChannelRings&) = default;
 };
 
+/// Which link the dialling side wants to mend.
+struct LinkName {
+  uint64_t incarnation = 0;  // of the receiving side, as the link knew it
+  uint64_t number = 0;       // of the link, as LINK has told it
+
+  friend bool operator==(const LinkName&, const LinkName&) = default;
+};
+
 /// The head, and a list of fields (wire/README.md, "HELLO"), of which those that have their default are left out.
 struct Hello {
   HelloHead head;
@@ -128,6 +140,7 @@ struct Hello {
   uint32_t node_count = 0;     // session
   ChannelRings rings;          // channel, by the dialling side
   std::vector<std::byte> greeting;  // the same; at most kGreetingLimit bytes, for the layer above
+  std::optional<LinkName> mends{};  // the dialling side: this is no new link
 
   static constexpr size_t kNameLimit = 255;
   static constexpr size_t kTransportLimit = 16;
@@ -160,6 +173,13 @@ struct LinkChoice {
   std::string transport;                       // one that both sides offered
   std::array<std::byte, kTokenBytes> token{};  // of the data connection's preamble
   std::optional<ChannelRings> rings{};         // of a channel
+  uint64_t number = 0;                         // of the link, if it can be mended; 0: it cannot
+};
+
+/// On a link that can be mended both sides count the APPLICATION and MEMBERS messages that they send and receive,
+/// from its first connection on.
+struct Received {
+  uint64_t messages = 0;
 };
 
 /// What a node whose session is open sees of the cluster.
@@ -174,8 +194,11 @@ ControlMessage encode_fail(const Ending& ending);
 ControlMessage encode(const Auth& auth);
 ControlMessage encode(const LinkChoice& choice);
 ControlMessage encode(const Members& members);
-/// READY, HEARTBEAT, BYE.
+/// READY, HEARTBEAT, BYE, BROKEN.
 ControlMessage encode_plain(ControlKind kind);
+/// HEARTBEAT that acknowledges what has come, and RESUME.
+ControlMessage encode_heartbeat(const Received& received);
+ControlMessage encode_resume(const Received& received);
 /// SETUP, APPLICATION. `payload` at most kControlPayloadLimit bytes.
 ControlMessage encode_payload(ControlKind kind, std::span<const std::byte> payload);
 
@@ -192,7 +215,10 @@ Result<LinkChoice> decode_link_choice(std::span<const std::byte> message);
 Result<Members> decode_members(std::span<const std::byte> message, uint32_t node_count);
 /// The payload of a SETUP or APPLICATION, within `message`.
 Result<std::span<const std::byte>> decode_payload(std::span<const std::byte> message);
-/// Ok if a READY, HEARTBEAT or BYE is valid.
+/// What a HEARTBEAT acknowledges; none: nothing.
+Result<std::optional<Received>> decode_heartbeat(std::span<const std::byte> message);
+Result<Received> decode_resume(std::span<const std::byte> message);
+/// Ok if a READY, HEARTBEAT, BYE or BROKEN is valid.
 Status check_plain(std::span<const std::byte> message);
 
 }  // namespace faro::wire

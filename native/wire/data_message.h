@@ -15,7 +15,13 @@
 //
 // The length of every message is known: 16 bytes and, behind a WRITTEN, `length` more. There are fewer than 2^30 rings.
 // A later message has bit 30 of `ring` set and is sent only to a peer that has offered the ability for it (feature bits
-// of HELLO); who has not takes it for a ring that there is not, and ends the link.
+// of HELLO); who has not takes it for a ring that there is not, and ends the link. There is one, by kMends:
+//
+//   RESUME    bit 30, bit 31 clear; ring of the sending node's incoming rings; nothing follows. Everything before
+//             `position` has arrived, the last `length` bytes of it are not read yet.
+//
+// On the first data connection of a link there is none. Each further one begins with a RESUME of every incoming ring, in
+// order, in both directions. Whoever has all those of the peer goes on from the positions that they name.
 //
 // All numbers are little-endian. A WRITTEN ends at the end of a frame. If its bytes reach the end of the ring's
 // buffer they continue at its start.
@@ -46,6 +52,11 @@ constexpr DataMessage written_message(uint32_t ring, uint32_t length, Position p
 }
 constexpr DataMessage read_message(uint32_t ring, Position position) {
   return {ring | kReadMessage, 0, position};
+}
+/// Set in ring_and_kind: RESUME.
+inline constexpr uint32_t kResumeMessage = uint32_t{1} << 30;
+constexpr DataMessage resume_message(uint32_t ring, uint32_t unread, Position position) {
+  return {ring | kResumeMessage, unread, position};
 }
 constexpr bool is_read(const DataMessage& message) {
   return (message.ring_and_kind & kReadMessage) != 0;

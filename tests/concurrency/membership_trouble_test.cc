@@ -315,6 +315,27 @@ TEST_F(RunningTrouble, a_node_that_comes_back_with_a_number_in_use_is_refused) {
   EXPECT_TRUE(cluster.observer(0).losses().empty());
 }
 
+// An old process, or one that guesses, gets nothing of a link by naming it, and does it no harm.
+TEST_F(RunningTrouble, only_the_process_at_the_other_end_can_mend_a_link) {
+  ClusterPlan plan(2);
+  OpenCluster cluster(plan);
+  for (const wire::LinkName& name :
+       {wire::LinkName{0, 1}, wire::LinkName{cluster[0].nodes()[0].incarnation, 1},
+        wire::LinkName{cluster[0].nodes()[0].incarnation, 0}}) {
+    wire::Hello hello = plan.hello(1);  // of another incarnation than the node that is linked
+    hello.mends = name;
+    RawPeer old(plan.address(0));
+    old.send_preamble();
+    old.send_message(wire::encode(hello));
+    const auto ending = value_of(old.receive_ending());
+    EXPECT_EQ(ending.code, Code::peer_lost);
+    EXPECT_FALSE(ending.retry);
+    expect_contains(ending.reason, "does not have that link (any more)");
+  }
+  EXPECT_TRUE(cluster[0].connected(1));
+  EXPECT_TRUE(cluster.observer(0).losses().empty());
+}
+
 TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause) {
   ClusterPlan plan(3);
   OpenCluster cluster(plan);

@@ -43,6 +43,8 @@ class LinkEnd final : private transport::LinkEvents {
   bool failed() const { return !cause_.ok(); }
   /// Why the link has failed.
   const Status& cause() const { return cause_; }
+  /// The link was mended.
+  void forget_failure() { cause_ = Status::Ok(); }
 
   /// The worker sends a frame, if there is room; `input` says how long and how soon.
   void send(transport::DataLink& link, uint32_t number, Input& input) {

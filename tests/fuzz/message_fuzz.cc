@@ -67,6 +67,17 @@ void check_control_messages(std::span<const std::byte> message) {
   check_control(
       message, wire::decode_link_choice,
       [](const wire::LinkChoice& choice) { return wire::encode(choice); }, Kept::values);
+  check_control(
+      message, wire::decode_resume,
+      [](const wire::Received& received) { return wire::encode_resume(received); },
+      Kept::beginning);
+  check_control(
+      message, wire::decode_heartbeat,
+      [](const std::optional<wire::Received>& received) {
+        return received ? wire::encode_heartbeat(*received)
+                        : wire::encode_plain(wire::ControlKind::heartbeat);
+      },
+      Kept::values);
   constexpr uint32_t kNodes = 11;
   check_control(
       message, [](std::span<const std::byte> bytes) { return wire::decode_members(bytes, kNodes); },

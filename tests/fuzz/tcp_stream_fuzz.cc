@@ -26,13 +26,9 @@ constexpr uint32_t kMoves = 48;  // of one input; each may take a few system cal
 class TcpStreamRun {
  public:
   explicit TcpStreamRun(Input input) : input_(input) {
-    int sockets[2];
-    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0,
-            "the fuzzer has sockets");
-    peer_.reset(sockets[0]);
     link_ = std::make_unique<TcpLink>(
-        end_.context(), receiver_, std::make_shared<transport::DeferredSends>(), sockets[1],
-        nullptr, RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));
+        end_.context(), receiver_, std::make_shared<transport::DeferredSends>(), connect(), nullptr,
+        RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));
     require(link_->start().ok(), "the link starts");
   }
 
@@ -47,9 +43,27 @@ class TcpStreamRun {
   }
 
  private:
+  /// The peer's end becomes peer_; the other one is returned.
+  int connect() {
+    int sockets[2];
+    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0,
+            "the fuzzer has sockets");
+    peer_.reset(sockets[0]);
+    return sockets[1];
+  }
+  /// The connection breaks, and there is another one.
+  void mends() {
+    link_->give_up_connection();
+    if (link_->take_connection(connect(), nullptr).ok()) {
+      end_.forget_failure();
+    } else {
+      require(end_.failed(), "only what has failed for good is not mended");
+    }
+  }
+
   void step() {
     const uint32_t ring = input_.below(2);
-    switch (input_.below(10)) {
+    switch (input_.below(12)) {
       case 0:
         return says(input_.piece(8192));
       case 1:
@@ -70,6 +84,12 @@ class TcpStreamRun {
         return end_.release(*link_, input_.number<uint8_t>());
       case 8:
         return link_->incoming(ring).flush_releases();
+      case 10:
+        return mends();
+      case 11: {
+        const uint32_t unread = 64 * input_.below(8);
+        return says_message(wire::resume_message(ring, unread, uint64_t{64} * input_.below(64)));
+      }
       default:
         return drain();
     }

@@ -125,6 +125,14 @@ void write_messages(const Corpus& corpus) {
   corpus.add("link", wire::encode(wire::LinkChoice{"tcp", {}}));
   corpus.add("link_with_rings",
              wire::encode(wire::LinkChoice{"shm", {}, wire::ChannelRings{65536, 0}}));
+  wire::Hello mending = hello();
+  mending.head.features = wire::kMends;
+  mending.mends = wire::LinkName{1001, 9};
+  corpus.add("hello_that_mends", wire::encode(mending));
+  corpus.add("link_with_number", wire::encode(wire::LinkChoice{"tcp", {}, {}, 9}));
+  corpus.add("heartbeat_that_acknowledges", wire::encode_heartbeat({5}));
+  corpus.add("broken", wire::encode_plain(ControlKind::broken));
+  corpus.add("resume", wire::encode_resume({5}));
   corpus.add("members", wire::encode(wire::Members{true, std::vector<bool>(11)}));
   corpus.add("setup", wire::encode_payload(ControlKind::setup, payload));
   corpus.add("ready", wire::encode_plain(ControlKind::ready));
@@ -285,6 +293,11 @@ void write_tcp_streams(const Corpus& corpus) {
   corpus.add("frames_both_ways", frames);
   corpus.add("more_than_the_ring_holds",
              Seed().moves({1, 2, 7}).value(uint16_t{129}).moves({1, 1, 40, 200, 0, 9}));
+  Seed mended;
+  mended.moves({0, 2, 0, 0, 1, 1, 40, 200, 0, 5, 3, 0, 0, 10});  // writes, send, mends
+  for (uint8_t ring = 0; ring < 2; ++ring)
+    mended.moves({ring, 11, 0, 0, 200});  // RESUME of what was sent: nothing has come
+  corpus.add("mended", mended.moves({0, 6, 0, 9, 0, 5, 3, 0}));
   Bytes raw = bytes_of(wire::written_message(1, 64, 0));
   const Bytes header = bytes_of(test::data_header(56, 5));
   raw.insert(raw.end(), header.begin(), header.end());

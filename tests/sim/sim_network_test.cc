@@ -202,7 +202,7 @@ TEST(SimNetwork, dialling_where_nobody_listens_is_refused) {
   world.spawn("a", [&] {
     a.dial("node1:7000");
     a.run_until([&] { return a.refused.has_value(); });
-    EXPECT_EQ(a.refused->code(), Code::connect_failed);
+    EXPECT_EQ(a.refused->code(), Code::peer_lost);
     test::expect_contains(a.refused->to_string(), "node1:7000");
   });
   EXPECT_TRUE(world.run().ok()) << world.report();

@@ -64,6 +64,13 @@ inline wire::Hello page_hello() {
 }
 
 /// What an endpoint says that dials a channel.
+inline wire::Hello page_mending() {
+  wire::Hello hello = page_hello();
+  hello.head.features = wire::kMends;
+  hello.mends = wire::LinkName{0xc1c2c3c4c5c6c7c8u, 9};
+  return hello;
+}
+
 inline wire::Hello page_channel() {
   wire::Hello hello;
   hello.head.cluster_hash = 0x1122334455667788u;

@@ -1,5 +1,6 @@
 // Control messages and preambles: round trips, and that nothing but a whole, well-formed message is taken.
 #include "wire/control.h"
+#include "wire/data_message.h"
 
 #include <gtest/gtest.h>
 
@@ -19,6 +20,7 @@ using test::framed;
 using test::hex_of_page;
 using test::page_channel;
 using test::page_hello;
+using test::page_mending;
 
 Hello sample_hello() {
   Hello hello = page_hello();
@@ -56,6 +58,7 @@ void expect_equal(const Hello& a, const Hello& b) {
   EXPECT_EQ(a.host_identity, b.host_identity);
   EXPECT_EQ(a.transports, b.transports);
   EXPECT_EQ(a.settings, b.settings);
+  EXPECT_EQ(a.mends, b.mends);
 }
 
 LinkChoice sample_choice() {
@@ -74,7 +77,7 @@ Auth sample_auth() {
 
 TEST(ControlMessages, hello_survives_a_round_trip) {
   const Hello hello = sample_hello();
-  for (const Hello& each : {hello, sample_channel()})
+  for (const Hello& each : {hello, sample_channel(), page_mending()})
     expect_equal(each, test::value_of(decode_hello(encode(each))));
   const auto head = test::value_of(decode_hello_head(encode(hello)));
   EXPECT_EQ(head.node, 2u);
@@ -99,6 +102,13 @@ TEST(ControlMessages, the_others_survive_a_round_trip) {
   LinkChoice of_channel = sample_choice();
   of_channel.rings = ChannelRings{65536, 0};
   EXPECT_EQ(test::value_of(decode_link_choice(encode(of_channel))).rings, of_channel.rings);
+  LinkChoice mends = sample_choice();
+  mends.number = 9;
+  EXPECT_EQ(test::value_of(decode_link_choice(encode(mends))).number, 9u);
+  EXPECT_EQ(choice.number, 0u);
+  EXPECT_EQ(test::value_of(decode_resume(encode_resume({7}))).messages, 7u);
+  EXPECT_EQ(test::value_of(decode_heartbeat(encode_heartbeat({7})))->messages, 7u);
+  EXPECT_FALSE(test::value_of(decode_heartbeat(encode_plain(ControlKind::heartbeat))));
   const Members members{true, {false, true, false, false, false, false, false, false, true, false}};
   const auto seen = test::value_of(decode_members(encode(members), 10));
   EXPECT_TRUE(seen.linked);
@@ -114,7 +124,8 @@ TEST(ControlMessages, the_others_survive_a_round_trip) {
     const auto decoded = test::value_of(decode_payload(message));
     EXPECT_TRUE(std::equal(payload.begin(), payload.end(), decoded.begin(), decoded.end()));
   }
-  for (const ControlKind kind : {ControlKind::ready, ControlKind::heartbeat, ControlKind::bye}) {
+  for (const ControlKind kind :
+       {ControlKind::ready, ControlKind::heartbeat, ControlKind::bye, ControlKind::broken}) {
     EXPECT_TRUE(check_plain(encode_plain(kind)).ok());
     EXPECT_EQ(kind_of(encode_plain(kind)), kind);
   }
@@ -148,6 +159,10 @@ std::vector<Kind> all_kinds() {
       {"READY", encode_plain(ControlKind::ready), [](auto m) { return check_plain(m).ok(); }},
       {"HEARTBEAT", encode_plain(ControlKind::heartbeat),
        [](auto m) { return check_plain(m).ok(); }},
+      {"HEARTBEAT that acknowledges", encode_heartbeat({5}),
+       [](auto m) { return m.size() != 1 && decode_heartbeat(m).ok(); }},
+      {"BROKEN", encode_plain(ControlKind::broken), [](auto m) { return check_plain(m).ok(); }},
+      {"RESUME", encode_resume({5}), [](auto m) { return decode_resume(m).ok(); }},
       {"BYE", encode_plain(ControlKind::bye), [](auto m) { return check_plain(m).ok(); }},
       {"MEMBERS", encode(Members{true, std::vector<bool>(10)}),
        [](auto m) { return decode_members(m, 10).ok(); }},
@@ -332,9 +347,9 @@ TEST(HelloFields, of_a_session_are_its_number_and_that_of_its_nodes) {
 }
 
 TEST(HelloFields, of_another_length_are_refused) {
-  for (const Hello& hello : {sample_hello(), sample_channel()}) {
+  for (const Hello& hello : {sample_hello(), sample_channel(), page_mending()}) {
     const std::vector<RawField> fields = fields_of(encode(hello));
-    for (const int number : {1, 2, 7, 9, 10, 11}) {
+    for (const int number : {1, 2, 7, 9, 10, 11, 14}) {
       for (size_t i = 0; i < fields.size(); ++i) {
         if ((fields[i].tag & ~kRequiredField) != number) continue;
         std::vector<RawField> longer = fields;
@@ -417,6 +432,15 @@ TEST(WirePage, shows_the_bytes_that_are_sent) {
   EXPECT_EQ(hex_of_page("HELLO of a channel"), framed(encode(page_channel())));
   EXPECT_EQ(hex_of_page("LINK of a channel"),
             framed(encode(LinkChoice{"tcp", token, ChannelRings{16384, 4096}})));
+  EXPECT_EQ(hex_of_page("HELLO that mends a link"), framed(encode(page_mending())));
+  EXPECT_EQ(hex_of_page("LINK of a link that can be mended"),
+            framed(encode(LinkChoice{"tcp", token, {}, 9})));
+  EXPECT_EQ(hex_of_page("HEARTBEAT that acknowledges"), framed(encode_heartbeat({5})));
+  EXPECT_EQ(hex_of_page("RESUME"), framed(encode_resume({5})));
+  const DataMessage resume = resume_message(3, 64, 8192);
+  const auto resume_bytes = std::as_bytes(std::span(&resume, 1));
+  EXPECT_EQ(hex_of_page("data message RESUME"),
+            std::vector<std::byte>(resume_bytes.begin(), resume_bytes.end()));
   EXPECT_EQ(hex_of_page("READY"), framed(encode_plain(ControlKind::ready)));
   EXPECT_EQ(hex_of_page("REFUSE"),
             framed(encode_refuse({Code::configuration_mismatch, false, "ring.bytes differs"})));

@@ -90,6 +90,7 @@ void expect_link(const Bytes& bytes, const LinkChoice& expected) {
   EXPECT_EQ(choice.value().transport, expected.transport);
   EXPECT_EQ(choice.value().token, expected.token);
   EXPECT_EQ(choice.value().rings, expected.rings);
+  EXPECT_EQ(choice.value().number, expected.number);
 }
 
 void expect_payload(const Bytes& bytes, ControlKind kind, const Bytes& expected) {
@@ -231,6 +232,12 @@ const std::vector<Kept>& all_kept() {
          EXPECT_EQ(hello.expected_node, 3u);
          EXPECT_EQ(hello.node_count, 4u);
        }},
+      {"HELLO that mends a link",
+       [](const Bytes& b) {
+         const Hello hello = hello_in(b);
+         EXPECT_EQ(hello.head.features, kMends);
+         EXPECT_EQ(hello.mends, (LinkName{0xc1c2c3c4c5c6c7c8u, 9}));
+       }},
       {"REFUSE",
        [](const Bytes& b) {
          EXPECT_EQ(kind_of(b), ControlKind::refuse);
@@ -254,11 +261,21 @@ const std::vector<Kept>& all_kept() {
        [](const Bytes& b) {
          expect_link(b, {"tcp", kept_token(), ChannelRings{16384, 4096}});
        }},
+      {"LINK of a link that can be mended",
+       [](const Bytes& b) {
+         expect_link(b, {"tcp", kept_token(), {}, 9});
+       }},
       {"SETUP", [](const Bytes& b) { expect_payload(b, ControlKind::setup, bytes_of("\1\2\3")); }},
       {"READY", [](const Bytes& b) { expect_plain(b, ControlKind::ready); }},
       {"READY with what a later release may add",
        [](const Bytes& b) { expect_plain(b, ControlKind::ready); }},
       {"HEARTBEAT", [](const Bytes& b) { expect_plain(b, ControlKind::heartbeat); }},
+      {"HEARTBEAT that acknowledges",
+       [](const Bytes& b) {
+         const auto received = decode_heartbeat(b);
+         ASSERT_TRUE(received.ok() && received.value());
+         EXPECT_EQ(received.value()->messages, 5u);
+       }},
       {"APPLICATION",
        [](const Bytes& b) { expect_payload(b, ControlKind::application, bytes_of("\4\5")); }},
       {"FAIL",
@@ -275,6 +292,13 @@ const std::vector<Kept>& all_kept() {
          std::vector<bool> missing(10);
          missing[1] = missing[8] = true;
          EXPECT_EQ(members.value().missing, missing);
+       }},
+      {"BROKEN", [](const Bytes& b) { expect_plain(b, ControlKind::broken); }},
+      {"RESUME",
+       [](const Bytes& b) {
+         const auto received = decode_resume(b);
+         ASSERT_TRUE(received.ok());
+         EXPECT_EQ(received.value().messages, 5u);
        }},
       {"query message FAIL",
        [](const Bytes& b) {
@@ -350,6 +374,13 @@ const std::vector<Kept>& all_kept() {
          EXPECT_TRUE(is_read(message));
          EXPECT_EQ(ring_of(message), 3u);
          EXPECT_EQ(message.length, 0u);
+         EXPECT_EQ(message.position, 8192u);
+       }},
+      {"data message RESUME",
+       [](const Bytes& b) {
+         const auto message = value_at<DataMessage>(b);
+         EXPECT_EQ(message.ring_and_kind, 3 | kResumeMessage);
+         EXPECT_EQ(message.length, 64u);
          EXPECT_EQ(message.position, 8192u);
        }},
       {"verbs LISTEN",

@@ -98,6 +98,29 @@ class TcpLinkTest : public TcpEnd {
     link_->incoming(0).flush_releases();
     transport_.flush();
   }
+  /// The connection is cut, and there is another one.
+  void mend() {
+    raw_.reset();
+    auto [raw, mine] = tcp_socket_pair();
+    ASSERT_TRUE(raw.valid() && mine.valid());
+    const auto mending = transport_.mend(context_, *link_);
+    ASSERT_TRUE(mending->start().ok());
+    ASSERT_FALSE(mending->ready());
+    ASSERT_TRUE(mending->on_stream({mine.release()}).ok());
+    ASSERT_TRUE(mending->ready());
+    ASSERT_TRUE(is_ok(mending->finish()));
+    raw_ = std::move(raw);
+    failures_ = 0;
+  }
+  /// RESUME of each ring, in order: where this end's incoming rings are.
+  void expect_resumes(wire::Position position, uint32_t unread) {
+    for (uint32_t ring = 0; ring < kRings; ++ring) {
+      const DataMessage message = receive_message();
+      EXPECT_EQ(message.ring_and_kind, ring | wire::kResumeMessage);
+      EXPECT_EQ(message.position, ring == 0 ? position : 0);
+      EXPECT_EQ(message.length, ring == 0 ? unread : 0);
+    }
+  }
   void expect_refused(const char* what) {
     EXPECT_TRUE(reactor_.run_until([&] { return failures_ > 0; })) << what << " was accepted";
     EXPECT_EQ(failures_, 1) << what;
@@ -460,6 +483,113 @@ TEST_F(TcpLinkTest, stop_ends_the_peers_connection_after_what_was_sent) {
   receive_bytes(16 + 64);
   std::byte byte;
   ASSERT_TRUE(reactor_.run_until([&] { return recv(raw_.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+}
+
+// ------------------------------------------------------------------------------------------ mending
+
+TEST_F(TcpLinkTest, a_mended_link_goes_on_where_the_peer_says_that_it_is) {
+  ASSERT_TRUE(post(0, 128));
+  ASSERT_TRUE(post(0, 64));
+  receive_bytes(16 + 128);  // the rest is lost with the connection
+  pass_frame(0, 0, 64);
+  send_frame(0, 64, 192);
+  receive_frame(0);
+  mend();
+  expect_resumes(256, 192);
+  ASSERT_TRUE(post(0, 256));
+  send_message(wire::resume_message(0, 64, 128));
+  for (int i = 0; i < 20; ++i) reactor_.run_once(1);
+  EXPECT_TRUE(nothing_to_receive()) << "before all positions are known";
+  send_message(wire::resume_message(1, 0, 0));
+  const DataMessage message = receive_message();
+  EXPECT_EQ(message.ring_and_kind, 0u);
+  EXPECT_EQ(message.position, 128u);
+  ASSERT_EQ(message.length, 64u + 256);
+  receive_bytes(message.length);
+  send_frame(1, 0, 64);
+  receive_frame(1);
+  EXPECT_EQ(failures_, 0);
+}
+
+TEST_F(TcpLinkTest, what_had_come_of_a_message_when_the_connection_broke_comes_again) {
+  for (const size_t bytes : {size_t{1}, size_t{15}, size_t{16}, size_t{100}}) {
+    SCOPED_TRACE(bytes);
+    connect({1, 1, kRings, kRing});
+    send_bytes(written_frame(0, 0, 1024).data(), bytes);
+    raw_.reset();
+    ASSERT_TRUE(reactor_.run_until([&] { return failures_ > 0; }));
+    mend();
+    expect_resumes(0, 0);
+    for (uint32_t ring = 0; ring < kRings; ++ring) send_message(wire::resume_message(ring, 0, 0));
+    send_frame(0, 0, 1024);
+    EXPECT_EQ(receive_frame(0).header.length, 1024u);
+  }
+}
+
+// A READ that was lost with the connection must not leave a sender without room.
+TEST_F(TcpLinkTest, a_sender_without_room_learns_from_a_mended_link_what_was_read) {
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(0, 1024));
+  ASSERT_FALSE(commit(0, 1024));
+  doorbell_.sleeping.store(1);
+  mend();
+  ASSERT_FALSE(commit(0, 1024));
+  send_message(wire::resume_message(0, 1024, 4096));
+  send_message(wire::resume_message(1, 0, 0));
+  ASSERT_TRUE(reactor_.run_until([&] { return doorbell_.sleeping.load() == 0; })) << "no doorbell";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(commit(0, 1024));
+  EXPECT_FALSE(commit(0, 1024));
+}
+
+TEST_F(TcpLinkTest, every_impossible_position_to_resume_from_ends_the_link) {
+  // After 1024 bytes were sent in ring 0, of which 512 were read.
+  constexpr BadMessage kBad[] = {
+      {"another ring", wire::resume_message(1, 0, 0)},
+      {"a ring that does not exist", wire::resume_message(kRings, 0, 0)},
+      {"WRITTEN", {0, 64, 0}},
+      {"READ", {wire::kReadMessage, 0, 1024}},
+      {"RESUME with the bit of READ", {wire::kReadMessage | wire::kResumeMessage, 512, 1024}},
+      {"more than was sent", wire::resume_message(0, 512, 1088)},
+      {"less than was read", wire::resume_message(0, 0, 448)},
+      {"fewer bytes read than before", wire::resume_message(0, 576, 1024)},
+      {"more unread than there are", wire::resume_message(0, 2048, 1024)},
+      {"an odd position", wire::resume_message(0, 0, 1023)},
+      {"an odd count", wire::resume_message(0, 63, 1024)},
+      {"the end of all positions", wire::resume_message(0, 0, ~uint64_t{63})},
+  };
+  for (const BadMessage& bad : kBad) {
+    SCOPED_TRACE(bad.what);
+    connect({1, 1, kRings, kRing});
+    ASSERT_TRUE(post(0, 1024));
+    receive_bytes(16 + 1024);
+    send_message(wire::read_message(0, 512));
+    pass_frame(1, 0, 64);
+    mend();
+    send_message(bad.message);
+    expect_refused(bad.what);
+  }
+  connect({1, 1, kRings, kRing});
+  send_message(wire::resume_message(0, 0, 0));
+  expect_refused("RESUME on the first connection");
+}
+
+TEST_F(TcpLinkTest, a_link_breaks_again_after_it_was_mended) {
+  for (int i = 0; i < 3; ++i) {
+    raw_.reset();
+    ASSERT_TRUE(reactor_.run_until([&] { return failures_ > 0; }));
+    EXPECT_EQ(failures_, 1);
+    EXPECT_EQ(failure_.code(), Code::peer_lost);
+    EXPECT_TRUE(post(0, 64));
+    mend();
+  }
+  expect_resumes(0, 0);
+}
+
+TEST_F(TcpLinkTest, what_has_failed_for_good_is_not_mended) {
+  link_->stop();
+  auto [raw, mine] = tcp_socket_pair();
+  const auto mending = transport_.mend(context_, *link_);
+  ASSERT_TRUE(mending->on_stream({mine.release()}).ok());
+  EXPECT_FALSE(mending->finish().ok());
 }
 
 // Streams of messages that are valid, nearly valid or nonsense, in pieces of random size: memory

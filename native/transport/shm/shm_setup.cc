@@ -13,7 +13,7 @@
 namespace faro::transport::shm {
 
 const Capabilities& shm_capabilities() {
-  static constexpr Capabilities kCapabilities{.name = "shm", .same_host_only = true};
+  static constexpr Capabilities kCapabilities{.name = "shm", .same_host_only = true, .mends = true};
   return kCapabilities;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "transport/standing_rings.h"
 #include "transport/transport.h"
 
 namespace faro::transport::shm {
@@ -21,6 +22,9 @@ class ShmTransport final : public Transport {
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   /// While links are being set up there is a listening socket on the reactor.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
+  std::unique_ptr<LinkMending> mend(LinkContext&, DataLink&) override {
+    return std::make_unique<StandingRings>();
+  }
 
  private:
   // Shared by the links that are being set up, and gone with the last of them.

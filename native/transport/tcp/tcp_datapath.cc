@@ -1,9 +1,12 @@
 // Sending: from what is committed or released to the socket. tcp_receive.cc has the other
 // direction, tcp_link.h the picture and the arguments.
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <cerrno>
+#include <utility>
 
+#include "base/return_if_error.h"
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
@@ -85,17 +88,20 @@ void TcpLink::send_pending() {
 }
 
 // Sends everything pending. True: nothing is left, and the right is still held. False: another thread has the
-// right now, or the link has stopped, and then no thread gets it any more.
+// right now, or the link has halted, and then it is parked.
 bool TcpLink::send_while_held() {
   size_t turn = 0;
   for (;;) {
-    if (stopped()) return false;
+    if (halted()) {
+      park();
+      return false;
+    }
     if (batch_.empty()) {
       if (!anything_due()) return true;
       gather();
       if (batch_.empty()) continue;
     }
-    const ssize_t sent = stream_.send(batch_.rest());
+    const ssize_t sent = stream_->send(batch_.rest());
     if (sent >= 0) {
       // A short write is tried again: only a send that is refused makes the kernel report when
       // there is space.
@@ -112,7 +118,8 @@ bool TcpLink::send_while_held() {
       continue;
     }
     fail(Code::peer_lost,
-         fmt::format("data connection broken while sending: {}", stream_.failure(errno)));
+         fmt::format("data connection broken while sending: {}", stream_->failure(errno)));
+    park();
     return false;
   }
 }
@@ -157,6 +164,8 @@ void TcpLink::on_writable() {
 void TcpLink::gather() {
   batch_.clear();
   take_due();
+  if (resumption_.told != incoming_.size()) [[unlikely]]
+    return gather_resumes();
   reads_.take([this](uint32_t number) {
     if (batch_.message_count == Batch::kReads) {
       note_due();
@@ -166,6 +175,9 @@ void TcpLink::gather() {
     if (incoming_[number].take_told(read)) batch_.add(wire::read_message(number, read));
     return true;
   });
+  // Until then what is marked stays so; accept_resume makes it due.
+  if (!resumption_.may_write.load(std::memory_order_acquire)) [[unlikely]]
+    return;
   writes_.take([this](uint32_t number) {
     if (batch_.message_count == Batch::kMessages) {
       note_due();
@@ -186,22 +198,82 @@ void TcpLink::gather() {
   });
 }
 
+// What has arrived cannot change meanwhile: the peer writes when it has the last of these.
+void TcpLink::gather_resumes() {
+  uint32_t& ring = resumption_.told;
+  for (; ring != incoming_.size() && batch_.message_count != Batch::kMessages; ++ring) {
+    TcpIncoming& from = incoming_[ring];
+    const wire::Position read = from.take_told_again();
+    const wire::Position arrived = from.written();
+    batch_.add(wire::resume_message(ring, static_cast<uint32_t>(arrived - read), arrived));
+  }
+  note_due();
+}
+
 // -------------------------------------------------------------------------------------------- ends
 
-void TcpLink::stop() noexcept { end(); }
+void TcpLink::stop() noexcept { halt(kStopped); }
 
 // After stop() a broken connection is no failure, and of two failures the first counts.
 void TcpLink::fail(Code code, std::string message) {
-  if (end()) context_.events->on_link_failed(Status(code, std::move(message)));
+  const Status why(code, std::move(message));
+  if (halt(code == Code::peer_lost ? kBroken : kStopped, why)) context_.events->on_link_failed(why);
 }
 
-// True for the caller that ended the link.
-bool TcpLink::end() noexcept {
-  if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
-  receiver_->remove(stream_.fd());
-  // The network thread gets an event, finds the link stopped, and removes the socket.
-  stream_.shutdown();
+bool TcpLink::halt(State to, const Status& why) noexcept {
+  const std::lock_guard lock(resumption_.mutex);
+  const State was = state_.load(std::memory_order_relaxed);
+  if (was >= to) return false;
+  state_.store(to, std::memory_order_release);
+  if (to == kStopped) resumption_.failure = why;
+  if (was != kRunning) return false;
+  receiver_->remove(stream_->fd());
+  // The network thread gets an event, finds the link halted, and removes the socket.
+  stream_->shutdown();
   return true;
+}
+
+void TcpLink::give_up_connection() noexcept {
+  halt(kBroken);
+  receiver_->take();  // whoever was inside has left; the socket is not polled any more
+  staged_ = fill_left_ = 0;
+  filling_ = nullptr;
+  receiver_->give();
+  for (;;) {
+    uint32_t right = right_.load(std::memory_order_seq_cst);
+    if (right == kParked) break;
+    if ((right == kFree || right == kBlocked) &&
+        right_.compare_exchange_strong(right, kParked, std::memory_order_seq_cst))
+      break;
+    if (state_.load(std::memory_order_acquire) == kStopped)
+      return;  // an exception has left it held
+    sched_yield();
+  }
+  batch_.clear();
+  if (registered_) context_.reactor->remove(stream_->fd());
+  registered_ = false;
+  const std::lock_guard lock(resumption_.mutex);
+  stream_.reset();
+}
+
+Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
+  {
+    const std::lock_guard lock(resumption_.mutex);
+    if (state_.load(std::memory_order_relaxed) == kStopped || stream_.has_value()) {
+      ::close(fd);
+      return resumption_.failure.ok() ? Status(Code::internal_error, "the link has stopped")
+                                      : resumption_.failure;
+    }
+    stream_.emplace(fd, std::move(tls));
+    resumption_.told = resumption_.heard = 0;
+    resumption_.may_write.store(false, std::memory_order_relaxed);
+    state_.store(kRunning, std::memory_order_release);
+  }
+  FARO_RETURN_IF_ERROR(watch());
+  note_due();
+  right_.store(kFree, std::memory_order_seq_cst);
+  send_pending();
+  return Status::Ok();
 }
 
 }  // namespace faro::transport::tcp

@@ -26,6 +26,15 @@
 // network thread finds `held` and leaves held_writable there, on which the holder's CAS held →
 // blocked fails, and it sends again.
 //
+// When the connection breaks (`broken`), the right becomes `parked` as soon as its holder notices, and nobody gets it
+// until the link has another connection or is destroyed:
+//
+//   running ──► broken ──► running            mend: give_up_connection, then take_connection
+//      └───────────┴─────► stopped
+//
+// Everything that was committed and not read lies in the rings still. So the new connection begins with a RESUME of each
+// incoming ring in both directions (wire/data_message.h), and each side sends on from what the other names.
+//
 // While the right is held, or blocked, what it covers (batch_, sent_, the taking side of the
 // pending rings) belongs to the holder; the CAS free → held or blocked → held (acquire) sees what
 // the store of free or blocked (release) published.
@@ -38,7 +47,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -104,11 +115,28 @@ class TcpLink final : public DataLink, public MessagedChannel {
   /// down, so it moves nothing.
   void stop() noexcept override;
 
+  /// Breaks the connection if it has not broken yet, and closes it. Threads: network thread. Blocks: until other threads
+  /// have left it, which never wait.
+  void give_up_connection() noexcept;
+  /// After that: goes on over this connection; see the constructor. Errors: system_error; or why the link has stopped.
+  Status take_connection(int fd, std::shared_ptr<tls::Stream> tls);
+
  private:
   friend class TcpOutgoing;
   friend class TcpIncoming;
 
-  enum Right : uint32_t { kFree, kHeld, kHeldWritable, kBlocked };
+  enum Right : uint32_t { kFree, kHeld, kHeldWritable, kBlocked, kParked };
+  enum State : uint32_t { kRunning, kBroken, kStopped };
+
+  // What a link that is mended needs besides.
+  struct Resumption {
+    uint32_t told = 0;   // incoming rings whose RESUME is gathered; the right's holder's
+    uint32_t heard = 0;  // outgoing rings whose RESUME has come; the reading right's holder's
+    std::atomic<bool> may_write{
+        true};         // all have. Release, after `sent_` of the rings; partner: gather
+    std::mutex mutex;  // guards changes of the state, and the next two
+    Status failure;    // why it has stopped after it had broken
+  };
 
   // What is on its way into the kernel: messages and the pieces of memory that make them up.
   struct Batch {
@@ -137,19 +165,25 @@ class TcpLink final : public DataLink, public MessagedChannel {
   void send_pending() override;
   bool send_while_held();
   bool give_to_network_thread();
+  void park() noexcept { right_.store(kParked, std::memory_order_seq_cst); }
   void on_writable();
   void send_later();
   void gather();
+  void gather_resumes();
+
+  Status watch();
 
   // Receiving (tcp_receive.cc). Threads: the holder of the right to read.
   friend class TcpReceiver;
   void on_readable(bool until_end);
   void on_events(uint32_t events);  // network thread
+  void read_resumes();              // the same
   void receive(bool until_end);
   bool take_received(size_t bytes);
   bool take_messages();
   Status accept_read(const wire::DataMessage& message);
   Status accept_written(const wire::DataMessage& message);
+  Status accept_resume(const wire::DataMessage& message);
   void publish(TcpIncoming& ring);
 
   // Ending. Any thread.
@@ -160,15 +194,17 @@ class TcpLink final : public DataLink, public MessagedChannel {
     try {
       part();
     } catch (const std::bad_alloc&) {
-      if (end()) context_.events->on_link_failed(no_memory_);
+      if (halt(kStopped)) context_.events->on_link_failed(no_memory_);
     }
   }
-  bool end() noexcept;
-  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+  /// True: it ran until now, so the events are to be told.
+  bool halt(State to, const Status& why = Status::Ok()) noexcept;
+  bool halted() const { return state_.load(std::memory_order_acquire) != kRunning; }
 
   // Constant after construction.
   const std::shared_ptr<TcpReceiver> receiver_;
-  TcpStream stream_;
+  std::optional<TcpStream>
+      stream_;  // changed under the mutex by who has both rights; none: given up
   RingRegion outgoing_region_;
   RingRegion incoming_region_;
   std::deque<TcpOutgoing> outgoing_;
@@ -178,7 +214,8 @@ class TcpLink final : public DataLink, public MessagedChannel {
   const Status no_memory_{Code::resource_limit, "no memory for its data connection"};
 
   // Shared.
-  std::atomic<bool> stopped_{false};
+  std::atomic<State> state_{kRunning};
+  Resumption resumption_;
   alignas(64) std::atomic<uint32_t> right_{kFree};
 
   // The right's holder's.

@@ -22,6 +22,8 @@ namespace {
 // For the network thread, edge-triggered, registered once (tcp_link.h). What can be read is the
 // receiver's business.
 constexpr uint32_t kEvents = EPOLLOUT | EPOLLRDHUP | EPOLLET;
+// Until the peer has named its positions nothing can be sent, so the network thread does not wait for a worker to read.
+constexpr uint32_t kResumingEvents = kEvents | EPOLLIN;
 
 // Staging asked for behind a large payload, and what is large.
 constexpr size_t kAheadBytes = 512;
@@ -37,7 +39,7 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
                  RingRegion outgoing, RingRegion incoming)
     : MessagedChannel(context, std::move(deferred)),
       receiver_(std::move(receiver)),
-      stream_(fd, std::move(tls)),
+      stream_(std::in_place, fd, std::move(tls)),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
       self_(std::make_shared<TcpLink*>(this)) {
@@ -49,14 +51,21 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
     incoming_.emplace_back(*this, r, incoming_region_.base(r), in.ring_bytes,
                            context.workers[in.receiver_of(r)], ready_ring_of(context, r));
   }
+  resumption_.told = in.ring_count();  // nothing to resume
+  resumption_.heard = out.ring_count();
 }
 
 Status TcpLink::start() {
-  FARO_RETURN_IF_ERROR(
-      context_.reactor->add(stream_.fd(), kEvents, [this](uint32_t events) { on_events(events); }));
+  FARO_RETURN_IF_ERROR(watch());
+  return deferred_->add(*context_.reactor, *this);
+}
+
+Status TcpLink::watch() {
+  const uint32_t watched = resumption_.heard != outgoing_.size() ? kResumingEvents : kEvents;
+  FARO_RETURN_IF_ERROR(context_.reactor->add(stream_->fd(), watched,
+                                             [this](uint32_t events) { on_events(events); }));
   registered_ = true;
-  FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
-  return receiver_->add(*context_.reactor, *this, stream_.fd());
+  return receiver_->add(*context_.reactor, *this, stream_->fd());
 }
 
 TcpLink::~TcpLink() {
@@ -64,12 +73,12 @@ TcpLink::~TcpLink() {
   deferred_->remove(*this);
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
   receiver_->give();
-  if (registered_) context_.reactor->remove(stream_.fd());
+  if (registered_) context_.reactor->remove(stream_->fd());
 }
 
 void TcpLink::on_events(uint32_t events) {
-  if (stopped()) {
-    context_.reactor->remove(stream_.fd());
+  if (halted()) {
+    context_.reactor->remove(stream_->fd());
     registered_ = false;
     return;
   }
@@ -78,7 +87,17 @@ void TcpLink::on_events(uint32_t events) {
     receiver_->take();
     on_readable(true);
     receiver_->give();
+  } else if ((events & EPOLLIN) != 0) {
+    read_resumes();
   }
+}
+
+void TcpLink::read_resumes() {
+  receiver_->take();
+  on_readable(false);
+  const bool resumes = resumption_.heard != outgoing_.size();
+  receiver_->give();
+  if (!resumes && !halted()) context_.reactor->change(stream_->fd(), kEvents);
 }
 
 // A read that returns less than it asked for has emptied the socket. Only the end of the stream may still
@@ -90,9 +109,9 @@ void TcpLink::on_readable(bool until_end) {
 
 void TcpLink::receive(bool until_end) {
   size_t turn = 0;
-  while (!stopped()) {
+  while (!halted()) {
     // When the turn is over the socket stays readable, except for bytes that TLS has already taken out of it.
-    const size_t most = turn < kReceiveTurnBytes || until_end ? SIZE_MAX : stream_.pending();
+    const size_t most = turn < kReceiveTurnBytes || until_end ? SIZE_MAX : stream_->pending();
     if (most == 0) return;
     std::array<iovec, 3> pieces;
     size_t count = 0;
@@ -111,7 +130,7 @@ void TcpLink::receive(bool until_end) {
     const bool is_large = fill_left_ >= kLargePayloadBytes;
     ask(staging_.data() + staged_, is_large ? kAheadBytes : staging_.size() - staged_);
 
-    const ssize_t received = stream_.receive(std::span(pieces).first(count));
+    const ssize_t received = stream_->receive(std::span(pieces).first(count));
     if (received > 0) {
       const size_t bytes = static_cast<size_t>(received);
       if (!take_received(bytes)) return;
@@ -127,7 +146,7 @@ void TcpLink::receive(bool until_end) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
     return fail(Code::peer_lost,
-                fmt::format("data connection broken while receiving: {}", stream_.failure(errno)));
+                fmt::format("data connection broken while receiving: {}", stream_->failure(errno)));
   }
 }
 
@@ -149,7 +168,10 @@ bool TcpLink::take_messages() {
     wire::DataMessage message;
     std::memcpy(&message, staging_.data() + taken, sizeof message);
     taken += sizeof message;
-    const Status status = wire::is_read(message) ? accept_read(message) : accept_written(message);
+    const bool resumes = resumption_.heard != outgoing_.size();
+    const Status status = resumes                  ? accept_resume(message)
+                          : wire::is_read(message) ? accept_read(message)
+                                                   : accept_written(message);
     if (!status.ok()) {
       fail(status.code(), std::string(status.message()));
       return false;
@@ -210,6 +232,32 @@ Status TcpLink::accept_written(const wire::DataMessage& message) {
   filling_ = &ring;
   fill_position_ = message.position;
   fill_left_ = message.length;
+  return {};
+}
+
+// The peer names how far it has come in the next ring; with the last one this side may write again.
+Status TcpLink::accept_resume(const wire::DataMessage& message) {
+  const uint32_t number = resumption_.heard;
+  TcpOutgoing& ring = outgoing_[number];
+  const wire::Position before = ring.free();
+  const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
+  if (message.ring_and_kind != (number | wire::kResumeMessage) || message.position > sent ||
+      message.position < before || message.length > message.position - before ||
+      message.position % wire::kFrameAlignment != 0 ||
+      message.length % wire::kFrameAlignment != 0) {
+    return base::error(Code::protocol_error,
+                       "{:#x} at {} with length {} where RESUME of ring {} belongs; it was at {} "
+                       "and {} was sent",
+                       message.ring_and_kind, message.position, message.length, number, before,
+                       sent);
+  }
+  const wire::Position read = message.position - message.length;
+  if (read != before && ring.free_up_to(read)) note_worker(context_.outgoing.sender_of(number));
+  ring.sent_.store(message.position, std::memory_order_relaxed);
+  writes_.mark(number);
+  if (++resumption_.heard != outgoing_.size()) return {};
+  resumption_.may_write.store(true, std::memory_order_release);
+  send_now();
   return {};
 }
 

@@ -31,6 +31,7 @@ class TcpTransport final : public Transport {
   /// Each DataLink that comes of it must be destroyed on the network thread, or after that has
   /// ended.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
+  std::unique_ptr<LinkMending> mend(LinkContext& context, DataLink& link) override;
 
   bool poll() noexcept override { return receiver_->poll(); }
   void flush() noexcept override { deferred_->flush(); }

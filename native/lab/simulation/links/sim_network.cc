@@ -93,7 +93,7 @@ void SimNetwork::establish(const std::string& address, Connected done) {
   SimNetwork* peer = internet_.find(address);
   if (dead_ || peer == nullptr || peer->acceptor_ == nullptr) {
     defer([address, done = std::move(done)] {
-      done(Status(Code::connect_failed, fmt::format("connect to {}: refused", address)));
+      done(Status(Code::peer_lost, fmt::format("connect to {}: refused", address)));
     });
     return;
   }

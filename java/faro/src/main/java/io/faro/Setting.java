@@ -164,6 +164,11 @@ public enum Setting {
   CLOSE_TIMEOUT_MS("close.timeout_ms", "5000"),
   /** A peer that is silent for this long is declared lost. Heartbeats are sent four times as often. */
   LIVENESS_TIMEOUT_MS("liveness.timeout_ms", "10000"),
+  /**
+   * How long a link whose connection has broken may take to be mended while both processes live; until then queries wait.
+   * A peer whose process has died is lost at once. 0: a link whose connection breaks is lost.
+   */
+  LINK_MEND_MS("link.mend_ms", "5000"),
   /** A query fails if rows arrive for a shuffle that no worker of this node opens within this time. */
   QUERY_UNOPENED_TIMEOUT_MS("query.unopened_timeout_ms", "60000"),
   /**

@@ -1,0 +1,86 @@
+#include "links/link_mender.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace faro::links {
+namespace {
+
+bool waits(const Link& link) {
+  return link.state().is(LinkState::mending) && !link.attached() &&
+         !link.context().mending.address.empty();
+}
+
+uint64_t number_of(const Link& link) { return link.choice()->number; }
+
+}  // namespace
+
+void LinkMender::advance(base::Nanoseconds now) {
+  std::erase_if(attempts_, [this](const auto& each) {
+    const Link* link = links_.find(each.first);
+    return link == nullptr || !link->can_mend() || number_of(*link) != each.second.link;
+  });
+  links_.for_each([&](const Link& link) {
+    if (!waits(link)) return;
+    Attempts& attempts = attempts_[link.place()];
+    if (attempts.dialler == nullptr) {
+      const wire::LinkName name{link.peer().incarnation, number_of(link)};
+      attempts.link = name.number;
+      attempts.dialler =
+          std::make_unique<Dialler>(static_cast<Dialler::Owner&>(*this), network_, identity_,
+                                    link.place(), link.context().mending.address, name);
+    }
+    attempts.dialler->advance(now);
+  });
+}
+
+base::Nanoseconds LinkMender::next_deadline() const {
+  base::Nanoseconds next = base::kForever;
+  links_.for_each([&](const Link& link) {
+    if (!waits(link)) return;
+    const auto found = attempts_.find(link.place());
+    const bool is_known = found != attempts_.end() && found->second.link == number_of(link);
+    next = std::min(next, is_known ? found->second.dialler->next_deadline() : 0);
+  });
+  return next;
+}
+
+// The link that an attempt is for; null: it does not need it any more.
+Link* LinkMender::waiting(const Dialler& dialler) const {
+  Link* link = links_.find(dialler.peer());
+  const auto found = attempts_.find(dialler.peer());
+  const bool is_its = found != attempts_.end() && found->second.dialler.get() == &dialler;
+  if (link == nullptr || !is_its || !waits(*link)) return nullptr;
+  return found->second.link == number_of(*link) ? link : nullptr;
+}
+
+void LinkMender::on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection> connection,
+                            const wire::Hello& peer) {
+  Link* link = waiting(dialler);
+  if (link == nullptr) return;
+  // Not at once if this connection breaks, too.
+  dialler.retry(Status(Code::connect_failed, "the connection has broken again"));
+  if (peer.incarnation == link->peer().incarnation) return link->resume(std::move(connection), {});
+  lose(*link, Status(Code::peer_lost, "another process has its place"));
+}
+
+void LinkMender::on_dial_failed(Dialler& dialler, const Status& cause) {
+  Link* link = waiting(dialler);
+  if (link != nullptr && cause.code() == Code::peer_lost) lose(*link, cause);
+}
+
+void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
+  const bool is_final =
+      refusal.verified && (!refusal.retry || refusal.status.code() == Code::session_closed);
+  if (!is_final) return dialler.retry(refusal.status);
+  if (Link* link = waiting(dialler)) lose(*link, refusal.status);
+}
+
+void LinkMender::lose(Link& link, const Status& why) {
+  link.fail(base::error(Code::peer_lost, "{}; {}", link.state().suspension()->cause.message(),
+                        why.message()));
+}
+
+}  // namespace faro::links

@@ -1,0 +1,166 @@
+// CuttingProxy: stands between a node that dials and one that listens, and breaks their connections behind exactly the
+// byte that a test names, while both processes live.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "transport/tcp/socket_address.h"
+#include "wire/preamble.h"
+
+namespace faro::test {
+
+/// Where a connection is cut.
+struct Cut {
+  enum class Of { control, data, any };  // with TLS only the last: a preamble cannot be read
+  enum class Way { to_listener, to_dialler };
+
+  Of of = Of::any;
+  Way way = Way::to_listener;
+  uint64_t bytes = 0;  // that pass that way, counted from the cut before
+};
+
+/// Threads: any; it has one of its own. Owns: both halves of each connection.
+class CuttingProxy {
+ public:
+  /// `target`: where the node listens.
+  explicit CuttingProxy(const std::string& target)
+      : target_(transport::tcp::resolve(target).value().front()),
+        listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    transport::tcp::SocketAddress own = transport::tcp::resolve("127.0.0.1:0").value().front();
+    own.length = sizeof(sockaddr_in);
+    auto* const generic = reinterpret_cast<sockaddr*>(&own.storage);
+    is_ready_ = bind(listener_.get(), generic, own.length) == 0 &&
+                listen(listener_.get(), 64) == 0 &&
+                getsockname(listener_.get(), generic, &own.length) == 0;
+    address_ = transport::tcp::to_string(own);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~CuttingProxy() {
+    ends_ = true;
+    thread_.join();
+  }
+  CuttingProxy(const CuttingProxy&) = delete;
+  CuttingProxy& operator=(const CuttingProxy&) = delete;
+
+  bool is_ready() const { return is_ready_; }
+  const std::string& address() const { return address_; }
+
+  /// Cuts at these places, one after the other.
+  void cut(const std::vector<Cut>& where) {
+    const std::lock_guard lock(mutex_);
+    cuts_.insert(cuts_.end(), where.begin(), where.end());
+    left_ = cuts_.size();
+  }
+  /// How many are still to come.
+  size_t left() const { return left_; }
+  /// Breaks all connections, and takes no other from now on. Blocks: until they are broken.
+  void separate() {
+    separates_ = true;
+    while (open_ != 0) std::this_thread::yield();
+  }
+
+ private:
+  struct Pair {
+    std::array<base::UniqueFd, 2> ends;  // the dialler's, the listener's
+    std::vector<std::byte> preamble;     // what has come of it
+    bool broken = false;
+  };
+
+  void run() {
+    while (!ends_) {
+      std::vector<pollfd> waits = {{listener_.get(), POLLIN, 0}};
+      for (const Pair& pair : pairs_) {
+        for (const base::UniqueFd& end : pair.ends) waits.push_back({end.get(), POLLIN, 0});
+      }
+      poll(waits.data(), waits.size(), 1);
+      size_t at = 1;
+      for (Pair& pair : pairs_) {
+        for (size_t from : {size_t{0}, size_t{1}}) {
+          if (waits[at++].revents != 0 && !pair.broken) pass(pair, from);
+        }
+        pair.broken = pair.broken || separates_;
+      }
+      pairs_.remove_if([](const Pair& pair) { return pair.broken; });
+      if (waits[0].revents != 0) take();
+      open_ = pairs_.size();
+    }
+  }
+
+  void take() {
+    Pair pair;
+    pair.ends[0].reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (separates_) return;
+    pair.ends[1].reset(socket(target_.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (connect(pair.ends[1].get(), target_.get(), target_.length) != 0) return;
+    pairs_.push_back(std::move(pair));
+  }
+
+  // One piece, up to the next cut, if that concerns this connection.
+  void pass(Pair& pair, size_t from) {
+    std::array<std::byte, 4096> bytes;
+    const ssize_t got = recv(pair.ends[from].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EAGAIN) return;
+    pair.broken = got <= 0;
+    if (pair.broken) return;
+    size_t count = static_cast<size_t>(got);
+    if (from == 0 && pair.preamble.size() < sizeof(wire::Preamble))
+      pair.preamble.insert(pair.preamble.end(), bytes.data(), bytes.data() + count);
+    const std::lock_guard lock(mutex_);
+    if (!cuts_.empty() && concerns(cuts_.front(), pair, from)) {
+      if (cuts_.front().bytes <= count) {
+        count = cuts_.front().bytes;
+        pair.broken = true;
+        cuts_.pop_front();
+        left_ = cuts_.size();
+      } else {
+        cuts_.front().bytes -= count;
+      }
+    }
+    send_all(pair.ends[1 - from].get(), bytes.data(), count);
+  }
+
+  static bool concerns(const Cut& cut, const Pair& pair, size_t from) {
+    if ((from == 0) != (cut.way == Cut::Way::to_listener)) return false;
+    if (cut.of == Cut::Of::any) return true;
+    const bool is_data = pair.preamble.size() > 6 && pair.preamble[6] == std::byte{2};
+    return is_data == (cut.of == Cut::Of::data);
+  }
+
+  static void send_all(int to, const std::byte* bytes, size_t count) {
+    while (count != 0) {
+      const ssize_t put = send(to, bytes, count, MSG_NOSIGNAL);
+      if (put <= 0) return;
+      bytes += put;
+      count -= static_cast<size_t>(put);
+    }
+  }
+
+  const transport::tcp::SocketAddress target_;
+  const base::UniqueFd listener_;
+  std::string address_;
+  bool is_ready_ = false;
+  std::list<Pair> pairs_;  // its thread's
+  std::mutex mutex_;
+  std::deque<Cut> cuts_;  // guarded by mutex_
+  std::atomic<size_t> left_{0};
+  std::atomic<size_t> open_{0};  // connections
+  std::atomic<bool> separates_{false};
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+}  // namespace faro::test
