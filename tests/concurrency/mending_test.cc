@@ -61,18 +61,7 @@ class MendedPair {
     both([&](uint32_t node) { ends[node] = run_part(node, id, rows); });
     return ends;
   }
-  void expect_complete(uint64_t rows) {
-    for (const Status& end : query(rows)) EXPECT_TRUE(is_ok(end));
-  }
-
- private:
-  template <typename Body>
-  static void both(Body&& body) {
-    std::thread other([&body] { body(1u); });
-    body(0u);
-    other.join();
-  }
-
+  /// A worker's part of one.
   Status run_part(uint32_t node, const QueryId& id, uint64_t rows) {
     Worker& worker = session(node).worker(0);
     Status failure;
@@ -84,6 +73,17 @@ class MendedPair {
     (void)end_query(worker, id, failure, cause);
     worker.release_ownership();
     return cause;
+  }
+  void expect_complete(uint64_t rows) {
+    for (const Status& end : query(rows)) EXPECT_TRUE(is_ok(end));
+  }
+
+ private:
+  template <typename Body>
+  static void both(Body&& body) {
+    std::thread other([&body] { body(1u); });
+    body(0u);
+    other.join();
   }
 
   /// Takes rows while it sends, so that neither of the workers waits for the other.
@@ -179,6 +179,35 @@ TEST_P(Mending, a_hundred_cuts_in_a_row_lose_no_query) {
   pair.proxy().cut(cuts);
   while (pair.proxy().left() != 0 && !HasFailure()) pair.expect_complete(300);
   pair.expect_complete(1000);
+}
+
+// The handshakes of TLS are cut, too.
+TEST_P(Mending, goes_on_with_tls) {
+  const Authority authority;
+  const NodeFiles files = authority.issue();
+  MendedPair pair(with(files.settings()));
+  pair.expect_complete(10);
+  for (const Way way : {Way::to_listener, Way::to_dialler}) {
+    for (const uint64_t bytes : {2000u, 100u, 3000u, 600u, 1500u}) {
+      SCOPED_TRACE(fmt::format("{} bytes, way {}", bytes, static_cast<int>(way)));
+      pair.proxy().cut({{Of::any, way, bytes}});
+      while (pair.proxy().left() != 0 && !HasFailure()) pair.expect_complete(300);
+    }
+  }
+  pair.expect_complete(1000);
+}
+
+// The side that accepted the link cannot wait for the other to dial: it asks.
+TEST_P(Mending, ends_at_once_when_the_other_process_is_gone) {
+  MendedPair pair(with({{"link.mend_ms", "3600000"}}));
+  pair.expect_complete(10);
+  pair.proxy().separate();
+  const QueryId id = pair.session(0).begin_query();
+  Status end;
+  std::thread waits([&] { end = pair.run_part(0, id, 10); });
+  pair.held(1).reset();
+  waits.join();
+  EXPECT_EQ(end.code(), Code::peer_lost) << end.to_string();
 }
 
 TEST_P(Mending, takes_link_mend_ms_at_most) {

@@ -265,10 +265,13 @@ Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
                                       : resumption_.failure;
     }
     stream_.emplace(fd, std::move(tls));
-    resumption_.told = resumption_.heard = 0;
+    resumption_.told = 0;
     resumption_.may_write.store(false, std::memory_order_relaxed);
     state_.store(kRunning, std::memory_order_release);
   }
+  receiver_->take();
+  resumption_.heard = 0;
+  receiver_->give();
   FARO_RETURN_IF_ERROR(watch());
   note_due();
   right_.store(kFree, std::memory_order_seq_cst);
