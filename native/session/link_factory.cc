@@ -76,11 +76,10 @@ Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
   if (!is_chosen && !network_.draw_random(token)) {
     return Status(Code::system_error, "the system has no random numbers (getrandom)");
   }
-  if (checks_room) {
-    Resources::LinkNeed need;
-    need.add(**transport, link.context().outgoing, link.context().incoming);
-    FARO_RETURN_IF_ERROR(resources_.check_one_link(need));
-  }
+  Resources::LinkNeed need;
+  need.add(**transport, link.context().outgoing, link.context().incoming);
+  FARO_ASSIGN_OR_RETURN(auto share, resources_.take_link(need, checks_room));
+  link.keep(std::move(share));
   if (is_chosen) {
     link.begin(**transport, resources_.doorbell_memory());
   } else {

@@ -32,7 +32,9 @@ Resources::Resources(const base::Settings& settings, const Topology& topology,
       topology_(topology),
       network_(network),
       workers_(topology.own().worker_count),
-      ready_groups_(topology.size(), std::vector<uint32_t>(workers_.size())) {}
+      ready_groups_(topology.size(), std::vector<uint32_t>(workers_.size())),
+      budget_(std::make_shared<links::MemoryBudget>(settings.memory_limit_bytes,
+                                                    network.wants_thread())) {}
 
 // -------------------------------------------------------------------------------------------- need
 
@@ -70,10 +72,16 @@ Status Resources::check_least_need(const links::Transports& transports) const {
   return check(need);
 }
 
-Status Resources::check_one_link(const LinkNeed& need) const {
-  return check({.memory_bytes = need.memory_bytes,
-                .descriptors = links::kDescriptorsPerLink,
-                .pinned_bytes = need.pinned_bytes});
+// Nodes that are fixed return one by one, and a worker may still keep the link of a former process. Where nodes are added, what
+// all links take is limited.
+Result<std::shared_ptr<links::MemoryBudget::Share>> Resources::take_link(const LinkNeed& need,
+                                                                         bool checks_room) {
+  const links::Need one{.memory_bytes = need.memory_bytes,
+                        .descriptors = links::kDescriptorsPerLink,
+                        .pinned_bytes = need.pinned_bytes};
+  if (checks_room && settings_.nodes_change()) return budget_->take(one);
+  if (checks_room) FARO_RETURN_IF_ERROR(check(one));
+  return std::make_shared<links::MemoryBudget::Share>(budget_, one);
 }
 
 std::string Resources::describe() const {
@@ -91,6 +99,9 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
   FARO_RETURN_IF_ERROR(check({.memory_bytes = taken_.memory_bytes,
                               .descriptors = descriptors(),
                               .pinned_bytes = taken_.pinned_bytes}));
+  own_share_ = std::make_shared<links::MemoryBudget::Share>(
+      budget_,
+      links::Need{.memory_bytes = fixed_memory_bytes(), .descriptors = 0, .pinned_bytes = 0});
   FARO_RETURN_IF_ERROR(make_counters());
   FARO_RETURN_IF_ERROR(start_metrics());
   FARO_ASSIGN_OR_RETURN(

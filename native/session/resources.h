@@ -12,6 +12,7 @@
 #include "counters/counter_file.h"
 #include "faro/status.h"
 #include "links/limits.h"
+#include "links/memory_budget.h"
 #include "links/network.h"
 #include "links/transports.h"
 #include "ring/doorbell.h"
@@ -40,8 +41,10 @@ class Resources {
   /// Checks the least that the links need. Before any peer is dialled, it is unknown which transports they will
   /// use. Errors: resource_limit (need and limit).
   Status check_least_need(const links::Transports& transports) const;
-  /// Whether there is room for one more link. Errors: resource_limit.
-  Status check_one_link(const LinkNeed& need) const;
+  /// Takes what one link needs, as long as the answer is kept. `checks_room`: unless allocate has counted it. Errors:
+  /// resource_limit; the links that stand are not touched.
+  Result<std::shared_ptr<links::MemoryBudget::Share>> take_link(const LinkNeed& need,
+                                                                bool checks_room);
 
   /// Allocates everything, for links that need this much; once. `local_events` is told when a ring between this
   /// node's own workers is broken. Errors: resource_limit, config_invalid, system_error.
@@ -96,6 +99,8 @@ class Resources {
   std::vector<std::vector<uint32_t>> ready_groups_;  // by node: the first one at each local worker
   std::shared_ptr<transport::DataLink> local_link_;
   LinkNeed taken_;
+  const std::shared_ptr<links::MemoryBudget> budget_;
+  std::shared_ptr<links::MemoryBudget::Share> own_share_;  // of what no link takes
 };
 
 }  // namespace faro::session

@@ -298,6 +298,25 @@ TEST_P(ChangingSession, what_cannot_be_is_refused) {
   expect_error(Nodes(session).add({2, cluster_.address(2)}), Code::session_closed, {});
 }
 
+TEST_P(ChangingSession, nodes_agree_on_the_numbers_that_there_are) {
+  cluster_.open_all({0});
+  cluster_.add(1, {0});
+  const auto opened = cluster_.try_open(1, {0, 1}, {{"cluster.node_limit", "4"}});
+  expect_error(opened.status(), Code::configuration_mismatch, {"cluster.node_limit", "4", "8"});
+  const auto other = cluster_.try_open(1, {0, 1}, {{"cluster.workers", "3"}});
+  expect_error(other.status(), Code::configuration_mismatch, {"cluster.workers"});
+  cluster_.expect_working({0});
+}
+
+TEST_P(ChangingSession, a_list_that_cannot_be_is_refused) {
+  const auto too_long = cluster_.try_open(0, {0, 1, 2}, {{"cluster.node_limit", "2"}});
+  expect_error(too_long.status(), Code::config_invalid, {"3 entries", "cluster.node_limit = 2"});
+  const auto without_itself = cluster_.try_open(1, {0, 2});
+  expect_error(without_itself.status(), Code::config_invalid, {"no address for node 1"});
+  const auto uneven = cluster_.try_open(0, {0, 1}, {{"cluster.workers", "1,2"}});
+  expect_error(uneven.status(), Code::config_invalid, {"cluster.workers = 1,2"});
+}
+
 TEST_P(ChangingSession, a_query_fails_at_once_if_it_names_a_node_that_is_not_there) {
   cluster_.open_all({0, 1});
   const QueryId id = cluster_[0].begin_query();
@@ -305,6 +324,35 @@ TEST_P(ChangingSession, a_query_fails_at_once_if_it_names_a_node_that_is_not_the
   Status cause;
   EXPECT_EQ(end_query(cluster_.worker(0), id, cause), Outcome::failed);
   expect_error(cause, Code::peer_lost, {"node 5"});
+}
+
+// A link takes 16 MiB here over tcp, and the rings between a node's own workers 8 MiB: node 0 has room for one link.
+TEST(SmallSession, a_node_for_which_there_is_no_room_is_refused_with_the_figures) {
+  Watchdog watchdog(seconds(50), [] { return std::string("a small session"); });
+  ChangingCluster cluster(
+      {{"transport", "tcp"}, {"ring.bytes", "1 MiB"}, {"liveness.timeout_ms", "1000"}});
+  cluster.open(0, {0}, {{"memory.limit_bytes", "30 MiB"}});
+  cluster.add(1, {0});
+  cluster.open(1, {0, 1});
+  cluster.await_all({0, 1});
+  cluster.add(2, {0});
+  const auto refused = cluster.try_open(2, {0, 2});
+  expect_error(refused.status(), Code::connect_failed,
+               {"one more link needs 16.0 MiB", "memory.limit_bytes = 31457280"});
+  cluster.expect_working({0, 1});
+  // The other one makes room.
+  cluster.drain(1, {0, 1});
+  EXPECT_EQ(cluster.events(0).await("drained"), "drained 1");
+  cluster.expect_working({0});
+  cluster.close(1);
+  while (true) {  // the link's memory is given back a little later
+    auto opened = cluster.try_open(2, {0, 2});
+    if (!opened.ok()) continue;
+    cluster.adopt(2, std::move(*opened));
+    break;
+  }
+  cluster.await_all({0, 2});
+  cluster.expect_working({0, 2});
 }
 
 TEST(FixedSession, nodes_of_a_fixed_list_do_not_change) {
