@@ -28,7 +28,7 @@ class IdleWatch {
     seen.since = now;
     if (limit_ != 0) look_again(now);
   }
-  /// Whether a channel with so many frames is idle by now.
+  /// Whether a channel with that many frames is idle by now.
   bool is_idle(Seen& seen, uint64_t frames, base::Nanoseconds now) {
     look_again(now);
     if (frames != seen.frames) seen = {frames, now, false};
