@@ -38,7 +38,7 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
   // The last node's entry may leave the port to the system; then it says where it listens.
   context.mending = {
       .limit = settings_.link_mend_ms * kNanosecondsPerMs,
-      .address = topology_.has_any_port(peer) ? hello.address : topology_.address(peer),
+      .address = has_any_port(topology_.address(peer)) ? hello.address : topology_.address(peer),
       .number = ++made_};
   return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), hello);
 }

@@ -2,9 +2,11 @@
 // encoder makes of the fields: nothing was overlooked, and nothing was read that is not there.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "fuzz/fuzz_target.h"
+#include "links/secret.h"
 #include "session/scrape.h"
 #include "wire/control.h"
 #include "wire/fields.h"
@@ -132,12 +134,16 @@ void check_verbs_setup(std::span<const std::byte> bytes) {
   }
 }
 
-// In two pieces, then whole: how it arrives makes no difference.
-void check_scrape(std::span<const std::byte> bytes) {
+// write_seeds.cc has a request that shows it.
+constexpr std::string_view kToken = "0123456789abcdef0123456789abcdef";
+
+// In two pieces, then whole: how it arrives makes no difference. `token`: null if none is asked for.
+void check_scrape(std::span<const std::byte> bytes,
+                  const std::shared_ptr<const links::Secret>& token) {
   const std::string_view text = text_of(bytes);
   const auto page = [] { return std::string("the page"); };
-  session::Scrape whole;
-  session::Scrape parts;
+  session::Scrape whole(token);
+  session::Scrape parts(token);
   whole.add(text, page);
   const size_t middle = text.size() / 2;
   parts.add(text.substr(0, middle), page);
@@ -151,6 +157,12 @@ void check_scrape(std::span<const std::byte> bytes) {
   const bool has_page = whole.answer().ends_with("\r\n\r\nthe page");
   require(has_page == whole.answer().starts_with("HTTP/1.1 200 "), "the page goes with 200 alone");
   if (has_page) require(text.starts_with("GET /metrics"), "the page goes to who asked for it");
+  require(whole.refused() == whole.answer().starts_with("HTTP/1.1 401 "), "a refusal is a 401");
+  if (token == nullptr) {
+    require(!whole.refused(), "where no token is asked for nobody is refused");
+  } else if (text.find(kToken) == std::string_view::npos) {
+    require(!has_page, "the page goes to who shows the token");
+  }
   if (text.size() <= session::Scrape::kRequestLimit && parts.answered() && middle < text.size() &&
       text.substr(0, middle).find("\r\n\r\n") == std::string_view::npos) {
     require(parts.answer() == whole.answer(), "the answer does not depend on the pieces");
@@ -165,7 +177,10 @@ void run_target(Input input) {
   check_query_message(bytes);
   check_preamble(bytes);
   check_verbs_setup(bytes);
-  check_scrape(bytes);
+  static const auto token =
+      links::Secret::make(std::as_bytes(std::span(kToken)), "a token").value();
+  check_scrape(bytes, nullptr);
+  check_scrape(bytes, token);
 }
 
 }  // namespace faro::fuzz

@@ -169,6 +169,9 @@ void write_messages(const Corpus& corpus) {
   corpus.add("scrape", "GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\n\r\n");
   corpus.add("scrape_other", "GET / HTTP/1.1\r\n\r\n");
   corpus.add("scrape_post", "POST /metrics HTTP/1.1\r\n\r\n");
+  corpus.add(
+      "scrape_token",
+      "GET /metrics HTTP/1.1\r\nAuthorization: Bearer 0123456789abcdef0123456789abcdef\r\n\r\n");
 }
 
 void write_handshakes(const Corpus& corpus) {
