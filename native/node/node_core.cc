@@ -142,13 +142,15 @@ void NodeCore::on_peer_returned(uint32_t node) {
 // What begins these is called when this node is complete.
 bool NodeCore::on_node_drained(uint32_t node) {
   if (!queries_->is_let_go(node)) return false;
-  if (node != membership_->node()) {
-    lose_peer(node,
-              base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
+  if (node == membership_->node()) {  // the others have ended their links
+    events_.tell_drained(node);
+    return false;
   }
-  events_.tell_drained(node);
-  return node != membership_->node();
+  lose_peer(node, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
+  return true;
 }
+
+void NodeCore::on_let_go(uint32_t node) { events_.tell_drained(node); }
 
 void NodeCore::on_node_removed(uint32_t node) {
   presence_.removed(node);

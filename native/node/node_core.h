@@ -69,6 +69,7 @@ class NodeCore final : public session::Observer,
   void on_peer_joined(uint32_t node, uint64_t incarnation) override;
   void on_peer_returned(uint32_t node) override;
   bool on_node_drained(uint32_t node) override;
+  void on_let_go(uint32_t node) override;
   void on_node_removed(uint32_t node) override;
   void on_number_free(uint32_t node) override;
   void on_links_changed() override;

@@ -50,6 +50,8 @@ class Observer {
   /// Membership::let_go takes place: the link to the node, if there was one, ends after this call. Answers whether it still
   /// is to end: the node may have been removed meanwhile.
   virtual bool on_node_drained(uint32_t node) = 0;
+  /// The same is done: the link has ended. Called after on_links_changed.
+  virtual void on_let_go(uint32_t node) = 0;
   /// Membership::remove_node takes place: the node is to be forgotten. Called after on_peer_lost.
   virtual void on_node_removed(uint32_t node) = 0;
   /// The same is done: Membership::add_node may give the number again.

@@ -421,12 +421,13 @@ void Roster::let_go(uint32_t node) {
   if (phase_ != Phase::open || !observer_.on_node_drained(node)) return;
   nodes_.drained(node);
   diallers_.remove(node);
-  links::Link* const link = links_.find(node);
-  if (link == nullptr) return;
-  link->leave();
-  link->end();
-  drop_link(*link);
-  announce_members(links_, topology_);
+  if (links::Link* const link = links_.find(node)) {
+    link->leave();
+    link->end();
+    drop_link(*link);
+    announce_members(links_, topology_);
+  }
+  observer_.on_let_go(node);
 }
 
 void Roster::fail_link(uint32_t node, const transport::DataLink* link, const Status& cause) {

@@ -65,6 +65,7 @@ class RecordingObserver final : public session::Observer {
     record([&] { returned_.push_back(node); });
   }
   bool on_node_drained(uint32_t) override { return true; }
+  void on_let_go(uint32_t) override {}
   void on_node_removed(uint32_t) override {}
   void on_number_free(uint32_t) override {}
   void on_links_changed() override {}

@@ -50,6 +50,7 @@ struct RememberingObserver : session::Observer {
   void on_peer_joined(uint32_t node, uint64_t) override { joined.push_back(node); }
   void on_peer_returned(uint32_t node) override { returned.push_back(node); }
   bool on_node_drained(uint32_t) override { return true; }
+  void on_let_go(uint32_t) override {}
   void on_node_removed(uint32_t) override {}
   void on_number_free(uint32_t) override {}
   void on_links_changed() override {}
