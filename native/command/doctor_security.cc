@@ -56,6 +56,7 @@ std::vector<Check> check_security(const Config& config) {
   settings.secret_file = config.get("security.secret_file");
   settings.tls = config.get("security.tls");
   settings.certificate = config.get("security.certificate");
+  settings.peers = config.get("security.peers");
   settings.key = config.get("security.key");
   settings.authority = config.get("security.authority");
   return {secret_check(settings), certificate_check(settings)};
