@@ -66,6 +66,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
     require(decoded->kind == message.kind && decoded->first == message.first, "and is the same");
   }
   void alert_workers() override {}
+  void let_go(uint32_t) override {}
   void query_failed(const QueryId& query, const Status& cause) override {
     require(!cause.ok() && cause.query() == query,
             "a query that has failed is told with its cause");

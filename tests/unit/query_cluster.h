@@ -26,6 +26,7 @@ class QueryCluster {
       cluster->wires[number][node].push_back(message);
     }
     void alert_workers() override { ++alerts; }
+    void let_go(uint32_t) override {}
     void fail_peer(uint32_t node, const Status& cause) override {
       offenders.emplace_back(node, cause);
     }
