@@ -57,6 +57,10 @@ Status closed_by(const std::string& who) {
   return base::error(Code::closed, "{} has closed the channel", who);
 }
 
+links::Refusal closed_refusal(const std::string& name) {
+  return {base::error(Code::closed, "{} has closed its endpoint", name), false, false};
+}
+
 }  // namespace
 
 ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& spec,
@@ -105,7 +109,7 @@ void ChannelLinks::connect(ChannelId id, PollerCore& poller, std::string address
   attend(entry);
   entry.address = std::move(address);
   entry.greeting = spec.greeting;
-  if (phase_ != Phase::open) return end(entry, closed_refusal().status);
+  if (phase_ != Phase::open) return end(entry, closed_refusal(identity_.name).status);
   identity_.asked[id.index] = std::move(spec);
   entry.deadline = base::deadline_after(now, settings_.connect_timeout_ms * kNanosecondsPerMs);
   entry.dialler = std::make_unique<links::Dialler>(static_cast<links::Dialler::Owner&>(*this),
@@ -300,10 +304,6 @@ void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
   link->advance();
 }
 
-links::Refusal ChannelLinks::closed_refusal() const {
-  return {base::error(Code::closed, "{} has closed its endpoint", identity_.name), false, false};
-}
-
 void ChannelLinks::begin_closing() {
   if (phase_ != Phase::open) return;
   phase_ = Phase::closing;
@@ -311,13 +311,13 @@ void ChannelLinks::begin_closing() {
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
   base::Each each;
   each.run([&] {
-    admission_.refuse_all(closed_refusal());
+    admission_.refuse_all(closed_refusal(identity_.name));
     admission_.expect_closing();
   });
   for (Entry& entry : entries_) {
     if (entry.poller == nullptr) continue;
     each.run([&] {
-      if (entry.dialler != nullptr) entry.dialler->stop(closed_refusal());
+      if (entry.dialler != nullptr) entry.dialler->stop(closed_refusal(identity_.name));
       close(entry.id, Closing::now);
     });
   }
@@ -334,7 +334,7 @@ void ChannelLinks::finish_closing() {
 
 std::optional<links::Refusal> ChannelLinks::judge(const wire::Hello& hello,
                                                   const std::string& from) {
-  if (phase_ != Phase::open) return closed_refusal();
+  if (phase_ != Phase::open) return closed_refusal(identity_.name);
   if (is_ring(hello.rings.to_acceptor_bytes) && is_ring(hello.rings.to_dialler_bytes))
     return std::nullopt;
   return links::Refusal{base::error(Code::protocol_error, "{} asks for rings of {} and {} bytes",

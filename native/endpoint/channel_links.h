@@ -91,7 +91,6 @@ class ChannelLinks final : public links::Rounds,
   void end(Entry& entry, const Status& cause);
   void leave_if_drained(Entry& entry);
   void reap(Entry& entry);
-  links::Refusal closed_refusal() const;
 
   // Admission::Host
   std::optional<links::Refusal> judge(const wire::Hello& hello, const std::string& from) override;

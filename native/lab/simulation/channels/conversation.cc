@@ -178,7 +178,7 @@ bool Conversation::end_if_due() {
       if (!has_sent_all()) return false;
       break;
     case SidePlan::Ending::drains_late: {
-      // The other side may never send so many.
+      // The other side may never send that many.
       const uint32_t wanted = std::min(own().ends_after, plan_.sides[1 - side_].frames);
       const bool other_drops = plan_.sides[1 - side_].ending == SidePlan::Ending::drops;
       if (!has_sent_all() || (own_record.received < wanted && !other_drops)) return false;
