@@ -263,6 +263,7 @@ void PollerCore::visit_starving(Room& room) {
 }
 
 void PollerCore::finish(Channel& channel) {
+  if (channel.link != nullptr) over_.emplace_back(channel.id, channel.info);
   closed_.emplace_back(channel.id, *channel.end);
   if (closed_.size() > kClosedKept) closed_.pop_front();
   channel.told_closed = true;
@@ -273,7 +274,6 @@ void PollerCore::finish(Channel& channel) {
 
 void PollerCore::forget(Channel& channel) {
   network_.forget(channel.id);
-  if (channel.link != nullptr) over_.emplace_back(channel.id, std::move(channel.info));
   remove(touched_, channel.is_touched, channel);
   if (std::exchange(channel.is_active, false)) std::erase(active_, &channel);
   channels_[channel.id.index].reset();
@@ -444,7 +444,8 @@ bool PollerCore::is_open(ChannelId id) const noexcept {
 
 Result<ChannelInfo> PollerCore::info(ChannelId id) const {
   const Channel* const channel = find(id);
-  if (channel != nullptr && channel->link != nullptr) return channel->info;
+  const bool is_open = channel != nullptr && channel->link != nullptr && !channel->told_closed;
+  if (is_open) return channel->info;
   const auto is_it = [&](const auto& over) { return over.first == id; };
   const auto found = std::ranges::find_if(over_, is_it);
   if (found == over_.end()) return Status(Code::closed, "there is no such open channel");

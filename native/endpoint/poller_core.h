@@ -132,7 +132,7 @@ class PollerCore {
   std::vector<Channel*> starving_;                  // a claim found no room
   std::vector<Channel*> unposted_;                  // committed frames were not posted
   std::vector<Channel*> touched_;  // frames were taken or released since the last wait
-  // Closed and forgotten; the batch that told so may still be looked at.
+  // Closed in the last batch, which may still be looked at.
   std::vector<std::pair<ChannelId, ChannelInfo>> over_;
   std::deque<std::pair<ChannelId, Status>> closed_;  // the last ones
 

@@ -349,6 +349,8 @@ class EndpointTest {
       pair.server.poller.release(frame.channel(), frame.token());
       assertEquals("kept", frame.text()); // what was mapped stays mapped
       assertEquals(Code.CLOSED, codeOf(() -> pair.server.send(pair.atServer, "late")));
+      assertTrue(pair.server.poller.info(pair.atServer).peer().contains("client"));
+      assertEquals(0, pair.server.poller.poll(new ChannelEvents(1)));
       assertEquals(Code.CLOSED, codeOf(() -> pair.server.poller.info(pair.atServer)));
     }
   }
@@ -378,6 +380,7 @@ class EndpointTest {
     Poller poller = pair.client.poller;
     long gone = pair.atClient;
     assertEquals(Code.CLOSED, pair.client.expectClosed(gone).code());
+    assertEquals(0, poller.poll(new ChannelEvents(1))); // what closed is known until then
     for (long channel : new long[] {gone, -1, 0, Long.MIN_VALUE, 5L << 32 | 1023}) {
       assertEquals(Code.CLOSED, codeOf(() -> poller.claim(channel, 1, 1)));
       assertEquals(Code.CLOSED, codeOf(() -> poller.commit(channel, 1)));
