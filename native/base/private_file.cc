@@ -48,6 +48,8 @@ Result<std::vector<std::byte>> read_private_file(const std::string& path, std::s
   return bytes;
 }
 
-void overwrite(std::span<std::byte> bytes) noexcept { explicit_bzero(bytes.data(), bytes.size()); }
+void overwrite(std::span<std::byte> bytes) noexcept {
+  if (!bytes.empty()) explicit_bzero(bytes.data(), bytes.size());
+}
 
 }  // namespace faro::base

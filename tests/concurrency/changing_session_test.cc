@@ -204,6 +204,14 @@ TEST_P(ChangingSession, a_query_that_began_before_the_drain_is_declared_elsewher
   for (const uint32_t n : {0u, 1u, 2u}) EXPECT_EQ(cluster_.events(n).await("drained"), "drained 2");
 }
 
+// Under a sanitizer freed memory stays resident; what is kept is a leak to it.
+#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
+    defined(FARO_SANITIZE_THREAD)
+constexpr bool kFreedMemoryGoes = false;
+#else
+constexpr bool kFreedMemoryGoes = true;
+#endif
+
 TEST_P(ChangingSession, the_memory_of_a_drained_node_is_given_back) {
   // Rings that show: of a link, 16 MiB in each direction.
   ChangingCluster large(
@@ -222,7 +230,7 @@ TEST_P(ChangingSession, the_memory_of_a_drained_node_is_given_back) {
   large.close(1);
   // The workers look at their links, and the network thread destroys what they have left, some time after that.
   large.expect_working({0});
-  while (resident_bytes() > before + (8 << 20)) std::this_thread::yield();
+  while (kFreedMemoryGoes && resident_bytes() > before + (8 << 20)) std::this_thread::yield();
   large.remove(1, {0});
   EXPECT_EQ(large[0].metrics().links.size(), 1u);
 }
