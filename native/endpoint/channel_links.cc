@@ -46,13 +46,6 @@ uint64_t frames_over(const links::Link& link) {
          data.incoming(0).counters().frames_received.load(std::memory_order_relaxed);
 }
 
-Status end_of_drained(bool was_idle, const std::string& who, const base::Settings& settings) {
-  if (!was_idle) return Status::Ok();
-  return base::error(Code::closed,
-                     "no frame came or went for channel.idle_ms = {}: {} has drained it",
-                     settings.channel_idle_ms, who);
-}
-
 Status closed_by(const std::string& who) {
   return base::error(Code::closed, "{} has closed the channel", who);
 }
@@ -151,7 +144,7 @@ void ChannelLinks::leave_if_drained(Entry& entry) {
   const bool has_peer_taken = entry.peer_took_end || base::planted(base::Plant::left_too_early);
   if (!entry.took_end || !has_peer_taken || entry.is_told) return;
   links_.find(entry.id.index)->leave();
-  end(entry, end_of_drained(entry.seen.is_idle, identity_.name, settings_));
+  end(entry, Status::Ok());
 }
 
 void ChannelLinks::fail(ChannelId id, const Status& cause) {
@@ -241,12 +234,16 @@ void ChannelLinks::look_for_idle(base::Nanoseconds now) {
   idle_.begin_look();
   base::Each each;
   for (Entry& entry : entries_) {
-    if (entry.poller == nullptr || entry.seen.is_idle || !is_at_rest(entry)) continue;
+    if (entry.poller == nullptr || !is_at_rest(entry)) continue;
     const links::Link* const link = links_.find(entry.id.index);
     if (link == nullptr || !idle_.is_idle(entry.seen, frames_over(*link), now)) continue;
     each.run([&] {
-      entry.poller->tell({.id = entry.id, .is_idle = true});
-      entry.seen.is_idle = true;
+      entry.poller->tell(
+          {.id = entry.id,
+           .cause = base::error(Code::closed,
+                                "no frame came or went for channel.idle_ms = {}: {} has drained it",
+                                settings_.channel_idle_ms, identity_.name),
+           .is_idle = true});
     });
   }
   each.rethrow();
@@ -511,8 +508,7 @@ void ChannelLinks::on_left(links::Link& link) {
   attend(entry);
   const bool is_drained = entry.took_end && entry.peer_took_end;
   links_.retire(link.place());
-  end(entry, is_drained ? end_of_drained(entry.seen.is_idle, identity_.name, settings_)
-                        : closed_by(link.name()));
+  end(entry, is_drained ? Status::Ok() : closed_by(link.name()));
 }
 
 void ChannelLinks::on_heartbeat(links::Link&) {

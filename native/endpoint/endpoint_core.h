@@ -33,6 +33,7 @@ class EndpointCore final : private ChannelNetwork {
   const std::string& address() const { return network_->local_address(); }
   uint32_t poller_count() const { return static_cast<uint32_t>(pollers_.size()); }
   PollerCore& poller(uint32_t index) { return *pollers_[index]; }
+  /// As faro::Endpoint::close.
   void close() noexcept { thread_.close(); }
   /// Channels that have not been forgotten.
   uint32_t channel_count() const { return ids_.count(); }

@@ -15,7 +15,6 @@ class IdleWatch {
   struct Seen {
     uint64_t frames = 0;  // both ways
     base::Nanoseconds since = 0;
-    bool is_idle = false;  // its poller was told to drain it
   };
 
   /// 0: no channel is ever idle.
@@ -28,11 +27,12 @@ class IdleWatch {
     seen.since = now;
     if (limit_ != 0) look_again(now);
   }
-  /// Whether a channel with that many frames is idle by now.
+  /// Whether a channel with that many frames has become idle; again each time that the limit has passed.
   bool is_idle(Seen& seen, uint64_t frames, base::Nanoseconds now) {
     look_again(now);
-    if (frames != seen.frames) seen = {frames, now, false};
-    return now - seen.since >= limit_;
+    const bool is_idle = frames == seen.frames && now - seen.since >= limit_;
+    if (is_idle || frames != seen.frames) seen = {frames, now};
+    return is_idle;
   }
 
  private:

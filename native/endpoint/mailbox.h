@@ -19,7 +19,7 @@ struct ChannelNews {
   std::shared_ptr<transport::DataLink> link{};
   ChannelInfo info{};
   Status cause{};
-  bool is_idle = false;  // nothing has passed over it for channel.idle_ms
+  bool is_idle = false;  // nothing has passed over it for channel.idle_ms, as the cause says
 };
 
 /// Threads: any put, the poller's takes. Blocks: never for long.

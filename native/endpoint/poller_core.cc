@@ -130,13 +130,23 @@ void PollerCore::take_news() {
     if (news.link != nullptr) {
       open(news);
     } else if (news.is_idle) {
-      close(news.id, Closing::drain);
+      drain_idle(news);
     } else if (Channel* const channel = find(news.id)) {
-      channel->end = std::move(news.cause);
+      channel->end = std::move(news.cause.ok() ? channel->idle : news.cause);
       channel->sending = Channel::Sending::ended;
       activate(*channel);
     }
   }
+}
+
+// Not one that only waits: for room, or for its frames to be released.
+void PollerCore::drain_idle(ChannelNews& news) {
+  Channel* const channel = find(news.id);
+  const bool is_quiet = channel != nullptr && channel->sending == Channel::Sending::open &&
+                        channel->held == 0 && !channel->is_starving && channel->claimed.bytes == 0;
+  if (!is_quiet) return;
+  channel->idle = std::move(news.cause);
+  close(channel->id, Closing::drain);
 }
 
 void PollerCore::open(ChannelNews& news) {

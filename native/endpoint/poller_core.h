@@ -53,6 +53,7 @@ struct Channel {
   uint32_t wanted_most = 0;
   ring::Claim claimed;  // the last one
   Status misuse{};      // why the last claim or commit was refused
+  Status idle{};        // why this side drains it of its own accord
   // In the poller's lists.
   bool is_active = false, is_starving = false, is_unposted = false, is_touched = false;
 };
@@ -106,6 +107,7 @@ class PollerCore {
   Channel* find(ChannelId id) const noexcept;
   void take_news();
   void open(ChannelNews& news);
+  void drain_idle(ChannelNews& news);
   void visit_active(Room& room);
   Visit visit(Channel& channel, Room& room);
   Visit take_frames(Channel& channel, Room& room);

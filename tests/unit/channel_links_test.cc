@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -153,6 +154,36 @@ TEST_F(EndpointRounds, wait_when_a_channel_was_drained) {
   settle();
   client_.expect_waiting();
   server_.expect_waiting();
+}
+
+TEST_F(EndpointRounds, drain_no_channel_as_idle_that_waits_for_room_or_whose_frames_are_held) {
+  const ChannelId id = connect();
+  turn_until([&] { return client_.count(Kind::opened) == 1 && server_.count(Kind::opened) == 1; });
+  const auto idle = [](Side& side, ChannelId channel) {
+    side.poller().tell({.id = channel, .cause = Status(Code::closed, "idle"), .is_idle = true});
+    side.turn();
+  };
+  // The client fills the ring, and waits for room; the server holds what has come.
+  for (;;) {
+    if (client_.poller().claim(id, 4096, 4096).empty()) break;
+    ASSERT_EQ(client_.poller().commit(id, 4096), Outcome::done);
+  }
+  settle();
+  std::vector<ChannelEvent> frames;
+  std::copy_if(server_.events.begin(), server_.events.end(), std::back_inserter(frames),
+               [](const auto& event) { return event.kind == Kind::frame; });
+  ASSERT_FALSE(frames.empty());
+  const ChannelId at_server = frames.front().channel;
+  idle(client_, id);
+  idle(server_, at_server);
+  EXPECT_TRUE(client_.poller().is_open(id));
+  EXPECT_TRUE(server_.poller().is_open(at_server));
+  for (const ChannelEvent& frame : frames) server_.poller().release(at_server, frame.token);
+  turn_until([&] { return client_.count(Kind::room) == 1; });
+  idle(client_, id);
+  turn_until([&] { return client_.count(Kind::closed) == 1 && server_.count(Kind::closed) == 1; });
+  EXPECT_EQ(client_.poller().status(id).message(), "idle");
+  EXPECT_TRUE(is_ok(server_.poller().status(at_server)));
 }
 
 /// Counts how often a poller reads the sockets; has nothing else.
