@@ -32,4 +32,14 @@ void for_each_seed(uint64_t count, const std::function<void(uint64_t)>& run) {
   }
 }
 
+void expect_repeatable(uint64_t count, simulation::RunReport (&run)(uint64_t seed)) {
+  for_each_seed(count, [&](uint64_t seed) {
+    const simulation::RunReport once = run(seed);
+    const simulation::RunReport again = run(seed);
+    EXPECT_EQ(once.hash, again.hash);
+    EXPECT_EQ(once.coverage.to_string(), again.coverage.to_string());
+  });
+  EXPECT_NE(run(1).hash, run(2).hash);
+}
+
 }  // namespace faro::test

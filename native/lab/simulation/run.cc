@@ -11,7 +11,6 @@
 #include "base/return_if_error.h"
 #include "lab/simulation/checker.h"
 #include "lab/simulation/injector.h"
-#include "lab/simulation/log_tail.h"
 #include "lab/simulation/query_run.h"
 #include "lab/simulation/worker_program.h"
 #include "node/session_access.h"
@@ -414,16 +413,6 @@ void Run::cover(Coverage& coverage) {
 
 }  // namespace
 
-RunReport run_seed(uint64_t seed) {
-  RunReport report;
-  report.seed = seed;
-  LogTail log;
-  Run run(seed);
-  report.violation = run.run();
-  report.hash = run.hash();
-  run.cover(report.coverage);
-  if (!report.violation.empty()) report.trace = run.trace() + log.text();
-  return report;
-}
+RunReport run_seed(uint64_t seed) { return report_of<Run>(seed); }
 
 }  // namespace faro::simulation

@@ -3,24 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "lab/simulation/coverage.h"
+#include "lab/simulation/run_report.h"
 
 namespace faro::simulation {
-
-struct RunReport {
-  uint64_t seed = 0;
-  /// What did not hold, in a line; empty: everything did.
-  std::string violation;
-  /// For whoever looks into a violation: the plan, what every fiber was doing, the last decisions and
-  /// log lines. Empty if there was none.
-  std::string trace;
-  /// Of every decision and every outcome: equal for equal runs.
-  uint64_t hash = 0;
-  /// What the run was like.
-  Coverage coverage;
-};
 
 /// Runs a seed. The same seed of the same build gives the same report, wherever it runs.
 /// Threads: one at a time in a process (it takes the log while it runs). Blocks: milliseconds, a large

@@ -46,18 +46,9 @@ class Drawing {
   }
 
   void draw_knobs() {
-    sim::Knobs& knobs = plan_.knobs;
-    const uint64_t slower = one_of({1, 1, 1, 10});
-    for (sim::Delay* delay : {&knobs.placement, &knobs.notification, &knobs.completion,
-                              &knobs.read_notification, &knobs.control}) {
-      delay->least *= slower;
-      delay->most *= slower;
-    }
-    knobs.pieces_most = static_cast<uint32_t>(chance_.between(1, 4));
-    knobs.transfers_in_flight = static_cast<uint32_t>(chance_.between(1, 4));
-    knobs.preempted_one_in = static_cast<uint32_t>(one_of({0, 8, 16, 16, 64}));
+    plan_.knobs = simulation::draw_knobs(chance_);
     // Longer than a hostile issuer can keep a worker waiting: query.unopened_timeout_ms.
-    knobs.stall_limit = 25'000 * kMillisecond;
+    plan_.knobs.stall_limit = 25'000 * kMillisecond;
   }
 
   void draw_cluster() {
@@ -201,6 +192,21 @@ bool RunPlan::takes_part(const QueryPlan& query, uint32_t node) const {
 
 bool RunPlan::concerns(const QueryPlan& query, uint32_t node) const {
   return query.issuer == node || takes_part(query, node);
+}
+
+sim::Knobs draw_knobs(Chance& chance) {
+  sim::Knobs knobs;
+  const uint64_t slower = chance.below(4) == 3 ? 10 : 1;
+  for (sim::Delay* delay : {&knobs.placement, &knobs.notification, &knobs.completion,
+                            &knobs.read_notification, &knobs.control}) {
+    delay->least *= slower;
+    delay->most *= slower;
+  }
+  knobs.pieces_most = static_cast<uint32_t>(chance.between(1, 4));
+  knobs.transfers_in_flight = static_cast<uint32_t>(chance.between(1, 4));
+  constexpr uint32_t kPreemptions[] = {0, 8, 16, 16, 64};
+  knobs.preempted_one_in = kPreemptions[chance.below(std::size(kPreemptions))];
+  return knobs;
 }
 
 RunPlan draw_plan(uint64_t seed) { return Drawing(seed).draw(); }

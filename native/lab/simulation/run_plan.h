@@ -77,6 +77,9 @@ struct RunPlan {
   bool concerns(const QueryPlan& query, uint32_t node) const;
 };
 
+/// A quick or a slow network; when threads lose the processor.
+sim::Knobs draw_knobs(Chance& chance);
+
 /// The same for the same seed, everywhere.
 RunPlan draw_plan(uint64_t seed);
 

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "lab/simulation/run_plan.h"
+
 namespace faro::simulation {
 namespace {
 
@@ -48,21 +50,12 @@ class Drawing {
   }
 
   void draw_world() {
-    sim::Knobs& knobs = plan_.knobs;
-    const uint64_t slower = one_of({1, 1, 1, 10});
-    for (sim::Delay* delay : {&knobs.placement, &knobs.notification, &knobs.completion,
-                              &knobs.read_notification, &knobs.control}) {
-      delay->least *= slower;
-      delay->most *= slower;
-    }
-    knobs.pieces_most = between(1, 4);
-    knobs.transfers_in_flight = between(1, 4);
-    knobs.preempted_one_in = static_cast<uint32_t>(one_of({0, 8, 16, 16, 64}));
+    plan_.knobs = draw_knobs(chance_);
     plan_.liveness_ms = one_of<uint64_t>({200, 400, 1000});
     // A heartbeat is late three times: when it is sent, on its way, and when it is read.
-    knobs.late_most = plan_.liveness_ms * kMillisecond / 8;
+    plan_.knobs.late_most = plan_.liveness_ms * kMillisecond / 8;
     // Longer than anybody waits for a peer that is gone, and shorter than a sleep.
-    knobs.stall_limit = 9'000 * kMillisecond;
+    plan_.knobs.stall_limit = 9'000 * kMillisecond;
     plan_.wait_yields = one_of<uint64_t>({0, 1, 3, 20});
   }
 

@@ -10,7 +10,6 @@
 #include "lab/simulation/channels/channel_checker.h"
 #include "lab/simulation/channels/peers.h"
 #include "lab/simulation/channels/poller_program.h"
-#include "lab/simulation/log_tail.h"
 
 namespace faro::simulation {
 namespace {
@@ -289,16 +288,6 @@ void ChannelRun::cover(Coverage& coverage) const {
 
 }  // namespace
 
-RunReport run_channel_seed(uint64_t seed) {
-  RunReport report;
-  report.seed = seed;
-  LogTail log;
-  ChannelRun run(seed);
-  report.violation = run.run();
-  report.hash = run.hash();
-  run.cover(report.coverage);
-  if (!report.violation.empty()) report.trace = run.trace() + log.text();
-  return report;
-}
+RunReport run_channel_seed(uint64_t seed) { return report_of<ChannelRun>(seed); }
 
 }  // namespace faro::simulation
