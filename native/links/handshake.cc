@@ -166,10 +166,9 @@ Status Handshake::begin_authentication(wire::ControlMessage ours,
 // Compares what only matters between nodes of one cluster. Returns false, and refuses the peer, if they disagree.
 bool Handshake::agree() {
   agreed_ = true;
+  std::optional<Refusal> refusal = ours_.compare(peer_, peer_address_, dialled_);
   const Status certificate = check_certificate();
-  std::optional<Refusal> refusal;
-  if (!certificate.ok()) refusal = Refusal{certificate, false, false};
-  if (!refusal) refusal = ours_.compare(peer_, peer_address_, dialled_);
+  if (!refusal && !certificate.ok()) refusal = Refusal{certificate, false, false};
   if (!refusal && !dialled_) refusal = owner_.judge(peer_, peer_address_);
   if (refusal) end(*refusal);
   return !refusal;
@@ -179,7 +178,7 @@ bool Handshake::agree() {
 // has checked that.
 Status Handshake::check_certificate() const {
   if (dialled_) return Status::Ok();
-  // If no host fits, no certificate can; without TLS compare() refuses such a peer.
+  // If no host fits, no certificate can; compare() has refused such a peer.
   const Status checked = connection_->check_peer(ours_.host_of(peer_));
   if (checked.ok()) return Status::Ok();
   return base::error(checked.code(), "{}: {}", peer_name(), checked.message());

@@ -103,6 +103,11 @@ std::optional<links::Refusal> ClusterIdentity::compare(const wire::Hello& theirs
                                 from, theirs.head.node));
   }
   if (!different.empty()) return mismatch(different + " (all nodes must agree)");
+  // It dials again, and is admitted when it was added here.
+  if (hosts[theirs.head.node].empty()) {
+    return links::Refusal{
+        base::error(Code::connect_failed, "{} was not told of {}", name, their_name), true, false};
+  }
   return std::nullopt;
 }
 

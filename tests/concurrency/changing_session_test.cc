@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/certificates.h"
 #include "support/changing_cluster.h"
 #include "support/watchdog.h"
 
@@ -30,16 +31,25 @@ uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+/// "tls": tcp, with certificates.
 class ChangingSession : public testing::TestWithParam<std::string> {
  protected:
-  ChangingSession() : cluster_({{"transport", GetParam()}}) {}
+  static SettingList settings() {
+    if (GetParam() != "tls") return {{"transport", GetParam()}};
+    static const NodeFiles files = Authority().issue();
+    SettingList settings = files.settings();
+    settings.emplace_back("transport", "tcp");
+    return settings;
+  }
 
   Watchdog watchdog_{seconds(50), [] { return std::string("a changing session"); }};
-  ChangingCluster cluster_;
+  ChangingCluster cluster_{settings()};
 };
 
 INSTANTIATE_TEST_SUITE_P(Transports, ChangingSession,
                          testing::ValuesIn(transports_to_test({"tcp", "shm"})),
+                         [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(Encrypted, ChangingSession, testing::Values("tls"),
                          [](const auto& each) { return each.param; });
 
 TEST_P(ChangingSession, an_added_node_takes_part_in_a_query_with_old_ones) {
@@ -204,6 +214,14 @@ TEST_P(ChangingSession, a_query_that_began_before_the_drain_is_declared_elsewher
   for (const uint32_t n : {0u, 1u, 2u}) EXPECT_EQ(cluster_.events(n).await("drained"), "drained 2");
 }
 
+TEST_P(ChangingSession, a_query_that_was_never_declared_does_not_hold_up_a_drain) {
+  cluster_.open_all({0, 1, 2});
+  const QueryId id = cluster_[0].begin_query();
+  EXPECT_TRUE(is_ok(cluster_[0].cancel_query(id, "not wanted")));
+  cluster_.drain(2, {0, 1, 2});
+  for (const uint32_t n : {0u, 1u, 2u}) EXPECT_EQ(cluster_.events(n).await("drained"), "drained 2");
+}
+
 // Under a sanitizer freed memory stays resident; what is kept is a leak to it.
 #if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
     defined(FARO_SANITIZE_THREAD)
@@ -214,8 +232,9 @@ constexpr bool kFreedMemoryGoes = true;
 
 TEST_P(ChangingSession, the_memory_of_a_drained_node_is_given_back) {
   // Rings that show: of a link, 16 MiB in each direction.
-  ChangingCluster large(
-      {{"transport", GetParam()}, {"ring.bytes", "2 MiB"}, {"liveness.timeout_ms", "1000"}});
+  SettingList some = settings();
+  some.insert(some.end(), {{"ring.bytes", "2 MiB"}, {"liveness.timeout_ms", "1000"}});
+  ChangingCluster large(some);
   large.open_all({0});
   large.expect_working({0});
   const uint64_t before = resident_bytes();
@@ -304,6 +323,7 @@ TEST_P(ChangingSession, what_cannot_be_is_refused) {
   const QueryId id = session.begin_query();
   const Result<Shuffle> opened = session.worker(0).open_shuffle({id, 0, 8, {}, {}});
   expect_error(opened.status(), Code::wrong_state, {"declare_query"});
+  expect_error(session.declare_query(id, {}), Code::invalid_argument, {"workers", "named"});
   session.worker(0).release_ownership();
   (void)session.close();
   expect_error(Nodes(session).add({2, cluster_.address(2)}), Code::session_closed, {});

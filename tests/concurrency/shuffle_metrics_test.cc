@@ -152,6 +152,9 @@ TEST_F(ShuffleApi, calls_that_are_blocked_on_room_and_on_rows_count_with_their_t
   const uint64_t armed_ns = shuffle.metrics().blocked_on_rows_ns;
   EXPECT_EQ(shuffle.metrics().blocked_on_rows, 4u);
   std::this_thread::sleep_for(milliseconds(1));
+  // After a wake-up that brought no rows.
+  EXPECT_EQ(worker(0).arm(has_rows, Progress::call), Outcome::would_wait);
+  EXPECT_EQ(shuffle.metrics().blocked_on_rows, 4u) << "it is the same wait";
   EXPECT_EQ(shuffle.sender()->send(0, filled(100, 1)), Outcome::done);
   EXPECT_EQ(shuffle.sender()->flush(), Outcome::done);
   EXPECT_EQ(worker(0).arm(has_rows, Progress::call), Outcome::done);

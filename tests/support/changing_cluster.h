@@ -93,9 +93,12 @@ class ChangingCluster {
   }
   /// Until it is done.
   void remove(uint32_t node, const std::set<uint32_t>& at) {
-    for (const uint32_t n : at) EXPECT_TRUE(is_ok(Nodes(*sessions_.at(n)).remove(node)));
-    for (const uint32_t n : at)
-      EXPECT_EQ(events(n).await("removed"), fmt::format("removed {}", node));
+    const std::string removed = fmt::format("removed {}", node);
+    for (const uint32_t n : at) {
+      const size_t before = events(n).count(removed);
+      EXPECT_TRUE(is_ok(Nodes(*sessions_.at(n)).remove(node)));
+      events(n).await(removed, before + 1);
+    }
   }
   /// Until each has each.
   void await_all(const std::set<uint32_t>& nodes) {

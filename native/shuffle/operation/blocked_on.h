@@ -49,6 +49,10 @@ class BlockedOn {
   /// Counts once more that the shuffle is blocked that was tried last, also by the condition that the worker waits for.
   /// Returns where the time of it counts; null if it was no shuffle.
   std::shared_ptr<BlockedCounts> count() noexcept;
+  /// Where that is.
+  const BlockedCounts* counts() const noexcept {
+    return shuffle_ == nullptr ? nullptr : &(shuffle_->*side_);
+  }
 
  private:
   void publish_awaited() noexcept;

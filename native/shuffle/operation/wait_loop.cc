@@ -150,7 +150,13 @@ void WaitLoop::end_wait(base::Nanoseconds begin) {
   waiting_.store(false, std::memory_order_release);
 }
 
+// A call that is armed again without progress still waits for the same.
+void WaitLoop::go_on_blocked(base::Nanoseconds now) noexcept {
+  if (blocked_ == nullptr || operation_.blocked_on().counts() != blocked_.get()) begin_blocked(now);
+}
+
 void WaitLoop::begin_blocked(base::Nanoseconds now) noexcept {
+  end_blocked();
   blocked_ = operation_.blocked_on().count();
   blocked_since_ = now;
 }

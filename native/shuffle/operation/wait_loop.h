@@ -119,13 +119,14 @@ class WaitLoop {
       arm_for_event_loop();
       outcome = run<For::condition>(attempt);
       if (outcome == Outcome::would_wait) {
-        if (for_call) begin_blocked(worker_.now());
+        if (for_call) go_on_blocked(worker_.now());
         sleep_ns = prepare_sleep();
       } else {
         doorbell_.disarm();
         woken();
       }
     }
+    if (outcome != Outcome::would_wait) end_blocked();
     call_waits_ = false;
     return outcome;
   }
@@ -162,6 +163,7 @@ class WaitLoop {
   void sleep();
   void end_wait(base::Nanoseconds begin);
   void begin_blocked(base::Nanoseconds now) noexcept;
+  void go_on_blocked(base::Nanoseconds now) noexcept;
   void end_blocked() noexcept;
   void end_sleep() noexcept;
   void publish(bool in_call) noexcept;

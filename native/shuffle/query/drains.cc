@@ -73,7 +73,8 @@ void Drains::advance(Outbound& out) {
 bool Drains::is_needed_here(uint32_t node) const {
   return std::ranges::any_of(known_.all(), [&](const auto& known) {
     const TrackedQuery& query = *known.second;
-    return query.id.issuer == context_.cluster.own() &&
+    // Who takes part in one that is not declared yet is not known, and declare() refuses the drained node.
+    return query.id.issuer == context_.cluster.own() && query.part().is_declared() &&
            (node == context_.cluster.own() || query.nodes().contains(node));
   });
 }

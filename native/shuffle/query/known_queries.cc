@@ -65,7 +65,9 @@ Status KnownQueries::why_not(const QueryId& id) const {
 Status KnownQueries::check_declared(const QueryId& id) const {
   if (!context_.cluster.nodes_change()) return Status::Ok();
   const Pointer known = find(id);
-  if (known == nullptr ? !can_live(id) : known->part().is_declared()) return Status::Ok();
+  const bool is_failed = known != nullptr && known->failed();  // and why is told
+  if (known == nullptr ? !can_live(id) : known->part().is_declared() || is_failed)
+    return Status::Ok();
   return base::error(Code::wrong_state,
                      "query {}: with cluster.node_limit every query has the workers that were "
                      "declared for it: call declare_query first",

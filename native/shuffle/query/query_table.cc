@@ -99,6 +99,11 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
                          id.to_string(), worker, cluster.worker_count() - 1);
     }
   }
+  if (workers.empty() && cluster.nodes_change()) {
+    return base::error(Code::invalid_argument,
+                       "query {}: with cluster.node_limit the workers of a query are named",
+                       id.to_string());
+  }
   FARO_RETURN_IF_ERROR(drains_.check(id, workers));
   FARO_ASSIGN_OR_RETURN(const KnownQueries::Pointer query, known_.find_or_make(id));
   // It has failed, and its issuer, which would end it here with its own end, is gone.
