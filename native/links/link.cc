@@ -174,6 +174,8 @@ void Link::resume(std::unique_ptr<ControlConnection> connection,
   const Doing doing(*this);
   break_off(Status(Code::peer_lost, "the peer has found its connection broken"));
   liveness_.heard = context_.reactor->clock().now_ns();
+  if (context_.initiator)
+    context_.peer_address = connection->peer_address();  // by which it is reached now
   control_.resume(std::move(connection), *this);
   if (context_.initiator) return;  // it begins at LINK
   // The old data connection is given up before the peer is told another token.
@@ -294,7 +296,9 @@ void Link::on_link_failed(const Status& cause) {
   try {
     context_.reactor->defer([weak = weak_from_this(), cause] {
       const auto link = weak.lock();
-      if (link == nullptr || !link->state_.is(LinkState::up)) return;
+      if (link == nullptr || !link->state_.connected()) return;
+      // One more break is nothing new to a link that is suspended or mended; what is told only once is.
+      if (is_break(cause) && !link->state_.is(LinkState::up)) return;
       const Doing doing(*link);
       link->suspend(cause);
     });
@@ -336,7 +340,9 @@ void Link::refuse(const Status& cause, bool retry) {
 void Link::leave() {
   const Doing doing(*this);
   if (state_.has_ended()) return;
-  if (!state_.connected() || !attached()) return end_as(LinkState::lost);
+  // Behind a BYE nothing is read, and what was kept for a link that is mended comes later.
+  const bool can_say_all = attached() && !state_.is(LinkState::mending);
+  if (!state_.connected() || !can_say_all) return end_as(LinkState::lost);
   send(wire::encode_plain(ControlKind::bye));
   state_.advance(LinkState::leaving);
 }

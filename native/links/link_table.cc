@@ -21,7 +21,9 @@ Link* LinkTable::find(const transport::StreamToken& token) const {
 
 Link* LinkTable::find_to_mend(const wire::Hello& hello) const {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& link) {
-    return link != nullptr && link->can_mend() && link->peer().incarnation == hello.incarnation &&
+    return link != nullptr && link->can_mend() &&
+           link->peer().head.node == hello.head.node &&  // whom its certificate admits
+           link->peer().incarnation == hello.incarnation &&
            link->choice()->number == hello.mends->number;
   });
   return found == links_.end() ? nullptr : found->get();

@@ -79,7 +79,9 @@ SetupExchange::Verdict SetupExchange::on_choice(std::span<const std::byte> messa
   auto choice = wire::decode_link_choice(message);
   if (!choice.ok()) return Verdict::malformed;
   if (!dialling_ || !awaits_choice_) return Verdict::out_of_place;
-  if (choice_ && choice->transport != choice_->transport) return Verdict::out_of_place;
+  const bool differs =
+      choice_ && (choice->transport != choice_->transport || choice->number != choice_->number);
+  if (differs) return Verdict::out_of_place;
   choice_ = std::move(*choice);
   awaits_choice_ = false;
   return Verdict::taken;

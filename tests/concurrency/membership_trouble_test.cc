@@ -336,6 +336,24 @@ TEST_F(RunningTrouble, only_the_process_at_the_other_end_can_mend_a_link) {
   EXPECT_TRUE(cluster.observer(0).losses().empty());
 }
 
+// Incarnations and numbers of links are no secrets: another member may know them.
+TEST_F(RunningTrouble, another_node_cannot_mend_a_link) {
+  ClusterPlan plan(3);
+  OpenCluster cluster(plan);
+  for (uint64_t number = 1; number <= 4; ++number) {
+    wire::Hello hello = plan.hello(2);
+    hello.incarnation = cluster[0].nodes()[1].incarnation;
+    hello.mends = wire::LinkName{cluster[0].nodes()[0].incarnation, number};
+    RawPeer other(plan.address(0));
+    other.send_preamble();
+    other.send_message(wire::encode(hello));
+    const auto ending = value_of(other.receive_ending());
+    EXPECT_EQ(ending.code, Code::peer_lost);
+    expect_contains(ending.reason, "does not have that link (any more)");
+  }
+  EXPECT_TRUE(cluster[0].connected(1));
+}
+
 TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause) {
   ClusterPlan plan(3);
   OpenCluster cluster(plan);

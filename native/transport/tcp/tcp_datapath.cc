@@ -273,6 +273,11 @@ Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
   resumption_.heard = 0;
   receiver_->give();
   FARO_RETURN_IF_ERROR(watch());
+  {
+    // A worker that reads what had come before may have stopped the link meanwhile: halt() found nothing to remove.
+    const std::lock_guard lock(resumption_.mutex);
+    if (halted()) receiver_->remove(stream_->fd());
+  }
   note_due();
   right_.store(kFree, std::memory_order_seq_cst);
   send_pending();
