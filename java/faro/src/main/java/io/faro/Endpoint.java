@@ -57,19 +57,19 @@ public final class Endpoint implements AutoCloseable {
     NativeLog.start();
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
       byte[] settings = verbs.in(config).encoded();
-      long handle =
-          open(
-              settings,
-              config.usesEnvironment(),
-              spec.name().getBytes(UTF_8),
-              spec.pollerCount(),
-              spec.channelLimit(),
-              spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()));
-      Arrays.fill(settings, (byte) 0);
-      if (handle < 0) {
-        throw FaroException.of(handle);
+      try {
+        long handle =
+            open(
+                settings,
+                config.usesEnvironment(),
+                spec.name().getBytes(UTF_8),
+                spec.pollerCount(),
+                spec.channelLimit(),
+                spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()));
+        return new Endpoint(FaroException.checked(handle), spec.pollerCount(), new Throwable("opened here"));
+      } finally {
+        Arrays.fill(settings, (byte) 0);
       }
-      return new Endpoint(handle, spec.pollerCount(), new Throwable("opened here"));
     }
   }
 
