@@ -37,4 +37,13 @@ inline std::vector<uint32_t> numbers_of(JNIEnv* env, jintArray array) {
   return numbers;
 }
 
+/// A new array of them; null, with an exception pending, if there is no memory.
+inline jintArray numbers_of(JNIEnv* env, const uint32_t* numbers, uint32_t count) {
+  const auto length = static_cast<jsize>(count);
+  const jintArray array = env->NewIntArray(length);
+  if (array != nullptr)
+    env->SetIntArrayRegion(array, 0, length, reinterpret_cast<const jint*>(numbers));
+  return array;
+}
+
 }  // namespace faro::jni

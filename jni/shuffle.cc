@@ -36,6 +36,18 @@ void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
   env->SetLongArrayRegion(to, 0, values.size(), values.data());
 }
 
+// The worker numbers of its receivers (else its senders), all of them, whether or not the spec has named them. Null if the
+// shuffle was closed.
+jintArray workers(JNIEnv* env, jclass, jlong handle, jboolean receivers) {
+  const ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr) return nullptr;
+  faro_shuffle_info info{};
+  info.size = sizeof info;
+  (void)faro_shuffle_describe(state->shuffle.get(), &info);  // both are there
+  return receivers == JNI_TRUE ? numbers_of(env, info.receivers, info.receiver_count)
+                               : numbers_of(env, info.senders, info.sender_count);
+}
+
 // --- what the rows are
 
 // As `format` says; and that is how rows are read (else how they are sent).
@@ -74,12 +86,11 @@ void close(JNIEnv*, jclass, jlong handle) {
   state->shuffle.reset();
 }
 
-const std::array kMethods{method("layout", "([I)V", layout),
-                          method("addresses", "(J[J)V", addresses),
-                          method("nameFormat", "(J[BZ)I", name_format),
-                          method("status", "(J)I", status),
-                          method("cancel", "(J[B)I", cancel),
-                          method("close", "(J)V", close)};
+const std::array kMethods{
+    method("layout", "([I)V", layout),    method("addresses", "(J[J)V", addresses),
+    method("workers", "(JZ)[I", workers), method("nameFormat", "(J[BZ)I", name_format),
+    method("status", "(J)I", status),     method("cancel", "(J[B)I", cancel),
+    method("close", "(J)V", close)};
 
 }  // namespace
 

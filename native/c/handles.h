@@ -56,6 +56,8 @@ struct faro_shuffle {
   void close() noexcept;
 
   faro::Shuffle shuffle;
+  const std::vector<uint32_t> senders;    // all that were named, or that take part
+  const std::vector<uint32_t> receivers;  // as well
   faro_shuffle_info info{};
   faro::shuffle::OpenShuffle* core;  // null: it is closed
   /// None if this worker is no sender, no receiver, or the shuffle is closed.

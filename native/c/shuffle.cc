@@ -17,10 +17,14 @@ static_assert(sizeof(faro_cursor) == sizeof(faro::detail::FrameCursor) &&
               offsetof(faro_cursor, end) == offsetof(faro::detail::FrameCursor, end));
 
 faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
-    : shuffle(std::move(opened)), core(&of) {
-  const faro::ShuffleSpec& spec = shuffle.spec();
-  info.sender_count = static_cast<uint32_t>(spec.senders.size());
-  info.receiver_count = static_cast<uint32_t>(spec.receivers.size());
+    : shuffle(std::move(opened)),
+      senders(shuffle.spec().senders),
+      receivers(shuffle.spec().receivers),
+      core(&of) {
+  info.senders = senders.data();
+  info.receivers = receivers.data();
+  info.sender_count = static_cast<uint32_t>(senders.size());
+  info.receiver_count = static_cast<uint32_t>(receivers.size());
   info.own_receiver = core->own_receiver();
   if (core->receiver() != nullptr) receiver = *shuffle.receiver();
   if (core->sender() == nullptr) return;
@@ -29,7 +33,7 @@ faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
   frames.cursors = reinterpret_cast<faro_cursor*>(core->sender()->cursors());
   frames.row_counts = core->sender()->frame_rows();
   frames.receiver_count = info.receiver_count;
-  frames.row_bytes = spec.row_bytes;
+  frames.row_bytes = shuffle.spec().row_bytes;
   frames.cursor_bytes = sizeof(faro_cursor);
 }
 

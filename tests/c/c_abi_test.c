@@ -323,11 +323,14 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   faro_shuffle_info info = {.size = sizeof info};
   OK(faro_shuffle_describe(shuffle, &info));
   CHECK(info.sender_count == 1 && info.receiver_count == 1 && info.own_receiver == 1 &&
-        info.is_sender == 0);
+        info.is_sender == 0 && info.senders[0] == 1 && info.receivers[0] == 1);
   REFUSED(faro_shuffle_cancel(shuffle, NULL), invalid);
   faro_shuffle_destroy(shuffle);
 
   shuffle = open_shuffle(cluster, 0, 1, 8);
+  OK(faro_shuffle_describe(shuffle, &info)); /* all workers are named */
+  CHECK(info.sender_count == 2 && info.senders[0] == 0 && info.senders[1] == 1);
+  CHECK(info.receiver_count == 2 && info.receivers[0] == 0 && info.receivers[1] == 1);
   FAILED(faro_sender_send(shuffle, 2, &row, 8, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_send(shuffle, 0, &row, 7, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_send(shuffle, 0, NULL, 8, FARO_WAIT_NONE), invalid);
@@ -380,6 +383,7 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
 
   OK(faro_shuffle_close(shuffle));
   OK(faro_shuffle_close(shuffle));
+  CHECK(info.senders[1] == 1 && info.receivers[1] == 1); /* the lists stay */
   FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_CLOSED);
   FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL), FARO_CODE_CLOSED);
   REFUSED(faro_shuffle_status(shuffle), FARO_CODE_CLOSED);

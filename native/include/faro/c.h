@@ -384,10 +384,11 @@ typedef struct faro_shuffle_spec {
   uint32_t size;
   uint32_t version;
   faro_query_id query;
-  uint32_t stage;          /* number of the shuffle operator in its query's plan, at most 2^31-1 */
-  uint32_t row_bytes;      /* width of every row; 0: rows have a length each */
-  const uint32_t* senders; /* worker numbers; none: all workers */
-  const uint32_t* receivers; /* worker numbers; none: all workers. Receiver i is receivers[i] */
+  uint32_t stage;     /* number of the shuffle operator in its query's plan, at most 2^31-1 */
+  uint32_t row_bytes; /* width of every row; 0: rows have a length each */
+  const uint32_t*
+      senders; /* worker numbers; none: all workers; with cluster.node_limit, those declared */
+  const uint32_t* receivers; /* the same. Receiver i is receivers[i] */
   uint32_t sender_count;
   uint32_t receiver_count;
   const char* format; /* as faro::ShuffleSpec::format; null: nothing is said */
@@ -461,14 +462,17 @@ faro_code faro_worker_read_metrics(const faro_worker* worker, faro_worker_metric
  *
  * Threads: those of its worker. Valid until it is destroyed, also when its session is closed or destroyed before. */
 
-/* The shuffle as it was opened. */
+/* The shuffle as it was opened, with all senders and receivers named, also if the spec names none. The lists are valid until
+ * the handle is destroyed. */
 typedef struct faro_shuffle_info {
   uint32_t size;
   uint32_t version;
   uint32_t sender_count;
   uint32_t receiver_count;
-  uint32_t own_receiver; /* number among the receivers; receiver_count if this worker is none */
-  uint32_t is_sender;    /* 1: this worker is a sender, else 0 */
+  uint32_t own_receiver;     /* number among the receivers; receiver_count if this worker is none */
+  uint32_t is_sender;        /* 1: this worker is a sender, else 0 */
+  const uint32_t* senders;   /* their worker numbers */
+  const uint32_t* receivers; /* their worker numbers. Receiver i is receivers[i] */
 } faro_shuffle_info;
 faro_code faro_shuffle_describe(const faro_shuffle* shuffle, faro_shuffle_info* info);
 /* Why the query has failed, or the last call of this shuffle; FARO_CODE_OK if neither did. */

@@ -16,17 +16,18 @@ final class LocalLanes {
   private ReferenceLane[] from; // by the number of the sending worker
   private boolean closed;
 
-  LocalLanes(References references, ShuffleSpec spec, int worker, int receiverCount, int workerCount) {
+  /** {@code spec} names all senders and receivers; {@code workerCount} is that of the session. */
+  LocalLanes(References references, ShuffleSpec spec, int worker, int workerCount) {
     this.references = references;
     this.spec = spec;
     this.worker = worker;
-    peers = new int[receiverCount];
-    int[] receivers = spec.receivers();
-    for (int receiver = 0; receiver < receiverCount; receiver++) {
-      int peer = receivers.length == 0 ? receiver : receivers[receiver];
-      peers[receiver] = spec.referenceLimit() != 0 && references.isLocal(peer) ? peer : NONE;
+    peers = spec.receivers();
+    for (int receiver = 0; receiver < peers.length; receiver++) {
+      if (spec.referenceLimit() == 0 || !references.isLocal(peers[receiver])) {
+        peers[receiver] = NONE;
+      }
     }
-    to = new ReferenceLane[receiverCount];
+    to = new ReferenceLane[peers.length];
     from = new ReferenceLane[workerCount];
   }
 

@@ -3,6 +3,8 @@ package io.faro;
 import static io.faro.FaroException.checked;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.util.stream.IntStream;
+
 /**
  * One shuffle at one worker, opened by {@link Worker#openShuffle}. It reports its state, cancels and closes; rows go
  * through {@link #sender} and {@link #receiver}.
@@ -57,27 +59,20 @@ public final class Shuffle implements AutoCloseable {
   private long handle; // 0: closed
   private ShuffleMetrics last; // since it is closed
 
-  Shuffle(Worker worker, long handle, ShuffleSpec spec, int workerCount, References references) {
+  /** Of a shuffle that native code has opened by this spec; {@code workerCount} is that of the session. */
+  Shuffle(Worker worker, long handle, ShuffleSpec opened, int workerCount, References references) {
     this.worker = worker;
     owner = worker.owner();
     this.handle = handle;
-    this.spec = spec;
+    spec = opened.withSenders(workers(handle, false)).withReceivers(workers(handle, true));
     int[] receivers = spec.receivers();
-    int receiverCount = receivers.length == 0 ? workerCount : receivers.length;
-    localLanes = new LocalLanes(references, spec, worker.number(), receiverCount, workerCount);
+    localLanes = new LocalLanes(references, spec, worker.number(), workerCount);
     long[] addresses = new long[4];
     addresses(handle, addresses);
     boolean sends = addresses[2] != 0;
-    sender = sends ? new ShuffleSender(this, receiverCount, addresses) : null;
-    receiver = isAmong(receivers, worker.number()) ? new ShuffleReceiver(this, addresses[0]) : null;
-  }
-
-  private static boolean isAmong(int[] workers, int worker) {
-    boolean found = workers.length == 0; // all
-    for (int each : workers) {
-      found |= each == worker;
-    }
-    return found;
+    sender = sends ? new ShuffleSender(this, receivers.length, addresses) : null;
+    boolean receives = IntStream.of(receivers).anyMatch(number -> number == worker.number());
+    receiver = receives ? new ShuffleReceiver(this, addresses[0]) : null;
   }
 
   /** The worker that opened it. */
@@ -85,7 +80,7 @@ public final class Shuffle implements AutoCloseable {
     return worker;
   }
 
-  /** The spec that was opened. */
+  /** The spec that was opened, with all senders and receivers named, also if it named none. */
   public ShuffleSpec spec() {
     return spec;
   }
@@ -229,6 +224,9 @@ public final class Shuffle implements AutoCloseable {
   // The addresses of the descriptor, the staged rows, the cursors and the row counts; the last two are 0 if this worker
   // is no sender.
   private static native void addresses(long handle, long[] to);
+
+  // The numbers of all receivers, or of all senders.
+  private static native int[] workers(long handle, boolean receivers);
 
   private static native int nameFormat(long handle, byte[] format, boolean reads);
 

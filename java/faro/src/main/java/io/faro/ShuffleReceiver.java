@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
-import java.util.stream.IntStream;
 
 /**
  * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read in place; {@link
@@ -125,11 +124,7 @@ public final class ShuffleReceiver {
   public <T> MergingReceiver<T> merge(RowCodec<T> codec, Comparator<? super T> order) {
     Objects.requireNonNull(order, "order");
     shuffle.nameFormat(codec, true);
-    int[] senders = shuffle.spec().senders();
-    if (senders.length == 0) {
-      senders = IntStream.range(0, worker.session().workerCount()).toArray();
-    }
-    return new MergingReceiver<>(this, codec, senders, order);
+    return new MergingReceiver<>(this, codec, shuffle.spec().senders(), order);
   }
 
   /**

@@ -6,8 +6,8 @@ import java.util.Objects;
  * The sending side of a {@link Shuffle} at one worker. This class sends rows as arrays of bytes; {@link #longs},
  * {@link #rows} and {@link #objects} are faster or easier, and can be mixed.
  *
- * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers} (with
- * all workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
+ * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers}, as {@link Shuffle#spec}
+ * names them (with all workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
  * once, whole and in order. A row is copied, or written in place, before the call returns.
  *
  * <p>Waiting: the last argument says how long a call may wait; without it, forever. While a worker waits it does

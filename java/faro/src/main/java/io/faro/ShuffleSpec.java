@@ -16,8 +16,8 @@ import java.util.Objects;
  * @param query the query
  * @param stage number of the shuffle operator in its query's plan, from 0
  * @param rowBytes width of every row; 0: rows have a length each
- * @param senders worker numbers; empty: all workers
- * @param receivers worker numbers; empty: all workers. Receivers are then numbered by their place
+ * @param senders worker numbers; empty: all workers; with {@code cluster.node_limit}, those declared
+ * @param receivers the same; receivers are numbered by their place
  * @param referenceLimit most objects in flight by reference from one worker to another one of the same session (see
  *     {@link RowCodec#immutable}), rounded up to a power of two; 0: none
  */

@@ -1,13 +1,17 @@
 package io.faro;
 
 import static io.faro.Checks.assertSays;
+import static io.faro.Checks.check;
 import static io.faro.Checks.drainLongs;
 import static io.faro.Checks.failsBy;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -45,6 +49,47 @@ class ChangingSessionTest {
             .build());
   }
 
+  /** Node 1 of at most 4, with workers 2 and 3 of at most 8; node 0 has not come. */
+  private static Session openAlone() throws InterruptedException {
+    return Session.open(
+        Cluster.config(1, Cluster.heldAddresses(2))
+            .workers(2)
+            .set(Setting.CLUSTER_NODE_LIMIT, 4)
+            .set(Setting.CONNECT_WAIT_FOR, "none")
+            .build());
+  }
+
+  private interface Exchange {
+    void run(Shuffle from2, Shuffle from3) throws Exception;
+  }
+
+  /** Runs what workers 2 and 3 do in a shuffle that names no workers; they are those that are declared. */
+  private static void exchangeOfTwo(int rowBytes, Exchange exchange) throws Exception {
+    try (Session session = openAlone()) {
+      assertEquals(8, session.workerCount());
+      Worker worker2 = session.workers().get(0);
+      Worker worker3 = session.workers().get(1);
+      QueryId query = session.beginQuery();
+      session.declareQuery(query, 2, 3);
+      ShuffleSpec spec = new ShuffleSpec(query, 0, rowBytes);
+      try (Shuffle from2 = worker2.openShuffle(spec);
+          Shuffle from3 = worker3.openShuffle(spec)) {
+        assertEquals(spec.withSenders(2, 3).withReceivers(2, 3), from2.spec());
+        assertEquals(2, from2.sender().receiverCount());
+        exchange.run(from2, from3);
+      }
+      assertEquals(Outcome.WOULD_WAIT, worker2.endQuery(query, Wait.NONE));
+      worker3.endQuery(query);
+      worker2.endQuery(query);
+    }
+  }
+
+  private static void finish(Shuffle... shuffles) {
+    for (Shuffle shuffle : shuffles) {
+      check(shuffle.sender().finish(Wait.NONE));
+    }
+  }
+
   /** Sends a row to each worker of a query and returns the sum of what comes. */
   private static long exchange(Worker worker, QueryId query, int workers) throws InterruptedException {
     long[] sum = {0};
@@ -59,6 +104,59 @@ class ChangingSessionTest {
     worker.endQuery(query);
     worker.releaseOwnership();
     return sum[0];
+  }
+
+  @Test
+  void aShuffleThatNamesNoWorkersIsOfThoseThatAreDeclared() throws Exception {
+    exchangeOfTwo(Long.BYTES, (from2, from3) -> {
+      LongSender longs = from2.sender().longs();
+      RowWriter rows = from2.sender().rows();
+      check(longs.send(1, 23, Wait.NONE));
+      assertTrue(longs.put(1, 24)); // beside it, in the same frame
+      String refused = "receiver 2 does not exist (0 … 1)";
+      failsBy(Code.INVALID_ARGUMENT, () -> longs.send(2, 25, Wait.NONE), refused);
+      failsBy(Code.INVALID_ARGUMENT, () -> longs.put(2, 25), refused);
+      failsBy(Code.INVALID_ARGUMENT, () -> rows.claim(2, Long.BYTES, Wait.NONE), refused);
+      check(from3.sender().longs().send(0, 32, Wait.NONE));
+      finish(from2, from3);
+      List<Long> at2 = new ArrayList<>();
+      List<Long> at3 = new ArrayList<>();
+      drainLongs(from2, at2::add);
+      drainLongs(from3, at3::add);
+      assertEquals(List.of(32L), at2);
+      assertEquals(List.of(23L, 24L), at3);
+    });
+  }
+
+  @Test
+  void itsReceiversMergeWhatTheDeclaredWorkersSend() throws Exception {
+    exchangeOfTwo(Long.BYTES, (from2, from3) -> {
+      check(from2.sender().objects(RowCodecs.LONG).send(1, 2L, Wait.NONE));
+      check(from3.sender().objects(RowCodecs.LONG).send(1, 1L, Wait.NONE));
+      finish(from2, from3);
+      from2.receiver().stop();
+      List<Long> merged = new ArrayList<>();
+      from3.receiver().merge(RowCodecs.LONG, Comparator.naturalOrder()).forEach(merged::add);
+      assertEquals(List.of(1L, 2L), merged);
+    });
+  }
+
+  @Test
+  void itsObjectsGoByReferenceToTheDeclaredWorkers() throws Exception {
+    exchangeOfTwo(0, (from2, from3) -> {
+      RowCodec<String> codec = RowCodecs.immutable(RowCodecs.STRING);
+      String row = "from 2 to 3";
+      ObjectSender<String> sender = from2.sender().objects(codec);
+      check(sender.send(1, row, Wait.NONE));
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.send(2, row, Wait.NONE), "receiver 2 does not exist");
+      finish(from2, from3);
+      from2.receiver().stop();
+      ObjectReceiver<String> receiver = from3.receiver().objects(codec);
+      check(receiver.next());
+      assertSame(row, receiver.get());
+      assertEquals(2, receiver.sender());
+      assertEquals(Outcome.END_OF_STREAM, receiver.next());
+    });
   }
 
   @Test
