@@ -14,6 +14,7 @@
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
+#include "jni/shuffle_answers.h"
 
 namespace faro::jni {
 namespace {
@@ -207,27 +208,34 @@ void append_shuffle(void* to, const faro_shuffle_metrics* shuffle) {
   }
 }
 
-// Of each shuffle of a query. Null if the session was closed.
+// Before what was told of shuffles, what faro/c.h has answered: 0, or the negative code.
+jlongArray told(JNIEnv* env, std::vector<jlong>& values, faro_code answered) {
+  values.front() = result(answered);
+  return longs_of(env, values);
+}
+
+// Of each shuffle of a query.
 jlongArray shuffles_of(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarnation,
                        jint issuer) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
-  if (state == nullptr) return nullptr;
+  if (state == nullptr)
+    return longs_of(env, {fail(Code::session_closed, "the session was closed")});
   faro_query_id query{};
   query.counter = static_cast<uint64_t>(counter);
   query.incarnation = static_cast<uint64_t>(incarnation);
   query.issuer = static_cast<uint32_t>(issuer);
-  std::vector<jlong> values;
-  (void)faro_session_read_shuffles(state->handle.get(), &query, append_shuffle, &values);
-  return longs_of(env, values);
+  std::vector<jlong> values(1);
+  return told(env, values,
+              faro_session_read_shuffles(state->handle.get(), &query, append_shuffle, &values));
 }
 
-// Of one shuffle. Null if it was closed.
+// Of one shuffle.
 jlongArray shuffle(JNIEnv* env, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return nullptr;
-  std::vector<jlong> values;
-  (void)faro_shuffle_read_metrics(state->shuffle.get(), append_shuffle, &values);
-  return longs_of(env, values);
+  if (state == nullptr) return longs_of(env, {closed()});
+  std::vector<jlong> values(1);
+  return told(env, values,
+              faro_shuffle_read_metrics(state->shuffle.get(), append_shuffle, &values));
 }
 
 // The transport of each link, one per line. Null if the session was closed.

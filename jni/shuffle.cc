@@ -78,7 +78,17 @@ jint cancel(JNIEnv* env, jclass, jlong handle, jbyteArray reason) {
   return 0;
 }
 
+// Closes; what it has counted can still be read.
 void close(JNIEnv*, jclass, jlong handle) {
+  ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr) return;
+  state->worker->enter();
+  state->batches.clear();
+  (void)faro_shuffle_close(state->shuffle.get());  // there is one
+}
+
+// Closes if it is open, and ends the handle.
+void destroy(JNIEnv*, jclass, jlong handle) {
   const std::unique_ptr<ShuffleState> state = shuffles().remove(handle);
   if (state == nullptr) return;
   state->worker->enter();
@@ -90,7 +100,7 @@ const std::array kMethods{
     method("layout", "([I)V", layout),    method("addresses", "(J[J)V", addresses),
     method("workers", "(JZ)[I", workers), method("nameFormat", "(J[BZ)I", name_format),
     method("status", "(J)I", status),     method("cancel", "(J[B)I", cancel),
-    method("close", "(J)V", close)};
+    method("close", "(J)V", close),       method("destroy", "(J)V", destroy)};
 
 }  // namespace
 

@@ -34,21 +34,25 @@ final class NativeMetrics {
 
   /** Of the shuffles of a query that the session with this handle knows; throws {@link Code#SESSION_CLOSED}. */
   static List<ShuffleMetrics> ofQuery(long session, QueryId query) {
-    long[] values = shuffles(session, query.counter(), query.incarnation(), query.issuer());
-    if (values == null) {
-      throw sessionClosed();
-    }
-    NativeMetrics read = new NativeMetrics(values, "");
+    NativeMetrics read =
+        ofShuffles(shuffles(session, query.counter(), query.incarnation(), query.issuer()));
     List<ShuffleMetrics> all = new ArrayList<>();
-    while (read.next < values.length) {
+    while (read.next < read.values.length) {
       all.add(read.shuffle(query));
     }
     return List.copyOf(all);
   }
 
-  /** Of the open shuffle with this handle. */
+  /** Of the shuffle with this handle, which may be closed, but not destroyed. */
   static ShuffleMetrics ofShuffle(long shuffle, QueryId query) {
-    return new NativeMetrics(shuffle(shuffle), "").shuffle(query);
+    return ofShuffles(shuffle(shuffle)).shuffle(query);
+  }
+
+  /** Throws if the first value is a negative code. */
+  private static NativeMetrics ofShuffles(long[] values) {
+    NativeMetrics read = new NativeMetrics(values, "");
+    FaroException.checked(read.value());
+    return read;
   }
 
   private SessionMetrics session() {

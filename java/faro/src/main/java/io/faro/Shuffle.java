@@ -143,11 +143,22 @@ public final class Shuffle implements AutoCloseable {
 
   /**
    * What it has counted: rows and bytes to each receiver and from each sender, what it was blocked on, what was spilled.
-   * Also after {@link #close}. {@link Session#shuffleMetrics} has the same of all shuffles of a query.
+   * Also after {@link #close}, with what closing did. {@link Session#shuffleMetrics} has the same of all shuffles of a
+   * query.
+   *
+   * @throws FaroException {@link Code#RESOURCE_LIMIT} if there is no memory for it; {@link Code#CLOSED} if there was
+   *     none while it closed
    */
   public ShuffleMetrics metrics() {
     owner.enter();
-    return handle == 0 ? last : NativeMetrics.ofShuffle(handle, spec.query());
+    if (handle != 0) {
+      return NativeMetrics.ofShuffle(handle, spec.query());
+    }
+    if (last == null) {
+      throw new FaroException(
+          Code.CLOSED, "the shuffle of stage " + spec.stage() + " was closed, and what it has counted was not read");
+    }
+    return last;
   }
 
   /**
@@ -157,7 +168,8 @@ public final class Shuffle implements AutoCloseable {
    * ShuffleReceiver#stop}. So an exception in a receive loop within try-with-resources fails the query
    * everywhere; to give the others your own cause, call {@link #cancel} first. Closing twice is allowed.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker
+   * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker; {@link Code#RESOURCE_LIMIT} if it
+   *     was closed, but there is no memory for its {@link #metrics}
    */
   @Override
   public void close() {
@@ -166,17 +178,21 @@ public final class Shuffle implements AutoCloseable {
     }
     owner.enter();
     owner.nextEpoch();
-    last = NativeMetrics.ofShuffle(handle, spec.query());
     long closing = handle;
     handle = 0;
-    if (receiver != null) {
-      receiver.close();
+    try {
+      if (receiver != null) {
+        receiver.close();
+      }
+      if (sender != null) {
+        sender.close();
+      }
+      localLanes.close();
+      close(closing);
+      last = NativeMetrics.ofShuffle(closing, spec.query());
+    } finally {
+      destroy(closing);
     }
-    if (sender != null) {
-      sender.close();
-    }
-    localLanes.close();
-    close(closing);
   }
 
   // --- for its two sides
@@ -234,5 +250,9 @@ public final class Shuffle implements AutoCloseable {
 
   private static native int cancel(long handle, byte[] reason);
 
+  // Closes; what it has counted can still be read.
   private static native void close(long handle);
+
+  // Closes if it is open, and ends the handle.
+  private static native void destroy(long handle);
 }

@@ -160,6 +160,17 @@ class MetricsTest {
   }
 
   @Test
+  void whatClosingAShuffleDidIsCounted() {
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      Shuffle shuffle = cluster.openShuffle(8);
+      assertEquals(Outcome.DONE, shuffle.sender().longs().send(0, 1, Wait.NONE));
+      shuffle.close(); // before its end, with a frame open
+      List<ShuffleMetrics> kept = cluster.session(0).shuffleMetrics(shuffle.spec().query());
+      assertEquals(List.of(shuffle.metrics()), kept);
+    }
+  }
+
+  @Test
   void afterCloseThereAreNone() {
     Cluster cluster = new Cluster("auto", 1, 1);
     cluster.close();
