@@ -28,13 +28,20 @@ std::string usage_text(const char* who, const soak::Usage& usage) {
                      usage.descriptors, usage.threads);
 }
 
-void print_line(const soak::Progress& now) {
+std::string changes_text(const soak::Progress& now, bool churn) {
+  const std::string losses =
+      losses_text("killed", now.killed) + ", " + losses_text("stopped", now.stopped);
+  if (!churn) return fmt::format("{}, {} returned, {} paused", losses, now.returned, now.paused);
+  return fmt::format("{} joined, {} drained, {}, {}", now.joined, now.drained,
+                     losses_text("removed", now.removed), losses);
+}
+
+void print_line(const soak::Progress& now, bool churn) {
   fmt::print(
-      "{:6.1f} s  {} clusters, {} queries ({} failed by a loss, {} cancelled), {} rows; {}, "
-      "{}, {} returned, {} paused; {}; {}\n",
+      "{:6.1f} s  {} clusters, {} queries ({} failed by a loss, {} cancelled), {} rows; {}; {}; "
+      "{}\n",
       now.seconds, now.clusters, now.queries, now.failed, now.cancelled, now.rows,
-      losses_text("killed", now.killed), losses_text("stopped", now.stopped), now.returned,
-      now.paused,
+      changes_text(now, churn),
       usage_text("witness", now.witness) + ", heap " + bytes_text(now.witness_heap_bytes),
       usage_text("controller", now.controller));
   std::fflush(stdout);
@@ -44,6 +51,7 @@ void print_line(const soak::Progress& now) {
 std::string command_of(const soak::Options& options) {
   std::string command =
       fmt::format("faro soak --seed {} --liveness-ms {}", options.seed, options.liveness_ms);
+  if (options.churn) command += " --churn";
   if (options.kills != 0) command += fmt::format(" --kills {}", options.kills);
   if (!options.transport.empty()) command += " --transport " + options.transport;
   if (options.hosts != soak::Options().hosts)
@@ -55,17 +63,20 @@ int run(soak::Options& options) {
   const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
   if (!secret) return report_error("soak", secret.status());
   options.secret_file = secret->path();
-  fmt::print("seed {}, {} nodes, of which node {} is the witness, liveness.timeout_ms = {}\n",
-             options.seed, soak::kNodes, soak::witness_of(options), options.liveness_ms);
+  fmt::print(
+      "seed {}, {} nodes, of which node {} is the witness, liveness.timeout_ms = {}\n",
+      options.seed,
+      options.churn ? fmt::format("up to {}", soak::kNodeLimit) : std::to_string(soak::kNodes),
+      soak::witness_of(options), options.liveness_ms);
   std::fflush(stdout);  // or every node that is forked would print it again
   double last_line = 0;
   const soak::Report report = soak::run_soak(options, [&](const soak::Progress& now) {
     if (now.seconds - last_line < kLineSeconds) return;
     last_line = now.seconds;
-    print_line(now);
+    print_line(now, options.churn);
   });
   const soak::Progress& total = report.total;
-  print_line(total);
+  print_line(total, options.churn);
   fmt::print("memory: {}\n", report.memory);
   if (!report.violation.empty()) {
     fmt::print("broken: {}\nto repeat its plan: {}\n", report.violation, command_of(options));
@@ -82,17 +93,25 @@ int run(soak::Options& options) {
 }  // namespace
 
 void add_soak_command(CLI::App& app, int& exit_code) {
-  auto [command, options] = add_subcommand(
-      app, exit_code, "soak",
-      "Run clusters of real processes whose nodes are paused, stopped, killed and restarted", run);
+  auto [command, options] = add_subcommand(app, exit_code, "soak",
+                                           "Run clusters of real processes whose nodes are paused, "
+                                           "stopped, killed and restarted, or come "
+                                           "and go",
+                                           run);
   options.seed = std::random_device()();
   command.add_option("--seconds", options.seconds, "Duration (default: 1200)")
       ->check(CLI::PositiveNumber.description(""))
       ->type_name("S");
+  CLI::Option* const kills =
+      command
+          .add_option(
+              "--kills", options.kills,
+              "Instead, run this many clusters, each with one node killed and no other fault")
+          ->type_name("N");
   command
-      .add_option("--kills", options.kills,
-                  "Instead, run this many clusters, each with one node killed and no other fault")
-      ->type_name("N");
+      .add_flag("--churn", options.churn,
+                "Sessions whose nodes join, are drained, removed and killed all the time")
+      ->excludes(kills);
   command.add_option("--seed", options.seed, "Seed of all random choices (default: random)")
       ->type_name("S");
   command.add_option("--liveness-ms", options.liveness_ms, "liveness.timeout_ms (default: 2000)")

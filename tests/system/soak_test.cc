@@ -32,6 +32,15 @@ TEST(Soak, pauses_stops_and_kills_by_chance) {
   EXPECT_TRUE(contains(result.output, "every row compared")) << result.output;
 }
 
+TEST(Soak, has_nodes_that_come_and_go_all_the_time) {
+  const CommandResult result =
+      run_faro({"soak", "--churn", "--seconds", "6", "--liveness-ms", "1000"});
+  EXPECT_EQ(result.exit_code, 0) << result.output << result.errors;
+  EXPECT_TRUE(contains(result.output, " joined, ")) << result.output;
+  EXPECT_FALSE(contains(result.output, " 0 joined")) << result.output;
+  EXPECT_TRUE(contains(result.output, "every row compared")) << result.output;
+}
+
 std::vector<pid_t> children_of(pid_t process) {
   const std::string pid = std::to_string(process);
   std::ifstream list("/proc/" + pid + "/task/" + pid + "/children");

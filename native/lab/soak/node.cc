@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +21,7 @@
 #include "base/clock.h"
 #include "base/return_if_error.h"
 #include "faro/log.h"
+#include "faro/nodes.h"
 #include "faro/session.h"
 #include "lab/soak/query_part.h"
 
@@ -35,24 +42,73 @@ size_t heap_bytes() {
 #endif
 }
 
-class Node {
- public:
-  Node(uint32_t number, const Options& options, const std::string& folder)
-      : number_(number), options_(options), folder_(folder) {}
+constexpr std::chrono::seconds kComing{50};
 
-  /// What is said to a line of the controller.
-  std::string answer(const std::string& line) {
-    const std::string word = line.substr(0, line.find(' '));
-    const std::string rest = line.size() > word.size() ? line.substr(word.size() + 1) : "";
-    if (word == "cluster") return enter(std::strtoull(rest.c_str(), nullptr, 10));
-    if (word == "open") return words_of("open", open(rest));
-    if (word == "return") return come_back(rest);
-    if (word == "begin") return text_of(session_->begin_query());
-    if (word == "run") return run(rest);
-    return close();
+/// Nodes of which something has been told.
+class Told {
+ public:
+  void tell(uint32_t node) {
+    const std::lock_guard lock(mutex_);
+    nodes_.insert(node);
+    changed_.notify_all();
+  }
+  /// Errors: deadline_exceeded.
+  Status take(uint32_t node) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kLimit, [&] { return nodes_.erase(node) != 0; }))
+      return Status::Ok();
+    return Status(Code::deadline_exceeded, fmt::format("nothing was told of node {}", node));
   }
 
  private:
+  static constexpr std::chrono::seconds kLimit{50};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<uint32_t> nodes_;
+};
+
+struct Events {
+  Told drained, removed;
+};
+
+class Node {
+ public:
+  Node(uint32_t number, const Options& options, const std::string& folder, LineSocket& controller)
+      : number_(number), options_(options), folder_(folder), controller_(controller) {}
+
+  /// Does what a line of the controller says, and answers it.
+  void obey(const std::string& line) {
+    const std::string word = line.substr(0, line.find(' '));
+    const std::string rest = line.size() > word.size() ? line.substr(word.size() + 1) : "";
+    if (word == "run")
+      run(rest);
+    else
+      controller_.say(answer(word, rest));
+  }
+
+ private:
+  std::string answer(const std::string& word, const std::string& rest) {
+    if (word == "cluster") return enter(std::strtoull(rest.c_str(), nullptr, 10));
+    if (word == "open") return words_of("open", open(rest));
+    if (word == "return") return come_back(rest);
+    if (word == "begin") return "query " + text_of(session_->begin_query());
+    if (word == "look") return look();
+    if (word == "close") return close();
+    return words_of("ok", change(word, rest));
+  }
+
+  /// Of one node of the session.
+  Status change(const std::string& word, const std::string& rest) {
+    const auto node = static_cast<uint32_t>(std::strtoul(rest.c_str(), nullptr, 10));
+    Nodes nodes(*session_);
+    if (word == "add") return nodes.add({node, rest.substr(rest.find(' ') + 1)});
+    if (word == "await") return session_->await_node(node, Wait::at_most(kComing));
+    if (word == "drain") return nodes.drain(node);
+    if (word == "drained") return told_->drained.take(node);
+    FARO_RETURN_IF_ERROR(nodes.remove(node));
+    return told_->removed.take(node);
+  }
+
   static std::string words_of(const std::string& good, const Status& status) {
     return status.ok() ? good : "failed " + status.to_string();
   }
@@ -92,37 +148,63 @@ class Node {
     Result<std::unique_ptr<Session>> opened =
         listener_ ? Session::open(config, std::move(*listener_)) : Session::open(config);
     listener_.reset();
-    if (opened.ok()) session_ = std::move(*opened);
-    return opened.status();
+    FARO_RETURN_IF_ERROR(opened.status());
+    session_ = std::move(*opened);
+    told_ = std::make_shared<Events>();
+    SessionListener listener;
+    listener.node_drained = [told = told_](uint32_t node) { told->drained.tell(node); };
+    listener.node_removed = [told = told_](uint32_t node) { told->removed.tell(node); };
+    session_->listen(std::move(listener));
+    return Status::Ok();
+  }
+
+  std::string look() {
+    finish_query();
+    // What malloc only keeps says nothing of what is used.
+    malloc_trim(0);
+    return fmt::format("heap {}", heap_bytes());
   }
 
   std::string close() {
+    finish_query();
     const Status closed = session_->close();
     session_.reset();
-    // What malloc only keeps says nothing of what is used.
+    told_.reset();
     malloc_trim(0);
     return words_of(fmt::format("closed {}", heap_bytes()), closed);
   }
 
-  std::string run(const std::string& what) {
+  void finish_query() {
+    if (query_.joinable()) query_.join();
+  }
+
+  /// Declares a query, and runs its workers beside what the controller says then.
+  void run(const std::string& what) {
+    finish_query();
     uint32_t query = 0, bits = 0;
     QueryId id;
     std::sscanf(what.c_str(), "%u %u %lu %lu %u", &query, &bits, &id.counter, &id.incarnation,
                 &id.issuer);
     std::vector<uint32_t> nodes;
-    for (uint32_t node = 0; node < kNodes; ++node) {
+    for (uint32_t node = 0; node < plan_.workers_per_node.size(); ++node) {
       if ((bits >> node & 1) != 0) nodes.push_back(node);
     }
-    const QueryPlan plan = draw_query(options_, plan_, cluster_, query, nodes);
-    uint64_t rows = 0;
-    const Status ended = run_workers(plan, id, rows);
-    return fmt::format("ended {} {} {} {}", base::SystemClock::instance().now_ns(), rows,
-                       code_name(ended.code()), ended.message());
+    QueryPlan plan = draw_query(options_, plan_, cluster_, query, nodes);
+    const Status declared = session_->declare_query(id, plan.workers);
+    if (!declared.ok()) return say_ended(declared, 0);
+    query_ = std::thread([this, id, plan = std::move(plan)] {
+      uint64_t rows = 0;
+      const Status ended = run_workers(plan, id, rows);
+      say_ended(ended, rows);
+    });
+  }
+  void say_ended(const Status& ended, uint64_t rows) {
+    controller_.say(fmt::format("ended {} {} {} {}", base::SystemClock::instance().now_ns(), rows,
+                                code_name(ended.code()), ended.message()));
   }
 
   // The first error of any worker, those of rows before all others.
   Status run_workers(const QueryPlan& plan, const QueryId& id, uint64_t& rows) {
-    FARO_RETURN_IF_ERROR(session_->declare_query(id, plan.workers));
     struct Part {
       Status ended;
       uint64_t rows = 0;
@@ -148,10 +230,13 @@ class Node {
   const uint32_t number_;
   const Options& options_;
   const std::string& folder_;
+  LineSocket& controller_;
   uint64_t cluster_ = 0;
   ClusterPlan plan_;
   std::optional<Listener> listener_;
   std::unique_ptr<Session> session_;
+  std::shared_ptr<Events> told_;  // of this session
+  std::thread query_;
 };
 
 }  // namespace
@@ -159,8 +244,9 @@ class Node {
 void run_node(uint32_t node, const Options& options, const std::string& folder,
               LineSocket controller) {
   set_log_level(LogLevel::off);
-  Node here(node, options, folder);
-  while (const auto line = controller.hear()) controller.say(here.answer(*line));
+  Node here(node, options, folder, controller);
+  while (const auto line = controller.hear()) here.obey(*line);
+  _exit(0);  // whatever its queries do
 }
 
 }  // namespace faro::soak

@@ -4,10 +4,18 @@
 //   the controller says           the node answers
 //   cluster <number>              "at <address>", on which it listens for this cluster
 //   open <addresses>              "open", or "failed " and why
-//   begin                         the id of a query that it issues
+//   return <number> <addresses>   the same, for a cluster that is running, at the address that this node had in it
+//   begin                         "query " and the id of a query that it issues
 //   run <query> <nodes> <id>      "ended <ns> <rows> <code> <message>", once its workers know how the query
-//                                 ended; nodes: bits of those that take part, 0: as the seed decides
-//   close                         "closed <bytes>", that its heap has in use, or "failed " and why
+//                                 ended, and whatever it is told meanwhile; nodes: bits of those that take part, 0: as the
+//                                 seed decides
+//   add <node> <address>          "ok", or "failed " and why; the same for all that follow
+//   await <node>                  once queries may contain it
+//   drain <node>                  at once
+//   drained <node>                once that is done
+//   remove <node>                 once that is done
+//   look                          "heap <bytes>" that are in use
+//   close                         "closed <bytes>" of the heap that are in use then, or "failed " and why
 #pragma once
 
 #include "lab/soak/line_socket.h"
@@ -15,9 +23,9 @@
 
 namespace faro::soak {
 
-/// Returns when the controller has gone. `folder`: for counters and overflow.
+/// Ends the process when the controller has gone. `folder`: for counters and overflow.
 /// Threads: one without siblings. Blocks: till then.
-void run_node(uint32_t node, const Options& options, const std::string& folder,
-              LineSocket controller);
+[[noreturn]] void run_node(uint32_t node, const Options& options, const std::string& folder,
+                           LineSocket controller);
 
 }  // namespace faro::soak

@@ -29,7 +29,6 @@ constexpr base::Nanoseconds kJoinedNs = 1'000'000'000;
   const int own = socket.get() == kOwnSocket ? socket.release() : dup2(socket.get(), kOwnSocket);
   (void)syscall(SYS_close_range, kOwnSocket + 1, ~0u, 0);
   run_node(node, options, folder, LineSocket(base::UniqueFd(own)));
-  _exit(0);
 }
 
 }  // namespace

@@ -62,9 +62,14 @@ ClusterPlan draw_cluster(const Options& options, uint64_t number) {
   Chance chance(mix(options.seed, number, 1));
   ClusterPlan plan;
   std::string workers;
-  for (uint32_t node = 0; node < kNodes; ++node) {
-    plan.workers_per_node.push_back(static_cast<uint32_t>(chance.between(1, 2)));
-    workers += (node == 0 ? "" : ",") + std::to_string(plan.workers_per_node.back());
+  if (options.churn) {
+    plan.workers_per_node.assign(kNodeLimit, static_cast<uint32_t>(chance.between(1, 2)));
+    workers = std::to_string(plan.workers_per_node[0]);
+  } else {
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      plan.workers_per_node.push_back(static_cast<uint32_t>(chance.between(1, 2)));
+      workers += (node == 0 ? "" : ",") + std::to_string(plan.workers_per_node.back());
+    }
   }
   constexpr const char* kTransports[] = {"shm", "tcp", "auto"};
   const std::string drawn = kTransports[chance.below(3)];
@@ -78,6 +83,12 @@ ClusterPlan draw_cluster(const Options& options, uint64_t number) {
       {"transfer.threshold_bytes", std::to_string(chance.below(plan.ring_bytes / 2))},
       {"overflow.memory_bytes", std::to_string(power(chance, 16, 22))},
   };
+  if (options.churn) {
+    plan.settings.emplace_back("cluster.id", "soak " + std::to_string(number));
+    plan.settings.emplace_back("cluster.node_limit", std::to_string(kNodeLimit));
+    plan.rounds = static_cast<uint32_t>(chance.between(4, 40));
+    return plan;
+  }
   const bool only_kills = options.kills != 0;
   plan.queries = static_cast<uint32_t>(only_kills ? chance.between(1, 4) : chance.between(5, 60));
   const uint32_t last = plan.queries - 1;

@@ -14,11 +14,14 @@ namespace faro::soak {
 
 /// The nodes of every cluster; one of them, the witness, meets with no fault and lives to the end.
 inline constexpr uint32_t kNodes = 4;
+/// The most nodes that a cluster has whose nodes come and go.
+inline constexpr uint32_t kNodeLimit = 6;
 
 struct Options {
   uint64_t seed = 1;
   double seconds = 1200;
   uint32_t kills = 0;  ///< not 0: ends after that many, with one in each cluster and no other fault
+  bool churn = false;  ///< nodes come and go all the time
   uint64_t liveness_ms = 2000;
   std::string transport;  ///< empty: shm, tcp or auto, by chance
   /// Numeric addresses of this host, on which the nodes take turns to listen.
@@ -42,11 +45,12 @@ struct FaultPlan {
 };
 
 struct ClusterPlan {
-  std::vector<uint32_t> workers_per_node;
+  std::vector<uint32_t> workers_per_node;  ///< of each number that a node can have
   std::vector<std::pair<std::string, std::string>> settings;
   uint64_t ring_bytes = 0;
   uint32_t queries = 0;
   std::vector<std::pair<uint32_t, FaultPlan>> faults;  ///< and during which query, ascending
+  uint32_t rounds = 0;  ///< if nodes come and go: how often the witness is alone
 
   uint32_t first_worker(uint32_t node) const;
 };

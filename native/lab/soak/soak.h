@@ -1,6 +1,6 @@
 // A soak: clusters of real processes, one after the other, with queries of random shape, while their
-// nodes are paused, stopped and killed, and return. Every row is compared; every loss has to be told in time, by its
-// name, to everybody whom it concerns and to nobody else; and nothing may grow.
+// nodes are paused, stopped and killed, and return; or join and leave all the time. Every row is compared; every loss has to be
+// told in time, by its name, to everybody whom it concerns and to nobody else; and nothing may grow.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,9 @@ struct Progress {
   uint64_t rows = 0;       ///< received and compared
   uint64_t paused = 0;
   Losses stopped, killed;
-  uint64_t returned = 0;      ///< into a running cluster, of those
+  uint64_t returned = 0;  ///< into a running cluster, of those
+  uint64_t joined = 0, drained = 0;
+  Losses removed;             ///< while they lived, by all others
   uint64_t quiet_looks = 0;   ///< between two clusters: no session is open, nothing may be left
   Usage controller, witness;  ///< at the last of them
   uint64_t witness_heap_bytes = 0;
@@ -57,7 +59,8 @@ struct Report {
 /// a node hangs or ends by itself; between two clusters a process has more descriptors or threads than
 /// at its first such look, or a file is left; or what the witness or the controller has resident, by the
 /// median of the last quarter of the looks, is more than 1 MiB above that of the second quarter, or the
-/// heap of the witness more than 64 KiB.
+/// heap of the witness more than 64 KiB; or, in a session whose nodes have come and gone, the witness alone has more than it had
+/// alone before.
 ///
 /// Threads: one without siblings, as it forks. Blocks: till then. Errors: in the report.
 Report run_soak(const Options& options, const std::function<void(const Progress&)>& tell);
