@@ -1,6 +1,6 @@
 // Faults for real: in a cluster of processes one, the victim, is killed, stopped, cut off, silent or
 // flooded with connections, in each phase of a query. Who needs it is told, by its name and within the time
-// limit; nobody else is; and nothing is left of it.
+// limit; nobody else is; and nothing is left of it. In sessions with a fixed list of nodes, and in those whose nodes may change.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -53,9 +53,11 @@ constexpr int kFloodPeers = 300;  // more connections than the victim takes at a
 struct Trouble {
   Fault fault;
   std::string transport;
+  bool changing;  // the nodes of the session may change
 
   std::string name() const {
-    return fmt::format("{}_{}", kFaultNames[static_cast<int>(fault)], transport);
+    return fmt::format("{}_{}{}", kFaultNames[static_cast<int>(fault)], transport,
+                       changing ? "_changing" : "");
   }
   friend void PrintTo(const Trouble& trouble, std::ostream* to) { *to << trouble.name(); }
 };
@@ -67,7 +69,9 @@ std::vector<Trouble> troubles(std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) {
     for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
       const bool possible = fault != Fault::cut || transport == "tcp" || has_given_cable();
-      if (possible) made.push_back({fault, transport});
+      for (const bool changing : {false, true}) {
+        if (possible) made.push_back({fault, transport, changing});
+      }
     }
   }
   return made;
@@ -87,6 +91,8 @@ class TroubledCluster {
                        {"overflow.memory_bytes", "64 KiB"},
                        {"overflow.folder", folder_.path()},
                        {"counters.folder", folder_.path()}});
+      if (trouble_.changing)
+        plan.settings.push_back({"cluster.node_limit", std::to_string(kFaultNodes)});
     }
   }
 
