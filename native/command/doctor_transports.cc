@@ -21,6 +21,7 @@
 #include "command/doctor_checks.h"
 #include "command/session_probe.h"
 #include "command/text.h"
+#include "transport/shm/rendezvous.h"
 
 namespace faro::command {
 namespace {
@@ -136,6 +137,20 @@ Check check_futex() {
   return works(name, "a sleeper was woken through another mapping");
 }
 
+/// Who can share memory with this process.
+Check check_containers(const Config& config) {
+  const char* const name = "containers";
+  const std::string folder = config.get("shm.folder");
+  if (folder.empty())
+    return works(name, "those of this network namespace; others need a common shm.folder");
+  const auto opened = transport::shm::Rendezvous::open(folder);
+  if (!opened.ok()) {
+    return fails(name, std::string(opened.status().message()),
+                 "name a folder of this user, or of root, that all containers mount");
+  }
+  return works(name, fmt::format("those that see {} ({})", folder, (*opened)->identity()));
+}
+
 /// Listens on a loopback address, connects, and sends a byte.
 Check check_loopback(int family, const char* name) {
   const char* const remedy =
@@ -218,7 +233,7 @@ void conclude(TransportReport& report) {
 TransportReport check_shm(const Config& config) {
   TransportReport report;
   report.name = "shm";
-  report.checks = {check_memfd(), check_unix_sockets(), check_futex(),
+  report.checks = {check_memfd(), check_unix_sockets(), check_containers(config), check_futex(),
                    check_sessions(config, "shm", "127.0.0.1", "two nodes")};
   conclude(report);
   return report;

@@ -82,6 +82,7 @@ Status ChannelLinks::open() {
   FARO_ASSIGN_OR_RETURN(identity_, make_channel_identity(settings_, spec_, network_));
   FARO_RETURN_IF_ERROR(transports_.make(settings_));
   identity_.hello.transports = transports_.names();
+  identity_.hello.rendezvous = transports_.rendezvous();
   admission_.start();
   return Status::Ok();
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "links/host_identity.h"
 #include "transport/plugin/plugin_loader.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"
@@ -18,6 +19,10 @@ Status Transports::make(const base::Settings& settings) {
   if (transport::Transport* own = network_.own_transport()) {
     usable_ = {own};
     return Status::Ok();
+  }
+  if (!settings.shm_folder.empty() && settings.transport != "tcp" &&
+      settings.transport != "verbs") {
+    FARO_ASSIGN_OR_RETURN(rendezvous_, transport::shm::Rendezvous::open(settings.shm_folder));
   }
   for (const std::string_view name : {"shm", "verbs", "tcp"}) {
     const bool forced = settings.transport == name;
@@ -41,7 +46,7 @@ Result<std::unique_ptr<transport::Transport>> Transports::make_one(
     std::string_view name, const base::Settings& settings) const {
   std::unique_ptr<transport::Transport> transport;
   if (name == "shm") {
-    transport = std::make_unique<transport::shm::ShmTransport>();
+    transport = std::make_unique<transport::shm::ShmTransport>(rendezvous_);
   } else if (name == "tcp") {
     transport = std::make_unique<transport::tcp::TcpTransport>(
         network_.source(), settings.tls == "on" ? network_.credentials() : nullptr);
@@ -68,17 +73,27 @@ const char* Transports::why_not(const transport::Transport& transport,
       peer.transports.end()) {
     return "the other node does not offer it";
   }
-  if (capabilities.same_host_only && peer.host_identity != network_.host_identity()) {
-    return "the nodes do not share a host, a network namespace and a user";
-  }
-  return nullptr;
+  if (!capabilities.same_host_only) return nullptr;
+  return why_apart({network_.host_identity(), rendezvous()}, {peer.host_identity, peer.rendezvous});
+}
+
+std::string Transports::rendezvous() const {
+  return rendezvous_ == nullptr ? std::string() : rendezvous_->identity();
 }
 
 Result<transport::Transport*> Transports::choose(const wire::Hello& peer) const {
   std::string reasons;
   for (transport::Transport* each : usable_) {
     const char* why = why_not(*each, peer);
-    if (why == nullptr) return each;
+    if (why == nullptr) {
+      // On one host a user may have expected shared memory.
+      if (!reasons.empty() &&
+          is_one_kernel({network_.host_identity(), {}}, {peer.host_identity, {}})) {
+        base::log(LogLevel::info, "{} for the link to {}; {}", each->capabilities().name,
+                  peer.address, reasons);
+      }
+      return each;
+    }
     if (!reasons.empty()) reasons += "; ";
     reasons += fmt::format("{}: {}", each->capabilities().name, why);
   }

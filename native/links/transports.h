@@ -9,6 +9,7 @@
 #include "base/settings.h"
 #include "faro/status.h"
 #include "links/network.h"
+#include "transport/shm/rendezvous.h"
 #include "transport/transport.h"
 #include "wire/control.h"
 
@@ -20,12 +21,14 @@ class Transports {
   explicit Transports(Network& network) : network_(network) {}
 
   /// Makes the transports that `settings` ask for and that work on this machine. Errors: transport_unavailable
-  /// if a forced one does not work.
+  /// if a forced one does not work; config_invalid (shm.folder).
   Status make(const base::Settings& settings);
 
   /// Preferred first.
   const std::vector<transport::Transport*>& usable() const { return usable_; }
   std::vector<std::string> names() const;
+  /// For HELLO: Rendezvous::identity of shm.folder; empty if there is none.
+  std::string rendezvous() const;
   /// The transport for a link to this peer. Errors: transport_unavailable, with only the reasons.
   Result<transport::Transport*> choose(const wire::Hello& peer) const;
   /// The transport that the peer chose. Errors: transport_unavailable, with only the reason.
@@ -55,6 +58,7 @@ class Transports {
                                                          const base::Settings& settings) const;
 
   Network& network_;
+  std::shared_ptr<const transport::shm::Rendezvous> rendezvous_;  // null: no shm.folder
   std::vector<std::unique_ptr<transport::Transport>> owned_;
   std::vector<transport::Transport*> usable_;
 };

@@ -118,6 +118,7 @@ Status Roster::prepare() {
   topology_.set_incarnation(topology_.self(), identity_.hello.incarnation);
   FARO_RETURN_IF_ERROR(transports_.make(settings_));
   identity_.hello.transports = transports_.names();
+  identity_.hello.rendezvous = transports_.rendezvous();
   FARO_RETURN_IF_ERROR(check_dialled_addresses(topology_));
   FARO_RETURN_IF_ERROR(resources_.check_least_need(transports_));
   topology_.for_each_peer([&](uint32_t peer) {

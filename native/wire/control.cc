@@ -30,6 +30,7 @@ enum class HelloField : uint16_t {
   rings = 11,
   greeting = 12,
   mends = 14,  // 13 is not used
+  rendezvous = 15,
 };
 /// The same of a LINK, and of a HEARTBEAT.
 enum class LinkField : uint16_t { rings = 1, number = 2 };
@@ -161,6 +162,8 @@ bool read_hello_field(FieldReader& fields, Hello& hello) {
     case HelloField::greeting:
       hello.greeting.assign(bytes.begin(), bytes.end());
       return bytes.size() <= Hello::kGreetingLimit;
+    case HelloField::rendezvous:
+      return read_text(bytes, Hello::kNameLimit, hello.rendezvous);
     case HelloField::mends:
       return read_link_name(bytes, hello.mends.emplace());
   }
@@ -246,6 +249,7 @@ ControlMessage encode(const Hello& hello) {
   }
   if (hello.rings != ChannelRings{}) put_rings(fields, optional(HelloField::rings), hello.rings);
   if (!hello.greeting.empty()) fields.bytes(optional(HelloField::greeting), hello.greeting);
+  put_text(HelloField::rendezvous, hello.rendezvous);
   if (hello.mends) put_link_name(fields, required(HelloField::mends), *hello.mends);
   return message;
 }

@@ -128,10 +128,11 @@ struct Hello {
   HelloHead head;
   Purpose purpose = Purpose::session;
   uint64_t incarnation = 0;             // drawn at random when the sender joined
-  std::string cluster_id;               // at most kNameLimit bytes, as the next three
+  std::string cluster_id;               // at most kNameLimit bytes, as the next four
   std::string name;                     // of an endpoint; empty in a session
   std::string address;                  // where the sender can be reached
   std::string host_identity;            // equal: memory can be shared
+  std::string rendezvous;               // the same, if both run on the same kernel
   std::vector<std::string> transports;  // at most kTransportLimit names, preferred first
   /// "name=value\n…", at most kSettingsLimit bytes: the settings on which both sides must agree and that differ from
   /// their default.

@@ -189,7 +189,7 @@ TEST_F(OpeningTrouble, forced_shared_memory_between_hosts_is_an_error_on_both) {
   for (uint32_t node = 0; node < 2; ++node) {
     EXPECT_FALSE(cluster.status(node).ok());
     expect_contains(cluster.status(node).message(), "transport = shm");
-    expect_contains(cluster.status(node).message(), "do not share a host");
+    expect_contains(cluster.status(node).message(), "do not run on one host");
   }
 }
 

@@ -75,7 +75,7 @@ class FdPassingRun {
     while (owner().accept().valid()) {
     }
     end_.context().send = [](std::span<const std::byte>) {};
-    setup_ = std::make_unique<ShmSetup>(end_.context(), listener_, Status());
+    setup_ = std::make_unique<ShmSetup>(end_.context(), listener_, nullptr, Status());
   }
 
   void run() {

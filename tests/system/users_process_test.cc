@@ -119,7 +119,7 @@ TEST_F(Users, descriptors_from_another_user_are_not_taken) {
   TestReactor reactor;
   std::optional<Status> taken;
   const transport::shm::FdReceiver receiver(
-      reactor, name, kToken, 2, reactor.clock().now_ns() + kLimit,
+      reactor, name, nullptr, kToken, 2, reactor.clock().now_ns() + kLimit,
       [&](Result<std::vector<base::UniqueFd>> fds) { taken = fds.status(); });
   while (!taken.has_value()) ASSERT_TRUE(reactor.run_once(20'000)) << "hangs";
   EXPECT_EQ(taken->code(), Code::transport_unavailable) << taken->to_string();

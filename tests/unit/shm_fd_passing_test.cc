@@ -61,7 +61,7 @@ class ShmFdPassing : public testing::Test {
     listener_->offer(kToken, {1, 2}, [this](const Status& status) { given_ = status; });
   }
   void fetch(const FdToken& token, const std::string& name, base::Nanoseconds limit = kLimit) {
-    receiver_.emplace(reactor_, name, token, 2, now() + limit,
+    receiver_.emplace(reactor_, name, nullptr, token, 2, now() + limit,
                       [this](Result<std::vector<base::UniqueFd>> fds) {
                         EXPECT_FALSE(taken_.has_value()) << "called once";
                         taken_ = fds.status();

@@ -4,7 +4,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,19 +44,6 @@ Status no_descriptor(int error) {
 
 bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE; }
 
-struct AbstractAddress {
-  explicit AbstractAddress(const std::string& name) {
-    address.sun_family = AF_UNIX;
-    const size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-    std::memcpy(address.sun_path + 1, name.data(), length);  // the leading zero makes it abstract
-    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-
-  sockaddr_un address{};
-  socklen_t bytes;
-};
-
 base::UniqueFd make_socket() {
   return base::UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
@@ -70,13 +56,14 @@ Result<std::string> draw_name() {
   return name;
 }
 
-Status listen_at(const base::UniqueFd& fd, const std::string& name) {
-  const AbstractAddress address(name);
+Status listen_at_address(const base::UniqueFd& fd, const UnixAddress& address) {
   if (bind(fd.get(), address.get(), address.bytes) != 0)
     return failed("bind of a unix socket", errno);
   if (listen(fd.get(), SOMAXCONN) != 0) return failed("listen on a unix socket", errno);
   return {};
 }
+
+std::string socket_file(const std::string& name) { return name + ".socket"; }
 
 /// Whether the process at the other end runs as the same user.
 Status check_same_user(int fd) {
@@ -121,28 +108,53 @@ Status draw_random(void* bytes, size_t count) {
 Status check_abstract_sockets() {
   FARO_ASSIGN_OR_RETURN(auto name, draw_name());
   const base::UniqueFd fd = make_socket();
-  const Status status = fd.valid() ? listen_at(fd, name) : failed("socket(AF_UNIX)", errno);
+  const Status status = fd.valid() ? listen_at_address(fd, UnixAddress::in_abstract_namespace(name))
+                                   : failed("socket(AF_UNIX)", errno);
   if (status.ok()) return {};
   return {Code::transport_unavailable, std::string(status.message())};
 }
 
 // --- giving
 
-Result<std::shared_ptr<FdSender>> FdSender::open(Reactor& reactor) {
+Result<std::shared_ptr<FdSender>> FdSender::open(Reactor& reactor,
+                                                 std::shared_ptr<const Rendezvous> rendezvous) {
   FARO_ASSIGN_OR_RETURN(auto name, draw_name());
-  base::UniqueFd fd = make_socket();
-  if (!fd.valid())
-    return out_of_descriptors(errno) ? no_descriptor(errno) : failed("socket", errno);
-  FARO_RETURN_IF_ERROR(listen_at(fd, name));
-  std::shared_ptr<FdSender> listener(new FdSender(reactor, std::move(fd), std::move(name)));
-  FARO_RETURN_IF_ERROR(reactor.add(listener->fd_.get(), EPOLLIN,
-                                   [self = listener.get()](uint32_t) { self->on_connections(); }));
-  return listener;
+  std::shared_ptr<FdSender> sender(new FdSender(reactor, std::move(name)));
+  FARO_RETURN_IF_ERROR(sender->listen_at(UnixAddress::in_abstract_namespace(sender->name_)));
+  if (rendezvous != nullptr) FARO_RETURN_IF_ERROR(sender->listen_in(*rendezvous));
+  return sender;
 }
 
 FdSender::~FdSender() {
-  if (fd_.valid()) reactor_.remove(fd_.get());
+  stop_listening();
   for (const base::UniqueFd& connection : pending_) reactor_.remove(connection.get());
+}
+
+Status FdSender::listen_at(const UnixAddress& address) {
+  base::UniqueFd fd = make_socket();
+  if (!fd.valid())
+    return out_of_descriptors(errno) ? no_descriptor(errno) : failed("socket", errno);
+  FARO_RETURN_IF_ERROR(listen_at_address(fd, address));
+  const int listener = fd.get();
+  listeners_.push_back(std::move(fd));
+  return reactor_.add(listener, EPOLLIN, [this, listener](uint32_t) { on_connections(listener); });
+}
+
+/// It has its name once it listens: one at which nobody does is removed by others.
+Status FdSender::listen_in(const Rendezvous& rendezvous) {
+  const std::string draft = rendezvous.path_of(name_);
+  const Status listening = listen_at(UnixAddress::in_file_system(draft));
+  path_ = rendezvous.path_of(socket_file(name_));
+  if (listening.ok() && rename(draft.c_str(), path_.c_str()) == 0) return {};
+  const Status status = listening.ok() ? failed("naming a socket in shm.folder", errno) : listening;
+  (void)unlink(draft.c_str());
+  return status;
+}
+
+void FdSender::stop_listening() noexcept {
+  for (const base::UniqueFd& listener : listeners_) reactor_.remove(listener.get());
+  listeners_.clear();
+  if (!path_.empty()) (void)unlink(path_.c_str());
 }
 
 void FdSender::offer(const FdToken& token, std::vector<int> fds, Done done) {
@@ -150,9 +162,9 @@ void FdSender::offer(const FdToken& token, std::vector<int> fds, Done done) {
   offers_[token] = {std::move(fds), std::move(done)};
 }
 
-void FdSender::on_connections() {
+void FdSender::on_connections(int listener) {
   for (;;) {
-    base::UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    base::UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return;
@@ -197,17 +209,18 @@ void FdSender::drop(Connections::iterator connection) noexcept {
 
 void FdSender::fail_all(const Status& cause) {
   broken_ = cause;
-  reactor_.remove(fd_.get());
-  fd_.reset();
+  stop_listening();
   for (auto& [token, offer] : std::exchange(offers_, {})) offer.done(cause);
 }
 
 // --- taking
 
-FdReceiver::FdReceiver(Reactor& reactor, std::string name, const FdToken& token, size_t fd_count,
-                       base::Nanoseconds deadline, Done done)
+FdReceiver::FdReceiver(Reactor& reactor, std::string name,
+                       std::shared_ptr<const Rendezvous> rendezvous, const FdToken& token,
+                       size_t fd_count, base::Nanoseconds deadline, Done done)
     : reactor_(reactor),
       name_(std::move(name)),
+      rendezvous_(std::move(rendezvous)),
       token_(token),
       fd_count_(fd_count),
       deadline_(deadline),
@@ -230,10 +243,18 @@ Status FdReceiver::connect_once(bool& connected) {
   base::UniqueFd fd = make_socket();
   if (!fd.valid())
     return out_of_descriptors(errno) ? no_descriptor(errno) : failed("socket", errno);
-  const AbstractAddress address(name_);
-  if (connect(fd.get(), address.get(), address.bytes) != 0) {
+  const auto answers = [&fd](const UnixAddress& address) {
+    return connect(fd.get(), address.get(), address.bytes) == 0;
+  };
+  bool is_there = answers(UnixAddress::in_abstract_namespace(name_));
+  std::string where = "@" + name_;
+  if (!is_there && errno == ECONNREFUSED && rendezvous_ != nullptr) {
+    where = rendezvous_->path_of(socket_file(name_));
+    is_there = answers(UnixAddress::in_file_system(where));
+  }
+  if (!is_there) {
     if (errno == EAGAIN || errno == EINTR) return {};
-    return failed("connecting to the peer's socket @" + name_, errno);
+    return failed("connecting to the peer's socket " + where, errno);
   }
   FARO_RETURN_IF_ERROR(check_same_user(fd.get()));
   if (send(fd.get(), token_.data(), token_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=

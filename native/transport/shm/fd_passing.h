@@ -1,5 +1,5 @@
 // Passes descriptors to a peer over a unix socket in the abstract namespace, which vanishes with its
-// process.
+// process; or, if the peer is in another network namespace, in a folder that both see (rendezvous.h).
 //
 //   owner                                     peer
 //   listens at a random name
@@ -24,6 +24,8 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "faro/status.h"
+#include "transport/shm/rendezvous.h"
+#include "transport/shm/unix_address.h"
 #include "transport/transport.h"
 
 namespace faro::transport::shm {
@@ -37,8 +39,8 @@ Status draw_random(void* bytes, size_t count);
 /// the cause.
 Status check_abstract_sockets();
 
-/// The giving end: one socket for all links that are being set up. Blocks: never.
-/// Owns: the listening socket and the connections that have not shown their token yet, at most
+/// The giving end: one socket for all links that are being set up, and one more in the folder if there is one. Blocks: never.
+/// Owns: the listening sockets and the connections that have not shown their token yet, at most
 /// kPendingLimit. They last as long as this object, which exists while links are being set up.
 class FdSender {
  public:
@@ -46,12 +48,14 @@ class FdSender {
   using Done = std::function<void(const Status&)>;
   static constexpr size_t kPendingLimit = 64;
 
-  static Result<std::shared_ptr<FdSender>> open(Reactor& reactor);
+  /// `rendezvous`: null: no folder.
+  static Result<std::shared_ptr<FdSender>> open(
+      Reactor& reactor, std::shared_ptr<const Rendezvous> rendezvous = nullptr);
   ~FdSender();
   FdSender(const FdSender&) = delete;
   FdSender& operator=(const FdSender&) = delete;
 
-  /// The name in the abstract namespace.
+  /// The name in the abstract namespace, and in the folder.
   const std::string& name() const { return name_; }
   /// Passes `fds`, which stay the caller's, to the process that shows the token, once. `done` must not call
   /// this object.
@@ -65,16 +69,20 @@ class FdSender {
   };
   using Connections = std::list<base::UniqueFd>;
 
-  FdSender(Reactor& reactor, base::UniqueFd fd, std::string name)
-      : reactor_(reactor), fd_(std::move(fd)), name_(std::move(name)) {}
-  void on_connections();
+  FdSender(Reactor& reactor, std::string name) : reactor_(reactor), name_(std::move(name)) {}
+  Status listen_at(const UnixAddress& address);
+  Status listen_in(const Rendezvous& rendezvous);
+  void on_connections(int listener);
   void on_token(Connections::iterator connection);
   void drop(Connections::iterator connection) noexcept;
   void fail_all(const Status& cause);
 
+  void stop_listening() noexcept;
+
   Reactor& reactor_;
-  base::UniqueFd fd_;
-  Status broken_;  // why nothing can be accepted any more
+  std::vector<base::UniqueFd> listeners_;
+  std::string path_;  // of the one in the folder
+  Status broken_;     // why nothing can be accepted any more
   const std::string name_;
   Connections pending_;  // oldest first
   std::map<FdToken, Offer> offers_;
@@ -86,9 +94,10 @@ class FdReceiver {
   /// The descriptors, or why they did not come. May destroy nothing.
   using Done = std::function<void(Result<std::vector<base::UniqueFd>>)>;
 
-  /// Takes `fd_count` descriptors until `deadline`. `done` is called once, perhaps at once.
-  FdReceiver(Reactor& reactor, std::string name, const FdToken& token, size_t fd_count,
-             base::Nanoseconds deadline, Done done);
+  /// Takes `fd_count` descriptors until `deadline`, from the socket of that name, here or in the folder. `done` is called once,
+  /// perhaps at once.
+  FdReceiver(Reactor& reactor, std::string name, std::shared_ptr<const Rendezvous> rendezvous,
+             const FdToken& token, size_t fd_count, base::Nanoseconds deadline, Done done);
   ~FdReceiver() { close_all(); }
   FdReceiver(const FdReceiver&) = delete;
   FdReceiver& operator=(const FdReceiver&) = delete;
@@ -105,6 +114,7 @@ class FdReceiver {
 
   Reactor& reactor_;
   const std::string name_;
+  const std::shared_ptr<const Rendezvous> rendezvous_;  // null: no folder
   const FdToken token_;
   const size_t fd_count_;
   const base::Nanoseconds deadline_;

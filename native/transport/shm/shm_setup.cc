@@ -17,8 +17,12 @@ const Capabilities& shm_capabilities() {
   return kCapabilities;
 }
 
-ShmSetup::ShmSetup(LinkContext& context, std::shared_ptr<FdSender> listener, Status begun)
-    : context_(context), listener_(std::move(listener)), status_(std::move(begun)) {}
+ShmSetup::ShmSetup(LinkContext& context, std::shared_ptr<FdSender> listener,
+                   std::shared_ptr<const Rendezvous> rendezvous, Status begun)
+    : context_(context),
+      listener_(std::move(listener)),
+      rendezvous_(std::move(rendezvous)),
+      status_(std::move(begun)) {}
 
 ShmSetup::~ShmSetup() {
   if (listener_ != nullptr) listener_->withdraw(token_);
@@ -69,9 +73,12 @@ Status ShmSetup::on_message(std::span<const std::byte> message) {
   if (offer.name_bytes == 0 || offer.name_bytes > sizeof offer.name) {
     return {Code::protocol_error, "shared memory: offer without a name"};
   }
+  const std::string_view name(offer.name, offer.name_bytes);
+  if (name.find('/') != std::string_view::npos || name.find('\0') != std::string_view::npos)
+    return {Code::protocol_error, "shared memory: offer with a name that is none"};
   if (receiver_.has_value()) return {Code::protocol_error, "shared memory: a second offer"};
   receiver_.emplace(
-      *context_.reactor, std::string(offer.name, offer.name_bytes), offer.token, 2,
+      *context_.reactor, std::string(name), rendezvous_, offer.token, 2,
       base::deadline_after(context_.reactor->clock().now_ns(), kFdPassingLimit),
       [this](Result<std::vector<base::UniqueFd>> fds) { on_peer_memory(std::move(fds)); });
   return status_;

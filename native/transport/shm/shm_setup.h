@@ -42,7 +42,8 @@ class ShmSetup final : public LinkSetup {
   static constexpr base::Nanoseconds kFdPassingLimit = 30'000'000'000;
 
   /// `begun`: an error that `start` is to return.
-  ShmSetup(LinkContext& context, std::shared_ptr<FdSender> listener, Status begun);
+  ShmSetup(LinkContext& context, std::shared_ptr<FdSender> listener,
+           std::shared_ptr<const Rendezvous> rendezvous, Status begun);
   ~ShmSetup() override;
 
   Status start() override;
@@ -60,6 +61,7 @@ class ShmSetup final : public LinkSetup {
 
   LinkContext& context_;
   std::shared_ptr<FdSender> listener_;
+  const std::shared_ptr<const Rendezvous> rendezvous_;  // null: no folder
   Status status_;
   FdToken token_{};
 

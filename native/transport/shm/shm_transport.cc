@@ -38,7 +38,7 @@ std::unique_ptr<LinkSetup> ShmTransport::begin(LinkContext& context) {
   std::shared_ptr<FdSender> listener = listener_.lock();
   Status status;
   if (listener == nullptr) {
-    Result<std::shared_ptr<FdSender>> opened = FdSender::open(*context.reactor);
+    Result<std::shared_ptr<FdSender>> opened = FdSender::open(*context.reactor, rendezvous_);
     if (opened.ok()) {
       listener = *opened;
       listener_ = listener;
@@ -46,7 +46,7 @@ std::unique_ptr<LinkSetup> ShmTransport::begin(LinkContext& context) {
       status = opened.status();
     }
   }
-  return std::make_unique<ShmSetup>(context, std::move(listener), status);
+  return std::make_unique<ShmSetup>(context, std::move(listener), rendezvous_, status);
 }
 
 }  // namespace faro::transport::shm

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "transport/shm/rendezvous.h"
 #include "transport/standing_rings.h"
 #include "transport/transport.h"
 
@@ -15,6 +16,10 @@ class FdSender;
 /// Threads: network thread, and the thread that opens the session before that one runs.
 class ShmTransport final : public Transport {
  public:
+  /// `rendezvous`: null: with processes of the same network namespace alone.
+  explicit ShmTransport(std::shared_ptr<const Rendezvous> rendezvous = nullptr)
+      : rendezvous_(std::move(rendezvous)) {}
+
   const Capabilities& capabilities() const override;
   /// Errors: transport_unavailable: what the kernel refuses here, and what to do.
   Status available() const override;
@@ -27,6 +32,7 @@ class ShmTransport final : public Transport {
   }
 
  private:
+  const std::shared_ptr<const Rendezvous> rendezvous_;
   // Shared by the links that are being set up, and gone with the last of them.
   std::weak_ptr<FdSender> listener_;
 };

@@ -59,6 +59,11 @@ public enum Setting {
    * otherwise tcp).
    */
   TRANSPORT("transport", "auto"),
+  /**
+   * Folder that processes of this host see which do not share a network namespace, such as containers that mount it: then
+   * they share memory, too, if they are the same user of one user namespace. At most 62 bytes. Empty: none.
+   */
+  SHM_FOLDER("shm.folder", ""),
   /** Size of a ring; a power of two. A frame takes at most half of it. */
   RING_BYTES("ring.bytes", "32768"),
   /** Number of rings per lane. The shuffles of a query are spread over them by stage. */

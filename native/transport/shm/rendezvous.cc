@@ -1,0 +1,128 @@
+#include "transport/shm/rendezvous.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+#include "transport/shm/fd_passing.h"
+#include "transport/shm/unix_address.h"
+
+namespace faro::transport::shm {
+namespace {
+
+constexpr std::string_view kSocketEnding = ".socket";
+
+Status not_usable(const std::string& folder, std::string_view why) {
+  return base::error(Code::config_invalid, "shm.folder = {}: {}", folder, why);
+}
+
+/// Nobody but this user, or root, may put something else in its place.
+Status check_folder(const std::string& folder) {
+  if (folder.size() > Rendezvous::kFolderLimit) {
+    return not_usable(folder, fmt::format("it is {} bytes long, and may have {}", folder.size(),
+                                          Rendezvous::kFolderLimit));
+  }
+  struct stat found {};
+  if (stat(folder.c_str(), &found) != 0) return not_usable(folder, std::strerror(errno));
+  if (!S_ISDIR(found.st_mode)) return not_usable(folder, "it is no folder");
+  if (found.st_uid != geteuid() && found.st_uid != 0)
+    return not_usable(folder, fmt::format("it belongs to uid {}", found.st_uid));
+  const bool others_write = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  if (others_write && (found.st_mode & S_ISVTX) == 0)
+    return not_usable(folder, "others may replace what is in it (chmod 700, or +t)");
+  return {};
+}
+
+constexpr size_t kNumberDigits = 32;
+
+Result<std::string> draw_number() {
+  std::array<uint8_t, kNumberDigits / 2> random;
+  FARO_RETURN_IF_ERROR(draw_random(random.data(), random.size()));
+  std::string digits;
+  for (const uint8_t byte : random) digits += fmt::format("{:02x}", byte);
+  return digits;
+}
+
+/// Of a file of this user's. Empty: there is none.
+Result<std::string> read_number(const std::string& folder, const std::string& path) {
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return std::string();
+  struct stat found {};
+  if (!fd.valid() || fstat(fd.get(), &found) != 0) return not_usable(path, std::strerror(errno));
+  if (!S_ISREG(found.st_mode) || found.st_uid != geteuid())
+    return not_usable(folder, path + " is no file of this user");
+  std::string digits(kNumberDigits, '\0');
+  if (read(fd.get(), digits.data(), digits.size()) != static_cast<ssize_t>(digits.size()))
+    return not_usable(folder, path + " has no number; remove it");
+  return digits;
+}
+
+/// Draws a number; one that is there first stays.
+Status write_number(const std::string& path) {
+  FARO_ASSIGN_OR_RETURN(const std::string digits, draw_number());
+  const std::string draft = fmt::format("{}.{}", path, digits);
+  {
+    const base::UniqueFd fd(
+        ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd.valid() ||
+        write(fd.get(), digits.data(), digits.size()) != static_cast<ssize_t>(digits.size())) {
+      const int error = errno;
+      (void)unlink(draft.c_str());
+      return base::error(Code::system_error, "shm.folder: {}: {}", draft, std::strerror(error));
+    }
+  }
+  // It appears whole, and once.
+  const bool is_there = link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST;
+  const int error = errno;
+  (void)unlink(draft.c_str());
+  if (is_there) return {};
+  return base::error(Code::system_error, "shm.folder: {}: {}", path, std::strerror(error));
+}
+
+/// Sockets of this user at which nobody listens.
+void remove_stale(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string& path = entry.path().native();
+    struct stat found {};
+    if (!path.ends_with(kSocketEnding) || lstat(path.c_str(), &found) != 0 ||
+        !S_ISSOCK(found.st_mode) || found.st_uid != geteuid())
+      continue;
+    const base::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const UnixAddress address = UnixAddress::in_file_system(path);
+    if (fd.valid() && connect(fd.get(), address.get(), address.bytes) != 0 && errno == ECONNREFUSED)
+      (void)unlink(path.c_str());
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Rendezvous>> Rendezvous::open(const std::string& folder) {
+  FARO_RETURN_IF_ERROR(check_folder(folder));
+  struct stat users {};
+  if (stat("/proc/self/ns/user", &users) != 0)
+    return base::error(Code::system_error, "/proc/self/ns/user: {}", std::strerror(errno));
+  const std::string path = fmt::format("{}/faro-{}.host", folder, geteuid());
+  FARO_ASSIGN_OR_RETURN(std::string number, read_number(folder, path));
+  if (number.empty()) {
+    FARO_RETURN_IF_ERROR(write_number(path));
+    FARO_ASSIGN_OR_RETURN(number, read_number(folder, path));
+  }
+  remove_stale(folder);
+  return std::shared_ptr<const Rendezvous>(new Rendezvous(
+      folder, fmt::format("users {} uid {} folder {}", users.st_ino, geteuid(), number)));
+}
+
+}  // namespace faro::transport::shm

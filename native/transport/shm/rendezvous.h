@@ -1,0 +1,40 @@
+// Rendezvous: a folder in which processes of one host find each other that do not share a network namespace, such as
+// containers that mount it: unix sockets with a name in a file system are seen wherever the folder is.
+//
+//   faro-<uid>.host       a number drawn by whoever came first: who reads the same one has the same folder
+//   faro-<…>.socket       listens while links are being set up
+//
+// A process that is killed leaves its socket; the next that opens the folder removes it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "faro/status.h"
+
+namespace faro::transport::shm {
+
+/// Threads: any; it does not change.
+class Rendezvous {
+ public:
+  /// The longest name of a folder: a unix socket's address is short.
+  static constexpr size_t kFolderLimit = 62;
+
+  /// Opens the folder of `shm.folder`, and draws its number if nobody has. Blocks: for files. Errors: config_invalid (no such
+  /// folder, too long, others may replace what is in it), system_error.
+  static Result<std::shared_ptr<const Rendezvous>> open(const std::string& folder);
+
+  /// Equal for two processes that see the same folder, and that are the same user to each other: of one user namespace.
+  const std::string& identity() const noexcept { return identity_; }
+  /// The path of a socket, by its name.
+  std::string path_of(const std::string& name) const { return folder_ + "/" + name; }
+
+ private:
+  Rendezvous(std::string folder, std::string identity)
+      : folder_(std::move(folder)), identity_(std::move(identity)) {}
+
+  const std::string folder_;
+  const std::string identity_;
+};
+
+}  // namespace faro::transport::shm

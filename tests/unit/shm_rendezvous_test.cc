@@ -1,0 +1,80 @@
+// The folder by which processes of one host find each other.
+#include "transport/shm/rendezvous.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "support/expect.h"
+#include "support/temporary_folder.h"
+#include "transport/shm/unix_address.h"
+
+namespace faro::transport::shm {
+namespace {
+
+namespace fs = std::filesystem;
+using test::expect_contains;
+using test::value_of;
+
+class ShmRendezvous : public testing::Test {
+ protected:
+  std::string identity() const { return value_of(Rendezvous::open(folder_.path()))->identity(); }
+  /// What a process leaves that was killed, or has while it sets up links.
+  base::UniqueFd bind_socket(const std::string& name, bool listens) const {
+    base::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const UnixAddress address = UnixAddress::in_file_system(folder_.path() + "/" + name);
+    EXPECT_EQ(bind(fd.get(), address.get(), address.bytes), 0);
+    if (listens) EXPECT_EQ(listen(fd.get(), 1), 0);
+    return fd;
+  }
+  void expect_refused(const std::string& folder, const std::string& why) const {
+    const Status status = Rendezvous::open(folder).status();
+    EXPECT_EQ(status.code(), Code::config_invalid);
+    expect_contains(status.message(), "shm.folder = " + folder);
+    expect_contains(status.message(), why);
+  }
+
+  const test::TemporaryFolder folder_;
+};
+
+TEST_F(ShmRendezvous, is_the_same_for_all_who_see_the_folder) {
+  const std::string first = identity();
+  EXPECT_EQ(identity(), first);
+  const test::TemporaryFolder other;
+  EXPECT_NE(value_of(Rendezvous::open(other.path()))->identity(), first);
+}
+
+TEST_F(ShmRendezvous, removes_sockets_at_which_nobody_listens) {
+  bind_socket("faro-gone.socket", true).reset();
+  const base::UniqueFd living = bind_socket("faro-living.socket", true);
+  std::ofstream(folder_.path() + "/somebody-elses.socket") << "no socket";
+  (void)identity();
+  EXPECT_FALSE(fs::exists(folder_.path() + "/faro-gone.socket"));
+  EXPECT_TRUE(fs::exists(folder_.path() + "/faro-living.socket"));
+  EXPECT_TRUE(fs::exists(folder_.path() + "/somebody-elses.socket"));
+}
+
+TEST_F(ShmRendezvous, is_refused_where_others_could_take_part) {
+  expect_refused(folder_.path() + "/none", "No such file");
+  std::ofstream(folder_.path() + "/file") << "";
+  expect_refused(folder_.path() + "/file", "it is no folder");
+  expect_refused("/" + std::string(Rendezvous::kFolderLimit, 'x'), "it is 63 bytes long");
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0777), 0);
+  expect_refused(folder_.path(), "others may replace what is in it");
+  ASSERT_EQ(chmod(folder_.path().c_str(), 01777), 0);
+  EXPECT_FALSE(identity().empty());
+}
+
+TEST_F(ShmRendezvous, is_refused_if_its_number_is_cut_short) {
+  std::ofstream(folder_.path() + "/faro-" + std::to_string(geteuid()) + ".host") << "1234";
+  expect_refused(folder_.path() + "/faro-" + std::to_string(geteuid()) + ".host", "has no number");
+}
+
+}  // namespace
+}  // namespace faro::transport::shm
