@@ -85,7 +85,8 @@ void Link::choose(transport::Transport& transport, const transport::StreamToken&
                   transport::DoorbellMemory doorbells,
                   const std::optional<wire::ChannelRings>& rings) {
   const Doing doing(*this);
-  const bool may_mend = control_.keeps() && transport.capabilities().mends;
+  const uint64_t needed = transport.capabilities().mends;
+  const bool may_mend = control_.keeps() && needed != 0 && (peer_.head.features & needed) == needed;
   const uint64_t number = may_mend ? context_.mending.number : 0;
   setup_.choose({std::string(transport.capabilities().name), token, rings, number});
   send(wire::encode(*choice()));
@@ -156,7 +157,7 @@ void Link::on_stream(transport::DataStream stream) {
 
 bool Link::can_mend() const {
   return control_.keeps() && state_.connected() && choice()->number != 0 &&
-         transport_->capabilities().mends;
+         transport_->capabilities().mends != 0;
 }
 
 // Both connections are given up, whichever has broken.

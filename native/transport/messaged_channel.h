@@ -99,6 +99,8 @@ class MessagedOutgoing : public MirroredOutgoing {
     return starved_.load(std::memory_order_seq_cst) != 0;  // B2
   }
   wire::Position free() const noexcept { return free_.load(std::memory_order_relaxed); }
+  /// What is committed is not sent yet, or has to be sent again. Threads: any.
+  void mark() noexcept { channel_.writes_.mark(number_); }
 
   const uint32_t number_;
 

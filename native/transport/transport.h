@@ -121,7 +121,8 @@ class Incoming {
 struct Capabilities {
   std::string_view name;        // "shm", "tcp", …
   bool same_host_only = false;  // needs shared memory
-  bool mends = false;           // Transport::mend works
+  uint64_t mends =
+      0;  // features by which both sides offer Transport::mend (wire/control.h); 0: it has none
 };
 
 /// Counts what the data path of a link, or of a part of it, has asked of its network device. Each counter is
@@ -296,7 +297,7 @@ class Transport {
     return 0;
   }
   virtual std::unique_ptr<LinkSetup> begin(LinkContext& context) = 0;
-  /// Mends a link that has come of begin with this context; where capabilities().mends. context.stream_token is
+  /// Mends a link that has come of begin with this context; where capabilities().mends is not 0. context.stream_token is
   /// another one than before; set it before LinkMending::start. The link outlives the result.
   virtual std::unique_ptr<LinkMending> mend(LinkContext& context, DataLink& link) {
     (void)context, (void)link;

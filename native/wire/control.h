@@ -75,7 +75,8 @@ constexpr bool may_skip(ControlKind kind) {
 /// Bits of HelloHead::features: 0 … 31 are abilities that both sides must offer before either uses them; 32 … 63 are
 /// abilities that the sender requires of the receiver. Those that this version knows:
 inline constexpr uint64_t kMends = uint64_t{1} << 0;  // links whose connections break are mended
-inline constexpr uint64_t kKnownFeatures = kMends;
+inline constexpr uint64_t kMendsVerbs = uint64_t{1} << 1;  // with kMends: those by verbs, too
+inline constexpr uint64_t kKnownFeatures = kMends | kMendsVerbs;
 inline constexpr uint64_t kRequiredFeatures = 0xffff'ffff'0000'0000;
 
 /// The abilities in a peer's `features` that it requires and this version does not know; not 0: refuse it.

@@ -33,6 +33,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "wire/frame.h"
 
@@ -82,6 +83,7 @@ constexpr uint32_t ring_of(const VerbsRecord& record) {
 enum class VerbsSetupKind : uint32_t {
   listen = 1,  // by the accepting side: where it takes RDMA connections
   memory = 2,  // by either side: where its incoming rings lie
+  resume = 3,  // by either side, when the link is mended: how far these rings are
 };
 
 /// family 0: the address at which the other side has reached this node already.
@@ -103,6 +105,26 @@ struct VerbsMemory {
 };
 static_assert(sizeof(VerbsMemory) == 32 && std::is_trivially_copyable_v<VerbsMemory>);
 static_assert(offsetof(VerbsMemory, address) == 8 && offsetof(VerbsMemory, receives) == 24);
+
+/// How far the sender of a RESUME is in one of its incoming rings.
+struct VerbsProgress {
+  Position arrived;  // everything before it is in the ring
+  Position read;     // everything before it may be written again
+};
+static_assert(sizeof(VerbsProgress) == 16 && std::is_trivially_copyable_v<VerbsProgress>);
+static_assert(offsetof(VerbsProgress, read) == 8);
+
+/// Followed by the progress of `ring_count` rings, beginning with `first_ring`.
+struct VerbsResume {
+  VerbsSetupKind kind;
+  uint32_t first_ring;
+  uint32_t ring_count;  // 1 … kVerbsResumeLimit
+  uint32_t reserved;    // 0
+};
+static_assert(sizeof(VerbsResume) == 16 && std::is_trivially_copyable_v<VerbsResume>);
+
+/// Rings of one RESUME, which is then no longer than a SETUP may be.
+inline constexpr uint32_t kVerbsResumeLimit = 255;
 
 namespace detail {
 template <typename Message>
@@ -128,5 +150,26 @@ inline std::optional<VerbsMemory> load_verbs_memory(std::span<const std::byte> b
   const auto memory = detail::load_verbs_setup<VerbsMemory>(bytes, VerbsSetupKind::memory);
   return memory && memory->takes_immediates <= 1 ? memory : std::nullopt;
 }
+
+/// The same for a RESUME with the progress of all its rings, which progress_in reads.
+inline std::optional<VerbsResume> load_verbs_resume(std::span<const std::byte> bytes) {
+  const auto resume = detail::load_verbs_setup<VerbsResume>(bytes, VerbsSetupKind::resume);
+  if (!resume || resume->reserved != 0) return std::nullopt;
+  if (resume->ring_count == 0 || resume->ring_count > kVerbsResumeLimit) return std::nullopt;
+  const bool whole = bytes.size() - sizeof *resume >= resume->ring_count * sizeof(VerbsProgress);
+  return whole ? resume : std::nullopt;
+}
+
+/// Of ring `first_ring` + `index` of a RESUME. Untrusted.
+inline VerbsProgress progress_in(std::span<const std::byte> resume, uint32_t index) {
+  VerbsProgress progress;
+  std::memcpy(&progress, resume.data() + sizeof(VerbsResume) + index * sizeof progress,
+              sizeof progress);
+  return progress;
+}
+
+/// A whole one; at most kVerbsResumeLimit rings.
+std::vector<std::byte> encode_verbs_resume(uint32_t first_ring,
+                                           std::span<const VerbsProgress> progress);
 
 }  // namespace faro::wire

@@ -4,20 +4,12 @@
 
 #include <array>
 #include <chrono>
-#include <memory>
-#include <numeric>
-#include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "faro/session.h"
 #include "support/certificates.h"
-#include "support/cutting_proxy.h"
-#include "support/expect.h"
-#include "support/query_end.h"
-#include "support/session_cluster.h"
+#include "support/mended_pair.h"
 #include "support/watchdog.h"
 
 namespace faro::test {
@@ -26,128 +18,20 @@ namespace {
 using Of = Cut::Of;
 using Way = Cut::Way;
 
-/// Two nodes of one worker each. Node 1 dials node 0 through a proxy.
-class MendedPair {
- public:
-  /// `own`: what one of them has beside that.
-  explicit MendedPair(const SettingList& settings, const std::array<SettingList, 2>& own = {}) {
-    std::vector<Listener> listeners;
-    for (int node = 0; node < 2; ++node) listeners.push_back(*Listener::bind("127.0.0.1:0"));
-    const std::string last = listeners[1].address();
-    proxy_.emplace(listeners[0].address());
-    EXPECT_TRUE(proxy_->is_ready());
-    const std::string addresses[2] = {listeners[0].address() + "," + last,
-                                      proxy_->address() + "," + last};
-    SettingList all = small_rings(settings);
-    all.emplace_back("cluster.id", last);
-    both([&](uint32_t node) {
-      SettingList some = all;
-      some.insert(some.end(), own[node].begin(), own[node].end());
-      const auto config = config_of(node, addresses[node], some);
-      ASSERT_TRUE(is_ok(config));
-      auto session = Session::open(*config, std::move(listeners[node]));
-      ASSERT_TRUE(is_ok(session));
-      sessions_[node] = std::move(*session);
-    });
-  }
-  ~MendedPair() {
-    both([&](uint32_t node) { sessions_[node].reset(); });
-  }
-
-  CuttingProxy& proxy() { return *proxy_; }
-  Session& session(uint32_t node) { return *sessions_[node]; }
-  std::unique_ptr<Session>& held(uint32_t node) { return sessions_[node]; }
-
-  /// A query in which each worker sends that many numbers to each; what its end says at either node.
-  std::vector<Status> query(uint64_t rows) {
-    const QueryId id = session(0).begin_query();
-    std::vector<Status> ends(2);
-    both([&](uint32_t node) { ends[node] = run_part(node, id, rows); });
-    return ends;
-  }
-  /// A worker's part of one.
-  Status run_part(uint32_t node, const QueryId& id, uint64_t rows) {
-    Worker& worker = session(node).worker(0);
-    Status failure;
-    {
-      auto opened = worker.open_shuffle({id, 0, sizeof(uint64_t), {}, {}});
-      failure = opened.ok() ? exchange(*opened, rows) : opened.status();
-    }
-    Status cause;
-    (void)end_query(worker, id, failure, cause);
-    worker.release_ownership();
-    return cause;
-  }
-  void expect_complete(uint64_t rows) {
-    for (const Status& end : query(rows)) EXPECT_TRUE(is_ok(end));
-  }
-
- private:
-  template <typename Body>
-  static void both(Body&& body) {
-    std::thread other([&body] { body(1u); });
-    body(0u);
-    other.join();
-  }
-
-  /// Takes rows while it sends, so that neither of the workers waits for the other.
-  static Status exchange(Shuffle& shuffle, uint64_t rows) {
-    uint64_t sum = 0;
-    uint64_t count = 0;
-    const auto take = [&](Wait wait) {
-      Batch batch;
-      const Outcome outcome = shuffle.receiver()->receive(batch, wait);
-      if (outcome != Outcome::done) return outcome;
-      for (const std::span<const std::byte> row : batch.each_row()) {
-        uint64_t number = 0;
-        std::memcpy(&number, row.data(), sizeof number);
-        sum += number;
-        ++count;
-      }
-      return outcome;
-    };
-    const auto until_done = [&](const auto& attempt) {
-      Outcome outcome = attempt();
-      while (outcome != Outcome::done && outcome != Outcome::failed) {
-        if (take(Wait::none()) == Outcome::failed) return false;
-        outcome = attempt();
-      }
-      return outcome == Outcome::done;
-    };
-    for (uint64_t row = 0; row < rows; ++row) {
-      for (uint32_t to = 0; to < 2; ++to) {
-        const auto bytes = std::as_bytes(std::span(&row, 1));
-        if (!until_done([&] { return shuffle.sender()->send(to, bytes, Wait::none()); }))
-          return shuffle.status();
-      }
-    }
-    if (!until_done([&] { return shuffle.sender()->finish(Wait::none()); }))
-      return shuffle.status();
-    Outcome outcome = Outcome::done;
-    while (outcome == Outcome::done) outcome = take(Wait::forever());
-    if (outcome == Outcome::failed) return shuffle.status();
-    EXPECT_EQ(count, 2 * rows);
-    EXPECT_EQ(sum, rows * (rows - 1));
-    return Status::Ok();
-  }
-
-  std::optional<CuttingProxy> proxy_;
-  std::unique_ptr<Session> sessions_[2];
-};
-
-class Mending : public testing::TestWithParam<const char*> {
+class Mending : public testing::TestWithParam<std::string> {
  protected:
   SettingList with(SettingList more = {}) const {
     more.emplace_back("transport", GetParam());
     return more;
   }
-  bool has_data() const { return std::string(GetParam()) == "tcp"; }
+  /// Rows go through the proxy, too.
+  bool has_data() const { return GetParam() == "tcp"; }
 
   Watchdog watchdog_{std::chrono::seconds(100), [] { return std::string(); }};
 };
 
-INSTANTIATE_TEST_SUITE_P(Transports, Mending, testing::Values("shm", "tcp"),
-                         [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Transports, Mending, testing::ValuesIn(transports_to_test({"shm", "tcp"})),
+                         [](const auto& each) { return each.param; });
 
 TEST_P(Mending, no_row_is_lost_wherever_a_connection_is_cut) {
   MendedPair pair(with());
@@ -189,7 +73,7 @@ TEST_P(Mending, a_hundred_cuts_in_a_row_lose_no_query) {
 TEST_P(Mending, goes_on_with_tls) {
   const Authority authority;
   const NodeFiles files = authority.issue();
-  MendedPair pair(with(files.settings()));
+  MendedPair pair(with(files.settings(GetParam() == "verbs" ? "control" : "on")));
   pair.expect_complete(10);
   for (const Way way : {Way::to_listener, Way::to_dialler}) {
     for (const uint64_t bytes : {2000u, 100u, 3000u, 600u, 1500u}) {

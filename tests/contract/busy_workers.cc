@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "contract/frames.h"
 #include "ring/doorbell.h"
+#include "support/expect.h"
 
 namespace faro::test {
 namespace {
@@ -119,24 +121,45 @@ class BusyWorker {
   std::string error_;
 };
 
+uint64_t received(TransportPair& pair, const PairShape& shape) {
+  uint64_t frames = 0;
+  for (int side = 0; side < 2; ++side) {
+    const uint32_t rings = (side == 0 ? shape.back : shape.forth).ring_count();
+    for (uint32_t r = 0; r < rings; ++r)
+      frames += pair.link(side).incoming(r).counters().frames_received.load();
+  }
+  return frames;
+}
+
 }  // namespace
 
-void run_busy_workers(TransportPair& pair, const PairShape& shape, uint64_t many_frames,
-                      bool reads) {
+void run_busy_workers(TransportPair& pair, const PairShape& shape, uint64_t many_frames, bool reads,
+                      uint32_t mends) {
   pair.run_network_threads();
   const uint64_t per_ring = many_frames / 2 / shape.forth.ring_count();
+  const uint64_t all = per_ring * (shape.forth.ring_count() + shape.back.ring_count());
   const uint32_t workers[] = {shape.forth.sender_workers, shape.forth.receiver_workers};
   std::vector<std::string> errors(workers[0] + workers[1]);
+  std::atomic<size_t> running{errors.size()};
   std::vector<std::thread> threads;
   for (int side = 0; side < 2; ++side) {
     for (uint32_t w = 0; w < workers[side]; ++w) {
       threads.emplace_back([&, side, w, error = &errors[threads.size()]] {
         *error = BusyWorker(pair, shape, side, w, per_ring, reads).run();
+        running.fetch_sub(1);
       });
     }
   }
+  // Without a connection they cannot end, so each of these breaks one that is in use.
+  for (uint32_t mend = 1; mend <= mends; ++mend) {
+    while (received(pair, shape) < all * mend / (mends + 1) && running.load() == errors.size())
+      std::this_thread::yield();
+    if (running.load() != errors.size()) break;
+    EXPECT_TRUE(is_ok(pair.mend())) << "mend " << mend;
+  }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+  EXPECT_EQ(received(pair, shape), all);
 }
 
 }  // namespace faro::test

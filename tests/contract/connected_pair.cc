@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <future>
 #include <utility>
 
 #include "base/return_if_error.h"
@@ -79,7 +80,8 @@ Status ConnectedPair::accept_stream() {
   if (preamble.token != sides_[1].context.stream_token)
     return {Code::protocol_error, "another link's token"};
   auto tls = stream_.tls();
-  return sides_[1].setup->on_stream({stream_.take_fd().release(), std::move(tls)});
+  preamble_bytes_ = 0;
+  return sides_[1].exchange->on_stream({stream_.take_fd().release(), std::move(tls)});
 }
 
 Status ConnectedPair::prepare(int number, const PairShape& shape) {
@@ -117,29 +119,76 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   return {};
 }
 
+template <typename Body>
+std::invoke_result_t<Body> ConnectedPair::on(int side, Body body) {
+  if (!sides_[side].thread.joinable()) return body();
+  std::packaged_task<std::invoke_result_t<Body>()> task(std::move(body));
+  auto result = task.get_future();
+  sides_[side].reactor.defer([&task] { task(); });
+  return result.get();
+}
+
 Status ConnectedPair::connect() {
-  for (Side& side : sides_) FARO_RETURN_IF_ERROR(side.setup->start());
-  const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kConnectLimit;
-  while (!sides_[0].setup->ready() || !sides_[1].setup->ready()) {
-    if (base::SystemClock::instance().now_ns() > deadline)
-      return {Code::deadline_exceeded, "the pair is not connected"};
-    FARO_RETURN_IF_ERROR(accept_stream());
-    for (int from = 0; from < 2; ++from) {
-      while (!sides_[from].messages.empty()) {
-        const std::vector<std::byte> message = std::move(sides_[from].messages.front());
-        sides_[from].messages.pop_front();
-        FARO_RETURN_IF_ERROR(sides_[1 - from].setup->on_message(message));
-      }
-    }
-    pump();
-    for (Side& side : sides_) FARO_RETURN_IF_ERROR(side.setup->status());
+  for (Side& side : sides_) {
+    side.exchange = side.setup.get();
+    FARO_RETURN_IF_ERROR(side.setup->start());
   }
+  FARO_RETURN_IF_ERROR(exchange());
   for (Side& side : sides_) {
     side.link = side.setup->take();
     if (side.link == nullptr) return side.setup->status();
     for (uint32_t w = 0; w < side.ready_sets.size(); ++w)
       side.link->attach_ready(*side.ready_sets[w], 0, w);
     side.setup.reset();
+  }
+  return {};
+}
+
+// Passes messages and streams on until both sides are ready.
+Status ConnectedPair::exchange() {
+  const base::Nanoseconds deadline = base::SystemClock::instance().now_ns() + kConnectLimit;
+  const auto is_ready = [this](int side) {
+    return on(side, [this, side] { return sides_[side].exchange->ready(); });
+  };
+  while (!is_ready(0) || !is_ready(1)) {
+    if (base::SystemClock::instance().now_ns() > deadline)
+      return {Code::deadline_exceeded, "the pair is not connected"};
+    FARO_RETURN_IF_ERROR(on(1, [this] { return accept_stream(); }));
+    for (int from = 0; from < 2; ++from) {
+      const auto messages =
+          on(from, [this, from] { return std::exchange(sides_[from].messages, {}); });
+      for (const std::vector<std::byte>& message : messages) {
+        FARO_RETURN_IF_ERROR(on(1 - from, [this, from, &message] {
+          return sides_[1 - from].exchange->on_message(message);
+        }));
+      }
+    }
+    if (!sides_[0].thread.joinable()) pump();
+    for (int side = 0; side < 2; ++side)
+      FARO_RETURN_IF_ERROR(on(side, [this, side] { return sides_[side].exchange->status(); }));
+  }
+  return {};
+}
+
+// As links/ does: the side that accepts has given up its connection when it tells the other one to begin.
+Status ConnectedPair::mend() {
+  transport::StreamToken token = sides_[0].context.stream_token;
+  token[0] = static_cast<std::byte>(static_cast<unsigned>(token[0]) + 1);
+  for (const int number : {1, 0}) {
+    FARO_RETURN_IF_ERROR(on(number, [this, number, &token] {
+      Side& side = sides_[number];
+      side.mending = side.transport->mend(side.context, *side.link);
+      side.exchange = side.mending.get();
+      side.context.stream_token = token;
+      return side.mending->start();
+    }));
+  }
+  FARO_RETURN_IF_ERROR(exchange());
+  for (int number = 0; number < 2; ++number) {
+    FARO_RETURN_IF_ERROR(on(number, [this, number] {
+      const auto mending = std::move(sides_[number].mending);
+      return mending->finish();
+    }));
   }
   return {};
 }

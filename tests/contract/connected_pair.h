@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -52,6 +53,7 @@ class ConnectedPair final : public TransportPair {
   void worker_sleeps(int side) override { sides_[side].transport->worker_sleeps(); }
   void worker_wakes(int side) override { sides_[side].transport->worker_wakes(); }
   void drop(int side) override;
+  Status mend() override;
   int failures(int side) override { return sides_[side].failures.load(); }
   Status failure(int side) override;
 
@@ -69,6 +71,8 @@ class ConnectedPair final : public TransportPair {
     transport::LinkContext context;
     std::unique_ptr<transport::LinkSetup> setup;
     std::unique_ptr<transport::DataLink> link;
+    std::unique_ptr<transport::LinkMending> mending;
+    transport::LinkExchange* exchange = nullptr;  // setup or mending
     std::thread thread;
     std::atomic<int> failures{0};
     std::mutex mutex;
@@ -80,7 +84,11 @@ class ConnectedPair final : public TransportPair {
   Status accept_stream();
   Status prepare(int side, const PairShape& shape);
   Status connect();
+  Status exchange();
   void stop_network_threads();
+  /// Runs `body` on the network thread of that side, or here if it has none. Blocks: until it has run.
+  template <typename Body>
+  std::invoke_result_t<Body> on(int side, Body body);
 
   base::UniqueFd listener_;
   tls::Socket stream_{base::UniqueFd()};  // accepted, its preamble not read yet

@@ -134,6 +134,75 @@ class TransportContract : public testing::TestWithParam<TransportUnderTest> {
     return tokens;
   }
 
+  /// Frames of random sizes, everything in one thread. Meanwhile the link is mended, `mends` times.
+  void exchange_at_random(uint64_t frames, uint32_t mends = 0) {
+    open(PairShape::symmetric(1, 2, 8192));
+    const uint32_t ring_count = shape_.forth.ring_count();
+    std::vector<FrameSequence> sent;
+    std::vector<FrameSequence> received;
+    std::vector<std::deque<uint32_t>> held(ring_count);
+    for (uint32_t r = 0; r < ring_count; ++r) {
+      sent.emplace_back(r, 2048);
+      received.emplace_back(r, 2048);
+    }
+    const uint64_t per_ring = frames / ring_count;
+    uint64_t chance = 13;
+    const auto one_round = [&] {
+      bool all = true;
+      for (uint32_t r = 0; r < ring_count; ++r) {
+        chance = mix(chance);
+        for (uint64_t n = chance % 9; n > 0 && sent[r].count() < per_ring; --n) {
+          if (!sent[r].try_send(outgoing(r))) break;
+        }
+        if (chance & 0x100 || sent[r].count() == per_ring) outgoing(r).post();
+        FrameView view;
+        for (uint64_t n = (chance >> 16) % 9; n > 0; --n) {
+          if (incoming(r).next(view) != Next::frame) break;
+          const std::string wrong = received[r].check(view);
+          EXPECT_EQ(wrong, "");
+          if (!wrong.empty()) return true;
+          held[r].push_back(view.token);
+        }
+        // Some newest first, the rest oldest first.
+        while (held[r].size() > (chance >> 24) % 4) {
+          if ((chance >> 32) % 2 == 0) {
+            incoming(r).release(held[r].back());
+            held[r].pop_back();
+          } else {
+            incoming(r).release(held[r].front());
+            held[r].pop_front();
+          }
+          chance = mix(chance);
+        }
+        all &= received[r].count() == per_ring;
+      }
+      return all;
+    };
+    uint32_t mended = 0;
+    EXPECT_TRUE(pump_until([&] {
+      if (mended < mends && received[0].count() > per_ring * mended / mends) {
+        EXPECT_TRUE(is_ok(pair_->mend())) << "mend " << mended;
+        ++mended;
+      }
+      return one_round();
+    }));
+    EXPECT_EQ(mended, mends);
+    for (uint32_t r = 0; r < ring_count; ++r) EXPECT_EQ(received[r].count(), per_ring);
+  }
+
+  /// Whether its links can be mended. From now on breaks are no failures.
+  bool mends() {
+    failure_expected_ = true;
+    open(PairShape::symmetric(1, 1, 4096));
+    return pair_ != nullptr && pair_->link(0).capabilities().mends != 0;
+  }
+  void expect_only_breaks() {
+    for (int side = 0; side < 2; ++side) {
+      if (pair_->failures(side) == 0) continue;
+      EXPECT_EQ(pair_->failure(side).code(), Code::peer_lost) << pair_->failure(side).to_string();
+    }
+  }
+
   PairShape shape_;
   std::unique_ptr<TransportPair> pair_;
   bool failure_expected_ = false;
@@ -432,50 +501,7 @@ TEST_P(TransportContract, counters_count_what_happened) {
 }
 
 TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_one_thread) {
-  open(PairShape::symmetric(1, 2, 8192));
-  const uint32_t ring_count = shape_.forth.ring_count();
-  std::vector<FrameSequence> sent;
-  std::vector<FrameSequence> received;
-  std::vector<std::deque<uint32_t>> held(ring_count);
-  for (uint32_t r = 0; r < ring_count; ++r) {
-    sent.emplace_back(r, 2048);
-    received.emplace_back(r, 2048);
-  }
-  const uint64_t per_ring = many_frames() / ring_count;
-  uint64_t chance = 13;
-  const auto one_round = [&] {
-    bool all = true;
-    for (uint32_t r = 0; r < ring_count; ++r) {
-      chance = mix(chance);
-      for (uint64_t n = chance % 9; n > 0 && sent[r].count() < per_ring; --n) {
-        if (!sent[r].try_send(outgoing(r))) break;
-      }
-      if (chance & 0x100 || sent[r].count() == per_ring) outgoing(r).post();
-      FrameView view;
-      for (uint64_t n = (chance >> 16) % 9; n > 0; --n) {
-        if (incoming(r).next(view) != Next::frame) break;
-        const std::string wrong = received[r].check(view);
-        EXPECT_EQ(wrong, "");
-        if (!wrong.empty()) return true;
-        held[r].push_back(view.token);
-      }
-      // Some newest first, the rest oldest first.
-      while (held[r].size() > (chance >> 24) % 4) {
-        if ((chance >> 32) % 2 == 0) {
-          incoming(r).release(held[r].back());
-          held[r].pop_back();
-        } else {
-          incoming(r).release(held[r].front());
-          held[r].pop_front();
-        }
-        chance = mix(chance);
-      }
-      all &= received[r].count() == per_ring;
-    }
-    return all;
-  };
-  EXPECT_TRUE(pump_until(one_round));
-  for (uint32_t r = 0; r < ring_count; ++r) EXPECT_EQ(received[r].count(), per_ring);
+  exchange_at_random(many_frames());
 }
 
 TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_a_thread_per_worker) {
@@ -488,6 +514,64 @@ TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_workers_that_r
   if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
   open(PairShape::symmetric(3, 2, 8192));
   run_busy_workers(*pair_, shape_, many_frames(), true);
+}
+
+// What was posted, committed, taken, held and released stays so.
+TEST_P(TransportContract, a_link_that_is_mended_goes_on_where_it_stopped) {
+  if (!mends()) GTEST_SKIP() << "it does not mend";
+  for (uint32_t length : {64u, 500u, 1000u}) {
+    SCOPED_TRACE(length);
+    open(kOneRing);
+    auto [sent, received] = FrameSequences{{21, kRing / 4, length}};
+    std::deque<uint32_t> held;
+    for (int round = 0; round < 12; ++round) {
+      if (round % 3 == 0) settle();
+      if (round % 4 != 3) fill(sent);
+      while (sent.try_send(outgoing())) {
+      }
+      if (round % 2 == 0) {
+        const size_t before = held.size();
+        for (const uint32_t token : take(received, 1)) held.push_back(token);
+        EXPECT_EQ(held.size(), before + 1);
+      }
+      while (held.size() > 1) {
+        incoming().release(held.front());
+        held.pop_front();
+      }
+      const int times = round % 5 == 0 ? 2 : 1;
+      for (int n = 0; n < times; ++n) ASSERT_TRUE(is_ok(pair_->mend())) << "round " << round;
+    }
+    outgoing().post();
+    while (!held.empty()) {
+      incoming().release(held.front());
+      held.pop_front();
+    }
+    incoming().flush_releases();
+    for (const uint32_t token : take(received, sent.count() - received.count()))
+      incoming().release(token);
+    settle();
+    EXPECT_EQ(received.count(), sent.count());
+    FrameView view;
+    EXPECT_EQ(incoming().next(view), Next::nothing);
+    EXPECT_TRUE(pump_until([&] { return outgoing().claim(kRing / 4, kRing / 4).bytes != 0; }));
+    expect_only_breaks();
+  }
+}
+
+TEST_P(TransportContract, many_frames_arrive_once_though_their_link_is_mended_all_the_time) {
+  if (!mends()) GTEST_SKIP() << "it does not mend";
+  exchange_at_random(many_frames() / 4, 20);
+  expect_only_breaks();
+}
+
+TEST_P(TransportContract, many_frames_of_busy_workers_arrive_though_their_link_is_mended) {
+  if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
+  if (!mends()) GTEST_SKIP() << "it does not mend";
+  for (const bool reads : {false, true}) {
+    open(PairShape::symmetric(3, 2, 8192));
+    run_busy_workers(*pair_, shape_, many_frames() / 8, reads, 5);
+    expect_only_breaks();
+  }
 }
 
 // Its worker polled, and then computes: the network thread is all that runs there.

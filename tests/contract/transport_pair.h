@@ -68,6 +68,10 @@ class TransportPair {
   /// more.
   virtual void drop(int side) = 0;
 
+  /// Breaks the connection, and gives the link another one; where its capabilities say that it mends. Not while anything
+  /// else than workers and network threads uses the link. Blocks: until it is in order again.
+  virtual Status mend() { return {Code::transport_unavailable, "it does not mend"}; }
+
   /// How often on_link_failed was called at that side, and the first cause.
   virtual int failures(int side) = 0;
   virtual Status failure(int side) = 0;

@@ -4,26 +4,33 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/return_if_error.h"
 #include "contract/connected_pair.h"
+#include "contract/frames.h"
 #include "contract/transport_pair.h"
+#include "support/expect.h"
 #include "support/fake_fabric.h"
 #include "transport/verbs/channel_map.h"
 #include "transport/verbs/device_watch.h"
+#include "transport/verbs/progress_exchange.h"
 #include "transport/verbs/verbs_link.h"
 
 namespace faro::test {
 namespace {
 
 using transport::verbs::ChannelMap;
+using transport::verbs::ChannelParts;
 using transport::verbs::CompletionPoller;
 using transport::verbs::LinkParts;
 using transport::verbs::RegisteredMemory;
 using transport::verbs::Sharing;
+using transport::verbs::VerbsLink;
 
 struct Options {
   Sharing sharing = Sharing::link;
@@ -38,91 +45,173 @@ struct Options {
 
 constexpr uint32_t kKey = 77;
 
-// What joins the two sides: a fabric for each queue pair.
-struct Fabrics {
-  std::shared_ptr<FakeFabric::Events> events[2] = {std::make_shared<FakeFabric::Events>(),
-                                                   std::make_shared<FakeFabric::Events>()};
-  std::vector<std::shared_ptr<FakeFabric>> each;
+// What joins the two sides: a fabric for each queue pair, and others each time that the link is mended.
+class Fabrics {
+ public:
+  Fabrics(uint32_t count, bool raises_sigpipe) : count_(count), raises_sigpipe_(raises_sigpipe) {}
 
-  Fabrics(uint32_t count, bool raises_sigpipe) {
-    for (uint32_t n = 0; n < count; ++n)
-      each.push_back(std::make_shared<FakeFabric>(events[0], events[1], raises_sigpipe));
+  uint32_t count() const { return count_; }
+  const std::shared_ptr<FakeFabric::Events>& events(int side) const { return events_[side]; }
+  /// Those of a link's n-th connections, at both sides. Threads: any.
+  std::vector<std::shared_ptr<FakeFabric>> each(uint32_t nth) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<FakeFabric>> fabrics;
+    made_[nth].resize(count_);
+    for (std::weak_ptr<FakeFabric>& made : made_[nth]) {
+      fabrics.push_back(made.lock());
+      if (fabrics.back() == nullptr)
+        fabrics.back() = std::make_shared<FakeFabric>(events_[0], events_[1], raises_sigpipe_);
+      made = fabrics.back();
+    }
+    return fabrics;
   }
+
+ private:
+  const uint32_t count_;
+  const bool raises_sigpipe_;
+  const std::shared_ptr<FakeFabric::Events> events_[2] = {std::make_shared<FakeFabric::Events>(),
+                                                          std::make_shared<FakeFabric::Events>()};
+  std::mutex mutex_;
+  std::map<uint32_t, std::vector<std::weak_ptr<FakeFabric>>> made_;
+};
+
+// The queue pairs of one side, and the other side's region.
+class FakeConnecting {
+ public:
+  FakeConnecting(transport::LinkContext& context, int side, Fabrics& fabrics, uint32_t nth,
+                 const Options& options)
+      : context_(context), side_(side), fabrics_(fabrics.each(nth)), options_(options) {}
+
+  Status start(const RegisteredMemory& incoming, const RegisteredMemory& messages) {
+    for (uint32_t channel = 0; channel < fabrics_.size(); ++channel) {
+      auto endpoint =
+          fabric_of(channel).open(side_, *context_.reactor, options_.send_depth,
+                                  {incoming.base(), incoming.bytes(), incoming.remote_key()});
+      FARO_RETURN_IF_ERROR(transport::verbs::post_receives(endpoint->queue_pair(), messages,
+                                                           channel, options_.receives[side_],
+                                                           options_.send_depth));
+      channels_.push_back({std::move(endpoint), options_.inline_bytes, options_.raises_sigpipe});
+    }
+    return {};
+  }
+  bool connected() const {
+    return std::all_of(fabrics_.begin(), fabrics_.end(),
+                       [](const auto& fabric) { return fabric->connected(); });
+  }
+  wire::VerbsMemory peer() const {
+    const FakeFabric::Region region = fabrics_[0]->region(1 - side_);
+    wire::VerbsMemory memory{};
+    memory.address = reinterpret_cast<uint64_t>(region.base);
+    memory.key = region.key;
+    memory.receives = options_.receives[1 - side_];
+    memory.takes_immediates = options_.immediates ? 1 : 0;
+    return memory;
+  }
+  std::vector<ChannelParts> take() { return std::move(channels_); }
+
+ private:
+  // The numbers that the two sides give their ends differ, as with rdma_cm.
+  FakeFabric& fabric_of(uint32_t channel) const {
+    return *fabrics_[side_ == 0 ? channel : fabrics_.size() - 1 - channel];
+  }
+
+  transport::LinkContext& context_;
+  const int side_;
+  const std::vector<std::shared_ptr<FakeFabric>> fabrics_;
+  const Options options_;
+  std::vector<ChannelParts> channels_;
 };
 
 class FakeSetup final : public transport::LinkSetup {
  public:
-  FakeSetup(transport::LinkContext& context, int side, std::shared_ptr<Fabrics> fabrics,
+  FakeSetup(transport::LinkContext& context, int side, Fabrics& fabrics, uint32_t nth,
             std::shared_ptr<CompletionPoller> poller,
             std::shared_ptr<transport::DeferredSends> deferred, const Options& options)
       : context_(context),
         side_(side),
-        fabrics_(std::move(fabrics)),
         poller_(std::move(poller)),
         deferred_(std::move(deferred)),
-        options_(options) {}
+        options_(options),
+        channel_count_(fabrics.count()),
+        connecting_(context, side, fabrics, nth, options) {}
 
   Status start() override {
     const auto make = [](uint64_t bytes, RegisteredMemory& memory) -> Status {
       FARO_ASSIGN_OR_RETURN(memory, RegisteredMemory::unregistered_for_test(bytes, kKey));
       return {};
     };
-    const uint32_t receives = options_.receives[side_];
     FARO_RETURN_IF_ERROR(make(context_.outgoing.region_bytes(), parts_.outgoing));
     FARO_RETURN_IF_ERROR(make(context_.incoming.region_bytes(), parts_.incoming));
-    const uint32_t channels = static_cast<uint32_t>(fabrics_->each.size());
-    FARO_RETURN_IF_ERROR(
-        make(channels * LinkParts::message_bytes(receives, options_.send_depth), parts_.messages));
-    for (uint32_t channel = 0; channel < channels; ++channel) {
-      auto endpoint =
-          fabric_of(channel).open(side_, *context_.reactor, options_.send_depth,
-                                  {parts_.incoming.base(), parts_.incoming.bytes(), kKey});
-      FARO_RETURN_IF_ERROR(transport::verbs::post_receives(endpoint->queue_pair(), parts_.messages,
-                                                           channel, receives, options_.send_depth));
-      parts_.channels.push_back(
-          {std::move(endpoint), options_.inline_bytes, options_.raises_sigpipe});
-    }
-    return {};
+    FARO_RETURN_IF_ERROR(make(
+        channel_count_ * LinkParts::message_bytes(options_.receives[side_], options_.send_depth),
+        parts_.messages));
+    return connecting_.start(parts_.incoming, parts_.messages);
   }
   Status on_message(std::span<const std::byte>) override { return {}; }
   Status on_stream(transport::DataStream) override { return {}; }
   Status status() const override { return status_; }
-  bool ready() const override {
-    return std::all_of(fabrics_->each.begin(), fabrics_->each.end(),
-                       [](const auto& fabric) { return fabric->connected(); });
-  }
+  bool ready() const override { return connecting_.connected(); }
   std::unique_ptr<transport::DataLink> take() override {
-    parts_.peer_address = reinterpret_cast<uint64_t>(fabrics_->each[0]->region(1 - side_).base);
-    parts_.peer_key = kKey;
+    const wire::VerbsMemory peer = connecting_.peer();
+    parts_.channels = connecting_.take();
+    parts_.peer_address = peer.address;
+    parts_.peer_key = peer.key;
     parts_.send_depth = options_.send_depth;
     parts_.sharing = options_.sharing;
     parts_.write_limit = options_.write_limit;
     parts_.receives = options_.receives[side_];
-    parts_.peer_receives = options_.receives[1 - side_];
+    parts_.peer_receives = peer.receives;
     parts_.immediates = options_.immediates;
     parts_.order = options_.order;
-    auto link = std::make_unique<transport::verbs::VerbsLink>(context_, poller_, deferred_,
-                                                              std::move(parts_));
+    auto link = std::make_unique<VerbsLink>(context_, poller_, deferred_, std::move(parts_));
     status_ = link->start();
     if (!status_.ok()) return nullptr;
     return link;
   }
 
  private:
-  // The numbers that the two sides give their ends differ, as with rdma_cm.
-  FakeFabric& fabric_of(uint32_t channel) const {
-    const size_t count = fabrics_->each.size();
-    return *fabrics_->each[side_ == 0 ? channel : count - 1 - channel];
-  }
-
   transport::LinkContext& context_;
   const int side_;
-  const std::shared_ptr<Fabrics> fabrics_;
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<transport::DeferredSends> deferred_;
   const Options options_;
+  const uint32_t channel_count_;
   LinkParts parts_;
+  FakeConnecting connecting_;
   Status status_;
+};
+
+class FakeMending final : public transport::LinkMending {
+ public:
+  FakeMending(transport::LinkContext& context, VerbsLink& link, int side, Fabrics& fabrics,
+              uint32_t nth, const Options& options)
+      : link_(link), progress_(context, link), connecting_(context, side, fabrics, nth, options) {
+    link_.give_up_connections();
+  }
+
+  Status start() override {
+    FARO_RETURN_IF_ERROR(link_.renew_key());
+    FARO_RETURN_IF_ERROR(connecting_.start(link_.parts().incoming, link_.parts().messages));
+    progress_.tell();
+    return {};
+  }
+  Status on_message(std::span<const std::byte> message) override {
+    const auto resume = wire::load_verbs_resume(message);
+    return resume ? progress_.on_resume(*resume, message)
+                  : Status(Code::protocol_error, "no RESUME");
+  }
+  Status on_stream(transport::DataStream) override { return {}; }
+  Status status() const override { return {}; }
+  bool ready() const override { return connecting_.connected() && progress_.complete(); }
+  Status finish() override {
+    const wire::VerbsMemory peer = connecting_.peer();
+    return link_.take_connections(connecting_.take(), peer);
+  }
+
+ private:
+  VerbsLink& link_;
+  transport::verbs::ProgressExchange progress_;
+  FakeConnecting connecting_;
 };
 
 // A device that says that it has failed when it is told to.
@@ -145,17 +234,22 @@ class FakeTransport final : public transport::Transport {
       : side_(side),
         fabrics_(std::move(fabrics)),
         options_(options),
-        poller_(std::make_shared<CompletionPoller>(fabrics_->events[side], false)) {}
-  ~FakeTransport() override {
-    for (const auto& fabric : fabrics_->each) EXPECT_EQ(fabric->faults(), "");
-  }
+        poller_(std::make_shared<CompletionPoller>(fabrics_->events(side), false)) {}
 
-  const transport::Capabilities& capabilities() const override { return capabilities_; }
+  const transport::Capabilities& capabilities() const override {
+    return transport::verbs::kVerbsCapabilities;
+  }
   Status available() const override { return {}; }
   uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext& context) override {
     EXPECT_TRUE(watch_.start(*context.reactor).ok());
-    return std::make_unique<FakeSetup>(context, side_, fabrics_, poller_, deferred_, options_);
+    return std::make_unique<FakeSetup>(context, side_, *fabrics_, connections_++, poller_,
+                                       deferred_, options_);
+  }
+  std::unique_ptr<transport::LinkMending> mend(transport::LinkContext& context,
+                                               transport::DataLink& link) override {
+    return std::make_unique<FakeMending>(context, static_cast<VerbsLink&>(link), side_, *fabrics_,
+                                         connections_++, options_);
   }
   FakeDevice& device() { return device_; }
   bool poll() noexcept override { return poller_->poll(); }
@@ -167,14 +261,15 @@ class FakeTransport final : public transport::Transport {
   const int side_;
   const std::shared_ptr<Fabrics> fabrics_;
   const Options options_;
-  const transport::Capabilities capabilities_{.name = "verbs"};
+  uint32_t connections_ = 0;  // of its link, until now
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<transport::DeferredSends> deferred_ =
       std::make_shared<transport::DeferredSends>();
   FakeDevice device_;
-  transport::verbs::DeviceWatch watch_{device_, [this] {
-                                         poller_->fail_all({Code::peer_lost, "the device failed"});
-                                       }};
+  transport::verbs::DeviceWatch watch_{
+      device_, [this] {
+        poller_->fail_all({Code::system_error, "the device failed"});
+      }};
 };
 
 TransportUnderTest fake(const char* name, const Options& options) {
@@ -220,13 +315,108 @@ TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_he
     while (pair.pump()) {
     }
     EXPECT_EQ(pair.failures(0), 1);
-    EXPECT_EQ(pair.failure(0).message(), "the device failed");
+    EXPECT_EQ(pair.failure(0).to_string(), "system_error: the device failed");
     EXPECT_EQ(pair.failures(1), 1);
     EXPECT_EQ(pair.failure(1).code(), Code::peer_lost);
     device.fail();
     while (pair.pump()) {
     }
     EXPECT_EQ(pair.failures(0), 1) << "of one device, once";
+  }
+}
+
+std::unique_ptr<TransportPair> opened(const PairShape& shape, const Options& options) {
+  auto pair = fake("", options).open(shape);
+  EXPECT_TRUE(is_ok(pair));
+  return pair.ok() ? std::move(*pair) : nullptr;
+}
+
+TEST(VerbsInMemory, every_impossible_position_to_resume_from_is_refused) {
+  const auto pair = opened(PairShape::symmetric(1, 1, 4096), {});
+  ASSERT_NE(pair, nullptr);
+  auto [sent, received] = FrameSequences{{31, 1024, 128}};
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(sent.try_send(pair->link(0).outgoing(0)));
+  pair->link(0).outgoing(0).post();
+  auto& link = static_cast<VerbsLink&>(pair->link(0));
+  link.give_up_connections();
+  EXPECT_TRUE(is_ok(link.accept_progress(0, {1024, 512})));
+  constexpr wire::VerbsProgress kBad[] = {
+      {1088, 512},            // more than was sent
+      {512, 576},             // more read than has come
+      {512, 448},             // fewer bytes read than before
+      {1023, 512},            // odd positions
+      {1024, 513},            //
+      {~uint64_t{63}, 512},   // the end of all positions
+      {1024, ~uint64_t{63}},  //
+      {0, 0},                 // as if anew
+  };
+  for (const wire::VerbsProgress& bad : kBad) {
+    const Status refused = link.accept_progress(0, bad);
+    EXPECT_EQ(refused.code(), Code::protocol_error) << bad.arrived << ", " << bad.read;
+  }
+  EXPECT_TRUE(is_ok(link.accept_progress(0, {576, 512}))) << "it may have lost some again";
+}
+
+TEST(VerbsInMemory, resumes_name_all_rings_in_their_order) {
+  constexpr uint32_t kWorkers = 16;  // 512 rings
+  const PairShape shape = PairShape::symmetric(kWorkers, 2, 4096);
+  const auto pair = opened(shape, {});
+  ASSERT_NE(pair, nullptr);
+  std::vector<std::vector<std::byte>> messages;
+  transport::LinkContext context;
+  context.outgoing = context.incoming = shape.forth;
+  context.send = [&](std::span<const std::byte> message) {
+    messages.emplace_back(message.begin(), message.end());
+  };
+  auto& link = static_cast<VerbsLink&>(pair->link(0));
+  link.give_up_connections();
+  transport::verbs::ProgressExchange(context, link).tell();
+  ASSERT_EQ(messages.size(), 3u);
+  const auto takes = [&](transport::verbs::ProgressExchange& exchange, size_t message) {
+    const auto resume = wire::load_verbs_resume(messages[message]);
+    EXPECT_TRUE(resume);
+    return exchange.on_resume(*resume, messages[message]);
+  };
+  transport::verbs::ProgressExchange exchange(context, link);
+  for (const size_t message : {0u, 1u, 2u}) {
+    EXPECT_FALSE(exchange.complete());
+    expect_error(takes(exchange, message == 0 ? 1 : message - 1), Code::protocol_error, {"RESUME"});
+    EXPECT_TRUE(is_ok(takes(exchange, message)));
+  }
+  EXPECT_TRUE(exchange.complete());
+  expect_error(takes(exchange, 2), Code::protocol_error, {"RESUME of 2 rings from ring 510 on"});
+}
+
+TEST(VerbsInMemory, a_link_that_has_failed_for_good_is_not_mended) {
+  const auto pair = opened(PairShape::symmetric(1, 1, 4096), {});
+  ASSERT_NE(pair, nullptr);
+  static_cast<VerbsLink&>(pair->link(0)).fail({Code::protocol_error, "nonsense"});
+  expect_error(pair->mend(), Code::protocol_error, {"nonsense"});
+  EXPECT_EQ(pair->failures(0), 1);
+}
+
+// Its connection breaks, then the worker finds what had come before to be nonsense.
+TEST(VerbsInMemory, a_link_that_fails_for_good_while_it_is_broken_is_not_mended) {
+  const auto pair = opened(PairShape::symmetric(1, 1, 4096), {});
+  ASSERT_NE(pair, nullptr);
+  auto& link = static_cast<VerbsLink&>(pair->link(0));
+  link.fail({Code::peer_lost, "broken"});
+  link.fail({Code::protocol_error, "nonsense"});
+  expect_error(pair->mend(), Code::protocol_error, {"nonsense"});
+  EXPECT_EQ(pair->failures(0), 1);
+  EXPECT_EQ(pair->failure(0).code(), Code::peer_lost);
+}
+
+TEST(VerbsInMemory, a_mended_link_has_another_key) {
+  const auto pair = opened(PairShape::symmetric(1, 1, 4096), {});
+  ASSERT_NE(pair, nullptr);
+  const auto key = [&](int side) {
+    return static_cast<VerbsLink&>(pair->link(side)).parts().incoming.remote_key();
+  };
+  for (uint32_t times = 1; times <= 3; ++times) {
+    ASSERT_TRUE(is_ok(pair->mend()));
+    EXPECT_EQ(key(0), kKey + times);
+    EXPECT_EQ(key(1), kKey + times);
   }
 }
 

@@ -121,7 +121,9 @@ void check_preamble(std::span<const std::byte> bytes) {
 void check_verbs_setup(std::span<const std::byte> bytes) {
   const auto listen = wire::load_verbs_listen(bytes);
   const auto memory = wire::load_verbs_memory(bytes);
-  require(!listen || !memory, "a setup message is of one kind");
+  const auto resume = wire::load_verbs_resume(bytes);
+  require((listen ? 1 : 0) + (memory ? 1 : 0) + (resume ? 1 : 0) <= 1,
+          "a setup message is of one kind");
   if (listen) {
     require(std::memcmp(&*listen, bytes.data(), sizeof *listen) == 0, "a LISTEN is what came");
     require(
@@ -131,6 +133,15 @@ void check_verbs_setup(std::span<const std::byte> bytes) {
   if (memory) {
     require(std::memcmp(&*memory, bytes.data(), sizeof *memory) == 0, "a MEMORY is what came");
     require(memory->takes_immediates <= 1, "a MEMORY says yes or no");
+  }
+  if (resume) {
+    std::vector<wire::VerbsProgress> progress;
+    for (uint32_t ring = 0; ring < resume->ring_count; ++ring)
+      progress.push_back(wire::progress_in(bytes, ring));
+    const auto made = wire::encode_verbs_resume(resume->first_ring, progress);
+    require(made.size() <= bytes.size() && made.size() <= wire::kControlPayloadLimit &&
+                std::memcmp(made.data(), bytes.data(), made.size()) == 0,
+            "a RESUME is what came");
   }
 }
 

@@ -1,5 +1,5 @@
-// A link over RDMA whose peer writes anything into its own rings here, and sends any message and any
-// immediate. The device itself keeps to its rules: it fills receives in order and completes what was
+// A link over RDMA whose peer writes anything into its own rings here, sends any message and any immediate, and resumes from
+// anywhere when the link is mended. The device itself keeps to its rules: it fills receives in order and completes what was
 // posted.
 #include <endian.h>
 #include <infiniband/verbs.h>
@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/link_end.h"
@@ -171,14 +172,8 @@ class NotificationRun {
     parts.incoming = memory(LinkEnd::kRings.region_bytes());
     parts.messages = memory(LinkParts::message_bytes(kReceives, kSendDepth));
     region_ = {parts.incoming.base(), parts.incoming.bytes()};
-    auto device =
-        std::make_unique<Device>(Device::Limits{{parts.outgoing.base(), parts.outgoing.bytes()},
-                                                {parts.messages.base(), parts.messages.bytes()},
-                                                LinkEnd::kRings.region_bytes()});
-    device_ = device.get();
-    require(post_receives(device->queue_pair(), parts.messages, 0, kReceives, kSendDepth).ok(),
-            "receives are posted");
-    parts.channels.push_back({std::move(device), (shape & 1) != 0 ? 256u : 0u});
+    inline_bytes_ = (shape & 1) != 0 ? 256 : 0;
+    parts.channels = connect(parts);
     parts.peer_address = kPeerAddress;
     parts.peer_key = kKey;
     parts.send_depth = kSendDepth;
@@ -193,7 +188,7 @@ class NotificationRun {
   }
 
   void run() {
-    for (uint32_t move = 0; move < kMoves && !input_.empty(); ++move) {
+    for (uint32_t move = 0; move < kMoves && !input_.empty() && device_ != nullptr; ++move) {
       step();
       poller_->poll();
       end_.reactor().run_tasks();
@@ -205,9 +200,52 @@ class NotificationRun {
     return std::move(*RegisteredMemory::unregistered_for_test(bytes, kKey));
   }
 
+  /// Another queue pair, with its receives.
+  std::vector<transport::verbs::ChannelParts> connect(const LinkParts& parts) {
+    auto device =
+        std::make_unique<Device>(Device::Limits{{parts.outgoing.base(), parts.outgoing.bytes()},
+                                                {parts.messages.base(), parts.messages.bytes()},
+                                                LinkEnd::kRings.region_bytes()});
+    device_ = device.get();
+    require(post_receives(device->queue_pair(), parts.messages, 0, kReceives, kSendDepth).ok(),
+            "receives are posted");
+    std::vector<transport::verbs::ChannelParts> channels;
+    channels.push_back({std::move(device), inline_bytes_});
+    return channels;
+  }
+
+  // The connection breaks, and there is another one. The peer is somewhere before the last WRITTEN and READ that it might
+  // have been sent.
+  void mends() {
+    link_->give_up_connections();
+    device_ = nullptr;
+    const uint32_t key = link_->parts().incoming.remote_key();
+    require(link_->renew_key().ok() && link_->parts().incoming.remote_key() != key,
+            "a mended link has another key");
+    for (uint32_t ring = 0; ring < 2; ++ring) {
+      const wire::VerbsProgress own = link_->progress(ring);
+      require(own.read <= own.arrived && own.arrived <= own.read + LinkEnd::kRings.ring_bytes,
+              "what is unread lies in the ring");
+      const wire::Position arrived = uint64_t{64} * input_.below(80);
+      const wire::Position read = arrived - uint64_t{64} * input_.below(80);
+      // The layer above ends the link.
+      if (!link_->accept_progress(ring, {arrived, read}).ok()) return;
+      positions_[0][ring] = own.arrived;
+      positions_[1][ring] = read;
+    }
+    wire::VerbsMemory memory{};
+    memory.address = kPeerAddress;
+    memory.key = kKey;
+    memory.receives = link_->parts().peer_receives;
+    memory.takes_immediates = input_.flag() ? 1 : 0;
+    notes_ = returns_ = 0;
+    if (!link_->take_connections(connect(link_->parts()), memory).ok()) device_ = nullptr;
+    end_.forget_failure();
+  }
+
   void step() {
     const uint32_t ring = input_.below(2);
-    switch (input_.below(10)) {
+    switch (input_.below(11)) {
       case 0:
         return device_->arrives(input_.piece(wire::kVerbsMessageBytes));
       case 1:
@@ -227,6 +265,8 @@ class NotificationRun {
         return end_.release(*link_, input_.number<uint8_t>());
       case 8:
         return link_->incoming(ring).flush_releases();
+      case 10:
+        return mends();
       default:
         return device_->completes();
     }
@@ -270,7 +310,8 @@ class NotificationRun {
   const std::shared_ptr<CompletionPoller> poller_ =
       std::make_shared<CompletionPoller>(std::make_shared<NoEvents>(), false);
   std::span<std::byte> region_;
-  Device* device_ = nullptr;  // the link's
+  uint32_t inline_bytes_ = 0;
+  Device* device_ = nullptr;  // the link's; null: it has ended
   std::unique_ptr<VerbsLink> link_;
   uint32_t notes_ = 0;
   uint32_t returns_ = 0;

@@ -166,6 +166,8 @@ void write_messages(const Corpus& corpus) {
   Bytes longer = bytes_of(memory);
   longer.resize(longer.size() + 8);
   corpus.add("verbs_memory_and_more", longer);
+  corpus.add("verbs_resume",
+             wire::encode_verbs_resume(3, std::array{wire::VerbsProgress{128, 64}}));
   corpus.add("scrape", "GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\n\r\n");
   corpus.add("scrape_other", "GET / HTTP/1.1\r\n\r\n");
   corpus.add("scrape_post", "POST /metrics HTTP/1.1\r\n\r\n");
@@ -316,6 +318,14 @@ void write_notifications(const Corpus& corpus) {
     seed.moves({0, 1, 1, 0, 0, 0, 0, 1, 0, 6, 0, 7, 0});                       // WRITTEN, receive
     seed.moves({0, 3, 0, 0, 1, 5, 3, 0, 0, 9, 0, 1, 1, 1, 0, 1, 1, 1, 0, 9});  // immediate, send
     corpus.add("shape_" + std::to_string(shape), seed);
+  }
+  for (const uint8_t unread :
+       {0, 1}) {  // after a frame was sent, and one has come; then both again
+    Seed mended;
+    mended.moves({1, 0, 5, 3, 0, 0, 4, 0}).value(uint16_t{64}).moves({2, 1}).piece({});
+    mended.moves({0, 1, 1, 0, 0, 0, 0, 1, 0, 6, 0, 7, 0});
+    mended.moves({0, 10, 1, unread, 0, 0, 0, 5, 3, 0, 0, 9});
+    corpus.add("mended_" + std::to_string(unread), mended);
   }
   Bytes raw = bytes_of(wire::VerbsHead{1, 0, 0, 0});
   const Bytes record = bytes_of(wire::verbs_written(0, 64));

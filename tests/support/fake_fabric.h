@@ -3,9 +3,11 @@
 //
 // Like a real one it works by itself (a thread), in the order of each queue pair, and reads what it
 // sends when it gets to it, not when it is posted. It is stricter: a message that finds no receive, a
-// WRITE beyond the peer's region and more requests than the send queue has places are faults().
+// WRITE beyond the peer's region or with another key, and more requests than the send queue has places are
+// faults, of which it complains at its end. What is under way when a side disconnects is flushed.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +23,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -30,7 +33,8 @@
 
 namespace faro::test {
 
-class FakeFabric {
+/// It lives as long as somebody has it, or one of its queue pairs.
+class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
  public:
   /// The completion channel of one side.
   class Events final : public transport::verbs::CompletionEvents {
@@ -84,13 +88,14 @@ class FakeFabric {
     }
     work_.notify_all();
     device_.join();
+    EXPECT_EQ(faults_, "");
   }
 
   /// The queue pair of a side; once. Its owner's reactor hears of a disconnect.
   std::unique_ptr<transport::verbs::Endpoint> open(int side, transport::Reactor& reactor,
                                                    uint32_t send_depth, Region region) {
     const std::lock_guard lock(mutex_);
-    auto endpoint = std::make_unique<QueuePair>(*this, side);
+    auto endpoint = std::make_unique<QueuePair>(shared_from_this(), side);
     Side& mine = sides_[side];
     mine.pair = endpoint.get();
     mine.reactor = &reactor;
@@ -108,16 +113,12 @@ class FakeFabric {
     const std::lock_guard lock(mutex_);
     return sides_[side].region;
   }
-  /// What a device would have complained of.
-  std::string faults() const {
-    const std::lock_guard lock(mutex_);
-    return faults_;
-  }
 
  private:
   class QueuePair final : public transport::verbs::Endpoint {
    public:
-    QueuePair(FakeFabric& fabric, int side) : fabric_(fabric), side_(side) {
+    QueuePair(std::shared_ptr<FakeFabric> fabric, int side)
+        : fabric_(std::move(fabric)), side_(side) {
       owned_.self = this;
       owned_.context.ops.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
         return of(pair->context).post_send(request, refused);
@@ -135,11 +136,11 @@ class FakeFabric {
     }
     ~QueuePair() override {
       disconnect();
-      fabric_.close(side_, queue_.cq_context);
+      fabric_->close(side_, queue_.cq_context);
     }
     ibv_qp* queue_pair() noexcept override { return &pair_; }
     ibv_cq* completion_queue() noexcept override { return &queue_; }
-    void disconnect() noexcept override { fabric_.disconnect(side_); }
+    void disconnect() noexcept override { fabric_->disconnect(side_); }
     void set_handler(Handler* handler) noexcept override { handler_ = handler; }
     Handler* handler() const { return handler_; }
     transport::verbs::VerbsChannel* channel() const {
@@ -153,13 +154,13 @@ class FakeFabric {
     };
     static QueuePair& of(ibv_context* context) { return *reinterpret_cast<Owned*>(context)->self; }
     int post_send(ibv_send_wr* request, ibv_send_wr** refused) {
-      return fabric_.post_send(side_, request, refused);
+      return fabric_->post_send(side_, request, refused);
     }
-    int post_receive(const ibv_recv_wr& request) { return fabric_.post_receive(side_, request); }
-    int poll(int most, ibv_wc* completions) { return fabric_.poll(side_, most, completions); }
-    int arm() { return fabric_.arm(side_); }
+    int post_receive(const ibv_recv_wr& request) { return fabric_->post_receive(side_, request); }
+    int poll(int most, ibv_wc* completions) { return fabric_->poll(side_, most, completions); }
+    int arm() { return fabric_->arm(side_); }
 
-    FakeFabric& fabric_;
+    const std::shared_ptr<FakeFabric> fabric_;
     const int side_;
     Owned owned_;
     ibv_qp pair_{};

@@ -120,6 +120,23 @@ void expect_query_message(const Bytes& bytes, QueryMessageKind kind, uint32_t fi
   EXPECT_EQ(message->text, text);
 }
 
+void expect_verbs_resume(const Bytes& bytes) {
+  const auto resume = load_verbs_resume(bytes);
+  ASSERT_TRUE(resume);
+  EXPECT_EQ(resume->first_ring, 254u);
+  ASSERT_EQ(resume->ring_count, 2u);
+  const VerbsProgress first = progress_in(bytes, 0);
+  EXPECT_EQ(first.arrived, 8192u);
+  EXPECT_EQ(first.read, 8128u);
+  const VerbsProgress second = progress_in(bytes, 1);
+  EXPECT_EQ(second.arrived, uint64_t{1} << 32);
+  EXPECT_EQ(second.read, uint64_t{1} << 32);
+  const std::array<VerbsProgress, 2> both{first, second};
+  Bytes same = encode_verbs_resume(254, both);
+  EXPECT_EQ(same, Bytes(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(same.size())));
+  EXPECT_FALSE(load_verbs_listen(bytes) || load_verbs_memory(bytes));
+}
+
 constexpr uint32_t kRing = 4096;
 
 /// The header of a frame that is valid in a ring of that size.
@@ -394,6 +411,8 @@ const std::vector<Kept>& all_kept() {
        }},
       {"verbs MEMORY", expect_memory},
       {"verbs MEMORY with what a later release may add", expect_memory},
+      {"verbs RESUME", expect_verbs_resume},
+      {"verbs RESUME with what a later release may add", expect_verbs_resume},
       {"verbs SEND",
        [](const Bytes& b) {
          const auto head = value_at<VerbsHead>(b);

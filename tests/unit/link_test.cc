@@ -23,6 +23,7 @@ constexpr base::Nanoseconds kLong = 10'000'000'000;
 
 class FakeTransport final : public transport::Transport {
  public:
+  explicit FakeTransport(uint64_t mends = 0) : capabilities_{.name = "fake", .mends = mends} {}
   const transport::Capabilities& capabilities() const override { return capabilities_; }
   Status available() const override { return Status::Ok(); }
   uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
@@ -52,7 +53,7 @@ class FakeTransport final : public transport::Transport {
     const FakeTransport& transport_;
   };
 
-  const transport::Capabilities capabilities_{.name = "fake"};
+  const transport::Capabilities capabilities_;
 };
 
 class LinkThatIsSetUp : public testing::Test, private Link::Owner {
@@ -105,6 +106,45 @@ class LinkThatIsSetUp : public testing::Test, private Link::Owner {
   void on_members(Link&, std::span<const std::byte>) override {}
   void on_application(Link&, std::span<const std::byte>) override {}
 };
+
+// An older node mends other transports than a newer one; both have to know that of each other.
+TEST(ALinkThatIsChosen,
+     has_a_number_by_which_it_is_mended_if_both_sides_offer_all_that_its_transport_takes) {
+  struct Owner final : Link::Owner {
+    void on_detached(Link&, const Status&, bool) override {}
+    void on_up(Link&) override {}
+    void on_lost(Link&, const Status&) override {}
+    void on_left(Link&) override {}
+    void on_heartbeat(Link&) override {}
+    void on_members(Link&, std::span<const std::byte>) override {}
+    void on_application(Link&, std::span<const std::byte>) override {}
+  };
+  struct Case {
+    uint64_t takes;
+    uint64_t offered;
+    uint64_t number;
+  };
+  constexpr uint64_t kBoth = wire::kMends | wire::kMendsVerbs;
+  for (const Case& each :
+       {Case{wire::kMends, wire::kMends, 9}, Case{wire::kMends, kBoth, 9}, Case{kBoth, kBoth, 9},
+        Case{kBoth, wire::kMends, 0}, Case{kBoth, wire::kMendsVerbs, 0}, Case{0, kBoth, 0}}) {
+    SCOPED_TRACE(testing::Message() << each.takes << " of " << each.offered);
+    Owner owner;
+    test::TestReactor reactor;
+    FakeTransport transport(each.takes);
+    transport::LinkContext context;
+    context.reactor = &reactor;
+    context.mending = {.limit = kLong, .address = "", .number = 9};
+    wire::Hello peer;
+    peer.head.features = each.offered;
+    const auto link = std::make_shared<Link>(
+        static_cast<Link::Owner&>(owner), std::move(context),
+        std::make_unique<test::HandConnection>(std::make_shared<test::HandWire>()), peer);
+    link->start();
+    link->choose(transport, {}, {});
+    EXPECT_EQ(link->choice()->number, each.number);
+  }
+}
 
 // It closes its data connection after it has said why it gives up; this side may see that first.
 TEST_F(LinkThatIsSetUp, fails_by_what_the_peer_says_rather_than_by_what_it_closes) {

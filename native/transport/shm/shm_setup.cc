@@ -9,11 +9,13 @@
 
 #include "base/return_if_error.h"
 #include "transport/shm/shm_datapath.h"
+#include "wire/control.h"
 
 namespace faro::transport::shm {
 
 const Capabilities& shm_capabilities() {
-  static constexpr Capabilities kCapabilities{.name = "shm", .same_host_only = true, .mends = true};
+  static constexpr Capabilities kCapabilities{
+      .name = "shm", .same_host_only = true, .mends = wire::kMends};
   return kCapabilities;
 }
 

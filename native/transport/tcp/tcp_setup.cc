@@ -7,6 +7,7 @@
 #include "transport/tcp/tcp_connecting.h"
 #include "transport/tcp/tcp_link.h"
 #include "transport/tcp/tcp_transport.h"
+#include "wire/control.h"
 
 namespace faro::transport::tcp {
 namespace {
@@ -87,7 +88,7 @@ class TcpMending final : public LinkMending {
 
 }  // namespace
 
-const Capabilities kTcpCapabilities = {.name = "tcp", .mends = true};
+const Capabilities kTcpCapabilities = {.name = "tcp", .mends = wire::kMends};
 
 const Capabilities& TcpTransport::capabilities() const { return kTcpCapabilities; }
 

@@ -26,6 +26,7 @@ Status CompletionPoller::add(Reactor& reactor, VerbsChannel& channel) {
     if (busy_) spin();
   }
   take();
+  channel.poll_state() = {};
   channels_.push_back(&channel);
   if (watching_) arm_and_work(channel);
   give();
@@ -40,7 +41,7 @@ void CompletionPoller::remove(VerbsChannel& channel) noexcept {
 
 void CompletionPoller::fail_all(const Status& cause) noexcept {
   take();
-  for (VerbsChannel* channel : channels_) channel->on_device_lost(cause);
+  for (VerbsChannel* channel : channels_) channel->fail(cause);
   give();
 }
 

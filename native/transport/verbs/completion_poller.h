@@ -56,7 +56,7 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
 
   /// From now on the channel's completions are taken. Threads: network thread. Errors: system_error.
   Status add(Reactor& reactor, VerbsChannel& channel);
-  /// After this no thread polls the channel. Threads: network thread.
+  /// After this no thread polls the channel, except by `watch`. Threads: network thread.
   void remove(VerbsChannel& channel) noexcept;
 
   /// The device is gone, and all links with it. Threads: network thread.

@@ -214,7 +214,9 @@ void Connection::on_event(rdma_cm_event_type type, int status) {
       break;
   }
   if (handler_ != nullptr) {
-    handler_->on_disconnected({Code::peer_lost, event_text(type, status)});
+    const bool is_local = type == RDMA_CM_EVENT_DEVICE_REMOVAL;
+    handler_->on_disconnected(
+        {is_local ? Code::system_error : Code::peer_lost, event_text(type, status)});
   } else if (setup_handler_ != nullptr) {
     setup_handler_->on_failed({Code::connect_failed, event_text(type, status)});
   }

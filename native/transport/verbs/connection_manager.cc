@@ -84,16 +84,21 @@ ConnectionManager::~ConnectionManager() {
 }
 
 Status ConnectionManager::start(Reactor& reactor) {
+  if (device_is_lost_) return device_lost();
   if (reactor_ != nullptr) return {};
   FARO_RETURN_IF_ERROR(reactor.add(channel_->fd, EPOLLIN, [this](uint32_t) { on_events(); }));
   reactor_ = &reactor;
   watch_ = std::make_unique<DeviceWatch>(*device_, [this] {
-    if (lost_) {
-      lost_(base::error(Code::peer_lost, "the local RDMA device {} failed, or is being removed",
-                        device_->name()));
-    }
+    device_is_lost_ = true;
+    if (lost_) lost_(device_lost());
   });
   return watch_->start(reactor);
+}
+
+// No link goes on without it, so none is mended.
+Status ConnectionManager::device_lost() const {
+  return base::error(Code::system_error, "the local RDMA device {} failed, or is being removed",
+                     device_->name());
 }
 
 // rdma_cm chose the port. For iWARP it is a TCP port, and rdma_cm does not know whether a socket has it already; then
@@ -148,6 +153,7 @@ void ConnectionManager::on_events() {
         type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data_len >= token.size();
     if (has_token) std::memcpy(token.data(), event->param.conn.private_data, token.size());
     rdma_ack_cm_event(event);
+    if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) device_is_lost_ = true;
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
       on_request(id, token, has_token);
     } else if (id->context != nullptr) {

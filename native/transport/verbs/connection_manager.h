@@ -41,7 +41,7 @@ class ConnectionManager {
 
   /// Called on the network thread when the device has failed or is being removed.
   void set_on_device_lost(std::function<void(const Status&)> lost) { lost_ = std::move(lost); }
-  /// From the first call on, the reactor handles all events. Errors: system_error.
+  /// From the first call on, the reactor handles all events. Errors: system_error, also if the device has been lost.
   Status start(Reactor& reactor);
   /// The port of the listener, which accepts connections from the first call on. Errors: transport_unavailable.
   Result<uint16_t> listen();
@@ -60,6 +60,7 @@ class ConnectionManager {
   ConnectionManager() = default;
   Status bind_anew();
   void on_events();
+  Status device_lost() const;
   void on_request(rdma_cm_id* id, const StreamToken& token, bool has_token);
 
   tcp::SocketAddress local_;
@@ -70,6 +71,7 @@ class ConnectionManager {
   std::unique_ptr<DeviceWatch> watch_;  // from start on
   Reactor* reactor_ = nullptr;
   std::function<void(const Status&)> lost_;
+  bool device_is_lost_ = false;
   std::map<StreamToken, Expected> expected_;
 };
 

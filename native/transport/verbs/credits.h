@@ -85,6 +85,14 @@ class Credits {
   void note_taken() noexcept { add(notes_taken_); }
   void return_taken() noexcept { add(returns_taken_); }
 
+  /// As at first: another queue pair begins, with receives of its own. Threads: poster and poller in one.
+  void restart() noexcept {
+    for (std::atomic<uint32_t>* each :
+         {&notes_sent_, &returns_sent_, &notes_confirmed_, &returns_confirmed_, &notes_told_,
+          &returns_told_, &notes_taken_, &returns_taken_})
+      each->store(0, std::memory_order_seq_cst);
+  }
+
   /// What a SEND of the peer carried; false if it claims more than was sent, or less than before.
   /// Threads: poller.
   bool accept(Told told) noexcept {

@@ -65,20 +65,34 @@ Result<RegisteredMemory> RegisteredMemory::make(std::shared_ptr<Device> device, 
                                                 Access access, bool huge_pages) {
   RegisteredMemory memory;
   memory.device_ = std::move(device);
+  memory.access_ = access;
   FARO_RETURN_IF_ERROR(memory.map(bytes, huge_pages));
+  FARO_RETURN_IF_ERROR(memory.enter());
+  return memory;
+}
+
+Status RegisteredMemory::enter() {
   // The function, not the macro of that name: with flags that it cannot see through, the macro takes
   // a function that rdma-core 26 lacks, for flags that are not used here.
-  memory.region_ =
-      (ibv_reg_mr)(memory.device_->domain(), memory.base_, bytes, access_flags(access));
-  if (memory.region_ == nullptr) {
+  region_ = (ibv_reg_mr)(device_->domain(), base_, bytes_, access_flags(access_));
+  if (region_ == nullptr) {
     const int error = errno;
     return Status(error == ENOMEM || error == EAGAIN ? Code::resource_limit : Code::system_error,
-                  fmt::format("registering {} bytes with {}: {}; {}", bytes, memory.device_->name(),
+                  fmt::format("registering {} bytes with {}: {}; {}", bytes_, device_->name(),
                               std::strerror(error), memlock_text()));
   }
-  memory.local_key_ = memory.region_->lkey;
-  memory.remote_key_ = memory.region_->rkey;
-  return memory;
+  local_key_ = region_->lkey;
+  remote_key_ = region_->rkey;
+  return {};
+}
+
+Status RegisteredMemory::register_anew() {
+  if (device_ == nullptr) {
+    local_key_ = ++remote_key_;
+    return {};
+  }
+  if (region_ != nullptr) ibv_dereg_mr(std::exchange(region_, nullptr));
+  return enter();
 }
 
 Result<RegisteredMemory> RegisteredMemory::unregistered_for_test(uint64_t bytes, uint32_t key) {
@@ -95,6 +109,7 @@ RegisteredMemory::~RegisteredMemory() {
 
 void RegisteredMemory::swap(RegisteredMemory& other) noexcept {
   std::swap(device_, other.device_);
+  std::swap(access_, other.access_);
   std::swap(base_, other.base_);
   std::swap(bytes_, other.bytes_);
   std::swap(mapped_, other.mapped_);

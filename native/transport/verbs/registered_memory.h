@@ -39,6 +39,10 @@ class RegisteredMemory {
   }
   ~RegisteredMemory();
 
+  /// Takes its keys away, then registers it again: what had the old ones cannot reach it any more. Its bytes stay. No
+  /// queue pair uses it. Errors: as of make; then nothing reaches it.
+  Status register_anew();
+
   std::byte* base() const noexcept { return base_; }
   uint64_t bytes() const noexcept { return bytes_; }
   uint32_t local_key() const noexcept { return local_key_; }
@@ -46,9 +50,11 @@ class RegisteredMemory {
 
  private:
   Status map(uint64_t bytes, bool huge_pages);
+  Status enter();
   void swap(RegisteredMemory& other) noexcept;
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Device> device_;  // null: unregistered
+  Access access_ = Access::local_read;
   std::byte* base_ = nullptr;
   uint64_t bytes_ = 0;   // asked for
   uint64_t mapped_ = 0;  // whole pages

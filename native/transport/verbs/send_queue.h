@@ -76,6 +76,13 @@ class SendQueue {
     return true;
   }
 
+  /// As if nothing had ever been posted: another queue pair begins. Threads: poster and poller in one.
+  void restart() noexcept {
+    added_ = unsignalled_ = 0;
+    announced_.store(0, std::memory_order_seq_cst);
+    completed_.store(0, std::memory_order_seq_cst);
+  }
+
   /// The ring that a request under way writes to; kNoRing if to none. Threads: poller.
   uint32_t ring_of(uint64_t number) const noexcept {
     if (number < completed_.load(std::memory_order_relaxed) ||

@@ -29,6 +29,9 @@
 // covered, and a producer (which never needs more than half a ring) cannot wait for a completion
 // that does not come.
 //
+// The network thread keeps the right to post while the link has no queue pairs (verbs_link.h). What was marked meanwhile
+// it posts when it gives the right back, as every holder does.
+//
 // While the right to post is held, chain_, records_ and the posters' sides of the channel's rings,
 // credits and places belong to the holder; the exchange that takes it (acquire) sees what the store
 // that gave it back (release) published. The right to poll is of all channels of a node: what arrives
@@ -59,17 +62,28 @@ namespace faro::transport::verbs {
 class VerbsLink;
 
 /// Threads: start and destruction: network thread, or any while that does not run; else as noted.
-/// Owns: the queue pair. Not copied.
+/// Owns: the queue pair; when the link is mended it gets another one. Not copied.
 class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
  public:
   /// Channel `number` of the link, which outlives it.
   VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts);
   ~VerbsChannel() override;
 
-  /// From now on its completions are handled. Errors: system_error.
+  /// From now on its completions are handled, and what is marked is sent. Errors: system_error.
   Status start();
-  /// As Endpoint::disconnect.
-  void disconnect() noexcept { endpoint_->disconnect(); }
+  /// As Endpoint::disconnect, if there is a queue pair. Threads: who has the link's mutex.
+  void disconnect() noexcept {
+    if (endpoint_ != nullptr) endpoint_->disconnect();
+  }
+
+  // Mending, in this order, then start. Threads: network thread.
+
+  /// Takes the channel from the poller and the right to post, for good, and destroys the queue pair. The link has broken.
+  /// Blocks: until other threads have left, which never wait. Idempotent.
+  void give_up_queue_pair() noexcept;
+  /// Begins anew with that one. The link's mutex is held.
+  void take_queue_pair(ChannelParts parts) noexcept;
+
   const LinkCounters& counters() const noexcept { return counters_; }
 
   // For CompletionPoller, whose right to poll the caller holds.
@@ -83,7 +97,8 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   bool stuck() const noexcept;
   /// Arms the queue: if no completion is there yet, the next one makes an event.
   void arm() noexcept;
-  void on_device_lost(const Status& cause) noexcept;
+  /// As that of the link.
+  void fail(const Status& cause);
   PollState& poll_state() noexcept { return poll_state_; }
   void count_event() noexcept { count(counters_.network_events); }
 
@@ -121,15 +136,16 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   // Ending. Any thread.
   void on_disconnected(const Status& cause) override;
-  void fail(const Status& cause);
-  bool stopped() const noexcept;
+  bool halted() const noexcept;
 
   // Constant after construction.
   VerbsLink& link_;
-  const LinkParts& parts_;  // the link's
-  const std::unique_ptr<Endpoint> endpoint_;
+  const LinkParts& parts_;            // the link's
   const uint32_t first_message_;      // its first of the link's messages
   const uint32_t requests_per_ring_;  // for one transfer, with the notification behind it, at most
+
+  // While the link runs it does not change; null from give_up_queue_pair to take_queue_pair.
+  std::unique_ptr<Endpoint> endpoint_;
 
   // Shared.
   PendingRings notes_;  // paper order: outgoing rings with a WRITTEN to send
@@ -140,6 +156,9 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   SendQueue places_;
   Credits credits_;
   LinkCounters counters_;
+
+  // The network thread's.
+  bool is_parked_ = false;  // it has the right to post
 
   // The poster's.
   alignas(64) WorkChain chain_;

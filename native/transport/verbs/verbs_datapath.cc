@@ -24,14 +24,14 @@ void VerbsChannel::send_pending() {
 }
 
 bool VerbsChannel::can_post() const noexcept {
-  if (stopped() || !places_.has_room()) return false;
+  if (halted() || !places_.has_room()) return false;
   if (credits_.return_due() && credits_.may_return()) return true;
   if (parts_.order == Order::paper && anything_due() && writes_.any()) return true;
   return credits_.notes_left() != 0 && anything_to_note();
 }
 
 bool VerbsChannel::stuck() const noexcept {
-  return !stopped() && (anything_to_note() || unnoted_.load(std::memory_order_seq_cst) != 0);
+  return !halted() && (anything_to_note() || unnoted_.load(std::memory_order_seq_cst) != 0);
 }
 
 bool VerbsChannel::post_pending() noexcept {
@@ -50,7 +50,7 @@ bool VerbsChannel::post_pending() noexcept {
 bool VerbsChannel::fill_chain() noexcept {
   chain_.clear();
   record_count_ = 0;
-  if (stopped() || !places_.has_room()) return false;
+  if (halted() || !places_.has_room()) return false;
   // An immediate carries no credits and no read positions: if any are due, a message goes instead,
   // with everything else along.
   if (parts_.immediates && !credits_.must_confirm() && !credits_.return_due() &&

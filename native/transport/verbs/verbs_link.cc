@@ -2,9 +2,13 @@
 
 #include <utility>
 
-#include "base/return_if_error.h"
+#include "base/error.h"
+#include "wire/control.h"
 
 namespace faro::transport::verbs {
+
+const Capabilities kVerbsCapabilities = {.name = "verbs",
+                                         .mends = wire::kMends | wire::kMendsVerbs};
 
 VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPoller>& poller,
                      const std::shared_ptr<DeferredSends>& deferred, LinkParts parts)
@@ -12,7 +16,6 @@ VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPolle
       poller_(poller),
       deferred_(deferred),
       parts_(std::move(parts)),
-      capabilities_{.name = "verbs"},
       outgoing_code_(context.outgoing),
       incoming_code_(context.incoming) {
   for (ChannelParts& channel : std::exchange(parts_.channels, {}))
@@ -43,14 +46,57 @@ void VerbsLink::add_counters(LinkCounters& sum) const {
 }
 
 void VerbsLink::fail(const Status& cause) {
-  if (end()) context_.events->on_link_failed(cause);
+  if (halt(cause.code() == Code::peer_lost ? kBroken : kStopped, cause))
+    context_.events->on_link_failed(cause);
 }
 
-// True for the caller that ended the link.
-bool VerbsLink::end() noexcept {
-  if (stopped_.exchange(true, std::memory_order_acq_rel)) return false;
+// True: it ran until now, so the events are to be told.
+bool VerbsLink::halt(State to, const Status& why) noexcept {
+  const std::lock_guard lock(mutex_);
+  const State was = state_.load(std::memory_order_relaxed);
+  if (was >= to) return false;
+  state_.store(to, std::memory_order_release);
+  if (to == kStopped) failure_ = why;
+  if (was != kRunning) return false;
   for (VerbsChannel& channel : channels_) channel.disconnect();
   return true;
+}
+
+// ----------------------------------------------------------------------------------------- mending
+
+void VerbsLink::give_up_connections() noexcept {
+  halt(kBroken);
+  for (VerbsChannel& channel : channels_) channel.give_up_queue_pair();
+}
+
+Status VerbsLink::accept_progress(uint32_t ring, const wire::VerbsProgress& progress) {
+  VerbsOutgoing& outgoing = outgoing_[ring];
+  FARO_RETURN_IF_ERROR(outgoing.resume(progress));
+  if (outgoing.update_free())
+    ring::ring_doorbell(*context_.workers[context_.outgoing.sender_of(ring)].doorbell);
+  return {};
+}
+
+Status VerbsLink::take_connections(std::vector<ChannelParts> connections,
+                                   const wire::VerbsMemory& peer) {
+  if (peer.receives != parts_.peer_receives || (parts_.immediates && peer.takes_immediates == 0)) {
+    return base::error(Code::protocol_error,
+                       "MEMORY with {} receives, {} immediates, of a link that had {} and {}",
+                       peer.receives, peer.takes_immediates != 0 ? "with" : "without",
+                       parts_.peer_receives, parts_.immediates ? "with" : "without");
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_.load(std::memory_order_relaxed) != kBroken)
+      return failure_.ok() ? Status(Code::internal_error, "the link has stopped") : failure_;
+    parts_.peer_address = peer.address;
+    parts_.peer_key = peer.key;
+    for (size_t channel = 0; channel < channels_.size(); ++channel)
+      channels_[channel].take_queue_pair(std::move(connections[channel]));
+    state_.store(kRunning, std::memory_order_release);
+  }
+  for (VerbsChannel& channel : channels_) FARO_RETURN_IF_ERROR(channel.start());
+  return {};
 }
 
 }  // namespace faro::transport::verbs

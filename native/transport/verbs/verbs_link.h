@@ -3,12 +3,23 @@
 //                  ┌ outgoing rings ┐                            ┌ incoming region
 //   workers ──────►┤                ├──► channels ══ network ══► ┤
 //                  └ incoming rings ┘    (verbs_channel.h)       └ messages
+//
+// When a connection breaks, all queue pairs of the link are given up, until it has others or is destroyed:
+//
+//   running ──► broken ──► running            mending: give_up_connections, then take_connections
+//      └───────────┴─────► stopped
+//
+// While it is broken the network thread has every right to post, and no thread polls its channels, so that it can change
+// what these cover. Workers go on marking what they have to send. Everything that was committed and not read lies in the
+// rings still: each side sends on from where the other says that it is (progress_exchange.h).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "transport/transport.h"
 #include "transport/verbs/channel_map.h"
@@ -18,6 +29,8 @@
 #include "transport/verbs/verbs_rings.h"
 
 namespace faro::transport::verbs {
+
+extern const Capabilities kVerbsCapabilities;
 
 /// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or any while that does
 /// not run. Owns: the queue pairs and the memory of the rings.
@@ -32,34 +45,55 @@ class VerbsLink final : public DataLink {
   /// From now on completions are handled. Errors: system_error.
   Status start();
 
-  const Capabilities& capabilities() const override { return capabilities_; }
+  const Capabilities& capabilities() const override { return kVerbsCapabilities; }
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
   void add_counters(LinkCounters& sum) const override;
-  void stop() noexcept override { end(); }
+  void stop() noexcept override { halt(kStopped); }
 
-  /// The link can carry nothing any more; of several causes the first is reported. Has no effect after stop: then
-  /// a broken connection is no failure. Threads: any.
+  /// The link can carry nothing any more; of several causes the first is reported. peer_lost: its connection has broken.
+  /// Has no effect after stop: then a broken connection is no failure. Threads: any.
   void fail(const Status& cause);
+
+  const LinkParts& parts() const noexcept { return parts_; }
+
+  // Mending, in this order. Threads: network thread.
+
+  /// Breaks the connections if they have not broken yet, and destroys the queue pairs: from now on nothing of the peer's
+  /// lands here, and nothing of these rings is under way. Blocks: until other threads have left, which never wait.
+  void give_up_connections() noexcept;
+  /// The peer's key reaches nothing any more; there is another one. Errors: as of RegisteredMemory::make.
+  Status renew_key() { return parts_.incoming.register_anew(); }
+  /// How far an incoming ring is; the peer is about to be told.
+  wire::VerbsProgress progress(uint32_t ring) noexcept { return incoming_[ring].progress(); }
+  /// How far the peer is in an outgoing ring. Errors: protocol_error.
+  Status accept_progress(uint32_t ring, const wire::VerbsProgress& progress);
+  /// Goes on over these, one per channel, into the memory that the peer tells of. Errors: protocol_error; system_error; or
+  /// why the link has stopped.
+  Status take_connections(std::vector<ChannelParts> connections, const wire::VerbsMemory& peer);
 
  private:
   friend class VerbsChannel;
 
-  bool end() noexcept;
-  bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
+  enum State : uint32_t { kRunning, kBroken, kStopped };
+
+  bool halt(State to, const Status& why = Status::Ok()) noexcept;
+  bool halted() const noexcept { return state_.load(std::memory_order_acquire) != kRunning; }
 
   // Constant after construction.
   LinkContext& context_;
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<DeferredSends> deferred_;
-  LinkParts parts_;  // except its channels
-  const Capabilities capabilities_;
+  LinkParts parts_;  // except its channels. While the link is broken, the keys change
   const ImmediateCode outgoing_code_;
   const ImmediateCode incoming_code_;
   std::deque<VerbsOutgoing> outgoing_;
   std::deque<VerbsIncoming> incoming_;
 
-  std::atomic<bool> stopped_{false};
+  std::atomic<State> state_{kRunning};
+  std::mutex
+      mutex_;  // guards changes of the state, the queue pairs of all channels against halt, and the next
+  Status failure_;  // why it has stopped after it had broken
 
   std::deque<VerbsChannel> channels_;  // last: what they use outlives them
 };

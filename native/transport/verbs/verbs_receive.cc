@@ -3,6 +3,7 @@
 // thread.
 #include <endian.h>
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <cstring>
 #include <utility>
@@ -50,10 +51,10 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
     : MessagedChannel(link.context_, link.deferred_),
       link_(link),
       parts_(link.parts_),
-      endpoint_(std::move(parts.endpoint)),
       first_message_(number * LinkParts::message_count(parts_.receives, parts_.send_depth)),
       requests_per_ring_(
           LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit) + 1),
+      endpoint_(std::move(parts.endpoint)),
       notes_(context_.outgoing.ring_count()),
       places_(parts_.send_depth),
       credits_(parts_.receives, parts_.peer_receives),
@@ -63,8 +64,32 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
 }
 
 Status VerbsChannel::start() {
-  FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
-  return link_.poller_->add(*context_.reactor, *this);
+  if (!is_parked_) FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
+  FARO_RETURN_IF_ERROR(link_.poller_->add(*context_.reactor, *this));
+  if (!std::exchange(is_parked_, false)) return {};
+  note_due();
+  held_.store(false, std::memory_order_seq_cst);  // W3
+  send_pending();
+  return {};
+}
+
+void VerbsChannel::give_up_queue_pair() noexcept {
+  link_.poller_->remove(*this);
+  if (!std::exchange(is_parked_, true)) {
+    while (held_.exchange(true, std::memory_order_seq_cst)) sched_yield();
+  }
+  const std::lock_guard lock(link_.mutex_);
+  endpoint_.reset();
+}
+
+void VerbsChannel::take_queue_pair(ChannelParts parts) noexcept {
+  endpoint_ = std::move(parts.endpoint);
+  endpoint_->completion_queue()->cq_context = this;
+  endpoint_->set_handler(this);
+  chain_.set_inline_bytes(parts.inline_bytes);
+  places_.restart();
+  credits_.restart();
+  unnoted_.store(0, std::memory_order_seq_cst);
 }
 
 VerbsChannel::~VerbsChannel() {
@@ -73,18 +98,19 @@ VerbsChannel::~VerbsChannel() {
 }
 
 void VerbsChannel::arm() noexcept {
-  if (stopped()) return;
+  if (halted()) return;
   if (const int error = ibv_req_notify_cq(endpoint_->completion_queue(), 0); error != 0)
     fail(verbs_error("ibv_req_notify_cq", error));
 }
 
 bool VerbsChannel::take_completions() noexcept {
+  if (halted()) return false;  // the network thread may be at what the poller has
   bool any = false;
   std::array<ibv_wc, kBatch> batch;
-  for (int taken = kBatch; taken == kBatch && !stopped();) {
+  for (int taken = kBatch; taken == kBatch && !halted();) {
     taken = ibv_poll_cq(endpoint_->completion_queue(), kBatch, batch.data());
     if (taken < 0) fail({Code::system_error, "ibv_poll_cq failed"});
-    for (int i = 0; i < taken && !stopped(); ++i) {
+    for (int i = 0; i < taken && !halted(); ++i) {
       any = true;
       take_completion(batch[static_cast<size_t>(i)]);
     }
@@ -226,9 +252,8 @@ Status VerbsChannel::accept_immediate(uint32_t index, uint32_t code) {
 
 // ------------------------------------------------------------------------------------------- ending
 
-bool VerbsChannel::stopped() const noexcept { return link_.stopped(); }
+bool VerbsChannel::halted() const noexcept { return link_.halted(); }
 void VerbsChannel::fail(const Status& cause) { link_.fail(cause); }
-void VerbsChannel::on_device_lost(const Status& cause) noexcept { link_.fail(cause); }
 
 // What arrived before the end counts.
 void VerbsChannel::on_disconnected(const Status& cause) {

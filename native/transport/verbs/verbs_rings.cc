@@ -19,6 +19,24 @@ bool VerbsOutgoing::update_free() noexcept {
   return both != free() && free_up_to(both);
 }
 
+Status VerbsOutgoing::resume(const wire::VerbsProgress& progress) {
+  const wire::Position sent = sent_.load(std::memory_order_relaxed);
+  const auto [arrived, read] = progress;
+  if (arrived > sent || read > arrived || read < peer_read_ ||
+      arrived % wire::kFrameAlignment != 0 || read % wire::kFrameAlignment != 0) {
+    return base::error(Code::protocol_error,
+                       "RESUME of ring {} at {}, read to {}; that was {} and {} was sent", number_,
+                       arrived, read, peer_read_, sent);
+  }
+  sent_.store(arrived, std::memory_order_relaxed);
+  completed_.store(arrived, std::memory_order_relaxed);
+  noted_ = arrived;
+  peer_read_ = read;
+  signal_seen_ = 0;
+  mark();
+  return {};
+}
+
 VerbsIncoming::VerbsIncoming(VerbsLink& link, MessagedChannel& channel, uint32_t ring,
                              const std::byte* base, uint32_t ring_bytes, WorkerEnd worker,
                              uint32_t ready_ring)

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "transport/messaged_channel.h"
+#include "wire/verbs_message.h"
 
 namespace faro::transport::verbs {
 
@@ -17,10 +18,15 @@ class VerbsOutgoing final : public MessagedOutgoing {
   VerbsOutgoing(VerbsLink& link, MessagedChannel& channel, uint32_t ring, std::byte* base,
                 uint32_t ring_bytes);
 
+  /// The next transfer begins where the peer is. Nothing of the ring is under way, and only its worker uses it meanwhile.
+  /// Errors: protocol_error. Threads: poster and poller in one.
+  Status resume(const wire::VerbsProgress& progress);
+  /// Frees what the peer has read and the device has sent. Returns whether the worker waits for that. Threads: poller.
+  bool update_free() noexcept;
+
  private:
   friend class VerbsChannel;
   void on_broken() override;
-  bool update_free() noexcept;
 
   VerbsLink& link_;
 
@@ -39,6 +45,12 @@ class VerbsIncoming final : public MessagedIncoming {
  public:
   VerbsIncoming(VerbsLink& link, MessagedChannel& channel, uint32_t ring, const std::byte* base,
                 uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring);
+
+  /// How far it is, as the peer is told from now on. Nothing arrives meanwhile. Threads: poster.
+  wire::VerbsProgress progress() noexcept {
+    const wire::Position read = take_told_again();
+    return {written(), read};
+  }
 
  private:
   friend class VerbsChannel;

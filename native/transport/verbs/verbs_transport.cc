@@ -55,6 +55,8 @@ Status VerbsTransport::open(const plugin::Request& request) {
   return {};
 }
 
+const Capabilities& VerbsTransport::capabilities() const { return kVerbsCapabilities; }
+
 uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
                                       const ring::Layout& incoming) const {
   const ConnectionOptions& queues = options_.connection;
@@ -69,6 +71,11 @@ uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
 std::unique_ptr<LinkSetup> VerbsTransport::begin(LinkContext& context) {
   return std::make_unique<VerbsSetup>(context, *manager_, poller_, deferred_, options_,
                                       address_is_set_);
+}
+
+std::unique_ptr<LinkMending> VerbsTransport::mend(LinkContext& context, DataLink& link) {
+  return std::make_unique<VerbsMending>(context, *manager_, options_, address_is_set_,
+                                        static_cast<VerbsLink&>(link));
 }
 
 }  // namespace faro::transport::verbs

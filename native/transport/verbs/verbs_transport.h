@@ -20,7 +20,7 @@ class VerbsTransport final : public Transport {
   /// Looks for the device at once; available() has the result.
   explicit VerbsTransport(const plugin::Request& request);
 
-  const Capabilities& capabilities() const override { return capabilities_; }
+  const Capabilities& capabilities() const override;
   Status available() const override { return available_; }
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override {
@@ -28,6 +28,7 @@ class VerbsTransport final : public Transport {
   }
   /// Each DataLink that the setup makes must be destroyed on the network thread, or after that has ended.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
+  std::unique_ptr<LinkMending> mend(LinkContext& context, DataLink& link) override;
 
   bool poll() noexcept override { return poller_ != nullptr && poller_->poll(); }
   void flush() noexcept override { deferred_->flush(); }
@@ -44,7 +45,6 @@ class VerbsTransport final : public Transport {
 
   const VerbsOptions options_;
   const bool address_is_set_;  // by verbs.address or verbs.device
-  const Capabilities capabilities_{.name = "verbs"};
   Status available_;
   std::unique_ptr<ConnectionManager> manager_;
   std::shared_ptr<CompletionPoller> poller_;                                     // with its links

@@ -20,6 +20,8 @@ class WorkChain {
   WorkChain(uint32_t limit, uint32_t inline_bytes, bool raises_sigpipe) noexcept
       : limit_(limit), inline_bytes_(inline_bytes), raises_sigpipe_(raises_sigpipe) {}
 
+  /// The most that the queue pair inlines from now on.
+  void set_inline_bytes(uint32_t bytes) noexcept { inline_bytes_ = bytes; }
   void clear() noexcept {
     count_ = 0;
     wants_signal_ = false;
@@ -57,7 +59,7 @@ class WorkChain {
 
  private:
   const uint32_t limit_;
-  const uint32_t inline_bytes_;
+  uint32_t inline_bytes_;
   const bool raises_sigpipe_;
   std::array<ibv_send_wr, LinkParts::kChainLimit> requests_;
   std::array<ibv_sge, LinkParts::kChainLimit> pieces_;
