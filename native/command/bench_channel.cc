@@ -41,6 +41,12 @@ Result<Row> measure(const std::string& name, const ChannelJob& job, ChannelCarri
   return row;
 }
 
+// The one that is asked for, or those that every machine has.
+std::vector<std::string> transports_of(const Config& config) {
+  const std::string only = config.get("transport");
+  return only == "auto" ? std::vector<std::string>{"shm", "tcp"} : std::vector{only};
+}
+
 Result<std::vector<Row>> measure_all(const Flags& flags, const Config& config) {
   std::vector<Row> rows;
   const auto add = [&](const std::string& name, ChannelCarrier carrier,
@@ -50,7 +56,7 @@ Result<std::vector<Row>> measure_all(const Flags& flags, const Config& config) {
     return Status::Ok();
   };
   FARO_RETURN_IF_ERROR(add("copies; futex", ChannelCarrier::copies, config));
-  for (const char* transport : {"shm", "tcp"}) {
+  for (const std::string& transport : transports_of(config)) {
     Config each = config;
     FARO_RETURN_IF_ERROR(each.set("transport", transport));
     FARO_RETURN_IF_ERROR(add(transport, ChannelCarrier::channel, each));

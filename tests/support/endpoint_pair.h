@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,7 @@
 
 #include "faro/endpoint.h"
 #include "support/expect.h"
+#include "support/test_network.h"
 
 namespace faro::test {
 
@@ -33,7 +35,13 @@ class EndpointSide {
   /// Far longer than anything here takes: what hangs fails with a text.
   static constexpr Wait kAtMost = Wait::at_most(std::chrono::seconds(30));
 
-  explicit EndpointSide(const Config& config, EndpointSpec spec = {}) {
+  /// Endpoints take turns to listen on the addresses of test_network.h, if the environment names some.
+  explicit EndpointSide(Config config, EndpointSpec spec = {}) {
+    static std::atomic<uint32_t> count{0};
+    if (names_addresses()) {
+      EXPECT_TRUE(is_ok(config.set("cluster.listen", listen_address(count++))));
+      EXPECT_TRUE(is_ok(config.set("security.open", 1)));
+    }
     auto opened = Endpoint::open(config, std::move(spec));
     EXPECT_TRUE(is_ok(opened));
     if (opened.ok()) endpoint_ = std::move(*opened);
